@@ -2,22 +2,21 @@ package dl
 
 import "fmt"
 
-// Callback returns the address of a C function that runs fn, a func whose parameters
-// are integers and pointers of at most 8 bytes and which returns nothing or one of
-// these. On Linux parameters may be float32 and float64 too, but for builds with the tag
-// puregpu_static and without cgo.
+// Callback returns the address of a C function that runs fn, a func whose parameters are integers
+// and pointers of at most 8 bytes and which returns nothing or one of these. On Linux parameters
+// may also be float32 and float64, except in builds with the tag puregpu_static and without cgo.
 //
-// An address is never given back, and a process has about 2000 of them: make one for
-// each C signature when the program starts, and tell calls apart by their user-data
-// argument. On Linux, too many callbacks and an unsuitable fn are errors; on Windows,
-// the Go runtime ends the process when it runs out.
+// An address is never freed, and a process has about 2000 of them: make one for each C signature
+// when the program starts, and distinguish calls by their user-data argument. On Linux, too many
+// callbacks and an unsuitable fn are errors; on Windows, the Go runtime ends the process when it
+// runs out.
 //
-// fn may run on a thread of the library. It must not panic: that ends the process. If
-// it may run on the thread of the call that is under way, that call must be a
-// [Library.Slow], or [Library.HeapFrames] must have been called before.
+// fn may run on a thread of the library. It must not panic: that ends the process. If it may run on
+// the thread of a call in progress, that call must be a [Library.Slow], or [Library.HeapFrames]
+// must have been called before.
 //
-// Callback may be called concurrently. In builds that cannot load libraries the error
-// is [ErrUnsupported].
+// Callback may be called concurrently. In builds that cannot load libraries the error is
+// [ErrUnsupported].
 func Callback(fn any) (addr uintptr, err error) {
 	defer func() {
 		if r := recover(); r != nil {

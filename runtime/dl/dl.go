@@ -1,43 +1,37 @@
-// Package dl opens a C library at run time, finds its functions, and calls them
-// without cgo.
+// Package dl opens a C library at run time, finds its functions, and calls them without cgo.
 //
-// A [Spec] says what is known about a library before it is opened: the file names
-// it goes by, the functions it may have and in which set and version each of them
-// belongs. [Library.Open] finds the file, asks it for every function in one pass,
-// and fails only when a function of the required set is missing. A call of any
-// other missing function returns a [*SymbolError].
+// A [Spec] describes a library before it is opened: its file names, and its functions with their
+// sets and versions. [Library.Open] finds the file, looks up every function, and fails only if a
+// function of the required set is missing. A call of another missing function returns a
+// [*SymbolError].
 //
-// A machine may have several files that go by a library's name, of which one works: a
-// container or WSL has a driver of its own, and another one comes with a distribution's
-// packages. So Open goes on until a file says that it is ready ([Spec].Ready), and tells of
-// each one what it answered ([Library.Attempts]). All this happens in the process itself.
-// A library that has been loaded stays so until the process ends, also one that is not
-// taken: GPU libraries start threads and register exit handlers, and unloading them is not
-// safe. The guide's page "Drivers and devices" has the places where Open looks, in order.
+// A machine may have several files with a library's name, of which one works: a container or WSL
+// has a driver of its own, and a distribution's package has another. So Open tries files until one
+// is ready ([Spec].Ready), and records the answer of each ([Library.Attempts]). All this happens in
+// the process itself. A loaded library stays loaded until the process ends, even if it is not
+// taken: GPU libraries start threads and register exit handlers, and unloading them is not safe.
+// The guide's page "Drivers and devices" lists the places where Open looks, in order.
 //
-// There are two ways to make a call. [Call] is the fast one: the caller lays out the
-// arguments in a [Frame] whose pointers are ordinary Go pointers, nothing is
-// allocated, and nothing escapes. It serves functions all of whose parameters are
-// integers and pointers, on platforms that have trampolines (linux/amd64 and
-// linux/arm64), as long as C does not call back into Go during the call.
-// [Library.Slow] is always right: it takes structs by value and floats too, and its
-// arguments lie on the heap, where they stay put when a callback moves the
-// goroutine's stack. Elsewhere, and under the build tag puregpu_syscalln, every call
-// is a slow one.
+// There are two ways to make a call. [Call] is the fast one: the caller lays out the arguments in a
+// [Frame] whose pointers are ordinary Go pointers, nothing is allocated, and nothing escapes. It is
+// for functions whose parameters are all integers and pointers, on platforms with trampolines
+// (linux/amd64 and linux/arm64), if C does not call back into Go during the call. [Library.Slow] is
+// always right: it also takes structs by value and floats, and its arguments lie on the heap, where
+// they stay in place when a callback moves the goroutine's stack. Elsewhere, and under the build
+// tag puregpu_syscalln, every call is a slow one.
 //
-// Real platforms are linux/amd64, linux/arm64 and windows/amd64. On all others, and
-// under the build tag nogpu, Open returns [ErrUnsupported] and nothing is linked in.
-// On Linux, a program that links the real package is a dynamic ELF file for glibc
-// even with CGO_ENABLED=0; with nogpu it is static. A system with musl for its C library,
-// such as Alpine Linux, starts the former only if it names musl's loader, or something stands for glibc's;
-// errors of Open then say that GPU libraries need glibc.
+// The supported platforms are linux/amd64, linux/arm64 and windows/amd64. On all others, and under
+// the build tag nogpu, Open returns [ErrUnsupported] and nothing is linked in. On Linux, a program
+// with this package is a dynamic ELF file for glibc even with CGO_ENABLED=0; with nogpu it is
+// static. A system with musl, such as Alpine Linux, starts a dynamic one only if it names musl's
+// loader, or if there is a substitute for glibc's; errors of Open then say that GPU libraries need
+// glibc.
 //
-// Under the build tag puregpu_static, on linux/amd64 with CGO_ENABLED=0, a program is
-// static and can load libraries: the first Open finds glibc's loader, whose file the
-// environment variable PUREGPU_LOADER names if it is at an unusual place, and starts it
-// in the process. Where there is no glibc, Open returns an error that is [ErrNotFound].
-// That is an experiment. Package internal/hostlibc below this one tells how it works, and
-// what is different.
+// Under the build tag puregpu_static, on linux/amd64 with CGO_ENABLED=0, a program is static and
+// can load libraries: the first Open finds glibc's loader, or the file in the environment variable
+// PUREGPU_LOADER, and starts it in the process. Without glibc, Open returns an error that is
+// [ErrNotFound]. This is an experiment. Package internal/hostlibc explains how it works, and the
+// differences.
 package dl
 
 import (
@@ -48,7 +42,7 @@ import (
 // A Spec describes a library. It is data, normally generated; Open keeps a reference
 // to it, so it must not change after the first use.
 type Spec struct {
-	Name    string // what people call the library: "CUDA driver"
+	Name    string // the library in messages: "CUDA driver"
 	Package string // prefix of error texts: "cuda"
 	Env     string // environment variable that names a file, or ""
 

@@ -16,15 +16,15 @@ import (
 // variable is the environment variable that names the driver for Best.
 const variable = "PUREGPU_DRIVER"
 
-// Best opens the best driver that has a device: CUDA, or HIP, which it opens only if CUDA has no device, or the simulated GPU, which
-// every machine has.
+// Best opens the best driver that has a device: CUDA, else HIP, else the simulated GPU.
 //
-// If it takes the simulated GPU, Best logs a warning that has an attribute for each other driver, with the reason in one line; why a
-// driver cannot be used it logs in full at level debug. With [WithoutSim] it returns an error instead, which is [ErrNoGPU] and
-// what each driver returned.
+// If it takes the simulated GPU, Best logs a warning with the reason of each other driver in one
+// line, and the full reasons at level debug. With [WithoutSim] it returns an error instead, which
+// is [ErrNoGPU] and has the error of each driver.
 //
-// The environment variable PUREGPU_DRIVER, unless empty, names the driver to take: cuda, hip or sim. Then no other is opened, nothing
-// is logged, and if that driver cannot be used, or has no device, the error says why. A name that is no driver's is [ErrUnknown].
+// If the environment variable PUREGPU_DRIVER is set to cuda, hip or sim, Best opens only that
+// driver and logs nothing. If that driver cannot be used, or has no device, the error says why.
+// Another name is [ErrUnknown].
 //
 // Best blocks as [Open] does.
 func Best(opts ...Option) (driver.Driver, error) { return traced(collect(opts).best()) }
@@ -48,7 +48,7 @@ func (o options) best() (driver.Driver, error) {
 		line, _, _ := strings.Cut(err.Error(), "\n")
 		errs, why = append(errs, err), append(why, slog.String(name, strings.TrimPrefix(line, name+": ")))
 		if errors.Is(err, dl.ErrUnsupported) {
-			break // this build can load no library
+			break // this build cannot load libraries
 		}
 	}
 	if o.noSim {

@@ -132,7 +132,7 @@ func TestBestObeysEnvironment(t *testing.T) {
 		}
 	}
 	t.Setenv("PUREGPU_DRIVER", "nonsense")
-	if _, err := drivers.Best(); err == nil || !strings.Contains(err.Error(), "no such driver; use cuda, hip or sim") {
+	if _, err := drivers.Best(); err == nil || !strings.Contains(err.Error(), "unknown driver; use cuda, hip or sim") {
 		t.Errorf("an unknown name: %v", err)
 	}
 	t.Setenv("PUREGPU_DRIVER", "sim")

@@ -1,12 +1,13 @@
-// Package drivers opens GPU drivers by name, chooses the best one that a machine has, and finds devices by the names that
-// people have for them.
+// Package drivers opens GPU drivers by name, chooses the best one of a machine, and finds devices
+// by number, UUID or PCI address.
 //
-// Best is for programs that run on any GPU: it takes CUDA if that has a device, else HIP, and else the simulated GPU, about which it
-// logs a warning. A program that is of no use on the simulated GPU says so by WithoutSim and gets an error instead. Whoever runs the
-// program can choose by the environment variable PUREGPU_DRIVER, which is cuda, hip or sim.
+// Use [Best] in programs that run on any GPU: it takes CUDA if CUDA has a device, else HIP, and
+// else the simulated GPU, with a warning in the log. With [WithoutSim] it returns an error instead
+// of the simulated GPU. The user can choose the driver by the environment variable PUREGPU_DRIVER:
+// cuda, hip or sim.
 //
-// Where the environment variable PUREGPU_TRACE names a file, what devices of the drivers do is written there, as package
-// [github.com/puregpu/puregpu/runtime/trace] says. The driver returned is then that package's, around the one that was opened; two drivers of a
+// If the environment variable PUREGPU_TRACE names a file, the returned driver traces its devices
+// into it, as package [github.com/puregpu/puregpu/runtime/trace] describes. Two drivers of a
 // program have a file each.
 package drivers
 
@@ -35,19 +36,19 @@ import (
 const (
 	CUDA = "cuda" // NVIDIA's GPUs
 	HIP  = "hip"  // AMD's GPUs
-	Sim  = "sim"  // GPUs made of Go, on every machine
+	Sim  = "sim"  // simulated GPUs in Go, on every machine
 )
 
 // Errors of [Open] and [Best].
 var (
-	// ErrUnknown: a name is no driver's.
-	ErrUnknown = errors.New("no such driver")
+	// ErrUnknown: unknown driver.
+	ErrUnknown = errors.New("unknown driver")
 
-	// ErrNoGPU: no driver has a device, but for the simulated GPU, which [WithoutSim] has ruled out.
+	// ErrNoGPU: no driver has a device, and [WithoutSim] excludes the simulated GPU.
 	ErrNoGPU = errors.New("no GPU can be used")
 )
 
-// An Option says more about a driver than its name. Options for drivers that are not opened do nothing.
+// An Option configures a driver. Options for drivers that are not opened do nothing.
 type Option func(*options)
 
 type options struct {
@@ -72,41 +73,44 @@ func WithCUDA(opt cuda.Options) Option { return func(o *options) { o.cuda = opt 
 // WithHIP says how to find the library of the HIP runtime.
 func WithHIP(opt hip.Options) Option { return func(o *options) { o.hip = opt } }
 
-// WithNCCL says how to find NCCL, which the CUDA driver opens when a communicator is needed for the first time.
+// WithNCCL says how to find NCCL, which the CUDA driver opens with the first communicator.
 func WithNCCL(opt nccl.Options) Option { return func(o *options) { o.nccl = opt } }
 
-// WithNVRTC says how to find NVRTC, which the CUDA driver opens when a program is compiled for the first time.
+// WithNVRTC says how to find NVRTC, which the CUDA driver opens with the first compilation.
 func WithNVRTC(opt nvrtc.Options) Option { return func(o *options) { o.nvrtc = opt } }
 
-// WithNVJitLink says how to find nvJitLink, which the CUDA driver opens when sources are linked for the first time.
+// WithNVJitLink says how to find nvJitLink, which the CUDA driver opens with the first link of
+// sources.
 func WithNVJitLink(opt nvjitlink.Options) Option { return func(o *options) { o.nvjitlink = opt } }
 
-// WithNVML says how to find NVML, which the CUDA driver opens when a link is asked for the first time.
+// WithNVML says how to find NVML, which the CUDA driver opens with the first query of a link.
 func WithNVML(opt nvml.Options) Option { return func(o *options) { o.nvml = opt } }
 
-// WithRCCL says how to find RCCL, which the HIP driver opens when a communicator is needed for the first time.
+// WithRCCL says how to find RCCL, which the HIP driver opens with the first communicator.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
 
-// WithHIPRTC says how to find hipRTC, which the HIP driver opens when a program is compiled for the first time.
+// WithHIPRTC says how to find hipRTC, which the HIP driver opens with the first compilation.
 func WithHIPRTC(opt hiprtc.Options) Option { return func(o *options) { o.hiprtc = opt } }
 
-// WithLibraryDirs has every library looked for in some folders before all other places, behind the folders of its own options:
-// [dl.Options].Dirs. One may be a site-packages folder of Python with NVIDIA's wheels.
+// WithLibraryDirs adds folders in which every library is looked for before all other places, after
+// the folders of its own options ([dl.Options].Dirs). A folder may be a site-packages folder of
+// Python with NVIDIA's wheels.
 func WithLibraryDirs(dirs ...string) Option {
 	return func(o *options) { o.dirs = append(o.dirs, dirs...) }
 }
 
-// WithHIPPools has the HIP driver use HIP's own memory pools where it can, as [hipdriver.WithPools] says. Without it the runtime's
-// portable pools are used on HIP.
+// WithHIPPools makes the HIP driver use HIP's own memory pools if possible; see
+// [hipdriver.WithPools]. Without it the runtime uses its portable pools on HIP.
 func WithHIPPools() Option { return func(o *options) { o.pools = true } }
 
-// WithSim says what to simulate, the kernels before all: without it the simulated GPU has none.
+// WithSim configures the simulated GPU, above all its kernels: without it the simulated GPU has
+// none.
 func WithSim(c simdriver.Config) Option { return func(o *options) { o.sim = c } }
 
-// WithoutSim has [Best] return an error where it would take the simulated GPU.
+// WithoutSim makes [Best] return an error instead of the simulated GPU.
 func WithoutSim() Option { return func(o *options) { o.noSim = true } }
 
-// WithLogger has [Best] log to l. Without it, or if l is nil, it logs to [slog.Default].
+// WithLogger makes [Best] log to l. Without it, or if l is nil, it logs to [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
 
 func collect(opts []Option) (o options) {
@@ -121,14 +125,14 @@ func collect(opts []Option) (o options) {
 	return o
 }
 
-// Open opens a driver by name. That it finds no devices is no error, but for HIP, which does not start without one:
-// [hip.ErrorNoDevice]. Open blocks while the library's own start-up code runs, which may take long. It does not look at
-// PUREGPU_DRIVER.
+// Open opens a driver by name. A driver without devices is not an error, except for HIP, which does
+// not start without one: [hip.ErrorNoDevice]. Open blocks while the library's start-up code runs,
+// possibly for long. It ignores PUREGPU_DRIVER.
 func Open(name string, opts ...Option) (driver.Driver, error) {
 	return traced(collect(opts).open(name))
 }
 
-// traced has a driver traced, if the environment asks for that.
+// traced returns a traced driver, if the environment asks for that.
 func traced(d driver.Driver, err error) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
@@ -151,7 +155,7 @@ func (o options) open(name string) (driver.Driver, error) {
 	case CUDA:
 		d, err := cudadriver.Open(o.cuda, cudadriver.WithNCCL(o.nccl), cudadriver.WithNVRTC(o.nvrtc), cudadriver.WithNVJitLink(o.nvjitlink), cudadriver.WithNVML(o.nvml))
 		if err != nil {
-			return nil, err // not d, which would be a driver that is nil
+			return nil, err // not d, which would be a non-nil interface
 		}
 		return d, nil
 	case Sim:

@@ -44,7 +44,7 @@ func ExampleBest_environment() {
 	fmt.Println(err)
 	// Output:
 	// sim
-	// drivers: the environment variable PUREGPU_DRIVER is "vulkan": no such driver; use cuda, hip or sim, or leave it empty for the best
+	// drivers: the environment variable PUREGPU_DRIVER is "vulkan": unknown driver; use cuda, hip or sim, or leave it empty for the best
 }
 
 // A server that is of no use on the simulated GPU ends with what is wrong with each of the others.

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Why Find finds no device.
+// Errors of [Find].
 var (
 	ErrNoDevice  = errors.New("no such device")
 	ErrAmbiguous = errors.New("more than one device")
@@ -19,11 +19,14 @@ var (
 
 // Find finds a device of a driver and returns its index, for gpu.Open. The device is named by
 //
-//   - its number, as the driver counts: 0
-//   - its UUID, as nvidia-smi -L prints it: GPU-5ebe9087-…; the beginning will do if no other device has the same
-//   - its PCI address, as nvidia-smi or lspci prints it: 00000000:3B:00.0, 0000:3b:00.0, 3b:00.0 or 3b:00
+//   - its number in the driver: 0
+//   - its UUID, as nvidia-smi -L prints it: GPU-5ebe9087-…; a beginning is enough if no other
+//     device has the same
+//   - its PCI address, as nvidia-smi or lspci prints it: 00000000:3B:00.0, 0000:3b:00.0, 3b:00.0 or
+//     3b:00
 //
-// What is missing in an address may be anything. An error lists the devices that there are. A driver that is nil is an error.
+// Omitted parts of an address match any value. An error lists the devices. A nil driver is an
+// error.
 func Find(d driver.Driver, spec string) (index int, err error) {
 	if d == nil {
 		return 0, fmt.Errorf("drivers: find device %q: the driver is nil: open one with Open or Best, and look at the error: %w", spec, ErrNoDevice)
@@ -48,10 +51,10 @@ func Find(d driver.Driver, spec string) (index int, err error) {
 	case 1:
 		return found[0].Index, nil
 	}
-	return 0, fmt.Errorf("drivers: find device %q: %w has that name, say more; %s", spec, ErrAmbiguous, list(d, found))
+	return 0, fmt.Errorf("drivers: find device %q: %w has that name, write more of it; %s", spec, ErrAmbiguous, list(d, found))
 }
 
-// list says which devices there are.
+// list lists devices for an error.
 func list(d driver.Driver, devices []driver.Info) string {
 	if len(devices) == 0 {
 		return fmt.Sprintf("driver %s has none", d.Name())

@@ -9,7 +9,7 @@ import (
 
 var _ driver.Adopter = (*device)(nil)
 
-// Event returns what an event of a device of this package is to CUDA.
+// Event returns CUDA's handle of an event of a device of this package.
 func Event(e driver.Event) cuda.Event { return cuda.Event(e) }
 
 // noAdopt is the error of a call that Caps rules out.

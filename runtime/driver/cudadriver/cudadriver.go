@@ -1,97 +1,110 @@
-// Package cudadriver is CUDA as package driver wants a GPU API to be, over the bindings of package cuda.
+// Package cudadriver implements package driver for CUDA, over the bindings of package cuda.
 //
-// A device works in its primary context, which libraries such as NCCL and cuBLAS use too; no other context is ever made.
-// Methods leave the calling thread's current context as they find it. The exceptions are Bind, which is there to set it,
-// and Close, which takes the device's context from the thread that calls it, because it may be gone afterwards. Creating methods need a
-// bound thread. Any thread may call submitting methods: the driver takes the context from the stream or the event. Open tries whether
-// it does. Where it does not, the methods lock the thread, make the context current for the call, and restore what the thread had.
+// A device works in its primary context, which libraries such as NCCL and cuBLAS also use; no other
+// context is made. Methods do not change the calling thread's current context, except Bind, which
+// sets it, and Close, which removes the device's context from the calling thread because it may be
+// gone afterwards. Creating methods need a bound thread. Any thread may call submitting methods:
+// the driver takes the context from the stream or the event. Open tries whether it does. If not,
+// the methods lock the thread, make the context current for the call, and restore the previous one.
 //
-// What fails in the CUDA driver is reported as a [*driver.Error]. Its code is found by errors.Is(err, cuda.ErrorInvalidPTX),
-// say, and what the driver or the device cannot do at all is [driver.ErrUnsupported] besides. Once a device is lost all
-// methods but Close fail, also those that destroy; what there was is gone with the context.
+// An error of the CUDA driver is a [*driver.Error]. errors.Is finds its code, for example
+// cuda.ErrorInvalidPTX. If the driver or the device lacks a feature, the error is also
+// [driver.ErrUnsupported]. Once a device is lost all methods but Close fail, also destroying ones;
+// its objects are gone with the context.
 //
 // # Streams and memory
 //
-// Streams do not synchronize with CUDA's default streams, which no method accepts. Any other stream of the primary context they accept, whoever
-// has made it; AdoptStream asks for its context and its priority. Host memory for uploads and downloads
-// should be of kind [driver.HostMem] or registered: from any other the copy is staged, and the call may wait for it.
-// Managed memory is there only where the host may touch it while the device is at work.
+// Streams do not synchronize with CUDA's default streams, which no method accepts. Methods accept
+// any other stream of the primary context; AdoptStream checks its context and returns its priority.
+// Host memory for uploads and downloads should be of kind [driver.HostMem] or registered: from
+// other memory the copy is staged, and the call may wait for it. Managed memory exists only if the
+// host may touch it while the device is at work.
 //
-// Pools give memory back at a trim, or when somebody synchronizes with a stream or an event in CUDA's way, which no method
-// does. A pool's memory is for its own device, and for the host if it is the host's, until another device is let in. Until then only
-// CopyPeer may be given it by another device: releases of the driver crash in other calls, on threads without a context.
+// Pools give memory back at a trim, or when a stream or an event is synchronized by CUDA's calls,
+// which no method makes. A pool's memory is for its own device, and for the host if it is the
+// host's, until another device is let in. Until then another device may use it only in CopyPeer:
+// releases of the driver crash in other calls, on threads without a context.
 //
-// Values are cuStreamWriteValue64 and cuStreamWaitValue64 in the form of CUDA 11.7, which is on by itself, where the device says that it can.
-// They cannot be in managed memory.
+// Values are cuStreamWriteValue64 and cuStreamWaitValue64 in the form of CUDA 11.7, if the device
+// supports them. They cannot be in managed memory.
 //
-// What processes share are handles of cuIpcGetMemHandle and cuIpcGetEventHandle, on Linux. OpenMem gives the context access to the memory of
-// another device where that is needed. The driver divides blocks of 2 MiB, and a process that opens a part of one can reach all of it.
+// Processes share handles of cuIpcGetMemHandle and cuIpcGetEventHandle, on Linux. OpenMem gives the
+// context access to the memory of another device if needed. The driver divides blocks of 2 MiB, and
+// a process that opens a part of one can reach all of it.
 //
 // # Kernels
 //
-// A module is PTX, a cubin or a fat binary. A kernel's code is on the device when Function returns, so that no launch has
-// to wait for the device in order to load it, and a launch may ask for as much dynamic shared memory as the kernel's own
-// leaves of [driver.Info].SharedOptIn. Args of a launch must have an element for each parameter: the driver reads as many
-// as the kernel has, and is not told how many there are.
+// A module is PTX, a cubin or a fat binary. A kernel's code is on the device when Function returns,
+// so no launch waits for loading. A launch may use as much dynamic shared memory as the kernel's
+// own leaves of [driver.Info].SharedOptIn. Args of a launch must have an element for each
+// parameter: the driver reads as many as the kernel has, and is not told their number.
 //
-// A launch with attributes takes a driver of CUDA 11.8, one that is dependent a device of compute capability 9.0, and a carve-out
-// a driver of CUDA 12.8. Clusters may have more than the 8 blocks that every device has room for, as many as
-// [driver.FuncInfo].MaxCluster says; a shape of them that does not fit is cuda.ErrorInvalidClusterSize, a cooperative grid that is
-// too large cuda.ErrorCooperativeLaunchTooLarge. Kernels have up to 4096 bytes of parameters, and 32,764 from CUDA 12.1 and compute
-// capability 7.0 on.
+// A launch with attributes needs a driver of CUDA 11.8, a dependent one a device of compute
+// capability 9.0, and a carve-out a driver of CUDA 12.8. Clusters may have more than the 8 blocks
+// that every device supports, up to [driver.FuncInfo].MaxCluster. A shape that does not fit is
+// cuda.ErrorInvalidClusterSize, and a cooperative grid that is too large
+// cuda.ErrorCooperativeLaunchTooLarge. Kernels have up to 4096 bytes of parameters, and 32,764 from
+// CUDA 12.1 and compute capability 7.0 on.
 //
-// How many parameters a kernel has, Load reads from the image, since the driver tells it only by a call that fails, which
-// compute-sanitizer reports as an error of the program. A fat binary that is compressed as a whole does not tell: of its kernels
-// Function makes that call, one for each. PTX, cubins, and fat binaries made with nvcc --no-compress need none.
+// Load reads the number of a kernel's parameters from the image, because the driver reports it only
+// by a failing call, which compute-sanitizer reports as an error of the program. For a fat binary
+// that is compressed as a whole, Function makes that call, once for each kernel. PTX, cubins, and
+// fat binaries made with nvcc --no-compress need none.
 //
-// A cubin that was compiled to be linked (nvcc -rdc=true) and lacks symbols that the driver does not define is refused by Load,
-// which names them.
+// Load refuses a cubin that was compiled to be linked (nvcc -rdc=true) and lacks symbols that the
+// driver does not define, and names the symbols.
 //
 // # Compiling
 //
-// The compiler is NVRTC. It is looked for when a program is compiled for the first time, and that it is missing is an error of that call,
-// and [driver.ErrUnsupported]. The code is a cubin for the device's own architecture, or, where this NVRTC does not know that, PTX for the newest one
-// before it, which Load has the driver compile; an option -arch or --gpu-architecture of the source goes before either. A driver older than NVRTC
-// loads cubins as long as both are of one major release, and need not know NVRTC's PTX. NVRTC brings few headers: those of the toolkit
-// need an option -I, or are given by name.
+// The compiler is NVRTC, opened with the first compilation. If it is missing, that call returns an
+// error that is [driver.ErrUnsupported]. The code is a cubin for the device's own architecture, or,
+// if NVRTC does not know it, PTX for the newest one before it, which the driver compiles in Load.
+// An option -arch or --gpu-architecture of the source replaces both. A driver older than NVRTC
+// loads cubins of the same major release, even if it does not know NVRTC's PTX. NVRTC includes few
+// headers: the toolkit's need an option -I, or are given by name.
 //
-// Sources with Link are compiled to LTO-IR each, with NVRTC's option -dlto, and linked by nvJitLink with -lto, for the architecture that the first
-// source is compiled for. That takes NVRTC 12.0 or newer, and an nvJitLink from 12.3 on that is not older than NVRTC. nvJitLink is looked for when it is
-// needed for the first time; that it is missing is an error as with NVRTC. It is called on one thread for all of a link.
+// Sources with Link are each compiled to LTO-IR, with NVRTC's option -dlto, and linked by nvJitLink
+// with -lto, for the architecture of the first source. That needs NVRTC 12.0 or newer, and an
+// nvJitLink from 12.3 on that is not older than NVRTC. nvJitLink is opened with the first link; if
+// it is missing, the error is as with NVRTC. It is called on one thread for all of a link.
 //
 // # Graphs
 //
-// Setting a node of an exec needs the graph that the exec was made of. The driver is free to refuse what is more than new
-// addresses, a new pattern and new arguments: a fill with a stride keeps its sizes, a copy the kinds of memory that it is
-// between, and of other sizes it takes those that suit what it has set up for the node. Copies have no longest size, but
-// what is between rows of a strided fill is less than 2 GiB. A dependent kernel begins early where it comes after one other kernel and
-// nothing else, with a driver of CUDA 12.3.
+// Setting a node of an exec needs the exec's graph. The driver may refuse other changes than new
+// addresses, a new pattern and new arguments: a strided fill keeps its sizes, and a copy its kinds
+// of memory and sizes that suit the node's setup. Copies have no largest size, but the gap between
+// rows of a strided fill is less than 2 GiB. A dependent kernel begins early if it comes after
+// exactly one other kernel and nothing else, with a driver of CUDA 12.3.
 //
 // # Facts
 //
-// [driver.Info].Version is what cuDriverGetVersion tells. MIG is set where the two forms of cuDeviceGetUuid differ: one tells the
-// instance's UUID, the other the GPU's. The NUMA node comes from the driver, from 12.2 on, or else from Linux. The driver tells how
-// fast a link is in comparison, and what works over it; whether it is NVLink NVML tells. That it is missing, or does not know the devices, is no failure: [driver.Link].Kind stays LinkUnknown.
+// [driver.Info].Version is the result of cuDriverGetVersion. MIG is set if the two forms of
+// cuDeviceGetUuid differ: one returns the instance's UUID, the other the GPU's. The NUMA node comes
+// from the driver, from 12.2 on, or else from Linux. The driver reports the rank and the features
+// of a link, and NVML its kind. If NVML is missing, or does not know the devices,
+// [driver.Link].Kind stays LinkUnknown.
 //
 // # Health
 //
-// NVML is opened and started when the first device is opened, in the background. From then on it
-// records the XID errors of each open device, without a goroutine. The error of a lost device names
-// the last XID error since the device was opened, and wraps it as an XID of package runtime/health.
-// The first call that returns such an error waits up to 20 ms for it. An XID error that NVML had
+// NVML is opened and started with the first device, in the background. From then on it records the
+// XID errors of each open device, without a goroutine. The error of a lost device names the last
+// XID error since the device was opened, and wraps it as an XID of package runtime/health. The
+// first call that returns such an error waits up to 20 ms for it. An XID error that NVML had
 // already may be older than the loss: if no other one follows, the text says that its time is not
 // known. Without NVML there is only CUDA's own error. If NVML hangs, the first call waits 0.3 s for
-// it. Close waits until NVML has started and has freed what records, at most five seconds.
+// it. Close waits until NVML has started and has freed its event sets, at most five seconds.
 //
 // # Communicators
 //
-// Communicators are NCCL's. The library is looked for when it is needed for the first time. That it is missing, or too old
-// for something, is an error of the call that needs it, and [driver.ErrUnsupported]. With a release before 2.18, which cannot
-// split communicators, NewComm waits for the other ranks, and AbortComm is as unsafe as NCCL's own.
+// Communicators are NCCL's. The library is opened when it is first needed. If it is missing, or too
+// old for a call, that call returns an error that is [driver.ErrUnsupported]. With a release before
+// 2.18, which cannot split communicators, NewComm waits for the other ranks, and AbortComm is as
+// unsafe as NCCL's own.
 //
-// What is being made of a communicator is part of it until it is ready: to abort the one is to abort both. NCCL's environment
-// must leave it to the driver which communicators block and which share; NewComm refuses to work with NCCL_COMM_BLOCKING=1 or
-// NCCL_COMM_SPLIT_SHARE_RESOURCES. What NCCL holds for the ranks of a process it gives back with the last one of them.
+// A new communicator that is made of another one belongs to it until it is ready: aborting either
+// aborts both. NCCL's environment must leave blocking and sharing of communicators to the driver:
+// NewComm refuses to work with NCCL_COMM_BLOCKING=1 or NCCL_COMM_SPLIT_SHARE_RESOURCES. NCCL frees
+// its memory for the ranks of a process with the last of them.
 package cudadriver
 
 import (
@@ -158,7 +171,7 @@ func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	return New(lib, opts...)
 }
 
-// New starts the CUDA driver of a library and reads what it tells of its devices. That there are none is no error.
+// New starts the CUDA driver of a library and reads its devices. No device is not an error.
 func New(lib *cuda.Library, opts ...Option) (*Driver, error) {
 	if lib == nil {
 		lib = new(cuda.Library) // which is not open
@@ -200,10 +213,11 @@ func New(lib *cuda.Library, opts ...Option) (*Driver, error) {
 // Name returns "cuda".
 func (d *Driver) Name() string { return name }
 
-// Devices returns what New read. The error is nil.
+// Devices returns the devices that New read. The error is nil.
 func (d *Driver) Devices() ([]driver.Info, error) { return slices.Clone(d.infos), nil }
 
-// NoDevice returns why the driver has no device, with what to do, or nil if it has one. The error is [cuda.ErrorNoDevice].
+// NoDevice returns why the driver has no device, and what to do, or nil if it has one. The error is
+// [cuda.ErrorNoDevice].
 func (d *Driver) NoDevice() error {
 	if d.none == nil && len(d.infos) == 0 {
 		return cuda.ErrorNoDevice // of a zero Driver

@@ -12,14 +12,14 @@ var (
 	_ driver.Capturer = (*device)(nil)
 )
 
-// A Native is what a device of this package is to CUDA. It is good until the device is closed.
+// A Native has CUDA's handles of a device of this package. It is valid until the device is closed.
 type Native struct {
 	Library *cuda.Library
 	Device  cuda.Device  // its ordinal, which the runtime library and others take as well
 	Context cuda.Context // its primary context
 }
 
-// NativeOf returns what a device is to CUDA, and reports false if it is not of this package.
+// NativeOf returns CUDA's handles of a device, and reports false if it is not of this package.
 func NativeOf(d driver.Device) (Native, bool) {
 	v, ok := d.(*device)
 	if !ok {
@@ -28,7 +28,7 @@ func NativeOf(d driver.Device) (Native, bool) {
 	return Native{v.lib, v.id, v.ctx}, true
 }
 
-// Stream returns what a stream of a device of this package is to CUDA.
+// Stream returns CUDA's handle of a stream of a device of this package.
 func Stream(s driver.Stream) cuda.Stream { return cuda.Stream(s) }
 
 // Enter pushes the context.

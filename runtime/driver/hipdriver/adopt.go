@@ -9,10 +9,11 @@ import (
 
 var _ driver.Adopter = (*device)(nil)
 
-// HIP has values as well, as a beta. Some devices take only memory of hipMallocSignalMemory for what is waited for, streams share few queues of
-// the hardware, where a wait may be in front of what it waits for, and a value is compared without a sign: so the device is no driver.Values.
+// HIP has values too, as a beta. Some devices wait only for memory of hipMallocSignalMemory,
+// streams share few queues of the hardware, so a wait may hold up the write that it waits for, and
+// values are compared without a sign. So the device does not implement driver.Values.
 
-// Event returns what an event of a device of this package is to HIP.
+// Event returns HIP's handle of an event of a device of this package.
 func Event(e driver.Event) hip.Event { return hip.Event(e) }
 
 // noAdopt is the error of a call that Caps rules out.

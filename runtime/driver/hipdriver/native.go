@@ -12,13 +12,13 @@ var (
 	_ driver.Capturer = (*device)(nil)
 )
 
-// A Native is what a device of this package is to HIP. It is good until the device is closed.
+// A Native has HIP's handles of a device of this package. It is valid until the device is closed.
 type Native struct {
 	Library *hip.Library
 	Device  int32 // its number
 }
 
-// NativeOf returns what a device is to HIP, and reports false if it is not of this package.
+// NativeOf returns HIP's handles of a device, and reports false if it is not of this package.
 func NativeOf(d driver.Device) (Native, bool) {
 	v, ok := d.(*device)
 	if !ok {
@@ -27,7 +27,7 @@ func NativeOf(d driver.Device) (Native, bool) {
 	return Native{v.lib, v.id}, true
 }
 
-// Stream returns what a stream of a device of this package is to HIP.
+// Stream returns HIP's handle of a stream of a device of this package.
 func Stream(s driver.Stream) hip.Stream { return hip.Stream(s) }
 
 // Enter makes the device current, and returns the number of the one that was.

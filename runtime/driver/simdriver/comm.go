@@ -507,9 +507,9 @@ func (v *device) clearComms() {
 	})
 }
 
-// KillComm makes a rank of a communicator go away as if its process had died: its work in streams ends, its calls that wait
-// return, and all but AbortComm and DestroyComm fail. What other ranks have under way stays; their CommError says so after the time
-// notice, or if that is negative never.
+// KillComm makes a rank of a communicator go away as if its process had died: its work in streams
+// ends, its waiting calls return, and all but AbortComm and DestroyComm fail. Work of other ranks
+// stays; their CommError reports it after the time notice, or never if that is negative.
 func (d *Driver) KillComm(c driver.Comm, notice time.Duration) error {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

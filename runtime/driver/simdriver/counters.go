@@ -6,19 +6,19 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Counters say what was called and what there is. Those of a driver that is in use are of about one moment.
+// Counters count calls and objects. Those of a driver in use are of about one moment.
 type Counters struct {
-	Calls   map[Op]uint64 // of all devices and of none; those never called are missing
+	Calls   map[Op]uint64 // of all devices and of none; without operations that were never called
 	Total   uint64        // the sum of Calls
 	Devices []DeviceCounters
 }
 
-// DeviceCounters are those of one device.
+// DeviceCounters are the counters of one device.
 type DeviceCounters struct {
 	Calls    map[Op]uint64
 	Total    uint64
 	Executed uint64 // operations that streams have executed, without records and waits that had nothing to do
-	Pending  uint64 // operations that they have not
+	Pending  uint64 // operations that they have not executed
 
 	// Live objects.
 	Streams     int
@@ -29,15 +29,15 @@ type DeviceCounters struct {
 	Execs       int
 	Comms       int    // ranks of communicators
 	CommMemory  int    // registrations and windows
-	Allocations int    // of all kinds, without modules' variables and what pools have
-	Bytes       uint64 // of device memory, with modules' variables, without what pools have
+	Allocations int    // of all kinds, without modules' variables and pools
+	Bytes       uint64 // of device memory, with modules' variables, without pools
 	HostBytes   uint64 // of host and managed memory, likewise
 	Registered  uint64 // bytes of the program's memory that are registered
 	Opened      int    // allocations of other processes
 
 	Pools           int    // without the default one
-	PoolAllocations int    // that FreeAsync was not called for, of all pools
-	Reserved        uint64 // bytes that all pools have, also those that were destroyed and wait for their last frees
+	PoolAllocations int    // without a FreeAsync, of all pools
+	Reserved        uint64 // bytes of all pools, also of destroyed pools that wait for their last frees
 	Used            uint64 // bytes of them that are allocated, until the frees have executed
 }
 
@@ -117,7 +117,7 @@ func count(calls map[Op]uint64, total *uint64, op code, n uint64) {
 	}
 }
 
-// Calls returns how many calls there were: what Counters has as Total.
+// Calls returns the number of calls: Counters.Total.
 func (d *Driver) Calls() uint64 {
 	var n uint64
 	for c := range codes {
@@ -129,10 +129,10 @@ func (d *Driver) Calls() uint64 {
 	return n
 }
 
-// Leaks names what was not given back: open devices, live objects, and what was left when a device was closed. It
-// returns nil if there is nothing. A device does not count if a stream of it waits for others, or did so until it was destroyed: for a value
-// in memory, another process's event, or work of a lost device. A driver would wait for that stream if anything that the stream may use were
-// given back.
+// Leaks names leaks: open devices, live objects, and objects that were left when a device was
+// closed. It returns nil if there are none. A device does not count if one of its streams waits, or
+// waited until it was destroyed, for a value in memory, another process's event, or work of a lost
+// device: a driver would wait for that stream before it frees the stream's objects.
 func (d *Driver) Leaks() []string {
 	d.mu.Lock()
 	leaks := append([]string(nil), d.leaked...)
@@ -152,7 +152,8 @@ func (d *Driver) Leaks() []string {
 	return leaks
 }
 
-// awaitsOthers reports whether a stream of the device waits for what others bring, or has until it was destroyed.
+// awaitsOthers reports whether a stream of the device waits for something from outside, or did so
+// until it was destroyed.
 func (v *device) awaitsOthers() bool {
 	awaits := v.stuck.Load()
 	v.d.streams.all(func(_ uintptr, s *stream) { awaits = awaits || s.dev == v && s.awaitsOthers() })

@@ -53,7 +53,7 @@ type Driver struct {
 	steps stepper
 }
 
-// New makes a driver. It never fails: what is wrong with c shows when it is used.
+// New makes a driver. It never fails: mistakes in c are errors of later calls.
 func New(c Config) *Driver {
 	n := min(c.Devices, maxDevices)
 	if n == 0 {
@@ -125,8 +125,9 @@ func (d *Driver) Devices() ([]driver.Info, error) {
 	return infos, nil
 }
 
-// Open opens a device. One that is open already is opened again, and needs one Close more: it is the same device, and
-// so are its objects. A lost device can be opened, and is lost until all have closed it, or for good with [Config.StaysLost].
+// Open opens a device. An open device may be opened again, and needs one more Close: both are the
+// same device with the same objects. A lost device can be opened, and stays lost until all have
+// closed it, or for good with [Config.StaysLost].
 func (d *Driver) Open(index int) (driver.Device, error) {
 	v, err := d.device(index)
 	if err != nil {
@@ -147,8 +148,9 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 	return v, nil
 }
 
-// Current returns the index of the device that is current on the calling thread: the one that Bind was last called on.
-// It is false if there is none, and always where threads cannot be told apart: see [Config.Strict].
+// Current returns the index of the device that is current on the calling thread, the one of the
+// last Bind. It is false if there is none, and always if threads cannot be distinguished: see
+// [Config.Strict].
 func (d *Driver) Current() (device int, ok bool) { return d.threads.bound() }
 
 // device returns the device with an index.

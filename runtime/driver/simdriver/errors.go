@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// What the driver's errors wrap, beside [driver.ErrLost] and [driver.ErrOutOfMemory].
+// Errors that the driver's errors wrap, beside [driver.ErrLost] and [driver.ErrOutOfMemory].
 var (
 	ErrInvalidContext = errors.New("invalid context: the device is not current on this thread; lock the goroutine to its thread and call Bind")
 	ErrInvalidHandle  = errors.New("invalid handle")
@@ -24,28 +24,29 @@ var (
 	ErrInjected       = errors.New("injected fault")
 )
 
-// An AccessError says that an operation touched memory that it must not touch. It loses the device that executed it.
+// An AccessError says that an operation accessed memory that it must not access. It loses the
+// device that executed it.
 type AccessError struct {
-	Op     Op            // what touched it
+	Op     Op            // the operation
 	Kernel string        // the kernel's name, if Op is OpLaunch
-	Node   driver.Node   // the node of a graph that did, if one did
+	Node   driver.Node   // the node of a graph, if it was one
 	Device int           // the device that executed it
 	Stream driver.Stream // the stream that executed it
-	Addr   driver.Ptr    // the first byte that it meant to touch
-	Size   uint64        // how many bytes it meant to touch
+	Addr   driver.Ptr    // the first byte of the access
+	Size   uint64        // the bytes of the access
 	Align  uint64        // the alignment that Addr lacks, or 0
 	Base   driver.Ptr    // the allocation that it missed, or that is nearest; 0 if there is none
 	Length uint64        // bytes at Base
 	Freed  bool          // that allocation was freed
 	Early  bool          // that allocation is of a pool, and its stream has not reached it
-	Barred bool          // that allocation is of another device's pool, or shareable, and not for this device to use
-	Apart  bool          // that allocation is of another device, whose memory this device's kernels may not use
+	Barred bool          // that allocation is of another device's pool, or shareable, and this device has no access
+	Apart  bool          // that allocation is of another device, to which this device's kernels have no access
 
-	Opened   bool // that allocation is another process's, which Freed says was freed there, or closed here
-	ReadOnly bool // that allocation is the program's memory, and not for devices to write to
+	Opened   bool // that allocation is another process's; with Freed it was freed there, or closed here
+	ReadOnly bool // that allocation is the program's memory, and read-only for devices
 }
 
-// Error names the operation, what it touched and what it missed.
+// Error names the operation, its access and the allocation that it missed.
 func (e *AccessError) Error() string {
 	who := string(e.Op)
 	if e.Kernel != "" {

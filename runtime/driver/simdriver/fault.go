@@ -9,33 +9,34 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// AnyDevice is the Device of a fault that all devices have.
+// AnyDevice is the Device of a fault of all devices.
 const AnyDevice = -1
 
 // A Fault makes calls fail.
 //
-// A call that is to give something back does its work even when a fault makes it fail. The nodes of a graph are no calls: its
-// launch is one.
+// A call that frees or destroys something does so even if a fault makes it fail. Nodes of a graph
+// are not calls; the graph's launch is one.
 type Fault struct {
-	Op     Op  // the calls that it meets; "" is all of them
+	Op     Op  // the calls that fail; "" is all of them
 	Device int // their device, or AnyDevice; OpDevices has no device
 
-	// N is the call that fails: 1 is the first one from now on that Op and Device fit, and later ones do not fail. 0 is
-	// every one.
+	// N is the call that fails: 1 is the first matching one from now on, and later ones do not
+	// fail. 0 is every one.
 	N uint64
 
-	// Err is what the call's [driver.Error] wraps; nil is ErrInjected, or [driver.ErrOutOfMemory] if OOM is set.
+	// Err is wrapped by the call's [driver.Error]; nil is ErrInjected, or [driver.ErrOutOfMemory]
+	// if OOM is set.
 	Err error
 
-	OOM  bool // the error is one of memory
-	Lost bool // the device is lost, and the error says so
+	OOM  bool // the error means out of memory
+	Lost bool // the device is lost
 
-	// AtExecution lets the call succeed, if it is a submitted one, and loses the device when the operation executes. N
-	// counts calls all the same.
+	// AtExecution lets a submitting call succeed, and loses the device when the operation executes.
+	// N still counts calls.
 	AtExecution bool
 }
 
-// An Injected fault is one that a driver has; a zero one is none.
+// An Injected is a fault of a driver. The zero Injected is none.
 type Injected struct {
 	d    *Driver
 	f    Fault
@@ -43,14 +44,14 @@ type Injected struct {
 	hits uint64
 }
 
-// faults are those that a driver has.
+// faults are the faults of a driver.
 type faults struct {
 	mu   sync.Mutex
 	list []*Injected
 }
 
-// Inject adds a fault. If a call meets several, it fails with the one that was added first. A fault that has a number
-// is gone when it has struck.
+// Inject adds a fault. If a call matches several, it fails with the one that was added first. A
+// fault with a number is removed after it has struck.
 func (d *Driver) Inject(f Fault) *Injected {
 	i := &Injected{d: d, f: f}
 	d.faults.mu.Lock()
@@ -60,7 +61,7 @@ func (d *Driver) Inject(f Fault) *Injected {
 	return i
 }
 
-// Remove takes the fault away. It is no error if it is gone already.
+// Remove removes the fault. Removing it again does nothing.
 func (i *Injected) Remove() {
 	if i.d == nil {
 		return
@@ -74,7 +75,7 @@ func (i *Injected) Remove() {
 	}
 }
 
-// Hits returns how many calls it has made fail, or to fail when they execute.
+// Hits returns how many calls it has made fail, at once or when they execute.
 func (i *Injected) Hits() uint64 {
 	if i.d == nil {
 		return 0
@@ -84,10 +85,10 @@ func (i *Injected) Hits() uint64 {
 	return i.hits
 }
 
-// SetLatency makes the operations of a kind take a time: one that is submitted to a stream in the stream, any other in
-// its call. A node of a graph takes the time that its operation takes in a stream, and a Collect takes its time when it has
-// met those of the other ranks. A communicator is ready when it has taken the time of the call that began it, from the last
-// rank's on. 0 takes that back. An Op that there is not has no effect.
+// SetLatency makes the operations of a kind take a time: submitted ones in the stream, others in
+// the call. A node of a graph takes the time of its operation, and a Collect takes its time when it
+// has met those of the other ranks. A communicator is ready when the time of the call that began it
+// has passed since the last rank's call. 0 removes the latency. An unknown Op has no effect.
 func (d *Driver) SetLatency(op Op, t time.Duration) {
 	c, ok := codeOf(op)
 	if !ok {
@@ -170,10 +171,11 @@ func (i *Injected) fits(v *device, c code) bool {
 	return i.f.Device == AnyDevice || v != nil && v.index == i.f.Device
 }
 
-// LoseDevice loses a device, as an error that cannot be got over does: all later calls fail with err, what is pending is
-// dropped, and its events never complete. Calls that give something back fail too, but do their work. An operation that
-// is being executed may still change memory, until a stream of the device is destroyed; a kernel that goes on for longer, also then. A device that is lost already stays lost with its first error; a nil err is
-// ErrInjected.
+// LoseDevice loses a device, as by a fatal error: all later calls fail with err, pending operations
+// are dropped, and their events never complete. Calls that free or destroy fail too, but do their
+// work. An operation in execution may still change memory until a stream of the device is
+// destroyed, and a long-running kernel even longer. A lost device stays lost with its first error;
+// a nil err is ErrInjected.
 func (d *Driver) LoseDevice(device int, err error) error {
 	v, bad := d.device(device)
 	if bad != nil {
@@ -186,7 +188,8 @@ func (d *Driver) LoseDevice(device int, err error) error {
 	return nil
 }
 
-// StallStream holds a stream: none of its operations begins before ResumeStream. One that executes ends.
+// StallStream holds a stream: none of its operations begins before ResumeStream. An operation in
+// execution ends.
 func (d *Driver) StallStream(s driver.Stream) error { return d.stall(s, true) }
 
 // ResumeStream undoes StallStream.
@@ -202,7 +205,7 @@ func (d *Driver) stall(h driver.Stream, stalled bool) error {
 	return nil
 }
 
-// StallDevice holds all streams of a device, also those to come, until ResumeDevice.
+// StallDevice holds all streams of a device, also new ones, until ResumeDevice.
 func (d *Driver) StallDevice(device int) error {
 	v, err := d.device(device)
 	if err == nil {
@@ -211,7 +214,7 @@ func (d *Driver) StallDevice(device int) error {
 	return err
 }
 
-// ResumeDevice undoes StallDevice. Streams that StallStream holds are held on.
+// ResumeDevice undoes StallDevice. Streams that StallStream holds stay held.
 func (d *Driver) ResumeDevice(device int) error {
 	v, err := d.device(device)
 	if err == nil {
@@ -234,7 +237,7 @@ func (d *Driver) Streams(device int) []driver.Stream {
 	return hs
 }
 
-// Comms returns a device's ranks of communicators, in no order, those included that are still being made.
+// Comms returns a device's ranks of communicators, in no order, also unfinished ones.
 func (d *Driver) Comms(device int) (all []driver.Comm) {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

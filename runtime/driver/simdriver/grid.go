@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Grid is a launch of a kernel, as the kernel's function sees it. It is the function's until it returns.
+// A Grid is a launch of a kernel, for the kernel's function. It is valid until the function
+// returns.
 type Grid struct {
 	Name    string        // the kernel's
 	Device  int           // the device that it runs on
@@ -35,7 +36,7 @@ type Thread struct {
 	Global [3]uint64 // its own index in the grid
 }
 
-// Size returns how many threads the grid has.
+// Size returns the number of threads of the grid.
 func (g *Grid) Size() uint64 {
 	n := uint64(1)
 	for i := range 3 {
@@ -88,12 +89,13 @@ func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
 	return a.base, a.size, true
 }
 
-// View returns n elements of type T of the memory at p, which may be of another device that EnablePeer was called for, or
-// the host's. The slice is the memory itself, and must not be used when the kernel's function has returned. It may be called concurrently.
+// View returns n elements of type T of the memory at p, which may be the host's, or another
+// device's after EnablePeer. The slice is the memory itself, and must not be used after the
+// kernel's function has returned. View may be called concurrently.
 //
-// If the memory is not there, or p is not aligned for T, View fails with an [AccessError]; the device is lost with the
-// first such error when the function returns, whatever the function returns. T must be a type that [NewKernel] allows
-// for parameters.
+// If there is no such memory, or p is not aligned for T, View fails with an [AccessError]; the
+// device is lost with the first such error when the function returns, whatever it returns. T must
+// be a type that [NewKernel] allows for parameters.
 func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) { return view[T](g, p, n, false) }
 
 // ReadView is [View] for memory that the kernel only reads. It must not write to the slice. The

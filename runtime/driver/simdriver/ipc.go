@@ -14,13 +14,13 @@ var (
 	_ driver.IPCEvents = (*device)(nil)
 )
 
-// A Machine is what several drivers stand on, each of which is a process: what one exports the others open. Devices of the same index
-// are the same device. A zero Machine is ready for use.
+// A Machine is a machine on which several drivers are processes: each opens the exports of the
+// others. Devices of the same index are the same device. A zero Machine is ready for use.
 //
-// It is strict: to use memory that its process has freed, or that was closed, loses the device; an event that its process has
-// destroyed is an invalid handle. Of a process that has ended, which is one that has closed its device or was killed ([Driver.Kill]),
-// what others have opened stays, with whatever is in it; what its streams had not executed never is, and a wait for
-// that never ends.
+// It is strict: using memory that its process has freed, or that was closed, loses the device; an
+// event that its process has destroyed is an invalid handle. If a process ends, by closing its
+// device or by [Driver.Kill], memory that others have opened stays, with its contents; its pending
+// work never executes, and a wait for that never ends.
 type Machine struct {
 	mu       sync.Mutex
 	exported uint64
@@ -101,8 +101,8 @@ func (m *Machine) leave(v *device) {
 	}
 }
 
-// Kill ends the process that the driver stands for, as a signal would: all its devices are lost, with ErrKilled, and the goroutines of their
-// streams end. The devices are to be closed all the same.
+// Kill ends the driver's process, as a signal would: all its devices are lost, with ErrKilled, and
+// the goroutines of their streams end. The devices must be closed all the same.
 func (d *Driver) Kill() {
 	for _, v := range d.devices {
 		d.machine.leave(v)

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// A Kernel is a Go function that stands for a kernel of that name. Make it with [NewKernel].
+// A Kernel is a Go function that replaces a kernel. Make it with [NewKernel].
 type Kernel struct {
 	k *kernel
 }
@@ -48,9 +48,10 @@ type call struct {
 
 // NewKernel makes a kernel of fn, which must be a func(*Grid, …) or a func(*Grid, …) error.
 //
-// Its parameters after the first are the kernel's, in order and by size: integers whose type tells their size (no int, uint or
-// uintptr, which are of the host's), floats, [driver.Ptr] for addresses, and arrays and structs of these. It is called once a launch, on the stream's goroutine, and does the work of all
-// threads; it reaches the device's memory with [View]. Several launches may call it concurrently. An error, a panic or a
+// Its other parameters are the kernel's, in order and by size: integers of a fixed size (no int,
+// uint or uintptr), floats, [driver.Ptr] for addresses, and arrays and structs of these. It is
+// called once for a launch, on the stream's goroutine, and does the work of all threads. It gets
+// the device's memory by [View]. Several launches may call it concurrently. An error, a panic or a
 // failed View loses the device, as an illegal instruction or address would.
 //
 // Launching a kernel whose function has no result makes no garbage.
@@ -85,7 +86,8 @@ func NewKernel(fn any) (Kernel, error) {
 	return Kernel{k}, nil
 }
 
-// MustKernel is NewKernel for functions that are known to be right: it panics if fn cannot be a kernel.
+// MustKernel is NewKernel for functions that are known to be valid: it panics if fn cannot be a
+// kernel.
 func MustKernel(fn any) Kernel {
 	k, err := NewKernel(fn)
 	if err != nil {

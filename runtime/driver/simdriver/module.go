@@ -29,9 +29,10 @@ type function struct {
 	cluster [3]int
 }
 
-// Load makes a module of an image: what [Image] returns, any text that has a line such as Image makes, PTX, a cubin, a fat binary, a code
-// object of AMD's or a bundle. None is compiled or run: of it count the names, the parameters' sizes, the shared memory and the clusters of the
-// kernels, and the variables without initial values.
+// Load makes a module of an image: of [Image], PTX, a cubin, a fat binary, a code object of AMD's,
+// a bundle, or any text with a line as Image makes. Code is neither compiled nor run: only the
+// names, the sizes of parameters, the shared memory and the clusters of kernels count, and the
+// variables without initial values.
 func (v *device) Load(b []byte) (driver.Module, error) {
 	if err := v.enter(codeLoad, true); err != nil {
 		return 0, err

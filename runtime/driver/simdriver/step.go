@@ -12,13 +12,14 @@ type stepper struct {
 	ready []*stream
 }
 
-// Step executes one operation that is ready, and reports whether there was one. An operation is ready when those before
-// it in its stream have executed, what it waits for is complete, and the stream is not stalled; among the streams that
-// have one, [Config.Seed] chooses. A launch of a graph takes a step for each node that does something, and Seed chooses
-// among the nodes that are ready too. A Collect takes a step to begin, and another one to end where it has to wait for other
-// ranks. Without [Config.Deterministic] Step does nothing and returns false.
+// Step executes one ready operation, and reports whether there was one. An operation is ready when
+// earlier ones of its stream have executed, its waits are complete, and the stream is not stalled.
+// If several streams have one, [Config.Seed] chooses. A launch of a graph takes a step for each
+// node that does something, and Seed chooses among the ready nodes too. A Collect takes a step to
+// begin, and another one to end if it has to wait for other ranks. Without [Config.Deterministic]
+// Step does nothing and returns false.
 //
-// A kernel must not call Step, nor Run.
+// A kernel must not call Step or Run.
 func (d *Driver) Step() bool {
 	if !d.manual {
 		return false
@@ -58,7 +59,7 @@ func (s *stream) steppable(o *operation) bool {
 	return !s.held() && o.ready()
 }
 
-// Run calls Step until nothing is ready, and returns how many steps that were.
+// Run calls Step until nothing is ready, and returns the number of steps.
 func (d *Driver) Run() int {
 	n := 0
 	for d.Step() {
