@@ -2,8 +2,8 @@ package cuda
 
 import "strconv"
 
-// A DataType is the type of an element of a matrix or a tensor, which libraries on top of CUDA take beside an address (C: cudaDataType).
-// The driver itself knows none of them.
+// A DataType is the type of the elements of a matrix or a tensor, for libraries on top of CUDA (C:
+// cudaDataType). The driver itself does not use it.
 type DataType uint32
 
 // Values of DataType. R is real, C complex; then come the bits, and I for a signed integer, U for an unsigned one, F for a floating-point
@@ -90,7 +90,7 @@ var dataTypes = [...]string{
 	DataTypeR4FE2M1:  "CUDA_R_4F_E2M1",
 }
 
-// A LibraryProperty is a part of a version, which libraries on top of CUDA are asked for (C: libraryPropertyType).
+// A LibraryProperty is a part of the version of a library on top of CUDA (C: libraryPropertyType).
 type LibraryProperty uint32
 
 // Values of LibraryProperty.
@@ -106,8 +106,8 @@ type EmulationStrategy uint32
 // Values of EmulationStrategy.
 const (
 	EmulationStrategyDefault    EmulationStrategy = 0 // CUDA_EMULATION_STRATEGY_DEFAULT
-	EmulationStrategyPerformant EmulationStrategy = 1 // CUDA_EMULATION_STRATEGY_PERFORMANT: where it is faster
-	EmulationStrategyEager      EmulationStrategy = 2 // CUDA_EMULATION_STRATEGY_EAGER: where it is possible
+	EmulationStrategyPerformant EmulationStrategy = 1 // CUDA_EMULATION_STRATEGY_PERFORMANT: if it is faster
+	EmulationStrategyEager      EmulationStrategy = 2 // CUDA_EMULATION_STRATEGY_EAGER: if it is possible
 )
 
 // An EmulationMantissaControl says how many bits of mantissas an emulation keeps (C: cudaEmulationMantissaControl).

@@ -6,9 +6,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// resolver asks the driver itself for each function, at the release that brought the ABI: the name alone would give the
-// oldest ABI to dlsym and, at the driver's own release, perhaps one that these bindings do not know. Drivers before 12.0
-// have the older cuGetProcAddress, which does not say why a function is missing, and before 11.3 none.
+// resolver asks the driver for each function, at the release that introduced the ABI. The name
+// alone would give the oldest ABI with dlsym, and at the driver's own release perhaps an ABI that
+// these bindings do not know. Drivers before 12.0 have the older cuGetProcAddress, which does not
+// say why a function is missing, and drivers before 11.3 have none.
 func resolver(l *dl.Library) dl.Resolver {
 	const legacyStreams = uintptr(GetProcAddressLegacyStream) // whatever default the program was compiled with elsewhere
 	out := new(struct {

@@ -41,9 +41,9 @@ func ready(l *dl.Library) error {
 	return fmt.Errorf("cuInit: %w", err)
 }
 
-// Diagnose adds to an error of [Library.Init], or to [ErrorNoDevice], what the machine tells of the
-// cause and what to do about it, and each file that was found with its answer. Other errors, and nil,
-// it returns as they are.
+// Diagnose adds to an error of [Library.Init], or to [ErrorNoDevice], the cause as far as the
+// machine shows it, what to do, and each file that was found with its answer. It returns other
+// errors, and nil, unchanged.
 func (l *Library) Diagnose(err error) error {
 	code, ok := errors.AsType[Result](err)
 	if !ok {
@@ -57,7 +57,7 @@ func (l *Library) Diagnose(err error) error {
 	return &diagnosis{err, b.String()}
 }
 
-// A diagnosis is an error with what is known of its cause.
+// A diagnosis is an error with its known causes.
 type diagnosis struct {
 	error
 	more string

@@ -5,8 +5,9 @@ import "unsafe"
 // tensorMapAlign is the alignment that CUDA 13 asks of a tensor map; CUDA 12 asked 64.
 const tensorMapAlign = 128
 
-// NewTensorMap returns a tensor map whose address is a multiple of 128 bytes, as the functions that encode one demand. A
-// TensorMap from new or in a Go variable lies on 8 bytes. Copies of it do not keep the alignment.
+// NewTensorMap returns a tensor map at a multiple of 128 bytes, as functions that encode one
+// require. A TensorMap from new or in a Go variable is aligned to 8 bytes. Copies do not keep the
+// alignment.
 func NewTensorMap() *TensorMap {
 	const size = unsafe.Sizeof(TensorMap{})
 	b := make([]byte, size+tensorMapAlign-1)

@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion asks the library; one that finds no device answers nothing but that, and then its file name tells.
+// askVersion asks the library. A library without a device does not answer; then the file's name has
+// the version.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	v, err := libraryVersion(l)
 	if v == 0 {
@@ -21,7 +22,8 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 
 var versioned = regexp.MustCompile(`\.so\.(\d+)\.(\d+)\.(\d+)$`)
 
-// versionInName reads the version off libamdhip64.so.5.2.21153, which links lead to.
+// versionInName reads the version from a name such as libamdhip64.so.5.2.21153, to which links
+// lead.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion finds the HIP release. The file's name has it. Where it has not, what the library tells counts, but for 9.0: that is
-// what libraries of HIP 5 tell, the version of an interface.
+// askVersion finds the HIP release in the file's name. Without one it returns the library's answer,
+// except 9.0: libraries of HIP 5 return that, the version of an interface.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	p := new([2]int32)
 	if err := check(l.Slow(fnGetVersion, uintptr(unsafe.Pointer(&p[0])), uintptr(unsafe.Pointer(&p[1])))); err != nil {
@@ -25,7 +25,7 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 
 var versioned = regexp.MustCompile(`\.so\.(\d{1,2})\.(\d{1,2})\.(\d{1,5})$`)
 
-// versionInName reads the release off libhiprtc.so.6.4.43484, which links lead to.
+// versionInName reads the release from a name such as libhiprtc.so.6.4.43484, to which links lead.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

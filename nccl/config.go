@@ -12,7 +12,7 @@ const (
 	simInfoMagic = 0x74685283 // NCCL_SIM_INFO_INITIALIZER
 )
 
-// A configField is a member of Config that a release brought.
+// A configField is a member of Config, with the release that introduced it.
 type configField struct {
 	since   dl.Version
 	name    string
@@ -25,7 +25,7 @@ func (f *configField) number(c *Config) *int32 {
 	return (*int32)(unsafe.Add(unsafe.Pointer(c), f.offset))
 }
 
-// set reports whether a config says something that is not left to the library.
+// set reports whether a config sets the field.
 func (f *configField) set(c *Config) bool {
 	if f.pointer {
 		return *(*unsafe.Pointer)(unsafe.Add(unsafe.Pointer(c), f.offset)) != nil
@@ -33,10 +33,10 @@ func (f *configField) set(c *Config) bool {
 	return *f.number(c) != ConfigUndefInt
 }
 
-// NewConfig returns settings with every field left to the library, in the layout that the open library knows: what
-// NCCL_CONFIG_INITIALIZER is in C. Set the fields that matter and pass it to [Library.CommInitRankConfig] or
-// [Library.CommSplit]. The library copies the settings during the call, but not what CommName points to, which must stay
-// as long as the communicator.
+// NewConfig returns settings with every field left to the library, in the layout that the open
+// library knows, like NCCL_CONFIG_INITIALIZER in C. Set fields and pass it to
+// [Library.CommInitRankConfig] or [Library.CommSplit]. The library copies the settings during the
+// call, except the text behind CommName, which must stay as long as the communicator.
 func (l *Library) NewConfig() Config { return newConfig(l.Version()) }
 
 func newConfig(v dl.Version) Config {
@@ -57,8 +57,8 @@ func newConfig(v dl.Version) Config {
 	return c
 }
 
-// CheckConfig reports a field of c that is set and that the open library is too old to know: the library would ignore it
-// without a word.
+// CheckConfig returns an error if c sets a field that the open library is too old to know: the
+// library would silently ignore it.
 func (l *Library) CheckConfig(c *Config) error { return checkConfig(c, l.Version()) }
 
 func checkConfig(c *Config, v dl.Version) error {
@@ -77,7 +77,8 @@ func checkConfig(c *Config, v dl.Version) error {
 	return nil
 }
 
-// NewSimInfo returns the record that [Library.GroupSimulateEnd] fills: what NCCL_SIM_INFO_INITIALIZER is in C.
+// NewSimInfo returns the record that [Library.GroupSimulateEnd] fills, like
+// NCCL_SIM_INFO_INITIALIZER in C.
 func (l *Library) NewSimInfo() SimInfo {
 	v := uint32(tableVersion)
 	if have := l.Version(); have != 0 {

@@ -6,9 +6,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// Texts returns texts as C reads them, as options of [Library.Create]: copies
-// that end with a zero byte. Go frees them once the slice is no longer used; the library keeps none of them. The error of a
-// text with a zero byte in it tells which one it is, and is [dl.ErrNUL].
+// Texts returns texts for C, such as options of [Library.Create]: copies that end with a zero byte.
+// Go frees them when the slice is no longer used; the library keeps none. If a text contains a zero
+// byte, the error names the text and is [dl.ErrNUL].
 func Texts(texts ...string) ([]*byte, error) {
 	out, err := dl.CStrings(texts...)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// ready reports whether NVML starts and sees a device. NVML counts how often it is started: it is as before afterwards.
+// ready reports whether NVML starts and sees a device. NVML counts its starts, so it is unchanged
+// afterwards.
 func ready(l *dl.Library) error {
 	switch err := check(l.Slow(fnInit)); err {
 	case nil:

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// branches are the branches of NVIDIA's driver, and the CUDA release that each came with, oldest first. The library tells the
-// driver's release; since-versions are CUDA releases, as those of NVML's header are.
+// branches are the branches of NVIDIA's driver with their CUDA releases, oldest first. The library
+// reports the driver's release; since-versions are CUDA releases, as in NVML's header.
 var branches = []struct{ driver, major, minor int }{
 	{340, 6, 5}, {346, 7, 0}, {352, 7, 5}, {361, 8, 0}, {384, 9, 0}, {390, 9, 1}, {396, 9, 2}, {410, 10, 0}, {418, 10, 1}, {440, 10, 2}, {450, 11, 0},
 	{455, 11, 1}, {460, 11, 2}, {465, 11, 3}, {470, 11, 4}, {495, 11, 5}, {510, 11, 6}, {515, 11, 7}, {520, 11, 8},
@@ -20,7 +20,8 @@ var branches = []struct{ driver, major, minor int }{
 	{580, 13, 0}, {590, 13, 1}, {595, 13, 2}, {610, 13, 3},
 }
 
-// askVersion asks the library for its version. Older ones, such as 470, do not tell it before Init; there the file's name does.
+// askVersion asks the library for its version. Older ones, such as 470, do not report it before
+// Init; then the file's name has it.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	text := make([]byte, SystemNVMLVersionBufferSize)
 	err := check(l.Slow(fnSystemGetNVMLVersion, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text))))
@@ -33,7 +34,8 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 	return parseVersion(dl.Text(text)), nil
 }
 
-// versionInName reads the driver's release off libnvidia-ml.so.470.256.02, which links lead to.
+// versionInName reads the driver's release from a name such as libnvidia-ml.so.470.256.02, to which
+// links lead.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -48,8 +50,8 @@ func parseVersion(text string) dl.Version {
 	return releaseOf(driver)
 }
 
-// releaseOf returns the CUDA release that a driver such as 550.163.01 came with. A branch that is not known counts as the newest
-// one before it. 0 stands for a text of another form, and for branches before 340.
+// releaseOf returns the CUDA release of a driver such as 550.163.01. An unknown branch counts as
+// the newest one before it. 0 stands for another form of text, and for branches before 340.
 func releaseOf(driver string) dl.Version {
 	branch, _, ok := strings.Cut(driver, ".")
 	n, err := strconv.Atoi(branch)

@@ -83,7 +83,7 @@ func WithNVRTC(opt nvrtc.Options) Option { return func(o *options) { o.nvrtc = o
 // sources.
 func WithNVJitLink(opt nvjitlink.Options) Option { return func(o *options) { o.nvjitlink = opt } }
 
-// WithNVML says how to find NVML, which the CUDA driver opens with the first query of a link.
+// WithNVML says how to find NVML, which the CUDA driver opens with the first device.
 func WithNVML(opt nvml.Options) Option { return func(o *options) { o.nvml = opt } }
 
 // WithRCCL says how to find RCCL, which the HIP driver opens with the first communicator.

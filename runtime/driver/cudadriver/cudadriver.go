@@ -142,18 +142,18 @@ var _ driver.Driver = (*Driver)(nil)
 // An Option changes how a driver is opened.
 type Option func(*Driver)
 
-// WithNCCL says how to find NCCL, which is opened when a communicator is needed for the first time.
+// WithNCCL says how to find NCCL, which is opened with the first communicator.
 func WithNCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.NCCL(opt) } }
 
-// WithNVRTC says how to find NVRTC, which is opened when a program is compiled for the first time.
+// WithNVRTC says how to find NVRTC, which is opened with the first compilation.
 func WithNVRTC(opt nvrtc.Options) Option { return func(d *Driver) { d.nvrtc = openNVRTC(opt) } }
 
-// WithNVJitLink says how to find nvJitLink, which is opened when sources are linked for the first time.
+// WithNVJitLink says how to find nvJitLink, which is opened with the first link of sources.
 func WithNVJitLink(opt nvjitlink.Options) Option {
 	return func(d *Driver) { d.nvjitlink = openNVJitLink(opt) }
 }
 
-// WithNVML says how to find NVML, which is opened when the first device is opened.
+// WithNVML says how to find NVML, which is opened with the first device.
 func WithNVML(opt nvml.Options) Option { return func(d *Driver) { d.nvml = openNVML(opt) } }
 
 // Open loads the CUDA driver's library, which [cuda.Open] does, and goes on as [New].

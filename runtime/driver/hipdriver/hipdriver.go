@@ -134,14 +134,15 @@ var _ driver.Driver = (*Driver)(nil)
 // An Option changes how a driver is opened.
 type Option func(*Driver)
 
-// WithRCCL says how to find RCCL, which is opened when a communicator is needed for the first time.
+// WithRCCL says how to find RCCL, which is opened with the first communicator.
 func WithRCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.RCCL(opt) } }
 
-// WithHIPRTC says how to find hipRTC, which is opened when a program is compiled for the first time.
+// WithHIPRTC says how to find hipRTC, which is opened with the first compilation.
 func WithHIPRTC(opt hiprtc.Options) Option { return func(d *Driver) { d.hiprtc = openHIPRTC(opt) } }
 
-// WithPools has devices use HIP's own memory pools, where the release is 6.2 or newer and the device has them; see the
-// package's documentation on what is to be expected of them. Without it devices have none, and package gpu has its own.
+// WithPools makes devices use HIP's own memory pools, if the release is 6.2 or newer and the device
+// has them; the package's documentation lists their faults. Without it devices have none, and
+// package gpu uses its own.
 func WithPools() Option { return func(d *Driver) { d.pools = true } }
 
 // Open loads the HIP runtime's library, which [hip.Open] does, and goes on as [New].
