@@ -192,6 +192,33 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
+// TestNested draws in a recording that is nested in another one, twice.
+func TestNested(t *testing.T) {
+	dev, lib := open(t)
+	o := random.GeneratorOptions{Seed: 9}
+	whole := drawn(t, dev, 40, func(x gpu.Slice[float64]) gpu.Op { return random.Uniform(generator(t, lib, o), x) })
+	g, x := generator(t, lib, o), alloc[float64](t, dev, 10)
+	child, c := testkit.CommandBuffer(t, dev, gpu.GraphMode), testkit.CommandBuffer(t, dev, gpu.GraphMode)
+	testkit.Recorded(t)(child.Add(random.Uniform(g, x)))
+	must(t, child.End())
+	all := alloc[float64](t, dev, 20)
+	for i := range 2 {
+		testkit.Recorded(t)(c.Add(gpu.Execute(child)))
+		testkit.Recorded(t)(c.Add(gpu.Barrier()))
+		testkit.Recorded(t)(c.Add(all.Slice(10*i, 10*i+10).CopyFrom(x)))
+		testkit.Recorded(t)(c.Add(gpu.Barrier()))
+	}
+	must(t, c.End())
+	st, got := dev.Queue(0).NewStream(), make([]float64, 40)
+	must(t, st.Do(gpu.Execute(c), all.Download(got[:20]), gpu.Execute(c), all.Download(got[20:])))
+	must(t, st.Wait(testkit.Within(t, time.Minute)))
+	if !slices.Equal(got, whole) {
+		t.Errorf("%v, want %v", got, whole)
+	}
+	must(t, errors.Join(c.Close(), child.Close()))
+	must(t, dev.Close())
+}
+
 // TestOneQueue refuses draws in a second queue. Points order the first queue's.
 func TestOneQueue(t *testing.T) {
 	dev, lib := open(t)
