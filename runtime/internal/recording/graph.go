@@ -77,16 +77,16 @@ func (c *Recording) standIn(p *part) bool {
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
 		if cmd.dst >= 0 && c.refers[cmd.dst].depends() {
-			c.present[cmd.dst] = base
+			c.current.present[cmd.dst] = base
 		}
 		if cmd.src >= 0 && c.refers[cmd.src].depends() {
-			c.present[cmd.src] = base + standInSize/2
+			c.current.present[cmd.src] = base + standInSize/2
 		}
 	}
 	return true
 }
 
-// build makes the graph of a part with the addresses in c.present. If stands is set, addresses that
+// build makes the graph of a part with the addresses in c.current.present. If stands is set, addresses that
 // are not known yet are the stand-in's. It runs on a bound thread.
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
@@ -147,11 +147,11 @@ func (c *Recording) addCommand(made *graphOf, number int, before []driver.Node, 
 		first.Cut(standInSize / 2) // the stand-in has no room for more
 	}
 	for k := range cmd.op.Nodes() {
-		does, err := first.Node(k, c.address(cmd.dst), c.address(cmd.src), &x)
+		does, err := first.Node(k, c.current.address(cmd.dst), c.current.address(cmd.src), &x)
 		var n driver.Node
 		if err == nil {
 			if c.dev.Engine.Caps.ChecksOrder {
-				does.Name = c.name(number)
+				does.Name = c.names.of(number)
 			}
 			n, err = g.AddNode(made.recorded, before, &does)
 		}
@@ -251,7 +251,7 @@ func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driv
 	}
 	put := func(at *driver.Ptr, ref int32) {
 		if r := &c.refers[ref]; r.buffer.Late() || r.scratch != nil {
-			x.places = append(x.places, place{at: at, has: *at, behind: *at - c.present[ref], ref: ref, node: int32(node)})
+			x.places = append(x.places, place{at: at, has: *at, behind: *at - c.current.present[ref], ref: ref, node: int32(node)})
 		}
 	}
 	if op := &x.ops[node]; cmd.dst >= 0 {
@@ -294,17 +294,17 @@ func (c *Recording) makeGraph(b *block, part int, binds []memory.Range, values [
 	if !p.graph || x.made() || c.crosses(p, binds) || p.leavesOut(values) {
 		return nil
 	}
-	if err := c.find(b, binds, values); err != nil {
+	if err := c.current.find(c.refers, b, binds, values); err != nil {
 		return err
 	}
 	if err := c.remake(p, x); err != nil {
 		return err
 	}
-	x.epoch = c.epoch
+	x.epoch = c.current.epoch
 	return nil
 }
 
-// remake makes the graph of a part anew, with the addresses in c.present.
+// remake makes the graph of a part anew, with the addresses in c.current.present.
 func (c *Recording) remake(p *part, x *graphOf) error {
 	err := c.dev.graph(func() error { return c.build(p, x, false) })
 	if err != nil {
@@ -317,7 +317,7 @@ func (c *Recording) remake(p *part, x *graphOf) error {
 // set a node, launch makes a new graph. Launches of one graph come one after the other.
 func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, x *graphOf) (started bool, err error) {
 	anew := !x.made()
-	if !anew && x.epoch != c.epoch {
+	if !anew && x.epoch != c.current.epoch {
 		if anew, err = c.set(x); err != nil {
 			return false, err
 		}
@@ -327,7 +327,7 @@ func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, 
 			return false, err
 		}
 	}
-	x.epoch = c.epoch
+	x.epoch = c.current.epoch
 	if err := c.dev.Faces.Graphs.LaunchGraph(tl.Stream, x.exec); err != nil {
 		return false, err
 	}
@@ -346,7 +346,7 @@ func (c *Recording) set(x *graphOf) (anew bool, err error) {
 	x.changed = x.changed[:0]
 	for i := range x.places {
 		at := &x.places[i]
-		ptr := c.present[at.ref] + at.behind
+		ptr := c.current.present[at.ref] + at.behind
 		if at.put(ptr); at.has == ptr {
 			continue
 		}
