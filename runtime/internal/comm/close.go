@@ -108,16 +108,12 @@ func (c *Communicator) close(ctx context.Context) error {
 // been cancelled. The caller holds mu, and finish unlocks it.
 func (c *Communicator) finish(in phase) {
 	c.move(in)
-	s := c.first
-	c.first, c.last, c.waiting = nil, nil, 0
 	var over []*engine.Submission
-	for s != nil {
-		p := partOf(s)
-		next := p.behind
-		if p.behind = nil; p.arrived {
+	for s := range c.list.all() {
+		if partOf(s).arrived {
 			over = append(over, s)
 		}
-		s = next
+		c.list.pop()
 	}
 	c.mu.Unlock()
 	c.signal()

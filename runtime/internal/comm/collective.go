@@ -125,8 +125,8 @@ func (x Operation) Lower(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 		return x.lowerOne(c, ops)
 	}
 	for _, rank := range [...]int{x.peer, x.from} {
-		if rank < -1 || rank >= c.count {
-			return nil, errs.Argument(x.String(), "rank %d of %d", rank, c.count)
+		if rank < -1 || rank >= c.opt.Count {
+			return nil, errs.Argument(x.String(), "rank %d of %d", rank, c.opt.Count)
 		}
 	}
 	if x.peer >= 0 {
@@ -155,8 +155,8 @@ func (x Operation) lowerOne(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	switch {
 	case size == 0:
 		return nil, errs.Argument(name, "there is no type %d", int(x.typ))
-	case x.peer < 0 || x.peer >= c.count:
-		return nil, errs.Argument(name, "rank %d of %d", x.peer, c.count)
+	case x.peer < 0 || x.peer >= c.opt.Count:
+		return nil, errs.Argument(name, "rank %d of %d", x.peer, c.opt.Count)
 	case x.kind.Reduces() && (x.typ == driver.Int16 || x.typ == driver.Uint16):
 		return nil, fmt.Errorf("gpu: %s: reduction of %v: %w", name, x.typ, driver.ErrUnsupported)
 	}
@@ -164,7 +164,7 @@ func (x Operation) lowerOne(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	if x.kind.Reduces() && x.reduction.op == driver.PreMulSum {
 		op.Scale = encode(x.typ, x.reduction.scale)
 	}
-	dst, src := x.times(c.rank, c.count)
+	dst, src := x.times(c.opt.Rank, c.opt.Count)
 	d, err := x.part(c, x.dst, dst)
 	if err != nil {
 		return nil, err
@@ -181,10 +181,8 @@ func (x Operation) lowerOne(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 		return nil, errs.Argument(name, "a destination of %d bytes does not go with a source of %d", x.dst.Size, x.src.Size)
 	}
 	op.Count = d / size
-	if c.limits != nil {
-		if err := c.limits.CheckOp(c.asked, op); err != nil {
-			return nil, fmt.Errorf("gpu: %s: %w", name, err)
-		}
+	if err := c.limits.checkOp(op); err != nil {
+		return nil, fmt.Errorf("gpu: %s: %w", name, err)
 	}
 	return append(ops, RangeOp{Op{CommOp: op}, x.dst, x.src}), nil
 }

@@ -7,7 +7,8 @@
 //   - communicator.go: the device's part, and making a communicator
 //   - options.go: ids, ranks, the rendezvous, and the communicators of several devices
 //   - phase.go: the phases of a communicator's life, its failure, aborting
-//   - thread.go, lane.go: the thread, the list of groups, and the lane
+//   - thread.go, list.go, lane.go: the thread, the list of groups, and the lane
+//   - watch.go: finding other ranks' failures and groups that take too long
 //   - collective.go: what an operation asks of the library
 //   - group.go: the part of a submission's record for a group, and the [engine.Action] that issues it
 //   - derive.go: splitting and shrinking; suspend.go; memory.go: registered memory; close.go
@@ -73,11 +74,8 @@ type Communicator struct {
 	dev    *Device
 	comms  driver.Comms
 	comm   driver.Comm
-	limits driver.CommLimits // nil if the driver does not implement driver.CommLimits
-	asked  driver.Comm       // the native communicator to pass to limits
-	rank   int               // the thread sets rank and count under mu before New returns
-	count  int
-	opt    Options
+	limits limits
+	opt    Options // the thread sets Rank and Count under mu before New returns
 	tl     *engine.Timeline
 	memory memories
 
@@ -119,9 +117,10 @@ func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communi
 		return nil, err
 	}
 	defer d.Engine.Leave()
-	c := &Communicator{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
+	c := &Communicator{dev: d, comms: comms, opt: o,
 		issuing: issuing{thread: wake.NewThread(&d.Engine.Waits)}}
 	c.life.init()
+	c.watch.look = c.look
 	c.tl = d.Owner.NewTimeline()
 	c.tl.Lane = (*lane)(c)
 	started := make(chan error, 1)
@@ -213,11 +212,11 @@ func (c *Communicator) make(ctx context.Context, parent *Communicator, begin fun
 		if err != nil {
 			return err
 		}
-		c.limits, _ = c.comms.(driver.CommLimits)
-		c.asked = h
+		c.limits.of, _ = c.comms.(driver.CommLimits)
+		c.limits.comm = h
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.rank, c.count = rank, count
+		c.opt.Rank, c.opt.Count = rank, count
 		if !c.move(isOpen) {
 			return c.failed()
 		}
@@ -245,10 +244,10 @@ func (c *Communicator) Timeline() *engine.Timeline {
 }
 
 // Rank returns the rank of this end.
-func (c *Communicator) Rank() int { return c.rank }
+func (c *Communicator) Rank() int { return c.opt.Rank }
 
 // Count returns how many ranks there are.
-func (c *Communicator) Count() int { return c.count }
+func (c *Communicator) Count() int { return c.opt.Count }
 
 // Abort fails the communicator with an error that is ErrAborted and wraps err, if err is not nil.
 func (c *Communicator) Abort(err error) {

@@ -43,8 +43,8 @@ func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator
 // flight are aborted first, and this communicator fails.
 func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (*Communicator, error) {
 	for _, r := range exclude {
-		if r < 0 || r >= c.count || r == c.rank {
-			return nil, errs.Argument("shrink", "excluding rank %d of %d on rank %d", r, c.count, c.rank)
+		if r < 0 || r >= c.opt.Count || r == c.opt.Rank {
+			return nil, errs.Argument("shrink", "excluding rank %d of %d on rank %d", r, c.opt.Count, c.opt.Rank)
 		}
 	}
 	if len(exclude) == 0 {
@@ -56,10 +56,8 @@ func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (
 	if err := c.isPlain("shrink"); err != nil {
 		return nil, err
 	}
-	if c.limits != nil {
-		if err := c.limits.CheckShrink(c.asked); err != nil {
-			return nil, fmt.Errorf("gpu: communicator on %s: shrink: %w", c.dev.Engine.Info.Name, err)
-		}
+	if err := c.limits.checkShrink(); err != nil {
+		return nil, fmt.Errorf("gpu: communicator on %s: shrink: %w", c.dev.Engine.Info.Name, err)
 	}
 	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
 	if abort {
@@ -83,12 +81,10 @@ func (c *Communicator) derive(ctx context.Context, idle bool, begin func(driver.
 	defer c.deriveMu.Unlock()
 	if idle {
 		if err := c.idle(ctx); err != nil {
-			return nil, fmt.Errorf("gpu: communicator: made of rank %d of %d: %w", c.rank, c.count, err)
+			return nil, fmt.Errorf("gpu: communicator: made of rank %d of %d: %w", c.opt.Rank, c.opt.Count, err)
 		}
 	}
-	opt := c.opt
-	opt.Rank, opt.Count = c.rank, c.count
-	return c.dev.newCommunicator(ctx, opt, c, func(comms driver.Comms) (driver.Comm, error) {
+	return c.dev.newCommunicator(ctx, c.opt, c, func(comms driver.Comms) (driver.Comm, error) {
 		return c.begin(ctx, func() (driver.Comm, error) { return begin(comms) })
 	})
 }

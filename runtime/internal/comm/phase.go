@@ -107,9 +107,7 @@ func (c *Communicator) move(p phase) bool {
 		c.tick()
 		go c.abort()
 	case isClosed, isAbandoned:
-		if c.timer != nil {
-			c.timer.Stop()
-		}
+		c.watch.stop()
 	}
 	return true
 }
@@ -150,8 +148,8 @@ func (c *Communicator) fail(err error) {
 // soon as it holds no locks.
 func (c *Communicator) setFailure(p phase, err error) error {
 	c.mu.Lock()
-	// mu also protects rank and count, which may be about to be set.
-	e := c.opt.NewError(c.dev, c.opt.Name, c.rank, c.count, err)
+	// mu also protects opt.Rank and opt.Count, which may be about to be set.
+	e := c.opt.NewError(c.dev, c.opt.Name, c.opt.Rank, c.opt.Count, err)
 	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &engine.Failure{Err: e})
 	if first {
 		c.move(p)

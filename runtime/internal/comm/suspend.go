@@ -55,7 +55,7 @@ func (c *Communicator) Suspend(ctx context.Context) error {
 	}
 	if err != nil {
 		c.to(isOpen) // does nothing if the communicator has failed
-		return fmt.Errorf("gpu: communicator on %s: suspend rank %d of %d: %w", c.dev.Engine.Info.Name, c.rank, c.count, err)
+		return fmt.Errorf("gpu: communicator on %s: suspend rank %d of %d: %w", c.dev.Engine.Info.Name, c.opt.Rank, c.opt.Count, err)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (c *Communicator) Resume(ctx context.Context) error {
 		err = c.call(ctx, lib.ResumeComm)
 	}
 	if err != nil {
-		return fmt.Errorf("gpu: communicator on %s: resume rank %d of %d: %w", c.dev.Engine.Info.Name, c.rank, c.count, err)
+		return fmt.Errorf("gpu: communicator on %s: resume rank %d of %d: %w", c.dev.Engine.Info.Name, c.opt.Rank, c.opt.Count, err)
 	}
 	c.to(isOpen)
 	return nil
