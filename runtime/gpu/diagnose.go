@@ -137,7 +137,7 @@ func (o *openOperation) reaches(p sema.Point) bool {
 func (d *Device) openOperations() (open []openOperation) {
 	d.native.EachOpen(func(s *engine.Submission, how engine.OpenState) {
 		r := recordOf(s)
-		open = append(open, openOperation{s.Op.Kind, r.kernelName(), r.label, r.q, s.Since, how, s.Mode == engine.UntilReached,
+		open = append(open, openOperation{s.Op.Kind, r.kernelName(), r.label, r.q, s.Since(), how, s.Mode == engine.UntilReached,
 			slices.Clone(s.Waits), slices.Clone(s.Signals)})
 	})
 	return open

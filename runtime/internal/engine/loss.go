@@ -175,7 +175,7 @@ func (tl *Timeline) firstBehindLost(last uint64) uint64 {
 // behindLost returns an error if the submission is ordered after unfinished work of another device
 // that is lost: the error with which that device was lost. Otherwise it returns nil.
 func (s *Submission) behindLost() error {
-	for _, m := range s.Follows {
+	for _, m := range s.Follows.marks {
 		if err := m.Lost(); err != nil && m.Timeline.Device != s.Timeline.Device {
 			return err
 		}
@@ -213,7 +213,7 @@ func (tl *Timeline) wantFollowed() {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	if tl.ring.head <= tl.issued.Load() {
-		for _, m := range tl.ring.at(tl.ring.head).Follows {
+		for _, m := range tl.ring.at(tl.ring.head).Follows.marks {
 			if m.Timeline.passed.Load() < m.Seq {
 				m.Timeline.want(m.Seq)
 			}

@@ -47,13 +47,13 @@ func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 	take:
 		for n < len(batch) && tl.ring.head+uint64(n) <= last {
 			s := tl.ring.at(tl.ring.head + uint64(n))
-			for _, m := range s.Follows {
+			for _, m := range s.Follows.marks {
 				if !m.over() {
 					before = m
 					break take
 				}
 			}
-			if s.afterBarrier && !s.waited() {
+			if s.Deps.afterBarrier && !s.waited() {
 				held = true // reset below if this batch is not empty: it may complete the barrier
 				break take
 			}

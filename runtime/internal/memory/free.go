@@ -98,7 +98,7 @@ func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 		}
 		p.freed = true
 	}
-	if p.left = b.uses.Left(s.Timeline, s.Deps); len(p.left) > 0 {
+	if p.left = b.uses.Left(s.Timeline, s.Deps.Marks()); len(p.left) > 0 {
 		return engine.Deferred, errInUse
 	}
 	return engine.Issued, nil
@@ -150,7 +150,7 @@ func (p *Part) awaitUses(s *engine.Submission) {
 	p.awaiting = &parkedFree{p.left, cancel, make(chan struct{})}
 	p.buffer.dev.frees.add(p.awaiting)
 	s.Waits = append(s.Waits, sema.Point{Semaphore: over, Value: 1})
-	s.DropDeps()
+	s.Deps.Drop()
 	go p.left.Signal(ctx, over)
 	s.Timeline.ParkAgain(s)
 }
