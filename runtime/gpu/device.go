@@ -202,9 +202,9 @@ func (d *Device) all() []*Queue {
 	return d.queues
 }
 
-// Pick returns the queue with the least work in flight among those that affinity allows. Bit i of
-// affinity allows queue i; 0 allows all queues. Bits without a queue have no meaning. If affinity
-// has only such bits, Pick returns an error.
+// Pick returns the queue with the least work in flight among the queues that affinity allows. Bit i
+// of affinity allows queue i; 0 allows all queues. Bits without a queue have no meaning. If
+// affinity has only such bits, Pick returns an error.
 func (d *Device) Pick(affinity uint64) (*Queue, error) {
 	if d.isZero() {
 		return nil, errs.Zero("pick", "Device")
@@ -275,7 +275,7 @@ type Stats struct {
 	Parked    int
 	InFlight  int    // submissions issued and not known to be done
 	Buffers   int    // live
-	PeakBytes uint64 // the most that Live of Device and Host have been together
+	PeakBytes uint64 // the largest sum of Device.Live and Host.Live so far
 	Device    ByteStats
 	Host      ByteStats
 	Staging   StagingStats
@@ -286,17 +286,17 @@ type Stats struct {
 // memory of the program go through. Buffers do not count.
 type StagingStats struct {
 	Held uint64 // pinned, until Device.Trim finds it unused or the device is closed
-	Used uint64 // by transfers in flight and recordings with updates; whole blocks count
+	Used uint64 // used by transfers in flight and by recordings with uploads; whole blocks count
 	Peak uint64 // of Used
 }
 
 // ByteStats count the bytes that buffers have allocated: of the host's memory, or of the device's,
-// which includes managed memory. Imported memory does not count. Nor does memory that a pool over a
-// buffer hands out.
+// which includes managed memory. Imported memory does not count. Memory that a pool over a buffer
+// hands out does not count either.
 type ByteStats struct {
 	Live      uint64
 	Peak      uint64 // of Live
-	Allocated uint64 // ever; the part that is not Live has been freed
+	Allocated uint64 // total since the device was opened; the part that is not Live has been freed
 }
 
 // Stats returns a snapshot.

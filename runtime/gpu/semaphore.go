@@ -160,8 +160,8 @@ func (s *Semaphore) fail(err error) *sema.Timepoint {
 	return s.sema.Fail(err)
 }
 
-// Close destroys the semaphore. Pending waits fail with [ErrClosed]. Closing twice is fine, and so
-// is never closing, since a semaphore holds only memory. Work in flight that was to signal it
+// Close destroys the semaphore. Pending waits fail with [ErrClosed]. A second Close does nothing. A
+// semaphore need not be closed, because it holds only memory. Work in flight that was to signal it
 // continues. Pool memory that such work uses is freed when the work is over, even if it is
 // deallocated before: see [Free].
 func (s *Semaphore) Close() error {
@@ -256,8 +256,8 @@ func waitError(ctx context.Context, points []sema.Point, err error) error {
 }
 
 // WaitIssued waits until a device has been given the work that will signal the value or a higher
-// one. It also returns when the value is reached, the semaphore fails, or the context ends. The
-// errors are those of [Semaphore.Wait]. WaitIssued does not say when the work is done. Use it
+// one. It also returns when the value is reached, the semaphore fails, or the context ends. It
+// returns the errors of [Semaphore.Wait]. WaitIssued does not say when the work is done. Use it
 // before an action that requires issued work, such as telling another process that an event is
 // recorded (see package interop).
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
@@ -303,8 +303,9 @@ type link struct {
 	to Point
 }
 
-// Link signals target with to when s reaches from, and fails target when s fails. The returned
-// unlink removes the link, and reports whether it came in time. Without a target it does nothing.
+// Link signals target with the value to when s reaches the value from, and fails target when s
+// fails. The returned unlink removes the link, and reports whether it came in time. Without a
+// target it does nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate

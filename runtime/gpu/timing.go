@@ -41,7 +41,7 @@ const (
 	notedEnd                // the event behind the work is recorded
 	notedHost               // the operation was a function of the program, which has returned
 	notedGiven              // the Timing was named in an operation
-	notedNone               // no stream work was given, or the driver refused to record an event
+	notedNone               // the operation gave its stream no work, or the driver refused to record an event
 	notedFailed             // the operation has failed
 )
 

@@ -49,7 +49,7 @@ func (x Operation) String() string {
 }
 
 // Pack returns the ranges of an operation, and its other fields as two words. Unpack makes the
-// operation from these four again. So a gpu.Op has room for a few operations.
+// operation again from these four results. So a gpu.Op has room for a few operations.
 func (x Operation) Pack() (dst, src memory.Range, a, b uint64) {
 	a = uint64(x.kind) | uint64(x.reduction.op)<<8 | uint64(uint8(limit(int(x.typ), math.MinInt8, math.MaxInt8)))<<16 |
 		uint64(uint32(limit(x.peer, math.MinInt32, math.MaxInt32)))<<32
@@ -62,7 +62,8 @@ func (x Operation) Pack() (dst, src memory.Range, a, b uint64) {
 // isSwap is the bit of a send and receive in the first word that Pack returns.
 const isSwap = 1 << 31
 
-// limit returns the nearest number within limits. Numbers outside are no ranks or types.
+// limit returns the number within limits that is nearest to n. Numbers outside the limits are not
+// valid ranks or types.
 func limit(n, least, most int) int { return max(least, min(n, most)) }
 
 // Unpack makes an operation from the results of Pack.
@@ -77,10 +78,10 @@ func Unpack(dst, src memory.Range, a, b uint64) Operation {
 	return x
 }
 
-// An Op is what an operation asks of the library.
+// An Op is one call of the library for an operation.
 type Op struct {
 	driver.CommOp        // Dst and Src are set when the group is issued
-	Zero          uint64 // if not 0: fill so many bytes at Dst with zeros, and do nothing else
+	Zero          uint64 // if not 0: fill this many bytes at Dst with zeros, and do nothing else
 }
 
 // A RangeOp is an Op with the ranges that it uses. A range may have no buffer, if it is not used.
@@ -119,7 +120,7 @@ func (x Operation) times(rank, n int) (dst, src int) {
 	return 1, 1
 }
 
-// Lower checks an operation, and appends what it asks of the library, at most two RangeOps.
+// Lower checks an operation, and appends the calls of the library that do it, at most two RangeOps.
 func (x Operation) Lower(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	if !x.swaps {
 		return x.lowerOne(c, ops)
@@ -149,7 +150,7 @@ func (x Operation) Lower(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	return append(ops, RangeOp{Op: Op{Zero: x.dst.Size}, To: x.dst}), nil
 }
 
-// lowerOne is Lower for an operation that is not a swap.
+// lowerOne is like Lower, for an operation that is not a send and receive.
 func (x Operation) lowerOne(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	name, size := x.String(), uint64(x.typ.Size())
 	switch {

@@ -9,7 +9,7 @@
 //   - phase.go: the phases of a communicator's life, its failure, aborting
 //   - thread.go, list.go, lane.go: the thread, the list of groups, and the lane
 //   - watch.go: finding other ranks' failures and groups that take too long
-//   - collective.go: what an operation asks of the library
+//   - collective.go: the library calls of an operation
 //   - group.go: the part of a submission's record for a group, and the [engine.Action] that issues it
 //   - derive.go: splitting and shrinking; suspend.go; memory.go: registered memory; close.go
 package comm
@@ -82,8 +82,8 @@ type Communicator struct {
 	// deriveMu protects comm: only one call at a time splits, shrinks, suspends or closes the
 	// communicator.
 	deriveMu sync.Mutex
-	// mu protects comm, rank, count and fields of the two structs below. It is locked before
-	// ring.mu and before the driver's CommError is called.
+	// mu protects comm, opt.Rank, opt.Count and fields of the two structs below. It is locked
+	// before ring.mu and before the driver's CommError is called.
 	mu sync.Mutex
 	issuing
 	life
@@ -225,7 +225,7 @@ func (c *Communicator) make(ctx context.Context, parent *Communicator, begin fun
 	return err == nil, err
 }
 
-// missing describes what the creation of a native communicator is waiting for.
+// missing describes why the creation of a native communicator has not ended.
 func (c *Communicator) missing(h driver.Comm) string {
 	if m, ok := c.comms.(driver.CommMaking); ok {
 		if what := m.CommAwaits(h); what != "" {

@@ -89,10 +89,10 @@ func (c *Communicator) derive(ctx context.Context, idle bool, begin func(driver.
 	})
 }
 
-// begin runs fn, a call of the library, on the communicator's thread, because only one goroutine at
-// a time may use a native communicator. It serves to make a new native communicator, to suspend and
-// to resume. The thread may be blocked, before or in fn, until other ranks come. If the context
-// ends or the communicator fails first, begin gives up.
+// begin runs fn on the communicator's thread, because only one goroutine at a time may use a native
+// communicator. fn calls the library: it makes a new native communicator, suspends or resumes. The
+// thread may be blocked, before or in fn, until other ranks come. If the context ends or the
+// communicator fails first, begin gives up.
 func (c *Communicator) begin(ctx context.Context, fn func() (driver.Comm, error)) (driver.Comm, error) {
 	type result struct {
 		h   driver.Comm

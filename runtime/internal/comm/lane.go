@@ -74,7 +74,7 @@ func (l *lane) Ready(s *engine.Submission) error {
 	return nil
 }
 
-// ThreadState returns what the communicator's thread is doing.
+// ThreadState returns the state of the communicator's thread.
 func (l *lane) ThreadState() engine.LaneThread {
 	c := (*Communicator)(l)
 	switch {

@@ -80,7 +80,7 @@ func (d *Device) New(ctx context.Context, o Options) (*Communicator, error) {
 }
 
 // NewAll makes a communicator with a rank for each device, in their order. The rank in the options
-// is that of the first device. If one communicator cannot be made, none is.
+// is the rank of the first device. If NewAll fails for one device, it makes no communicator.
 func NewAll(ctx context.Context, devs []*Device, o Options) ([]*Communicator, error) {
 	n := len(devs)
 	switch {

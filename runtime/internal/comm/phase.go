@@ -162,8 +162,8 @@ func (c *Communicator) setFailure(p phase, err error) error {
 	return c.Err()
 }
 
-// failAll fails all operations of a failed communicator. Operations in its stream keep what they
-// use until the stream has passed them.
+// failAll fails all operations of a failed communicator. Operations in its stream keep the objects
+// that they use until the stream has passed them.
 func (c *Communicator) failAll() {
 	if err := c.Err(); err != nil {
 		sema.Release(c.tl.FailInFlight(err))

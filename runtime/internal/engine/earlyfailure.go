@@ -134,7 +134,7 @@ func (s *Submission) waitFailed() error {
 		var joined Frontier
 		switch how, p := w.Semaphore.Next(w.Value, joined.Join); how {
 		case sema.Failed:
-			// Ignore a failure by the program: then no work has failed.
+			// Ignore a failure that the program caused: no work has failed then.
 			if err := w.Semaphore.Failed(); s.Timeline.Device.Owner.OfWork(err) {
 				return err
 			}

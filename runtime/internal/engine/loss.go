@@ -120,8 +120,8 @@ func (tl *Timeline) Abandon() {
 }
 
 // If a stream of device A waits for unfinished work of a lost device B, A is lost too. Two
-// goroutines may act at the same time. Each first publishes what it does and then checks what the
-// other does, so that the loss of A cannot be missed:
+// goroutines may act at the same time. Each first publishes its own step and then checks for the
+// other's step, so that the loss of A cannot be missed:
 //
 //   - The goroutine that issues a submission of A adds the submission's mark to B.lent, makes the
 //     native wait and puts the submission into the ring. Then it checks whether B is lost.

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A pendingQueue holds the submissions that are not issued yet: those that are parked, and those
+// A pendingQueue holds the submissions that are not issued yet: parked submissions, and submissions
 // that are ready for the pending-queue thread. Device.mu protects runnow, runend, parked, nparked
 // and called, and the links of the lists.
 type pendingQueue struct {

@@ -4,8 +4,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// To retire a submission means: give its signals, release what it holds, and recycle the
-// Submission. A submission is retired when an event behind it is complete, in the order of the
+// To retire a submission means: give its signals, release the objects that it holds, and recycle
+// the Submission. A submission is retired when an event behind it is complete, in the order of the
 // numbers. Submissions of other timelines that it waited for are retired first. So a goroutine that
 // sees a submission done also sees everything done that the submission waited for.
 

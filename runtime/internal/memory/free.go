@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A Part is what a submission's record has for an allocation or a deallocation of pool memory.
+// A Part is the part of a submission's record for an allocation or a deallocation of pool memory.
 type Part struct {
 	buffer   *Buffer
 	freed    bool            // this Free has marked the memory as freed
@@ -108,7 +108,7 @@ func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 type parkedFree struct {
 	left   engine.Frontier
 	cancel context.CancelFunc // ends the wait
-	// over is closed when the Free was issued, is given up, or has other uses to wait for.
+	// over is closed when the Free has been issued or given up, or must wait for other uses.
 	over chan struct{}
 }
 

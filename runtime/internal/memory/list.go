@@ -170,7 +170,7 @@ func (s *books) haveNative() bool {
 	return false
 }
 
-// close frees the remaining buffers. If pools is set, it frees only those from pools. It passes h
+// close frees the remaining buffers. If pools is set, it frees only buffers from pools. It passes h
 // to free. It runs on the device's thread.
 func (s *books) close(pools bool, h driver.Stream) (errs []error) {
 	var left *Buffer

@@ -546,8 +546,8 @@ func (p *Pool) Access(by *Device, allow bool) error {
 }
 
 // Close closes the pool. It does not wait for work: allocated memory stays usable until it is
-// deallocated or its buffer is closed. From now on allocations fail with [errs.ErrClosed]. So do
-// earlier ones that have not been issued.
+// deallocated or its buffer is closed. Later allocations fail with [errs.ErrClosed]. So do earlier
+// ones that have not been issued.
 func (p *Pool) Close() error {
 	if p == nil || p.dev == nil {
 		return nil
@@ -577,11 +577,11 @@ func (p *Pool) Close() error {
 }
 
 // sweepPools destroys the closed pools that have no memory allocated. If streams may still use a
-// pool's memory, the pool gives back what it can. The pool stays until the next sweep or until the
-// device is closed.
+// pool's memory, the pool gives back only its unused memory. The pool stays until the next sweep or
+// until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
-// sweepPoolsAfter is sweepPools, and tries again after a pause if a pool is busy.
+// sweepPoolsAfter does the work of sweepPools, and tries again after a pause if a pool is busy.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	d.Engine.Reclaim(func() {
 		d.pools.mu.Lock()

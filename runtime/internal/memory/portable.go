@@ -82,8 +82,8 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	// If Stay fails, the device is being closed. It waits for this call, but no longer for callers
-	// of Stay.
+	// If Stay fails, the device is being closed. Close waits for this call of Release, but no
+	// longer for callers of Stay.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
@@ -141,8 +141,8 @@ func (o *poolOrder) Done(timeline int, seq uint64) bool {
 	return (*Pool)(o).timeline(timeline).Passed(seq)
 }
 
-// After reports whether all later work of a timeline is ordered after the number seq of the
-// timeline on.
+// After reports whether all later work of a timeline is ordered after some work of another one: the
+// work with the number seq on the timeline on.
 func (o *poolOrder) After(timeline, on int, seq uint64) bool {
 	p := (*Pool)(o)
 	return p.timeline(timeline).Covers(p.timeline(on), seq)

@@ -28,7 +28,7 @@ func (r Range) Check(op string, d *Device) (engine.Address, error) {
 	return r.CheckRecorded(op, d)
 }
 
-// CheckTo is Check for a range that the operation writes.
+// CheckTo is like Check, for a range that the operation writes.
 func (r Range) CheckTo(op string, d *Device) (engine.Address, error) {
 	at, err := r.Check(op, d)
 	if err == nil {
@@ -107,7 +107,7 @@ func SameSize(dst, src Range) error {
 	return nil
 }
 
-// Apart returns an error if two ranges of the same size are of one buffer and overlap.
+// Apart returns an error if two ranges of the same size belong to one buffer and overlap.
 func Apart(dst, src Range) error {
 	if dst.Buffer == src.Buffer && max(dst.Offset, src.Offset)-min(dst.Offset, src.Offset) < dst.Size {
 		return errs.Argument("copy", "%d bytes at %d of a buffer overlap those at %d, where they are to go", src.Size, src.Offset, dst.Offset)

@@ -170,7 +170,7 @@ func (p *Part) findBlock(s *engine.Submission) error {
 	return nil
 }
 
-// addBlock is findBlock for an execution that has found no free block.
+// addBlock does the work of findBlock for an execution that has found no free block.
 func (p *Part) addBlock(s *engine.Submission) error {
 	r := p.run
 	if r.of.blocks.poll(); p.takeBlock(s) {

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Part is what a submission's record has for an execution. The submission runs one part of the
+// A Part is the part of a submission's record for an execution. The submission runs one part of the
 // recording.
 type Part struct {
 	recording *Recording
@@ -51,8 +51,8 @@ func (p *Part) Commands() (n int, graph bool) {
 // Number returns the number of the part in its recording.
 func (p *Part) Number() int { return p.part }
 
-// A Step is a part of a recording that is to be executed. Each step becomes a submission behind
-// that of the step before.
+// A Step is a part of a recording that is to be executed. Each step becomes a submission, behind
+// the submission of the previous step.
 type Step struct {
 	c    *Recording
 	part int
@@ -120,8 +120,8 @@ func (x Step) LeaveRest(left []Step) {
 	}
 }
 
-// Timed returns the first and the last step that a Timing measures. These are work of streams. If
-// there is no such work, they are host calls.
+// Timed returns the first and the last step that a Timing measures. They are work of streams, or
+// host calls if there is no work of streams.
 func Timed(steps []Step) (first, last int) {
 	onHost := func(x Step) bool { return x.at().host != nil }
 	first, last = 0, len(steps)-1
@@ -268,7 +268,7 @@ func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool,
 // A holding is a recording in the form that the scheduler uses: an engine.Holder.
 type holding Recording
 
-// Use notes that the work at a mark executes the recording, and those nested in it.
+// Use notes that the work at a mark executes the recording and the recordings nested in it.
 func (u *holding) Use(m engine.Mark) error {
 	return (*Recording)(u).held.use(m)
 }
@@ -324,8 +324,8 @@ func (c *Recording) crosses(p *part, binds []memory.Range) bool {
 	return false
 }
 
-// extra finds what a command needs besides dst and src, and puts addresses into a kernel's
-// arguments.
+// extra sets x to the data that a command needs besides dst and src, and puts addresses into a
+// kernel's arguments.
 func (c *Recording) extra(x *work.Extra, cmd *command) {
 	for _, b := range cmd.bound {
 		*work.Address(cmd.launch.Args[b.index]) = c.current.present[b.ref]

@@ -9,11 +9,11 @@ import (
 )
 
 // An execution has the block, addresses and parameters of the execution that is being issued. All
-// executions of a recording use the same one, under the recording's mu. So only what has changed
-// since the execution before must be set.
+// executions of a recording use the same one, under the recording's mu. So an execution sets only
+// the addresses and words that have changed since the previous one.
 type execution struct {
 	block  *block
-	latest *block        // of the last execution of which a stream has got a part
+	latest *block        // of the last execution with a part that a stream has received
 	launch driver.Launch // the launch whose blocks are a parameter
 
 	present []driver.Ptr // the addresses of the recording's refers, then params

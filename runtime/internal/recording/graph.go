@@ -32,11 +32,11 @@ type graphOf struct {
 	old []graphOf // replaced graphs that may still run
 }
 
-// A place is where a node has a word of a parameter, the address of a reference, or an address some
-// bytes behind that.
+// A place is a place in a node for a word of a parameter, for the address of a reference, or for an
+// address some bytes behind a reference.
 type place struct {
 	at     *driver.Ptr // in a node's op, or in a kernel's arguments, which the graphs of all blocks share
-	has    driver.Ptr  // what the node was last set to
+	has    driver.Ptr  // the value to which the node was last set
 	behind driver.Ptr  // bytes from the reference to the address; 0 for a parameter
 	ref    int32       // in present
 	node   int32       // in nodes
@@ -86,8 +86,8 @@ func (c *Recording) standIn(p *part) bool {
 	return true
 }
 
-// build makes the graph of a part with the addresses in c.current.present. If stands is set, addresses that
-// are not known yet are the stand-in's. It runs on a bound thread.
+// build makes the graph of a part with the addresses in c.current.present. If stands is set, the
+// stand-in's addresses take the place of unknown ones. It runs on a bound thread.
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
 	dynamic := 0
@@ -387,7 +387,7 @@ func (x *graphOf) setChanged(g driver.Graphs) error {
 	return g.SetNodes(x.exec, x.someNodes, x.someOps)
 }
 
-// destroy gives back the graph and those that it replaced. It runs on a bound thread, when no
+// destroy gives back the graph and the graphs that it replaced. It runs on a bound thread, when no
 // launch of them is in flight.
 func (x *graphOf) destroy(g driver.Graphs) (errs []error) {
 	if x.exec != 0 {
@@ -409,7 +409,7 @@ type nativeNode struct {
 	cmd  *command
 }
 
-// setNatives is setChanged for a graph with captured nodes. Of these, it captures the changed ones
+// setNatives is setChanged for a graph with captured nodes. It captures the changed captured nodes
 // again.
 func (c *Recording) setNatives(g *graphOf) error {
 	return c.dev.Host.EnterNative(func() (err error) {

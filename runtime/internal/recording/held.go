@@ -12,7 +12,7 @@ import (
 type held struct {
 	buffers map[*memory.Buffer]struct{}
 	uses    engine.Uses      // of all buffers
-	foreign []*memory.Buffer // buffers of other devices; also those that nested recordings hold
+	foreign []*memory.Buffer // buffers of other devices, held by this recording or by nested ones
 	code    map[Code]struct{}
 	stages  []*memory.Block // pinned memory of uploads
 	nested  []*Recording
@@ -81,7 +81,7 @@ func (h *held) use(m engine.Mark) error {
 	return nil
 }
 
-// addUse adds a mark to the uses of the recording, and of those nested in it.
+// addUse adds a mark to the uses of the recording and of the recordings nested in it.
 func (h *held) addUse(m engine.Mark) {
 	h.uses.Add(m)
 	for _, n := range h.nested {

@@ -6,8 +6,8 @@ import (
 )
 
 // A part is adjacent commands that are submitted as a whole. A host call is a part, and so is a
-// group of collectives. Where graphs are made, adjacent commands that no graph of the device can
-// have are a part. So are the other commands in between.
+// group of collectives. If the recording makes graphs, adjacent commands that cannot be nodes of a
+// graph are a part. So are the commands between such parts.
 type part struct {
 	from, to int
 	host     func() error
@@ -91,7 +91,7 @@ const worthGraph = 3
 func (c *Recording) makesGraphs(n int) bool {
 	worth := worthGraph
 	if c.dev.Engine.Caps.ChecksOrder {
-		worth = 2 // so that a missing order between two commands is found
+		worth = 2 // so that the simulated GPU finds a missing order between two commands
 	}
 	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worth && !c.dev.timesCommands()
 }

@@ -294,7 +294,7 @@ func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after [
 }
 
 // Timestamp records the time at which the device has done the commands before the last barrier and
-// those in after.
+// the commands in after.
 func (c *Recording) Timestamp(after []Command) (Command, error) {
 	if err := c.Begin(work.Timestamp); err != nil {
 		return -1, err
@@ -387,7 +387,8 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Give
 	return c.record(&end, last)
 }
 
-// lastLane returns the communicator of the last command, or nil if that is no collective.
+// lastLane returns the communicator of the last command, or nil if the last command is no
+// collective.
 func (c *Recording) lastLane() *comm.Communicator {
 	if c.cmds.n == 0 || c.cmds.at(c.cmds.n-1).rare == nil {
 		return nil

@@ -65,7 +65,7 @@ type reference struct {
 	used         bool           // by a command that is no copy
 	valued       bool           // a value is written there or awaited
 	source       int            // in sources, if the address may change
-	scratch      *memory.Buffer // nil, or the buffer of Scratch; buffer is then the first block's
+	scratch      *memory.Buffer // the buffer of Scratch, or nil; if set, buffer is the memory of the first block
 }
 
 // A slot is a binding: the buffer that stands for it, and the commands' demands on it.
@@ -150,8 +150,8 @@ func (c *Recording) recording() error {
 	return nil
 }
 
-// roomFor returns an error if the recording has no numbers left for so many more words of arguments
-// or references.
+// roomFor returns an error if the recording has no numbers left for the given number of words of
+// arguments and of references.
 func (c *Recording) roomFor(words, refers int) error {
 	if words > math.MaxInt32-len(c.args) || refers > math.MaxInt32-len(c.refers) {
 		return errs.Argument("record", "the command buffer has %d words of arguments and %d ranges, which is too much for more", len(c.args), len(c.refers))
@@ -301,7 +301,7 @@ func (c *Recording) refer(op work.Kind, r memory.Range, align uint64) (int32, er
 	return int32(len(c.refers) - 1), nil
 }
 
-// referTo is refer for a range that the command writes.
+// referTo is like refer, for a range that the command writes.
 func (c *Recording) referTo(op work.Kind, r memory.Range, align uint64) (int32, error) {
 	ref, err := c.refer(op, r, align)
 	if err != nil {
