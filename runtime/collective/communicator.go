@@ -122,8 +122,8 @@ func (c *Communicator) Group(ops ...Operation) gpu.Op {
 	return c.group(none, ops)
 }
 
-// GroupContext is [Communicator.Group] with a context. If the context ends before the group is
-// done, the communicator is aborted, because the state of the other ranks is then unknown. A
+// GroupContext is like [Communicator.Group], with a context. If the context ends before the group
+// is done, the communicator is aborted, because the state of the other ranks is then unknown. A
 // recording refuses the Op.
 func (c *Communicator) GroupContext(ctx context.Context, ops ...Operation) gpu.Op {
 	if ctx == nil {
@@ -149,7 +149,7 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 // the same error.
 func (c *Communicator) Close() error { return c.in().Close() }
 
-// Shutdown is Close with a context instead of the ten seconds. When the context ends, the
+// Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the
 // communicator is aborted, for which the library gets up to ten seconds. The error then wraps the
 // context's error. Close and Shutdown may be called concurrently and repeatedly. The context that
 // ends first bounds all of these calls, and they return the same error.

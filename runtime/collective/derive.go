@@ -25,8 +25,8 @@ const NoColor = driver.NoColor
 // Shrink makes a communicator of all ranks except the excluded ones, which must not call Shrink.
 // With abort, for example after a rank has died, operations in flight on this communicator are
 // aborted first, and this communicator fails. Without abort, Shrink waits until these operations
-// are done. Shrink waits for the other ranks until the context ends. If they have not come by then,
-// this communicator fails, as with [Communicator.Split].
+// are done. Shrink waits for the other ranks until the context ends. If some rank has not called
+// Shrink by then, this communicator fails, as with [Communicator.Split].
 //
 // A communicator that has already failed cannot be shrunk: close it, and make a new one. A
 // communicator also fails when the library finds that a rank is gone. The remaining ranks need not

@@ -39,8 +39,8 @@ type Rendezvous interface {
 
 // Options describe a communicator to make.
 type Options struct {
-	ID   ID  // the same on all ranks; zero if Rendezvous is to share one
-	Rank int // of this device; -1 if Rendezvous is to supply it
+	ID   ID  // the same on all ranks; zero if Rendezvous shares one
+	Rank int // of this device; -1 if Rendezvous supplies it
 	// The number of ranks. -1 or 0 means that Rendezvous supplies it. For NewAll with a Rank, 0
 	// means the number of devices.
 	Count int

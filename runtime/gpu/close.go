@@ -59,11 +59,12 @@ type deviceClosing struct {
 // [errors.Is] and [errors.As] find the others.
 func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 
-// Shutdown is Close with a context instead of the ten seconds. The device takes nothing new, and
-// parked work fails immediately. Shutdown waits for work in flight and host calls until the context
-// ends, but at least half a second if they need it. Then the device is given up, and gives back the
-// objects that the driver takes. Shutdown returns within three seconds after that, or fifteen if
-// the device has communicators. The error is a [CloseError] that wraps the context's error.
+// Shutdown is like Close, with a context instead of the ten seconds. The device takes nothing new,
+// and parked work fails immediately. Shutdown waits for work in flight and host calls until the
+// context ends, but at least half a second if they need it. Then the device is given up, and gives
+// back the objects that the driver takes. Shutdown returns within three seconds after that, or
+// fifteen if the device has communicators. The error is a [CloseError] that wraps the context's
+// error.
 //
 // Close and Shutdown may be called concurrently and again. The first of their contexts to end
 // bounds all of them, and they return the same error. If a call of the driver or Flush of

@@ -225,11 +225,12 @@ func (d *Device) Pick(affinity uint64) (*Queue, error) {
 	return best, nil
 }
 
-// PickAfter is [Device.Pick] for work that waits for points. It prefers queues with unfinished work
-// that will reach one of the points. Behind that work no wait between streams is needed. A point is
-// ignored if it has been reached or has failed, or if no queue of this device has been given work
-// for it. PickAfter does not block or allocate, and may be called concurrently with everything
-// else. A point without a semaphore, or with a value above [MaxValue], is [ErrArgument].
+// PickAfter is like [Device.Pick], for work that waits for points. It prefers queues with
+// unfinished work that will reach one of the points. Behind that work no wait between streams is
+// needed. A point is ignored if it has been reached or has failed, or if no queue of this device
+// has been given work for it. PickAfter does not block or allocate, and may be called concurrently
+// with everything else. A point without a semaphore, or with a value above [MaxValue], is
+// [ErrArgument].
 func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 	if d.isZero() {
 		return nil, errs.Zero("pick", "Device")

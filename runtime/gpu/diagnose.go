@@ -121,7 +121,7 @@ func (o *openOperation) String() string {
 	return fmt.Sprintf("%s on %v, %s", operation(o.op.String(), o.kernel, o.label), o.q, o.how)
 }
 
-// reaches reports whether the operation is to signal the point or a higher value.
+// reaches reports whether the operation will signal the point or a higher value.
 func (o *openOperation) reaches(p sema.Point) bool {
 	for _, s := range o.signals {
 		if s.Semaphore == p.Semaphore && s.Value >= p.Value {

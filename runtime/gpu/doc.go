@@ -51,8 +51,8 @@
 // There are three classes.
 //
 // The call returns the caller's mistakes as [ErrArgument], [ErrRange] or [ErrClosed]. Nothing has
-// changed then: the points that the operation would have signalled are as they were, and another
-// operation may signal them.
+// changed then: another operation may still signal the points that the refused operation would have
+// signalled.
 //
 // A later failure, in the driver, on the device, in a host call or a file, fails the semaphores
 // that the operation would have signalled, with a [SubmitError]. Everything that waits for these

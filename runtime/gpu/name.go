@@ -20,7 +20,7 @@ func (q *Queue) String() string {
 	return q.mention() + " of " + q.dev.native.Info.Name
 }
 
-// mention is String without the device.
+// mention is like String, without the device.
 func (q *Queue) mention() string {
 	name := q.name.Load()
 	switch {

@@ -34,9 +34,9 @@ type Op struct {
 	kind   opKind
 	values uint8          // how many elements at the end of args are values of parameters
 	n      int32          // how many elements of args count as ranges or arguments
-	obj    any            // a function, a kernel, a recording, a reader or writer; of a wrong Op the error
-	data   unsafe.Pointer // host memory, whose length is args[1].Size; of a launch the event of Begun
-	more   *opMore        // what does not fit; nil in most Ops
+	obj    any            // a function, a kernel, a recording, a reader or a writer; for a wrong Op, the error
+	data   unsafe.Pointer // host memory of args[1].Size bytes; for a launch, the event of Begun
+	more   *opMore        // the parts that do not fit; nil in most Ops
 	label  string
 	timing *Timing
 	grid   Grid // of a native operation see setScratch

@@ -20,7 +20,7 @@ import (
 // A [Stream] makes the Orders of its operations. An operation of another queue, or with points in
 // Free, can be put into a stream's order. Give the operation an Order of its own that waits for
 // [Stream.Point], and give its signal to [Stream.After]. Then the stream's next operation waits for
-// it. From that next operation on, [Stream.Wait] covers it too.
+// it. [Stream.Wait] covers it after the next operation has been added.
 type Order struct {
 	Wait   []Point
 	Signal []Point
@@ -70,7 +70,7 @@ func (o *Order) check() error {
 	return nil
 }
 
-// checkAll is check for points that may not be valid.
+// checkAll is like check, for points that may not be valid.
 func (o *Order) checkAll() error {
 	for _, list := range [...][]Point{o.Wait, o.Signal, o.Free} {
 		for _, p := range list {
@@ -82,7 +82,7 @@ func (o *Order) checkAll() error {
 	return o.check()
 }
 
-// checkLong is check for long lists. It does not compare each point with each.
+// checkLong is like check, for long lists. It does not compare each point with each other point.
 func (o *Order) checkLong() error {
 	waits, signals := map[*Semaphore]uint64{}, map[*Semaphore]uint64{}
 	for _, w := range o.Wait {

@@ -50,7 +50,7 @@ type PoolOptions struct {
 type PoolStats = driver.PoolStats
 
 // Reuse says when freed memory of one stream may be reused in another stream. Within one stream it
-// always may.
+// may always be reused.
 type Reuse = driver.PoolReuse
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call

@@ -215,8 +215,8 @@ func WaitAll(ctx context.Context, points ...Point) error {
 }
 
 // WaitAny waits until one of the points is reached or one semaphore has failed, and returns the
-// index of a reached point. A failure takes precedence over a reached point, whatever their order.
-// Without points it returns -1 immediately.
+// index of a reached point. A failure takes precedence over a reached point, even if the reached
+// point comes first in the list. Without points it returns -1 immediately.
 func WaitAny(ctx context.Context, points ...Point) (int, error) { return wait(ctx, points, false) }
 
 func wait(ctx context.Context, points []Point, all bool) (index int, err error) {

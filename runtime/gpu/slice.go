@@ -159,8 +159,8 @@ func (s Slice[T]) Free() Op { return Free(s.r.Buffer) }
 // slice. Leave src alone until the operation is done: see [Upload].
 func (s Slice[T]) Upload(src []T) Op { return Upload(s.r, BytesOf(src)) }
 
-// UploadCopy is [Slice.Upload], but src may change as soon as Do, Submit or Add has returned: see
-// [UploadCopy].
+// UploadCopy is like [Slice.Upload], but src may change as soon as Do, Submit or Add has returned:
+// see [UploadCopy].
 func (s Slice[T]) UploadCopy(src []T) Op { return UploadCopy(s.r, BytesOf(src)) }
 
 // Download returns the Op that reads the elements into host memory. dst must have as many elements

@@ -328,7 +328,7 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 }
 
 // workBetween returns when the device ran the work between two events. The events were reached at
-// begun and ended, give or take within.
+// begun and ended, within the error margin within.
 //
 // If the stream had no other work, the event in front was reached before the stream had the work.
 // The device then began the work at an unknown moment. The latest such moment is when the host had

@@ -107,7 +107,7 @@ func (g *Group) Add(x Operation) {
 }
 
 // SetGroup makes a submission a group of operations, and holds the buffers that the operations use.
-// The group may turn out to be empty. If there is an error, the caller must recycle the record.
+// The group may be empty. If there is an error, the caller must recycle the record.
 func (c *Communicator) SetGroup(s *engine.Submission, g *Group) error {
 	if g.Context != nil && g.Context.Err() != nil {
 		return g.Context.Err()
@@ -159,7 +159,7 @@ func (c *Communicator) add(s *engine.Submission, x Operation) error {
 }
 
 // hold has a submission hold a buffer. If the communicator takes no groups, hold does nothing: the
-// submission will fail, whatever the state of its buffers.
+// submission will fail, so the state of its buffers does not matter.
 func (c *Communicator) hold(s *engine.Submission, kind driver.CommOpKind, b *memory.Buffer) error {
 	if c.failed() != nil {
 		return nil

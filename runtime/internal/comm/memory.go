@@ -101,8 +101,8 @@ func (c *Communicator) register(op string, b *memory.Buffer, window bool, fn fun
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	m := &Memory{c: c, b: b, window: window}
-	// taken says that somebody has taken the reference to the buffer. Either the thread takes it,
-	// and may then block in the library, or this call takes it back.
+	// taken is set by the first goroutine that takes the reference to the buffer: the thread, which
+	// may then block in the library, or this call, which takes it back.
 	var taken atomic.Bool
 	err := c.do(func() (err error) {
 		if !taken.CompareAndSwap(false, true) {

@@ -81,7 +81,7 @@ func (l *life) leadsTo(p phase) bool {
 	return slices.Contains(leads[l.phase()], p)
 }
 
-// to is move for a caller that does not hold mu.
+// to is like move, for a caller that does not hold mu.
 func (c *Communicator) to(p phase) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,7 +34,7 @@ func (c *Communicator) Stats() (driver.CommStats, error) {
 
 // Suspend releases device memory that the communicator does not need until Resume. It waits for
 // earlier operations, for the other ranks, and for all work of the device, until the context ends.
-// If the context ends before this rank has begun, the communicator is as it was. If it ends later,
+// If the context ends before this rank has begun, the communicator is unchanged. If it ends later,
 // the communicator fails.
 func (c *Communicator) Suspend(ctx context.Context) error {
 	lib, err := c.suspension("suspend")

@@ -171,7 +171,7 @@ func (tl *Timeline) call(s *Submission) {
 	if s.Op.Kind == work.Notify {
 		fn := s.Rest.Notice()
 		sema.Release(d.complete(s))
-		if err := fn(); err != nil { // the signals have been given, so all that is left is to log the error
+		if err := fn(); err != nil { // the signals have been given, so the error can only be logged
 			slog.Error("gpu: a notified function went wrong", "device", d.Info.Name, "err", err)
 		}
 		return

@@ -267,7 +267,7 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 // IssueReady issues a submission that was parked and is ready.
 func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 	how, err := tl.issue(s)
-	if how == Early { // the signal that it waits for was published, but is not any more
+	if how == Early { // the signal that it waits for was published and then withdrawn
 		tl.Device.FailSubmission(s, err)
 	}
 	return how, err

@@ -85,8 +85,8 @@ func (p *Pool) allocate(tl *engine.Timeline, size uint64) (driver.Mem, error) {
 	return p.dev.Faces.Pools.AllocAsync(tl.Stream, p.native, size)
 }
 
-// allocateOpen is allocate for a pool that the program may close. p.life keeps it open during the
-// call.
+// allocateOpen is like allocate, for a pool that the program may close. p.life keeps it open during
+// the call.
 func (p *Pool) allocateOpen(tl *engine.Timeline, size uint64) (m driver.Mem, err error) {
 	p.life.RLock()
 	defer p.life.RUnlock()

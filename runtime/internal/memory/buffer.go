@@ -196,8 +196,8 @@ func (b *Buffer) Bytes() []byte {
 // issued.
 func (b *Buffer) Late() bool { return b.from == pooled || b.Place().Recording != nil }
 
-// HasNoAddress reports whether the address is not known yet, or not any more: the buffer is a
-// placeholder, or pool memory that is not allocated.
+// HasNoAddress reports whether the buffer has no address now: it is a placeholder, or pool memory
+// that is not allocated.
 func (b *Buffer) HasNoAddress() bool { return b.Late() && b.state.Load() != isLive }
 
 // Place returns the Place of a placeholder. For other buffers, Recording of the Place is nil.

@@ -45,7 +45,7 @@ func (d *Device) Failed() error {
 	return d.Engine.Failed()
 }
 
-// ready is Failed for the operation op, which the error of a nil or zero Device names.
+// ready is like Failed. The error of a nil or zero Device names the operation op.
 func (d *Device) ready(op string) error {
 	if d == nil || d.Engine == nil {
 		return errs.Zero(op, "Device")

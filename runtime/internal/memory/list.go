@@ -102,7 +102,7 @@ func (s *books) remove(b *Buffer) bool {
 	return s.unlist(b)
 }
 
-// removeToFree is remove for the reclaimer, which then frees the buffer and calls freed.
+// removeToFree is like remove, for the reclaimer, which then frees the buffer and calls freed.
 func (s *books) removeToFree(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *books) freed(b *Buffer) {
 	}
 }
 
-// unlist is remove for a caller that holds mu.
+// unlist is like remove, for a caller that holds mu.
 func (s *books) unlist(b *Buffer) bool {
 	if w := b.watchedBy(); w != nil && w.standIn.Load() != nil {
 		b = w.standIn.Load()

@@ -364,8 +364,8 @@ func (p *Pool) onNative(op string, fn func() error) error {
 	})
 }
 
-// change is onNative for properties that the runtime also stores. Only one call at a time changes
-// them, so that the driver and the runtime agree.
+// change is like onNative, for properties that the runtime also stores. Only one call at a time
+// changes them, so that the driver and the runtime agree.
 func (p *Pool) change(op string, fn func() error) error {
 	return p.onNative(op, func() error {
 		wake.Lock(context.Background(), &p.changeMu)

@@ -48,7 +48,8 @@ func (r Range) Writable(op string) error {
 // ReadOnly reports whether the memory was imported for reading only.
 func (b *Buffer) ReadOnly() bool { return b.rare != nil && b.rare.read }
 
-// CheckRecorded is Check, but it allows ranges of placeholders, which operations of recordings use.
+// CheckRecorded is like Check, but it allows ranges of placeholders, which operations of recordings
+// use.
 func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	b := r.Buffer
 	switch {

@@ -59,7 +59,7 @@ func (b *Buffer) Export() (Handle, error) {
 	return h, nil
 }
 
-// exportPooled is Export for memory of a shareable pool.
+// exportPooled is like Export, for memory of a shareable pool.
 func (b *Buffer) exportPooled() (Handle, error) {
 	const op = "export"
 	d := b.dev

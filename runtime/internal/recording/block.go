@@ -39,7 +39,7 @@ type blocks struct {
 	timers int  // how many timestamps there are
 
 	mu  sync.Mutex // protects all and the blocks' fields; only coverMu and Semaphore.mu are locked under it
-	all []*block   // from End on; none is removed
+	all []*block   // End adds the first; none is removed
 }
 
 // add adds a block.
@@ -88,7 +88,7 @@ func (r *run) start(c *Recording) *run {
 }
 
 // needBlocks counts the parts that use a block, if executions need blocks of their own. If the
-// first of these is a group of collectives, needBlocks inserts an empty part before it: making a
+// first such part is a group of collectives, needBlocks inserts an empty part before it: making a
 // block on a communicator's timeline would delay other ranks.
 func (c *Recording) needBlocks() {
 	if !c.blocks.many {
@@ -226,7 +226,7 @@ func (c *Recording) makeBlock() (*block, error) {
 	return b, nil
 }
 
-// leaveBlock is run.leaveBlock for the submission's part.
+// leaveBlock calls run.leaveBlock for the submission's part.
 func (p *Part) leaveBlock(m engine.Mark) {
 	p.run.leaveBlock(m)
 	p.run = nil

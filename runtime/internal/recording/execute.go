@@ -51,8 +51,8 @@ func (p *Part) Commands() (n int, graph bool) {
 // Number returns the number of the part in its recording.
 func (p *Part) Number() int { return p.part }
 
-// A Step is a part of a recording that is to be executed. Each step becomes a submission, behind
-// the submission of the previous step.
+// A Step is a part of a recording in an execution. Each step becomes a submission, behind the
+// submission of the previous step.
 type Step struct {
 	c    *Recording
 	part int
@@ -94,8 +94,8 @@ func (c *Recording) AddSteps(to []Step, parts int) []Step {
 	return to
 }
 
-// Executable returns how many parts the recording has, or why it cannot be executed. The parts stay
-// as they are from End on.
+// Executable returns how many parts the recording has, or why it cannot be executed. The parts no
+// longer change after End.
 func (c *Recording) Executable() (parts int, err error) {
 	c.mu.Lock()
 	ended, flaw, parts := c.ended, c.flaw, len(c.parts)

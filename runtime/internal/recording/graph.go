@@ -17,7 +17,7 @@ type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
 	nodes    []driver.Node   // the nodes that depend on references or parameters
-	ops      []driver.NodeOp // of nodes, as they were last set
+	ops      []driver.NodeOp // of nodes, with the values last set
 	places   []place         // of references and parameters in nodes, in the order of nodes
 	epoch    int             // the recording's epoch when the nodes were set
 	unknown  bool            // setting nodes failed, so their addresses are unknown
@@ -285,8 +285,8 @@ func (p *Part) mayMake(s *engine.Submission) bool {
 	return x.graph && !p.block().graphs[p.part].made()
 }
 
-// makeGraph makes the graph of a part that has none and is about to be launched. The timeline is
-// not locked yet.
+// makeGraph makes the missing graph of a part that is about to be launched. The timeline is not
+// locked yet.
 func (c *Recording) makeGraph(b *block, part int, binds []memory.Range, values []Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -409,8 +409,8 @@ type nativeNode struct {
 	cmd  *command
 }
 
-// setNatives is setChanged for a graph with captured nodes. It captures the changed captured nodes
-// again.
+// setNatives is like setChanged, for a graph with captured nodes. It captures the changed captured
+// nodes again.
 func (c *Recording) setNatives(g *graphOf) error {
 	return c.dev.Host.EnterNative(func() (err error) {
 		var x work.Extra

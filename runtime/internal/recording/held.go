@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// held is everything that a recording keeps until it is destroyed. From End on nothing is added.
+// held is everything that a recording keeps until it is destroyed. Nothing is added after End.
 type held struct {
 	buffers map[*memory.Buffer]struct{}
 	uses    engine.Uses      // of all buffers

@@ -509,7 +509,7 @@ func (c *Recording) shifted(cmd command, by shift) command {
 	return cmd
 }
 
-// beginNest is Begin for the commands of another command buffer.
+// beginNest is like Begin, for the commands of another command buffer.
 func (c *Recording) beginNest(child *Recording) error {
 	wrong := c.mayNest(child) // before c.mu is locked: mayNest locks child.mu
 	if err := c.Begin(work.Execute); err != nil {

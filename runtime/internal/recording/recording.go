@@ -203,7 +203,7 @@ func (c *Recording) Leave() {
 	c.release()
 }
 
-// checkAfter checks the commands after which a new command is to come.
+// checkAfter checks the list of the commands that a new command comes after.
 func (c *Recording) checkAfter(op work.Kind, after []Command) error {
 	for _, a := range after {
 		if a < 0 || int(a) >= c.cmds.n {
@@ -362,7 +362,7 @@ func (c *Recording) prepare() error {
 	return nil
 }
 
-// layOut makes the pointers to the arguments, which do not move from now on.
+// layOut makes the pointers to the arguments. The arguments do not move any more.
 func (c *Recording) layOut() {
 	n := 0
 	for i := range c.cmds.n {

@@ -204,7 +204,7 @@ func (s *Semaphore) TryFail(err error) (released *Timepoint, failed bool) {
 	return s.fail(&failure{err})
 }
 
-// Close is Fail with [ErrClosed], without an allocation.
+// Close is like Fail with [ErrClosed], but allocates nothing.
 func (s *Semaphore) Close() *Timepoint {
 	released, _ := s.fail(&closed)
 	return released
