@@ -85,8 +85,9 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 }
 
 // NewPool makes a pool. The program closes it. The pool is the driver's if the driver has pools of
-// this kind of memory, and portable otherwise. A pool of managed memory is either the driver's or
-// over a buffer of managed memory. If neither is possible, the error is [ErrUnsupported].
+// this kind of memory, and portable otherwise. A pool of managed memory is the driver's, or hands
+// out parts of a buffer of managed memory (Over). If neither is possible, the error is
+// [ErrUnsupported].
 //
 // A buffer given as Over must have room for at least one allocation of [Alignment] bytes. It stays
 // until the pool is closed and all its memory has been freed.

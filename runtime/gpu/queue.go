@@ -102,7 +102,7 @@ func (q *Queue) submit(r *record, o *Order) error {
 }
 
 // note copies the rarer fields of an order into the record, and begins to trace the submission if
-// the device has a tracer or the order a Timing.
+// the device has a tracer or the order has a Timing.
 func (s *record) note(o *Order) error {
 	if o.label != "" {
 		// A copy of the label keeps the caller's lists from escaping to the heap.

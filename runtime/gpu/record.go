@@ -191,7 +191,7 @@ func (*deviceOwner) Failure(s *engine.Submission, err error) error {
 	return r.q.submitError(r.Op.Kind, r.kernelName(), r.label, err)
 }
 
-// submitError makes the error of an operation. An error of other work is returned as it is.
+// submitError makes the error of an operation. An error of other work is returned unchanged.
 func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error {
 	if isSubmitError(err) {
 		return err

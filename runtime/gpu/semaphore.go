@@ -112,7 +112,8 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 
 // SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does. It stops
 // at the first point that cannot be signalled and returns its error. Points before it are
-// signalled, points after it are not. Functions that this releases are called after all signals.
+// signalled, points after it are not. Functions that the signals release are called after the last
+// signal.
 func SignalAll(points ...Point) error {
 	var released sema.List
 	defer func() { sema.ReleaseFromHost(released.First()) }()
@@ -150,8 +151,8 @@ func (s *Semaphore) Fail(err error) {
 	}
 }
 
-// fail makes the semaphore fail for a reason that the program gave, and returns the timepoints that
-// this releases.
+// fail makes the semaphore fail for a reason that the program gave, and returns the timepoints to
+// release.
 func (s *Semaphore) fail(err error) *sema.Timepoint {
 	if err == nil {
 		err = fmt.Errorf("gpu: semaphore failed without a reason: %w", ErrArgument)
@@ -327,8 +328,7 @@ func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func
 	return sema.TooLate
 }
 
-// pass signals the link's target, or fails it with err, and returns the timepoints that this
-// releases.
+// pass signals the link's target, or fails it with err, and returns the timepoints to release.
 func (l *link) pass(err error) *sema.Timepoint {
 	if err == nil {
 		var list *sema.Timepoint

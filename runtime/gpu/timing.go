@@ -121,7 +121,7 @@ func (r *record) time(o *Order) error {
 	r.timing, r.edges = o.timing.self, o.edges // self: using o.timing would move the caller's lists to the heap
 	r.Observers = append(r.Observers, (*timedRecord)(r))
 	if r.Op.Kind == work.Barrier || r.Op.Kind == work.Notify {
-		r.timing.note(notedNone) // overwritten if the barrier takes a place in its stream
+		r.timing.note(notedNone) // overwritten if the barrier gives its stream work
 	}
 	return nil
 }

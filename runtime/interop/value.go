@@ -11,7 +11,7 @@ import (
 // address that is a multiple of 8 (C: cuStreamWriteValue64). A reader that finds the number also
 // finds everything that the queue's stream wrote before. The reader may be the host with an atomic
 // load, another stream with [WaitValue], a kernel, or another process that shares the memory. So
-// the number passes a point to code that does not use semaphores.
+// the number tells code that uses no semaphores how far the stream has come.
 //
 // The memory may be device memory, [gpu.HostMem], imported, shared, or from a portable pool. It may
 // be another device's if [gpu.Fill] could fill it. Managed memory and memory of a driver's pool are

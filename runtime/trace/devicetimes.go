@@ -71,8 +71,8 @@ type deviceTimes struct {
 // TimesCommands reports whether the commands of recordings are timed.
 func (o *observer) TimesCommands() bool { return o.times == CommandTimes }
 
-// begin makes the device's events record times, and compares the clocks. With times more events are
-// needed, because an event stays in use until its time has been queried. Times of commands take two
+// begin makes the device's events record times, and compares the clocks. Recording times needs more
+// events, because an event stays in use until its time has been queried. Times of commands take two
 // events for each command. Making an event would delay the call that issues a command, so events
 // are made in advance.
 func (o *observer) begin() {
@@ -340,7 +340,7 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first
-	since := h.issued // the earliest moment at which begun may wrongly place the start of the work
+	since := h.issued // begun may place the start of the work too early, but not before this moment
 	if shared && !dry {
 		since -= atOnce // see EventBehind
 	}

@@ -398,7 +398,7 @@ func (w *writer) submission(r *Record) {
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at, r.ID})
 		}
-	default: // without a slice, so that no arrow begins at a later signal instead
+	default: // keep the signal without a slice: otherwise an arrow would begin at a later signal
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{sub: r.ID})
 		}

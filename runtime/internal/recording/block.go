@@ -160,10 +160,10 @@ func (p *Part) findBlock(s *engine.Submission) error {
 			return err
 		}
 	}
-	// takeBlock may have relied on a wait of s whose point the block's last use was to signal. By
-	// now other work may have signalled that point, and the wait would order nothing. So the stream
-	// also waits for the last use itself. That mostly costs nothing, because the stream is ordered
-	// after that use already.
+	// takeBlock may have relied on a wait of s for a point that the block's last use was going to
+	// signal. By now other work may have signalled that point, and the wait would order nothing. So
+	// the stream also waits for the last use itself. That mostly costs nothing, because the stream
+	// is ordered after that use already.
 	if m := r.block.last; !r.begun && m.Timeline != nil && m.Timeline != s.Timeline && !m.Passed() {
 		s.Deps.Add(m)
 	}
