@@ -140,13 +140,8 @@ func (o *deviceOwner) IsLost(err error) {
 	observe.Tell(o.memory.Observer, observe.Lost, time.Now(), "", 0, err)
 }
 
-// failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
-func (d *Device) failed() error {
-	if d.isZero() {
-		return errs.ErrZero
-	}
-	return d.native.Failed()
-}
+// failed returns why the device takes no more work, or nil.
+func (d *Device) failed() error { return d.native.Failed() }
 
 // isZero reports whether the device is nil, or a zero value that was not opened.
 func (d *Device) isZero() bool { return d == nil || d.native.Native == nil }

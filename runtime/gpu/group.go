@@ -77,8 +77,8 @@ func NewGroup(devices ...*Device) (*Group, error) {
 	}
 	g := &Group{}
 	for i, d := range devices {
-		if d == nil {
-			return nil, errs.Argument("group", "device %d is nil", i)
+		if d.isZero() {
+			return nil, errs.Argument("group", "device %d is nil or zero", i)
 		}
 		for _, other := range g.devs {
 			if other == d {

@@ -73,9 +73,6 @@ func (x *Module) Close() error {
 func (x *Module) isZero() bool { return x == nil || x.dev == nil }
 
 func (x *Module) hold() error {
-	if x.dev == nil {
-		return errs.ErrZero
-	}
 	if x.closed.Load() || !engine.HoldLive(&x.refs, 1) {
 		return fmt.Errorf("module: %w", ErrClosed)
 	}

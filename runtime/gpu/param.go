@@ -29,6 +29,9 @@ type Param[T any] struct {
 // [ErrArgument]. Pass larger values through memory, with [UploadCopy] in front of the execution.
 func NewParam[T any](c *CommandBuffer, initial T) (Param[T], error) {
 	const op = "parameter"
+	if c.isZero() {
+		return Param[T]{}, errs.Zero(op, "CommandBuffer")
+	}
 	t := reflect.TypeFor[T]()
 	if _, err := sizeOf[T](op, 1); err != nil {
 		return Param[T]{}, err

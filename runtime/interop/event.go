@@ -9,11 +9,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// An Event is a native event that other code uses as well. That code belongs to other processes of
-// the machine, or to this process and uses the driver's own API. It orders their work and the
-// runtime's without blocking the host. Both the runtime and the other code may record the event and
-// wait for it. The runtime does so with [RecordEvent] and [WaitEvent]. Points of semaphores are for
-// the runtime alone. To export a point, record an event behind it. To import the other code's
+// An Event is a native event that other code uses as well. The other code runs in other processes
+// of the machine, or runs in this process and calls the driver's own API. It orders their work and
+// the runtime's without blocking the host. Both the runtime and the other code may record the event
+// and wait for it. The runtime does so with [RecordEvent] and [WaitEvent]. Points of semaphores are
+// for the runtime alone. To export a point, record an event behind it. To import the other code's
 // record, submit an operation that waits for the event and signals a point.
 //
 // For other processes, one process makes the event ([NewSharedEvent]) and exports it, and others

@@ -24,7 +24,7 @@ func (c *Communicator) Close() error { return closer.InTime(c.Shutdown) }
 // and for the other ranks until the context ends, then aborts the native communicator. A nil or
 // zero Communicator is closed.
 func (c *Communicator) Shutdown(ctx context.Context) error {
-	if c == nil || c.dev == nil {
+	if c.isZero() {
 		return nil
 	}
 	err, returned := c.closer.Close(ctx, c.close, func() time.Duration { return 2*AbortTime + 3*engine.GiveBackTime })

@@ -61,14 +61,6 @@ type Owner interface {
 	FailOwed(tl *engine.Timeline, err error, owed []*sema.Semaphore)
 }
 
-// Failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
-func (d *Device) Failed() error {
-	if d == nil || d.Engine == nil {
-		return errs.ErrZero
-	}
-	return d.Engine.Failed()
-}
-
 // A Communicator is one rank's end of a communicator.
 type Communicator struct {
 	dev    *Device
@@ -243,15 +235,28 @@ func (c *Communicator) Timeline() *engine.Timeline {
 	return c.tl
 }
 
-// Rank returns the rank of this end.
-func (c *Communicator) Rank() int { return c.opt.Rank }
+// isZero reports whether the communicator is nil, or a zero value, which belongs to no device.
+func (c *Communicator) isZero() bool { return c == nil || c.dev == nil }
 
-// Count returns how many ranks there are.
-func (c *Communicator) Count() int { return c.opt.Count }
+// Rank returns the rank of this end, or 0 for a nil Communicator.
+func (c *Communicator) Rank() int {
+	if c == nil {
+		return 0
+	}
+	return c.opt.Rank
+}
+
+// Count returns how many ranks there are, or 0 for a nil Communicator.
+func (c *Communicator) Count() int {
+	if c == nil {
+		return 0
+	}
+	return c.opt.Count
+}
 
 // Abort fails the communicator with an error that is ErrAborted and wraps err, if err is not nil.
 func (c *Communicator) Abort(err error) {
-	if c.dev == nil {
+	if c.isZero() {
 		return
 	}
 	if err == nil {

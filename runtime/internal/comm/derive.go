@@ -25,6 +25,9 @@ func (c *Communicator) isPlain(op string) error {
 // Split divides the communicator into new communicators. Each consists of the ranks that pass the
 // same color. Split returns nil without an error for driver.NoColor.
 func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator, error) {
+	if c.isZero() {
+		return nil, errs.Zero("split", "Communicator")
+	}
 	if color < driver.NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
 		return nil, errs.Argument("split", "color %d, key %d", color, key)
 	}
@@ -42,6 +45,9 @@ func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator
 // Shrink makes a communicator of all ranks except the excluded ones. With abort, operations in
 // flight are aborted first, and this communicator fails.
 func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (*Communicator, error) {
+	if c.isZero() {
+		return nil, errs.Zero("shrink", "Communicator")
+	}
 	for _, r := range exclude {
 		if r < 0 || r >= c.opt.Count || r == c.opt.Rank {
 			return nil, errs.Argument("shrink", "excluding rank %d of %d on rank %d", r, c.opt.Count, c.opt.Rank)

@@ -86,8 +86,8 @@ func (c *Communicator) NewWindow(ctx context.Context, b *memory.Buffer, symmetri
 // registers returns why the buffer cannot be registered, or nil.
 func (c *Communicator) registers(op string, b *memory.Buffer) error {
 	switch {
-	case c.dev == nil:
-		return errs.ErrZero
+	case c.isZero():
+		return errs.Zero(op, "Communicator")
 	case b == nil || b.Device() != c.dev.Memory:
 		return errs.Argument(op, "no buffer, or one of another device")
 	case b.Kind() != driver.CommMem || b.Size() == 0:

@@ -112,8 +112,12 @@ func (c *Communicator) move(p phase) bool {
 	return true
 }
 
-// Err returns the error with which the communicator has failed, or nil.
+// Err returns the error with which the communicator has failed, or nil. For a nil or zero
+// Communicator it is nil.
 func (c *Communicator) Err() error {
+	if c == nil {
+		return nil
+	}
 	if f := c.failure.Load(); f != nil {
 		return f.Err
 	}
@@ -123,7 +127,7 @@ func (c *Communicator) Err() error {
 // failed returns why the communicator takes no more operations, or nil.
 func (c *Communicator) failed() error {
 	if c.phase() < isClosing {
-		return c.dev.Failed()
+		return c.dev.Engine.Failed()
 	}
 	if err := c.Err(); err != nil {
 		return err

@@ -88,8 +88,8 @@ func (c *Communicator) Resume(ctx context.Context) error {
 
 // suspension returns the driver's interface for suspending communicators.
 func (c *Communicator) suspension(op string) (driver.CommSuspension, error) {
-	if c.dev == nil {
-		return nil, errs.ErrZero
+	if c.isZero() {
+		return nil, errs.Zero(op, "Communicator")
 	}
 	if lib, ok := c.comms.(driver.CommSuspension); ok {
 		return lib, nil

@@ -64,8 +64,8 @@ type EventPool struct {
 // Configure must be called before begin.
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
-// RecordTimes makes all events of the pool record times. It also has begin make times as many
-// events, but at most the number most. It must be called before begin.
+// RecordTimes makes all events of the pool record times. It also multiplies the number of events
+// that begin makes by the factor times, up to most events. It must be called before begin.
 func (p *EventPool) RecordTimes(timers driver.Timers, times, most int) {
 	p.timers, p.first = timers, max(p.first, min(times*p.first, most))
 }

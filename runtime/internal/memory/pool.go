@@ -401,9 +401,6 @@ func (p *Pool) open(op string) error {
 
 // ended returns why the pool allocates no more memory, or nil.
 func (p *Pool) ended() error {
-	if p == nil || p.dev == nil {
-		return errs.ErrZero
-	}
 	if p.closed.Load() {
 		return fmt.Errorf("pool: %w", errs.ErrClosed)
 	}

@@ -55,8 +55,6 @@ func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	switch {
 	case !b.Exists():
 		return engine.Address{}, errs.Argument(op, "no buffer")
-	case d == nil:
-		return engine.Address{}, errs.ErrZero
 	case b.dev != d && b.dev.Engine.Driver != d.Engine.Driver:
 		return engine.Address{}, errs.Argument(op, "the buffer is of driver %s, the queue of %s", b.dev.Engine.Driver.Name(), d.Engine.Driver.Name())
 	case r.Offset == Outside && r.Size == Outside:

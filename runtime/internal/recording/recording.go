@@ -183,9 +183,6 @@ func (c *Recording) Refuse(err error) (Command, error) {
 // enter locks the recording for a call that records. The recording is not destroyed before Leave is
 // called.
 func (c *Recording) enter() error {
-	if c == nil || c.dev == nil {
-		return errs.ErrZero
-	}
 	if !engine.HoldLive(&c.refs, 1) {
 		return fmt.Errorf("gpu: command buffer: %w", errs.ErrClosed)
 	}
@@ -253,7 +250,7 @@ func (c *Recording) ask(r *reference) {
 // Begin starts to record a command, until Leave is called.
 func (c *Recording) Begin(op work.Kind) error {
 	err := c.enter()
-	if err != nil && c != nil {
+	if err != nil {
 		c.mu.Lock()
 		err = c.Fail(op, err)
 		c.mu.Unlock()

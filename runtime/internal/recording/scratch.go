@@ -42,9 +42,6 @@ func (c *Recording) newScratch(size uint64) *memory.Buffer {
 
 // ScratchSize returns how many bytes the scratch memory takes.
 func (c *Recording) ScratchSize() (uint64, error) {
-	if c == nil || c.dev == nil {
-		return 0, errs.ErrZero
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {

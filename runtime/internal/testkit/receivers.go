@@ -22,7 +22,7 @@ type Receiver struct {
 
 // Receivers calls every exported method of the types on a nil pointer and on a zero value: once with zero arguments, and once with
 // others, behind which no check of an argument can hide that of the receiver. No call may panic. A method with an error returns one that
-// is [gpu.ErrArgument] and names the operation and the type. Close and Shutdown return nil. Methods of a value are not called on nil,
+// is [gpu.ErrArgument] and names the operation and the type. Close, Shutdown and Err return nil. Methods of a value are not called on nil,
 // for which Go itself panics.
 func Receivers(t *testing.T, receivers ...Receiver) {
 	for _, r := range receivers {
@@ -63,11 +63,11 @@ func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, 
 		return
 	}
 	err, _ := results[len(results)-1].Interface().(error)
-	switch closes := m.Name == "Close" || m.Name == "Shutdown"; {
+	switch none := m.Name == "Close" || m.Name == "Shutdown" || m.Name == "Err"; {
 	case works:
-	case closes && err != nil:
+	case none && err != nil:
 		t.Errorf("%s: %v", text, err)
-	case closes:
+	case none:
 	case !errors.Is(err, gpu.ErrArgument):
 		t.Errorf("%s: %v, want ErrArgument", text, err)
 	case !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(of)):
