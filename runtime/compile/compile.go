@@ -40,14 +40,15 @@ type Info struct {
 	CacheErr error // why the code is not kept on disk, or nil
 }
 
-// A Cache is a folder of compiled code, which processes may share. The zero Cache is the user's.
+// A Cache is a folder of compiled code, which processes may share. The zero Cache is the user's own
+// folder.
 //
 // Code is found again only if all its inputs are the same: all fields of the source, the compiler,
 // its version and the architecture. The cache does not see files that the compiler reads.
 // So the code of a source that includes a name that is not among its headers, or has an option such
 // as -I, is kept only if [Source].Revision is set.
 //
-// Anyone who can write to the folder decides which code runs on the device. So a folder is not used
+// A user who can write to the folder decides which code runs on the device. So a folder is not used
 // if it belongs to a user other than this one and root, or if other users can write to it. On
 // Windows the program has to ensure that. A folder that is not used, or cannot be written, is not
 // an error: [Info].CacheErr has the reason.

@@ -29,8 +29,8 @@ type Options struct {
 	NewError func(d *Device, name string, rank, count int, err error) error
 }
 
-// A Rendezvous tells a process its rank and passes ids from one rank to the others. Package gpu
-// documents it.
+// A Rendezvous tells a process its rank and passes ids from one rank to the others. Package
+// collective documents it.
 type Rendezvous interface {
 	Place() (rank, count int, err error)
 	Share(ctx context.Context, name string, id []byte) ([]byte, error)

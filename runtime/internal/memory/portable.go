@@ -141,11 +141,11 @@ func (o *poolOrder) Done(timeline int, seq uint64) bool {
 	return (*Pool)(o).timeline(timeline).Passed(seq)
 }
 
-// After reports whether all later work of a timeline is ordered after some work of another one: the
-// work with the number seq on the timeline on.
-func (o *poolOrder) After(timeline, on int, seq uint64) bool {
+// After reports whether all later work of a timeline is ordered after the work with the number seq
+// of the timeline other.
+func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 	p := (*Pool)(o)
-	return p.timeline(timeline).Covers(p.timeline(on), seq)
+	return p.timeline(timeline).Covers(p.timeline(other), seq)
 }
 
 // keepsAll reports whether the pool gives nothing back by itself.
