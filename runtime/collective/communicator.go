@@ -51,8 +51,8 @@ func New(ctx context.Context, dev *gpu.Device, o Options) (*Communicator, error)
 // the rank of the first device. If Rank is given and Count is 0, the count is the number of
 // devices. NewAll then makes an id if none is given. If Rank or Count is -1, the Rendezvous
 // supplies the place of the process. All processes must then have as many devices as this one.
-// NewAll blocks until all ranks have joined or the context ends. If one end cannot be made, none
-// is.
+// NewAll blocks until all ranks have joined or the context ends. If one end cannot be made, NewAll
+// makes none.
 func NewAll(ctx context.Context, devices []*gpu.Device, o Options) ([]*Communicator, error) {
 	parts := make([]*comm.Device, len(devices))
 	for i, dev := range devices {
@@ -100,7 +100,7 @@ func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 // stream of the communicator's device. It has room for 5 operations. Longer groups allocate.
 //
 // A communicator issues groups in the order of their submission, because this order must be the
-// same on all ranks. So a later group that has less to wait for does not overtake.
+// same on all ranks. So a later group with fewer waits does not overtake an earlier one.
 // [Options.Timeout] limits how long a group may take, and aborts the communicator. A failed wait
 // aborts it too, because this rank then misses an operation of the others. If the communicator has
 // failed or is suspended, or the device is lost or closed, the signals fail and the call returns
@@ -122,8 +122,8 @@ func (c *Communicator) Group(ops ...Operation) gpu.Op {
 	return c.group(none, ops)
 }
 
-// GroupContext is [Communicator.Group] with a context. If the context ends before the group is
-// done, the communicator is aborted, because what the other ranks do in the meantime is unknown. A
+// GroupContext is like [Communicator.Group], with a context. If the context ends before the group
+// is done, the communicator is aborted, because the state of the other ranks is then unknown. A
 // recording refuses the Op.
 func (c *Communicator) GroupContext(ctx context.Context, ops ...Operation) gpu.Op {
 	if ctx == nil {
@@ -132,7 +132,7 @@ func (c *Communicator) GroupContext(ctx context.Context, ops ...Operation) gpu.O
 	return c.group(ctx, ops)
 }
 
-// group returns the Op of a group, without ctx if that is nil.
+// group returns the Op of a group, without a context if ctx is nil.
 func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 	g := comm.Group{Communicator: c.in(), Context: ctx}
 	for _, x := range ops {
@@ -141,15 +141,15 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 	return gpu.OpOfGroup(&g)
 }
 
-// Close closes the communicator and what is registered with it. It waits up to ten seconds for
-// operations in flight. If the library does, it also waits for the other ranks to close their ends.
+// Close closes the communicator and ends its registrations. It waits up to ten seconds for
+// operations in flight. It also waits for the other ranks to close their ends, if the library does.
 // Operations that have not been issued fail with [gpu.ErrClosed]. After ten seconds the
 // communicator is aborted, and the error is [gpu.ErrClosed]. Closing a failed communicator is not
 // an error by itself. [gpu.Device.Close] closes the remaining communicators. Closing again returns
 // the same error.
 func (c *Communicator) Close() error { return c.in().Close() }
 
-// Shutdown is Close with a context instead of the ten seconds. When the context ends, the
+// Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the
 // communicator is aborted, for which the library gets up to ten seconds. The error then wraps the
 // context's error. Close and Shutdown may be called concurrently and repeatedly. The context that
 // ends first bounds all of these calls, and they return the same error.

@@ -12,8 +12,8 @@ import (
 // for the other ranks. Other goroutines must not submit operations meanwhile. The new communicator
 // inherits the timeout, and stays open when this communicator is closed. This communicator fails
 // too if the new one cannot be made. It also fails if the context ends after this rank has begun
-// and before the others have come. The library can end the creation of a part only by aborting the
-// whole.
+// and before the others have come. The library can only stop making the new communicator by
+// aborting this one.
 func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator, error) {
 	made, err := c.in().Split(ctx, color, key)
 	return (*Communicator)(made), err
@@ -25,15 +25,15 @@ const NoColor = driver.NoColor
 // Shrink makes a communicator of all ranks except the excluded ones, which must not call Shrink.
 // With abort, for example after a rank has died, operations in flight on this communicator are
 // aborted first, and this communicator fails. Without abort, Shrink waits until these operations
-// are done. Shrink waits for the other ranks until the context ends. If they have not come by then,
-// this communicator fails, as with [Communicator.Split].
+// are done. Shrink waits for the other ranks until the context ends. If some rank has not called
+// Shrink by then, this communicator fails, as with [Communicator.Split].
 //
 // A communicator that has already failed cannot be shrunk: close it, and make a new one. A
 // communicator also fails when the library finds that a rank is gone. The remaining ranks need not
 // call Shrink at the same time: with abort, the first call does not end the communicator for ranks
-// that have yet to call Shrink. Nor can a communicator be shrunk while the library has a group that
-// waits for a rank to join for the first time. Then the communicator is aborted when the context,
-// or the group's timeout, ends.
+// that have yet to call Shrink. A communicator cannot be shrunk while the library has a group that
+// waits for a rank to join for the first time. Then the communicator is aborted when the context or
+// the group's timeout ends.
 func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (*Communicator, error) {
 	made, err := c.in().Shrink(ctx, abort, exclude...)
 	return (*Communicator)(made), err

@@ -6,9 +6,10 @@
 // Ranks of several processes find each other by an [ID]. One rank makes the ID, and a [Rendezvous]
 // passes it to the others. Package rendezvous has implementations.
 //
-// An [Operation], such as [AllReduce] or [Send], says what a rank gives and what it gets.
-// [Communicator.Group] makes a [gpu.Op] of one or more operations. A stream, a queue or a recording
-// takes this Op like any other. Here every device of the process gets the sum over all devices:
+// An [Operation], such as [AllReduce] or [Send], names the memory that a rank sends and the memory
+// that it fills. [Communicator.Group] makes a [gpu.Op] of one or more operations. A stream, a queue
+// or a recording takes this Op like any other. Here every device of the process gets the sum over
+// all devices:
 //
 //	group, err := gpu.OpenGroup(drv, gpu.Options{})
 //	ranks, err := collective.NewAll(ctx, group.Devices(), collective.Options{Timeout: time.Minute})
@@ -23,6 +24,6 @@
 //
 // All ranks must submit the same operations in the same order with the same sizes. A rank whose
 // partner does not come waits for it, so give Options a Timeout. A communicator fails as a whole,
-// with an [Error], because its ranks can go on only together. The device does not fail with it:
-// close the communicator, and make a new one.
+// with an [Error], because its ranks can go on only together. The device does not fail: close the
+// communicator, and make a new one.
 package collective

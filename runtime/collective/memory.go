@@ -10,7 +10,7 @@ import (
 
 // Memory is a buffer of kind [gpu.CommMem] that is registered with a communicator, so that the
 // communicator's operations need no copies. In one operation, either all ranks use registered
-// memory or none does. The registration ends with Close or with the communicator.
+// memory or no rank does. The registration ends with Close or with the communicator.
 type Memory comm.Memory
 
 // Register registers a buffer with the communicator for this rank alone. It blocks until the
@@ -30,9 +30,9 @@ func (c *Communicator) NewWindow(ctx context.Context, b *gpu.Buffer, symmetric b
 	return (*Memory)(m), err
 }
 
-// Close ends the registration; a window's on all ranks. It waits until the communicator is idle,
-// since groups may use the memory, or until the communicator fails. Closing again, or after the
-// communicator, does nothing. If the communicator has failed, or its library returns an error, the
-// memory stays registered until the communicator is closed. If the buffer is closed before the
-// registration ends, its memory is freed when the registration ends.
+// Close ends the registration. The registration of a window ends on all ranks. It waits until the
+// communicator is idle, since groups may use the memory, or until the communicator fails. Closing
+// again, or after the communicator, does nothing. If the communicator has failed, or its library
+// returns an error, the memory stays registered until the communicator is closed. If the buffer is
+// closed before the registration ends, its memory is freed when the registration ends.
 func (m *Memory) Close() error { return (*comm.Memory)(m).Close() }

@@ -28,7 +28,7 @@ func NewID(dev *gpu.Device) (ID, error) {
 
 // A Rendezvous tells a process its rank and passes ids from one rank to the others. Package
 // rendezvous has implementations. If a Rendezvous has a method EachRankMakesID() bool that returns
-// true, every rank passes an id to Share. This serves libraries that make the same id on each rank.
+// true, every rank passes an id to Share. Libraries that make the same id on each rank need this.
 type Rendezvous interface {
 	// Place returns the rank of the process and how many ranks there are.
 	Place() (rank, count int, err error)
@@ -39,8 +39,8 @@ type Rendezvous interface {
 
 // Options describe a communicator to make.
 type Options struct {
-	ID   ID  // the same on all ranks; zero if Rendezvous is to share one
-	Rank int // of this device; -1 if Rendezvous is to supply it
+	ID   ID  // the same on all ranks; zero if Rendezvous shares one
+	Rank int // of this device; -1 if Rendezvous supplies it
 	// The number of ranks. -1 or 0 means that Rendezvous supplies it. For NewAll with a Rank, 0
 	// means the number of devices.
 	Count int

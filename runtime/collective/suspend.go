@@ -17,16 +17,16 @@ func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 // Suspend releases device memory that the communicator does not need until [Communicator.Resume],
 // and keeps its connections (C: ncclCommSuspend). All ranks must call it. Until the context ends,
 // Suspend waits for earlier operations of the communicator and for the other ranks. It also waits
-// for all work of the device, because the library does. From the call on, the communicator accepts
-// no groups, memory or windows: they fail with [ErrSuspended] or the driver's error. Executions of
-// recordings with groups fail too. Registered memory stays registered, and cannot be released
-// meanwhile.
+// for all work of the device, because the library does. After the call has begun, the communicator
+// accepts no groups, memory or windows: they fail with [ErrSuspended] or the driver's error.
+// Executions of recordings with groups fail too. Registered memory stays registered, and cannot be
+// released meanwhile.
 //
-// If the context ends before this rank has begun, the communicator is as it was. If the context
-// ends when others have not come, or the library fails, the communicator fails. Closing a suspended
-// communicator resumes it first, because the library could not release it completely otherwise. So
-// all ranks must then close or resume their ends. A communicator that is aborted while it is
-// suspended leaks some of its memory until the process ends.
+// If the context ends before this rank has begun, the communicator is unchanged. If the context
+// ends later and before all ranks have called Suspend, or the library fails, the communicator
+// fails. Closing a suspended communicator resumes it first, because the library could not release
+// it completely otherwise. So all ranks must then close or resume their ends. A communicator that
+// is aborted while it is suspended leaks some of its memory until the process ends.
 //
 // NCCL supports this from 2.30.3 on, and only for communicators made with [Options.Plain], which
 // share their memory with no other communicator. Otherwise the error is [gpu.ErrUnsupported],
@@ -35,7 +35,7 @@ func (c *Communicator) Suspend(ctx context.Context) error { return c.in().Suspen
 
 // Resume allocates the memory of a suspended communicator again, after which the communicator works
 // as before (C: ncclCommResume). All ranks must call Resume. It waits for them until the context
-// ends. If the context ends when others have not come, or there is not enough memory, the
+// ends. If the context ends before all ranks have called Resume, or there is not enough memory, the
 // communicator fails. So free memory first. If the communicator is not suspended, the error is
 // [gpu.ErrArgument].
 func (c *Communicator) Resume(ctx context.Context) error { return c.in().Resume(ctx) }

@@ -12,7 +12,7 @@
 // has not been run on an AMD GPU. On a simulated GPU kernels are registered Go functions: only the
 // names of the kernels in a source matter, and all of them must be registered.
 //
-// [Cache] says what is kept on disk.
+// [Cache] describes the code that is kept on disk.
 package compile
 
 import (
@@ -34,20 +34,21 @@ import (
 type Info struct {
 	Compiler string // "NVRTC 12.4", "NVRTC 12.4, nvJitLink 12.4", "hipRTC 6.4.43484"
 	Target   string // the compiler's default architecture for the device: "sm_90", "gfx90a"
-	Log      string // what the compiler printed: warnings, for example
+	Log      string // the compiler's output, such as warnings
 
 	Cached   bool  // the code was found on disk
 	CacheErr error // why the code is not kept on disk, or nil
 }
 
-// A Cache is a folder of compiled code, which processes may share. The zero Cache is the user's.
+// A Cache is a folder of compiled code, which processes may share. The zero Cache is the user's own
+// folder.
 //
 // Code is found again only if all its inputs are the same: all fields of the source, the compiler,
 // its version and the architecture. The cache does not see files that the compiler reads.
 // So the code of a source that includes a name that is not among its headers, or has an option such
 // as -I, is kept only if [Source].Revision is set.
 //
-// Anyone who can write to the folder decides which code runs on the device. So a folder is not used
+// A user who can write to the folder decides which code runs on the device. So a folder is not used
 // if it belongs to a user other than this one and root, or if other users can write to it. On
 // Windows the program has to ensure that. A folder that is not used, or cannot be written, is not
 // an error: [Info].CacheErr has the reason.
@@ -57,7 +58,7 @@ type Cache struct {
 	Dir string
 
 	// Size is the limit in bytes. The entries that were not used for the longest time are removed
-	// first. 0 means 256 MiB. If Size is negative, nothing is kept and nothing is looked for.
+	// first. 0 means 256 MiB. If Size is negative, no code is kept or looked up.
 	Size int64
 }
 
@@ -73,8 +74,8 @@ func CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Module, []Info, error) {
 }
 
 // Compile compiles a source for a device and loads the code. It blocks while the compiler works, up
-// to seconds, on the caller's goroutine, and cannot be cancelled. It holds nothing of the device
-// meanwhile: the device works and may be closed.
+// to seconds, on the caller's goroutine, and cannot be cancelled. Meanwhile it holds no resources
+// of the device: the device works and may be closed.
 //
 // The first call looks for the compiler's library. If there is no compiler, the error is
 // [driver.ErrUnsupported] and says what to install. Sources with Link are linked by nvJitLink, of
@@ -94,9 +95,9 @@ func (c Cache) Compile(dev *gpu.Device, src Source) (*gpu.Module, Info, error) {
 	return all[0], infos[0], nil
 }
 
-// CompileAll is [Cache.Compile] for several devices, such as those of a [gpu.Group]. It compiles
-// once for all devices that take the same code. The modules and the Infos are in the order of the
-// devices. If there is an error, no module stays loaded.
+// CompileAll is like [Cache.Compile], for several devices, such as the devices of a [gpu.Group]. It
+// compiles once for all devices that take the same code. The modules and the Infos are in the order
+// of the devices. If there is an error, no module stays loaded.
 func (c Cache) CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Module, []Info, error) {
 	src, err := src.check()
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 // Options are for functions that compile a source of their own, as tools/kernelgen writes them. The
 // zero Options add nothing to the source.
 type Options struct {
-	// Cache says what is kept on disk.
+	// Cache is the folder for compiled code.
 	Cache Cache
 
-	// Headers are added to those of the source. One of the same name takes the place of the
-	// source's.
+	// Headers are added to the source's headers. A header replaces the source's header of the same
+	// name.
 	Headers map[string]string
 
-	// Options and LinkOptions come behind those of the source, and Link too.
+	// Options, LinkOptions and Link are appended to the lists of the source.
 	Options     []string
 	Link        []Source
 	LinkOptions []string
@@ -26,7 +26,7 @@ type Options struct {
 	Revision string
 }
 
-// Compile compiles a source with what the options add to it, and loads it. See [Cache.Compile].
+// Compile compiles a source with the additions of the options, and loads it. See [Cache.Compile].
 func (o Options) Compile(dev *gpu.Device, src Source) (*gpu.Module, Info, error) {
 	headers := make(map[string]string, len(src.Headers)+len(o.Headers))
 	maps.Copy(headers, src.Headers)

@@ -95,17 +95,18 @@ func (s Source) forDriver() *driver.Source {
 // errFiles is the CacheErr of a source that may read files.
 var errFiles = errors.New("it may depend on files that are not among its headers: set Source.Revision to their version")
 
-// mayReadFiles reports whether the compiler may read files for this source or one linked with it,
-// and the source has no Revision.
+// mayReadFiles reports whether the source has no Revision and the compiler may read files for it,
+// or for a source linked with it.
 func (s Source) mayReadFiles() bool {
 	return s.Revision == "" && s.readsFiles() || slices.ContainsFunc(s.Link, Source.mayReadFiles)
 }
 
-// reading are the beginnings of options that name files or folders.
+// reading lists the prefixes of options that name files or folders.
 var reading = []string{"-I", "-i", "--i", "--pre-include", "-pch", "--pch", "-use-pch", "--use-pch", "-create-pch", "--create-pch",
 	"@", "-B", "--config", "--sysroot", "-resource-dir", "--rocm", "--hip", "-Xclang", "-fplugin", "-fprofile-", "-fmodule"}
 
-// readsFiles reports whether a compiler may read files for the source. It may err towards true.
+// readsFiles reports whether a compiler may read files for the source. It may report true for a
+// source that reads none.
 func (s Source) readsFiles() bool {
 	for _, o := range s.Options {
 		if slices.ContainsFunc(reading, func(r string) bool { return strings.HasPrefix(o, r) }) {
@@ -120,7 +121,7 @@ func (s Source) readsFiles() bool {
 	return readsMore(s.Text, s.Headers)
 }
 
-// readsMore reports whether a text includes, or asks for, a name that is not among the headers. It
+// readsMore reports whether a text includes, or tests for, a name that is not among the headers. It
 // ignores conditions.
 func readsMore(text string, headers map[string]string) bool {
 	for _, word := range []string{"include", "import", "embed"} {

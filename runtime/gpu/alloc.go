@@ -114,7 +114,7 @@ func (q *Queue) free(o *Order, b *Buffer) error {
 	return q.submit(r, o)
 }
 
-// free makes the record a Free of a buffer. The errors are those of keepBuffer.
+// free makes the record a Free of a buffer. It returns the errors of keepBuffer.
 func (r *record) free(b *memory.Buffer) error {
 	if err := r.memory.SetFree(&r.Submission, b); err != nil {
 		return r.notKept(err)

@@ -86,9 +86,10 @@ func (d *Device) ImportHost(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, false)
 }
 
-// ImportHostReadOnly is [Device.ImportHost] for memory that is only read. Operations that would
-// write to it are refused. Kernels are not checked, and must not write to it. Most NVIDIA devices
-// accept memory that the program itself cannot write, such as a file that is mapped for reading.
+// ImportHostReadOnly is like [Device.ImportHost], for memory that is only read. Operations that
+// would write to it are refused. Kernels are not checked, and must not write to it. Most NVIDIA
+// devices accept memory that the program itself cannot write, such as a file that is mapped for
+// reading.
 func (d *Device) ImportHostReadOnly(mem []byte, freed func()) (*Buffer, error) {
 	return d.importHost(mem, freed, true)
 }
@@ -178,7 +179,7 @@ func (r Range) check(op string, q *Queue) (engine.Address, error) {
 	return r.in().Check(op, q.dev.mem())
 }
 
-// checkTo is check for a range that the operation writes.
+// checkTo is like check, for a range that the operation writes.
 func (r Range) checkTo(op string, q *Queue) (engine.Address, error) {
 	return r.in().CheckTo(op, q.dev.mem())
 }

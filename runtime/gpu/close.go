@@ -24,7 +24,7 @@ import (
 // ended.
 //
 //  1. The device takes nothing new, and issues what is ready. Its lanes are closed.
-//  2. It issues nothing. Parked submissions fail.
+//  2. It issues nothing any more. Parked submissions fail.
 //  3. It waits for work in flight, and for published barriers. If these do not end in time the
 //     device is lost, by a CloseError, and work in flight fails.
 //  4. It waits for calls that use the device, and for other devices' work that uses its memory or
@@ -59,11 +59,12 @@ type deviceClosing struct {
 // [errors.Is] and [errors.As] find the others.
 func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 
-// Shutdown is Close with a context instead of the ten seconds. The device takes nothing new, and
-// parked work fails immediately. Shutdown waits for work in flight and host calls until the context
-// ends, but at least half a second if they need it. Then the device is given up, and gives back
-// what it can. Shutdown returns within three seconds after that, or fifteen if the device has
-// communicators. The error is a [CloseError] that wraps the context's error.
+// Shutdown is like Close, with a context instead of the ten seconds. The device takes nothing new,
+// and parked work fails immediately. Shutdown waits for work in flight and host calls until the
+// context ends, but at least half a second if they need it. Then the device is given up, and gives
+// back the objects that the driver takes. Shutdown returns within three seconds after that, or
+// fifteen if the device has communicators. The error is a [CloseError] that wraps the context's
+// error.
 //
 // Close and Shutdown may be called concurrently and again. The first of their contexts to end
 // bounds all of them, and they return the same error. If a call of the driver or Flush of

@@ -16,7 +16,7 @@ type Mode int
 
 // The modes.
 const (
-	AutoMode   Mode = iota // a graph if the device has graphs and the recording is worth one
+	AutoMode   Mode = iota // a graph if the device has graphs and the recording has several commands
 	StreamMode             // the commands one after the other, each time
 	GraphMode              // one launch of a graph; commands without an order may run in parallel
 )
@@ -33,8 +33,8 @@ type Command int
 //
 // [CommandBuffer.Add] copies the data of uploads and the arguments of kernels. The command buffer
 // holds buffers and kernels until it is closed and no execution is in flight. A range of a
-// [CommandBuffer.Binding] stands for memory that is named when the recording is executed. A range
-// of [CommandBuffer.Scratch] is memory of the recording's own. A [Param] is a scalar, or the blocks
+// [CommandBuffer.Binding] stands for memory that each execution names. A range of
+// [CommandBuffer.Scratch] is memory of the recording itself. A [Param] is a scalar, or the blocks
 // of a launch, that differs from one execution to the next.
 //
 // A method that returns an error changes nothing. The error names the command by number and
@@ -63,7 +63,7 @@ type CommandOptions struct {
 	InOrder bool
 }
 
-// isZero reports whether the command buffer is nil, or a zero value that is of no device.
+// isZero reports whether the command buffer is nil, or a zero value, which belongs to no device.
 func (c *CommandBuffer) isZero() bool { return c.in().Device() == nil }
 
 // NewCommandBuffer makes an empty command buffer. GraphMode on a device without graphs is
@@ -78,7 +78,7 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 
 // Binding adds a binding and returns a buffer that stands for it, in this command buffer only. The
 // first binding is number 0. The buffer has no size of its own: an execution must bind as many
-// bytes as the commands use. [Buffer.All] of this buffer is all of the bound range. That Range may
+// bytes as the commands use. [Buffer.All] of this buffer is the whole bound range. That Range may
 // be a kernel's argument, or bound to a nested recording. Other commands must say how much they
 // use.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
@@ -89,8 +89,8 @@ func (c *CommandBuffer) Binding() (*Buffer, error) {
 	return (*Buffer)(b), err
 }
 
-// BindingSlice adds a binding of n elements to a command buffer. An execution must bind at least as
-// many. See [CommandBuffer.Binding].
+// BindingSlice adds a binding of n elements to a command buffer. An execution must bind at least n
+// elements. See [CommandBuffer.Binding].
 func BindingSlice[T any](c *CommandBuffer, n int) (Slice[T], error) {
 	size, err := sizeOf[T]("bind", n)
 	if err != nil {
@@ -142,8 +142,8 @@ func (c *CommandBuffer) ScratchSize() (uint64, error) {
 // own. Several recordings may share the range. It must begin at a multiple of [Alignment] and have
 // [CommandBuffer.ScratchSize] bytes when the recording ends; otherwise [CommandBuffer.End] fails
 // with [ErrRange]. It may be memory of a pool or of a [CommandBuffer.Binding]. The program must
-// order the executions that use it, including those of recordings in which this one is nested. The
-// buffer is held until the command buffer is closed and no execution is in flight.
+// order the executions that use it, including executions of recordings in which this one is nested.
+// The buffer is held until the command buffer is closed and no execution is in flight.
 func (c *CommandBuffer) SetScratch(r Range) error {
 	if c.isZero() {
 		return errs.Zero("set scratch", "CommandBuffer")
@@ -151,7 +151,7 @@ func (c *CommandBuffer) SetScratch(r Range) error {
 	return c.in().SetScratch(r.in())
 }
 
-// add is Add, but it returns the command as the packages below know it.
+// add is like Add, but returns the command as the packages below know it.
 func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) {
 	if c.isZero() {
 		return -1, errs.Zero(op.String(), "CommandBuffer")
@@ -219,9 +219,10 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 
 // End ends the recording, and makes it ready to run. It blocks while the driver makes graphs,
 // events for timestamps, and memory for buffers of [CommandBuffer.Scratch]. If one of these cannot
-// be made, End returns the error, and so does each execution. One kind of graph is made by the
-// first execution. It has a fill or a copy of more than 64 KiB in memory that is bound or allocated
-// later, and the driver cannot enlarge such a node. That is so for patterns of 8 bytes, and in HIP.
+// be made, End returns the error, and so does each execution. Some graphs are made by the first
+// execution instead: if a fill or a copy of more than 64 KiB uses memory that is bound or allocated
+// later, and the driver cannot enlarge such a node. The driver cannot for patterns of 8 bytes, and
+// in HIP.
 func (c *CommandBuffer) End() error {
 	if c.isZero() {
 		return errs.Zero("end", "CommandBuffer")
@@ -229,8 +230,8 @@ func (c *CommandBuffer) End() error {
 	return c.in().End()
 }
 
-// Close lets go of the command buffer, recorded or not, and returns nil. Executions in flight and
-// command buffers that have recorded it still use it. When they are over, it lets go of everything
+// Close releases the command buffer, recorded or not, and returns nil. Executions in flight and
+// command buffers in which it is nested still use it. After its last use it releases everything
 // that it holds. Closing again does nothing.
 func (c *CommandBuffer) Close() error {
 	return c.in().Close()

@@ -140,13 +140,8 @@ func (o *deviceOwner) IsLost(err error) {
 	observe.Tell(o.memory.Observer, observe.Lost, time.Now(), "", 0, err)
 }
 
-// failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
-func (d *Device) failed() error {
-	if d.isZero() {
-		return errs.ErrZero
-	}
-	return d.native.Failed()
-}
+// failed returns why the device takes no more work, or nil.
+func (d *Device) failed() error { return d.native.Failed() }
 
 // isZero reports whether the device is nil, or a zero value that was not opened.
 func (d *Device) isZero() bool { return d == nil || d.native.Native == nil }
@@ -202,9 +197,9 @@ func (d *Device) all() []*Queue {
 	return d.queues
 }
 
-// Pick returns the queue with the least work in flight among those that affinity allows. Bit i of
-// affinity allows queue i; 0 allows all queues. Bits without a queue have no meaning. If affinity
-// has only such bits, Pick returns an error.
+// Pick returns the queue with the least work in flight among the queues that affinity allows. Bit i
+// of affinity allows queue i; 0 allows all queues. Bits without a queue have no meaning. If
+// affinity has only such bits, Pick returns an error.
 func (d *Device) Pick(affinity uint64) (*Queue, error) {
 	if d.isZero() {
 		return nil, errs.Zero("pick", "Device")
@@ -225,11 +220,12 @@ func (d *Device) Pick(affinity uint64) (*Queue, error) {
 	return best, nil
 }
 
-// PickAfter is [Device.Pick] for work that waits for points. It prefers queues with unfinished work
-// that will reach one of the points. Behind that work no wait between streams is needed. A point is
-// ignored if it has been reached or has failed, or if no queue of this device has been given work
-// for it. PickAfter does not block or allocate, and may be called concurrently with everything
-// else. A point without a semaphore, or with a value above [MaxValue], is [ErrArgument].
+// PickAfter is like [Device.Pick], for work that waits for points. It prefers queues with
+// unfinished work that will reach one of the points. Behind that work no wait between streams is
+// needed. A point is ignored if it has been reached or has failed, or if no queue of this device
+// has been given work for it. PickAfter does not block or allocate, and may be called concurrently
+// with everything else. A point without a semaphore, or with a value above [MaxValue], is
+// [ErrArgument].
 func (d *Device) PickAfter(affinity uint64, waits ...Point) (*Queue, error) {
 	if d.isZero() {
 		return nil, errs.Zero("pick", "Device")
@@ -275,7 +271,7 @@ type Stats struct {
 	Parked    int
 	InFlight  int    // submissions issued and not known to be done
 	Buffers   int    // live
-	PeakBytes uint64 // the most that Live of Device and Host have been together
+	PeakBytes uint64 // the largest sum of Device.Live and Host.Live so far
 	Device    ByteStats
 	Host      ByteStats
 	Staging   StagingStats
@@ -286,17 +282,17 @@ type Stats struct {
 // memory of the program go through. Buffers do not count.
 type StagingStats struct {
 	Held uint64 // pinned, until Device.Trim finds it unused or the device is closed
-	Used uint64 // by transfers in flight and recordings with updates; whole blocks count
+	Used uint64 // used by transfers in flight and by recordings with uploads; whole blocks count
 	Peak uint64 // of Used
 }
 
 // ByteStats count the bytes that buffers have allocated: of the host's memory, or of the device's,
-// which includes managed memory. Imported memory does not count. Nor does memory that a pool over a
-// buffer hands out.
+// which includes managed memory. Imported memory does not count. Memory that a pool over a buffer
+// hands out does not count either.
 type ByteStats struct {
 	Live      uint64
 	Peak      uint64 // of Live
-	Allocated uint64 // ever; the part that is not Live has been freed
+	Allocated uint64 // total since the device was opened; the part that is not Live has been freed
 }
 
 // Stats returns a snapshot.

@@ -121,7 +121,7 @@ func (o *openOperation) String() string {
 	return fmt.Sprintf("%s on %v, %s", operation(o.op.String(), o.kernel, o.label), o.q, o.how)
 }
 
-// reaches reports whether the operation is to signal the point or a higher value.
+// reaches reports whether the operation will signal the point or a higher value.
 func (o *openOperation) reaches(p sema.Point) bool {
 	for _, s := range o.signals {
 		if s.Semaphore == p.Semaphore && s.Value >= p.Value {
@@ -137,7 +137,7 @@ func (o *openOperation) reaches(p sema.Point) bool {
 func (d *Device) openOperations() (open []openOperation) {
 	d.native.EachOpen(func(s *engine.Submission, how engine.OpenState) {
 		r := recordOf(s)
-		open = append(open, openOperation{s.Op.Kind, r.kernelName(), r.label, r.q, s.Since, how, s.Mode == engine.UntilReached,
+		open = append(open, openOperation{s.Op.Kind, r.kernelName(), r.label, r.q, s.Since(), how, s.Mode == engine.UntilReached,
 			slices.Clone(s.Waits), slices.Clone(s.Signals)})
 	})
 	return open

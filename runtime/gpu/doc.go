@@ -51,8 +51,8 @@
 // There are three classes.
 //
 // The call returns the caller's mistakes as [ErrArgument], [ErrRange] or [ErrClosed]. Nothing has
-// changed then: the points that the operation would have signalled are as they were, and another
-// operation may signal them.
+// changed then: another operation may still signal the points that the refused operation would have
+// signalled.
 //
 // A later failure, in the driver, on the device, in a host call or a file, fails the semaphores
 // that the operation would have signalled, with a [SubmitError]. Everything that waits for these
@@ -90,17 +90,18 @@
 // A nil pointer behaves as a zero value does, so the result of a failed call may be passed on. A
 // nil [Semaphore] is the exception: its operations return [ErrArgument]. A nil pointer, context or
 // function that is given to a call is [ErrArgument], unless the documentation of the call gives it
-// a meaning. Nothing panics: not a point without a semaphore, nor a range without a buffer. Methods
-// that have a value as their receiver, such as those of [Slice] and [Op], cannot be called through
-// a nil pointer.
+// a meaning. Nothing panics, even for a point without a semaphore or a range without a buffer.
+// Methods that have a value as their receiver, such as the methods of [Slice] and [Op], cannot be
+// called through a nil pointer.
 //
 // # Ownership
 //
-// A submission holds what it names. Buffers, kernels and pinned memory may be closed right after
-// the call, and are released when the work is known to be done. A device looks for finished work
-// when the program waits or asks, and now and then while work is submitted. [Queue.Flush] asks.
-// Lists, patterns and arguments are copied by the call. Device.Close releases all that is left.
-// Buffers, modules and kernels of a closed device may still be closed, which does nothing.
+// A submission holds the objects that it names. Buffers, kernels and pinned memory may be closed
+// right after the call, and are released when the work is known to be done. A device looks for
+// finished work when the program waits or asks, and now and then while work is submitted.
+// [Queue.Flush] asks. Lists, patterns and arguments are copied by the call. Device.Close releases
+// all remaining objects. Buffers, modules and kernels of a closed device may still be closed, which
+// does nothing.
 //
 // # Blocking
 //

@@ -26,7 +26,7 @@ func Begun(launch Op, e *events.Event) Op {
 // begun returns the event that a launch records when it has begun, or nil.
 func (op *Op) begun() *events.Event { return (*events.Event)(op.data) }
 
-// checkBegun checks the event that a launch of the kernel is to record.
+// checkBegun checks the event that a launch of the kernel will record.
 func (k *Kernel) checkBegun(e *events.Event) error {
 	d := k.exe.dev
 	switch {

@@ -80,7 +80,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 	if err != nil {
 		return err
 	}
-	var l *lent // of all steps: one may fail, and be over, before an earlier one is
+	var l *lent // of all steps: a step may fail, and so be over, before an earlier one
 	if len(o.Free) > 0 {
 		l = newLent(len(steps), o.Free)
 	}
@@ -128,7 +128,7 @@ func signalled(o *Order) (all []*Semaphore) {
 	return all
 }
 
-// executeStep submits a step. l is told when it is over, unless l is nil.
+// executeStep submits a step. If l is not nil, it counts the step until the step is over.
 func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range, given []recording.Given, l *lent) error {
 	op, call := work.Execute, x.Call()
 	if call != nil {

@@ -96,7 +96,7 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 // several such sizes it returns the largest. most limits the size; 0 means the kernel's limit. It
 // also returns the smallest grid, in blocks, that then fills all multiprocessors. Both are 0 if no
 // block can be launched. Like cuOccupancyMaxPotentialBlockSize, it queries the occupancy for every
-// multiple of the warp size, which takes some tens of driver calls. The errors are those of
+// multiple of the warp size, which takes some tens of driver calls. It returns the errors of
 // [Kernel.Occupancy]. If a kernel's shared memory depends on its block size, call Occupancy for
 // each size instead.
 func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {

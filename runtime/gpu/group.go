@@ -21,7 +21,7 @@ type Group struct{ devs []*Device }
 
 // OpenGroup opens devices of a driver at the same time, and makes a group of them as [NewGroup]
 // does. It opens the devices with the given indices, or all devices if no index is given. If one
-// cannot be opened, none is.
+// cannot be opened, all are closed again.
 func OpenGroup(d driver.Driver, o Options, indices ...int) (*Group, error) {
 	if isNone(d) {
 		return nil, errs.Argument("open group", "no driver")
@@ -77,8 +77,8 @@ func NewGroup(devices ...*Device) (*Group, error) {
 	}
 	g := &Group{}
 	for i, d := range devices {
-		if d == nil {
-			return nil, errs.Argument("group", "device %d is nil", i)
+		if d.isZero() {
+			return nil, errs.Argument("group", "device %d is nil or zero", i)
 		}
 		for _, other := range g.devs {
 			if other == d {
@@ -122,8 +122,8 @@ func (g *Group) members() []*Device {
 	return g.devs
 }
 
-// Load loads code on all devices at the same time. The modules are in the order of the devices.
-// If one cannot be loaded, none is.
+// Load loads code on all devices at the same time. The modules are in the order of the devices. If
+// one cannot be loaded, the others are closed again.
 func (g *Group) Load(image []byte) ([]*Module, error) {
 	all := make([]*Module, len(g.members()))
 	err := each(len(all), func(i int) (err error) {
@@ -140,7 +140,8 @@ func (g *Group) Load(image []byte) ([]*Module, error) {
 }
 
 // NewPools makes a pool on each device. The other devices of its driver get access to it, if the
-// hardware supports it. The pools are in the order of the devices. If one cannot be made, none is.
+// hardware supports it. The pools are in the order of the devices. If one cannot be made, the
+// others are closed again.
 func (g *Group) NewPools(o PoolOptions) ([]*Pool, error) {
 	all := make([]*Pool, len(g.members()))
 	err := each(len(all), func(i int) (err error) {

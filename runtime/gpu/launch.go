@@ -12,13 +12,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Launch returns an Op that launches a kernel. The arguments are those of [Typed]: scalars of a
-// fixed size, arrays and structs of these, a [driver.Ptr], and a *[Buffer], a [Range] or a [Slice]
-// for an address. Their number and sizes must be those of the kernel's parameters. They are checked
-// if the driver knows the parameters. A []byte has the bytes of an argument that is passed by value
-// and whose type is known only when the program runs. In a recording a [Param] takes the place of a
-// scalar. An untyped constant is an int or a float64: write uint32(n), float32(2). Launch looks up
-// the types of the arguments at each call, and allocates. [Typed] and generated code do that once.
+// Launch returns an Op that launches a kernel. The arguments have the types that [Typed] takes:
+// scalars of a fixed size, arrays and structs of these, a [driver.Ptr], and a *[Buffer], a [Range]
+// or a [Slice] for an address. Their number and sizes must match the kernel's parameters. They are
+// checked if the driver knows the parameters. A []byte has the bytes of an argument that is passed
+// by value, for programs that learn its type only when they run. In a recording a [Param] takes the
+// place of a scalar. An untyped constant is an int or a float64: write uint32(n), float32(2).
+// Launch looks up the types of the arguments at each call, and allocates. [Typed] and generated
+// code do that once.
 func Launch(k *Kernel, g Grid, args ...any) (op Op) {
 	if k == nil || k.exe == nil {
 		return BadOp(errNoKernel)
@@ -132,7 +133,7 @@ func (b *boundKernel) check(d *Device, g *Grid) error {
 	return g.check(b.kernel)
 }
 
-// refused adds the name of the argument to an error.
+// refused adds the name of the refused argument to an error.
 func (b *boundKernel) refused(i int, err error) error {
 	return fmt.Errorf("argument %s of %s: %w", b.params[i].name, b.kernel.name, err)
 }

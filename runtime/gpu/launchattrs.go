@@ -16,7 +16,7 @@ import (
 // or a cooperative grid with more blocks than the device runs at a time ([Kernel.Occupancy]). Some
 // limits only the driver knows, such as clusters of blocks with much shared memory, or cooperative
 // clusters. Then the signals fail with the driver's error. A zero dimension of Cluster means one.
-// Three zeros mean no clusters, or those with which the kernel was compiled.
+// Three zeros mean no clusters, or the clusters with which the kernel was compiled.
 //
 // A dependent launch begins early only if a kernel is directly in front of it. Two launches of a
 // queue have an event between them, which may prevent that. Launches of a [CommandBuffer] have

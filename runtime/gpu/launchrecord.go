@@ -11,7 +11,8 @@ import (
 )
 
 // setBuffer makes the address of a range a kernel argument, and holds its buffer. If the device has
-// ended, it holds nothing: the submission fails anyway, whatever the state of its buffers.
+// ended, it holds nothing: the submission fails anyway, so the state of its buffers does not
+// matter.
 func (s *record) setBuffer(index int, r memory.Range, ended bool) error {
 	at, err := r.Check("launch", s.q.dev.mem())
 	if err == nil {

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 )
 
-// A lent has the points of an operation's Order.Free. They say that nothing touches the operation's
-// memory any more. All submissions of an operation share one lent.
+// A lent has the points of an operation's Order.Free. They are signalled when nothing uses the
+// operation's memory any more. All submissions of an operation share one lent.
 type lent struct {
 	left   atomic.Int32 // submissions that are not over
 	shared bool         // several submissions share it; one may be refused after others were submitted

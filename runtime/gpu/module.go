@@ -37,7 +37,7 @@ func (d *Device) LoadCode(code driver.Code) (*Module, error) {
 	return d.load(code.Image, names)
 }
 
-// load is Load for an image whose C++ symbols have names.
+// load is like Load, for an image whose C++ symbols have names.
 func (d *Device) load(image []byte, names map[string]string) (*Module, error) {
 	if err := d.ready("load code"); err != nil {
 		return nil, err
@@ -73,9 +73,6 @@ func (x *Module) Close() error {
 func (x *Module) isZero() bool { return x == nil || x.dev == nil }
 
 func (x *Module) hold() error {
-	if x.dev == nil {
-		return errs.ErrZero
-	}
 	if x.closed.Load() || !engine.HoldLive(&x.refs, 1) {
 		return fmt.Errorf("module: %w", ErrClosed)
 	}
@@ -195,5 +192,5 @@ func (k *Kernel) Info() driver.FuncInfo {
 	return k.info
 }
 
-// isZero reports whether the kernel is nil, or a zero value that is of no module.
+// isZero reports whether the kernel is nil, or a zero value, which belongs to no module.
 func (k *Kernel) isZero() bool { return k == nil || k.exe.isZero() }

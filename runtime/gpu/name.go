@@ -4,15 +4,15 @@ import (
 	"fmt"
 )
 
-// SetName gives the queue a name, by which errors and [Device.Parked] mention it. An empty name
-// takes it away.
+// SetName gives the queue a name for errors and [Device.Parked]. An empty name removes it.
 func (q *Queue) SetName(name string) {
 	if q != nil {
 		q.name.Store(&name)
 	}
 }
 
-// String returns how the queue is mentioned: queue "name" of its device, or queue 0, by its number.
+// String returns the queue's name or number and its device, such as: queue "copies" of H200, queue
+// 0 of H200.
 func (q *Queue) String() string {
 	if q == nil || q.dev == nil {
 		return "no queue"
@@ -20,7 +20,7 @@ func (q *Queue) String() string {
 	return q.mention() + " of " + q.dev.native.Info.Name
 }
 
-// mention is String without the device.
+// mention is like String, without the device.
 func (q *Queue) mention() string {
 	name := q.name.Load()
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Tracer observes devices. It is a [trace.Tracer]; other packages cannot implement it.
+// A Tracer observes devices. It is a [trace.Tracer]. Other packages cannot implement it.
 //
 // [trace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#Tracer
 type Tracer interface {
@@ -41,7 +41,7 @@ func (r *record) observed(o *Order) error {
 	return nil
 }
 
-// describe returns what an observer is told of a submission.
+// describe returns the description of a submission for an observer.
 func (r *record) describe() observe.Description {
 	d := observe.Description{Queue: r.q, Label: r.label, Bytes: r.Op.Bytes(), Part: r.recording.Number()}
 	switch r.Op.Kind {

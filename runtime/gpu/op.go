@@ -17,14 +17,14 @@ import (
 // [Fill], [Copy], [Launch] and [Execute] make Ops. [Stream.Do] does them in order, [Queue.Submit]
 // does one between points, and [CommandBuffer.Add] records one.
 //
-// To make an Op does nothing yet. An Op is a value. It may be copied and used any number of times.
+// Making an Op does nothing yet. An Op is a value. It may be copied and used any number of times.
 // Several goroutines may use it concurrently, unless it writes memory of the program, as [Download]
 // and [Alloc] do, or has a Timing. It holds no resources. Its constructor encodes arguments,
 // patterns and scalars. The memory behind slices and pointers is read or written when the Op is
 // used.
 //
 // A constructor that gets wrong arguments returns an Op that carries the error. Do, Submit and Add
-// return it. They also check what depends on the device.
+// return it. They also make the checks that depend on the device.
 //
 // An Op has room for 16 kernel arguments, bindings, ranges or values of parameters, or for 5
 // collectives. Longer lists allocate, and so do arguments of more than 16 bytes. The zero Op is
@@ -35,9 +35,9 @@ type Op struct {
 	values uint8          // how many elements at the end of args are values of parameters
 	again  bool           // each execution of a recording calls the native function: no graph captures it
 	n      int32          // how many elements of args count as ranges or arguments
-	obj    any            // a function, a kernel, a recording, a reader or writer; of a wrong Op the error
-	data   unsafe.Pointer // host memory, whose length is args[1].Size; of a launch the event of Begun
-	more   *opMore        // what does not fit; nil in most Ops
+	obj    any            // a function, a kernel, a recording, a reader or a writer; for a wrong Op, the error
+	data   unsafe.Pointer // host memory of args[1].Size bytes; for a launch, the event of Begun
+	more   *opMore        // the parts that do not fit; nil in most Ops
 	label  string
 	timing *Timing
 	grid   Grid // of a native operation see setScratch
@@ -154,10 +154,10 @@ func (op *Op) setData(data []byte) {
 // bytes returns the host memory.
 func (op *Op) bytes() []byte { return unsafe.Slice((*byte)(op.data), op.args[1].Size) }
 
-// Submit submits an operation that waits for the points in o.Wait and signals those in o.Signal. It
-// returns without waiting for the device to run the operation. If it returns an error, it has
-// submitted nothing: an argument is wrong, or the device is lost or closed. If the device is lost
-// or closed, the points in o.Signal fail too.
+// Submit submits an operation that waits for the points in o.Wait and signals the points in
+// o.Signal. It returns without waiting for the device to run the operation. If it returns an error,
+// it has submitted nothing: an argument is wrong, or the device is lost or closed. If the device is
+// lost or closed, the points in o.Signal fail too.
 //
 // Submit blocks only while it makes something that later calls use again: pinned memory for
 // [UploadCopy], memory of a pool that grows, a graph, or a block of a recording ([Execute]).
@@ -249,9 +249,9 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 var errZeroOp = errs.Argument("do", "a zero Op: functions such as Fill and Launch make Ops")
 
 // Do adds operations to the stream, one behind the other. Operations of other calls come before or
-// behind all of them. Do returns without waiting for the device to run them. If it returns an
-// error, the stream has failed with it, and the operations behind the one that failed were not
-// added. Without operations Do adds nothing, and returns the error of a stream that has failed.
+// after all of them. Do returns without waiting for the device to run them. If it returns an error,
+// the stream has failed with it, and the operations behind the one that failed were not added.
+// Without operations Do adds nothing, and returns the error of a stream that has failed.
 func (s *Stream) Do(ops ...Op) error {
 	if s.isZero() {
 		return zeroStream(ops)
@@ -283,9 +283,10 @@ func zeroStream(ops []Op) error {
 }
 
 // Add records an operation. It comes after the commands in after, and after the last [Barrier].
-// Commands between two barriers may otherwise run in any order, or in parallel. Add copies what the
-// Op names: pattern, arguments, and the data of an upload. An Op with a Timing, and one that only a
-// queue can do (a download, a file, an allocation, a notification, an event), is [ErrArgument].
+// Commands between two barriers may otherwise run in any order, or in parallel. Add copies the data
+// that the Op names: pattern, arguments, and the data of an upload. An Op with a Timing, and one
+// that only a queue can do (a download, a file, an allocation, a notification, an event), is
+// [ErrArgument].
 //
 // If Add returns an error, nothing was recorded. The error names the command by number and
 // operation.

@@ -38,9 +38,9 @@ type Options struct {
 	// 1 MiB.
 	StageSize int
 
-	// Tracer records what the device does, if it is not nil. It is made by [trace.NewTracer], or
-	// belongs to a [trace.Trace]. If it is nil, a driver with a method Tracer() gpu.Tracer supplies
-	// the tracer. The drivers that package drivers opens do so if the environment variable
+	// Tracer, if not nil, records the work of the device. [trace.NewTracer] makes one, and a
+	// [trace.Trace] has one. If it is nil, a driver with a method Tracer() gpu.Tracer supplies the
+	// tracer. The drivers that package drivers opens do so if the environment variable
 	// PUREGPU_TRACE names a file.
 	//
 	// [trace.NewTracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#NewTracer

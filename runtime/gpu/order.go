@@ -11,16 +11,16 @@ import (
 // lists. The operation signals when its work is done, in the order of the list.
 //
 // The points in Free are signalled when neither the device nor the runtime uses the operation's
-// slices, imported memory and buffers any more. A Signal that is reached says the same. A Signal
+// slices, imported memory and buffers any more. A Signal that is reached means the same. A Signal
 // that has failed does not: a device may go on with work whose semaphore was failed or whose
-// communicator was aborted. Free is signalled when that work ends. Free says nothing about success.
-// For work of a lost device, Free is signalled when that device is closed. A point in Free that has
+// communicator was aborted. Free is signalled when that work ends. Free does not mean success. For
+// work of a lost device, Free is signalled when that device is closed. A point in Free that has
 // been reached by then stays as it is. If the call returns an error, it signals no point in Free.
 //
 // A [Stream] makes the Orders of its operations. An operation of another queue, or with points in
 // Free, can be put into a stream's order. Give the operation an Order of its own that waits for
 // [Stream.Point], and give its signal to [Stream.After]. Then the stream's next operation waits for
-// it. From that next operation on, [Stream.Wait] covers it too.
+// it. [Stream.Wait] covers it after the next operation has been added.
 type Order struct {
 	Wait   []Point
 	Signal []Point
@@ -34,16 +34,16 @@ type Order struct {
 // plain reports whether the order has waits and signals only.
 func (o *Order) plain() bool { return len(o.Free) == 0 && o.label == "" && o.timing == nil }
 
-// untold reports whether only the call can report a failure of the operation: it allocates or frees
-// memory, and has no lists and no Timing.
+// untold reports whether only the call can report a failure of the operation. That is so if it
+// allocates or frees memory, and has no lists and no Timing.
 func (o *Order) untold(kind work.Kind) bool {
 	return (kind == work.Alloc || kind == work.Free) && len(o.Wait)+len(o.Signal)+len(o.Free) == 0 && o.timing == nil
 }
 
-// check returns an error if a signal is known not to raise its semaphore. Either the value has been
-// reached, or the operation itself waits for that value or a higher one, or an earlier signal in
-// the list is for such a value. Signals of failed semaphores are not checked, because the
-// operation's other signals are reached all the same. All points must be valid.
+// check returns an error if a signal is known not to raise its semaphore. There are three cases:
+// the value has been reached; the operation itself waits for that value or a higher one; an earlier
+// signal in the list has that value or a higher one. Signals of failed semaphores are not checked,
+// because the operation's other signals are reached all the same. All points must be valid.
 func (o *Order) check() error {
 	if long := len(o.Wait) + len(o.Signal); long > 64 && long*len(o.Signal) > 1<<12 {
 		return o.checkLong()
@@ -70,7 +70,7 @@ func (o *Order) check() error {
 	return nil
 }
 
-// checkAll is check for points that may not be valid.
+// checkAll is like check, for points that may not be valid.
 func (o *Order) checkAll() error {
 	for _, list := range [...][]Point{o.Wait, o.Signal, o.Free} {
 		for _, p := range list {
@@ -82,7 +82,7 @@ func (o *Order) checkAll() error {
 	return o.check()
 }
 
-// checkLong is check for long lists. It does not compare each point with each.
+// checkLong is like check, for long lists. It does not compare each point with each other point.
 func (o *Order) checkLong() error {
 	waits, signals := map[*Semaphore]uint64{}, map[*Semaphore]uint64{}
 	for _, w := range o.Wait {

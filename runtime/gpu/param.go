@@ -11,8 +11,8 @@ import (
 )
 
 // A Param is a parameter of a recording: a value that differs from one execution to the next. (A
-// binding is memory that differs.) Make it with [NewParam]. When you record, it takes the place of
-// a scalar argument, in [Launch] or by [Op.Param], or of the blocks of a launch, by [Op.GridParam].
+// binding is memory that differs.) Make it with [NewParam]. In a recording it takes the place of a
+// scalar argument, in [Launch] or by [Op.Param], or of the blocks of a launch, by [Op.GridParam].
 // It may stand in many launches. An execution gives the Param a value with [Op.With]; otherwise the
 // value is the default.
 //
@@ -24,11 +24,14 @@ type Param[T any] struct {
 }
 
 // NewParam adds a parameter to a command buffer that is being recorded. An execution that gives no
-// value has the default. T is a type that [Launch] takes as a scalar: a number of a fixed size, or
-// an array or struct of numbers. It has at most 16 bytes. Other types are [ErrArgument]: pass
-// larger values through memory, with [UploadCopy] in front of the execution.
+// value uses the default. T is a type that [Launch] takes as a scalar: a number of a fixed size, or
+// an array or struct of numbers. It has at most 16 bytes. For other types the error is
+// [ErrArgument]. Pass larger values through memory, with [UploadCopy] in front of the execution.
 func NewParam[T any](c *CommandBuffer, initial T) (Param[T], error) {
 	const op = "parameter"
+	if c.isZero() {
+		return Param[T]{}, errs.Zero(op, "CommandBuffer")
+	}
 	t := reflect.TypeFor[T]()
 	if _, err := sizeOf[T](op, 1); err != nil {
 		return Param[T]{}, err
@@ -71,14 +74,14 @@ func paramOf(p parameter) *recording.Param {
 type ParamValue struct{ given recording.Given }
 
 // With returns an execution with values of parameters of its recording. They belong to this
-// execution alone: others have their own values, also while this one is in flight. In a graph, only
-// the nodes whose values differ from those of the execution before are set. With CUDA that costs
-// the host about half a microsecond a node (cuGraphExecKernelNodeSetParams).
+// execution alone: other executions have their own values, even if they are in flight at the same
+// time. In a graph, only the nodes whose values differ from the previous execution are set. With
+// CUDA that costs the host about half a microsecond a node (cuGraphExecKernelNodeSetParams).
 //
-// If a value is of another recording or of a zero Param, if one parameter has two, or if the device
-// or a kernel does not take the blocks, the error is [ErrArgument]. It is the same for an Op that
-// is not an [Execute]. When the execution is recorded in another recording, the values are
-// constants of that recording.
+// The error is [ErrArgument] if a value belongs to another recording or to a zero Param, if one
+// parameter has two values, or if the device or a kernel does not take the blocks. An Op that is
+// not an [Execute] is [ErrArgument] too. When the execution is recorded in another recording, the
+// values are constants of that recording.
 //
 // Bindings and values together take up the Op's room for 16.
 func (op Op) With(values ...ParamValue) Op {
@@ -123,7 +126,7 @@ func (op *Op) given() []recording.Given {
 // A Range and a Given have the same size, and a pointer in the same place.
 var _ [unsafe.Sizeof(Range{})]struct{} = [unsafe.Sizeof(recording.Given{})]struct{}{}
 
-// ownMore returns the Op's opMore, which no copy of the Op shares.
+// ownMore returns an opMore that no copy of the Op shares.
 func (op *Op) ownMore() *opMore {
 	more := new(opMore)
 	if op.more != nil {
@@ -133,7 +136,8 @@ func (op *Op) ownMore() *opMore {
 	return more
 }
 
-// wrong returns the Op with an error about it, which says why. An Op that has an error keeps that.
+// wrong returns the Op with an error that says why it is wrong. An Op that has an error already
+// keeps it.
 func (op *Op) wrong(format string, args ...any) Op {
 	if op.kind == zeroOp || op.kind == wrongOp {
 		return *op
@@ -142,17 +146,16 @@ func (op *Op) wrong(format string, args ...any) Op {
 }
 
 // Param returns a launch whose argument is a parameter of the recording to which it will be added.
-// p is a [Param]. Arguments are counted from 0, in the order of the kernel's parameters. The value
-// that the launch was made with does not count any more. The parameter's type must be that of the
-// argument.
+// p is a [Param]. Arguments are counted from 0, in the order of the kernel's parameters. The
+// parameter replaces the value with which the launch was made, and must have the argument's type.
 //
 // For an [Execute] that will be added to a recording, Param returns an Execute in which p stands
 // for parameter i of the executed recording. Its parameters are counted in the order of the calls
 // of [NewParam].
 //
 // The error is [ErrArgument] if the argument does not exist, is memory, is a parameter already or
-// has another type. It is the same for a zero Param, and for any other Op. So it is for a launch
-// with parameters that is not recorded, or that is added to another recording.
+// has another type. A zero Param, and any other Op, are [ErrArgument] too. So is a launch with
+// parameters that is not recorded, or that is added to another recording.
 func (op Op) Param(i int, p parameter) Op {
 	of := paramOf(p)
 	switch {

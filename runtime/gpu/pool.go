@@ -28,8 +28,8 @@ func (p *Pool) in() *memory.Pool { return p.handle().Pool() }
 // PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,
 // which keeps the memory that it has.
 type PoolOptions struct {
-	// Kind is DeviceMem or HostMem. It is ManagedMem, without a limit, if the driver has such pools
-	// (CUDA 13.0).
+	// Kind is DeviceMem or HostMem. It may be ManagedMem, without a limit, if the driver has such
+	// pools (CUDA 13.0).
 	Kind MemKind
 	// MaxSize is the most bytes to reserve, rounded up to Alignment. Drivers round up further. 0 is
 	// no limit.
@@ -50,12 +50,12 @@ type PoolOptions struct {
 type PoolStats = driver.PoolStats
 
 // Reuse says when freed memory of one stream may be reused in another stream. Within one stream it
-// always may.
+// may always be reused.
 type Reuse = driver.PoolReuse
 
 // DefaultPool returns the device's default pool, which is the same every time. The first call
 // blocks. If the pool is the driver's, other users of the driver in the process share it. From the
-// first call on, the pool keeps the memory that it has, for these users too. Closing the device
+// first call on, the pool gives no memory back by itself, also for these users. Closing the device
 // gives unused memory back.
 func (d *Device) DefaultPool() (*Pool, error) {
 	if d.isZero() {
@@ -85,8 +85,9 @@ func (d *Device) SetCurrentPool(p *Pool) error {
 }
 
 // NewPool makes a pool. The program closes it. The pool is the driver's if the driver has pools of
-// this kind of memory, and portable otherwise. A pool of managed memory is either the driver's or
-// over a buffer of managed memory. If neither is possible, the error is [ErrUnsupported].
+// this kind of memory, and portable otherwise. A pool of managed memory is the driver's, or hands
+// out parts of a buffer of managed memory (Over). If neither is possible, the error is
+// [ErrUnsupported].
 //
 // A buffer given as Over must have room for at least one allocation of [Alignment] bytes. It stays
 // until the pool is closed and all its memory has been freed.
@@ -102,7 +103,7 @@ func (d *Device) NewPool(o PoolOptions) (*Pool, error) {
 	return p, err
 }
 
-// newPool is NewPool for a pool that is not watched yet.
+// newPool is like NewPool, but the pool is not watched for leaks yet.
 func (d *Device) newPool(o PoolOptions) (*Pool, error) {
 	if d.isZero() {
 		return nil, errs.Zero("new pool", "Device")
@@ -122,8 +123,8 @@ func (p *Pool) Device() *Device {
 
 // Options returns the options of the pool, with three changes. Portable is set if the pool is
 // portable, even if that was not requested. Kind and MaxSize of a pool over a buffer are the
-// buffer's. Threshold is the current one: [KeepAll] if it was 0, or what [Pool.SetThreshold] has
-// set.
+// buffer's. Threshold is the current one: [KeepAll] if it was 0, or the last value of
+// [Pool.SetThreshold].
 func (p *Pool) Options() PoolOptions {
 	o := p.in().Options()
 	return PoolOptions{Kind: o.Kind, MaxSize: o.MaxSize, InitialSize: o.InitialSize, Threshold: o.Threshold,
@@ -175,10 +176,10 @@ func (p *Pool) Access(by *Device, allow bool) error {
 }
 
 // Close closes the pool. It does not wait for work: allocated memory stays usable until it is
-// deallocated or its buffer is closed. From now on allocations fail with [ErrClosed], also those
-// that were submitted before and have not been issued. If the pool was the current pool, the
-// default pool becomes current. The default pool cannot be closed. Closing the device closes all
-// pools. Closing again does nothing.
+// deallocated or its buffer is closed. Later allocations fail with [ErrClosed]. So do earlier ones
+// that have not been issued. If the pool was the current pool, the default pool becomes current.
+// The default pool cannot be closed. Closing the device closes all pools. Closing again does
+// nothing.
 func (p *Pool) Close() error {
 	return p.in().Close()
 }

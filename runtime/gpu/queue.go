@@ -14,16 +14,17 @@ import (
 // A Queue takes operations for a device. Only semaphores order operations: without an order between
 // them operations may run in any order, or in parallel. All methods may be called concurrently.
 // They return without waiting for the device to run the operation. They do not keep the lists of
-// points. They keep the program's data after they return only if their documentation says so.
+// points. They use the program's data after they return only if the documentation of the operation
+// says so.
 //
 // If a method returns an error, it has submitted nothing: an argument is wrong, or the device is
 // lost or closed. If the device is lost or closed, the points that the operation would have
 // signalled fail too, so that nobody waits for them for ever.
 //
-// A signal that is known not to raise its semaphore is [ErrValue]. Either its value has been
-// reached, or the operation waits for that value or a higher one, or an earlier signal of the
-// operation is for such a value. If the host reaches the value later, or other work signals it too,
-// the operation's signals fail with [ErrValue].
+// A signal that is known not to raise its semaphore is [ErrValue]. There are three cases: its value
+// has been reached; the operation waits for that value or a higher one; an earlier signal of the
+// operation has that value or a higher one. If the host reaches the value later, or other work
+// signals it too, the operation's signals fail with [ErrValue].
 type Queue struct {
 	dev      *Device
 	tl       *engine.Timeline
@@ -41,7 +42,7 @@ func (q *Queue) Device() *Device {
 	return q.dev
 }
 
-// isZero reports whether the queue is nil, or a zero value that is of no device.
+// isZero reports whether the queue is nil, or a zero value, which belongs to no device.
 func (q *Queue) isZero() bool { return q == nil || q.dev == nil }
 
 // newQueue makes a queue with a timeline. The device does not list the timeline yet.
@@ -101,7 +102,7 @@ func (q *Queue) submit(r *record, o *Order) error {
 }
 
 // note copies the rarer fields of an order into the record, and begins to trace the submission if
-// somebody wants that.
+// the device has a tracer or the order has a Timing.
 func (s *record) note(o *Order) error {
 	if o.label != "" {
 		// A copy of the label keeps the caller's lists from escaping to the heap.
@@ -127,7 +128,7 @@ func (q *Queue) reject(s *record, kind string) error {
 }
 
 // Flush gives the device the submitted operations that may run. Operations also reach the device
-// without Flush. It is for systems that batch the calls of programs to a device. It returns an
+// without Flush. It serves systems that batch the calls of a program to a device. It returns an
 // error if the device takes no more work.
 func (q *Queue) Flush() error {
 	if q.isZero() {
@@ -137,8 +138,8 @@ func (q *Queue) Flush() error {
 	return q.dev.failed()
 }
 
-// submitWith is submit for an operation that writes to dst, reads from src, or both. Either may be
-// nil.
+// submitWith is like submit, for an operation that writes to dst, reads from src, or both. Either
+// may be nil.
 func (q *Queue) submitWith(r *record, o *Order, dst, src *memory.Buffer) error {
 	for _, b := range [...]*memory.Buffer{dst, src} {
 		if b != nil {

@@ -24,7 +24,7 @@ type record struct {
 	label    string  // of Order
 	timing   *Timing // of Order
 	edges    timingEdges
-	lent     *lent         // told when the submission releases what it holds
+	lent     *lent         // signalled when the submission releases the objects that it holds
 	shared   *events.Event // to record or to wait for
 	fn       func() error  // of a host call or a notification
 	memory   memory.Part
@@ -89,7 +89,7 @@ func (r *record) keepBuffer(b *memory.Buffer) error {
 	return nil
 }
 
-// notKept handles err, because of which a buffer cannot be held. See keepBuffer.
+// notKept handles err, the reason why a buffer cannot be held. See keepBuffer.
 func (r *record) notKept(err error) error {
 	if r.q.dev.failed() != nil {
 		return nil
@@ -107,8 +107,8 @@ func (r *record) keep(b *memory.Buffer) {
 	r.Holds = append(r.Holds, b.Holding())
 }
 
-// between says which buffers the operation writes to and reads from; nil is none, or memory of the
-// runtime. This matters if one of the buffers is another device's.
+// between sets the buffers that the operation writes to and reads from. nil is no buffer, or memory
+// of the runtime. They matter if one belongs to another device.
 func (r *record) between(dst, src *memory.Buffer) {
 	if dst != nil && dst.Device() != r.q.dev.mem() || src != nil && src.Device() != r.q.dev.mem() {
 		r.to, r.from, r.Across, r.UsesRest = dst, src, true, true
@@ -159,7 +159,7 @@ func (r *record) Notice() func() error {
 	return fn
 }
 
-// Release releases what the parts hold, and empties them.
+// Release releases the objects that the parts hold, and empties the parts.
 func (r *record) Release() {
 	r.recording.Release()
 	if r.shared != nil {
@@ -177,7 +177,8 @@ func (r *record) Release() {
 	r.label, r.lent, r.shared, r.fn = "", nil, nil, nil
 }
 
-// Leave tells the waiters of Order.Free that the submission will never release what it was given.
+// Leave tells the waiters of Order.Free that the submission will never release the memory that it
+// was given.
 func (r *record) Leave(why error) {
 	if r.lent != nil {
 		r.lent.tell(why)
@@ -190,7 +191,7 @@ func (*deviceOwner) Failure(s *engine.Submission, err error) error {
 	return r.q.submitError(r.Op.Kind, r.kernelName(), r.label, err)
 }
 
-// submitError makes the error of an operation. An error of other work is returned as it is.
+// submitError makes the error of an operation. An error of other work is returned unchanged.
 func (q *Queue) submitError(op work.Kind, kernel, label string, err error) error {
 	if isSubmitError(err) {
 		return err

@@ -112,7 +112,8 @@ func (s *Semaphore) signal(value uint64) (*sema.Timepoint, error) {
 
 // SignalAll signals points from the host, one after the other, as [Semaphore.Signal] does. It stops
 // at the first point that cannot be signalled and returns its error. Points before it are
-// signalled, points after it are not. Functions that this releases are called after all signals.
+// signalled, points after it are not. Functions that the signals release are called after the last
+// signal.
 func SignalAll(points ...Point) error {
 	var released sema.List
 	defer func() { sema.ReleaseFromHost(released.First()) }()
@@ -150,8 +151,8 @@ func (s *Semaphore) Fail(err error) {
 	}
 }
 
-// fail makes the semaphore fail for a reason that the program gave, and returns the timepoints that
-// this releases.
+// fail makes the semaphore fail for a reason that the program gave, and returns the timepoints to
+// release.
 func (s *Semaphore) fail(err error) *sema.Timepoint {
 	if err == nil {
 		err = fmt.Errorf("gpu: semaphore failed without a reason: %w", ErrArgument)
@@ -160,8 +161,8 @@ func (s *Semaphore) fail(err error) *sema.Timepoint {
 	return s.sema.Fail(err)
 }
 
-// Close destroys the semaphore. Pending waits fail with [ErrClosed]. Closing twice is fine, and so
-// is never closing, since a semaphore holds only memory. Work in flight that was to signal it
+// Close destroys the semaphore. Pending waits fail with [ErrClosed]. A second Close does nothing. A
+// semaphore need not be closed, because it holds only memory. Work in flight that was to signal it
 // continues. Pool memory that such work uses is freed when the work is over, even if it is
 // deallocated before: see [Free].
 func (s *Semaphore) Close() error {
@@ -215,8 +216,8 @@ func WaitAll(ctx context.Context, points ...Point) error {
 }
 
 // WaitAny waits until one of the points is reached or one semaphore has failed, and returns the
-// index of a reached point. A failure takes precedence over a reached point, whatever their order.
-// Without points it returns -1 immediately.
+// index of a reached point. A failure takes precedence over a reached point, even if the reached
+// point comes first in the list. Without points it returns -1 immediately.
 func WaitAny(ctx context.Context, points ...Point) (int, error) { return wait(ctx, points, false) }
 
 func wait(ctx context.Context, points []Point, all bool) (index int, err error) {
@@ -256,8 +257,8 @@ func waitError(ctx context.Context, points []sema.Point, err error) error {
 }
 
 // WaitIssued waits until a device has been given the work that will signal the value or a higher
-// one. It also returns when the value is reached, the semaphore fails, or the context ends. The
-// errors are those of [Semaphore.Wait]. WaitIssued does not say when the work is done. Use it
+// one. It also returns when the value is reached, the semaphore fails, or the context ends. It
+// returns the errors of [Semaphore.Wait]. WaitIssued does not say when the work is done. Use it
 // before an action that requires issued work, such as telling another process that an event is
 // recorded (see package interop).
 func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
@@ -303,8 +304,9 @@ type link struct {
 	to Point
 }
 
-// Link signals target with to when s reaches from, and fails target when s fails. The returned
-// unlink removes the link, and reports whether it came in time. Without a target it does nothing.
+// Link signals target with the value to when s reaches the value from, and fails target when s
+// fails. The returned unlink removes the link, and reports whether it came in time. Without a
+// target it does nothing.
 func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func() bool) {
 	if target == nil {
 		return sema.TooLate
@@ -326,8 +328,7 @@ func (s *Semaphore) Link(from uint64, target *Semaphore, to uint64) (unlink func
 	return sema.TooLate
 }
 
-// pass signals the link's target, or fails it with err, and returns the timepoints that this
-// releases.
+// pass signals the link's target, or fails it with err, and returns the timepoints to release.
 func (l *link) pass(err error) *sema.Timepoint {
 	if err == nil {
 		var list *sema.Timepoint

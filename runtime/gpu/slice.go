@@ -155,20 +155,20 @@ func (s Slice[T]) Close() error { return s.r.Buffer.Close() }
 // Free returns the Op [Free] of the buffer, even if the slice is only a part of it.
 func (s Slice[T]) Free() Op { return Free(s.r.Buffer) }
 
-// Upload returns the Op that writes elements from the host. src must have as many as the slice.
-// Leave src alone until the operation is done: see [Upload].
+// Upload returns the Op that writes elements from the host. src must have as many elements as the
+// slice. Leave src alone until the operation is done: see [Upload].
 func (s Slice[T]) Upload(src []T) Op { return Upload(s.r, BytesOf(src)) }
 
-// UploadCopy is [Slice.Upload], but src may change as soon as Do, Submit or Add has returned: see
-// [UploadCopy].
+// UploadCopy is like [Slice.Upload], but src may change as soon as Do, Submit or Add has returned:
+// see [UploadCopy].
 func (s Slice[T]) UploadCopy(src []T) Op { return UploadCopy(s.r, BytesOf(src)) }
 
-// Download returns the Op that reads the elements into host memory. dst must have as many as the
-// slice. Leave dst alone until the operation is done: see [Download].
+// Download returns the Op that reads the elements into host memory. dst must have as many elements
+// as the slice. Leave dst alone until the operation is done: see [Download].
 func (s Slice[T]) Download(dst []T) Op { return Download(BytesOf(dst), s.r) }
 
-// CopyFrom returns the Op that copies elements from src, which must have as many as the slice: see
-// [Copy].
+// CopyFrom returns the Op that copies elements from src, which must have as many elements as the
+// slice: see [Copy].
 func (s Slice[T]) CopyFrom(src Slice[T]) Op { return Copy(s.r, src.r) }
 
 // Fill returns the Op that sets each element to v. Devices repeat patterns of 1, 2, 4 or 8 bytes. A

@@ -11,8 +11,8 @@ import (
 
 // A Stream runs operations in order: each operation begins when the previous one is done, even if
 // the previous one still waits for a semaphore. [Queue.NewStream] makes a Stream of a queue. It
-// takes the operations of the [Queue], without lists of points. Its calls return as soon as those
-// of the queue, and cost the host as much. Streams of one queue or of several run concurrently.
+// takes the operations of the [Queue], without lists of points. Its calls return as soon as the
+// queue's calls, and cost the host as much. Streams of one queue or of several run concurrently.
 //
 // A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by
 // [Stream.Fail]. Operations that have not been issued then do not run. Later calls and
@@ -23,7 +23,7 @@ import (
 // still runs the work that the stream was given. The memory that such work wrote is undefined:
 // restore it before you go on.
 //
-// All methods may be called concurrently. The order of operations is then that of the calls. A
+// All methods may be called concurrently. The operations then run in the order of the calls. A
 // stream needs no Close, since it holds only memory. A zero Stream accepts nothing: [ErrArgument].
 type Stream struct {
 	q   *Queue
@@ -31,7 +31,7 @@ type Stream struct {
 
 	mu     sync.Mutex
 	n      uint64   // operations submitted so far
-	order  Order    // of the next operation, which waits for the previous one and points from After
+	order  Order    // the waits of the next operation: the previous operation, and the points given to After
 	signal [1]Point // the signal of the operation being submitted
 }
 
@@ -52,7 +52,7 @@ func (s *Stream) Queue() *Queue {
 	return s.q
 }
 
-// isZero reports whether the stream is nil, or a zero value that is of no queue.
+// isZero reports whether the stream is nil, or a zero value, which belongs to no queue.
 func (s *Stream) isZero() bool { return s == nil || s.q.isZero() }
 
 // begin locks the stream for operations, unless it returns an error. The stream must not be zero.
@@ -118,7 +118,8 @@ func (s *Stream) Point() Point {
 	}
 	at := s.point()
 	if how, p := s.sem.sema.Next(at.Value, nil); how == sema.Ordered {
-		// The event excludes later work from the wait. The wait reports Record's error.
+		// An event recorded now does not cover later work of the stream. If Record fails, the wait
+		// returns the error.
 		engine.MarkOf(p).Record()
 		if p.ByBarrier {
 			s.recordJoined(at.Value)

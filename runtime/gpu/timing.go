@@ -41,7 +41,7 @@ const (
 	notedEnd                // the event behind the work is recorded
 	notedHost               // the operation was a function of the program, which has returned
 	notedGiven              // the Timing was named in an operation
-	notedNone               // no stream work was given, or the driver refused to record an event
+	notedNone               // the operation gave its stream no work, or the driver refused to record an event
 	notedFailed             // the operation has failed
 )
 
@@ -121,7 +121,7 @@ func (r *record) time(o *Order) error {
 	r.timing, r.edges = o.timing.self, o.edges // self: using o.timing would move the caller's lists to the heap
 	r.Observers = append(r.Observers, (*timedRecord)(r))
 	if r.Op.Kind == work.Barrier || r.Op.Kind == work.Notify {
-		r.timing.note(notedNone) // overwritten if the barrier takes a place in its stream
+		r.timing.note(notedNone) // overwritten if the barrier gives its stream work
 	}
 	return nil
 }

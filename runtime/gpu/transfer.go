@@ -48,13 +48,13 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 	})
 }
 
-// A pieceFunc fills or empties a piece of pinned memory. The piece holds the bytes of the range
-// from offset at. If the function itself submits pieces, it adds them to free, unless free is nil.
+// A pieceFunc fills or empties a piece of pinned memory, which holds the bytes of the range from
+// offset at. If the function itself submits pieces, it adds them to free, unless free is nil.
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer moves a range through pinned memory in pieces. It uploads the range if up is set, and
-// downloads it otherwise. The submission holds the range's buffer. It holds the buffer in the
-// parameter also too, unless that is nil.
+// downloads it otherwise. The submission holds the range's buffer. It also holds the buffer in the
+// parameter also, unless that buffer is nil.
 func (q *Queue) transfer(o *Order, op string, r memory.Range, also *memory.Buffer, up bool, do pieceFunc) error {
 	check := r.Check
 	if up {
@@ -122,7 +122,7 @@ type pieces struct {
 	q      *Queue
 	r      memory.Range
 	up     bool            // to the device
-	free   *lent           // points of Free, which wait for the pieces in flight; or nil
+	free   *lent           // the points of Order.Free, which wait for the pieces in flight; or nil
 	done   *Semaphore      // its value is the number of pieces that the device has moved
 	blocks []*memory.Block // pinned memory: piece i uses block i modulo their number
 	issued int             // pieces that have been submitted

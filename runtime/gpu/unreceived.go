@@ -18,7 +18,7 @@ type failedStreams struct {
 	more bool // some were not recorded, because there were mostFailed
 }
 
-// mostFailed is the most errors that are kept for Close.
+// mostFailed is the largest number of errors that are kept for Close.
 const mostFailed = 256
 
 // note records a stream's error.

@@ -36,8 +36,8 @@ func (q *Queue) upload(o *Order, dst Range, data []byte) error {
 	})
 }
 
-// UploadCopy is [Upload], but the data may change as soon as Do, Submit or Add has returned: the
-// call copies it. The call blocks while pinned memory is made for the copy, if none is free.
+// UploadCopy is like [Upload], but the data may change as soon as Do, Submit or Add has returned:
+// the call copies it. The call blocks while pinned memory is made for the copy, if none is free.
 func UploadCopy(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadCopyOp, dst
 	op.setData(data)

@@ -1,6 +1,6 @@
 // Package interop lets the runtime work together with other code: with other processes of the
 // machine, and with code of this process that uses the driver's own API, such as a library with
-// streams of its own. It is about the devices, buffers, queues and operations of package gpu.
+// streams of its own. It works with the devices, buffers, queues and operations of package gpu.
 //
 // # Streams and events
 //
@@ -34,5 +34,5 @@
 //
 // # Calling libraries
 //
-// A library that is given a stream with each call needs nothing of this package: see [gpu.Native].
+// A library that is given a stream with each call does not need this package: see [gpu.Native].
 package interop

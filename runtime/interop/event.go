@@ -9,22 +9,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// An Event is a native event that other code uses as well: other processes of the machine, or code
-// of this process that uses the driver's own API. It orders their work and the runtime's without
-// blocking the host. Both the runtime and the other code may record the event and wait for it. The
-// runtime does so with [RecordEvent] and [WaitEvent]. Points of semaphores are for the runtime
-// alone. To export a point, record an event behind it. To import the other code's record, submit an
-// operation that waits for the event and signals a point.
+// An Event is a native event that other code uses as well. The other code runs in other processes
+// of the machine, or runs in this process and calls the driver's own API. It orders their work and
+// the runtime's without blocking the host. Both the runtime and the other code may record the event
+// and wait for it. The runtime does so with [RecordEvent] and [WaitEvent]. Points of semaphores are
+// for the runtime alone. To export a point, record an event behind it. To import the other code's
+// record, submit an operation that waits for the event and signals a point.
 //
 // For other processes, one process makes the event ([NewSharedEvent]) and exports it, and others
 // import it ([ImportEvent]). For code of this process, the runtime makes the event ([NewEvent]), or
 // the code does ([AdoptEvent]). The code uses [Event.Native].
 //
-// A wait is for the last record that was issued before the wait was issued, by either side. Without
-// a record it waits for nothing. So both sides must notify each other, for example by a pipe
-// between processes. The recorder waits until the record is issued ([gpu.Semaphore.WaitIssued]),
-// and then notifies the waiter. The waiter, when its wait is issued, notifies the recorder that the
-// event may be recorded again. If the device cannot record a pending event again
+// A wait is for the last record that either side issued before the wait was issued. Without a
+// record it waits for nothing. So both sides must notify each other, for example by a pipe between
+// processes. The recorder waits until the record is issued ([gpu.Semaphore.WaitIssued]), and then
+// notifies the waiter. The waiter, when its wait is issued, notifies the recorder that the event
+// may be recorded again. If the device cannot record a pending event again
 // ([driver.Caps].RerecordEvents), the record and the wait must be complete instead of issued. A
 // call of the driver's own API, such as cuEventRecord, has issued its work when it returns. Do not
 // wait for an event that was recorded in a stream under capture.
@@ -70,7 +70,7 @@ func NewSharedEvent(dev *gpu.Device) (*Event, error) {
 // ImportEvent returns an event of another process (C: cuIpcOpenEventHandle). The device must be the
 // one on which the other process made it. It blocks while the driver does. The other process must
 // keep the event until this one has been closed, its last use is over, and the driver has released
-// it. Then freed is called, unless it is nil, on a goroutine of its own. The errors are those of
+// it. Then freed is called, unless it is nil, on a goroutine of its own. It returns the errors of
 // [ImportMemory].
 func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 	const op = "import a shared event"
@@ -151,9 +151,9 @@ func WaitEvent(e *Event) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.EventWait, Event: e.in()})
 }
 
-// Begun returns a launch with an event that the launch records when all its blocks have begun. Its
-// purpose is to let work that waits for the event ([WaitEvent]) run beside the kernel without
-// taking the kernel's place:
+// Begun returns a launch with an event that the launch records when all its blocks have begun. Work
+// that waits for the event ([WaitEvent]) then runs beside the kernel without taking the kernel's
+// place:
 //
 //	stream.Do(interop.Begun(gpu.Launch(kernel, grid, args...), event))
 //
@@ -164,8 +164,8 @@ func WaitEvent(e *Event) gpu.Op {
 //
 // The event does not say that the kernel has written anything. The device treats it as a hint: the
 // wait may last until the kernel has ended. The record is issued with the launch
-// ([gpu.Semaphore.WaitIssued]). The launch holds the event, and a launch of nothing records it, as
-// [RecordEvent] does.
+// ([gpu.Semaphore.WaitIssued]). The launch holds the event. A launch without blocks records it too,
+// as [RecordEvent] does.
 func Begun(launch gpu.Op, e *Event) gpu.Op {
 	if e == nil {
 		return gpu.BadOp(errs.Argument("launch", "a nil event to record when the launch has begun"))

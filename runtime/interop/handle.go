@@ -23,7 +23,7 @@ var (
 // exchange between Go programs. Package encoding/gob uses MarshalBinary by itself.
 type MemoryHandle struct {
 	Driver string           // the exporting driver, for example "cuda"; "" if unknown
-	Device [16]byte         // UUID of the device that has the memory; zero if unknown
+	Device [16]byte         // the UUID of the device that has the memory; zero if unknown
 	Handle driver.MemHandle // names the allocation
 	Offset uint64           // bytes from the beginning of the allocation
 	Size   uint64           // in bytes
@@ -142,7 +142,7 @@ func (d *decoder) uuid() [16]byte   { return [16]byte(d.next(16)) }
 func (d *decoder) handle() [64]byte { return [64]byte(d.next(64)) }
 func (d *decoder) number() uint64   { return binary.LittleEndian.Uint64(d.next(8)) }
 
-// end returns an error unless the data was exactly one handle.
+// end returns an error if decoding has failed or bytes are left.
 func (d *decoder) end(what string) error {
 	if d.wrong || len(d.data) > 0 {
 		return errs.Argument("decode", "the data is no handle of %s that this version of package interop knows: give what MarshalBinary has returned, whole", what)

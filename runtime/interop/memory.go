@@ -95,12 +95,13 @@ func ExportMemoryFile(b *gpu.Buffer) (*os.File, error) {
 // The caller must supply the size, since the descriptor does not contain it: the exported buffer's
 // size, or the size given to cuMemCreate. The memory can only be imported as a whole. size may omit
 // some bytes of the last page, but another number of pages is the driver's error. The memory may be
-// another device's if the hardware supports that. It may be this process's own; the buffer is then
-// another address of the same memory, and uses of both must be ordered as uses of one. The buffer
-// is like one of [gpu.Device.Alloc] of kind [gpu.ShareableMem], except that it cannot be exported,
-// and that its bytes are not counted in [gpu.Stats]. The buffer keeps the memory, whatever happens
-// to the other process. freed is called, unless it is nil, on a goroutine of its own, when the
-// buffer has been closed, its last use is over, and the driver has released this process's mapping.
+// another device's if the hardware supports that. It may be this process's own memory. Then the
+// buffer is another address of the same memory, and the program orders uses of both addresses like
+// uses of one buffer. The buffer is like one of [gpu.Device.Alloc] of kind [gpu.ShareableMem],
+// except that it cannot be exported, and that its bytes are not counted in [gpu.Stats]. The buffer
+// keeps the memory, even if the other process ends. freed is called, unless it is nil, on a
+// goroutine of its own, when the buffer has been closed, its last use is over, and the driver has
+// released this process's mapping.
 //
 // The error is [gpu.ErrUnsupported] if the device does not support imports, which only Linux
 // supports. It is the driver's own error if the file does not represent memory.

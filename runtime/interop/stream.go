@@ -18,8 +18,8 @@ import (
 // The queue behaves like the device's own queues and has the stream's priority, with these
 // differences. [gpu.Device.Queue] and [gpu.Device.Pick] do not return it. Other code may put long
 // or blocking work into the stream, and the queue's work behind it waits as long. So use another
-// queue for work that must not wait for that. The queue cannot allocate or free pool memory: that
-// is [gpu.ErrUnsupported]. Use one of the device's own queues for it, and order the two by
+// queue for work that must not wait for such work. The queue cannot allocate or free pool memory:
+// that is [gpu.ErrUnsupported]. Use one of the device's own queues for it, and order the two by
 // semaphores. When a lost device is closed, or Close gives up, the queue's work counts as over, for
 // [gpu.Order].Free too. But the stream may still be running it, since the device cannot end the
 // stream.

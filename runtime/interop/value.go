@@ -11,7 +11,7 @@ import (
 // address that is a multiple of 8 (C: cuStreamWriteValue64). A reader that finds the number also
 // finds everything that the queue's stream wrote before. The reader may be the host with an atomic
 // load, another stream with [WaitValue], a kernel, or another process that shares the memory. So
-// the number passes a point to code that does not use semaphores.
+// the number tells code that uses no semaphores how far the stream has come.
 //
 // The memory may be device memory, [gpu.HostMem], imported, shared, or from a portable pool. It may
 // be another device's if [gpu.Fill] could fill it. Managed memory and memory of a driver's pool are
@@ -27,22 +27,22 @@ func WriteValue(r gpu.Range, value uint64) gpu.Op { return valueOp(work.ValueWri
 // WaitValue returns an Op that waits until the number in a range is at least value (C:
 // cuStreamWaitValue64 with CU_STREAM_WAIT_VALUE_GEQ). Later work of the queue's stream runs after
 // that, and sees everything that was written before the number. The range, the value and the errors
-// are those of [WriteValue]. The writer must write the number as a whole, the host with an atomic
+// are as for [WriteValue]. The writer must write the number as a whole, the host with an atomic
 // store, and never write 1<<63 or more.
 //
-// The stream waits, not the host. Nothing behind the operation in the queue's stream begins before,
-// whether it is ordered after the operation or not. So use a separate queue for such waits, and
-// never put the work that writes the number behind one. If another queue of the same device writes
-// the number, submit that work first: the driver does not know this order, and its streams may
-// share hardware queues. A driver may also wait for its streams in calls that load code. Device
-// memory, code and recordings that the program releases meanwhile are given back later: when no
-// stream waits for a number or for another process's event any more. Otherwise the driver would
-// block for the wait and delay all other work. If the number is never written, only the work behind
-// the wait in its stream hangs. To recover, fail the semaphore that the wait signals
-// ([gpu.Semaphore.Fail]) and write the number, or close the device. Close gives up after ten
-// seconds ([gpu.CloseError]).
+// The stream waits, not the host. No later work of the queue's stream begins before the wait is
+// over, even if no semaphore orders it after the operation. So use a separate queue for such waits,
+// and never put the work that writes the number behind such a wait. If another queue of the same
+// device writes the number, submit that work first: the driver does not know this order, and its
+// streams may share hardware queues. A driver may also wait for its streams in calls that load
+// code. Device memory, code and recordings that the program releases meanwhile are given back
+// later: when no stream waits for a number or for another process's event any more. Otherwise the
+// driver would block for the wait and delay all other work. If the number is never written, only
+// the work behind the wait in its stream hangs. To recover, fail the semaphore that the wait
+// signals ([gpu.Semaphore.Fail]) and write the number, or close the device. Close gives up after
+// ten seconds ([gpu.CloseError]).
 //
-// In a recording its order is that of [WriteValue].
+// In a recording it has the same order as [WriteValue].
 func WaitValue(r gpu.Range, value uint64) gpu.Op { return valueOp(work.ValueWait, r, value) }
 
 func valueOp(kind work.Kind, r gpu.Range, value uint64) gpu.Op {

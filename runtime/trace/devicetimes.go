@@ -71,8 +71,8 @@ type deviceTimes struct {
 // TimesCommands reports whether the commands of recordings are timed.
 func (o *observer) TimesCommands() bool { return o.times == CommandTimes }
 
-// begin makes the device's events record times, and compares the clocks. With times more events are
-// needed, because an event stays in use until its time has been queried. Times of commands take two
+// begin makes the device's events record times, and compares the clocks. Recording times needs more
+// events, because an event stays in use until its time has been queried. Times of commands take two
 // events for each command. Making an event would delay the call that issues a command, so events
 // are made in advance.
 func (o *observer) begin() {
@@ -88,7 +88,7 @@ func (o *observer) begin() {
 }
 
 // finished adds a span whose times must be queried. If many are waiting, it wakes the reader. It
-// returns false if nothing is queried any more.
+// returns false if the device's times are no longer queried.
 func (t *deviceTimes) finished(x *span) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,9 +185,9 @@ func (x *span) CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some
 	}
 }
 
-// letGoEvents releases the span's events. With loose, the stream got none of the work and may not
-// have passed the events yet. Then the events go to doubt. An event must not be reused until the
-// stream has passed it, since some devices cannot record a pending event again.
+// letGoEvents releases the span's events. If loose is set, the stream got none of the work and may
+// not have passed the events yet. Then the events go to doubt. An event must not be reused until
+// the stream has passed it, since some devices cannot record a pending event again.
 func (x *span) letGoEvents(loose bool) {
 	drop := func(e *engine.Event, own bool) {
 		switch {
@@ -231,8 +231,8 @@ func (t *deviceTimes) idle() bool {
 }
 
 // ask makes records of the finished spans, once the device's clock has been compared with the
-// host's. With last, ask makes the records even without a comparison, and spans that finish later
-// have no times. It runs on a bound thread. The caller holds askMu.
+// host's. If last is set, ask makes the records even without a comparison, and spans that finish
+// later have no times. It runs on a bound thread. The caller holds askMu.
 func (o *observer) ask(last bool) {
 	if !o.idle() && !o.clock.compare(o) && !last {
 		return
@@ -264,7 +264,7 @@ func (o *observer) ask(last bool) {
 	}
 }
 
-// Stopped makes records of the remaining spans, and destroys what the clock has made.
+// Stopped makes records of the remaining spans, and destroys the events and streams of the clock.
 func (o *observer) Stopped(ctx context.Context) {
 	o.askMu.Lock()
 	defer o.askMu.Unlock()
@@ -272,8 +272,8 @@ func (o *observer) Stopped(ctx context.Context) {
 	o.clock.destroy(ctx, o)
 }
 
-// tell makes the records of a span and releases the span. With ask, it queries the times, and the
-// caller holds askMu.
+// tell makes the records of a span and releases the span. If ask is set, it queries the times, and
+// the caller holds askMu.
 func (o *observer) tell(x *span, ask bool) {
 	r, t := &x.rec, o.tracer
 	if ask {
@@ -316,8 +316,8 @@ type betweenTimes struct {
 	ok                          bool
 }
 
-// between returns when the device ran the work between two events that the device has reached. With
-// shared, the event in front is the one behind other work.
+// between returns when the device ran the work between two events that the device has reached. If
+// shared is set, the event in front is also the event behind other work.
 func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared bool, h hostTimes) (b betweenTimes) {
 	begun, _, ok := c.at(o, front)
 	ended, within, ok2 := c.at(o, behind)
@@ -328,7 +328,7 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 }
 
 // workBetween returns when the device ran the work between two events. The events were reached at
-// begun and ended, give or take within.
+// begun and ended, within the error margin within.
 //
 // If the stream had no other work, the event in front was reached before the stream had the work.
 // The device then began the work at an unknown moment. The latest such moment is when the host had
@@ -340,7 +340,7 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first
-	since := h.issued // the earliest moment at which begun may wrongly place the start of the work
+	since := h.issued // begun may place the start of the work too early, but not before this moment
 	if shared && !dry {
 		since -= atOnce // see EventBehind
 	}
@@ -363,7 +363,7 @@ func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) b
 
 // place writes the times of a span into its record, and reports whether that succeeded. The work
 // cannot have begun before the host began to issue it, nor ended after the host saw it done. If the
-// device times lie outside these bounds by no more than their margin, place moves both.
+// device times lie outside these bounds by at most their margin, place moves both.
 func (o *observer) place(x *span) bool {
 	r := &x.rec
 	b := o.clock.between(o, x.begin, x.last, x.shared, x.given)

@@ -30,9 +30,9 @@ const (
 	SlowVariable = "PUREGPU_TRACE_SLOW"
 )
 
-// FromEnv starts the trace that the environment asks for. It returns nil if the environment asks
-// for none. It calls lookup to read variables. If lookup is nil, FromEnv reads the environment of
-// the process. That environment counts as empty if the program has more rights than its caller. The
+// FromEnv starts the trace that the environment variables describe. It returns nil if they describe
+// none. It calls lookup to read variables. If lookup is nil, FromEnv reads the environment of the
+// process. That environment counts as empty if the program has more rights than its caller. The
 // trace need not be closed: it is written regularly, and when devices are closed.
 func FromEnv(lookup func(string) (string, bool)) (*Trace, error) {
 	if lookup == nil {
@@ -182,7 +182,7 @@ func lock(root *os.Root, f *os.File, name string) error {
 	return filelock.Named(root, f, name)
 }
 
-// before inserts what before the extension of a file name.
+// before inserts the text what before the extension of a file name.
 func before(name, what string) string {
 	ext := filepath.Ext(name)
 	return strings.TrimSuffix(name, ext) + what + ext

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A Kind says what a [Record] describes.
+// A Kind is the kind of event that a [Record] describes.
 type Kind uint8
 
 // The kinds of records.
@@ -45,7 +45,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// A TimeSource says where a record's Begun and Ended come from.
+// A TimeSource is the source of a record's Begun and Ended.
 type TimeSource uint8
 
 // The sources.
@@ -61,8 +61,8 @@ type Point struct {
 	Value     uint64
 }
 
-// A Record describes one event that a [Tracer] recorded. Kind says which fields are set. Times
-// count from [Tracer.Start]; 0 means that there is no time.
+// A Record describes one event that a [Tracer] recorded. The Kind determines which fields are set.
+// Times count from [Tracer.Start]; 0 means that there is no time.
 type Record struct {
 	Kind            Kind
 	Timed           TimeSource
@@ -78,14 +78,14 @@ type Record struct {
 	Bytes   uint64 // how many bytes are written, allocated or loaded
 	Grid    [3]uint32
 	Block   [3]uint32
-	Part    int // which part of an execution, which may be several submissions; from 0
+	Part    int // the part of an execution, from 0; an execution may be several submissions
 	Command int // index of the command in its recording, from 0
 
 	Commands int  // how many commands the executed part of a recording has
 	Graph    bool // the part runs as a graph, so its commands have no times
 
 	Communicator string // the communicator's name
-	Collective   uint64 // the number of the group among those issued on the communicator, from 1
+	Collective   uint64 // the number of the group among all groups issued on the communicator, from 1
 	Rank         int
 	Ranks        int // 0 unless this is a collective
 

@@ -86,10 +86,10 @@ func (o *observer) Closed() {
 	}
 }
 
-// A span collects what the tracer learns about one submission. It is an observe.Submission. The
-// submission has its span from the call until its record is released. Then the span becomes one
-// record. If its device times must still be queried, it becomes a record when the records are taken
-// (see devicetimes.go).
+// A span collects the facts about one submission. It is an observe.Submission. The submission has
+// its span from the call until its record is released. Then the span becomes one record. If its
+// device times must still be queried, it becomes a record when the records are taken (see
+// devicetimes.go).
 type span struct {
 	*observer
 	rec  Record
@@ -135,7 +135,7 @@ func (x *span) put() {
 	x.spans.Put(x)
 }
 
-// Collective says which group of a communicator the submission is.
+// Collective sets the communicator and the group of the submission.
 func (x *span) Collective(kernel, communicator string, rank, ranks int) {
 	x.rec.Kernel, x.rec.Communicator, x.rec.Rank, x.rec.Ranks = kernel, communicator, rank, ranks
 }

@@ -41,7 +41,7 @@ const (
 	wideMark     = time.Millisecond
 	giveUpMark   = 50 * time.Millisecond
 	eventUnit    = time.Microsecond // of the difference of two events; half is from each
-	anyDrift     = 100e-6           // drift of quartz clocks of which nothing is known
+	anyDrift     = 100e-6           // assumed drift of quartz clocks that have not been compared yet
 	elapsedUnit  = 1.0 / (1 << 23)  // relative, of Elapsed's result: it has seven digits
 	mostVain     = 16               // failed comparisons before times are reported missing
 )
@@ -49,8 +49,8 @@ const (
 func (c *deviceClock) last() *clockMark { return &c.marks[(c.n-1)%len(c.marks)] }
 
 // compare compares the clocks, unless the last comparison is recent. It reports whether times
-// should be queried now. It reports false while the first comparison has yet to succeed, which may
-// take several attempts on a busy host. It runs on a bound thread.
+// should be queried now. It reports false until the first comparison has succeeded, which may take
+// several attempts on a busy host. It runs on a bound thread.
 func (c *deviceClock) compare(o *observer) bool {
 	if c.n > 0 && o.tracer.now()-c.last().host < compareEvery || o.core.Loss() != nil {
 		return true
@@ -81,7 +81,7 @@ func (c *deviceClock) compareNow(o *observer) bool {
 		if best.event == 0 || m.within < best.within {
 			best, m = m, best
 		}
-		if c.spare = m.event; wide { // keep the wider mark's event, or none yet, as the spare
+		if c.spare = m.event; wide { // the spare is the event of the wider mark, or 0 after the first mark
 			break // the device or the host is busy
 		}
 	}

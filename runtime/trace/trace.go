@@ -1,7 +1,7 @@
-// Package trace records what devices do. A [Tracer] keeps records in a ring, for programs that read
-// them. A [Trace] writes them to a file that Perfetto (https://ui.perfetto.dev), Chrome's tracing
-// and tools/gputrace show: what each queue was given, what waited for what, what each device ran
-// and when, and what the host did meanwhile.
+// Package trace records the work of devices. A [Tracer] keeps records in a ring, for programs that
+// read them. A [Trace] writes them to a file that Perfetto (https://ui.perfetto.dev), Chrome's
+// tracing and tools/gputrace show: the work of each queue, the waits between operations, the times
+// at which each device ran them, and the calls of the host.
 //
 //	t, err := trace.Create("run.json", trace.Options{})
 //	dev, err := gpu.Open(driver, 0, gpu.Options{Tracer: t.Tracer()})
@@ -108,10 +108,10 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 	return t, nil
 }
 
-// Create is Start with a file. It creates a new file, which only its owner can read. If a regular
-// file has the name, Create removes it first. If the name belongs to a link, a device, a pipe or a
-// folder, Create fails. In the name, %p is replaced by the number of the process and %r by the
-// rank. If there are several ranks and the name has neither, Create puts the rank before the
+// Create is like Start, with a file. It creates a new file, which only its owner can read. If a
+// regular file has the name, Create removes it first. If the name belongs to a link, a device, a
+// pipe or a folder, Create fails. In the name, %p is replaced by the number of the process and %r
+// by the rank. If there are several ranks and the name has neither, Create puts the rank before the
 // extension. If another trace is being written to the file, Create puts the number of the process
 // there.
 func Create(name string, o Options) (*Trace, error) {
@@ -193,9 +193,9 @@ func (t *Trace) Flush() error {
 	return err
 }
 
-// flush is Flush, and returns the number of records. It stops after twice Options.Records: programs
-// may add records faster than they can be written, and the goroutine that closes a device waits for
-// flush.
+// flush is like Flush, and returns the number of records. It stops after twice Options.Records:
+// programs may add records faster than they can be written, and the goroutine that closes a device
+// waits for flush.
 func (t *Trace) flush() (total int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

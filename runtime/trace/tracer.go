@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A Tracer records what devices do. [gpu.Options] gives a device its tracer. The tracer records
+// A Tracer records the work of devices. [gpu.Options] gives a device its tracer. The tracer records
 // submissions with their times, waits and signals, the host's waits and function calls, memory,
 // code, and device loss. It keeps records in a ring from which one reader takes them
 // ([Tracer.Take]). If the ring is full, a new record is dropped and counted. A [Trace] writes the
@@ -74,14 +74,14 @@ const (
 	// graph, and [Record].Graph is set.
 	CommandTimes
 
-	// NoTimes records no device times. Records only say when the host had given the work to the
-	// device, and when the host saw it done.
+	// NoTimes records no device times. Records have only the times at which the host had given the
+	// work to the device, and saw it done.
 	NoTimes
 )
 
-// TracerStats count what a [Tracer] has recorded.
+// TracerStats count the records of a [Tracer].
 type TracerStats struct {
-	Submissions uint64 // traced submissions; the record of each is or will be kept or dropped
+	Submissions uint64 // traced submissions; each one's record has been kept or dropped, or will be
 	Records     uint64 // records kept, without dropped ones
 	Dropped     uint64 // records for which the ring had no room
 	Untimed     uint64 // submissions whose device times are missing
@@ -161,9 +161,9 @@ func (t *Tracer) Take(to []Record) int {
 // should then take records at once.
 func (t *Tracer) Soon() <-chan struct{} { return t.soon }
 
-// Sample records for each open device what it has in flight, parked and allocated. It also records
-// by how much the driver's pools have grown or shrunk since the last sample. It blocks while it
-// queries the driver about its pools.
+// Sample records for each open device its work in flight, its parked work and its allocated memory.
+// It also records by how much the driver's pools have grown or shrunk since the last sample. It
+// blocks while it queries the driver about its pools.
 func (t *Tracer) Sample() {
 	for _, o := range t.open() {
 		s := o.dev.Stats()

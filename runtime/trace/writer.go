@@ -16,8 +16,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A writer turns records into events of the trace, which docs/trace-format.md describes. One
-// goroutine at a time uses it.
+// A writer turns records into events of the trace (see docs/trace-format.md). One goroutine at a
+// time uses it.
 //
 // All events of a submission are written when it is over. Device times are exact only to some
 // microseconds. So work may seem to begin before the work in front of it in the stream has ended.
@@ -398,7 +398,7 @@ func (w *writer) submission(r *Record) {
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{pid, tid, at, at, r.ID})
 		}
-	default: // without a slice, so that no arrow begins at a later signal instead
+	default: // keep the signal without a slice: otherwise an arrow would begin at a later signal
 		if r.Err == nil {
 			w.arrows.signal(w, r.Signals, flowEnd{sub: r.ID})
 		}

@@ -6,9 +6,9 @@ const quickLook = 128
 
 // gather looks for adjacent free blocks that together have n bytes, although their marks differ. It
 // returns the first and the last of them, or nil. No wait is needed for their marks. If mayWait is
-// set, waiting for one timeline is acceptable. gather looks at no more than look blocks, and only
-// at blocks with a free neighbour. After settle, these are no more than the blocks whose marks are
-// not done.
+// set, waiting for one timeline is acceptable. gather looks at up to look blocks, and only at
+// blocks with a free neighbour. After settle, only blocks whose marks are not done are left to look
+// at.
 func (p *Pool) gather(n uint64, q *query, mayWait bool, look int) (first, last *block) {
 	for x := p.seams; x != nil && look > 0; x = x.seamNext {
 		if x.prev != nil && x.prev.seam {

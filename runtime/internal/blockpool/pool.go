@@ -86,8 +86,8 @@ type Pool struct {
 	mu        sync.Mutex
 	closed    bool
 	destroyed bool
-	// sets has the free blocks: sets[0] those without a mark, sets[i+1] those with a mark of
-	// timeline i. Elements may be nil.
+	// sets has the free blocks: sets[0] the blocks without a mark, sets[i+1] the blocks with a mark
+	// of timeline i. Elements may be nil.
 	sets  []*set
 	live  table
 	seams *block  // list of free blocks whose next neighbour is free too
@@ -247,7 +247,7 @@ func (p *Pool) Free(addr uint64, after Mark) error {
 }
 
 // Cancel undoes an Alloc. Nobody may have used the block, and no stream may have waited for its
-// mark. The errors are those of Free.
+// mark. It returns the errors of Free.
 func (p *Pool) Cancel(addr uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

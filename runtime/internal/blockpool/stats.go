@@ -1,6 +1,6 @@
 package blockpool
 
-// Stats describes the state of a pool and counts what it has done. Sizes are in bytes.
+// Stats describes the state of a pool and counts its operations. Sizes are in bytes.
 type Stats struct {
 	Reserved     uint64 // total size of the slabs
 	ReservedHigh uint64 // maximum of Reserved

@@ -16,15 +16,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Close closes the communicator and what is registered with it, as Shutdown does with a context of
-// ten seconds.
+// Close closes the communicator and ends its registrations, as Shutdown does with a context of ten
+// seconds.
 func (c *Communicator) Close() error { return closer.InTime(c.Shutdown) }
 
-// Shutdown closes the communicator and what is registered with it. It waits for operations in
-// flight and for the other ranks until the context ends, then aborts the native communicator. A nil
-// or zero Communicator is closed.
+// Shutdown closes the communicator and ends its registrations. It waits for operations in flight
+// and for the other ranks until the context ends, then aborts the native communicator. A nil or
+// zero Communicator is closed.
 func (c *Communicator) Shutdown(ctx context.Context) error {
-	if c == nil || c.dev == nil {
+	if c.isZero() {
 		return nil
 	}
 	err, returned := c.closer.Close(ctx, c.close, func() time.Duration { return 2*AbortTime + 3*engine.GiveBackTime })
@@ -91,7 +91,8 @@ func (c *Communicator) close(ctx context.Context) error {
 		// All waiting operations come back as failed.
 		wake.Until(late, func() bool { return !busy() })
 		cancel()
-		// By now there is nothing to abort, or only the library's call is left of the abort.
+		// By now there is nothing to abort, or the abort only waits for the library's call to
+		// return.
 		c.awaitAbort(engine.GiveBackTime)
 		c.mu.Lock()
 		c.finish(isClosed)
@@ -108,16 +109,12 @@ func (c *Communicator) close(ctx context.Context) error {
 // been cancelled. The caller holds mu, and finish unlocks it.
 func (c *Communicator) finish(in phase) {
 	c.move(in)
-	s := c.first
-	c.first, c.last, c.waiting = nil, nil, 0
 	var over []*engine.Submission
-	for s != nil {
-		p := partOf(s)
-		next := p.behind
-		if p.behind = nil; p.arrived {
+	for s := range c.list.all() {
+		if partOf(s).arrived {
 			over = append(over, s)
 		}
-		s = next
+		c.list.pop()
 	}
 	c.mu.Unlock()
 	c.signal()
@@ -158,10 +155,11 @@ func (c *Communicator) notAborted() error {
 	return fmt.Errorf("gpu: communicator: the library did not abort it: %w", c.unaborted)
 }
 
-// destroy gives back what the communicator holds. The communicator may have been aborted before, or
-// may be aborted meanwhile. destroy runs on the communicator's thread, and closes back with mu held
-// when it needs the library no more. If the library does not finish aborting the native
-// communicator, the communicator and its registrations leak, and the stream is left to the device.
+// destroy gives back everything that the communicator holds. The communicator may have been aborted
+// before, or may be aborted meanwhile. destroy runs on the communicator's thread, and closes back
+// with mu held when it needs the library no more. If the library does not finish aborting the
+// native communicator, the communicator and its registrations leak, and the stream is left to the
+// device.
 func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	var failures []error
 	add := func(err error) {

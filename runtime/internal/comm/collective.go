@@ -49,7 +49,7 @@ func (x Operation) String() string {
 }
 
 // Pack returns the ranges of an operation, and its other fields as two words. Unpack makes the
-// operation from these four again. So a gpu.Op has room for a few operations.
+// operation again from these four results. So a gpu.Op has room for a few operations.
 func (x Operation) Pack() (dst, src memory.Range, a, b uint64) {
 	a = uint64(x.kind) | uint64(x.reduction.op)<<8 | uint64(uint8(limit(int(x.typ), math.MinInt8, math.MaxInt8)))<<16 |
 		uint64(uint32(limit(x.peer, math.MinInt32, math.MaxInt32)))<<32
@@ -62,7 +62,8 @@ func (x Operation) Pack() (dst, src memory.Range, a, b uint64) {
 // isSwap is the bit of a send and receive in the first word that Pack returns.
 const isSwap = 1 << 31
 
-// limit returns the nearest number within limits. Numbers outside are no ranks or types.
+// limit returns the number within limits that is nearest to n. Numbers outside the limits are not
+// valid ranks or types.
 func limit(n, least, most int) int { return max(least, min(n, most)) }
 
 // Unpack makes an operation from the results of Pack.
@@ -77,10 +78,10 @@ func Unpack(dst, src memory.Range, a, b uint64) Operation {
 	return x
 }
 
-// An Op is what an operation asks of the library.
+// An Op is one call of the library for an operation.
 type Op struct {
 	driver.CommOp        // Dst and Src are set when the group is issued
-	Zero          uint64 // if not 0: fill so many bytes at Dst with zeros, and do nothing else
+	Zero          uint64 // if not 0: fill this many bytes at Dst with zeros, and do nothing else
 }
 
 // A RangeOp is an Op with the ranges that it uses. A range may have no buffer, if it is not used.
@@ -119,14 +120,14 @@ func (x Operation) times(rank, n int) (dst, src int) {
 	return 1, 1
 }
 
-// Lower checks an operation, and appends what it asks of the library, at most two RangeOps.
+// Lower checks an operation, and appends the calls of the library that do it, at most two RangeOps.
 func (x Operation) Lower(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	if !x.swaps {
 		return x.lowerOne(c, ops)
 	}
 	for _, rank := range [...]int{x.peer, x.from} {
-		if rank < -1 || rank >= c.count {
-			return nil, errs.Argument(x.String(), "rank %d of %d", rank, c.count)
+		if rank < -1 || rank >= c.opt.Count {
+			return nil, errs.Argument(x.String(), "rank %d of %d", rank, c.opt.Count)
 		}
 	}
 	if x.peer >= 0 {
@@ -149,14 +150,14 @@ func (x Operation) Lower(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	return append(ops, RangeOp{Op: Op{Zero: x.dst.Size}, To: x.dst}), nil
 }
 
-// lowerOne is Lower for an operation that is not a swap.
+// lowerOne is like Lower, for an operation that is not a send and receive.
 func (x Operation) lowerOne(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	name, size := x.String(), uint64(x.typ.Size())
 	switch {
 	case size == 0:
 		return nil, errs.Argument(name, "there is no type %d", int(x.typ))
-	case x.peer < 0 || x.peer >= c.count:
-		return nil, errs.Argument(name, "rank %d of %d", x.peer, c.count)
+	case x.peer < 0 || x.peer >= c.opt.Count:
+		return nil, errs.Argument(name, "rank %d of %d", x.peer, c.opt.Count)
 	case x.kind.Reduces() && (x.typ == driver.Int16 || x.typ == driver.Uint16):
 		return nil, fmt.Errorf("gpu: %s: reduction of %v: %w", name, x.typ, driver.ErrUnsupported)
 	}
@@ -164,7 +165,7 @@ func (x Operation) lowerOne(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 	if x.kind.Reduces() && x.reduction.op == driver.PreMulSum {
 		op.Scale = encode(x.typ, x.reduction.scale)
 	}
-	dst, src := x.times(c.rank, c.count)
+	dst, src := x.times(c.opt.Rank, c.opt.Count)
 	d, err := x.part(c, x.dst, dst)
 	if err != nil {
 		return nil, err
@@ -181,10 +182,8 @@ func (x Operation) lowerOne(c *Communicator, ops []RangeOp) ([]RangeOp, error) {
 		return nil, errs.Argument(name, "a destination of %d bytes does not go with a source of %d", x.dst.Size, x.src.Size)
 	}
 	op.Count = d / size
-	if c.limits != nil {
-		if err := c.limits.CheckOp(c.asked, op); err != nil {
-			return nil, fmt.Errorf("gpu: %s: %w", name, err)
-		}
+	if err := c.limits.checkOp(op); err != nil {
+		return nil, fmt.Errorf("gpu: %s: %w", name, err)
 	}
 	return append(ops, RangeOp{Op{CommOp: op}, x.dst, x.src}), nil
 }

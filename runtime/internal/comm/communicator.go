@@ -7,8 +7,9 @@
 //   - communicator.go: the device's part, and making a communicator
 //   - options.go: ids, ranks, the rendezvous, and the communicators of several devices
 //   - phase.go: the phases of a communicator's life, its failure, aborting
-//   - thread.go, lane.go: the thread, the list of groups, and the lane
-//   - collective.go: what an operation asks of the library
+//   - thread.go, list.go, lane.go: the thread, the list of groups, and the lane
+//   - watch.go: finding other ranks' failures and groups that take too long
+//   - collective.go: the library calls of an operation
 //   - group.go: the part of a submission's record for a group, and the [engine.Action] that issues it
 //   - derive.go: splitting and shrinking; suspend.go; memory.go: registered memory; close.go
 package comm
@@ -60,32 +61,21 @@ type Owner interface {
 	FailOwed(tl *engine.Timeline, err error, owed []*sema.Semaphore)
 }
 
-// Failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
-func (d *Device) Failed() error {
-	if d == nil || d.Engine == nil {
-		return errs.ErrZero
-	}
-	return d.Engine.Failed()
-}
-
 // A Communicator is one rank's end of a communicator.
 type Communicator struct {
 	dev    *Device
 	comms  driver.Comms
 	comm   driver.Comm
-	limits driver.CommLimits // nil if the driver does not implement driver.CommLimits
-	asked  driver.Comm       // the native communicator to pass to limits
-	rank   int               // the thread sets rank and count under mu before New returns
-	count  int
-	opt    Options
+	limits limits
+	opt    Options // the thread sets Rank and Count under mu before New returns
 	tl     *engine.Timeline
 	memory memories
 
 	// deriveMu protects comm: only one call at a time splits, shrinks, suspends or closes the
 	// communicator.
 	deriveMu sync.Mutex
-	// mu protects comm, rank, count and fields of the two structs below. It is locked before
-	// ring.mu and before the driver's CommError is called.
+	// mu protects comm, opt.Rank, opt.Count and fields of the two structs below. It is locked
+	// before ring.mu and before the driver's CommError is called.
 	mu sync.Mutex
 	issuing
 	life
@@ -119,9 +109,10 @@ func (d *Device) newCommunicator(ctx context.Context, o Options, parent *Communi
 		return nil, err
 	}
 	defer d.Engine.Leave()
-	c := &Communicator{dev: d, comms: comms, opt: o, rank: o.Rank, count: o.Count,
+	c := &Communicator{dev: d, comms: comms, opt: o,
 		issuing: issuing{thread: wake.NewThread(&d.Engine.Waits)}}
 	c.life.init()
+	c.watch.look = c.look
 	c.tl = d.Owner.NewTimeline()
 	c.tl.Lane = (*lane)(c)
 	started := make(chan error, 1)
@@ -213,11 +204,11 @@ func (c *Communicator) make(ctx context.Context, parent *Communicator, begin fun
 		if err != nil {
 			return err
 		}
-		c.limits, _ = c.comms.(driver.CommLimits)
-		c.asked = h
+		c.limits.of, _ = c.comms.(driver.CommLimits)
+		c.limits.comm = h
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.rank, c.count = rank, count
+		c.opt.Rank, c.opt.Count = rank, count
 		if !c.move(isOpen) {
 			return c.failed()
 		}
@@ -226,7 +217,7 @@ func (c *Communicator) make(ctx context.Context, parent *Communicator, begin fun
 	return err == nil, err
 }
 
-// missing describes what the creation of a native communicator is waiting for.
+// missing describes why the creation of a native communicator has not ended.
 func (c *Communicator) missing(h driver.Comm) string {
 	if m, ok := c.comms.(driver.CommMaking); ok {
 		if what := m.CommAwaits(h); what != "" {
@@ -244,15 +235,28 @@ func (c *Communicator) Timeline() *engine.Timeline {
 	return c.tl
 }
 
-// Rank returns the rank of this end.
-func (c *Communicator) Rank() int { return c.rank }
+// isZero reports whether the communicator is nil, or a zero value, which belongs to no device.
+func (c *Communicator) isZero() bool { return c == nil || c.dev == nil }
 
-// Count returns how many ranks there are.
-func (c *Communicator) Count() int { return c.count }
+// Rank returns the rank of this end, or 0 for a nil Communicator.
+func (c *Communicator) Rank() int {
+	if c == nil {
+		return 0
+	}
+	return c.opt.Rank
+}
+
+// Count returns how many ranks there are, or 0 for a nil Communicator.
+func (c *Communicator) Count() int {
+	if c == nil {
+		return 0
+	}
+	return c.opt.Count
+}
 
 // Abort fails the communicator with an error that is ErrAborted and wraps err, if err is not nil.
 func (c *Communicator) Abort(err error) {
-	if c.dev == nil {
+	if c.isZero() {
 		return
 	}
 	if err == nil {

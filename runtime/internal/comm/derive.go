@@ -25,6 +25,9 @@ func (c *Communicator) isPlain(op string) error {
 // Split divides the communicator into new communicators. Each consists of the ranks that pass the
 // same color. Split returns nil without an error for driver.NoColor.
 func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator, error) {
+	if c.isZero() {
+		return nil, errs.Zero("split", "Communicator")
+	}
 	if color < driver.NoColor || int64(color) > 1<<31-1 || int64(key) != int64(int32(key)) {
 		return nil, errs.Argument("split", "color %d, key %d", color, key)
 	}
@@ -42,9 +45,12 @@ func (c *Communicator) Split(ctx context.Context, color, key int) (*Communicator
 // Shrink makes a communicator of all ranks except the excluded ones. With abort, operations in
 // flight are aborted first, and this communicator fails.
 func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (*Communicator, error) {
+	if c.isZero() {
+		return nil, errs.Zero("shrink", "Communicator")
+	}
 	for _, r := range exclude {
-		if r < 0 || r >= c.count || r == c.rank {
-			return nil, errs.Argument("shrink", "excluding rank %d of %d on rank %d", r, c.count, c.rank)
+		if r < 0 || r >= c.opt.Count || r == c.opt.Rank {
+			return nil, errs.Argument("shrink", "excluding rank %d of %d on rank %d", r, c.opt.Count, c.opt.Rank)
 		}
 	}
 	if len(exclude) == 0 {
@@ -56,10 +62,8 @@ func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (
 	if err := c.isPlain("shrink"); err != nil {
 		return nil, err
 	}
-	if c.limits != nil {
-		if err := c.limits.CheckShrink(c.asked); err != nil {
-			return nil, fmt.Errorf("gpu: communicator on %s: shrink: %w", c.dev.Engine.Info.Name, err)
-		}
+	if err := c.limits.checkShrink(); err != nil {
+		return nil, fmt.Errorf("gpu: communicator on %s: shrink: %w", c.dev.Engine.Info.Name, err)
 	}
 	shrink := func(comms driver.Comms) (driver.Comm, error) { return comms.ShrinkComm(c.comm, exclude, abort) }
 	if abort {
@@ -83,20 +87,18 @@ func (c *Communicator) derive(ctx context.Context, idle bool, begin func(driver.
 	defer c.deriveMu.Unlock()
 	if idle {
 		if err := c.idle(ctx); err != nil {
-			return nil, fmt.Errorf("gpu: communicator: made of rank %d of %d: %w", c.rank, c.count, err)
+			return nil, fmt.Errorf("gpu: communicator: made of rank %d of %d: %w", c.opt.Rank, c.opt.Count, err)
 		}
 	}
-	opt := c.opt
-	opt.Rank, opt.Count = c.rank, c.count
-	return c.dev.newCommunicator(ctx, opt, c, func(comms driver.Comms) (driver.Comm, error) {
+	return c.dev.newCommunicator(ctx, c.opt, c, func(comms driver.Comms) (driver.Comm, error) {
 		return c.begin(ctx, func() (driver.Comm, error) { return begin(comms) })
 	})
 }
 
-// begin runs fn, a call of the library, on the communicator's thread, because only one goroutine at
-// a time may use a native communicator. It serves to make a new native communicator, to suspend and
-// to resume. The thread may be blocked, before or in fn, until other ranks come. If the context
-// ends or the communicator fails first, begin gives up.
+// begin runs fn on the communicator's thread, because only one goroutine at a time may use a native
+// communicator. fn calls the library: it makes a new native communicator, suspends or resumes. The
+// thread may be blocked, before or in fn, until other ranks come. If the context ends or the
+// communicator fails first, begin gives up.
 func (c *Communicator) begin(ctx context.Context, fn func() (driver.Comm, error)) (driver.Comm, error) {
 	type result struct {
 		h   driver.Comm

@@ -55,7 +55,7 @@ func (p *Part) Add(op Op) {
 	p.ops = append(p.ops, groupOp{op, engine.Address{Ptr: op.Dst}, engine.Address{Ptr: op.Src}})
 }
 
-// SetFirst says of which kind the first operation of a recorded group will be.
+// SetFirst sets the kind that the first operation of a recorded group will have.
 func (p *Part) SetFirst(kind driver.CommOpKind) { p.first = kind }
 
 // name returns the name of the group's first operation.
@@ -106,8 +106,8 @@ func (g *Group) Add(x Operation) {
 	g.n++
 }
 
-// SetGroup makes a submission a group of operations, and holds the buffers that these use. The group
-// may turn out to be empty. If there is an error, the caller must recycle the record.
+// SetGroup makes a submission a group of operations, and holds the buffers that the operations use.
+// The group may be empty. If there is an error, the caller must recycle the record.
 func (c *Communicator) SetGroup(s *engine.Submission, g *Group) error {
 	if g.Context != nil && g.Context.Err() != nil {
 		return g.Context.Err()
@@ -159,7 +159,7 @@ func (c *Communicator) add(s *engine.Submission, x Operation) error {
 }
 
 // hold has a submission hold a buffer. If the communicator takes no groups, hold does nothing: the
-// submission will fail, whatever the state of its buffers.
+// submission will fail, so the state of its buffers does not matter.
 func (c *Communicator) hold(s *engine.Submission, kind driver.CommOpKind, b *memory.Buffer) error {
 	if c.failed() != nil {
 		return nil
@@ -218,8 +218,8 @@ func (c *Communicator) collect(p *Part, tl *engine.Timeline) (started bool, err 
 }
 
 // A refusal is the error of a group that the library has refused because it lacks a feature. The
-// library has got nothing of the group, and the native communicator is as it was. Ranks with the
-// same library refuse alike.
+// library has received nothing of the group, and the native communicator is unchanged. Ranks with
+// the same library refuse the same groups.
 type refusal struct{ error }
 
 func (e refusal) Unwrap() error { return e.error }

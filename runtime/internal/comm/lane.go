@@ -33,7 +33,7 @@ func (l *lane) Take(s *engine.Submission) error {
 	c := (*Communicator)(l)
 	p := partOf(s)
 	if o := observe.Of(s); o != nil {
-		o.Collective(p.name(), c.opt.Name, c.rank, c.count)
+		o.Collective(p.name(), c.opt.Name, c.opt.Rank, c.opt.Count)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,14 +48,8 @@ func (l *lane) Take(s *engine.Submission) error {
 	for _, signal := range s.Signals {
 		signal.Semaphore.ExpectSoon()
 	}
-	if c.last == nil {
-		c.first = s
-	} else {
-		partOf(c.last).behind = s
-	}
-	c.last = s
+	c.list.append(s)
 	if p.ctx != nil {
-		c.waiting++
 		c.tick()
 	}
 	return nil
@@ -72,7 +66,7 @@ func (l *lane) Ready(s *engine.Submission) error {
 	}
 	if s.Mode == engine.UntilReached {
 		c.hand.state = isBack
-		c.push(s)
+		c.list.push(s)
 	}
 	partOf(s).arrived = true
 	c.mu.Unlock()
@@ -80,7 +74,7 @@ func (l *lane) Ready(s *engine.Submission) error {
 	return nil
 }
 
-// ThreadState returns what the communicator's thread is doing.
+// ThreadState returns the state of the communicator's thread.
 func (l *lane) ThreadState() engine.LaneThread {
 	c := (*Communicator)(l)
 	switch {
@@ -105,11 +99,9 @@ func (l *lane) EachReady(fn func(*engine.Submission)) {
 	c := (*Communicator)(l)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for s := c.first; s != nil; {
-		p := partOf(s)
-		if p.arrived {
+	for s := range c.list.all() {
+		if partOf(s).arrived {
 			fn(s)
 		}
-		s = p.behind
 	}
 }

@@ -86,8 +86,8 @@ func (c *Communicator) NewWindow(ctx context.Context, b *memory.Buffer, symmetri
 // registers returns why the buffer cannot be registered, or nil.
 func (c *Communicator) registers(op string, b *memory.Buffer) error {
 	switch {
-	case c.dev == nil:
-		return errs.ErrZero
+	case c.isZero():
+		return errs.Zero(op, "Communicator")
 	case b == nil || b.Device() != c.dev.Memory:
 		return errs.Argument(op, "no buffer, or one of another device")
 	case b.Kind() != driver.CommMem || b.Size() == 0:
@@ -101,8 +101,8 @@ func (c *Communicator) register(op string, b *memory.Buffer, window bool, fn fun
 		return nil, fmt.Errorf("gpu: %s: %w", op, err)
 	}
 	m := &Memory{c: c, b: b, window: window}
-	// taken says that somebody has taken the reference to the buffer. Either the thread takes it,
-	// and may then block in the library, or this call takes it back.
+	// taken is set by the first goroutine that takes the reference to the buffer: the thread, which
+	// may then block in the library, or this call, which takes it back.
 	var taken atomic.Bool
 	err := c.do(func() (err error) {
 		if !taken.CompareAndSwap(false, true) {

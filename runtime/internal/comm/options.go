@@ -29,8 +29,8 @@ type Options struct {
 	NewError func(d *Device, name string, rank, count int, err error) error
 }
 
-// A Rendezvous tells a process its rank and passes ids from one rank to the others. Package gpu
-// documents it.
+// A Rendezvous tells a process its rank and passes ids from one rank to the others. Package
+// collective documents it.
 type Rendezvous interface {
 	Place() (rank, count int, err error)
 	Share(ctx context.Context, name string, id []byte) ([]byte, error)
@@ -80,7 +80,7 @@ func (d *Device) New(ctx context.Context, o Options) (*Communicator, error) {
 }
 
 // NewAll makes a communicator with a rank for each device, in their order. The rank in the options
-// is that of the first device. If one communicator cannot be made, none is.
+// is the rank of the first device. If NewAll fails for one device, it makes no communicator.
 func NewAll(ctx context.Context, devs []*Device, o Options) ([]*Communicator, error) {
 	n := len(devs)
 	switch {

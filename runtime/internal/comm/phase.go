@@ -81,7 +81,7 @@ func (l *life) leadsTo(p phase) bool {
 	return slices.Contains(leads[l.phase()], p)
 }
 
-// to is move for a caller that does not hold mu.
+// to is like move, for a caller that does not hold mu.
 func (c *Communicator) to(p phase) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,15 +107,17 @@ func (c *Communicator) move(p phase) bool {
 		c.tick()
 		go c.abort()
 	case isClosed, isAbandoned:
-		if c.timer != nil {
-			c.timer.Stop()
-		}
+		c.watch.stop()
 	}
 	return true
 }
 
-// Err returns the error with which the communicator has failed, or nil.
+// Err returns the error with which the communicator has failed, or nil. For a nil or zero
+// Communicator it is nil.
 func (c *Communicator) Err() error {
+	if c == nil {
+		return nil
+	}
 	if f := c.failure.Load(); f != nil {
 		return f.Err
 	}
@@ -125,7 +127,7 @@ func (c *Communicator) Err() error {
 // failed returns why the communicator takes no more operations, or nil.
 func (c *Communicator) failed() error {
 	if c.phase() < isClosing {
-		return c.dev.Failed()
+		return c.dev.Engine.Failed()
 	}
 	if err := c.Err(); err != nil {
 		return err
@@ -150,8 +152,8 @@ func (c *Communicator) fail(err error) {
 // soon as it holds no locks.
 func (c *Communicator) setFailure(p phase, err error) error {
 	c.mu.Lock()
-	// mu also protects rank and count, which may be about to be set.
-	e := c.opt.NewError(c.dev, c.opt.Name, c.rank, c.count, err)
+	// mu also protects opt.Rank and opt.Count, which may be about to be set.
+	e := c.opt.NewError(c.dev, c.opt.Name, c.opt.Rank, c.opt.Count, err)
 	first := c.leadsTo(p) && c.failure.CompareAndSwap(nil, &engine.Failure{Err: e})
 	if first {
 		c.move(p)
@@ -164,8 +166,8 @@ func (c *Communicator) setFailure(p phase, err error) error {
 	return c.Err()
 }
 
-// failAll fails all operations of a failed communicator. Operations in its stream keep what they
-// use until the stream has passed them.
+// failAll fails all operations of a failed communicator. Operations in its stream keep the objects
+// that they use until the stream has passed them.
 func (c *Communicator) failAll() {
 	if err := c.Err(); err != nil {
 		sema.Release(c.tl.FailInFlight(err))

@@ -34,7 +34,7 @@ func (c *Communicator) Stats() (driver.CommStats, error) {
 
 // Suspend releases device memory that the communicator does not need until Resume. It waits for
 // earlier operations, for the other ranks, and for all work of the device, until the context ends.
-// If the context ends before this rank has begun, the communicator is as it was. If it ends later,
+// If the context ends before this rank has begun, the communicator is unchanged. If it ends later,
 // the communicator fails.
 func (c *Communicator) Suspend(ctx context.Context) error {
 	lib, err := c.suspension("suspend")
@@ -55,7 +55,7 @@ func (c *Communicator) Suspend(ctx context.Context) error {
 	}
 	if err != nil {
 		c.to(isOpen) // does nothing if the communicator has failed
-		return fmt.Errorf("gpu: communicator on %s: suspend rank %d of %d: %w", c.dev.Engine.Info.Name, c.rank, c.count, err)
+		return fmt.Errorf("gpu: communicator on %s: suspend rank %d of %d: %w", c.dev.Engine.Info.Name, c.opt.Rank, c.opt.Count, err)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (c *Communicator) Resume(ctx context.Context) error {
 		err = c.call(ctx, lib.ResumeComm)
 	}
 	if err != nil {
-		return fmt.Errorf("gpu: communicator on %s: resume rank %d of %d: %w", c.dev.Engine.Info.Name, c.rank, c.count, err)
+		return fmt.Errorf("gpu: communicator on %s: resume rank %d of %d: %w", c.dev.Engine.Info.Name, c.opt.Rank, c.opt.Count, err)
 	}
 	c.to(isOpen)
 	return nil
@@ -88,8 +88,8 @@ func (c *Communicator) Resume(ctx context.Context) error {
 
 // suspension returns the driver's interface for suspending communicators.
 func (c *Communicator) suspension(op string) (driver.CommSuspension, error) {
-	if c.dev == nil {
-		return nil, errs.ErrZero
+	if c.isZero() {
+		return nil, errs.Zero(op, "Communicator")
 	}
 	if lib, ok := c.comms.(driver.CommSuspension); ok {
 		return lib, nil

@@ -20,16 +20,13 @@ import (
 // issuing is a communicator's thread and the work that it has to issue. The communicator's mu
 // protects the fields that the thread shares.
 type issuing struct {
-	thread  *wake.Thread
-	ops     []driver.CommOp // used by the thread alone
-	todo    []func()
-	first   *engine.Submission // the first of the operations that are not issued, in order
-	last    *engine.Submission
-	waiting int           // how many of the operations that are not issued have a context
-	sought  atomic.Uint64 // the thread polls the device for this number while it lingers
-	hand    groupInHand
-	timer   *time.Timer
-	ticking bool
+	thread *wake.Thread
+	ops    []driver.CommOp // used by the thread alone
+	todo   []func()
+	list   groupList
+	sought atomic.Uint64 // the thread polls the device for this number while it lingers
+	hand   groupInHand
+	watch  watch
 }
 
 // groupInHand is the group that a communicator's thread has taken off the list and has not
@@ -113,9 +110,8 @@ func (c *Communicator) step() (worked, ended bool) {
 	todo := c.todo
 	c.todo = nil
 	var s *engine.Submission
-	if len(todo) == 0 && c.hand.state != isForeign && c.first != nil && partOf(c.first).arrived {
-		s = c.first
-		c.pop()
+	if len(todo) == 0 && c.hand.state != isForeign && c.list.arrived() {
+		s = c.list.pop()
 		c.hand = groupInHand{state: isIssuing, owed: c.hand.owed}
 	}
 	ended = len(todo) == 0 && s == nil && c.phase() >= isClosed
@@ -145,29 +141,6 @@ func (c *Communicator) returned() {
 		// The device is closing, and may not have waited for this thread. Locks that the thread
 		// holds stay locked, but nobody uses them any more.
 		runtime.Goexit()
-	}
-}
-
-// pop takes the first submission off the list. The caller holds mu.
-func (c *Communicator) pop() {
-	p := partOf(c.first)
-	c.first, p.behind = p.behind, nil
-	if c.first == nil {
-		c.last = nil
-	}
-	if p.ctx != nil {
-		c.waiting--
-	}
-}
-
-// push puts a submission that pop has returned back to the front. The caller holds mu.
-func (c *Communicator) push(s *engine.Submission) {
-	p := partOf(s)
-	if c.first, p.behind = s, c.first; p.behind == nil {
-		c.last = s
-	}
-	if p.ctx != nil {
-		c.waiting++
 	}
 }
 
@@ -253,7 +226,7 @@ func (c *Communicator) do(fn func() error) error {
 func (c *Communicator) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.first != nil || c.hand.state != isEmpty || c.tl.Busy()
+	return !c.list.isEmpty() || c.hand.state != isEmpty || c.tl.Busy()
 }
 
 // stuck makes the device lost, because the communicator's stream does not end although the native
@@ -261,105 +234,5 @@ func (c *Communicator) busy() bool {
 func (c *Communicator) stuck(err error) error {
 	err = fmt.Errorf("gpu: communicator: its stream does not end: %w", err)
 	c.dev.Engine.Lose(err)
-	return err
-}
-
-// watchEvery is the interval at which look checks a communicator with operations in flight.
-const watchEvery = 10 * time.Millisecond
-
-// tick schedules look, until nothing is in flight. The caller holds mu.
-func (c *Communicator) tick() {
-	if c.ticking || c.phase() >= isClosed {
-		return
-	}
-	c.ticking = true
-	if c.timer == nil {
-		c.timer = time.AfterFunc(watchEvery, c.look)
-	} else {
-		c.timer.Reset(watchEvery)
-	}
-}
-
-// look fails the communicator if another rank has gone, or an operation takes too long.
-func (c *Communicator) look() {
-	c.tl.Poll(c.tl.Latest(), 1)
-	c.mu.Lock()
-	c.ticking = false
-	var err, stuck error
-	more := c.hand.state != isEmpty
-	switch c.phase() {
-	default:
-		if err = c.fault(); err == nil {
-			err = c.overdue()
-		}
-		more = more || c.waiting > 0 || c.tl.Busy()
-	case isShrinking: // the thread must return to shrink it
-		if more {
-			err = c.late(c.hand.ctx, c.hand.since)
-			break
-		}
-		fallthrough
-	case isAborting, isAborted: // issued operations must end
-		if more = c.tl.Busy(); more && time.Since(c.abortedAt) > AbortTime {
-			stuck = fmt.Errorf("not %v after the communicator was aborted: %w", AbortTime, context.DeadlineExceeded)
-		}
-	}
-	if err == nil && stuck == nil && more {
-		c.tick()
-	}
-	c.mu.Unlock()
-	switch {
-	case err != nil:
-		c.fail(err)
-	case stuck != nil:
-		c.stuck(stuck)
-	}
-}
-
-// fault returns the error that the library reports for the native communicator, or nil. The caller
-// holds mu.
-func (c *Communicator) fault() error {
-	if p := c.phase(); p < isOpen || p > isClosing {
-		return nil
-	}
-	if err := c.comms.CommError(c.comm); err != nil {
-		return fmt.Errorf("found while it was under way: %w", err)
-	}
-	return nil
-}
-
-// late returns an error if a group's context has ended or its timeout has expired.
-func (c *Communicator) late(ctx context.Context, issued time.Time) error {
-	if ctx != nil {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("a group was not done in time: %w", err)
-		}
-	}
-	if t := c.opt.Timeout; t > 0 && !issued.IsZero() && time.Since(issued) > t {
-		return fmt.Errorf("a group was not done %v after it was issued: %w", t, context.DeadlineExceeded)
-	}
-	return nil
-}
-
-// overdue returns an error if any operation takes too long. The caller holds mu.
-func (c *Communicator) overdue() error {
-	if c.waiting > 0 {
-		for s := c.first; s != nil; {
-			p := partOf(s)
-			if err := c.late(p.ctx, time.Time{}); err != nil {
-				return err
-			}
-			s = p.behind
-		}
-	}
-	if err := c.late(c.hand.ctx, c.hand.since); err != nil {
-		return err
-	}
-	var err error
-	c.tl.EachInFlight(func(s *engine.Submission) bool {
-		p := partOf(s)
-		err = c.late(p.ctx, p.issuedAt)
-		return err == nil
-	})
 	return err
 }

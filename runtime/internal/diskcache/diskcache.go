@@ -10,9 +10,9 @@
 //
 // # The folder
 //
-// Anyone who can write to the folder decides what Get returns, which may be code. So the package
-// refuses a folder that other users can write to, or that belongs to another user, unless that is
-// root. Get ignores entries with such permissions.
+// A user who can write to the folder decides which data Get returns, and the data may be code. So
+// the package refuses a folder that other users can write to, or that belongs to another user,
+// unless that is root. Get ignores entries with such permissions.
 //
 // # Several processes
 //

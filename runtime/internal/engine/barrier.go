@@ -15,24 +15,24 @@ import "github.com/puregpu/puregpu/runtime/internal/sema"
 // Otherwise it publishes the barrier.
 func (tl *Timeline) startBarrier(s *Submission) {
 	live := 0
-	for i, m := range s.Deps {
+	for i, m := range s.Deps.marks {
 		passed, err := m.status()
 		switch {
 		case err != nil:
 			tl.Device.FailSubmission(s, err)
 			return
 		case !passed:
-			s.Deps[live], s.Deps[i] = m, s.Deps[live]
+			s.Deps.marks[live], s.Deps.marks[i] = m, s.Deps.marks[live]
 			live++
 		}
 	}
-	if live == 0 && !s.afterBarrier {
+	if live == 0 && !s.Deps.afterBarrier {
 		sema.Release(tl.Device.complete(s))
 		return
 	}
 	// Keep at least one mark, because the signals are published with a mark. If no work is left to
 	// wait for, the barrier still waits for the signal of another barrier.
-	s.Deps = s.Deps[:max(live, 1)]
+	s.Deps.marks = s.Deps.marks[:max(live, 1)]
 	s.Mode = published
 	tl.registerWaits(s)
 }
@@ -40,7 +40,7 @@ func (tl *Timeline) startBarrier(s *Submission) {
 // publishBarrier publishes the signals of a barrier. It returns the timepoints to release.
 func (s *Submission) publishBarrier() *sema.Timepoint {
 	var room [4]sema.Mark
-	behind := s.Deps.marks(room[:0])
+	behind := s.Deps.marks.marks(room[:0])
 	var released sema.List
 	for _, signal := range s.Signals {
 		at := sema.Signal{Value: signal.Value, Producer: behind[0].Producer, Seq: behind[0].Seq, ByBarrier: true}
@@ -55,7 +55,7 @@ func (s *Submission) publishBarrier() *sema.Timepoint {
 
 // wantDeps requests polling until the work that a published barrier waits for is done.
 func (s *Submission) wantDeps() {
-	for _, m := range s.Deps {
+	for _, m := range s.Deps.marks {
 		m.Timeline.want(m.Seq)
 	}
 }
@@ -78,9 +78,9 @@ func (tl *Timeline) completeBarrier(s *Submission) *sema.Timepoint {
 		return released
 	}
 	released := tl.Device.signal(s)
-	if len(s.Deps) > 1 {
+	if len(s.Deps.marks) > 1 {
 		var room [4]sema.Mark
-		behind := s.Deps.marks(room[:0])
+		behind := s.Deps.marks.marks(room[:0])
 		for _, p := range s.Signals {
 			p.Semaphore.Forget(p.Value, behind)
 		}

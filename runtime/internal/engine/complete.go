@@ -20,7 +20,7 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 	}
 	at := sema.Signal{Producer: s.Timeline, Seq: s.Seq}
 	if s.Mode == published {
-		at = sema.Signal{Producer: s.Deps[0].Timeline, Seq: s.Deps[0].Seq, ByBarrier: true}
+		at = sema.Signal{Producer: s.Deps.marks[0].Timeline, Seq: s.Deps.marks[0].Seq, ByBarrier: true}
 	}
 	var released sema.List
 	var wrong error
@@ -98,11 +98,11 @@ func (d *Device) releaseHeld(s *Submission, held *holderRun) {
 		s.event.Drop()
 		s.event = nil
 	}
-	s.DropDeps()
+	s.Deps.Drop()
 	if s.Action != nil {
 		s.Action.Release(s)
 	}
-	for _, e := range s.kept {
+	for _, e := range s.Follows.kept {
 		e.Drop()
 	}
 	for _, h := range s.Holds {

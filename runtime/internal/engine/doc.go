@@ -3,7 +3,8 @@
 //
 // It knows devices of a [driver.Driver], timelines, semaphores (package sema) and operations
 // (package work). It does not know the objects that operations use, such as buffers and recordings.
-// The layers above, mainly package gpu, give it access to those through seven small interfaces:
+// The layers above, mainly package gpu, give it access to these objects through seven small
+// interfaces:
 //
 //   - [Owner] is the device object of the layers above. It creates queues, frees memory and makes
 //     errors.
@@ -21,10 +22,10 @@
 // A Submission is one operation with its waits and signals. A [Timeline] is a native stream whose
 // submissions are numbered 1, 2, 3, … A submission is issued when its native calls have been made.
 // The stream has passed a submission when an event behind it is complete. Then the submission is
-// retired: its signals are given, what it holds is released, and the Submission is recycled. A
-// submission that is issued and not retired is in flight. The work for a wait is the work that will
-// signal the point. A submission is parked while the work for one of its waits has not been issued.
-// When the last such work is issued, the submission is ready.
+// retired: its signals are given, the objects that it holds are released, and the Submission is
+// recycled. A submission that is issued and not retired is in flight. The work for a wait is the
+// work that will signal the point. A submission is parked while the work for one of its waits has
+// not been issued. When the last such work is issued, the submission is ready.
 //
 // # How a fill is executed
 //

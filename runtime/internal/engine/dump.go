@@ -50,10 +50,13 @@ func (d *Device) dump(w io.Writer) {
 	}
 	fmt.Fprintf(w, ", %d parked, %d barriers behind work, %d ready\n", d.pending.nparked, d.pending.npublished.Load(), ready)
 	shown := 0
-	for s := d.pending.parked.after; s != &d.pending.parked && shown < 4; s = s.after {
+	for s := range d.pending.parked.all() {
+		if shown == 4 {
+			break
+		}
 		if s.Mode == published {
 			shown++
-			fmt.Fprintf(w, "  %s on %v, behind %s\n", s.Op.Kind, s.Timeline.Queue, s.Deps[0].describe())
+			fmt.Fprintf(w, "  %s on %v, behind %s\n", s.Op.Kind, s.Timeline.Queue, s.Deps.marks[0].describe())
 		}
 	}
 }
@@ -91,7 +94,7 @@ func (tl *Timeline) dump(w io.Writer) {
 // dump writes one line about a submission in flight. The caller holds ring.mu.
 func (s *Submission) dump(w io.Writer) {
 	fmt.Fprintf(w, "    %d: %s, recorded %v", s.Seq, s.Op.Kind, s.recorded)
-	for _, m := range s.Follows {
+	for _, m := range s.Follows.marks {
 		fmt.Fprintf(w, ", after %s", m.describe())
 	}
 	for i, p := range s.Signals {

@@ -111,8 +111,8 @@ func (tl *Timeline) FailInFlight(err error) *sema.Timepoint {
 func (s *Submission) cause() error {
 	// If afterBarrier is set, a wait is for a barrier. A barrier may fail even if the work that it
 	// waits for succeeds.
-	failed := s.afterBarrier || s.Timeline.failures.Load() != nil
-	for _, m := range s.Follows {
+	failed := s.Deps.afterBarrier || s.Timeline.failures.Load() != nil
+	for _, m := range s.Follows.marks {
 		failed = failed || m.Timeline.failures.Load() != nil
 	}
 	if !failed {
@@ -134,7 +134,7 @@ func (s *Submission) waitFailed() error {
 		var joined Frontier
 		switch how, p := w.Semaphore.Next(w.Value, joined.Join); how {
 		case sema.Failed:
-			// Ignore a failure by the program: then no work has failed.
+			// Ignore a failure that the program caused: no work has failed then.
 			if err := w.Semaphore.Failed(); s.Timeline.Device.Owner.OfWork(err) {
 				return err
 			}

@@ -64,8 +64,8 @@ type EventPool struct {
 // Configure must be called before begin.
 func (p *EventPool) Configure(first int) { p.first, p.batch = first, first }
 
-// RecordTimes makes all events record times. It also multiplies the number of events that begin
-// makes by times, but to no more than most. It must be called before begin.
+// RecordTimes makes all events of the pool record times. It also multiplies the number of events
+// that begin makes by the factor times, up to most events. It must be called before begin.
 func (p *EventPool) RecordTimes(timers driver.Timers, times, most int) {
 	p.timers, p.first = timers, max(p.first, min(times*p.first, most))
 }
@@ -78,11 +78,11 @@ const mostLeft = 512
 // a refiller.
 func (p *EventPool) take() *Event { return p.takeOne(false) }
 
-// MostInUse is the number of events in use from which on Spare returns nil.
+// MostInUse is the number of events in use at which Spare begins to return nil.
 const MostInUse = 1 << 15
 
 // Spare is like take, for uses that can do without an event. It returns nil when few events are
-// free, so that submissions get these.
+// free, which are then left for submissions.
 func (p *EventPool) Spare() *Event { return p.takeOne(true) }
 
 func (p *EventPool) takeOne(spare bool) *Event {

@@ -22,7 +22,7 @@ import (
 // Any goroutine may call the methods. Only CloseWithDevice waits for the lane's thread.
 type Lane interface {
 	// Take appends a submission to the lane's queue. The submitter calls it, without locks, before
-	// any goroutine can call Ready for s. The lane may pass more information to s.Observer. If the
+	// any goroutine can call Ready for s. The lane may pass more information to s.Observers. If the
 	// lane accepts no more work, Take returns the reason, and the caller fails the submission.
 	Take(s *Submission) error
 
@@ -30,9 +30,9 @@ type Lane interface {
 	// If s.Err is set, the lane's thread must fail s instead. If the lane issues nothing any more,
 	// Ready returns the reason, and the caller fails s.
 	//
-	// The caller may hold a Timeline.retireMu. Ready must not fail a submission itself. That would
-	// release timepoints, whose owners may call Ready again, and so the recursion could become too
-	// deep.
+	// The caller may hold a Timeline.retireMu. Ready must not fail a submission itself. Failing it
+	// would release timepoints. Their owners may call Ready again, and the recursion could become
+	// too deep.
 	Ready(s *Submission) error
 
 	// Halted returns two errors. takes is nil if the lane accepts work, otherwise the reason why

@@ -120,8 +120,8 @@ func (tl *Timeline) Abandon() {
 }
 
 // If a stream of device A waits for unfinished work of a lost device B, A is lost too. Two
-// goroutines may act at the same time. Each first publishes what it does and then checks what the
-// other does, so that the loss of A cannot be missed:
+// goroutines may act at the same time. Each first publishes its own step and then checks for the
+// other's step, so that the loss of A cannot be missed:
 //
 //   - The goroutine that issues a submission of A adds the submission's mark to B.lent, makes the
 //     native wait and puts the submission into the ring. Then it checks whether B is lost.
@@ -175,7 +175,7 @@ func (tl *Timeline) firstBehindLost(last uint64) uint64 {
 // behindLost returns an error if the submission is ordered after unfinished work of another device
 // that is lost: the error with which that device was lost. Otherwise it returns nil.
 func (s *Submission) behindLost() error {
-	for _, m := range s.Follows {
+	for _, m := range s.Follows.marks {
 		if err := m.Lost(); err != nil && m.Timeline.Device != s.Timeline.Device {
 			return err
 		}
@@ -213,7 +213,7 @@ func (tl *Timeline) wantFollowed() {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	if tl.ring.head <= tl.issued.Load() {
-		for _, m := range tl.ring.at(tl.ring.head).Follows {
+		for _, m := range tl.ring.at(tl.ring.head).Follows.marks {
 			if m.Timeline.passed.Load() < m.Seq {
 				m.Timeline.want(m.Seq)
 			}

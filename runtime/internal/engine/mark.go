@@ -46,7 +46,7 @@ func (s *Submission) onDemand() bool {
 // mayHoldUp reports whether the submission may make the stream wait for anything: other streams,
 // other devices, this program or another program.
 func (s *Submission) mayHoldUp(tl *Timeline) bool {
-	return len(s.Deps) > 0 || s.Op.Kind.Waits() || s.Action != nil && s.Action.HoldsUp(s, tl) || s.Across
+	return len(s.Deps.marks) > 0 || s.Op.Kind.Waits() || s.Action != nil && s.Action.HoldsUp(s, tl) || s.Across
 }
 
 // mark records an event behind the last issued submission, unless there is one. The caller holds

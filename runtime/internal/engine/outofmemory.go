@@ -64,7 +64,7 @@ func (tl *Timeline) giveCollected(s *Submission, err error) (Outcome, error) {
 	tl.mu.Unlock()
 	// The submission's waits may be in the stream, with a number of their own (see putBarrier).
 	tl.loseBehind(last, last)
-	s.DropDeps()
+	s.Deps.Drop()
 	tl.Device.Collect(s.MayBlock())
 	if s.event == nil { // putBarrier has used the event
 		if s.event = tl.Device.Events.take(); s.event == nil {

@@ -1,19 +1,67 @@
 package engine
 
 import (
+	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// parking has the fields of a Submission that are used while it is parked or runs as a host call.
+// parking is the part of a Submission that is used while it is parked or runs as a host call.
 type parking struct {
-	before, after *Submission    // neighbours in a list of pendingQueue; protected by Device.mu
-	Since         Moment         // when the submission was parked, or the host call began
-	tp            sema.Timepoint // the first timepoint, so that one wait needs none from the pool
+	// open is the number of registered timepoints that are not released, plus one for each
+	// goroutine that prevents the submission from becoming ready.
+	open     atomic.Int32
+	reparked bool // ParkAgain was called, so the caller of Submit no longer issues the submission
+
+	// Device.mu protects in, before and after.
+	in            *submissionList // the list that has the submission, or nil
+	before, after *Submission     // its neighbours there
+
+	since Moment // when the submission was parked, or the host call began
 	// tps are all registered timepoints, &tp first. When the Submission is recycled, the others go
 	// back to the pool.
 	tps []*sema.Timepoint
+	tp  sema.Timepoint // the first timepoint, so that one wait needs none from the pool
+}
+
+// A submissionList is a doubly linked list of submissions. Device.mu protects it.
+type submissionList struct{ first, last *Submission }
+
+// add adds a submission at the end.
+func (l *submissionList) add(s *Submission) {
+	p := &s.parking
+	if p.in, p.before = l, l.last; p.before == nil {
+		l.first = s
+	} else {
+		p.before.parking.after = s
+	}
+	l.last = s
+}
+
+// remove removes a submission that is in the list.
+func (l *submissionList) remove(s *Submission) {
+	p := &s.parking
+	if p.before == nil {
+		l.first = p.after
+	} else {
+		p.before.parking.after = p.after
+	}
+	if p.after == nil {
+		l.last = p.before
+	} else {
+		p.after.parking.before = p.before
+	}
+	p.in, p.before, p.after = nil, nil, nil
+}
+
+// all returns the submissions, the oldest first.
+func (l *submissionList) all() iter.Seq[*Submission] {
+	return func(yield func(*Submission) bool) {
+		for s := l.first; s != nil && yield(s); s = s.parking.after {
+		}
+	}
 }
 
 // A Moment is a point in time, counted from the start of the process. To get one, Now reads one
@@ -22,22 +70,23 @@ type Moment time.Duration // time since moment0
 
 var moment0 = time.Now()
 
+// Now returns the current Moment.
 func Now() Moment { return Moment(time.Since(moment0)) }
 
 // park adds a submission that has open waits to the list of parked submissions. If the device or
 // the timeline accepts no more work, park returns an error. Then the caller must fail the
-// submission, because nobody else will look for it in the list. The caller has added one to s.open,
+// submission, because nobody else will look for it in the list. The caller has added one to open,
 // so that the submission does not become ready meanwhile.
 func (d *Device) park(s *Submission) error {
 	if s.Mode != published {
-		s.Since = Now()
+		s.parking.since = Now()
 		for _, o := range s.Observers {
 			o.Parks()
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.link(&d.pending.parked)
+	d.pending.parked.add(s)
 	if s.Mode == published { // a published barrier is still accepted during Close, which waits for it
 		d.pending.npublished.Add(1)
 		return d.halted()
@@ -50,21 +99,9 @@ func (d *Device) park(s *Submission) error {
 	return s.Timeline.FailedBy()
 }
 
-// link adds a submission to the end of a list of pendingQueue. The caller holds Device.mu.
-func (s *Submission) link(head *Submission) {
-	s.before, s.after = head.before, head
-	s.before.after, s.after.before = s, s
-}
-
-// unlink removes a submission from its list. The caller holds Device.mu.
-func (s *Submission) unlink() {
-	s.before.after, s.after.before = s.after, s.before
-	s.before, s.after = nil, nil
-}
-
 // unlink removes a submission from the list of parked submissions. The caller holds d.mu.
 func (d *Device) unlink(s *Submission) {
-	s.unlink()
+	d.pending.parked.remove(s)
 	if s.Mode != published {
 		d.pending.nparked--
 	}
@@ -75,7 +112,7 @@ func (d *Device) unlink(s *Submission) {
 func (d *Device) unpark(s *Submission) (parked bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if parked = s.after != nil; parked {
+	if parked = s.parking.in != nil; parked {
 		d.unlink(s)
 	}
 	return parked
@@ -100,7 +137,7 @@ func (d *Device) cancelParked(err error, all bool) {
 func (d *Device) cancelMatching(err error, match func(*Submission) bool) {
 	d.mu.Lock()
 	var list []*Submission
-	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
+	for s := range d.pending.parked.all() {
 		if match(s) && s.keepParked() { // if false, s is ready and another goroutine is about to unlink it
 			list = append(list, s)
 		}
@@ -120,27 +157,85 @@ func (tl *Timeline) CancelParked(err error) {
 func (d *Device) wantPublished() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
+	for s := range d.pending.parked.all() {
 		if s.Mode == published {
 			s.wantDeps()
 		}
 	}
 }
 
-// timepoint returns a timepoint for a wait of the submission: &s.tp for the first wait, timepoints
+// isParked reports whether the submission is in the list of parked submissions. If so,
+// registerWaits has registered all its timepoints. The caller's timepoint still counts in
+// parking.open, so the submission does not become ready meanwhile.
+func (s *Submission) isParked() bool {
+	s.Timeline.Device.mu.Lock()
+	defer s.Timeline.Device.mu.Unlock()
+	return s.parking.in != nil
+}
+
+// keepParked adds one to open, so that a parked submission stays parked. It returns false if the
+// submission is ready. The caller holds Device.mu and has found the submission in the list of
+// parked submissions.
+func (s *Submission) keepParked() bool {
+	for {
+		n := s.parking.open.Load()
+		if n == 0 {
+			return false
+		}
+		if s.parking.open.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// cancel makes a parked submission fail with err. The caller has called keepParked.
+func (s *Submission) cancel(err error) {
+	s.Err.CompareAndSwap(nil, &Failure{err})
+	s.cancelTimepoints()
+	if s.parking.open.Add(-1) == 0 {
+		if s.Mode == published {
+			sema.Release(s.Timeline.completeBarrier(s))
+			return
+		}
+		s.Timeline.Device.ready(s)
+	}
+}
+
+// cancelTimepoints cancels all timepoints of the submission that have not been released.
+func (s *Submission) cancelTimepoints() {
+	for _, t := range s.parking.tps {
+		if t.Cancel() {
+			s.parking.open.Add(-1)
+		}
+	}
+}
+
+// timepoint returns a timepoint for a wait of the submission: parking.tp for the first wait, timepoints
 // of the pool for the others.
 func (s *Submission) timepoint() *sema.Timepoint {
-	if len(s.tps) > 0 {
+	if len(s.parking.tps) > 0 {
 		return s.Timeline.Device.timepoints.Get(s)
 	}
-	s.tp.Init(s)
-	return &s.tp
+	s.parking.tp.Init(s)
+	return &s.parking.tp
+}
+
+// putTimepoints puts back all timepoints of the submission.
+func (s *Submission) putTimepoints() {
+	for _, t := range s.parking.tps {
+		s.putTimepoint(t)
+	}
+	clear(s.parking.tps)
+	s.parking.tps = s.parking.tps[:0]
 }
 
 func (s *Submission) putTimepoint(t *sema.Timepoint) {
-	if t == &s.tp {
+	if t == &s.parking.tp {
 		*t = sema.Timepoint{}
 	} else {
 		s.Timeline.Device.timepoints.Put(t)
 	}
 }
+
+// Since returns when the submission was parked, or when its host call began.
+func (s *Submission) Since() Moment { return s.parking.since }

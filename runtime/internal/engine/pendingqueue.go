@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A pendingQueue holds the submissions that are not issued yet: those that are parked, and those
+// A pendingQueue holds the submissions that are not issued yet: parked submissions, and submissions
 // that are ready for the pending-queue thread. Device.mu protects runnow, runend, parked, nparked
 // and called, and the links of the lists.
 type pendingQueue struct {
@@ -17,18 +17,16 @@ type pendingQueue struct {
 	runnow  *Submission  // list of the ready submissions, oldest first
 	runend  **Submission
 	running atomic.Int32 // number of goroutines that are issuing ready submissions
-	parked  Submission   // head of the doubly linked list of parked submissions
+	parked  submissionList
 	nparked int
 	// npublished counts published barriers. They are in the list parked, but do not count in
 	// nparked, because they complete without being issued.
 	npublished wake.Count
-	called     Submission // head of the doubly linked list of running host calls
+	called     submissionList // running host calls
 }
 
 func (p *pendingQueue) init() {
 	p.wake, p.runend = make(chan *Device, 1), &p.runnow
-	p.parked.before, p.parked.after = &p.parked, &p.parked
-	p.called.before, p.called.after = &p.called, &p.called
 }
 
 // run is the pending-queue thread. It locks an OS thread, creates the queues, issues ready
@@ -115,7 +113,7 @@ func (d *Device) work() (worked, ended bool) {
 // MayBlock reports whether the goroutine that issues the submission may block. It may if it is the
 // caller of Submit. It may not if the submission was parked: then the pending-queue thread may be
 // issuing it.
-func (s *Submission) MayBlock() bool { return len(s.tps) == 0 && !s.reparked }
+func (s *Submission) MayBlock() bool { return len(s.parking.tps) == 0 && !s.parking.reparked }
 
 // lacksEvent takes an event from the pool for a ready submission that needs one. It reports whether
 // the pool has none.
@@ -230,7 +228,7 @@ func (d *Device) readyAll(first, last *Submission) {
 	d.mu.Lock()
 	last.next = nil
 	for s := first; s != nil; s = s.next {
-		if s.after != nil {
+		if s.parking.in != nil {
 			d.unlink(s)
 		}
 	}

@@ -6,8 +6,8 @@ package engine
 // submission that lacks an event, another goroutine waits (awaitEvent).
 
 // Refill starts a goroutine on a bound thread. It calls fill, which fills a pool, and then filled.
-// If the device is closed, Refill only calls filled. Nobody gets an error of fill: a call that
-// finds the pool empty tries again itself.
+// If the device is closed, Refill only calls filled. An error of fill is dropped: a call that finds
+// the pool empty tries again itself.
 func (d *Device) Refill(fill func() error, filled func()) {
 	if !d.enter() {
 		filled()

@@ -4,8 +4,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// To retire a submission means: give its signals, release what it holds, and recycle the
-// Submission. A submission is retired when an event behind it is complete, in the order of the
+// To retire a submission means: give its signals, release the objects that it holds, and recycle
+// the Submission. A submission is retired when an event behind it is complete, in the order of the
 // numbers. Submissions of other timelines that it waited for are retired first. So a goroutine that
 // sees a submission done also sees everything done that the submission waited for.
 
@@ -47,13 +47,13 @@ func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 	take:
 		for n < len(batch) && tl.ring.head+uint64(n) <= last {
 			s := tl.ring.at(tl.ring.head + uint64(n))
-			for _, m := range s.Follows {
+			for _, m := range s.Follows.marks {
 				if !m.over() {
 					before = m
 					break take
 				}
 			}
-			if s.afterBarrier && !s.waited() {
+			if s.Deps.afterBarrier && !s.waited() {
 				held = true // reset below if this batch is not empty: it may complete the barrier
 				break take
 			}

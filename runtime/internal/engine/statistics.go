@@ -56,12 +56,12 @@ func (s OpenState) String() string {
 // so it must lock nothing. During the call of fn the submission's Waits and Signals do not change.
 func (d *Device) EachOpen(fn func(*Submission, OpenState)) {
 	d.mu.Lock()
-	for s := d.pending.parked.after; s != &d.pending.parked; s = s.after {
+	for s := range d.pending.parked.all() {
 		if s.Mode != published {
 			fn(s, IsParked)
 		}
 	}
-	for s := d.pending.called.after; s != &d.pending.called; s = s.after {
+	for s := range d.pending.called.all() {
 		fn(s, isRunning)
 	}
 	lanes := slices.Clone(d.lanes)

@@ -19,16 +19,10 @@ type Submission struct {
 	next     *Submission
 	event    *Event // to be recorded behind the work: at once, on demand, or never
 	Err      atomic.Pointer[Failure]
-	// open is the number of registered timepoints that are not released, plus one for each
-	// goroutine that prevents the submission from becoming ready.
-	open         atomic.Int32
-	Mode         waitMode
-	gathered     bool // Deps is complete: it has the marks of all waits
-	afterBarrier bool // a wait is for a barrier's signal, which is given after the work in Deps is done
-	recorded     bool // event has been recorded; protected by the ring's mu while in the ring
-	UsesRest     bool // Rest has data for this operation, so Rest.Start and Rest.Release must be called
-	Across       bool // the operation uses memory of another device; implies UsesRest
-	reparked     bool // ParkAgain was called, so the caller of Submit no longer issues it
+	Mode     waitMode
+	recorded bool // event has been recorded; protected by the ring's mu while in the ring
+	UsesRest bool // Rest has data for this operation, so Rest.Start and Rest.Release must be called
+	Across   bool // the operation uses memory of another device; implies UsesRest
 	// Lends says that Rest.Release signals the program that it may reuse memory (Order.Free). So
 	// the work is polled even if nobody waits for Signals.
 	Lends    bool
@@ -42,25 +36,24 @@ type Submission struct {
 
 	Waits   []sema.Point
 	Signals []sema.Point
-	wait1   [1]sema.Point // storage of Waits for one wait
-	signal1 [1]sema.Point // storage of Signals for one signal
+	room    room
 
-	parking
+	parking parking
 
-	Dst, Src Address   // target and source of the operation
-	Holds    []Holder  // objects held until the stream has passed the work
-	holds2   [2]Holder // storage of Holds for two objects
+	Dst, Src Address  // target and source of the operation
+	Holds    []Holder // objects held until the stream has passed the work
 
-	Deps Frontier // marks that the stream must wait for first
-	// events has, for each mark in Deps, an event recorded behind it, with a reference. It has nil
-	// if the work at the mark is done.
-	events  []*Event
-	Follows Frontier // once issued: marks of other timelines that the work is ordered after
-	// kept has the events that the stream waits for, with references, if the driver does not allow
-	// such events to be recorded again.
-	kept []*Event
+	Deps    Deps
+	Follows Follows
 
 	Rest Rest
+}
+
+// room is the storage of a Submission's lists that are mostly short.
+type room struct {
+	waits   [1]sema.Point
+	signals [1]sema.Point
+	holds   [2]Holder
 }
 
 // A Rest is the part of a Submission that belongs to the layers above the engine. It has the data
@@ -145,51 +138,7 @@ func (m waitMode) until() sema.Until {
 // Init sets up a new Submission.
 func (s *Submission) Init(tl *Timeline, r Rest) {
 	s.Timeline, s.Rest = tl, r
-	s.Waits, s.Signals, s.Holds = s.wait1[:0], s.signal1[:0], s.holds2[:0]
-}
-
-// gather sets Deps to the marks of all waits that are not reached, and returns Ordered. If a wait
-// has failed, it returns Failed and the error. If no work that would satisfy a wait has been
-// issued, it returns Unknown. In these two cases Deps stays empty.
-//
-// Marks of the submission's own timeline are left out, because a stream runs its work in order. A
-// barrier needs them, because it is not in the stream.
-func (s *Submission) gather() (sema.WaitState, error) {
-	s.afterBarrier = false
-	for i := range s.Waits {
-		w := &s.Waits[i]
-		if w.Reached() {
-			continue
-		}
-		how, p := w.Semaphore.Next(w.Value, s.Deps.Join)
-		switch how {
-		case sema.Failed:
-			s.DropDeps()
-			return sema.Failed, w.Semaphore.Failed()
-		case sema.Unknown:
-			s.DropDeps()
-			return sema.Unknown, nil
-		case sema.Ordered:
-			s.afterBarrier = s.afterBarrier || p.ByBarrier
-			if p.Producer != s.Timeline || s.Op.Kind == work.Barrier {
-				s.Deps.Add(MarkOf(p))
-			}
-		}
-	}
-	s.gathered = true
-	return sema.Ordered, nil
-}
-
-// gatherAll calls gather for the goroutine that issues the submission. If a wait has failed or is
-// for work that has not been issued, it returns an error and the matching Outcome.
-func (s *Submission) gatherAll() (Outcome, error) {
-	switch how, err := s.gather(); how {
-	case sema.Failed:
-		return NotIssued, err
-	case sema.Unknown:
-		return Early, errEarly
-	}
-	return Issued, nil
+	s.Waits, s.Signals, s.Holds = s.room.waits[:0], s.room.signals[:0], s.room.holds[:0]
 }
 
 // waited reports whether each wait is reached or failed.
@@ -200,71 +149,6 @@ func (s *Submission) waited() bool {
 		}
 	}
 	return true
-}
-
-// DropDeps empties Deps and releases the references to events.
-func (s *Submission) DropDeps() {
-	if s.gathered = false; len(s.Deps) > 0 {
-		s.dropDeps()
-	}
-}
-
-func (s *Submission) dropDeps() {
-	clear(s.Deps)
-	s.Deps = s.Deps[:0]
-	for _, e := range s.events {
-		if e != nil {
-			e.Drop()
-		}
-	}
-	clear(s.events)
-	s.events = s.events[:0]
-}
-
-// isParked reports whether the submission is in the list of parked submissions. If so,
-// registerWaits has registered all its timepoints. The caller's timepoint still counts in s.open,
-// so the submission does not become ready meanwhile.
-func (s *Submission) isParked() bool {
-	s.Timeline.Device.mu.Lock()
-	defer s.Timeline.Device.mu.Unlock()
-	return s.after != nil
-}
-
-// keepParked adds one to open, so that a parked submission stays parked. It returns false if the
-// submission is ready. The caller holds Device.mu and has found the submission in the list of
-// parked submissions.
-func (s *Submission) keepParked() bool {
-	for {
-		n := s.open.Load()
-		if n == 0 {
-			return false
-		}
-		if s.open.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
-// cancel makes a parked submission fail with err. The caller has called keepParked.
-func (s *Submission) cancel(err error) {
-	s.Err.CompareAndSwap(nil, &Failure{err})
-	s.cancelTimepoints()
-	if s.open.Add(-1) == 0 {
-		if s.Mode == published {
-			sema.Release(s.Timeline.completeBarrier(s))
-			return
-		}
-		s.Timeline.Device.ready(s)
-	}
-}
-
-// cancelTimepoints cancels all timepoints of the submission that have not been released.
-func (s *Submission) cancelTimepoints() {
-	for _, t := range s.tps {
-		if t.Cancel() {
-			s.open.Add(-1)
-		}
-	}
 }
 
 // reset clears the Submission for its next use.
@@ -279,19 +163,16 @@ func (s *Submission) reset() {
 		s.Holds[i] = nil
 	}
 	s.Waits, s.Signals, s.Holds = s.Waits[:0], s.Signals[:0], s.Holds[:0]
-	if len(s.Follows)+len(s.kept)+len(s.tps) > 0 {
-		clear(s.Follows)
-		clear(s.kept)
-		for _, t := range s.tps {
-			s.putTimepoint(t)
-		}
-		clear(s.tps)
-		s.Follows, s.kept, s.tps = s.Follows[:0], s.kept[:0], s.tps[:0]
+	if len(s.Follows.marks)+len(s.Follows.kept) > 0 {
+		s.Follows.reset()
+	}
+	if len(s.parking.tps) > 0 {
+		s.putTimepoints()
 	}
 	if s.Err.Load() != nil {
 		s.Err.Store(nil)
 	}
-	s.Mode, s.afterBarrier, s.recorded, s.UsesRest, s.Across, s.reparked, s.Lends, s.Delivers, s.Seq = untilIssued, false, false, false, false, false, false, false, 0
+	s.Mode, s.Deps.afterBarrier, s.recorded, s.UsesRest, s.Across, s.parking.reparked, s.Lends, s.Delivers, s.Seq = untilIssued, false, false, false, false, false, false, false, 0
 	s.Op, s.Dst, s.Src = work.Op{}, Address{}, Address{}
 }
 
@@ -332,5 +213,5 @@ func (s *Submission) unused(m Mark) (awaited bool) {
 
 // abroad reports whether the submission is ordered after work of another device (see Follows).
 func (s *Submission) abroad() bool {
-	return slices.ContainsFunc(s.Follows, func(m Mark) bool { return m.Timeline.Device != s.Timeline.Device })
+	return slices.ContainsFunc(s.Follows.marks, func(m Mark) bool { return m.Timeline.Device != s.Timeline.Device })
 }

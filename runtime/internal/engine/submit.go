@@ -49,7 +49,7 @@ func (tl *Timeline) takeLater(s *Submission) (Outcome, error) {
 // must wait longer. If nothing is left to wait for by now, the submission goes to the pending-queue
 // thread. The caller does not issue it, because it may have other work to do.
 func (tl *Timeline) ParkAgain(s *Submission) {
-	s.reparked = true
+	s.parking.reparked = true
 	if tl.registerWaits(s) {
 		tl.Device.ready(s)
 	}
@@ -59,26 +59,26 @@ func (tl *Timeline) ParkAgain(s *Submission) {
 // nothing is left to wait for, it does not park the submission and returns true. Then the caller
 // must call run.
 func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
-	s.open.Store(1) // one more, so that s cannot become ready before all waits are registered
-	registered := len(s.tps)
+	s.parking.open.Store(1) // one more, so that s cannot become ready before all waits are registered
+	registered := len(s.parking.tps)
 	for _, w := range s.Waits {
 		if w.Reached() {
 			continue
 		}
 		t := s.timepoint()
-		s.open.Add(1)
+		s.parking.open.Add(1)
 		how := w.Semaphore.Register(w.Value, t, s.Mode.until())
 		if how == sema.Unknown {
-			s.tps = append(s.tps, t)
+			s.parking.tps = append(s.parking.tps, t)
 			continue
 		}
-		s.open.Add(-1)
+		s.parking.open.Add(-1)
 		s.putTimepoint(t)
 		if how == sema.Failed {
 			s.Err.CompareAndSwap(nil, &Failure{w.Semaphore.Failed()})
 		}
 	}
-	parked := len(s.tps) > registered
+	parked := len(s.parking.tps) > registered
 	if parked {
 		if err := tl.Device.park(s); err != nil {
 			s.Err.CompareAndSwap(nil, &Failure{err})
@@ -91,7 +91,7 @@ func (tl *Timeline) registerWaits(s *Submission) (isReady bool) {
 	case s.Mode == published:
 		released = s.publishBarrier()
 	}
-	if s.open.Add(-1) == 0 {
+	if s.parking.open.Add(-1) == 0 {
 		switch {
 		case s.Mode == published:
 			var end sema.List
@@ -171,19 +171,19 @@ func (tl *Timeline) call(s *Submission) {
 	if s.Op.Kind == work.Notify {
 		fn := s.Rest.Notice()
 		sema.Release(d.complete(s))
-		if err := fn(); err != nil { // the signals have been given, so all that is left is to log the error
+		if err := fn(); err != nil { // the signals have been given, so the error can only be logged
 			slog.Error("gpu: a notified function went wrong", "device", d.Info.Name, "err", err)
 		}
 		return
 	}
-	s.Since = Now()
+	s.parking.since = Now()
 	d.mu.Lock()
-	s.link(&d.pending.called)
+	d.pending.called.add(s)
 	d.mu.Unlock()
 	err := errGoexit
 	defer func() {
 		d.mu.Lock()
-		s.unlink()
+		d.pending.called.remove(s)
 		d.mu.Unlock()
 		if err != nil {
 			d.FailSubmission(s, err)

@@ -199,7 +199,7 @@ func (tl *Timeline) enter(s *Submission, wanted bool) (many bool) {
 // already called dismiss.
 func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	err = tl.Device.halted()
-	if err == nil && !s.gathered {
+	if err == nil && !s.Deps.gathered {
 		how, err = s.gatherAll()
 	}
 	if err == nil && s.event == nil {
@@ -222,10 +222,10 @@ func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 // lockFor finds the marks that the stream must wait for and the events behind them. Then it locks
 // tl.mu. If it returns an error, mu is not locked.
 func (tl *Timeline) lockFor(s *Submission) (how Outcome, err error) {
-	if !s.gathered {
+	if !s.Deps.gathered {
 		tl.mu.Lock()
 		if n := len(s.Waits); n == 0 || n == 1 && s.Waits[0] == tl.last && tl.last.Semaphore.Failed() == nil {
-			s.gathered = true // the submission waits for nothing, or for the last work of its own stream
+			s.Deps.gathered = true // the submission waits for nothing, or for the last work of its own stream
 			return Issued, nil
 		}
 		tl.mu.Unlock()
@@ -233,7 +233,7 @@ func (tl *Timeline) lockFor(s *Submission) (how Outcome, err error) {
 			how, err = s.gatherAll()
 		}
 	}
-	if err == nil && len(s.Deps) > 0 {
+	if err == nil && len(s.Deps.marks) > 0 {
 		how, err = s.findEvents()
 	}
 	if err == nil {
@@ -253,7 +253,7 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 	switch how {
 	case Early, Deferred:
 	case Foreign:
-		s.DropDeps()
+		s.Deps.Drop()
 		s.Mode = UntilReached
 		tl.ParkAgain(s)
 	case Refused:
@@ -267,7 +267,7 @@ func (tl *Timeline) dismiss(s *Submission, how Outcome, err error) {
 // IssueReady issues a submission that was parked and is ready.
 func (tl *Timeline) IssueReady(s *Submission) (Outcome, error) {
 	how, err := tl.issue(s)
-	if how == Early { // the signal that it waits for was published, but is not any more
+	if how == Early { // the signal that it waits for was published and then withdrawn
 		tl.Device.FailSubmission(s, err)
 	}
 	return how, err
@@ -334,7 +334,7 @@ func (tl *Timeline) give(s *Submission) (Outcome, error) {
 		}
 	}
 	s.Seq = seq
-	s.DropDeps()
+	s.Deps.Drop()
 	return how, err
 }
 
@@ -355,13 +355,13 @@ func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 // finds an event recorded behind it, or records one. The caller holds no Timeline.mu.
 func (s *Submission) findEvents() (Outcome, error) {
 	tl := s.Timeline
-	for _, m := range s.Deps {
+	for _, m := range s.Deps.marks {
 		if m.Timeline.Device != tl.Device && m.Timeline.Device.Driver != tl.Device.Driver {
 			return Foreign, errForeign
 		}
 	}
-	left := s.Deps[:0]
-	for _, m := range s.Deps {
+	left := s.Deps.marks[:0]
+	for _, m := range s.Deps.marks {
 		passed, err := m.status()
 		if err != nil {
 			err = s.waitFailed()
@@ -379,15 +379,15 @@ func (s *Submission) findEvents() (Outcome, error) {
 		default:
 			var e *Event
 			if e, err = m.event(); err == nil {
-				left, s.events = append(left, m), append(s.events, e)
+				left, s.Deps.events = append(left, m), append(s.Deps.events, e)
 			}
 		}
 		if err != nil {
 			return NotIssued, err
 		}
 	}
-	clear(s.Deps[len(left):])
-	s.Deps = left
+	clear(s.Deps.marks[len(left):])
+	s.Deps.marks = left
 	return Issued, nil
 }
 
@@ -422,7 +422,7 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if len(s.Deps) > 0 {
+	if len(s.Deps.marks) > 0 {
 		if started, err = tl.follow(s, seq); err != nil {
 			if s.Action != nil { // the memory that Prepare took may still be in use by work not waited for
 				s.Action.Undo(s, Refused)
@@ -456,7 +456,6 @@ func (tl *Timeline) putBarrier(s *Submission, seq uint64) error {
 	b.Seq, b.recorded = seq, true
 	b.event, s.event = s.event, b.event // s gets the event that b has kept from an earlier use, or nil
 	b.Follows, s.Follows = s.Follows, b.Follows
-	b.kept, s.kept = s.kept, b.kept
 	tl.ring.put(b, tl.passed.Load())
 	tl.issued.Store(seq)
 	tl.marked.Store(seq)
@@ -469,7 +468,7 @@ func (tl *Timeline) putBarrier(s *Submission, seq uint64) error {
 // follow makes the stream wait for the marks in Deps. started reports whether the stream has
 // received any wait. The caller holds tl.mu.
 func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) {
-	for i, m := range s.Deps {
+	for i, m := range s.Deps.marks {
 		if m.Timeline.Device != tl.Device && !m.Timeline.Device.lent.add(Mark{tl, seq}) {
 			// The other device is closed. It has passed all its work, unless it was lost.
 			if passed, err := m.status(); err != nil || !passed {
@@ -477,14 +476,14 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 			}
 			continue
 		}
-		if e := s.events[i]; e != nil { // if nil, the work at m is done
+		if e := s.Deps.events[i]; e != nil { // if nil, the work at m is done
 			if err := tl.Device.Native.StreamWait(tl.Stream, e.Handle); err != nil {
 				return started, err
 			}
 			started = true
 			if !tl.Device.Caps.RerecordEvents {
 				e.Hold()
-				s.kept = append(s.kept, e)
+				s.Follows.kept = append(s.Follows.kept, e)
 			}
 		}
 		// The event may be recorded behind later work than m. Still add only m: the work in Follows

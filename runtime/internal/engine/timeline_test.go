@@ -23,7 +23,7 @@ func TestFailedWhenPassed(t *testing.T) {
 	tl, other, fails := NewTimeline(d, nil), NewTimeline(d, nil), NewTimeline(d, nil)
 	var of sema.Semaphore
 	of.Publish(sema.Signal{Value: 1, Producer: fails, Seq: 1}, nil)
-	s := &Submission{Timeline: tl, Waits: []sema.Point{{Semaphore: &of, Value: 1}}, Deps: Frontier{{other, 1}, {fails, 1}}}
+	s := &Submission{Timeline: tl, Waits: []sema.Point{{Semaphore: &of, Value: 1}}, Deps: Deps{marks: Frontier{{other, 1}, {fails, 1}}}}
 	tl.addCover(Mark{other, 1})
 	tl.coverMu.Lock() // blocks findEvents at the first mark
 	result := make(chan error)

@@ -51,7 +51,7 @@ func (u *Uses) Lower(m Mark) {
 	u.mu.Unlock()
 }
 
-// Join adds the uses of a recording to those of a buffer that the recording contains.
+// Join adds the uses of a recording to the uses of a buffer that the recording contains.
 func (u *Uses) Join(recording *Uses) {
 	u.mu.Lock()
 	u.recordings = append(u.recordings, recording)

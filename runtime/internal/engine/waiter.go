@@ -58,7 +58,7 @@ func (s *Submission) TimepointReleased(err error) (ready bool, more *sema.Timepo
 			s.cancelTimepoints()
 		}
 	}
-	if s.open.Add(-1) > 0 {
+	if s.parking.open.Add(-1) > 0 {
 		return false, nil
 	}
 	if s.Mode == published {

@@ -18,9 +18,6 @@ var (
 	ErrArgument    = errors.New("invalid argument")
 )
 
-// ErrZero is the error of a value that was neither opened nor made.
-var ErrZero = fmt.Errorf("gpu: a zero value, which was neither opened nor made: %w", ErrArgument)
-
 // Zero returns the error of an operation that was called on a nil pointer, or on a zero value that
 // was neither opened nor made. of is the type, such as "Device".
 func Zero(op, of string) error { return Argument(op, "a nil or zero %s", of) }

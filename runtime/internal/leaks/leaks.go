@@ -32,7 +32,7 @@ func (s *Site) String() string {
 
 const root = "github.com/puregpu/puregpu/runtime/"
 
-// isOurs reports whether a frame is of the runtime's packages, and of no test.
+// isOurs reports whether a frame belongs to the runtime's packages, and not to a test.
 func isOurs(f runtime.Frame) bool {
 	name, ok := strings.CutPrefix(f.Function, root)
 	if !ok || strings.HasSuffix(f.File, "_test.go") {

@@ -85,8 +85,8 @@ func (p *Pool) allocate(tl *engine.Timeline, size uint64) (driver.Mem, error) {
 	return p.dev.Faces.Pools.AllocAsync(tl.Stream, p.native, size)
 }
 
-// allocateOpen is allocate for a pool that the program may close. p.life keeps it open during the
-// call.
+// allocateOpen is like allocate, for a pool that the program may close. p.life keeps it open during
+// the call.
 func (p *Pool) allocateOpen(tl *engine.Timeline, size uint64) (m driver.Mem, err error) {
 	p.life.RLock()
 	defer p.life.RUnlock()
@@ -156,7 +156,7 @@ func (Alloc) Retries(s *engine.Submission, err error) bool {
 	return b.pool.blocks == nil && b.state.Load() != isLive && b.pool.collects(b.mem.Size, err)
 }
 
-// Explain adds to the error which buffers and pools hold the memory.
+// Explain adds the buffers and pools that hold the memory to the error.
 func (Alloc) Explain(s *engine.Submission, err error) error {
 	return partOf(s).buffer.holders(err)
 }
@@ -306,7 +306,7 @@ func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 		return 0, errs.Argument("free", "a binding of a command buffer, or a buffer of its Scratch: neither is allocated by a queue")
 	case b.from != pooled || b.mem.Size == 0:
 		return FreeNothing, nil
-	// With a failed device the memory went with the device.
+	// If the device has failed, the submission fails with the device's error instead.
 	case b.hasGone() && b.dev.Failed() == nil:
 		return 0, fmt.Errorf("gpu: free: the memory has been deallocated: %w", errs.ErrUnallocated)
 	case b.closed.Load() && tl.Device.Failed() == nil:
@@ -381,8 +381,8 @@ func (Free) Release(s *engine.Submission) {
 }
 
 // A freed is the buffer of a Free in the form that the scheduler uses: an engine.Holder. The
-// submission holds the buffer, and another device that owns the buffer must know. But a Free is no
-// use of the memory.
+// submission holds the buffer. If another device owns the buffer, that device records the Free as a
+// loan. A Free does not count as a use of the memory.
 type freed Buffer
 
 // Use tells the device that owns the memory about the work, if another device does the work.

@@ -22,7 +22,7 @@ const Alignment = 256
 type Buffer struct {
 	dev  *Device
 	mem  driver.Mem
-	refs atomic.Int32 // references besides the caller's, one for each submission; -1 when all are gone
+	refs atomic.Int32 // references besides the caller's, one for each submission; -1 after the last reference was dropped
 	// The state of memory from a pool. mem has its address unless state is pending or failed. A
 	// placeholder is pending.
 	state  atomic.Int32
@@ -46,19 +46,19 @@ type rare struct {
 	read    bool        // it is read-only
 	watched *watched    // nil unless the device reports dropped buffers
 
-	opened driver.Mem             // the other process's memory that the buffer is a part of
+	opened driver.Mem             // the other process's memory; the buffer is a part of it
 	close  func(driver.Mem) error // gives opened back
 	shared bool                   // opened is from a pool
 }
 
-// A Place says what a placeholder stands for in a recording.
+// A Place names the binding or scratch memory for which a placeholder stands in a recording.
 type Place struct {
 	Recording any // nil: the buffer is no placeholder
 	Index     int
 	Scratch   bool // scratch memory; otherwise a binding
 }
 
-// An origin says where memory comes from, and so how it is released.
+// An origin is the source of memory. It determines how the memory is released.
 type origin uint8
 
 const (
@@ -196,11 +196,11 @@ func (b *Buffer) Bytes() []byte {
 // issued.
 func (b *Buffer) Late() bool { return b.from == pooled || b.Place().Recording != nil }
 
-// HasNoAddress reports whether the address is not known yet, or not any more: the buffer is a
-// placeholder, or pool memory that is not allocated.
+// HasNoAddress reports whether the buffer has no address now: it is a placeholder, or pool memory
+// that is not allocated.
 func (b *Buffer) HasNoAddress() bool { return b.Late() && b.state.Load() != isLive }
 
-// Place returns what a placeholder stands for. For other buffers, Recording of the Place is nil.
+// Place returns the Place of a placeholder. For other buffers, Recording of the Place is nil.
 func (b *Buffer) Place() Place {
 	if b.rare == nil {
 		return Place{}
@@ -214,7 +214,7 @@ func (b *Buffer) Addr() driver.Ptr { return b.mem.Ptr }
 // IsClosed reports whether the program has closed the buffer.
 func (b *Buffer) IsClosed() bool { return b.closed.Load() }
 
-// JoinUses adds the uses of a recording to those of the memory, until LeaveUses is called.
+// JoinUses adds the uses of a recording to the uses of the memory, until LeaveUses is called.
 func (b *Buffer) JoinUses(u *engine.Uses) {
 	if b.from == pooled {
 		b.uses.Join(u)

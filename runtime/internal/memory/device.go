@@ -37,15 +37,10 @@ func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int) {
 	d.Stage.dev, d.Stage.size = d, stageSize
 }
 
-// Failed returns why the device takes no more work, or nil. A nil or zero Device takes none.
-func (d *Device) Failed() error {
-	if d == nil || d.Engine == nil {
-		return errs.ErrZero
-	}
-	return d.Engine.Failed()
-}
+// Failed returns why the device takes no more work, or nil.
+func (d *Device) Failed() error { return d.Engine.Failed() }
 
-// ready is Failed for the operation op, which the error of a nil or zero Device names.
+// ready is like Failed. The error of a nil or zero Device names the operation op.
 func (d *Device) ready(op string) error {
 	if d == nil || d.Engine == nil {
 		return errs.Zero(op, "Device")

@@ -8,16 +8,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/leaks"
 )
 
-// If the program asks for reports of what it drops, the device's list has a stand-in for each
+// If the program wants reports of dropped buffers, the device's list has a stand-in for each
 // buffer, so that the list does not keep the buffer itself reachable. The stand-in is another
 // Buffer with the same memory. No work uses it. When the garbage collector finds that nothing
 // refers to the buffer any more and the stand-in is still on the list, the program has dropped the
 // buffer. Its memory stays allocated, and the stand-in frees it when the device is closed.
 //
-// The functions that the collector calls have weak pointers to what they report. Otherwise they
-// would keep a device reachable that was dropped together with its buffers.
+// The functions that the collector calls have weak pointers to the objects that they report.
+// Otherwise they would keep a device reachable after the program has dropped it with its buffers.
 
-// watched is what a device that reports dropped buffers knows of a buffer.
+// watched has the data of a buffer that a device needs to report the buffer as dropped.
 type watched struct {
 	made    *leaks.Site
 	real    weak.Pointer[Buffer]
@@ -69,7 +69,7 @@ func (w *watched) close(b *Buffer) {
 }
 
 // report reports the buffer if it still has memory. Nothing refers to the buffer any more. Closing
-// the device frees what is left, so nothing is reported from then on.
+// the device frees the remaining memory, so nothing is reported from then on.
 func (w *watched) report() {
 	s := w.standIn.Load()
 	if s == nil || s.closed.Load() || s.dev.Failed() != nil {

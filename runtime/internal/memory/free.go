@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A Part is what a submission's record has for an allocation or a deallocation of pool memory.
+// A Part is the part of a submission's record for an allocation or a deallocation of pool memory.
 type Part struct {
 	buffer   *Buffer
 	freed    bool            // this Free has marked the memory as freed
@@ -98,7 +98,7 @@ func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 		}
 		p.freed = true
 	}
-	if p.left = b.uses.Left(s.Timeline, s.Deps); len(p.left) > 0 {
+	if p.left = b.uses.Left(s.Timeline, s.Deps.Marks()); len(p.left) > 0 {
 		return engine.Deferred, errInUse
 	}
 	return engine.Issued, nil
@@ -108,7 +108,7 @@ func (p *Part) takeAway(s *engine.Submission) (engine.Outcome, error) {
 type parkedFree struct {
 	left   engine.Frontier
 	cancel context.CancelFunc // ends the wait
-	// over is closed when the Free was issued, is given up, or has other uses to wait for.
+	// over is closed when the Free has been issued or given up, or must wait for other uses.
 	over chan struct{}
 }
 
@@ -150,7 +150,7 @@ func (p *Part) awaitUses(s *engine.Submission) {
 	p.awaiting = &parkedFree{p.left, cancel, make(chan struct{})}
 	p.buffer.dev.frees.add(p.awaiting)
 	s.Waits = append(s.Waits, sema.Point{Semaphore: over, Value: 1})
-	s.DropDeps()
+	s.Deps.Drop()
 	go p.left.Signal(ctx, over)
 	s.Timeline.ParkAgain(s)
 }

@@ -119,7 +119,7 @@ func (s *books) pinned(of *Buffer) (is, closed bool) {
 }
 
 // register pins memory of the program, for reading only if read is set. A page that is also pinned
-// for writing cannot be pinned for reading only. Then register pins the memory as other memory is.
+// for writing cannot be pinned for reading only. Then register pins the memory for writing too.
 // register runs on a bound thread.
 func (d *Device) register(host unsafe.Pointer, size uint64, read bool) (driver.Ptr, error) {
 	if !read || !d.Engine.Caps.ReadOnlyRegister {

@@ -102,7 +102,7 @@ func (s *books) remove(b *Buffer) bool {
 	return s.unlist(b)
 }
 
-// removeToFree is remove for the reclaimer, which then frees the buffer and calls freed.
+// removeToFree is like remove, for the reclaimer, which then frees the buffer and calls freed.
 func (s *books) removeToFree(b *Buffer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +121,7 @@ func (s *books) freed(b *Buffer) {
 	}
 }
 
-// unlist is remove for a caller that holds mu.
+// unlist is like remove, for a caller that holds mu.
 func (s *books) unlist(b *Buffer) bool {
 	if w := b.watchedBy(); w != nil && w.standIn.Load() != nil {
 		b = w.standIn.Load()
@@ -170,7 +170,7 @@ func (s *books) haveNative() bool {
 	return false
 }
 
-// close frees the remaining buffers. If pools is set, it frees only those from pools. It passes h
+// close frees the remaining buffers. If pools is set, it frees only buffers from pools. It passes h
 // to free. It runs on the device's thread.
 func (s *books) close(pools bool, h driver.Stream) (errs []error) {
 	var left *Buffer

@@ -76,10 +76,10 @@ type poolUse struct {
 	used uint64
 }
 
-// holders is Device.holders for an allocation from the buffer's pool.
+// holders is like Device.holders, for an allocation from the buffer's pool.
 func (b *Buffer) holders(err error) error { return b.dev.holders(b.mem.Kind, b.mem.Size, b.pool, err) }
 
-// holders adds to an out-of-memory error which buffers and pools hold memory of that kind. It
+// holders adds the buffers and pools that hold memory of a kind to an out-of-memory error. It
 // returns other errors, and nil, unchanged.
 func (d *Device) holders(kind driver.MemKind, size uint64, of *Pool, err error) error {
 	if !errors.Is(err, driver.ErrOutOfMemory) {

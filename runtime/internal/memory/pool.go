@@ -364,8 +364,8 @@ func (p *Pool) onNative(op string, fn func() error) error {
 	})
 }
 
-// change is onNative for properties that the runtime also stores. Only one call at a time changes
-// them, so that the driver and the runtime agree.
+// change is like onNative, for properties that the runtime also stores. Only one call at a time
+// changes them, so that the driver and the runtime agree.
 func (p *Pool) change(op string, fn func() error) error {
 	return p.onNative(op, func() error {
 		wake.Lock(context.Background(), &p.changeMu)
@@ -401,9 +401,6 @@ func (p *Pool) open(op string) error {
 
 // ended returns why the pool allocates no more memory, or nil.
 func (p *Pool) ended() error {
-	if p == nil || p.dev == nil {
-		return errs.ErrZero
-	}
 	if p.closed.Load() {
 		return fmt.Errorf("pool: %w", errs.ErrClosed)
 	}
@@ -546,8 +543,8 @@ func (p *Pool) Access(by *Device, allow bool) error {
 }
 
 // Close closes the pool. It does not wait for work: allocated memory stays usable until it is
-// deallocated or its buffer is closed. From now on allocations fail with [errs.ErrClosed]. So do
-// earlier ones that have not been issued.
+// deallocated or its buffer is closed. Later allocations fail with [errs.ErrClosed]. So do earlier
+// ones that have not been issued.
 func (p *Pool) Close() error {
 	if p == nil || p.dev == nil {
 		return nil
@@ -577,11 +574,11 @@ func (p *Pool) Close() error {
 }
 
 // sweepPools destroys the closed pools that have no memory allocated. If streams may still use a
-// pool's memory, the pool gives back what it can. The pool stays until the next sweep or until the
-// device is closed.
+// pool's memory, the pool gives back only its unused memory. The pool stays until the next sweep or
+// until the device is closed.
 func (d *Device) sweepPools() { d.sweepPoolsAfter(time.Millisecond) }
 
-// sweepPoolsAfter is sweepPools, and tries again after a pause if a pool is busy.
+// sweepPoolsAfter does the work of sweepPools, and tries again after a pause if a pool is busy.
 func (d *Device) sweepPoolsAfter(pause time.Duration) {
 	d.Engine.Reclaim(func() {
 		d.pools.mu.Lock()

@@ -82,8 +82,8 @@ func (s *slabs) Release(base, size uint64) error {
 	m := s.mem[i]
 	s.mem = slices.Delete(s.mem, i, i+1)
 	s.mu.Unlock()
-	// If Stay fails, the device is being closed. It waits for this call, but no longer for callers
-	// of Stay.
+	// If Stay fails, the device is being closed. Close waits for this call of Release, but no
+	// longer for callers of Stay.
 	if d.Engine.Stay() == nil {
 		defer d.Engine.Leave()
 	}
@@ -141,11 +141,11 @@ func (o *poolOrder) Done(timeline int, seq uint64) bool {
 	return (*Pool)(o).timeline(timeline).Passed(seq)
 }
 
-// After reports whether all later work of a timeline is ordered after the number seq of the
-// timeline on.
-func (o *poolOrder) After(timeline, on int, seq uint64) bool {
+// After reports whether all later work of a timeline is ordered after the work with the number seq
+// of the timeline other.
+func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 	p := (*Pool)(o)
-	return p.timeline(timeline).Covers(p.timeline(on), seq)
+	return p.timeline(timeline).Covers(p.timeline(other), seq)
 }
 
 // keepsAll reports whether the pool gives nothing back by itself.

@@ -28,7 +28,7 @@ func (r Range) Check(op string, d *Device) (engine.Address, error) {
 	return r.CheckRecorded(op, d)
 }
 
-// CheckTo is Check for a range that the operation writes.
+// CheckTo is like Check, for a range that the operation writes.
 func (r Range) CheckTo(op string, d *Device) (engine.Address, error) {
 	at, err := r.Check(op, d)
 	if err == nil {
@@ -48,14 +48,13 @@ func (r Range) Writable(op string) error {
 // ReadOnly reports whether the memory was imported for reading only.
 func (b *Buffer) ReadOnly() bool { return b.rare != nil && b.rare.read }
 
-// CheckRecorded is Check, but it allows ranges of placeholders, which operations of recordings use.
+// CheckRecorded is like Check, but it allows ranges of placeholders, which operations of recordings
+// use.
 func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	b := r.Buffer
 	switch {
 	case !b.Exists():
 		return engine.Address{}, errs.Argument(op, "no buffer")
-	case d == nil:
-		return engine.Address{}, errs.ErrZero
 	case b.dev != d && b.dev.Engine.Driver != d.Engine.Driver:
 		return engine.Address{}, errs.Argument(op, "the buffer is of driver %s, the queue of %s", b.dev.Engine.Driver.Name(), d.Engine.Driver.Name())
 	case r.Offset == Outside && r.Size == Outside:
@@ -107,7 +106,7 @@ func SameSize(dst, src Range) error {
 	return nil
 }
 
-// Apart returns an error if two ranges of the same size are of one buffer and overlap.
+// Apart returns an error if two ranges of the same size belong to one buffer and overlap.
 func Apart(dst, src Range) error {
 	if dst.Buffer == src.Buffer && max(dst.Offset, src.Offset)-min(dst.Offset, src.Offset) < dst.Size {
 		return errs.Argument("copy", "%d bytes at %d of a buffer overlap those at %d, where they are to go", src.Size, src.Offset, dst.Offset)

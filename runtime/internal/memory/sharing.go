@@ -59,7 +59,7 @@ func (b *Buffer) Export() (Handle, error) {
 	return h, nil
 }
 
-// exportPooled is Export for memory of a shareable pool.
+// exportPooled is like Export, for memory of a shareable pool.
 func (b *Buffer) exportPooled() (Handle, error) {
 	const op = "export"
 	d := b.dev
@@ -266,6 +266,9 @@ func (p *ImportedPool) Device() *Device {
 func (p *ImportedPool) Import(h Handle, freed func()) (*Buffer, error) {
 	const op = "import memory of a pool"
 	d := p.Device()
+	if d == nil {
+		return nil, errs.Zero(op, "Pool")
+	}
 	if err := d.Failed(); err != nil {
 		return nil, err
 	}

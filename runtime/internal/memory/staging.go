@@ -99,7 +99,7 @@ type Block struct {
 	ptr   driver.Ptr // on the device
 	n     int        // bytes in use
 	class int
-	// One reference of the borrower, and one of each submission that copies a piece of a larger
+	// References: one of the borrower, and one of each submission that copies a piece of a larger
 	// transfer.
 	refs atomic.Int32
 	next *Block
@@ -213,7 +213,7 @@ func (s *Stage) Get(n int) (*Block, error) {
 	return b, nil
 }
 
-// growEmpty is grow, unless the class has a free block again.
+// growEmpty calls grow, unless the class has a free block again.
 func (s *Stage) growEmpty(class int) error {
 	s.mu.Lock()
 	free := s.sizes[class].free

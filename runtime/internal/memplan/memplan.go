@@ -106,7 +106,7 @@ type use struct {
 }
 
 // findOrder handles one level, the steps from lo to hi-1. It compares the allocations whose last
-// use is in this level with those whose first use is in it, and sets overlaps.
+// use is in this level with the allocations whose first use is in it, and sets overlaps.
 func (p *planner) findOrder(lo, hi int) {
 	var uses []use // uses, in this level, of the allocations whose last use is in this level
 	begin, ending := 0, []int(nil)

@@ -30,8 +30,9 @@ type Device interface {
 	Happened(what Event, began time.Time, label string, bytes uint64, err error)
 
 	// Stopped is called on the device's thread when the device has no more work, or is lost, and
-	// before its objects are destroyed. It makes native calls and destroys what the observer has
-	// made. Submissions may still end afterwards, but the observer makes no more native calls.
+	// before its objects are destroyed. It makes native calls and destroys the objects that the
+	// observer has made. Submissions may still end afterwards, but the observer makes no more
+	// native calls.
 	Stopped(ctx context.Context)
 
 	// Closed is called at the end of gpu.Device.Close, or of a gpu.Open that fails, without locks.
@@ -46,7 +47,7 @@ func Tell(d Device, what Event, began time.Time, label string, bytes uint64, err
 	}
 }
 
-// A Description says what a submission does.
+// A Description describes a submission.
 type Description struct {
 	Queue    any // the *gpu.Queue
 	Label    string

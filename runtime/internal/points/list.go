@@ -252,7 +252,7 @@ func (r *row[E]) insert(i int, e E) (moved int) {
 		r.high++
 		return 0
 	}
-	front := 2*i < n || n == 0 // move the elements in front of i, which are fewer than those behind
+	front := 2*i < n || n == 0 // move the elements in front of i, because they are fewer than the elements behind
 	if front && r.low == 0 || !front && r.high == len(r.buf) {
 		if n <= len(r.buf)/2 {
 			moved = r.resize(len(r.buf), front)

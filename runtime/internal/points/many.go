@@ -1,6 +1,6 @@
 package points
 
-// many implements Set for any number of points. Its methods are those of Set.
+// many implements Set for any number of points. It has the methods of Set.
 type many[T comparable] struct {
 	list      list[T]               // points that are not reached, by value
 	fronts    []Front[T]            // one for each producer that has points

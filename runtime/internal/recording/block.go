@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
@@ -26,9 +27,48 @@ type block struct {
 	timers []driver.Event // of the timestamps, in order
 	graphs []graphOf      // of the parts; under the recording's mu
 
-	// blockMu of the recording protects the following fields.
+	// blocks.mu of the recording protects the following fields.
 	taken bool        // an execution that has parts left to issue uses the block
 	last  engine.Mark // behind all work that has used it
+}
+
+// blocks are the blocks of a recording.
+type blocks struct {
+	many   bool // executions that overlap need blocks of their own
+	users  int  // how many parts use a block, if many is set
+	timers int  // how many timestamps there are
+
+	mu  sync.Mutex // protects all and the blocks' fields; only coverMu and Semaphore.mu are locked under it
+	all []*block   // End adds the first; none is removed
+}
+
+// add adds a block.
+func (b *blocks) add(x *block) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = append(b.all, x)
+}
+
+// list returns all blocks.
+func (b *blocks) list() []*block {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all
+}
+
+// poll polls the work that uses blocks.
+func (b *blocks) poll() {
+	var uses engine.Frontier
+	b.mu.Lock()
+	for _, x := range b.all {
+		if !x.taken && x.last.Timeline != nil { // it may have become free a moment ago
+			uses.Add(x.last)
+		}
+	}
+	b.mu.Unlock()
+	for _, m := range uses {
+		m.Timeline.Poll(m.Seq, 1)
+	}
 }
 
 // A run is an execution that needs a block. The submissions of its parts share it.
@@ -36,22 +76,22 @@ type run struct {
 	of    *Recording
 	block *block // nil until the first part is about to be issued
 
-	// blockMu of the recording protects the following fields.
+	// blocks.mu of the recording protects the following fields.
 	begun bool // a stream has a part
 	left  int  // parts that have neither been issued nor failed
 }
 
 // start sets the run up for a new execution.
 func (r *run) start(c *Recording) *run {
-	*r = run{of: c, left: c.users}
+	*r = run{of: c, left: c.blocks.users}
 	return r
 }
 
 // needBlocks counts the parts that use a block, if executions need blocks of their own. If the
-// first of these is a group of collectives, needBlocks inserts an empty part before it: making a
+// first such part is a group of collectives, needBlocks inserts an empty part before it: making a
 // block on a communicator's timeline would delay other ranks.
 func (c *Recording) needBlocks() {
-	if !c.many {
+	if !c.blocks.many {
 		return
 	}
 	first := slices.IndexFunc(c.parts, func(p part) bool { return p.host == nil })
@@ -60,7 +100,7 @@ func (c *Recording) needBlocks() {
 	}
 	for i := range c.parts {
 		if c.parts[i].host == nil {
-			c.users++
+			c.blocks.users++
 		}
 	}
 }
@@ -70,18 +110,18 @@ func (p *Part) block() *block {
 	if p.run != nil {
 		return p.run.block
 	}
-	return p.recording.blocks[0]
+	return p.recording.blocks.all[0]
 }
 
 // takeBlock takes a free block for the execution, and reports false if there is none.
 func (p *Part) takeBlock(s *engine.Submission) bool {
 	r := p.run
-	r.of.blockMu.Lock()
-	defer r.of.blockMu.Unlock()
+	r.of.blocks.mu.Lock()
+	defer r.of.blocks.mu.Unlock()
 	if r.block != nil {
 		return true
 	}
-	for _, b := range r.of.blocks {
+	for _, b := range r.of.blocks.all {
 		if !b.taken && p.comesAfter(s, b.last) {
 			b.taken, r.block = true, b
 			return true
@@ -97,7 +137,7 @@ func (p *Part) comesAfter(s *engine.Submission, m engine.Mark) bool {
 	if m.Timeline == nil || m.Passed() || m.Retiring() {
 		return true
 	}
-	if p.run.of.timers > 0 && !s.Timeline.Device.Caps.RerecordEvents {
+	if p.run.of.blocks.timers > 0 && !s.Timeline.Device.Caps.RerecordEvents {
 		return false
 	}
 	if s.Timeline.Covers(m.Timeline, m.Seq) {
@@ -120,20 +160,20 @@ func (p *Part) findBlock(s *engine.Submission) error {
 			return err
 		}
 	}
-	// takeBlock may have relied on a wait of s whose point the block's last use was to signal. By
-	// now other work may have signalled that point, and the wait would order nothing. So the stream
-	// also waits for the last use itself. That mostly costs nothing, because the stream is ordered
-	// after that use already.
+	// takeBlock may have relied on a wait of s for a point that the block's last use was going to
+	// signal. By now other work may have signalled that point, and the wait would order nothing. So
+	// the stream also waits for the last use itself. That mostly costs nothing, because the stream
+	// is ordered after that use already.
 	if m := r.block.last; !r.begun && m.Timeline != nil && m.Timeline != s.Timeline && !m.Passed() {
 		s.Deps.Add(m)
 	}
 	return nil
 }
 
-// addBlock is findBlock for an execution that has found no free block.
+// addBlock does the work of findBlock for an execution that has found no free block.
 func (p *Part) addBlock(s *engine.Submission) error {
 	r := p.run
-	if r.of.askBlocks(); p.takeBlock(s) {
+	if r.of.blocks.poll(); p.takeBlock(s) {
 		return nil
 	}
 	b, err := r.of.makeBlock()
@@ -144,33 +184,15 @@ func (p *Part) addBlock(s *engine.Submission) error {
 	if p.takeBlock(s) { // it has become free meanwhile
 		return nil
 	}
-	r.of.blockMu.Lock()
-	n := len(r.of.blocks)
-	r.of.blockMu.Unlock()
 	return fmt.Errorf("all %d blocks of the command buffer are in use by executions that this one does not come after, and one more cannot be made: %w; "+
-		"have it wait for one of them, or free memory", n, err)
-}
-
-// askBlocks polls the work that uses blocks.
-func (c *Recording) askBlocks() {
-	var uses engine.Frontier
-	c.blockMu.Lock()
-	for _, b := range c.blocks {
-		if !b.taken && b.last.Timeline != nil { // it may have become free a moment ago
-			uses.Add(b.last)
-		}
-	}
-	c.blockMu.Unlock()
-	for _, m := range uses {
-		m.Timeline.Poll(m.Seq, 1)
-	}
+		"have it wait for one of them, or free memory", len(r.of.blocks.list()), err)
 }
 
 // makeBlock makes one more block, and marks it as taken. It blocks as long as the driver does.
 func (c *Recording) makeBlock() (*block, error) {
 	b := &block{graphs: make([]graphOf, len(c.parts)), taken: true}
-	if c.ownScratch() {
-		mem, err := c.dev.Memory.Alloc(driver.DeviceMem, c.layout.Size)
+	if c.scratch.own() {
+		mem, err := c.dev.Memory.Alloc(driver.DeviceMem, c.scratch.layout.Size)
 		if err == nil {
 			err = mem.Hold()
 			mem.Close() // the recording alone holds it
@@ -180,19 +202,19 @@ func (c *Recording) makeBlock() (*block, error) {
 		}
 		b.mem = mem
 	}
-	if c.timers == 0 {
-		c.keepBlock(b)
+	if c.blocks.timers == 0 {
+		c.blocks.add(b)
 		return b, nil
 	}
 	err := c.dev.Engine.Do(func() error { // the device gives nothing back meanwhile
-		for range c.timers {
+		for range c.blocks.timers {
 			e, err := c.dev.Faces.Timers.NewTimer()
 			if err != nil {
 				return errors.Join(append([]error{fmt.Errorf("an event of a timestamp: %w", err)}, b.destroyTimers(c.dev)...)...)
 			}
 			b.timers = append(b.timers, e)
 		}
-		c.keepBlock(b)
+		c.blocks.add(b)
 		return nil
 	})
 	if err != nil {
@@ -204,14 +226,7 @@ func (c *Recording) makeBlock() (*block, error) {
 	return b, nil
 }
 
-// keepBlock adds b to c.blocks.
-func (c *Recording) keepBlock(b *block) {
-	c.blockMu.Lock()
-	defer c.blockMu.Unlock()
-	c.blocks = append(c.blocks, b)
-}
-
-// leaveBlock is run.leaveBlock for the submission's part.
+// leaveBlock calls run.leaveBlock for the submission's part.
 func (p *Part) leaveBlock(m engine.Mark) {
 	p.run.leaveBlock(m)
 	p.run = nil
@@ -220,8 +235,8 @@ func (p *Part) leaveBlock(m engine.Mark) {
 // leaveBlock notes that a part of the execution has been issued at the mark m. A zero m means that
 // the part will never be issued.
 func (r *run) leaveBlock(m engine.Mark) {
-	r.of.blockMu.Lock()
-	defer r.of.blockMu.Unlock()
+	r.of.blocks.mu.Lock()
+	defer r.of.blocks.mu.Unlock()
 	if m.Timeline != nil {
 		r.begun, r.block.last = true, m
 	}
@@ -233,8 +248,8 @@ func (r *run) leaveBlock(m engine.Mark) {
 // returnBlock gives the block back if no stream has a part of the execution. The execution takes a
 // block again when it is issued.
 func (r *run) returnBlock() {
-	r.of.blockMu.Lock()
-	defer r.of.blockMu.Unlock()
+	r.of.blocks.mu.Lock()
+	defer r.of.blocks.mu.Unlock()
 	if r.block != nil && !r.begun {
 		r.block.taken, r.block = false, nil
 	}

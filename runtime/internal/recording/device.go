@@ -28,7 +28,7 @@ type Device struct {
 	standsIn  driver.Mem    // the stand-in: see standIn
 }
 
-// A Host is what the layer above does for recordings.
+// A Host has the methods of the layer above that recordings need.
 type Host interface {
 	// EnterNative calls a function of the program with the device current on the thread.
 	EnterNative(fn func() error) error

@@ -3,7 +3,6 @@ package recording
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/comm"
@@ -14,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Part is what a submission's record has for an execution. The submission runs one part of the
+// A Part is the part of a submission's record for an execution. The submission runs one part of the
 // recording.
 type Part struct {
 	recording *Recording
@@ -52,8 +51,8 @@ func (p *Part) Commands() (n int, graph bool) {
 // Number returns the number of the part in its recording.
 func (p *Part) Number() int { return p.part }
 
-// A Step is a part of a recording that is to be executed. Each step becomes a submission behind
-// that of the step before.
+// A Step is a part of a recording in an execution. Each step becomes a submission, behind the
+// submission of the previous step.
 type Step struct {
 	c    *Recording
 	part int
@@ -86,7 +85,7 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 // AddSteps appends the steps of an execution of the command buffer.
 func (c *Recording) AddSteps(to []Step, parts int) []Step {
 	var r *run
-	if c.many && parts > 1 {
+	if c.blocks.many && parts > 1 {
 		r = new(run).start(c)
 	}
 	for i := range parts {
@@ -95,8 +94,8 @@ func (c *Recording) AddSteps(to []Step, parts int) []Step {
 	return to
 }
 
-// Executable returns how many parts the recording has, or why it cannot be executed. The parts stay
-// as they are from End on.
+// Executable returns how many parts the recording has, or why it cannot be executed. The parts no
+// longer change after End.
 func (c *Recording) Executable() (parts int, err error) {
 	c.mu.Lock()
 	ended, flaw, parts := c.ended, c.flaw, len(c.parts)
@@ -121,8 +120,8 @@ func (x Step) LeaveRest(left []Step) {
 	}
 }
 
-// Timed returns the first and the last step that a Timing measures. These are work of streams. If
-// there is no such work, they are host calls.
+// Timed returns the first and the last step that a Timing measures. They are work of streams, or
+// host calls if there is no work of streams.
 func Timed(steps []Step) (first, last int) {
 	onHost := func(x Step) bool { return x.at().host != nil }
 	first, last = 0, len(steps)-1
@@ -163,7 +162,7 @@ func (p *Part) SetRun(x Step) {
 	if x.at().host != nil {
 		return
 	}
-	if p.run = x.run; x.c.many && p.run == nil {
+	if p.run = x.run; x.c.blocks.many && p.run == nil {
 		p.run = p.run1.start(x.c)
 	}
 }
@@ -174,13 +173,13 @@ func (p *Part) TakeGroup(to *comm.Part) error {
 	c := p.recording
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.find(p.block(), p.binds, p.values); err != nil {
+	if err := c.current.find(c.refers, p.block(), p.binds, p.values); err != nil {
 		return err
 	}
 	x := &c.parts[p.part]
 	for i := x.from; i < x.to; i++ {
 		for _, r := range c.cmds.at(i).rare.group {
-			r.Dst, r.Src = c.address(r.dst), c.address(r.src)
+			r.Dst, r.Src = c.current.address(r.dst), c.current.address(r.src)
 			to.Add(r.Op)
 		}
 	}
@@ -235,9 +234,9 @@ func (Execute) Undo(s *engine.Submission, how engine.Outcome) {
 // describe returns the description of a command for an observer.
 func (c *Recording) describe(i int) observe.Command {
 	cmd := c.cmds.at(i)
-	d := observe.Command{Index: i, Kind: cmd.op.Kind, Label: c.labels[Command(i)], Bytes: cmd.op.Bytes()}
+	d := observe.Command{Index: i, Kind: cmd.op.Kind, Label: c.names.labels[Command(i)], Bytes: cmd.op.Bytes()}
 	if cmd.op.Kind == work.Launch {
-		d.Grid, d.Block, d.Kernel, d.Bytes = c.blocksOf(cmd), cmd.launch.Block, c.kernels[cmd.launch.Function], 0
+		d.Grid, d.Block, d.Kernel, d.Bytes = c.blocksOf(cmd), cmd.launch.Block, c.names.kernels[cmd.launch.Function], 0
 	}
 	return d
 }
@@ -248,20 +247,20 @@ func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool,
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x, b := &c.parts[p.part], p.block()
-	if err := c.find(b, p.binds, p.values); err != nil {
+	if err := c.current.find(c.refers, b, p.binds, p.values); err != nil {
 		return false, err
 	}
 	seen := observe.Of(s)
 	switch {
 	case x.graph && !c.crosses(x, p.binds) && !x.leavesOut(p.values):
 		started, err = c.launch(s, tl, p.part, &b.graphs[p.part])
-	case c.awaits:
+	case x.awaits:
 		started, err = tl.AwaitOthers(func() (bool, error) { return c.replay(seen, tl, x, p.binds) })
 	default:
 		started, err = c.replay(seen, tl, x, p.binds)
 	}
 	if started {
-		c.latest = b
+		c.current.latest = b
 	}
 	return started, err
 }
@@ -269,37 +268,15 @@ func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool,
 // A holding is a recording in the form that the scheduler uses: an engine.Holder.
 type holding Recording
 
-// Use notes that the work at a mark executes the recording, and those nested in it.
+// Use notes that the work at a mark executes the recording and the recordings nested in it.
 func (u *holding) Use(m engine.Mark) error {
-	c := (*Recording)(u)
-	c.addUse(m)
-	for _, b := range c.foreign {
-		if !b.Device().Engine.Borrow(m) {
-			return fmt.Errorf("a buffer of device %s: %w", b.Device().Engine.Info.Name, errs.ErrClosed)
-		}
-	}
-	return nil
-}
-
-// addUse adds a mark to the uses of the recording, and of those nested in it.
-func (c *Recording) addUse(m engine.Mark) {
-	c.uses.Add(m)
-	for _, n := range c.nested {
-		n.addUse(m)
-	}
+	return (*Recording)(u).held.use(m)
 }
 
 // Unuse undoes Use. It returns true: a Free of one of the buffers may have seen the mark.
 func (u *holding) Unuse(m engine.Mark) (awaited bool) {
-	(*Recording)(u).lowerUse(m)
+	(*Recording)(u).held.lowerUse(m)
 	return true
-}
-
-func (c *Recording) lowerUse(m engine.Mark) {
-	c.uses.Lower(m)
-	for _, n := range c.nested {
-		n.lowerUse(m)
-	}
 }
 
 // Release ends n executions.
@@ -347,75 +324,16 @@ func (c *Recording) crosses(p *part, binds []memory.Range) bool {
 	return false
 }
 
-// find finds, for an execution, the addresses that may change and the words of parameters.
-func (c *Recording) find(b *block, binds []memory.Range, values []Value) error {
-	moved := c.epoch == 0 || c.lost
-	c.lost, c.using = true, b
-	for i := range c.sources {
-		s := &c.sources[i]
-		at := engine.Address{Late: s.buffer.Holding()}
-		if slot := slotOf(s.buffer); slot >= 0 {
-			r := &binds[slot]
-			if at = (engine.Address{Ptr: driver.Ptr(r.Offset), Late: r.Buffer.Holding()}); !r.Buffer.Late() {
-				at = engine.Address{Ptr: r.Buffer.Addr() + at.Ptr}
-			}
-		} else if s.scratch {
-			at = engine.Address{Ptr: b.mem.Addr()}
-		}
-		base, err := at.Resolve()
-		if err != nil {
-			return err
-		}
-		if base != s.base {
-			s.base, moved = base, true
-		}
-	}
-	c.lost = false
-	if c.setWords(values) || moved {
-		c.epoch++
-	}
-	if moved {
-		for _, i := range c.moving {
-			r := &c.refers[i]
-			c.present[i] = c.sources[r.source].base + driver.Ptr(r.offset)
-		}
-	}
-	return nil
-}
-
-// findLive finds the addresses of pool memory that is allocated already, for making a graph.
-func (c *Recording) findLive() error {
-	for _, i := range c.moving {
-		if r := &c.refers[i]; !r.depends() && r.buffer.Late() {
-			ptr, err := (engine.Address{Ptr: driver.Ptr(r.offset), Late: r.buffer.Holding()}).Resolve()
-			if err != nil {
-				return err
-			}
-			c.present[i] = ptr
-		}
-	}
-	return nil
-}
-
-// address returns the address of a reference in the execution that is being issued, or 0 for no
-// reference (-1).
-func (c *Recording) address(ref int32) driver.Ptr {
-	if ref < 0 {
-		return 0
-	}
-	return c.present[ref]
-}
-
-// extra finds what a command needs besides dst and src, and puts addresses into a kernel's
-// arguments.
+// extra sets x to the data that a command needs besides dst and src, and puts addresses into a
+// kernel's arguments.
 func (c *Recording) extra(x *work.Extra, cmd *command) {
 	for _, b := range cmd.bound {
-		*work.Address(cmd.launch.Args[b.index]) = c.present[b.ref]
+		*work.Address(cmd.launch.Args[b.index]) = c.current.present[b.ref]
 	}
 	x.Launch = &cmd.launch
 	if r := cmd.rare; r != nil {
 		if x.Native = r.native; cmd.op.Kind == work.Timestamp {
-			x.Event = c.using.timers[r.timer]
+			x.Event = c.current.block.timers[r.timer]
 		}
 		if r.stage != nil {
 			r.stage.Give(x)
@@ -426,7 +344,7 @@ func (c *Recording) extra(x *work.Extra, cmd *command) {
 
 // replay makes the calls of a part one after the other.
 func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part, binds []memory.Range) (started bool, err error) {
-	d, h, foreign := tl.Device.Native, tl.Stream, len(c.foreign) > 0 || c.bindsForeign(binds)
+	d, h, foreign := tl.Device.Native, tl.Stream, len(c.held.foreign) > 0 || c.bindsForeign(binds)
 	var x work.Extra
 	timed := seen != nil && c.dev.timesCommands()
 	for i := p.from; i < p.to; i++ {
@@ -445,7 +363,7 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 		if timed {
 			seen.CommandBegins(tl, c.describe(i))
 		}
-		some, err := cmd.op.Run(d, h, c.address(cmd.dst), c.address(cmd.src), &x)
+		some, err := cmd.op.Run(d, h, c.current.address(cmd.dst), c.current.address(cmd.src), &x)
 		if seen != nil {
 			seen.CommandBegun(tl, i, cmd.op.Kind, some)
 		}
@@ -459,13 +377,5 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 
 // failed adds the number and label of a command to an error.
 func (c *Recording) failed(i int, err error) error {
-	return fmt.Errorf("%s, %s: %w", c.name(i), c.cmds.at(i).op.Kind, err)
-}
-
-// name returns a command's name for messages: its number and its label.
-func (c *Recording) name(i int) string {
-	if label := c.labels[Command(i)]; label != "" {
-		return fmt.Sprintf("command %d (%q)", i, label)
-	}
-	return "command " + strconv.Itoa(i)
+	return fmt.Errorf("%s, %s: %w", c.names.of(i), c.cmds.at(i).op.Kind, err)
 }

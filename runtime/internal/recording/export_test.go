@@ -3,7 +3,7 @@ package recording
 import "math"
 
 // MakeGraph makes the graph of the first part, if there is none.
-func (c *Recording) MakeGraph() error { return c.makeGraph(c.blocks[0], 0, nil, nil) }
+func (c *Recording) MakeGraph() error { return c.makeGraph(c.blocks.all[0], 0, nil, nil) }
 
 // RoomFor asks a recording with 3 words of arguments and 2 ranges whether there is room for more.
 func RoomFor(words, refers int) error {

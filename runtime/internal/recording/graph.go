@@ -17,7 +17,7 @@ type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
 	nodes    []driver.Node   // the nodes that depend on references or parameters
-	ops      []driver.NodeOp // of nodes, as they were last set
+	ops      []driver.NodeOp // of nodes, with the values last set
 	places   []place         // of references and parameters in nodes, in the order of nodes
 	epoch    int             // the recording's epoch when the nodes were set
 	unknown  bool            // setting nodes failed, so their addresses are unknown
@@ -32,11 +32,11 @@ type graphOf struct {
 	old []graphOf // replaced graphs that may still run
 }
 
-// A place is where a node has a word of a parameter, the address of a reference, or an address some
-// bytes behind that.
+// A place is a place in a node for a word of a parameter, for the address of a reference, or for an
+// address some bytes behind a reference.
 type place struct {
 	at     *driver.Ptr // in a node's op, or in a kernel's arguments, which the graphs of all blocks share
-	has    driver.Ptr  // what the node was last set to
+	has    driver.Ptr  // the value to which the node was last set
 	behind driver.Ptr  // bytes from the reference to the address; 0 for a parameter
 	ref    int32       // in present
 	node   int32       // in nodes
@@ -77,17 +77,17 @@ func (c *Recording) standIn(p *part) bool {
 	for i := p.from; i < p.to; i++ {
 		cmd := c.cmds.at(i)
 		if cmd.dst >= 0 && c.refers[cmd.dst].depends() {
-			c.present[cmd.dst] = base
+			c.current.present[cmd.dst] = base
 		}
 		if cmd.src >= 0 && c.refers[cmd.src].depends() {
-			c.present[cmd.src] = base + standInSize/2
+			c.current.present[cmd.src] = base + standInSize/2
 		}
 	}
 	return true
 }
 
-// build makes the graph of a part with the addresses in c.present. If stands is set, addresses that
-// are not known yet are the stand-in's. It runs on a bound thread.
+// build makes the graph of a part with the addresses in c.current.present. If stands is set, the
+// stand-in's addresses take the place of unknown ones. It runs on a bound thread.
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
 	dynamic := 0
@@ -147,11 +147,11 @@ func (c *Recording) addCommand(made *graphOf, number int, before []driver.Node, 
 		first.Cut(standInSize / 2) // the stand-in has no room for more
 	}
 	for k := range cmd.op.Nodes() {
-		does, err := first.Node(k, c.address(cmd.dst), c.address(cmd.src), &x)
+		does, err := first.Node(k, c.current.address(cmd.dst), c.current.address(cmd.src), &x)
 		var n driver.Node
 		if err == nil {
 			if c.dev.Engine.Caps.ChecksOrder {
-				does.Name = c.name(number)
+				does.Name = c.names.of(number)
 			}
 			n, err = g.AddNode(made.recorded, before, &does)
 		}
@@ -251,7 +251,7 @@ func (x *graphOf) noteNode(c *Recording, cmd *command, n driver.Node, does *driv
 	}
 	put := func(at *driver.Ptr, ref int32) {
 		if r := &c.refers[ref]; r.buffer.Late() || r.scratch != nil {
-			x.places = append(x.places, place{at: at, has: *at, behind: *at - c.present[ref], ref: ref, node: int32(node)})
+			x.places = append(x.places, place{at: at, has: *at, behind: *at - c.current.present[ref], ref: ref, node: int32(node)})
 		}
 	}
 	if op := &x.ops[node]; cmd.dst >= 0 {
@@ -285,8 +285,8 @@ func (p *Part) mayMake(s *engine.Submission) bool {
 	return x.graph && !p.block().graphs[p.part].made()
 }
 
-// makeGraph makes the graph of a part that has none and is about to be launched. The timeline is
-// not locked yet.
+// makeGraph makes the missing graph of a part that is about to be launched. The timeline is not
+// locked yet.
 func (c *Recording) makeGraph(b *block, part int, binds []memory.Range, values []Value) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -294,17 +294,17 @@ func (c *Recording) makeGraph(b *block, part int, binds []memory.Range, values [
 	if !p.graph || x.made() || c.crosses(p, binds) || p.leavesOut(values) {
 		return nil
 	}
-	if err := c.find(b, binds, values); err != nil {
+	if err := c.current.find(c.refers, b, binds, values); err != nil {
 		return err
 	}
 	if err := c.remake(p, x); err != nil {
 		return err
 	}
-	x.epoch = c.epoch
+	x.epoch = c.current.epoch
 	return nil
 }
 
-// remake makes the graph of a part anew, with the addresses in c.present.
+// remake makes the graph of a part anew, with the addresses in c.current.present.
 func (c *Recording) remake(p *part, x *graphOf) error {
 	err := c.dev.graph(func() error { return c.build(p, x, false) })
 	if err != nil {
@@ -317,7 +317,7 @@ func (c *Recording) remake(p *part, x *graphOf) error {
 // set a node, launch makes a new graph. Launches of one graph come one after the other.
 func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, x *graphOf) (started bool, err error) {
 	anew := !x.made()
-	if !anew && x.epoch != c.epoch {
+	if !anew && x.epoch != c.current.epoch {
 		if anew, err = c.set(x); err != nil {
 			return false, err
 		}
@@ -327,7 +327,7 @@ func (c *Recording) launch(s *engine.Submission, tl *engine.Timeline, part int, 
 			return false, err
 		}
 	}
-	x.epoch = c.epoch
+	x.epoch = c.current.epoch
 	if err := c.dev.Faces.Graphs.LaunchGraph(tl.Stream, x.exec); err != nil {
 		return false, err
 	}
@@ -346,7 +346,7 @@ func (c *Recording) set(x *graphOf) (anew bool, err error) {
 	x.changed = x.changed[:0]
 	for i := range x.places {
 		at := &x.places[i]
-		ptr := c.present[at.ref] + at.behind
+		ptr := c.current.present[at.ref] + at.behind
 		if at.put(ptr); at.has == ptr {
 			continue
 		}
@@ -387,7 +387,7 @@ func (x *graphOf) setChanged(g driver.Graphs) error {
 	return g.SetNodes(x.exec, x.someNodes, x.someOps)
 }
 
-// destroy gives back the graph and those that it replaced. It runs on a bound thread, when no
+// destroy gives back the graph and the graphs that it replaced. It runs on a bound thread, when no
 // launch of them is in flight.
 func (x *graphOf) destroy(g driver.Graphs) (errs []error) {
 	if x.exec != 0 {
@@ -409,8 +409,8 @@ type nativeNode struct {
 	cmd  *command
 }
 
-// setNatives is setChanged for a graph with captured nodes. Of these, it captures the changed ones
-// again.
+// setNatives is like setChanged, for a graph with captured nodes. It captures the changed captured
+// nodes again.
 func (c *Recording) setNatives(g *graphOf) error {
 	return c.dev.Host.EnterNative(func() (err error) {
 		var x work.Extra

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -142,36 +141,14 @@ func (c *Recording) values(to []Value, given []Given) []Value {
 	return to
 }
 
-// words returns the words of a parameter in the execution that is being issued. They are in
-// present, behind the addresses. So a graph's places are set in the same way for parameters and
-// addresses.
-func (c *Recording) words(param int32) []driver.Ptr {
-	at := len(c.refers) + 2*int(param)
-	return c.present[at : at+2]
-}
-
-// setWords stores the values of an execution. It reports whether a value has changed since the last
-// execution.
-func (c *Recording) setWords(values []Value) (moved bool) {
-	for i := range values {
-		words := c.words(int32(i))
-		for k, w := range values[i] {
-			if words[k] != driver.Ptr(w) {
-				words[k], moved = driver.Ptr(w), true
-			}
-		}
-	}
-	return moved
-}
-
 // useParams puts the values of parameters into the arguments of a launch and into its grid.
 func (c *Recording) useParams(x *work.Extra, cmd *command) {
 	for _, p := range cmd.rare.params {
-		words := c.words(p.param)
+		words := c.current.words(p.param)
 		if p.index == Blocks {
-			c.shaped = cmd.launch
-			c.shaped.Grid = blocks(words)
-			x.Launch = &c.shaped
+			c.current.launch = cmd.launch
+			c.current.launch.Grid = gridOf(words)
+			x.Launch = &c.current.launch
 			continue
 		}
 		at := cmd.launch.Args[p.index]
@@ -188,7 +165,7 @@ func (x *graphOf) noteParams(c *Recording, cmd *command, node int) {
 		for k := range (size + 7) / 8 {
 			ref := int32(len(c.refers)) + 2*p.param + int32(k)
 			half := p.index == Blocks && size-8*k < 8 // an argument has whole words
-			x.places = append(x.places, place{work.Address(unsafe.Add(at, 8*k)), c.present[ref], 0, ref, int32(node), half})
+			x.places = append(x.places, place{work.Address(unsafe.Add(at, 8*k)), c.current.present[ref], 0, ref, int32(node), half})
 		}
 	}
 	for _, p := range cmd.rare.params {

@@ -309,9 +309,9 @@ func TestParamMistakes(t *testing.T) {
 		"command 2, execute: gpu: execute: a value of parameter 1 (uint32) of another":                               add(gpu.Execute(inner).With(first.Value(1))),
 		"a [5]uint32 has 20 bytes, and a parameter at most 16":                                                       func() error { _, err := gpu.NewParam(c, [5]uint32{}); return err },
 		"elements of type int: a kernel's int may have another size":                                                 func() error { _, err := gpu.NewParam(c, 1); return err },
-		"it has no bytes": func() error { _, err := gpu.NewParam(c, struct{}{}); return err },
-		"has ended":       func() error { _, err := gpu.NewParam(inner, uint32(1)); return err },
-		"zero value":      func() error { _, err := gpu.NewParam(nil, uint32(1)); return err },
+		"it has no bytes":                        func() error { _, err := gpu.NewParam(c, struct{}{}); return err },
+		"has ended":                              func() error { _, err := gpu.NewParam(inner, uint32(1)); return err },
+		"parameter: a nil or zero CommandBuffer": func() error { _, err := gpu.NewParam(nil, uint32(1)); return err },
 	} {
 		err := do()
 		if !errors.Is(err, gpu.ErrArgument) || !strings.Contains(err.Error(), why) {

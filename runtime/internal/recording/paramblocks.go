@@ -15,8 +15,8 @@ func (v *Value) Blocks() [3]uint32 {
 	return [3]uint32{b[0], max(b[1], 1), max(b[2], 1)}
 }
 
-// blocks returns the words of a parameter as the blocks of a launch.
-func blocks(words []driver.Ptr) [3]uint32 {
+// gridOf returns the words of a parameter as the blocks of a launch.
+func gridOf(words []driver.Ptr) [3]uint32 {
 	return (*Value)(unsafe.Pointer(unsafe.SliceData(words))).Blocks()
 }
 
@@ -125,7 +125,7 @@ func (c *Recording) blocksOf(cmd *command) [3]uint32 {
 	if cmd.rare != nil {
 		for _, p := range cmd.rare.params {
 			if p.index == Blocks {
-				return blocks(c.words(p.param))
+				return gridOf(c.current.words(p.param))
 			}
 		}
 	}

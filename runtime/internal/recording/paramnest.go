@@ -83,6 +83,6 @@ func (c *Recording) nestParams(cmd *command, params []nestedParam) {
 		}
 	}
 	if cmd.rare = nil; kept != nil && cmd.op.Kind != work.Nothing {
-		cmd.rare = c.rare(rareCommand{params: kept})
+		cmd.rare = c.cmds.rare(rareCommand{params: kept})
 	}
 }

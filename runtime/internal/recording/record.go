@@ -104,13 +104,13 @@ func (c *Recording) UploadCopy(dst memory.Range, data []byte, after []Command) (
 		return -1, c.Fail(work.Upload, err)
 	}
 	copy(b.Bytes(), data)
-	cmd.rare = c.rare(rareCommand{stage: b})
+	cmd.rare = c.cmds.rare(rareCommand{stage: b})
 	at, err := c.record(&cmd, after)
 	if err != nil {
 		b.Free()
 		return -1, err
 	}
-	c.stages = append(c.stages, b)
+	c.held.stages = append(c.held.stages, b)
 	return at, nil
 }
 
@@ -141,12 +141,12 @@ func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []C
 	if err := c.roomFor(arg-len(c.args)+l.Layout.Words(), len(buffers)); err != nil {
 		return -1, -1, c.Fail(work.Launch, err)
 	}
-	if err := c.holdCode(l.Code); err != nil {
+	if err := c.held.addCode(l.Code); err != nil {
 		return -1, -1, c.Fail(work.Launch, err)
 	}
 	cmd := command{op: work.Op{Kind: work.Launch}, dst: -1, src: -1, arg: int32(arg), layout: l.Layout, launch: l.Launch}
 	if len(buffers) > 0 {
-		cmd.bound = carve(&c.bounds, len(buffers))
+		cmd.bound = carve(&c.cmds.bounds, len(buffers))
 	}
 	for i, b := range buffers {
 		ref, err := c.refer(work.Launch, b.Range, 1)
@@ -159,10 +159,10 @@ func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []C
 		return -1, wrong, c.Fail(work.Launch, err)
 	}
 	if len(l.Uses) > 0 {
-		cmd.rare = c.rare(rareCommand{params: paramRefs(l.Uses)})
+		cmd.rare = c.cmds.rare(rareCommand{params: paramRefs(l.Uses)})
 	}
 	if c.dev.timesCommands() {
-		c.nameKernel(l.Launch.Function, l.Name)
+		c.names.nameKernel(l.Launch.Function, l.Name)
 	}
 	if l.Nothing {
 		cmd.op.Kind = work.Nothing
@@ -174,14 +174,6 @@ func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []C
 	copy(c.args[arg:], words)
 	c.addLimits(l, at)
 	return at, -1, nil
-}
-
-// nameKernel remembers a kernel's name.
-func (c *Recording) nameKernel(fn driver.Function, name string) {
-	if c.kernels == nil {
-		c.kernels = map[driver.Function]string{}
-	}
-	c.kernels[fn] = name
 }
 
 // Native records a call of a function that gives work to a stream. The function is called with the
@@ -202,9 +194,9 @@ func (c *Recording) Native(fn func(driver.Stream, []driver.Ptr) error, uses []me
 		return -1, c.Fail(work.Native, err)
 	}
 	cmd := command{op: work.Op{Kind: work.Native}, dst: -1, src: -1, arg: int32(len(c.args)), layout: work.Addresses(len(uses))}
-	cmd.rare = c.rare(rareCommand{native: fn, again: again})
+	cmd.rare = c.cmds.rare(rareCommand{native: fn, again: again})
 	if len(uses) > 0 {
-		cmd.bound = carve(&c.bounds, len(uses))
+		cmd.bound = carve(&c.cmds.bounds, len(uses))
 	}
 	for i, r := range uses {
 		ref, err := c.refer(work.Native, r, 1)
@@ -255,7 +247,7 @@ func (c *Recording) HostCall(fn func() error, after []Command) (Command, error) 
 	if err := c.checkAfter(work.HostCall, after); err != nil {
 		return -1, err
 	}
-	return c.record(&command{op: work.Op{Kind: work.HostCall}, dst: -1, src: -1, rare: c.rare(rareCommand{fn: fn})}, nil)
+	return c.record(&command{op: work.Op{Kind: work.HostCall}, dst: -1, src: -1, rare: c.cmds.rare(rareCommand{fn: fn})}, nil)
 }
 
 // A Collective is an operation of a communicator in a recording.
@@ -295,7 +287,7 @@ func (c *Recording) AddCollective(to []Collective, op *comm.RangeOp) ([]Collecti
 // Collect records operations of a communicator. Adjacent operations of one communicator form a
 // group. Operations with commands in after begin a new group. The caller has called Begin.
 func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after []Command) (Command, error) {
-	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.rare(rareCommand{lane: lane, group: group})}
+	cmd := command{op: work.Op{Kind: work.Collect}, dst: -1, src: -1, rare: c.cmds.rare(rareCommand{lane: lane, group: group})}
 	if len(group) == 0 {
 		cmd.op.Kind = work.Nothing
 	}
@@ -303,7 +295,7 @@ func (c *Recording) Collect(lane *comm.Communicator, group []Collective, after [
 }
 
 // Timestamp records the time at which the device has done the commands before the last barrier and
-// those in after.
+// the commands in after.
 func (c *Recording) Timestamp(after []Command) (Command, error) {
 	if err := c.Begin(work.Timestamp); err != nil {
 		return -1, err
@@ -312,9 +304,9 @@ func (c *Recording) Timestamp(after []Command) (Command, error) {
 	if c.dev.Faces.Timers == nil {
 		return -1, c.Fail(work.Timestamp, driver.ErrUnsupported)
 	}
-	at, err := c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.rare(rareCommand{timer: c.timers})}, after)
+	at, err := c.record(&command{op: work.Op{Kind: work.Timestamp}, dst: -1, src: -1, rare: c.cmds.rare(rareCommand{timer: c.blocks.timers})}, after)
 	if err == nil {
-		c.timers++
+		c.blocks.timers++
 	}
 	return at, err
 }
@@ -328,11 +320,11 @@ func (c *Recording) Elapsed(from, to Command) (t time.Duration, err error) {
 			c.mu.Unlock()
 			return 0, errs.Argument("elapsed", "command %d is no timestamp", at)
 		}
-		if b := c.latest; b != nil {
+		if b := c.current.latest; b != nil {
 			timers[i] = b.timers[c.cmds.at(int(at)).rare.timer]
 		}
 	}
-	executed := c.latest != nil
+	executed := c.current.latest != nil
 	c.mu.Unlock()
 	switch {
 	case c.closed.Load():
@@ -391,12 +383,13 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Give
 	}
 	end := command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}
 	if lane := child.lastLane(); lane != nil {
-		end.rare = c.rare(rareCommand{lane: lane}) // a collective behind it continues the child's group
+		end.rare = c.cmds.rare(rareCommand{lane: lane}) // a collective behind it continues the child's group
 	}
 	return c.record(&end, last)
 }
 
-// lastLane returns the communicator of the last command, or nil if that is no collective.
+// lastLane returns the communicator of the last command, or nil if the last command is no
+// collective.
 func (c *Recording) lastLane() *comm.Communicator {
 	if c.cmds.n == 0 || c.cmds.at(c.cmds.n-1).rare == nil {
 		return nil
@@ -435,7 +428,7 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 	}
 	for _, b := range bindings {
 		if recordedIn(b.Buffer) == nil {
-			if err := c.hold(b.Buffer); err != nil {
+			if err := c.held.addBuffer(b.Buffer, c.dev.Memory); err != nil {
 				return err
 			}
 		}
@@ -443,12 +436,9 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 	if !engine.HoldLive(&child.refs, 1) {
 		return errs.ErrClosed
 	}
-	for fn, name := range child.kernels {
-		c.nameKernel(fn, name)
-	}
-	c.nested, c.foreign = append(c.nested, child), append(c.foreign, child.foreign...)
+	c.held.addNested(child)
 	by := shift{command: Command(c.cmds.n), ref: int32(len(c.refers)), arg: int32(len(c.args))}
-	scratch := make([]*memory.Buffer, len(child.scratches))
+	scratch := make([]*memory.Buffer, len(child.scratch.buffers))
 	for _, r := range refers {
 		if i := slotOf(r.buffer); i >= 0 {
 			b := bindings[i]
@@ -463,9 +453,7 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 	c.nrefers = len(c.refers)
 	child.mu.Lock() // an execution of child may be writing addresses into its arguments
 	c.args = append(c.args, args...)
-	for at, label := range child.labels {
-		c.setLabel(Command(c.cmds.n)+at, label)
-	}
+	c.names.nest(&child.names, by.command)
 	child.mu.Unlock()
 	forwardLimits(params, by.command)
 	for i := range cmds.n {
@@ -498,11 +486,11 @@ func (c *Recording) shifted(cmd command, by shift) command {
 		cmd.src += by.ref
 	}
 	cmd.arg += by.arg
-	bound := carve(&c.bounds, len(cmd.bound))
+	bound := carve(&c.cmds.bounds, len(cmd.bound))
 	for i, b := range cmd.bound {
 		bound[i] = argRef{b.index, b.ref + by.ref}
 	}
-	after := carve(&c.afters, len(cmd.after)+1)[:len(cmd.after)]
+	after := carve(&c.cmds.afters, len(cmd.after)+1)[:len(cmd.after)]
 	for i, a := range cmd.after {
 		after[i] = a + by.command
 	}
@@ -513,16 +501,16 @@ func (c *Recording) shifted(cmd command, by shift) command {
 		for i := range group {
 			group[i].rebase(by.ref)
 		}
-		cmd.rare = c.rare(rareCommand{lane: cmd.rare.lane, group: group})
+		cmd.rare = c.cmds.rare(rareCommand{lane: cmd.rare.lane, group: group})
 	case work.Timestamp:
 		// The copy gets a timer of its own: the child may also be executed itself, or nested twice.
-		cmd.rare = c.rare(rareCommand{timer: c.timers})
-		c.timers++
+		cmd.rare = c.cmds.rare(rareCommand{timer: c.blocks.timers})
+		c.blocks.timers++
 	}
 	return cmd
 }
 
-// beginNest is Begin for the commands of another command buffer.
+// beginNest is like Begin, for the commands of another command buffer.
 func (c *Recording) beginNest(child *Recording) error {
 	wrong := c.mayNest(child) // before c.mu is locked: mayNest locks child.mu
 	if err := c.Begin(work.Execute); err != nil {

@@ -11,6 +11,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
+// scratchMemory is the scratch memory of a recording.
+type scratchMemory struct {
+	buffers []*memory.Buffer // the buffers that Scratch returned
+	given   memory.Range     // the program's memory for the buffers; see SetScratch
+	layout  memplan.Layout   // of the buffers; End makes it
+}
+
+// own reports whether there is scratch memory, and the recording keeps it in blocks of its own.
+func (s *scratchMemory) own() bool { return len(s.buffers) > 0 && s.given.Buffer == nil }
+
 // Scratch returns a buffer that stands for scratch memory of the recording.
 func (c *Recording) Scratch(size uint64) (*memory.Buffer, error) {
 	if err := c.enter(); err != nil {
@@ -25,20 +35,17 @@ func (c *Recording) Scratch(size uint64) (*memory.Buffer, error) {
 
 // newScratch returns a buffer that stands for scratch memory. The caller holds mu.
 func (c *Recording) newScratch(size uint64) *memory.Buffer {
-	b := memory.NewPlaceholder(c.dev.Memory, size, memory.Place{Recording: c, Index: len(c.scratches), Scratch: true})
-	c.scratches = append(c.scratches, b)
+	b := memory.NewPlaceholder(c.dev.Memory, size, memory.Place{Recording: c, Index: len(c.scratch.buffers), Scratch: true})
+	c.scratch.buffers = append(c.scratch.buffers, b)
 	return b
 }
 
 // ScratchSize returns how many bytes the scratch memory takes.
 func (c *Recording) ScratchSize() (uint64, error) {
-	if c == nil || c.dev == nil {
-		return 0, errs.ErrZero
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		return c.layout.Size, nil
+		return c.scratch.layout.Size, nil
 	}
 	l, err := c.layOutScratch()
 	return l.Size, err
@@ -69,22 +76,22 @@ func (c *Recording) SetScratch(r memory.Range) error {
 		return errs.Argument(op, "the range is not aligned to %d bytes", memory.Alignment)
 	}
 	if slotOf(r.Buffer) < 0 {
-		if err := c.hold(r.Buffer); err != nil {
+		if err := c.held.addBuffer(r.Buffer, c.dev.Memory); err != nil {
 			return fmt.Errorf("gpu: %s: %w", op, err)
 		}
 	}
-	c.scratch = r
+	c.scratch.given = r
 	return nil
 }
 
 // layOutScratch finds places for the scratch memory of the commands recorded so far. The caller
 // holds mu.
 func (c *Recording) layOutScratch() (memplan.Layout, error) {
-	if len(c.scratches) == 0 {
+	if len(c.scratch.buffers) == 0 {
 		return memplan.Layout{}, nil
 	}
-	sizes := make([]uint64, len(c.scratches))
-	for i, b := range c.scratches {
+	sizes := make([]uint64, len(c.scratch.buffers))
+	for i, b := range c.scratch.buffers {
 		sizes[i] = b.Size()
 	}
 	l, err := memplan.Plan(c.scratchSteps(), sizes, memory.Alignment)
@@ -143,31 +150,31 @@ func (c *Recording) scratchSteps() []memplan.Step {
 // placeScratch finds places for scratch memory, and makes the first block. It turns references to
 // scratch memory into references to that block, or to the memory that the program has set.
 func (c *Recording) placeScratch() (first *block, err error) {
-	if c.layout, err = c.layOutScratch(); err != nil {
+	if c.scratch.layout, err = c.layOutScratch(); err != nil {
 		return nil, err
 	}
-	if c.scratch.Buffer != nil && c.layout.Size > c.scratch.Size {
+	if c.scratch.given.Buffer != nil && c.scratch.layout.Size > c.scratch.given.Size {
 		return nil, fmt.Errorf("gpu: command buffer: the buffers of Scratch take %d bytes, and the range of SetScratch has %d: %w",
-			c.layout.Size, c.scratch.Size, errs.ErrRange)
+			c.scratch.layout.Size, c.scratch.given.Size, errs.ErrRange)
 	}
 	if first, err = c.makeBlock(); err != nil {
 		return nil, fmt.Errorf("gpu: command buffer: %w", err)
 	}
-	if len(c.scratches) == 0 {
+	if len(c.scratch.buffers) == 0 {
 		return first, nil
 	}
-	at := c.scratch
-	if c.ownScratch() {
+	at := c.scratch.given
+	if c.scratch.own() {
 		at = memory.Range{Buffer: first.mem, Size: first.mem.Size()}
 	}
 	late := at.Buffer.HasNoAddress()
-	c.ask(&reference{buffer: at.Buffer, offset: at.Offset, size: c.layout.Size, align: memory.Alignment, written: true, used: true})
+	c.ask(&reference{buffer: at.Buffer, offset: at.Offset, size: c.scratch.layout.Size, align: memory.Alignment, written: true, used: true})
 	for i := range c.refers {
 		if r := &c.refers[i]; scratchOf(r.buffer) >= 0 {
-			if c.ownScratch() {
+			if c.scratch.own() {
 				r.scratch = r.buffer
 			}
-			r.buffer, r.offset, r.late = at.Buffer, at.Offset+c.layout.Offsets[scratchOf(r.buffer)]+r.offset, late
+			r.buffer, r.offset, r.late = at.Buffer, at.Offset+c.scratch.layout.Offsets[scratchOf(r.buffer)]+r.offset, late
 		}
 	}
 	return first, nil
@@ -180,5 +187,5 @@ func (c *Recording) scratchAnew(child *Recording, r *reference, anew []*memory.B
 	if anew[i] == nil {
 		anew[i] = c.newScratch(r.scratch.Size())
 	}
-	r.buffer, r.offset, r.scratch, r.late = anew[i], r.offset-child.layout.Offsets[i], nil, true
+	r.buffer, r.offset, r.scratch, r.late = anew[i], r.offset-child.scratch.layout.Offsets[i], nil, true
 }

@@ -1,11 +1,10 @@
 // Package sema provides semaphores. A semaphore is a 64-bit value that only grows, like a Vulkan
 // timeline semaphore. The host signals it, and so does finished work. The host or other work waits
-// until it reaches a value. The package does not know what kind of work there is. It knows work
-// only through two interfaces:
+// until it reaches a value. The package knows work only through two interfaces:
 //
 //   - A [Producer] is a sequence of numbered work, such as a GPU stream. When work has been issued,
 //     [Semaphore.Publish] announces the values that the work will signal. When the work is done,
-//     [Semaphore.Arrive] raises the semaphore to those values.
+//     [Semaphore.Arrive] raises the semaphore to the announced values.
 //   - A [Waiter] waits for one or more points. A [Point] is a semaphore and a value. The waiter
 //     registers a [Timepoint] with the semaphore of each point, and is called when that timepoint
 //     is released.

@@ -71,7 +71,7 @@ func callOne(t *Timepoint) {
 
 // notify calls TimepointReleased of the waiters in list, and wakes the goroutines that are blocked
 // in Wait. It issues at most budget of the ready waiters on the calling thread, and hands over the
-// others. It returns the timepoints that belong to functions, in order. The caller calls those
+// others. It returns the timepoints that belong to functions, in order. The caller calls these
 // functions.
 func notify(list *Timepoint, budget int) *Timepoint {
 	giveWay, woken := budget > 0, false

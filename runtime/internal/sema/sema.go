@@ -64,8 +64,8 @@ const (
 	hasWaiters             // registered timepoints
 )
 
-// An expected lists what is expected of a semaphore: signals in flight, and timepoints that wait
-// for them.
+// An expected lists the signals of a semaphore that are in flight, and the timepoints that wait for
+// them.
 type expected struct {
 	signals points.Set[Producer] // signals in flight
 	joins   []join               // the marks of barriers that wait for several producers
@@ -204,7 +204,7 @@ func (s *Semaphore) TryFail(err error) (released *Timepoint, failed bool) {
 	return s.fail(&failure{err})
 }
 
-// Close is Fail with [ErrClosed], without an allocation.
+// Close is like Fail with [ErrClosed], but allocates nothing.
 func (s *Semaphore) Close() *Timepoint {
 	released, _ := s.fail(&closed)
 	return released
@@ -249,7 +249,7 @@ func (s *Semaphore) expect(flag uint32) *expected {
 	return s.list
 }
 
-// updateFlags sets flags to what the list contains now. The caller holds mu.
+// updateFlags sets flags according to the entries of the list. The caller holds mu.
 func (s *Semaphore) updateFlags() {
 	flags := uint32(0)
 	if l := s.list; l != nil {

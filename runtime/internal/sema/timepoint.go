@@ -14,7 +14,7 @@ type Timepoint struct {
 	fn     func(error) // called once, with no lock held
 	host   *hostEvent
 
-	next *Timepoint // in a list of released timepoints, or in the free list of a pool
+	next *Timepoint // the next in a list of released timepoints, or in the free list of a pool
 	err  error      // the semaphore's failure, if that released the timepoint
 }
 

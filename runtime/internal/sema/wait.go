@@ -45,7 +45,7 @@ func checkPoints(points []Point, all bool) (over bool, index int, err error) {
 	return index >= 0 || len(points) == 0, index, nil
 }
 
-// pollOnce is Wait for a context that has already ended. Programs pass such a context to poll
+// pollOnce is like Wait, for a context that has already ended. Programs pass such a context to poll
 // without blocking.
 func pollOnce(points []Point, all bool) (int, error) {
 	for _, p := range points {

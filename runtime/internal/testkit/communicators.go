@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// OpenCommunicators opens a group with a communicator over all of it, and closes it at the end of the test.
+// OpenCommunicators opens a group with a communicator over all of its devices, and closes it at the
+// end of the test.
 func OpenCommunicators(t *testing.T, d driver.Driver, n int, o collective.Options) (*gpu.Group, []*collective.Communicator) {
 	t.Helper()
 	CheckLeaks(t)

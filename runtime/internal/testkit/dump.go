@@ -35,7 +35,7 @@ func Dump(devices ...*gpu.Device) string {
 	return b.String()
 }
 
-// soonReturned returns what a function returns, unless that takes too long.
+// soonReturned returns the result of a function, unless the function takes too long.
 func soonReturned(lines func() []string) []string {
 	done := make(chan []string, 1)
 	go func() { done <- lines() }()
@@ -67,8 +67,8 @@ func heldForParked(d *gpu.Device, dump string) string {
 	return ""
 }
 
-// parkedLines are the parked operations, the oldest first. Most of those that wait for parked operations
-// only are left out.
+// parkedLines are the parked operations, the oldest first. Most operations that only wait for
+// parked operations are left out.
 func parkedLines(d *gpu.Device) (lines []string) {
 	behind := 0
 	for _, p := range d.Parked() {

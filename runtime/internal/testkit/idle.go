@@ -19,7 +19,8 @@ func (IdleDriver) Name() string                    { return "idle" }
 func (IdleDriver) Devices() ([]driver.Info, error) { return []driver.Info{{Name: "idle"}}, nil }
 func (IdleDriver) Open(int) (driver.Device, error) { return new(IdleDevice), nil }
 
-// An IdleDevice is a device of an [IdleDriver]. Benchmarks embed it and add what they need.
+// An IdleDevice is a device of an [IdleDriver]. Benchmarks embed it and add the methods that they
+// need.
 type IdleDevice struct {
 	driver.Device
 	handles uintptr

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Kernels stand for those of testdata/kernels.
+// Kernels stand for the kernels of testdata/kernels.
 var Kernels = map[string]simdriver.Kernel{
 	"nothing": simdriver.MustKernel(func(*simdriver.Grid, uint64) {}),
 	"saxpy": simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) {
@@ -127,7 +127,7 @@ var Kernels = map[string]simdriver.Kernel{
 	}),
 }
 
-// A Launched is what the kernel "attrs" writes about its launches.
+// A Launched is the data that the kernel "attrs" writes about its launches.
 type Launched struct {
 	Times                  uint32
 	Cluster                [3]uint32
@@ -171,7 +171,7 @@ var Launches = []struct {
 	{Attrs: gpu.LaunchAttrs{Cluster: [3]uint32{0, 0, 2}, Cooperative: true, Dependent: true, Priority: -1, Carveout: 50}, Cluster: [3]uint32{1, 1, 2}},
 }
 
-// CanLaunch says whether a device has what a launch with these attributes relies on.
+// CanLaunch reports whether a device supports launches with these attributes.
 func CanLaunch(caps driver.Caps, a gpu.LaunchAttrs) bool {
 	return (!a.Cooperative || caps.Cooperative) && (!a.Dependent || caps.DependentLaunch) && (a.Cluster == [3]uint32{} || caps.Clusters)
 }

@@ -20,10 +20,11 @@ type Receiver struct {
 	ZeroWorks bool // a zero value works
 }
 
-// Receivers calls every exported method of the types on a nil pointer and on a zero value: once with zero arguments, and once with
-// others, behind which no check of an argument can hide that of the receiver. No call may panic. A method with an error returns one that
-// is [gpu.ErrArgument] and names the operation and the type. Close and Shutdown return nil. Methods of a value are not called on nil,
-// for which Go itself panics.
+// Receivers calls every exported method of the types on a nil pointer and on a zero value: once
+// with zero arguments, and once with other arguments, so that no check of an argument hides the
+// check of the receiver. No call may panic. A method that returns an error returns
+// [gpu.ErrArgument], with the names of the operation and the type. Close, Shutdown and Err return
+// nil. Methods of a value are not called on nil, because Go itself panics then.
 func Receivers(t *testing.T, receivers ...Receiver) {
 	for _, r := range receivers {
 		typ := reflect.TypeOf(r.Nil)
@@ -63,11 +64,11 @@ func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, 
 		return
 	}
 	err, _ := results[len(results)-1].Interface().(error)
-	switch closes := m.Name == "Close" || m.Name == "Shutdown"; {
+	switch none := m.Name == "Close" || m.Name == "Shutdown" || m.Name == "Err"; {
 	case works:
-	case closes && err != nil:
+	case none && err != nil:
 		t.Errorf("%s: %v", text, err)
-	case closes:
+	case none:
 	case !errors.Is(err, gpu.ErrArgument):
 		t.Errorf("%s: %v, want ErrArgument", text, err)
 	case !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(of)):
@@ -92,8 +93,8 @@ func arguments(m reflect.Method, given bool) (args []reflect.Value) {
 	return args
 }
 
-// namesOperation reports whether an error has a word of the method's name, or an Op that has an error of its own. A method that takes Ops
-// names these instead.
+// namesOperation reports whether an error has a word of the method's name, or is the error of a
+// wrong Op. The error of a method that takes Ops names the Ops instead.
 func namesOperation(err error, m reflect.Method) bool {
 	for i := 1; i < m.Type.NumIn(); i++ {
 		if in := m.Type.In(i); in == reflect.TypeFor[gpu.Op]() || in == reflect.TypeFor[[]gpu.Op]() {
@@ -111,8 +112,9 @@ func namesOperation(err error, m reflect.Method) bool {
 	return strings.Contains(text, "wrong op") || slices.ContainsFunc(strings.Fields(words.String()), func(w string) bool { return strings.Contains(text, w) })
 }
 
-// argument returns the zero value of a type, or with given another one if it is easy to make: a function that returns zero values, a
-// pointer to a zero value, a number 1, a list of one.
+// argument returns the zero value of a type. If given is set, it returns another value if that is
+// easy to make: a function that returns zero values, a pointer to a zero value, a number 1, a list
+// of one element.
 func argument(t reflect.Type, given bool) reflect.Value {
 	v := reflect.New(t).Elem()
 	if !given {

@@ -8,14 +8,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// A CapabilitySet is what the devices of some driver can do.
+// A CapabilitySet is the capabilities of some driver's devices.
 type CapabilitySet struct {
 	Name string
 	Caps driver.Caps
 }
 
-// CapabilitySets are those of the drivers that there are, and one with nothing that a driver can do
-// without.
+// CapabilitySets are the capabilities of the existing drivers, and a set without any optional
+// capability.
 func CapabilitySets() []CapabilitySet {
 	return []CapabilitySet{
 		{"cuda", simdriver.CUDACaps()},
@@ -71,7 +71,7 @@ func OnEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
 			synctest.Test(t, func(t *testing.T) {
 				d := simdriver.New(simdriver.Config{Devices: 2, Caps: &set.Caps, Kernels: Kernels, Strict: true})
 				test(t, d)
-				d.Kill() // what is left ends
+				d.Kill() // the remaining work ends
 			})
 		})
 	}

@@ -43,7 +43,8 @@ func Minute(t testing.TB) context.Context { return Within(t, time.Minute) }
 // Soon returns a context for a wait that should not block.
 func Soon(t testing.TB) context.Context { return Within(t, 10*time.Second) }
 
-// Eventually waits until a condition holds. If it gives up it prints what is in flight on the devices.
+// Eventually waits until a condition holds. If it gives up, it prints the work in flight on the
+// devices.
 func Eventually(t testing.TB, what string, holds func() bool, devices ...*gpu.Device) {
 	t.Helper()
 	ctx := Minute(t)
@@ -51,7 +52,7 @@ func Eventually(t testing.TB, what string, holds func() bool, devices ...*gpu.De
 		if ctx.Err() != nil {
 			t.Fatalf("%s: it does not happen\n%s", what, Dump(devices...))
 		}
-		time.Sleep(pause) // in a bubble of testing/synctest no time passes otherwise, also for those who ask the device
+		time.Sleep(pause) // in a bubble of testing/synctest no time passes otherwise, also for goroutines that poll the device
 	}
 }
 

@@ -12,7 +12,7 @@ type Poller struct {
 	polled  atomic.Pointer[Polled] // nil while the Poller has let go of the device
 }
 
-// Polled is what a Poller polls.
+// Polled is the object that a Poller polls.
 type Polled struct {
 	Policy *Policy
 	// Ask polls the device. again says that the Poller polls without a pause. further reports

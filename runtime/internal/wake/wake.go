@@ -27,7 +27,7 @@
 //
 // In a testing/synctest bubble no time passes while a goroutine runs. So there nobody polls without
 // a pause for a given time, keeps a processor, or lets a thread sleep. Waits park soon. Pauses use
-// timers and are longer, because a long pause costs no more than a short one. [Clock.Still] detects
+// timers and are longer, because a long pause costs as little as a short one. [Clock.Still] detects
 // a bubble; nothing else depends on it.
 package wake
 

@@ -19,7 +19,7 @@ type Extra struct {
 	Pinned driver.Ptr
 	// Host is the host address of that memory.
 	Host unsafe.Pointer
-	// Launch is what a Launch operation launches. For a Native operation, Launch.Args points to the
+	// Launch is the launch of a Launch operation. For a Native operation, Launch.Args points to the
 	// addresses of the memory ranges that the operation uses.
 	Launch *driver.Launch
 	// Event is the event of a Timestamp, or a shared event.

@@ -1,0 +1,16 @@
+package collective_test
+
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/collective"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
+
+// TestNilAndZeroReceivers is of B143.
+func TestNilAndZeroReceivers(t *testing.T) {
+	testkit.Receivers(t,
+		testkit.Receiver{Nil: (*collective.Communicator)(nil)},
+		testkit.Receiver{Nil: (*collective.Memory)(nil)},
+	)
+}

@@ -1,0 +1,91 @@
+package recording
+
+import (
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/comm"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A Command names a command of a recording, by its number.
+type Command int
+
+// A commandList is commands in pages, with storage of their lists. A command never moves.
+type commandList struct {
+	pages  []*[pageSize]command
+	n      int
+	bounds []argRef      // storage of command.bound
+	afters []Command     // storage of command.after
+	rares  []rareCommand // storage of command.rare
+}
+
+const pageSize = 32
+
+func (l *commandList) add(cmd *command) {
+	if l.n == len(l.pages)*pageSize {
+		l.pages = append(l.pages, new([pageSize]command))
+	}
+	l.pages[l.n/pageSize][l.n%pageSize] = *cmd
+	l.n++
+}
+
+func (l *commandList) at(i int) *command { return &l.pages[i/pageSize][i%pageSize] }
+
+// rare stores a rareCommand, and returns its address.
+func (l *commandList) rare(r rareCommand) *rareCommand {
+	kept := &carve(&l.rares, 1)[0]
+	*kept = r
+	return kept
+}
+
+// carve takes n elements off a block, or off a new one.
+func carve[T any](block *[]T, n int) []T {
+	if len(*block) < n {
+		*block = make([]T, max(n, 64))
+	}
+	taken := (*block)[:n:n]
+	*block = (*block)[n:]
+	return taken
+}
+
+// A command is one of a recording.
+type command struct {
+	op       work.Op
+	depends  bool          // the address of dst or src is known only in an execution
+	moves    bool          // an address or a parameter may change from one execution to the next
+	arg      int32         // where its arguments begin in args
+	dst, src int32         // in refers, or -1
+	launch   driver.Launch // without Args
+	layout   work.Layout   // of the arguments; the kernel's own
+	bound    []argRef
+	after    []Command
+	rare     *rareCommand
+}
+
+// A rareCommand has the fields that the most frequent commands, fills, copies and launches, do not
+// need.
+type rareCommand struct {
+	stage  *memory.Block // pinned memory of an upload
+	fn     func() error  // of a host call
+	timer  int           // of a timestamp, in timers of a block
+	native func(driver.Stream, []driver.Ptr) error
+	again  bool               // each execution calls native
+	lane   *comm.Communicator // of collectives
+	group  []Collective       // of collectives
+	params []paramRef         // of a launch
+}
+
+// An argRef says which address an argument of a command is.
+type argRef struct {
+	index int32 // of the argument
+	ref   int32 // index in the list refers of the command buffer
+}
+
+// joins reports whether a command continues a group of a communicator. A collective that moves no
+// data continues any group. Another one that has commands in after continues none.
+func (cmd *command) joins(lane *comm.Communicator) bool {
+	if cmd.op.Kind == work.Collect && len(cmd.after) > 0 {
+		return false
+	}
+	return cmd.op.Kind == work.Collect && cmd.rare.lane == lane || cmd.op.Kind == work.Nothing && cmd.rare != nil && cmd.rare.lane != nil
+}

@@ -1,0 +1,134 @@
+package recording
+
+import (
+	"slices"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+)
+
+// An execution has the block, addresses and parameters of the execution that is being issued. All
+// executions of a recording use the same one, under the recording's mu. So an execution sets only
+// the addresses and words that have changed since the previous one.
+type execution struct {
+	block  *block
+	latest *block        // of the last execution with a part that a stream has received
+	launch driver.Launch // the launch whose blocks are a parameter
+
+	present []driver.Ptr // the addresses of the recording's refers, then params
+	params  []driver.Ptr // the words of the parameters, two for each
+	moving  []int        // numbers of the refers whose addresses may change
+	sources []source     // of the moving refers
+	epoch   int          // how often a source has moved or a parameter has changed
+	lost    bool         // the addresses of some sources are unknown
+}
+
+// A source is a buffer, or a binding, whose address may change from one execution to the next.
+type source struct {
+	buffer  *memory.Buffer
+	scratch bool       // it is the scratch memory of a block
+	base    driver.Ptr // its last address
+}
+
+// init finds the addresses that are the same in all executions, and the sources of the others.
+func (x *execution) init(refers []reference, params int) {
+	x.present = make([]driver.Ptr, len(refers)+2*params)
+	x.params = x.present[len(refers):]
+	for i := range refers {
+		r := &refers[i]
+		if !r.buffer.Late() {
+			x.present[i] = r.buffer.Addr() + driver.Ptr(r.offset)
+		}
+		if r.buffer.Late() || r.scratch != nil {
+			x.moving = append(x.moving, i)
+			r.source = slices.IndexFunc(x.sources, func(s source) bool { return s.buffer == r.buffer })
+			if r.source < 0 {
+				r.source = len(x.sources)
+				x.sources = append(x.sources, source{buffer: r.buffer, scratch: r.scratch != nil})
+			}
+		}
+	}
+}
+
+// find finds, for an execution, the addresses that may change and the words of parameters.
+func (x *execution) find(refers []reference, b *block, binds []memory.Range, values []Value) error {
+	moved := x.epoch == 0 || x.lost
+	x.lost, x.block = true, b
+	for i := range x.sources {
+		s := &x.sources[i]
+		base, err := s.address(b, binds).Resolve()
+		if err != nil {
+			return err
+		}
+		if base != s.base {
+			s.base, moved = base, true
+		}
+	}
+	x.lost = false
+	if x.setWords(values) || moved {
+		x.epoch++
+	}
+	if moved {
+		for _, i := range x.moving {
+			r := &refers[i]
+			x.present[i] = x.sources[r.source].base + driver.Ptr(r.offset)
+		}
+	}
+	return nil
+}
+
+// address returns where a source is in an execution.
+func (s *source) address(b *block, binds []memory.Range) engine.Address {
+	if slot := slotOf(s.buffer); slot >= 0 {
+		r := &binds[slot]
+		if r.Buffer.Late() {
+			return engine.Address{Ptr: driver.Ptr(r.Offset), Late: r.Buffer.Holding()}
+		}
+		return engine.Address{Ptr: r.Buffer.Addr() + driver.Ptr(r.Offset)}
+	}
+	if s.scratch {
+		return engine.Address{Ptr: b.mem.Addr()}
+	}
+	return engine.Address{Late: s.buffer.Holding()}
+}
+
+// findLive finds the addresses of pool memory that is allocated already, for making a graph.
+func (x *execution) findLive(refers []reference) error {
+	for _, i := range x.moving {
+		if r := &refers[i]; !r.depends() && r.buffer.Late() {
+			ptr, err := (engine.Address{Ptr: driver.Ptr(r.offset), Late: r.buffer.Holding()}).Resolve()
+			if err != nil {
+				return err
+			}
+			x.present[i] = ptr
+		}
+	}
+	return nil
+}
+
+// address returns the address of a reference, or 0 for no reference (-1).
+func (x *execution) address(ref int32) driver.Ptr {
+	if ref < 0 {
+		return 0
+	}
+	return x.present[ref]
+}
+
+// words returns the words of a parameter. They are in present too, behind the addresses. So a
+// graph's places are set in the same way for parameters and addresses.
+func (x *execution) words(param int32) []driver.Ptr { return x.params[2*param : 2*param+2] }
+
+// setWords stores the values of an execution. It reports whether a value has changed since the last
+// execution.
+func (x *execution) setWords(values []Value) (moved bool) {
+	for i := range values {
+		words := x.words(int32(i))
+		for k, w := range values[i] {
+			if words[k] != driver.Ptr(w) {
+				words[k], moved = driver.Ptr(w), true
+			}
+		}
+	}
+	return moved
+}

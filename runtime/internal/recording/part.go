@@ -1,0 +1,105 @@
+package recording
+
+import (
+	"github.com/puregpu/puregpu/runtime/internal/comm"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A part is adjacent commands that are submitted as a whole. A host call is a part, and so is a
+// group of collectives. If the recording makes graphs, adjacent commands that cannot be nodes of a
+// graph are a part. So are the commands between such parts.
+type part struct {
+	from, to int
+	host     func() error
+	lane     *comm.Communicator // of a group of collectives
+	label    string             // of a host call, or of the first collective
+	graph    bool
+	late     bool    // addresses of fills and copies are known only in an execution
+	native   bool    // issuing it may call functions of Native
+	awaits   bool    // it has waits for values
+	grids    []int32 // the parameters that are blocks of its launches
+}
+
+// split divides the recording into parts.
+func (c *Recording) split() {
+	for from := 0; from < c.cmds.n; {
+		p := c.nextPart(from)
+		if p.host != nil || p.lane != nil {
+			p.label = c.names.labels[Command(from)]
+		}
+		if p.host != nil || p.lane != nil || c.setHow(&p) {
+			c.parts = append(c.parts, p)
+		}
+		from = p.to
+	}
+	if len(c.parts) == 0 {
+		c.parts = append(c.parts, part{to: c.cmds.n})
+	}
+}
+
+// nextPart returns the part that begins at a command.
+func (c *Recording) nextPart(from int) part {
+	first, p := c.cmds.at(from), part{from: from, to: from + 1}
+	switch first.op.Kind {
+	case work.HostCall:
+		p.host = first.rare.fn
+		return p
+	case work.Collect:
+		p.lane = first.rare.lane
+		for p.to < c.cmds.n && c.cmds.at(p.to).joins(p.lane) {
+			p.to++
+		}
+		return p
+	}
+	graphs := c.makesGraphs(c.cmds.n)
+	calls := graphs && c.noNode(first)
+	for p.to < c.cmds.n {
+		cmd := c.cmds.at(p.to)
+		if kind := cmd.op.Kind; kind == work.HostCall || kind == work.Collect || kind != work.Nothing && graphs && c.noNode(cmd) != calls {
+			break
+		}
+		p.to++
+	}
+	return p
+}
+
+// setHow sets how a part is run. It reports false if there is nothing to run: all commands of the
+// part are barriers or do nothing. On a device with graphs, the commands of a part are all fit to be
+// nodes of a graph, or none is. So the first command tells whether the part becomes a graph.
+func (c *Recording) setHow(p *part) bool {
+	count, called := 0, false
+	for i := p.from; i < p.to; i++ {
+		cmd := c.cmds.at(i)
+		if cmd.op.Kind != work.Barrier && cmd.op.Kind != work.Nothing {
+			count++
+			p.late = p.late || cmd.depends
+			p.awaits = p.awaits || cmd.op.Kind == work.ValueWait
+			called = called || cmd.op.Kind == work.Native
+			p.native = p.native || cmd.op.Kind == work.Native && cmd.moves
+			p.addGrids(cmd)
+		}
+	}
+	p.graph = c.makesGraphs(count) && !c.noNode(c.cmds.at(p.from))
+	p.native = p.native || called && (!p.graph || p.late || c.blocks.many || len(p.grids) > 0)
+	return count > 0
+}
+
+// worthGraph is the least number of commands that cost more than one launch of their graph.
+const worthGraph = 3
+
+// makesGraphs reports whether n commands become a graph.
+func (c *Recording) makesGraphs(n int) bool {
+	worth := worthGraph
+	if c.dev.Engine.Caps.ChecksOrder {
+		worth = 2 // so that the simulated GPU finds a missing order between two commands
+	}
+	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worth && !c.dev.timesCommands()
+}
+
+// noNode reports whether no node of a graph can do the work of a command.
+func (c *Recording) noNode(cmd *command) bool {
+	a := &cmd.launch.Attrs
+	return c.across(cmd, nil) || cmd.op.Kind == work.ValueWrite || cmd.op.Kind == work.ValueWait ||
+		cmd.op.Kind == work.Native && (c.dev.Faces.Capturer == nil || cmd.rare.again) ||
+		!c.dev.Engine.Caps.NodeAttrs && (a.Cooperative || a.Cluster != [3]uint32{})
+}
