@@ -24,12 +24,12 @@
 // to one queue: the first one that draws from it. Draws in another queue fail. Make a generator with
 // another seed for each queue.
 //
-// cuRAND's documentation does not say what a draw does in a CUDA graph. A graph would keep the
-// position that the host had when the graph was made, while the state in the device's memory moves
-// on. So a draw never becomes a node of a graph. In a recording each execution draws new numbers: the
-// recording is divided at the draw, which runs after everything that was recorded before it, and
-// before everything recorded later. A graph stays whole if the program draws into memory that the
-// graph reads, before it executes the graph.
+// cuRAND keeps a part of a generator's state on the host. A graph would repeat that part as it was
+// when the graph was made, while the state in the device's memory moves on. So a draw never becomes a
+// node of a graph. In a recording each execution draws new numbers: the recording is divided at the
+// draw, which runs after everything that was recorded before it, and before everything recorded
+// later. A graph stays whole if the program draws into memory that the graph reads, before it
+// executes the graph.
 //
 // # Simulated devices
 //
