@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/cufile"
 	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
@@ -27,6 +28,7 @@ import (
 func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
 		"cufft":     func(path string) (any, error) { return cufft.Open(cufft.Options{Path: path}) },
+		"cufile":    func(path string) (any, error) { return cufile.Open(cufile.Options{Path: path}) },
 		"cuda":      func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
 		"curand":    func(path string) (any, error) { return curand.Open(curand.Options{Path: path}) },
 		"cublas":    func(path string) (any, error) { return cublas.Open(cublas.Options{Path: path}) },
