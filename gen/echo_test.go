@@ -15,6 +15,8 @@ import (
 	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hipfft"
+	"github.com/puregpu/puregpu/hiprand"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvjitlink"
@@ -36,6 +38,8 @@ func TestEcho(t *testing.T) {
 		"cusparse":  func(path string) (any, error) { return cusparse.Open(cusparse.Options{Path: path}) },
 		"cusolver":  func(path string) (any, error) { return cusolver.Open(cusolver.Options{Path: path}) },
 		"cudnn":     func(path string) (any, error) { return cudnn.Open(cudnn.Options{Path: path}) },
+		"hipfft":    func(path string) (any, error) { return hipfft.Open(hipfft.Options{Path: path}) },
+		"hiprand":   func(path string) (any, error) { return hiprand.Open(hiprand.Options{Path: path}) },
 		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
 		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
 		"nccl":      func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },

@@ -1,4 +1,4 @@
-// A library of CUDA's toolkit that computes nothing. It tells a release, and makes and destroys handles.
+// A library of CUDA's toolkit, or of ROCm, that computes nothing. It tells a release, and makes and destroys handles.
 //
 //	VERSION              the number that it tells
 //	MAJOR, MINOR, PATCH  its parts
@@ -117,6 +117,25 @@ int cudnnBackendExecute(intptr_t handle, intptr_t plan, intptr_t pack) { return 
 int cudnnSoftmaxForward(intptr_t h, int algo, int mode, const float *alpha, intptr_t xdesc, uint64_t x, const float *beta, intptr_t ydesc, uint64_t y)
 {
 	return h == 7 && algo == 1 && mode == 1 && *alpha == 1 && xdesc == 8 && x == 0x1000 && *beta == 0 && ydesc == 9 && y == 0x2000 ? 0 : 2000;
+}
+#elif defined(HIPFFT)
+typedef struct plan *plan;
+int hipfftCreate(plan *p) { *p = (plan)(intptr_t)(7 + live++); return 0; }
+int hipfftDestroy(plan p) { return (intptr_t)p < 7 ? BAD : (live--, 0); }
+int hipfftGetVersion(int *version) { *version = VERSION; return 0; }
+int hipfftExecC2C(plan p, uint64_t in, uint64_t out, int direction)
+{
+	return (intptr_t)p >= 7 && in == 0x1000 && out == 0x2000 && direction == -1 ? 0 : BAD;
+}
+#elif defined(HIPRAND)
+typedef struct generator *generator;
+int hiprandCreateGenerator(generator *g, int kind) { *g = (generator)(intptr_t)(7 + live++); return 0; }
+int hiprandDestroyGenerator(generator g) { return (intptr_t)g < 7 ? 101 : (live--, 0); }
+int hiprandGetVersion(int *version) { *version = VERSION; return 0; }
+int hiprandGenerateUniform(generator g, uint64_t out, size_t n) { return (intptr_t)g >= 7 && out == 0x1000 && n == 8 ? 0 : 104; }
+int hiprandGenerateNormal(generator g, uint64_t out, size_t n, float mean, float deviation)
+{
+	return (intptr_t)g >= 7 && out == 0x1000 && n == 8 && mean == 1.5f && deviation == 0.25f ? 0 : 104;
 }
 #elif defined(CUFILE)
 // Files are read and written for real, and memory is the host's. A transfer of 13 bytes fails with a code of the library's, one of 11 bytes with a negative

@@ -136,6 +136,18 @@ var units = []unit{
 		releases: []release{{"curand", "12.4", "libcurand.so.10*"}}, tests: []test{{"curand", "Real"}, {"runtime/random", "Real"}},
 	},
 	{
+		name: "cufile-11.8", suites: []string{"bookworm"}, packages: []string{"libcufile0"},
+		releases: []release{{"cufile", "11.8", "libcufile.so.1.4*"}}, tests: []test{{"cufile", "Real"}},
+	},
+	{
+		name: "cufile-12.4", suites: []string{"trixie"}, packages: []string{"libcufile0"},
+		releases: []release{{"cufile", "12.4", "libcufile.so.1.9*"}}, tests: []test{{"cufile", "Real"}},
+	},
+	{
+		name: "cufile-12.5", suites: []string{"experimental"}, packages: []string{"libcufile0"},
+		releases: []release{{"cufile", "12.5", "libcufile.so.1.10*"}}, tests: []test{{"cufile", "Real"}},
+	},
+	{
 		name: "nccl-2.22", suites: []string{"trixie"}, packages: []string{"libnccl2"}, closure: true, long: true,
 		releases: []release{{"nccl", "2.22.3", "libnccl.so.2.22*"}}, tests: []test{{"nccl", "Real"}},
 	},
@@ -146,7 +158,7 @@ var units = []unit{
 	{
 		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true, // real-hip is quick to have this one
 		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
-		tests:    []test{{"hip", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
 	},
 	{
 		name: "hip-5.7", suites: []string{"trixie"}, packages: []string{"librccl1"}, closure: true, long: true,
@@ -164,6 +176,25 @@ var units = []unit{
 		name: "hip-7.2", suites: []string{"experimental", "sid"}, packages: []string{"libamdhip64-7", "libhiprtc7"}, closure: true, long: true,
 		releases: []release{{"hip", "7.2.4", "libamdhip64.so.7.2*"}, {"hiprtc", "7.2.4", "libhiprtc.so.7.2*"}},
 		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+	},
+	{
+		name: "rocm-5.2", suites: []string{"bookworm"}, packages: []string{"libhiprand1"}, closure: true, long: true,
+		releases: []release{{"hiprand", "5.3", "libhiprand.so.1.1*"}}, tests: []test{{"hiprand", "Real"}},
+	},
+	{
+		name: "rocm-5.7", suites: []string{"trixie"}, packages: []string{"libhipfft0", "libhiprand1"}, closure: true, long: true,
+		releases: []release{{"hipfft", "6.1", "libhipfft.so.0.1*"}, {"hiprand", "5.7", "libhiprand.so.1.1*"}},
+		tests:    []test{{"hipfft", "Real"}, {"hiprand", "Real"}},
+	},
+	{
+		name: "rocm-6.4", suites: []string{"sid"}, packages: []string{"libhipblas2", "libhipfft0", "libhiprand1"}, closure: true, long: true,
+		releases: []release{{"hipblas", "6.4", "libhipblas.so.2.4*"}, {"hipfft", "6.4", "libhipfft.so.0.1*"}, {"hiprand", "6.4", "libhiprand.so.1.1*"}},
+		tests:    []test{{"hipblas", "Real"}, {"hipfft", "Real"}, {"hiprand", "Real"}},
+	},
+	{
+		name: "rocm-7.2", suites: []string{"experimental", "sid"}, packages: []string{"libhipfft0", "libhiprand1"}, closure: true, long: true,
+		releases: []release{{"hipfft", "7.2", "libhipfft.so.0.1*"}, {"hiprand", "7.2", "libhiprand.so.1.1*"}},
+		tests:    []test{{"hipfft", "Real"}, {"hiprand", "Real"}},
 	},
 	{
 		name: "rccl-7.2", suites: []string{"experimental", "sid"}, packages: []string{"librccl1"}, closure: true, long: true,
