@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hipblas"
 	"github.com/puregpu/puregpu/hipfft"
 	"github.com/puregpu/puregpu/hiprand"
 	"github.com/puregpu/puregpu/hiprtc"
@@ -38,6 +39,7 @@ func TestEcho(t *testing.T) {
 		"cusparse":  func(path string) (any, error) { return cusparse.Open(cusparse.Options{Path: path}) },
 		"cusolver":  func(path string) (any, error) { return cusolver.Open(cusolver.Options{Path: path}) },
 		"cudnn":     func(path string) (any, error) { return cudnn.Open(cudnn.Options{Path: path}) },
+		"hipblas":   func(path string) (any, error) { return hipblas.Open(hipblas.Options{Path: path}) },
 		"hipfft":    func(path string) (any, error) { return hipfft.Open(hipfft.Options{Path: path}) },
 		"hiprand":   func(path string) (any, error) { return hiprand.Open(hiprand.Options{Path: path}) },
 		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },

@@ -126,7 +126,7 @@ func Run(t *testing.T, c Case) {
 			}
 		}
 		for _, s := range l.Missing() {
-			if s.Name != c.Lacks && s.Since <= l.Version() && lib.Lookup(s.Name)[0].Until.IsZero() {
+			if s.Name != c.Lacks && s.Why == "undefined symbol" && s.Since <= l.Version() && lib.Lookup(s.Name)[0].Until.IsZero() {
 				t.Errorf("%s is missing, since %s", s.Name, c.Format(s.Since))
 			}
 		}

@@ -118,6 +118,16 @@ int cudnnSoftmaxForward(intptr_t h, int algo, int mode, const float *alpha, intp
 {
 	return h == 7 && algo == 1 && mode == 1 && *alpha == 1 && xdesc == 8 && x == 0x1000 && *beta == 0 && ydesc == 9 && y == 0x2000 ? 0 : 2000;
 }
+#elif defined(HIPBLAS)
+typedef struct context *context;
+int hipblasCreate(context *c) { *c = (context)(intptr_t)(7 + live++); return 0; }
+int hipblasDestroy(context c) { return (intptr_t)c < 7 ? 1 : (live--, 0); }
+int hipblasSgemm(context h, int ta, int tb, int m, int n, int k, const float *alpha, uint64_t a, int lda, uint64_t b, int ldb, const float *beta,
+	uint64_t c, int ldc)
+{
+	return (intptr_t)h >= 7 && ta == 111 && tb == 112 && m == 2 && n == 3 && k == 4 && *alpha == 1 && a == 0x1000 && lda == 2 && b == 0x2000 &&
+		ldb == 3 && *beta == 0 && c == 0x3000 && ldc == 2 ? 0 : 3;
+}
 #elif defined(HIPFFT)
 typedef struct plan *plan;
 int hipfftCreate(plan *p) { *p = (plan)(intptr_t)(7 + live++); return 0; }
