@@ -154,7 +154,9 @@ int hiprandGenerateNormal(generator g, uint64_t out, size_t n, float mean, float
 typedef struct { int err, cuda; } result;
 result cuFileDriverOpen(void) { return live ? (result){5026, 0} : (live++, (result){0, 99}); }
 result cuFileDriverClose_v2(void) { return live ? (live--, (result){0, 99}) : (result){5001, 0}; }
+#if VERSION >= 1090
 result cuFileGetVersion(int *version) { *version = VERSION; return (result){0, 0}; }
+#endif
 result cuFileHandleRegister(void **handle, const int *descr)
 {
 	*handle = (void *)(intptr_t)(100 + descr[2]);
