@@ -204,7 +204,7 @@ real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip6
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
 
 .PHONY: real-libs
-real-libs: ## hold all bindings against Debian's builds of many releases of their libraries, which need no GPU (1.3 GB to fetch), and record them
+real-libs: ## hold all bindings against Debian's builds of many releases of their libraries, which need no GPU (2.2 GB to fetch), and record them
 	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -write
 	CGO_ENABLED=0 $(GO) test -count=1 ./tools/reallibs -update
 
