@@ -5,8 +5,8 @@
 //
 // [Open] finds libhipblas and resolves its functions. Every function is a method of [Library] that returns its outputs and an
 // error, nil on success. An error code is a [Status], a constant: compare it with errors.Is. A function that the library
-// lacks returns a [*dl.SymbolError] that names the release that brought it. A method whose name ends with 64 takes counts
-// and strides of 64 bits.
+// lacks returns a [*dl.SymbolError] that names the release that brought it. A method whose name ends with 64 takes
+// 64-bit counts and strides.
 //
 // hipBLAS 3 has changed functions that are told the types of their data, such as [Library.GemmEx]: they take a [hip.DataType],
 // and took a hipblasDatatype_t with other numbers before. A method returns a [*dl.SymbolError] where the library is older. In

@@ -1297,7 +1297,7 @@ func (l *Library) Destroy(handle Handle) (err error) {
 	return check(res, err)
 }
 
-// SetStream gives the work of a handle to a stream from now on.
+// SetStream sets the stream of a handle.
 //
 // C: hipblasSetStream, since hipBLAS 0.54, set core.
 func (l *Library) SetStream(handle Handle, streamId hip.Stream) (err error) {
@@ -1342,8 +1342,8 @@ func (l *Library) GetStream(handle Handle) (streamId hip.Stream, err error) {
 	return out.streamId, check(res, err)
 }
 
-// SetPointerMode sets where scalars and results of a handle are: in host memory, as with a new handle, or in
-// device memory; results that a method returns must be in host memory.
+// SetPointerMode sets whether scalars and results of a handle are in host or device memory; a method that
+// returns a result needs PointerModeHost, the mode of a new handle.
 //
 // C: hipblasSetPointerMode, since hipBLAS 0.54, set core.
 func (l *Library) SetPointerMode(handle Handle, mode PointerMode) (err error) {
@@ -1364,7 +1364,7 @@ func (l *Library) SetPointerMode(handle Handle, mode PointerMode) (err error) {
 	return check(res, err)
 }
 
-// GetPointerMode returns where scalars and results of a handle are.
+// GetPointerMode returns whether scalars and results of a handle are in host or device memory.
 //
 // C: hipblasGetPointerMode, since hipBLAS 0.54, set core.
 func (l *Library) GetPointerMode(handle Handle) (mode PointerMode, err error) {
@@ -1433,7 +1433,7 @@ func (l *Library) GetMathMode(handle Handle) (mode Math, err error) {
 	return out.mode, check(res, err)
 }
 
-// SetWorkspace gives a handle memory of the device to compute in.
+// SetWorkspace gives a handle device memory to work in.
 //
 // C: hipblasSetWorkspace, since hipBLAS 3.2, set modes-3.2.
 func (l *Library) SetWorkspace(handle Handle, workspace hip.DevicePtr, workspaceSizeInBytes uint64) (err error) {
@@ -1663,7 +1663,7 @@ func (l *Library) GetMatrixAsync(rows int32, cols int32, elemSize int32, ap hip.
 	return check(res, err)
 }
 
-// SetAtomicsMode says whether functions may use atomic operations, with which results differ from run to run.
+// SetAtomicsMode sets whether functions may use atomic operations; with them results may differ from run to run.
 //
 // C: hipblasSetAtomicsMode, since hipBLAS 0.54, set blas.
 func (l *Library) SetAtomicsMode(handle Handle, atomicsMode AtomicsMode) (err error) {
@@ -1684,7 +1684,7 @@ func (l *Library) SetAtomicsMode(handle Handle, atomicsMode AtomicsMode) (err er
 	return check(res, err)
 }
 
-// GetAtomicsMode tells whether functions may use atomic operations.
+// GetAtomicsMode returns whether functions may use atomic operations.
 //
 // C: hipblasGetAtomicsMode, since hipBLAS 0.54, set blas.
 func (l *Library) GetAtomicsMode(handle Handle) (atomicsMode AtomicsMode, err error) {
@@ -1708,7 +1708,7 @@ func (l *Library) GetAtomicsMode(handle Handle) (atomicsMode AtomicsMode, err er
 	return out.atomicsMode, check(res, err)
 }
 
-// Isamax returns the index, counted from 1, of the first element of x of the greatest absolute value of float32.
+// Isamax returns the index, from 1, of the first element of x with the greatest absolute value, in float32.
 //
 // C: hipblasIsamax, since hipBLAS 0.54, set blas.
 func (l *Library) Isamax(handle Handle, n int32, x hip.DevicePtr, incx int32) (result int32, err error) {
@@ -1735,7 +1735,7 @@ func (l *Library) Isamax(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Idamax returns the index, counted from 1, of the first element of x of the greatest absolute value of float64.
+// Idamax returns the index, from 1, of the first element of x with the greatest absolute value, in float64.
 //
 // C: hipblasIdamax, since hipBLAS 0.54, set blas.
 func (l *Library) Idamax(handle Handle, n int32, x hip.DevicePtr, incx int32) (result int32, err error) {
@@ -1762,7 +1762,7 @@ func (l *Library) Idamax(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Icamax returns the index, counted from 1, of the first element of x of the greatest absolute value of complex
+// Icamax returns the index, from 1, of the first element of x with the greatest absolute value, in complex
 // float32.
 //
 // C: hipblasIcamax, since hipBLAS 0.54, set blas.
@@ -1790,7 +1790,7 @@ func (l *Library) Icamax(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Izamax returns the index, counted from 1, of the first element of x of the greatest absolute value of complex
+// Izamax returns the index, from 1, of the first element of x with the greatest absolute value, in complex
 // float64.
 //
 // C: hipblasIzamax, since hipBLAS 0.54, set blas.
@@ -1818,8 +1818,8 @@ func (l *Library) Izamax(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Isamax64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// float32, with counts of 64 bits.
+// Isamax64 returns the index, from 1, of the first element of x with the greatest absolute value, in float32,
+// with 64-bit counts.
 //
 // C: hipblasIsamax_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Isamax64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result int64, err error) {
@@ -1846,8 +1846,8 @@ func (l *Library) Isamax64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Idamax64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// float64, with counts of 64 bits.
+// Idamax64 returns the index, from 1, of the first element of x with the greatest absolute value, in float64,
+// with 64-bit counts.
 //
 // C: hipblasIdamax_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Idamax64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result int64, err error) {
@@ -1874,8 +1874,8 @@ func (l *Library) Idamax64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Icamax64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// complex float32, with counts of 64 bits.
+// Icamax64 returns the index, from 1, of the first element of x with the greatest absolute value, in complex
+// float32, with 64-bit counts.
 //
 // C: hipblasIcamax_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Icamax64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result int64, err error) {
@@ -1902,8 +1902,8 @@ func (l *Library) Icamax64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Izamax64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// complex float64, with counts of 64 bits.
+// Izamax64 returns the index, from 1, of the first element of x with the greatest absolute value, in complex
+// float64, with 64-bit counts.
 //
 // C: hipblasIzamax_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Izamax64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result int64, err error) {
@@ -1930,8 +1930,8 @@ func (l *Library) Izamax64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// IsamaxBatched returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// float32, for each of a batch whose addresses are in device memory.
+// IsamaxBatched returns the index, from 1, of the first element of x with the greatest absolute value, in
+// float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasIsamaxBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IsamaxBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []int32) (err error) {
@@ -1956,8 +1956,8 @@ func (l *Library) IsamaxBatched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// IdamaxBatched returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// float64, for each of a batch whose addresses are in device memory.
+// IdamaxBatched returns the index, from 1, of the first element of x with the greatest absolute value, in
+// float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasIdamaxBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IdamaxBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []int32) (err error) {
@@ -1982,8 +1982,8 @@ func (l *Library) IdamaxBatched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// IcamaxBatched returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// complex float32, for each of a batch whose addresses are in device memory.
+// IcamaxBatched returns the index, from 1, of the first element of x with the greatest absolute value, in
+// complex float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasIcamaxBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IcamaxBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []int32) (err error) {
@@ -2008,8 +2008,8 @@ func (l *Library) IcamaxBatched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// IzamaxBatched returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// complex float64, for each of a batch whose addresses are in device memory.
+// IzamaxBatched returns the index, from 1, of the first element of x with the greatest absolute value, in
+// complex float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasIzamaxBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IzamaxBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []int32) (err error) {
@@ -2034,8 +2034,8 @@ func (l *Library) IzamaxBatched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// IsamaxBatched64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// IsamaxBatched64 returns the index, from 1, of the first element of x with the greatest absolute value, in
+// float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasIsamaxBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IsamaxBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []int64) (err error) {
@@ -2060,8 +2060,8 @@ func (l *Library) IsamaxBatched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// IdamaxBatched64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// IdamaxBatched64 returns the index, from 1, of the first element of x with the greatest absolute value, in
+// float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasIdamaxBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IdamaxBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []int64) (err error) {
@@ -2086,8 +2086,8 @@ func (l *Library) IdamaxBatched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// IcamaxBatched64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// complex float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// IcamaxBatched64 returns the index, from 1, of the first element of x with the greatest absolute value, in
+// complex float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasIcamaxBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IcamaxBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []int64) (err error) {
@@ -2112,8 +2112,8 @@ func (l *Library) IcamaxBatched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// IzamaxBatched64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// complex float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// IzamaxBatched64 returns the index, from 1, of the first element of x with the greatest absolute value, in
+// complex float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasIzamaxBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IzamaxBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []int64) (err error) {
@@ -2138,8 +2138,8 @@ func (l *Library) IzamaxBatched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// IsamaxStridedBatched returns the index, counted from 1, of the first element of x of the greatest absolute
-// value of float32, for each of a batch at equal distances.
+// IsamaxStridedBatched returns the index, from 1, of the first element of x with the greatest absolute value, in
+// float32, for a batch at constant strides.
 //
 // C: hipblasIsamaxStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IsamaxStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []int32) (err error) {
@@ -2165,8 +2165,8 @@ func (l *Library) IsamaxStridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// IdamaxStridedBatched returns the index, counted from 1, of the first element of x of the greatest absolute
-// value of float64, for each of a batch at equal distances.
+// IdamaxStridedBatched returns the index, from 1, of the first element of x with the greatest absolute value, in
+// float64, for a batch at constant strides.
 //
 // C: hipblasIdamaxStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IdamaxStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []int32) (err error) {
@@ -2192,8 +2192,8 @@ func (l *Library) IdamaxStridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// IcamaxStridedBatched returns the index, counted from 1, of the first element of x of the greatest absolute
-// value of complex float32, for each of a batch at equal distances.
+// IcamaxStridedBatched returns the index, from 1, of the first element of x with the greatest absolute value, in
+// complex float32, for a batch at constant strides.
 //
 // C: hipblasIcamaxStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IcamaxStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []int32) (err error) {
@@ -2219,8 +2219,8 @@ func (l *Library) IcamaxStridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// IzamaxStridedBatched returns the index, counted from 1, of the first element of x of the greatest absolute
-// value of complex float64, for each of a batch at equal distances.
+// IzamaxStridedBatched returns the index, from 1, of the first element of x with the greatest absolute value, in
+// complex float64, for a batch at constant strides.
 //
 // C: hipblasIzamaxStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IzamaxStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []int32) (err error) {
@@ -2246,8 +2246,8 @@ func (l *Library) IzamaxStridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// IsamaxStridedBatched64 returns the index, counted from 1, of the first element of x of the greatest absolute
-// value of float32, for each of a batch at equal distances, with counts of 64 bits.
+// IsamaxStridedBatched64 returns the index, from 1, of the first element of x with the greatest absolute value,
+// in float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasIsamaxStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IsamaxStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []int64) (err error) {
@@ -2273,8 +2273,8 @@ func (l *Library) IsamaxStridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// IdamaxStridedBatched64 returns the index, counted from 1, of the first element of x of the greatest absolute
-// value of float64, for each of a batch at equal distances, with counts of 64 bits.
+// IdamaxStridedBatched64 returns the index, from 1, of the first element of x with the greatest absolute value,
+// in float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasIdamaxStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IdamaxStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []int64) (err error) {
@@ -2300,8 +2300,8 @@ func (l *Library) IdamaxStridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// IcamaxStridedBatched64 returns the index, counted from 1, of the first element of x of the greatest absolute
-// value of complex float32, for each of a batch at equal distances, with counts of 64 bits.
+// IcamaxStridedBatched64 returns the index, from 1, of the first element of x with the greatest absolute value,
+// in complex float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasIcamaxStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IcamaxStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []int64) (err error) {
@@ -2327,8 +2327,8 @@ func (l *Library) IcamaxStridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// IzamaxStridedBatched64 returns the index, counted from 1, of the first element of x of the greatest absolute
-// value of complex float64, for each of a batch at equal distances, with counts of 64 bits.
+// IzamaxStridedBatched64 returns the index, from 1, of the first element of x with the greatest absolute value,
+// in complex float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasIzamaxStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IzamaxStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []int64) (err error) {
@@ -2354,7 +2354,7 @@ func (l *Library) IzamaxStridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// Isamin returns the index, counted from 1, of the first element of x of the least absolute value of float32.
+// Isamin returns the index, from 1, of the first element of x with the least absolute value, in float32.
 //
 // C: hipblasIsamin, since hipBLAS 0.54, set blas.
 func (l *Library) Isamin(handle Handle, n int32, x hip.DevicePtr, incx int32) (result int32, err error) {
@@ -2381,7 +2381,7 @@ func (l *Library) Isamin(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Idamin returns the index, counted from 1, of the first element of x of the least absolute value of float64.
+// Idamin returns the index, from 1, of the first element of x with the least absolute value, in float64.
 //
 // C: hipblasIdamin, since hipBLAS 0.54, set blas.
 func (l *Library) Idamin(handle Handle, n int32, x hip.DevicePtr, incx int32) (result int32, err error) {
@@ -2408,8 +2408,7 @@ func (l *Library) Idamin(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Icamin returns the index, counted from 1, of the first element of x of the least absolute value of complex
-// float32.
+// Icamin returns the index, from 1, of the first element of x with the least absolute value, in complex float32.
 //
 // C: hipblasIcamin, since hipBLAS 0.54, set blas.
 func (l *Library) Icamin(handle Handle, n int32, x hip.DevicePtr, incx int32) (result int32, err error) {
@@ -2436,8 +2435,7 @@ func (l *Library) Icamin(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Izamin returns the index, counted from 1, of the first element of x of the least absolute value of complex
-// float64.
+// Izamin returns the index, from 1, of the first element of x with the least absolute value, in complex float64.
 //
 // C: hipblasIzamin, since hipBLAS 0.54, set blas.
 func (l *Library) Izamin(handle Handle, n int32, x hip.DevicePtr, incx int32) (result int32, err error) {
@@ -2464,8 +2462,8 @@ func (l *Library) Izamin(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Isamin64 returns the index, counted from 1, of the first element of x of the least absolute value of float32,
-// with counts of 64 bits.
+// Isamin64 returns the index, from 1, of the first element of x with the least absolute value, in float32, with
+// 64-bit counts.
 //
 // C: hipblasIsamin_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Isamin64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result int64, err error) {
@@ -2492,8 +2490,8 @@ func (l *Library) Isamin64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Idamin64 returns the index, counted from 1, of the first element of x of the least absolute value of float64,
-// with counts of 64 bits.
+// Idamin64 returns the index, from 1, of the first element of x with the least absolute value, in float64, with
+// 64-bit counts.
 //
 // C: hipblasIdamin_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Idamin64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result int64, err error) {
@@ -2520,8 +2518,8 @@ func (l *Library) Idamin64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Icamin64 returns the index, counted from 1, of the first element of x of the least absolute value of complex
-// float32, with counts of 64 bits.
+// Icamin64 returns the index, from 1, of the first element of x with the least absolute value, in complex
+// float32, with 64-bit counts.
 //
 // C: hipblasIcamin_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Icamin64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result int64, err error) {
@@ -2548,8 +2546,8 @@ func (l *Library) Icamin64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Izamin64 returns the index, counted from 1, of the first element of x of the least absolute value of complex
-// float64, with counts of 64 bits.
+// Izamin64 returns the index, from 1, of the first element of x with the least absolute value, in complex
+// float64, with 64-bit counts.
 //
 // C: hipblasIzamin_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Izamin64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result int64, err error) {
@@ -2576,8 +2574,8 @@ func (l *Library) Izamin64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// IsaminBatched returns the index, counted from 1, of the first element of x of the least absolute value of
-// float32, for each of a batch whose addresses are in device memory.
+// IsaminBatched returns the index, from 1, of the first element of x with the least absolute value, in float32,
+// for a batch whose addresses are in device arrays.
 //
 // C: hipblasIsaminBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IsaminBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []int32) (err error) {
@@ -2602,8 +2600,8 @@ func (l *Library) IsaminBatched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// IdaminBatched returns the index, counted from 1, of the first element of x of the least absolute value of
-// float64, for each of a batch whose addresses are in device memory.
+// IdaminBatched returns the index, from 1, of the first element of x with the least absolute value, in float64,
+// for a batch whose addresses are in device arrays.
 //
 // C: hipblasIdaminBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IdaminBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []int32) (err error) {
@@ -2628,8 +2626,8 @@ func (l *Library) IdaminBatched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// IcaminBatched returns the index, counted from 1, of the first element of x of the least absolute value of
-// complex float32, for each of a batch whose addresses are in device memory.
+// IcaminBatched returns the index, from 1, of the first element of x with the least absolute value, in complex
+// float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasIcaminBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IcaminBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []int32) (err error) {
@@ -2654,8 +2652,8 @@ func (l *Library) IcaminBatched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// IzaminBatched returns the index, counted from 1, of the first element of x of the least absolute value of
-// complex float64, for each of a batch whose addresses are in device memory.
+// IzaminBatched returns the index, from 1, of the first element of x with the least absolute value, in complex
+// float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasIzaminBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IzaminBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []int32) (err error) {
@@ -2680,8 +2678,8 @@ func (l *Library) IzaminBatched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// IsaminBatched64 returns the index, counted from 1, of the first element of x of the least absolute value of
-// float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// IsaminBatched64 returns the index, from 1, of the first element of x with the least absolute value, in
+// float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasIsaminBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IsaminBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []int64) (err error) {
@@ -2706,8 +2704,8 @@ func (l *Library) IsaminBatched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// IdaminBatched64 returns the index, counted from 1, of the first element of x of the least absolute value of
-// float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// IdaminBatched64 returns the index, from 1, of the first element of x with the least absolute value, in
+// float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasIdaminBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IdaminBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []int64) (err error) {
@@ -2732,8 +2730,8 @@ func (l *Library) IdaminBatched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// IcaminBatched64 returns the index, counted from 1, of the first element of x of the least absolute value of
-// complex float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// IcaminBatched64 returns the index, from 1, of the first element of x with the least absolute value, in complex
+// float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasIcaminBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IcaminBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []int64) (err error) {
@@ -2758,8 +2756,8 @@ func (l *Library) IcaminBatched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// IzaminBatched64 returns the index, counted from 1, of the first element of x of the least absolute value of
-// complex float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// IzaminBatched64 returns the index, from 1, of the first element of x with the least absolute value, in complex
+// float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasIzaminBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IzaminBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []int64) (err error) {
@@ -2784,8 +2782,8 @@ func (l *Library) IzaminBatched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// IsaminStridedBatched returns the index, counted from 1, of the first element of x of the least absolute value
-// of float32, for each of a batch at equal distances.
+// IsaminStridedBatched returns the index, from 1, of the first element of x with the least absolute value, in
+// float32, for a batch at constant strides.
 //
 // C: hipblasIsaminStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IsaminStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []int32) (err error) {
@@ -2811,8 +2809,8 @@ func (l *Library) IsaminStridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// IdaminStridedBatched returns the index, counted from 1, of the first element of x of the least absolute value
-// of float64, for each of a batch at equal distances.
+// IdaminStridedBatched returns the index, from 1, of the first element of x with the least absolute value, in
+// float64, for a batch at constant strides.
 //
 // C: hipblasIdaminStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IdaminStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []int32) (err error) {
@@ -2838,8 +2836,8 @@ func (l *Library) IdaminStridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// IcaminStridedBatched returns the index, counted from 1, of the first element of x of the least absolute value
-// of complex float32, for each of a batch at equal distances.
+// IcaminStridedBatched returns the index, from 1, of the first element of x with the least absolute value, in
+// complex float32, for a batch at constant strides.
 //
 // C: hipblasIcaminStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IcaminStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []int32) (err error) {
@@ -2865,8 +2863,8 @@ func (l *Library) IcaminStridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// IzaminStridedBatched returns the index, counted from 1, of the first element of x of the least absolute value
-// of complex float64, for each of a batch at equal distances.
+// IzaminStridedBatched returns the index, from 1, of the first element of x with the least absolute value, in
+// complex float64, for a batch at constant strides.
 //
 // C: hipblasIzaminStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) IzaminStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []int32) (err error) {
@@ -2892,8 +2890,8 @@ func (l *Library) IzaminStridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// IsaminStridedBatched64 returns the index, counted from 1, of the first element of x of the least absolute
-// value of float32, for each of a batch at equal distances, with counts of 64 bits.
+// IsaminStridedBatched64 returns the index, from 1, of the first element of x with the least absolute value, in
+// float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasIsaminStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IsaminStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []int64) (err error) {
@@ -2919,8 +2917,8 @@ func (l *Library) IsaminStridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// IdaminStridedBatched64 returns the index, counted from 1, of the first element of x of the least absolute
-// value of float64, for each of a batch at equal distances, with counts of 64 bits.
+// IdaminStridedBatched64 returns the index, from 1, of the first element of x with the least absolute value, in
+// float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasIdaminStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IdaminStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []int64) (err error) {
@@ -2946,8 +2944,8 @@ func (l *Library) IdaminStridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// IcaminStridedBatched64 returns the index, counted from 1, of the first element of x of the least absolute
-// value of complex float32, for each of a batch at equal distances, with counts of 64 bits.
+// IcaminStridedBatched64 returns the index, from 1, of the first element of x with the least absolute value, in
+// complex float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasIcaminStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IcaminStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []int64) (err error) {
@@ -2973,8 +2971,8 @@ func (l *Library) IcaminStridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// IzaminStridedBatched64 returns the index, counted from 1, of the first element of x of the least absolute
-// value of complex float64, for each of a batch at equal distances, with counts of 64 bits.
+// IzaminStridedBatched64 returns the index, from 1, of the first element of x with the least absolute value, in
+// complex float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasIzaminStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) IzaminStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []int64) (err error) {
@@ -3000,7 +2998,7 @@ func (l *Library) IzaminStridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// Sasum returns the sum of the absolute values of x of float32.
+// Sasum returns the sum of the absolute values of x, in float32.
 //
 // C: hipblasSasum, since hipBLAS 0.54, set blas.
 func (l *Library) Sasum(handle Handle, n int32, x hip.DevicePtr, incx int32) (result float32, err error) {
@@ -3027,7 +3025,7 @@ func (l *Library) Sasum(handle Handle, n int32, x hip.DevicePtr, incx int32) (re
 	return out.result, check(res, err)
 }
 
-// Dasum returns the sum of the absolute values of x of float64.
+// Dasum returns the sum of the absolute values of x, in float64.
 //
 // C: hipblasDasum, since hipBLAS 0.54, set blas.
 func (l *Library) Dasum(handle Handle, n int32, x hip.DevicePtr, incx int32) (result float64, err error) {
@@ -3054,7 +3052,7 @@ func (l *Library) Dasum(handle Handle, n int32, x hip.DevicePtr, incx int32) (re
 	return out.result, check(res, err)
 }
 
-// Scasum returns the sum of the absolute values of x of complex float32.
+// Scasum returns the sum of the absolute values of x, in complex float32.
 //
 // C: hipblasScasum, since hipBLAS 0.54, set blas.
 func (l *Library) Scasum(handle Handle, n int32, x hip.DevicePtr, incx int32) (result float32, err error) {
@@ -3081,7 +3079,7 @@ func (l *Library) Scasum(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Dzasum returns the sum of the absolute values of x of complex float64.
+// Dzasum returns the sum of the absolute values of x, in complex float64.
 //
 // C: hipblasDzasum, since hipBLAS 0.54, set blas.
 func (l *Library) Dzasum(handle Handle, n int32, x hip.DevicePtr, incx int32) (result float64, err error) {
@@ -3108,7 +3106,7 @@ func (l *Library) Dzasum(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Sasum64 returns the sum of the absolute values of x of float32, with counts of 64 bits.
+// Sasum64 returns the sum of the absolute values of x, in float32, with 64-bit counts.
 //
 // C: hipblasSasum_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sasum64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result float32, err error) {
@@ -3135,7 +3133,7 @@ func (l *Library) Sasum64(handle Handle, n int64, x hip.DevicePtr, incx int64) (
 	return out.result, check(res, err)
 }
 
-// Dasum64 returns the sum of the absolute values of x of float64, with counts of 64 bits.
+// Dasum64 returns the sum of the absolute values of x, in float64, with 64-bit counts.
 //
 // C: hipblasDasum_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dasum64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result float64, err error) {
@@ -3162,7 +3160,7 @@ func (l *Library) Dasum64(handle Handle, n int64, x hip.DevicePtr, incx int64) (
 	return out.result, check(res, err)
 }
 
-// Scasum64 returns the sum of the absolute values of x of complex float32, with counts of 64 bits.
+// Scasum64 returns the sum of the absolute values of x, in complex float32, with 64-bit counts.
 //
 // C: hipblasScasum_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Scasum64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result float32, err error) {
@@ -3189,7 +3187,7 @@ func (l *Library) Scasum64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Dzasum64 returns the sum of the absolute values of x of complex float64, with counts of 64 bits.
+// Dzasum64 returns the sum of the absolute values of x, in complex float64, with 64-bit counts.
 //
 // C: hipblasDzasum_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dzasum64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result float64, err error) {
@@ -3216,8 +3214,8 @@ func (l *Library) Dzasum64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// SasumBatched returns the sum of the absolute values of x of float32, for each of a batch whose addresses are
-// in device memory.
+// SasumBatched returns the sum of the absolute values of x, in float32, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasSasumBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) SasumBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []float32) (err error) {
@@ -3242,8 +3240,8 @@ func (l *Library) SasumBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// DasumBatched returns the sum of the absolute values of x of float64, for each of a batch whose addresses are
-// in device memory.
+// DasumBatched returns the sum of the absolute values of x, in float64, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasDasumBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) DasumBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []float64) (err error) {
@@ -3268,8 +3266,8 @@ func (l *Library) DasumBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// ScasumBatched returns the sum of the absolute values of x of complex float32, for each of a batch whose
-// addresses are in device memory.
+// ScasumBatched returns the sum of the absolute values of x, in complex float32, for a batch whose addresses are
+// in device arrays.
 //
 // C: hipblasScasumBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) ScasumBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []float32) (err error) {
@@ -3294,8 +3292,8 @@ func (l *Library) ScasumBatched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// DzasumBatched returns the sum of the absolute values of x of complex float64, for each of a batch whose
-// addresses are in device memory.
+// DzasumBatched returns the sum of the absolute values of x, in complex float64, for a batch whose addresses are
+// in device arrays.
 //
 // C: hipblasDzasumBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) DzasumBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []float64) (err error) {
@@ -3320,8 +3318,8 @@ func (l *Library) DzasumBatched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// SasumBatched64 returns the sum of the absolute values of x of float32, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits.
+// SasumBatched64 returns the sum of the absolute values of x, in float32, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasSasumBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) SasumBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []float32) (err error) {
@@ -3346,8 +3344,8 @@ func (l *Library) SasumBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// DasumBatched64 returns the sum of the absolute values of x of float64, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits.
+// DasumBatched64 returns the sum of the absolute values of x, in float64, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasDasumBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) DasumBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []float64) (err error) {
@@ -3372,8 +3370,8 @@ func (l *Library) DasumBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// ScasumBatched64 returns the sum of the absolute values of x of complex float32, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// ScasumBatched64 returns the sum of the absolute values of x, in complex float32, for a batch whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: hipblasScasumBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) ScasumBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []float32) (err error) {
@@ -3398,8 +3396,8 @@ func (l *Library) ScasumBatched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// DzasumBatched64 returns the sum of the absolute values of x of complex float64, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// DzasumBatched64 returns the sum of the absolute values of x, in complex float64, for a batch whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: hipblasDzasumBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) DzasumBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []float64) (err error) {
@@ -3424,8 +3422,7 @@ func (l *Library) DzasumBatched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// SasumStridedBatched returns the sum of the absolute values of x of float32, for each of a batch at equal
-// distances.
+// SasumStridedBatched returns the sum of the absolute values of x, in float32, for a batch at constant strides.
 //
 // C: hipblasSasumStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) SasumStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []float32) (err error) {
@@ -3451,8 +3448,7 @@ func (l *Library) SasumStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// DasumStridedBatched returns the sum of the absolute values of x of float64, for each of a batch at equal
-// distances.
+// DasumStridedBatched returns the sum of the absolute values of x, in float64, for a batch at constant strides.
 //
 // C: hipblasDasumStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) DasumStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []float64) (err error) {
@@ -3478,8 +3474,8 @@ func (l *Library) DasumStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// ScasumStridedBatched returns the sum of the absolute values of x of complex float32, for each of a batch at
-// equal distances.
+// ScasumStridedBatched returns the sum of the absolute values of x, in complex float32, for a batch at constant
+// strides.
 //
 // C: hipblasScasumStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) ScasumStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []float32) (err error) {
@@ -3505,8 +3501,8 @@ func (l *Library) ScasumStridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// DzasumStridedBatched returns the sum of the absolute values of x of complex float64, for each of a batch at
-// equal distances.
+// DzasumStridedBatched returns the sum of the absolute values of x, in complex float64, for a batch at constant
+// strides.
 //
 // C: hipblasDzasumStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) DzasumStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []float64) (err error) {
@@ -3532,8 +3528,8 @@ func (l *Library) DzasumStridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// SasumStridedBatched64 returns the sum of the absolute values of x of float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// SasumStridedBatched64 returns the sum of the absolute values of x, in float32, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasSasumStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) SasumStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []float32) (err error) {
@@ -3559,8 +3555,8 @@ func (l *Library) SasumStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// DasumStridedBatched64 returns the sum of the absolute values of x of float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// DasumStridedBatched64 returns the sum of the absolute values of x, in float64, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasDasumStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) DasumStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []float64) (err error) {
@@ -3586,8 +3582,8 @@ func (l *Library) DasumStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// ScasumStridedBatched64 returns the sum of the absolute values of x of complex float32, for each of a batch at
-// equal distances, with counts of 64 bits.
+// ScasumStridedBatched64 returns the sum of the absolute values of x, in complex float32, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasScasumStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) ScasumStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []float32) (err error) {
@@ -3613,8 +3609,8 @@ func (l *Library) ScasumStridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// DzasumStridedBatched64 returns the sum of the absolute values of x of complex float64, for each of a batch at
-// equal distances, with counts of 64 bits.
+// DzasumStridedBatched64 returns the sum of the absolute values of x, in complex float64, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasDzasumStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) DzasumStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []float64) (err error) {
@@ -3640,7 +3636,7 @@ func (l *Library) DzasumStridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// Haxpy computes y = alpha x + y of float16.
+// Haxpy computes y = alpha x + y, in float16.
 //
 // C: hipblasHaxpy, since hipBLAS 0.54, set blas.
 func (l *Library) Haxpy(handle Handle, n int32, alpha *Half, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -3666,7 +3662,7 @@ func (l *Library) Haxpy(handle Handle, n int32, alpha *Half, x hip.DevicePtr, in
 	return check(res, err)
 }
 
-// Saxpy computes y = alpha x + y of float32.
+// Saxpy computes y = alpha x + y, in float32.
 //
 // C: hipblasSaxpy, since hipBLAS 0.54, set blas.
 func (l *Library) Saxpy(handle Handle, n int32, alpha *float32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -3692,7 +3688,7 @@ func (l *Library) Saxpy(handle Handle, n int32, alpha *float32, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Daxpy computes y = alpha x + y of float64.
+// Daxpy computes y = alpha x + y, in float64.
 //
 // C: hipblasDaxpy, since hipBLAS 0.54, set blas.
 func (l *Library) Daxpy(handle Handle, n int32, alpha *float64, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -3718,7 +3714,7 @@ func (l *Library) Daxpy(handle Handle, n int32, alpha *float64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Caxpy computes y = alpha x + y of complex float32.
+// Caxpy computes y = alpha x + y, in complex float32.
 //
 // C: hipblasCaxpy, since hipBLAS 0.54, set blas.
 func (l *Library) Caxpy(handle Handle, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -3744,7 +3740,7 @@ func (l *Library) Caxpy(handle Handle, n int32, alpha *Complex, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Zaxpy computes y = alpha x + y of complex float64.
+// Zaxpy computes y = alpha x + y, in complex float64.
 //
 // C: hipblasZaxpy, since hipBLAS 0.54, set blas.
 func (l *Library) Zaxpy(handle Handle, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -3770,7 +3766,7 @@ func (l *Library) Zaxpy(handle Handle, n int32, alpha *DoubleComplex, x hip.Devi
 	return check(res, err)
 }
 
-// Haxpy64 computes y = alpha x + y of float16, with counts of 64 bits.
+// Haxpy64 computes y = alpha x + y, in float16, with 64-bit counts.
 //
 // C: hipblasHaxpy_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Haxpy64(handle Handle, n int64, alpha *Half, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -3796,7 +3792,7 @@ func (l *Library) Haxpy64(handle Handle, n int64, alpha *Half, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// Saxpy64 computes y = alpha x + y of float32, with counts of 64 bits.
+// Saxpy64 computes y = alpha x + y, in float32, with 64-bit counts.
 //
 // C: hipblasSaxpy_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Saxpy64(handle Handle, n int64, alpha *float32, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -3822,7 +3818,7 @@ func (l *Library) Saxpy64(handle Handle, n int64, alpha *float32, x hip.DevicePt
 	return check(res, err)
 }
 
-// Daxpy64 computes y = alpha x + y of float64, with counts of 64 bits.
+// Daxpy64 computes y = alpha x + y, in float64, with 64-bit counts.
 //
 // C: hipblasDaxpy_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Daxpy64(handle Handle, n int64, alpha *float64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -3848,7 +3844,7 @@ func (l *Library) Daxpy64(handle Handle, n int64, alpha *float64, x hip.DevicePt
 	return check(res, err)
 }
 
-// Caxpy64 computes y = alpha x + y of complex float32, with counts of 64 bits.
+// Caxpy64 computes y = alpha x + y, in complex float32, with 64-bit counts.
 //
 // C: hipblasCaxpy_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Caxpy64(handle Handle, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -3874,7 +3870,7 @@ func (l *Library) Caxpy64(handle Handle, n int64, alpha *Complex, x hip.DevicePt
 	return check(res, err)
 }
 
-// Zaxpy64 computes y = alpha x + y of complex float64, with counts of 64 bits.
+// Zaxpy64 computes y = alpha x + y, in complex float64, with 64-bit counts.
 //
 // C: hipblasZaxpy_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zaxpy64(handle Handle, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -3900,7 +3896,7 @@ func (l *Library) Zaxpy64(handle Handle, n int64, alpha *DoubleComplex, x hip.De
 	return check(res, err)
 }
 
-// HaxpyBatched computes y = alpha x + y of float16, for each of a batch whose addresses are in device memory.
+// HaxpyBatched computes y = alpha x + y, in float16, for a batch whose addresses are in device arrays.
 //
 // C: hipblasHaxpyBatched, since hipBLAS 0.54, set blas.
 func (l *Library) HaxpyBatched(handle Handle, n int32, alpha *Half, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -3927,7 +3923,7 @@ func (l *Library) HaxpyBatched(handle Handle, n int32, alpha *Half, x hip.Device
 	return check(res, err)
 }
 
-// SaxpyBatched computes y = alpha x + y of float32, for each of a batch whose addresses are in device memory.
+// SaxpyBatched computes y = alpha x + y, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSaxpyBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SaxpyBatched(handle Handle, n int32, alpha *float32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -3954,7 +3950,7 @@ func (l *Library) SaxpyBatched(handle Handle, n int32, alpha *float32, x hip.Dev
 	return check(res, err)
 }
 
-// DaxpyBatched computes y = alpha x + y of float64, for each of a batch whose addresses are in device memory.
+// DaxpyBatched computes y = alpha x + y, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDaxpyBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DaxpyBatched(handle Handle, n int32, alpha *float64, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -3981,8 +3977,7 @@ func (l *Library) DaxpyBatched(handle Handle, n int32, alpha *float64, x hip.Dev
 	return check(res, err)
 }
 
-// CaxpyBatched computes y = alpha x + y of complex float32, for each of a batch whose addresses are in device
-// memory.
+// CaxpyBatched computes y = alpha x + y, in complex float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasCaxpyBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CaxpyBatched(handle Handle, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -4009,8 +4004,7 @@ func (l *Library) CaxpyBatched(handle Handle, n int32, alpha *Complex, x hip.Dev
 	return check(res, err)
 }
 
-// ZaxpyBatched computes y = alpha x + y of complex float64, for each of a batch whose addresses are in device
-// memory.
+// ZaxpyBatched computes y = alpha x + y, in complex float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZaxpyBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZaxpyBatched(handle Handle, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -4037,8 +4031,8 @@ func (l *Library) ZaxpyBatched(handle Handle, n int32, alpha *DoubleComplex, x h
 	return check(res, err)
 }
 
-// HaxpyBatched64 computes y = alpha x + y of float16, for each of a batch whose addresses are in device memory,
-// with counts of 64 bits.
+// HaxpyBatched64 computes y = alpha x + y, in float16, for a batch whose addresses are in device arrays, with
+// 64-bit counts.
 //
 // C: hipblasHaxpyBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) HaxpyBatched64(handle Handle, n int64, alpha *Half, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -4065,8 +4059,8 @@ func (l *Library) HaxpyBatched64(handle Handle, n int64, alpha *Half, x hip.Devi
 	return check(res, err)
 }
 
-// SaxpyBatched64 computes y = alpha x + y of float32, for each of a batch whose addresses are in device memory,
-// with counts of 64 bits.
+// SaxpyBatched64 computes y = alpha x + y, in float32, for a batch whose addresses are in device arrays, with
+// 64-bit counts.
 //
 // C: hipblasSaxpyBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SaxpyBatched64(handle Handle, n int64, alpha *float32, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -4093,8 +4087,8 @@ func (l *Library) SaxpyBatched64(handle Handle, n int64, alpha *float32, x hip.D
 	return check(res, err)
 }
 
-// DaxpyBatched64 computes y = alpha x + y of float64, for each of a batch whose addresses are in device memory,
-// with counts of 64 bits.
+// DaxpyBatched64 computes y = alpha x + y, in float64, for a batch whose addresses are in device arrays, with
+// 64-bit counts.
 //
 // C: hipblasDaxpyBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DaxpyBatched64(handle Handle, n int64, alpha *float64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -4121,8 +4115,8 @@ func (l *Library) DaxpyBatched64(handle Handle, n int64, alpha *float64, x hip.D
 	return check(res, err)
 }
 
-// CaxpyBatched64 computes y = alpha x + y of complex float32, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// CaxpyBatched64 computes y = alpha x + y, in complex float32, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasCaxpyBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CaxpyBatched64(handle Handle, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -4149,8 +4143,8 @@ func (l *Library) CaxpyBatched64(handle Handle, n int64, alpha *Complex, x hip.D
 	return check(res, err)
 }
 
-// ZaxpyBatched64 computes y = alpha x + y of complex float64, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// ZaxpyBatched64 computes y = alpha x + y, in complex float64, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasZaxpyBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZaxpyBatched64(handle Handle, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -4177,7 +4171,7 @@ func (l *Library) ZaxpyBatched64(handle Handle, n int64, alpha *DoubleComplex, x
 	return check(res, err)
 }
 
-// HaxpyStridedBatched computes y = alpha x + y of float16, for each of a batch at equal distances.
+// HaxpyStridedBatched computes y = alpha x + y, in float16, for a batch at constant strides.
 //
 // C: hipblasHaxpyStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) HaxpyStridedBatched(handle Handle, n int32, alpha *Half, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -4206,7 +4200,7 @@ func (l *Library) HaxpyStridedBatched(handle Handle, n int32, alpha *Half, x hip
 	return check(res, err)
 }
 
-// SaxpyStridedBatched computes y = alpha x + y of float32, for each of a batch at equal distances.
+// SaxpyStridedBatched computes y = alpha x + y, in float32, for a batch at constant strides.
 //
 // C: hipblasSaxpyStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SaxpyStridedBatched(handle Handle, n int32, alpha *float32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -4235,7 +4229,7 @@ func (l *Library) SaxpyStridedBatched(handle Handle, n int32, alpha *float32, x 
 	return check(res, err)
 }
 
-// DaxpyStridedBatched computes y = alpha x + y of float64, for each of a batch at equal distances.
+// DaxpyStridedBatched computes y = alpha x + y, in float64, for a batch at constant strides.
 //
 // C: hipblasDaxpyStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DaxpyStridedBatched(handle Handle, n int32, alpha *float64, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -4264,7 +4258,7 @@ func (l *Library) DaxpyStridedBatched(handle Handle, n int32, alpha *float64, x 
 	return check(res, err)
 }
 
-// CaxpyStridedBatched computes y = alpha x + y of complex float32, for each of a batch at equal distances.
+// CaxpyStridedBatched computes y = alpha x + y, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCaxpyStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CaxpyStridedBatched(handle Handle, n int32, alpha *Complex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -4293,7 +4287,7 @@ func (l *Library) CaxpyStridedBatched(handle Handle, n int32, alpha *Complex, x 
 	return check(res, err)
 }
 
-// ZaxpyStridedBatched computes y = alpha x + y of complex float64, for each of a batch at equal distances.
+// ZaxpyStridedBatched computes y = alpha x + y, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZaxpyStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZaxpyStridedBatched(handle Handle, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -4322,8 +4316,8 @@ func (l *Library) ZaxpyStridedBatched(handle Handle, n int32, alpha *DoubleCompl
 	return check(res, err)
 }
 
-// HaxpyStridedBatched64 computes y = alpha x + y of float16, for each of a batch at equal distances, with counts
-// of 64 bits.
+// HaxpyStridedBatched64 computes y = alpha x + y, in float16, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasHaxpyStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) HaxpyStridedBatched64(handle Handle, n int64, alpha *Half, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -4352,8 +4346,8 @@ func (l *Library) HaxpyStridedBatched64(handle Handle, n int64, alpha *Half, x h
 	return check(res, err)
 }
 
-// SaxpyStridedBatched64 computes y = alpha x + y of float32, for each of a batch at equal distances, with counts
-// of 64 bits.
+// SaxpyStridedBatched64 computes y = alpha x + y, in float32, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasSaxpyStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SaxpyStridedBatched64(handle Handle, n int64, alpha *float32, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -4382,8 +4376,8 @@ func (l *Library) SaxpyStridedBatched64(handle Handle, n int64, alpha *float32, 
 	return check(res, err)
 }
 
-// DaxpyStridedBatched64 computes y = alpha x + y of float64, for each of a batch at equal distances, with counts
-// of 64 bits.
+// DaxpyStridedBatched64 computes y = alpha x + y, in float64, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasDaxpyStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DaxpyStridedBatched64(handle Handle, n int64, alpha *float64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -4412,8 +4406,8 @@ func (l *Library) DaxpyStridedBatched64(handle Handle, n int64, alpha *float64, 
 	return check(res, err)
 }
 
-// CaxpyStridedBatched64 computes y = alpha x + y of complex float32, for each of a batch at equal distances,
-// with counts of 64 bits.
+// CaxpyStridedBatched64 computes y = alpha x + y, in complex float32, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasCaxpyStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CaxpyStridedBatched64(handle Handle, n int64, alpha *Complex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -4442,8 +4436,8 @@ func (l *Library) CaxpyStridedBatched64(handle Handle, n int64, alpha *Complex, 
 	return check(res, err)
 }
 
-// ZaxpyStridedBatched64 computes y = alpha x + y of complex float64, for each of a batch at equal distances,
-// with counts of 64 bits.
+// ZaxpyStridedBatched64 computes y = alpha x + y, in complex float64, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasZaxpyStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZaxpyStridedBatched64(handle Handle, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -4472,7 +4466,7 @@ func (l *Library) ZaxpyStridedBatched64(handle Handle, n int64, alpha *DoubleCom
 	return check(res, err)
 }
 
-// Scopy copies x to y of float32.
+// Scopy copies x to y, in float32.
 //
 // C: hipblasScopy, since hipBLAS 0.54, set blas.
 func (l *Library) Scopy(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -4497,7 +4491,7 @@ func (l *Library) Scopy(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Dcopy copies x to y of float64.
+// Dcopy copies x to y, in float64.
 //
 // C: hipblasDcopy, since hipBLAS 0.54, set blas.
 func (l *Library) Dcopy(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -4522,7 +4516,7 @@ func (l *Library) Dcopy(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Ccopy copies x to y of complex float32.
+// Ccopy copies x to y, in complex float32.
 //
 // C: hipblasCcopy, since hipBLAS 0.54, set blas.
 func (l *Library) Ccopy(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -4547,7 +4541,7 @@ func (l *Library) Ccopy(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Zcopy copies x to y of complex float64.
+// Zcopy copies x to y, in complex float64.
 //
 // C: hipblasZcopy, since hipBLAS 0.54, set blas.
 func (l *Library) Zcopy(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -4572,7 +4566,7 @@ func (l *Library) Zcopy(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Scopy64 copies x to y of float32, with counts of 64 bits.
+// Scopy64 copies x to y, in float32, with 64-bit counts.
 //
 // C: hipblasScopy_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Scopy64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -4597,7 +4591,7 @@ func (l *Library) Scopy64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Dcopy64 copies x to y of float64, with counts of 64 bits.
+// Dcopy64 copies x to y, in float64, with 64-bit counts.
 //
 // C: hipblasDcopy_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dcopy64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -4622,7 +4616,7 @@ func (l *Library) Dcopy64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Ccopy64 copies x to y of complex float32, with counts of 64 bits.
+// Ccopy64 copies x to y, in complex float32, with 64-bit counts.
 //
 // C: hipblasCcopy_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ccopy64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -4647,7 +4641,7 @@ func (l *Library) Ccopy64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Zcopy64 copies x to y of complex float64, with counts of 64 bits.
+// Zcopy64 copies x to y, in complex float64, with 64-bit counts.
 //
 // C: hipblasZcopy_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zcopy64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -4672,7 +4666,7 @@ func (l *Library) Zcopy64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// ScopyBatched copies x to y of float32, for each of a batch whose addresses are in device memory.
+// ScopyBatched copies x to y, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasScopyBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ScopyBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -4698,7 +4692,7 @@ func (l *Library) ScopyBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// DcopyBatched copies x to y of float64, for each of a batch whose addresses are in device memory.
+// DcopyBatched copies x to y, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDcopyBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DcopyBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -4724,7 +4718,7 @@ func (l *Library) DcopyBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// CcopyBatched copies x to y of complex float32, for each of a batch whose addresses are in device memory.
+// CcopyBatched copies x to y, in complex float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasCcopyBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CcopyBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -4750,7 +4744,7 @@ func (l *Library) CcopyBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// ZcopyBatched copies x to y of complex float64, for each of a batch whose addresses are in device memory.
+// ZcopyBatched copies x to y, in complex float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZcopyBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZcopyBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -4776,8 +4770,8 @@ func (l *Library) ZcopyBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// ScopyBatched64 copies x to y of float32, for each of a batch whose addresses are in device memory, with counts
-// of 64 bits.
+// ScopyBatched64 copies x to y, in float32, for a batch whose addresses are in device arrays, with 64-bit
+// counts.
 //
 // C: hipblasScopyBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ScopyBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -4803,8 +4797,8 @@ func (l *Library) ScopyBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// DcopyBatched64 copies x to y of float64, for each of a batch whose addresses are in device memory, with counts
-// of 64 bits.
+// DcopyBatched64 copies x to y, in float64, for a batch whose addresses are in device arrays, with 64-bit
+// counts.
 //
 // C: hipblasDcopyBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DcopyBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -4830,8 +4824,8 @@ func (l *Library) DcopyBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// CcopyBatched64 copies x to y of complex float32, for each of a batch whose addresses are in device memory,
-// with counts of 64 bits.
+// CcopyBatched64 copies x to y, in complex float32, for a batch whose addresses are in device arrays, with
+// 64-bit counts.
 //
 // C: hipblasCcopyBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CcopyBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -4857,8 +4851,8 @@ func (l *Library) CcopyBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// ZcopyBatched64 copies x to y of complex float64, for each of a batch whose addresses are in device memory,
-// with counts of 64 bits.
+// ZcopyBatched64 copies x to y, in complex float64, for a batch whose addresses are in device arrays, with
+// 64-bit counts.
 //
 // C: hipblasZcopyBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZcopyBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -4884,7 +4878,7 @@ func (l *Library) ZcopyBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// ScopyStridedBatched copies x to y of float32, for each of a batch at equal distances.
+// ScopyStridedBatched copies x to y, in float32, for a batch at constant strides.
 //
 // C: hipblasScopyStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ScopyStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -4912,7 +4906,7 @@ func (l *Library) ScopyStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// DcopyStridedBatched copies x to y of float64, for each of a batch at equal distances.
+// DcopyStridedBatched copies x to y, in float64, for a batch at constant strides.
 //
 // C: hipblasDcopyStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DcopyStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -4940,7 +4934,7 @@ func (l *Library) DcopyStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// CcopyStridedBatched copies x to y of complex float32, for each of a batch at equal distances.
+// CcopyStridedBatched copies x to y, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCcopyStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CcopyStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -4968,7 +4962,7 @@ func (l *Library) CcopyStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// ZcopyStridedBatched copies x to y of complex float64, for each of a batch at equal distances.
+// ZcopyStridedBatched copies x to y, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZcopyStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZcopyStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -4996,8 +4990,7 @@ func (l *Library) ZcopyStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// ScopyStridedBatched64 copies x to y of float32, for each of a batch at equal distances, with counts of 64
-// bits.
+// ScopyStridedBatched64 copies x to y, in float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasScopyStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ScopyStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -5025,8 +5018,7 @@ func (l *Library) ScopyStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// DcopyStridedBatched64 copies x to y of float64, for each of a batch at equal distances, with counts of 64
-// bits.
+// DcopyStridedBatched64 copies x to y, in float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDcopyStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DcopyStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -5054,8 +5046,7 @@ func (l *Library) DcopyStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// CcopyStridedBatched64 copies x to y of complex float32, for each of a batch at equal distances, with counts of
-// 64 bits.
+// CcopyStridedBatched64 copies x to y, in complex float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCcopyStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CcopyStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -5083,8 +5074,7 @@ func (l *Library) CcopyStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// ZcopyStridedBatched64 copies x to y of complex float64, for each of a batch at equal distances, with counts of
-// 64 bits.
+// ZcopyStridedBatched64 copies x to y, in complex float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZcopyStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZcopyStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -5112,7 +5102,7 @@ func (l *Library) ZcopyStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Hdot returns the dot product of x and y of float16.
+// Hdot returns the dot product of x and y, in float16.
 //
 // C: hipblasHdot, since hipBLAS 0.54, set blas.
 func (l *Library) Hdot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (result Half, err error) {
@@ -5141,7 +5131,7 @@ func (l *Library) Hdot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hi
 	return out.result, check(res, err)
 }
 
-// Bfdot returns the dot product of x and y of bfloat16.
+// Bfdot returns the dot product of x and y, in bfloat16.
 //
 // C: hipblasBfdot, since hipBLAS 0.54, set blas.
 func (l *Library) Bfdot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (result Bfloat16, err error) {
@@ -5170,7 +5160,7 @@ func (l *Library) Bfdot(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return out.result, check(res, err)
 }
 
-// Sdot returns the dot product of x and y of float32.
+// Sdot returns the dot product of x and y, in float32.
 //
 // C: hipblasSdot, since hipBLAS 0.54, set blas.
 func (l *Library) Sdot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (result float32, err error) {
@@ -5199,7 +5189,7 @@ func (l *Library) Sdot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hi
 	return out.result, check(res, err)
 }
 
-// Ddot returns the dot product of x and y of float64.
+// Ddot returns the dot product of x and y, in float64.
 //
 // C: hipblasDdot, since hipBLAS 0.54, set blas.
 func (l *Library) Ddot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (result float64, err error) {
@@ -5228,7 +5218,7 @@ func (l *Library) Ddot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hi
 	return out.result, check(res, err)
 }
 
-// Cdotc returns the dot product of the conjugate of x, and y of complex float32.
+// Cdotc returns the dot product of the conjugate of x, and y, in complex float32.
 //
 // C: hipblasCdotc, since hipBLAS 0.54, set blas.
 func (l *Library) Cdotc(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (result Complex, err error) {
@@ -5257,7 +5247,7 @@ func (l *Library) Cdotc(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return out.result, check(res, err)
 }
 
-// Cdotu returns the dot product of x and y of complex float32.
+// Cdotu returns the dot product of x and y, in complex float32.
 //
 // C: hipblasCdotu, since hipBLAS 0.54, set blas.
 func (l *Library) Cdotu(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (result Complex, err error) {
@@ -5286,7 +5276,7 @@ func (l *Library) Cdotu(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return out.result, check(res, err)
 }
 
-// Zdotc returns the dot product of the conjugate of x, and y of complex float64.
+// Zdotc returns the dot product of the conjugate of x, and y, in complex float64.
 //
 // C: hipblasZdotc, since hipBLAS 0.54, set blas.
 func (l *Library) Zdotc(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (result DoubleComplex, err error) {
@@ -5315,7 +5305,7 @@ func (l *Library) Zdotc(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return out.result, check(res, err)
 }
 
-// Zdotu returns the dot product of x and y of complex float64.
+// Zdotu returns the dot product of x and y, in complex float64.
 //
 // C: hipblasZdotu, since hipBLAS 0.54, set blas.
 func (l *Library) Zdotu(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (result DoubleComplex, err error) {
@@ -5344,7 +5334,7 @@ func (l *Library) Zdotu(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return out.result, check(res, err)
 }
 
-// Hdot64 returns the dot product of x and y of float16, with counts of 64 bits.
+// Hdot64 returns the dot product of x and y, in float16, with 64-bit counts.
 //
 // C: hipblasHdot_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Hdot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (result Half, err error) {
@@ -5373,7 +5363,7 @@ func (l *Library) Hdot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y 
 	return out.result, check(res, err)
 }
 
-// Bfdot64 returns the dot product of x and y of bfloat16, with counts of 64 bits.
+// Bfdot64 returns the dot product of x and y, in bfloat16, with 64-bit counts.
 //
 // C: hipblasBfdot_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Bfdot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (result Bfloat16, err error) {
@@ -5402,7 +5392,7 @@ func (l *Library) Bfdot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return out.result, check(res, err)
 }
 
-// Sdot64 returns the dot product of x and y of float32, with counts of 64 bits.
+// Sdot64 returns the dot product of x and y, in float32, with 64-bit counts.
 //
 // C: hipblasSdot_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sdot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (result float32, err error) {
@@ -5431,7 +5421,7 @@ func (l *Library) Sdot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y 
 	return out.result, check(res, err)
 }
 
-// Ddot64 returns the dot product of x and y of float64, with counts of 64 bits.
+// Ddot64 returns the dot product of x and y, in float64, with 64-bit counts.
 //
 // C: hipblasDdot_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ddot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (result float64, err error) {
@@ -5460,7 +5450,7 @@ func (l *Library) Ddot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y 
 	return out.result, check(res, err)
 }
 
-// Cdotc64 returns the dot product of the conjugate of x, and y of complex float32, with counts of 64 bits.
+// Cdotc64 returns the dot product of the conjugate of x, and y, in complex float32, with 64-bit counts.
 //
 // C: hipblasCdotc_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cdotc64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (result Complex, err error) {
@@ -5489,7 +5479,7 @@ func (l *Library) Cdotc64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return out.result, check(res, err)
 }
 
-// Cdotu64 returns the dot product of x and y of complex float32, with counts of 64 bits.
+// Cdotu64 returns the dot product of x and y, in complex float32, with 64-bit counts.
 //
 // C: hipblasCdotu_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cdotu64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (result Complex, err error) {
@@ -5518,7 +5508,7 @@ func (l *Library) Cdotu64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return out.result, check(res, err)
 }
 
-// Zdotc64 returns the dot product of the conjugate of x, and y of complex float64, with counts of 64 bits.
+// Zdotc64 returns the dot product of the conjugate of x, and y, in complex float64, with 64-bit counts.
 //
 // C: hipblasZdotc_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zdotc64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (result DoubleComplex, err error) {
@@ -5547,7 +5537,7 @@ func (l *Library) Zdotc64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return out.result, check(res, err)
 }
 
-// Zdotu64 returns the dot product of x and y of complex float64, with counts of 64 bits.
+// Zdotu64 returns the dot product of x and y, in complex float64, with 64-bit counts.
 //
 // C: hipblasZdotu_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zdotu64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (result DoubleComplex, err error) {
@@ -5576,8 +5566,7 @@ func (l *Library) Zdotu64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return out.result, check(res, err)
 }
 
-// HdotBatched returns the dot product of x and y of float16, for each of a batch whose addresses are in device
-// memory.
+// HdotBatched returns the dot product of x and y, in float16, for a batch whose addresses are in device arrays.
 //
 // C: hipblasHdotBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) HdotBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, result []Half) (err error) {
@@ -5604,8 +5593,8 @@ func (l *Library) HdotBatched(handle Handle, n int32, x hip.DevicePtr, incx int3
 	return check(res, err)
 }
 
-// BfdotBatched returns the dot product of x and y of bfloat16, for each of a batch whose addresses are in device
-// memory.
+// BfdotBatched returns the dot product of x and y, in bfloat16, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasBfdotBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) BfdotBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, result []Bfloat16) (err error) {
@@ -5632,8 +5621,7 @@ func (l *Library) BfdotBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// SdotBatched returns the dot product of x and y of float32, for each of a batch whose addresses are in device
-// memory.
+// SdotBatched returns the dot product of x and y, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSdotBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) SdotBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, result []float32) (err error) {
@@ -5660,8 +5648,7 @@ func (l *Library) SdotBatched(handle Handle, n int32, x hip.DevicePtr, incx int3
 	return check(res, err)
 }
 
-// DdotBatched returns the dot product of x and y of float64, for each of a batch whose addresses are in device
-// memory.
+// DdotBatched returns the dot product of x and y, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDdotBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) DdotBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, result []float64) (err error) {
@@ -5688,8 +5675,8 @@ func (l *Library) DdotBatched(handle Handle, n int32, x hip.DevicePtr, incx int3
 	return check(res, err)
 }
 
-// CdotcBatched returns the dot product of the conjugate of x, and y of complex float32, for each of a batch
-// whose addresses are in device memory.
+// CdotcBatched returns the dot product of the conjugate of x, and y, in complex float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasCdotcBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) CdotcBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, result []Complex) (err error) {
@@ -5716,8 +5703,8 @@ func (l *Library) CdotcBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// CdotuBatched returns the dot product of x and y of complex float32, for each of a batch whose addresses are in
-// device memory.
+// CdotuBatched returns the dot product of x and y, in complex float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasCdotuBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) CdotuBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, result []Complex) (err error) {
@@ -5744,8 +5731,8 @@ func (l *Library) CdotuBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// ZdotcBatched returns the dot product of the conjugate of x, and y of complex float64, for each of a batch
-// whose addresses are in device memory.
+// ZdotcBatched returns the dot product of the conjugate of x, and y, in complex float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZdotcBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) ZdotcBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, result []DoubleComplex) (err error) {
@@ -5772,8 +5759,8 @@ func (l *Library) ZdotcBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// ZdotuBatched returns the dot product of x and y of complex float64, for each of a batch whose addresses are in
-// device memory.
+// ZdotuBatched returns the dot product of x and y, in complex float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasZdotuBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) ZdotuBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, result []DoubleComplex) (err error) {
@@ -5800,8 +5787,8 @@ func (l *Library) ZdotuBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// HdotBatched64 returns the dot product of x and y of float16, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// HdotBatched64 returns the dot product of x and y, in float16, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasHdotBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) HdotBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, result []Half) (err error) {
@@ -5828,8 +5815,8 @@ func (l *Library) HdotBatched64(handle Handle, n int64, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// BfdotBatched64 returns the dot product of x and y of bfloat16, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// BfdotBatched64 returns the dot product of x and y, in bfloat16, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasBfdotBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) BfdotBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, result []Bfloat16) (err error) {
@@ -5856,8 +5843,8 @@ func (l *Library) BfdotBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// SdotBatched64 returns the dot product of x and y of float32, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// SdotBatched64 returns the dot product of x and y, in float32, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasSdotBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) SdotBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, result []float32) (err error) {
@@ -5884,8 +5871,8 @@ func (l *Library) SdotBatched64(handle Handle, n int64, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// DdotBatched64 returns the dot product of x and y of float64, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// DdotBatched64 returns the dot product of x and y, in float64, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasDdotBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) DdotBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, result []float64) (err error) {
@@ -5912,8 +5899,8 @@ func (l *Library) DdotBatched64(handle Handle, n int64, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// CdotcBatched64 returns the dot product of the conjugate of x, and y of complex float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// CdotcBatched64 returns the dot product of the conjugate of x, and y, in complex float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCdotcBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) CdotcBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, result []Complex) (err error) {
@@ -5940,8 +5927,8 @@ func (l *Library) CdotcBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// CdotuBatched64 returns the dot product of x and y of complex float32, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits.
+// CdotuBatched64 returns the dot product of x and y, in complex float32, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasCdotuBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) CdotuBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, result []Complex) (err error) {
@@ -5968,8 +5955,8 @@ func (l *Library) CdotuBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// ZdotcBatched64 returns the dot product of the conjugate of x, and y of complex float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// ZdotcBatched64 returns the dot product of the conjugate of x, and y, in complex float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZdotcBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) ZdotcBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, result []DoubleComplex) (err error) {
@@ -5996,8 +5983,8 @@ func (l *Library) ZdotcBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// ZdotuBatched64 returns the dot product of x and y of complex float64, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits.
+// ZdotuBatched64 returns the dot product of x and y, in complex float64, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasZdotuBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) ZdotuBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, result []DoubleComplex) (err error) {
@@ -6024,7 +6011,7 @@ func (l *Library) ZdotuBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// HdotStridedBatched returns the dot product of x and y of float16, for each of a batch at equal distances.
+// HdotStridedBatched returns the dot product of x and y, in float16, for a batch at constant strides.
 //
 // C: hipblasHdotStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) HdotStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, result []Half) (err error) {
@@ -6053,7 +6040,7 @@ func (l *Library) HdotStridedBatched(handle Handle, n int32, x hip.DevicePtr, in
 	return check(res, err)
 }
 
-// BfdotStridedBatched returns the dot product of x and y of bfloat16, for each of a batch at equal distances.
+// BfdotStridedBatched returns the dot product of x and y, in bfloat16, for a batch at constant strides.
 //
 // C: hipblasBfdotStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) BfdotStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, result []Bfloat16) (err error) {
@@ -6082,7 +6069,7 @@ func (l *Library) BfdotStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// SdotStridedBatched returns the dot product of x and y of float32, for each of a batch at equal distances.
+// SdotStridedBatched returns the dot product of x and y, in float32, for a batch at constant strides.
 //
 // C: hipblasSdotStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) SdotStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, result []float32) (err error) {
@@ -6111,7 +6098,7 @@ func (l *Library) SdotStridedBatched(handle Handle, n int32, x hip.DevicePtr, in
 	return check(res, err)
 }
 
-// DdotStridedBatched returns the dot product of x and y of float64, for each of a batch at equal distances.
+// DdotStridedBatched returns the dot product of x and y, in float64, for a batch at constant strides.
 //
 // C: hipblasDdotStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) DdotStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, result []float64) (err error) {
@@ -6140,8 +6127,8 @@ func (l *Library) DdotStridedBatched(handle Handle, n int32, x hip.DevicePtr, in
 	return check(res, err)
 }
 
-// CdotcStridedBatched returns the dot product of the conjugate of x, and y of complex float32, for each of a
-// batch at equal distances.
+// CdotcStridedBatched returns the dot product of the conjugate of x, and y, in complex float32, for a batch at
+// constant strides.
 //
 // C: hipblasCdotcStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) CdotcStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, result []Complex) (err error) {
@@ -6170,8 +6157,7 @@ func (l *Library) CdotcStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// CdotuStridedBatched returns the dot product of x and y of complex float32, for each of a batch at equal
-// distances.
+// CdotuStridedBatched returns the dot product of x and y, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCdotuStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) CdotuStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, result []Complex) (err error) {
@@ -6200,8 +6186,8 @@ func (l *Library) CdotuStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// ZdotcStridedBatched returns the dot product of the conjugate of x, and y of complex float64, for each of a
-// batch at equal distances.
+// ZdotcStridedBatched returns the dot product of the conjugate of x, and y, in complex float64, for a batch at
+// constant strides.
 //
 // C: hipblasZdotcStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) ZdotcStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, result []DoubleComplex) (err error) {
@@ -6230,8 +6216,7 @@ func (l *Library) ZdotcStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// ZdotuStridedBatched returns the dot product of x and y of complex float64, for each of a batch at equal
-// distances.
+// ZdotuStridedBatched returns the dot product of x and y, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZdotuStridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) ZdotuStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, result []DoubleComplex) (err error) {
@@ -6260,8 +6245,8 @@ func (l *Library) ZdotuStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// HdotStridedBatched64 returns the dot product of x and y of float16, for each of a batch at equal distances,
-// with counts of 64 bits.
+// HdotStridedBatched64 returns the dot product of x and y, in float16, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasHdotStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) HdotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, result []Half) (err error) {
@@ -6290,8 +6275,8 @@ func (l *Library) HdotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// BfdotStridedBatched64 returns the dot product of x and y of bfloat16, for each of a batch at equal distances,
-// with counts of 64 bits.
+// BfdotStridedBatched64 returns the dot product of x and y, in bfloat16, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasBfdotStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) BfdotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, result []Bfloat16) (err error) {
@@ -6320,8 +6305,8 @@ func (l *Library) BfdotStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// SdotStridedBatched64 returns the dot product of x and y of float32, for each of a batch at equal distances,
-// with counts of 64 bits.
+// SdotStridedBatched64 returns the dot product of x and y, in float32, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasSdotStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) SdotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, result []float32) (err error) {
@@ -6350,8 +6335,8 @@ func (l *Library) SdotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// DdotStridedBatched64 returns the dot product of x and y of float64, for each of a batch at equal distances,
-// with counts of 64 bits.
+// DdotStridedBatched64 returns the dot product of x and y, in float64, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasDdotStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) DdotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, result []float64) (err error) {
@@ -6380,8 +6365,8 @@ func (l *Library) DdotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// CdotcStridedBatched64 returns the dot product of the conjugate of x, and y of complex float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// CdotcStridedBatched64 returns the dot product of the conjugate of x, and y, in complex float32, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasCdotcStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) CdotcStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, result []Complex) (err error) {
@@ -6410,8 +6395,8 @@ func (l *Library) CdotcStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// CdotuStridedBatched64 returns the dot product of x and y of complex float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// CdotuStridedBatched64 returns the dot product of x and y, in complex float32, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasCdotuStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) CdotuStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, result []Complex) (err error) {
@@ -6440,8 +6425,8 @@ func (l *Library) CdotuStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// ZdotcStridedBatched64 returns the dot product of the conjugate of x, and y of complex float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// ZdotcStridedBatched64 returns the dot product of the conjugate of x, and y, in complex float64, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasZdotcStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) ZdotcStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, result []DoubleComplex) (err error) {
@@ -6470,8 +6455,8 @@ func (l *Library) ZdotcStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// ZdotuStridedBatched64 returns the dot product of x and y of complex float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// ZdotuStridedBatched64 returns the dot product of x and y, in complex float64, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasZdotuStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) ZdotuStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, result []DoubleComplex) (err error) {
@@ -6500,7 +6485,7 @@ func (l *Library) ZdotuStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Snrm2 returns the Euclidean norm of x of float32.
+// Snrm2 returns the Euclidean norm of x, in float32.
 //
 // C: hipblasSnrm2, since hipBLAS 0.54, set blas.
 func (l *Library) Snrm2(handle Handle, n int32, x hip.DevicePtr, incx int32) (result float32, err error) {
@@ -6527,7 +6512,7 @@ func (l *Library) Snrm2(handle Handle, n int32, x hip.DevicePtr, incx int32) (re
 	return out.result, check(res, err)
 }
 
-// Dnrm2 returns the Euclidean norm of x of float64.
+// Dnrm2 returns the Euclidean norm of x, in float64.
 //
 // C: hipblasDnrm2, since hipBLAS 0.54, set blas.
 func (l *Library) Dnrm2(handle Handle, n int32, x hip.DevicePtr, incx int32) (result float64, err error) {
@@ -6554,7 +6539,7 @@ func (l *Library) Dnrm2(handle Handle, n int32, x hip.DevicePtr, incx int32) (re
 	return out.result, check(res, err)
 }
 
-// Scnrm2 returns the Euclidean norm of x of complex float32.
+// Scnrm2 returns the Euclidean norm of x, in complex float32.
 //
 // C: hipblasScnrm2, since hipBLAS 0.54, set blas.
 func (l *Library) Scnrm2(handle Handle, n int32, x hip.DevicePtr, incx int32) (result float32, err error) {
@@ -6581,7 +6566,7 @@ func (l *Library) Scnrm2(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Dznrm2 returns the Euclidean norm of x of complex float64.
+// Dznrm2 returns the Euclidean norm of x, in complex float64.
 //
 // C: hipblasDznrm2, since hipBLAS 0.54, set blas.
 func (l *Library) Dznrm2(handle Handle, n int32, x hip.DevicePtr, incx int32) (result float64, err error) {
@@ -6608,7 +6593,7 @@ func (l *Library) Dznrm2(handle Handle, n int32, x hip.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Snrm2_64 returns the Euclidean norm of x of float32, with counts of 64 bits.
+// Snrm2_64 returns the Euclidean norm of x, in float32, with 64-bit counts.
 //
 // C: hipblasSnrm2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Snrm2_64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result float32, err error) {
@@ -6635,7 +6620,7 @@ func (l *Library) Snrm2_64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Dnrm2_64 returns the Euclidean norm of x of float64, with counts of 64 bits.
+// Dnrm2_64 returns the Euclidean norm of x, in float64, with 64-bit counts.
 //
 // C: hipblasDnrm2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dnrm2_64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result float64, err error) {
@@ -6662,7 +6647,7 @@ func (l *Library) Dnrm2_64(handle Handle, n int64, x hip.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Scnrm2_64 returns the Euclidean norm of x of complex float32, with counts of 64 bits.
+// Scnrm2_64 returns the Euclidean norm of x, in complex float32, with 64-bit counts.
 //
 // C: hipblasScnrm2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Scnrm2_64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result float32, err error) {
@@ -6689,7 +6674,7 @@ func (l *Library) Scnrm2_64(handle Handle, n int64, x hip.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Dznrm2_64 returns the Euclidean norm of x of complex float64, with counts of 64 bits.
+// Dznrm2_64 returns the Euclidean norm of x, in complex float64, with 64-bit counts.
 //
 // C: hipblasDznrm2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dznrm2_64(handle Handle, n int64, x hip.DevicePtr, incx int64) (result float64, err error) {
@@ -6716,8 +6701,7 @@ func (l *Library) Dznrm2_64(handle Handle, n int64, x hip.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Snrm2Batched returns the Euclidean norm of x of float32, for each of a batch whose addresses are in device
-// memory.
+// Snrm2Batched returns the Euclidean norm of x, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSnrm2Batched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) Snrm2Batched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []float32) (err error) {
@@ -6742,8 +6726,7 @@ func (l *Library) Snrm2Batched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// Dnrm2Batched returns the Euclidean norm of x of float64, for each of a batch whose addresses are in device
-// memory.
+// Dnrm2Batched returns the Euclidean norm of x, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDnrm2Batched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) Dnrm2Batched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []float64) (err error) {
@@ -6768,8 +6751,8 @@ func (l *Library) Dnrm2Batched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// Scnrm2Batched returns the Euclidean norm of x of complex float32, for each of a batch whose addresses are in
-// device memory.
+// Scnrm2Batched returns the Euclidean norm of x, in complex float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasScnrm2Batched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) Scnrm2Batched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []float32) (err error) {
@@ -6794,8 +6777,8 @@ func (l *Library) Scnrm2Batched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// Dznrm2Batched returns the Euclidean norm of x of complex float64, for each of a batch whose addresses are in
-// device memory.
+// Dznrm2Batched returns the Euclidean norm of x, in complex float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasDznrm2Batched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) Dznrm2Batched(handle Handle, n int32, x hip.DevicePtr, incx int32, result []float64) (err error) {
@@ -6820,8 +6803,8 @@ func (l *Library) Dznrm2Batched(handle Handle, n int32, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// Snrm2Batched64 returns the Euclidean norm of x of float32, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// Snrm2Batched64 returns the Euclidean norm of x, in float32, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasSnrm2Batched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) Snrm2Batched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []float32) (err error) {
@@ -6846,8 +6829,8 @@ func (l *Library) Snrm2Batched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// Dnrm2Batched64 returns the Euclidean norm of x of float64, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// Dnrm2Batched64 returns the Euclidean norm of x, in float64, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasDnrm2Batched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) Dnrm2Batched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []float64) (err error) {
@@ -6872,8 +6855,8 @@ func (l *Library) Dnrm2Batched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// Scnrm2Batched64 returns the Euclidean norm of x of complex float32, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// Scnrm2Batched64 returns the Euclidean norm of x, in complex float32, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasScnrm2Batched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) Scnrm2Batched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []float32) (err error) {
@@ -6898,8 +6881,8 @@ func (l *Library) Scnrm2Batched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// Dznrm2Batched64 returns the Euclidean norm of x of complex float64, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// Dznrm2Batched64 returns the Euclidean norm of x, in complex float64, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasDznrm2Batched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) Dznrm2Batched64(handle Handle, n int64, x hip.DevicePtr, incx int64, result []float64) (err error) {
@@ -6924,7 +6907,7 @@ func (l *Library) Dznrm2Batched64(handle Handle, n int64, x hip.DevicePtr, incx 
 	return check(res, err)
 }
 
-// Snrm2StridedBatched returns the Euclidean norm of x of float32, for each of a batch at equal distances.
+// Snrm2StridedBatched returns the Euclidean norm of x, in float32, for a batch at constant strides.
 //
 // C: hipblasSnrm2StridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) Snrm2StridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []float32) (err error) {
@@ -6950,7 +6933,7 @@ func (l *Library) Snrm2StridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// Dnrm2StridedBatched returns the Euclidean norm of x of float64, for each of a batch at equal distances.
+// Dnrm2StridedBatched returns the Euclidean norm of x, in float64, for a batch at constant strides.
 //
 // C: hipblasDnrm2StridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) Dnrm2StridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []float64) (err error) {
@@ -6976,8 +6959,7 @@ func (l *Library) Dnrm2StridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// Scnrm2StridedBatched returns the Euclidean norm of x of complex float32, for each of a batch at equal
-// distances.
+// Scnrm2StridedBatched returns the Euclidean norm of x, in complex float32, for a batch at constant strides.
 //
 // C: hipblasScnrm2StridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) Scnrm2StridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []float32) (err error) {
@@ -7003,8 +6985,7 @@ func (l *Library) Scnrm2StridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// Dznrm2StridedBatched returns the Euclidean norm of x of complex float64, for each of a batch at equal
-// distances.
+// Dznrm2StridedBatched returns the Euclidean norm of x, in complex float64, for a batch at constant strides.
 //
 // C: hipblasDznrm2StridedBatched, since hipBLAS 0.54, set blas. The library writes to result.
 func (l *Library) Dznrm2StridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, result []float64) (err error) {
@@ -7030,8 +7011,8 @@ func (l *Library) Dznrm2StridedBatched(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// Snrm2StridedBatched64 returns the Euclidean norm of x of float32, for each of a batch at equal distances, with
-// counts of 64 bits.
+// Snrm2StridedBatched64 returns the Euclidean norm of x, in float32, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasSnrm2StridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) Snrm2StridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []float32) (err error) {
@@ -7057,8 +7038,8 @@ func (l *Library) Snrm2StridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Dnrm2StridedBatched64 returns the Euclidean norm of x of float64, for each of a batch at equal distances, with
-// counts of 64 bits.
+// Dnrm2StridedBatched64 returns the Euclidean norm of x, in float64, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasDnrm2StridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) Dnrm2StridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []float64) (err error) {
@@ -7084,8 +7065,8 @@ func (l *Library) Dnrm2StridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Scnrm2StridedBatched64 returns the Euclidean norm of x of complex float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// Scnrm2StridedBatched64 returns the Euclidean norm of x, in complex float32, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasScnrm2StridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) Scnrm2StridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []float32) (err error) {
@@ -7111,8 +7092,8 @@ func (l *Library) Scnrm2StridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// Dznrm2StridedBatched64 returns the Euclidean norm of x of complex float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// Dznrm2StridedBatched64 returns the Euclidean norm of x, in complex float64, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasDznrm2StridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to result.
 func (l *Library) Dznrm2StridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, result []float64) (err error) {
@@ -7138,7 +7119,7 @@ func (l *Library) Dznrm2StridedBatched64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// Srot applies a plane rotation to x and y of float32.
+// Srot applies a plane rotation to x and y, in float32.
 //
 // C: hipblasSrot, since hipBLAS 0.54, set blas.
 func (l *Library) Srot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float32, s *float32) (err error) {
@@ -7165,7 +7146,7 @@ func (l *Library) Srot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hi
 	return check(res, err)
 }
 
-// Drot applies a plane rotation to x and y of float64.
+// Drot applies a plane rotation to x and y, in float64.
 //
 // C: hipblasDrot, since hipBLAS 0.54, set blas.
 func (l *Library) Drot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float64, s *float64) (err error) {
@@ -7192,7 +7173,7 @@ func (l *Library) Drot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hi
 	return check(res, err)
 }
 
-// Crot applies a plane rotation to x and y of complex float32.
+// Crot applies a plane rotation to x and y, in complex float32.
 //
 // C: hipblasCrot, since hipBLAS 0.54, set blas.
 func (l *Library) Crot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float32, s *Complex) (err error) {
@@ -7219,7 +7200,7 @@ func (l *Library) Crot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hi
 	return check(res, err)
 }
 
-// Csrot applies a plane rotation to x and y of complex float32, by float32.
+// Csrot applies a plane rotation to x and y, in complex float32 with float32 scalars.
 //
 // C: hipblasCsrot, since hipBLAS 0.54, set blas.
 func (l *Library) Csrot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float32, s *float32) (err error) {
@@ -7246,7 +7227,7 @@ func (l *Library) Csrot(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Zrot applies a plane rotation to x and y of complex float64.
+// Zrot applies a plane rotation to x and y, in complex float64.
 //
 // C: hipblasZrot, since hipBLAS 0.54, set blas.
 func (l *Library) Zrot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float64, s *DoubleComplex) (err error) {
@@ -7273,7 +7254,7 @@ func (l *Library) Zrot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hi
 	return check(res, err)
 }
 
-// Zdrot applies a plane rotation to x and y of complex float64, by float64.
+// Zdrot applies a plane rotation to x and y, in complex float64 with float64 scalars.
 //
 // C: hipblasZdrot, since hipBLAS 0.54, set blas.
 func (l *Library) Zdrot(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float64, s *float64) (err error) {
@@ -7300,7 +7281,7 @@ func (l *Library) Zdrot(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Srot64 applies a plane rotation to x and y of float32, with counts of 64 bits.
+// Srot64 applies a plane rotation to x and y, in float32, with 64-bit counts.
 //
 // C: hipblasSrot_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Srot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float32, s *float32) (err error) {
@@ -7327,7 +7308,7 @@ func (l *Library) Srot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y 
 	return check(res, err)
 }
 
-// Drot64 applies a plane rotation to x and y of float64, with counts of 64 bits.
+// Drot64 applies a plane rotation to x and y, in float64, with 64-bit counts.
 //
 // C: hipblasDrot_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Drot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float64, s *float64) (err error) {
@@ -7354,7 +7335,7 @@ func (l *Library) Drot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y 
 	return check(res, err)
 }
 
-// Crot64 applies a plane rotation to x and y of complex float32, with counts of 64 bits.
+// Crot64 applies a plane rotation to x and y, in complex float32, with 64-bit counts.
 //
 // C: hipblasCrot_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Crot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float32, s *Complex) (err error) {
@@ -7381,7 +7362,7 @@ func (l *Library) Crot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y 
 	return check(res, err)
 }
 
-// Csrot64 applies a plane rotation to x and y of complex float32, by float32, with counts of 64 bits.
+// Csrot64 applies a plane rotation to x and y, in complex float32 with float32 scalars, with 64-bit counts.
 //
 // C: hipblasCsrot_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csrot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float32, s *float32) (err error) {
@@ -7408,7 +7389,7 @@ func (l *Library) Csrot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Zrot64 applies a plane rotation to x and y of complex float64, with counts of 64 bits.
+// Zrot64 applies a plane rotation to x and y, in complex float64, with 64-bit counts.
 //
 // C: hipblasZrot_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zrot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float64, s *DoubleComplex) (err error) {
@@ -7435,7 +7416,7 @@ func (l *Library) Zrot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y 
 	return check(res, err)
 }
 
-// Zdrot64 applies a plane rotation to x and y of complex float64, by float64, with counts of 64 bits.
+// Zdrot64 applies a plane rotation to x and y, in complex float64 with float64 scalars, with 64-bit counts.
 //
 // C: hipblasZdrot_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zdrot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float64, s *float64) (err error) {
@@ -7462,8 +7443,7 @@ func (l *Library) Zdrot64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// SrotBatched applies a plane rotation to x and y of float32, for each of a batch whose addresses are in device
-// memory.
+// SrotBatched applies a plane rotation to x and y, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSrotBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float32, s *float32, batchCount int32) (err error) {
@@ -7491,8 +7471,7 @@ func (l *Library) SrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int3
 	return check(res, err)
 }
 
-// DrotBatched applies a plane rotation to x and y of float64, for each of a batch whose addresses are in device
-// memory.
+// DrotBatched applies a plane rotation to x and y, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDrotBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float64, s *float64, batchCount int32) (err error) {
@@ -7520,8 +7499,8 @@ func (l *Library) DrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int3
 	return check(res, err)
 }
 
-// CrotBatched applies a plane rotation to x and y of complex float32, for each of a batch whose addresses are in
-// device memory.
+// CrotBatched applies a plane rotation to x and y, in complex float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasCrotBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float32, s *Complex, batchCount int32) (err error) {
@@ -7549,8 +7528,8 @@ func (l *Library) CrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int3
 	return check(res, err)
 }
 
-// CsrotBatched applies a plane rotation to x and y of complex float32, by float32, for each of a batch whose
-// addresses are in device memory.
+// CsrotBatched applies a plane rotation to x and y, in complex float32 with float32 scalars, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasCsrotBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float32, s *float32, batchCount int32) (err error) {
@@ -7578,8 +7557,8 @@ func (l *Library) CsrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// ZrotBatched applies a plane rotation to x and y of complex float64, for each of a batch whose addresses are in
-// device memory.
+// ZrotBatched applies a plane rotation to x and y, in complex float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasZrotBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float64, s *DoubleComplex, batchCount int32) (err error) {
@@ -7607,8 +7586,8 @@ func (l *Library) ZrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int3
 	return check(res, err)
 }
 
-// ZdrotBatched applies a plane rotation to x and y of complex float64, by float64, for each of a batch whose
-// addresses are in device memory.
+// ZdrotBatched applies a plane rotation to x and y, in complex float64 with float64 scalars, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZdrotBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZdrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, c *float64, s *float64, batchCount int32) (err error) {
@@ -7636,8 +7615,8 @@ func (l *Library) ZdrotBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// SrotBatched64 applies a plane rotation to x and y of float32, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// SrotBatched64 applies a plane rotation to x and y, in float32, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasSrotBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float32, s *float32, batchCount int64) (err error) {
@@ -7665,8 +7644,8 @@ func (l *Library) SrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// DrotBatched64 applies a plane rotation to x and y of float64, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// DrotBatched64 applies a plane rotation to x and y, in float64, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasDrotBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float64, s *float64, batchCount int64) (err error) {
@@ -7694,8 +7673,8 @@ func (l *Library) DrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// CrotBatched64 applies a plane rotation to x and y of complex float32, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits.
+// CrotBatched64 applies a plane rotation to x and y, in complex float32, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasCrotBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float32, s *Complex, batchCount int64) (err error) {
@@ -7723,8 +7702,8 @@ func (l *Library) CrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// CsrotBatched64 applies a plane rotation to x and y of complex float32, by float32, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// CsrotBatched64 applies a plane rotation to x and y, in complex float32 with float32 scalars, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCsrotBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float32, s *float32, batchCount int64) (err error) {
@@ -7752,8 +7731,8 @@ func (l *Library) CsrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// ZrotBatched64 applies a plane rotation to x and y of complex float64, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits.
+// ZrotBatched64 applies a plane rotation to x and y, in complex float64, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasZrotBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float64, s *DoubleComplex, batchCount int64) (err error) {
@@ -7781,8 +7760,8 @@ func (l *Library) ZrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx in
 	return check(res, err)
 }
 
-// ZdrotBatched64 applies a plane rotation to x and y of complex float64, by float64, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// ZdrotBatched64 applies a plane rotation to x and y, in complex float64 with float64 scalars, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZdrotBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZdrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, c *float64, s *float64, batchCount int64) (err error) {
@@ -7810,7 +7789,7 @@ func (l *Library) ZdrotBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// SrotStridedBatched applies a plane rotation to x and y of float32, for each of a batch at equal distances.
+// SrotStridedBatched applies a plane rotation to x and y, in float32, for a batch at constant strides.
 //
 // C: hipblasSrotStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, c *float32, s *float32, batchCount int32) (err error) {
@@ -7840,7 +7819,7 @@ func (l *Library) SrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, in
 	return check(res, err)
 }
 
-// DrotStridedBatched applies a plane rotation to x and y of float64, for each of a batch at equal distances.
+// DrotStridedBatched applies a plane rotation to x and y, in float64, for a batch at constant strides.
 //
 // C: hipblasDrotStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, c *float64, s *float64, batchCount int32) (err error) {
@@ -7870,8 +7849,7 @@ func (l *Library) DrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, in
 	return check(res, err)
 }
 
-// CrotStridedBatched applies a plane rotation to x and y of complex float32, for each of a batch at equal
-// distances.
+// CrotStridedBatched applies a plane rotation to x and y, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCrotStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, c *float32, s *Complex, batchCount int32) (err error) {
@@ -7901,8 +7879,8 @@ func (l *Library) CrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, in
 	return check(res, err)
 }
 
-// CsrotStridedBatched applies a plane rotation to x and y of complex float32, by float32, for each of a batch at
-// equal distances.
+// CsrotStridedBatched applies a plane rotation to x and y, in complex float32 with float32 scalars, for a batch
+// at constant strides.
 //
 // C: hipblasCsrotStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, c *float32, s *float32, batchCount int32) (err error) {
@@ -7932,8 +7910,7 @@ func (l *Library) CsrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// ZrotStridedBatched applies a plane rotation to x and y of complex float64, for each of a batch at equal
-// distances.
+// ZrotStridedBatched applies a plane rotation to x and y, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZrotStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, c *float64, s *DoubleComplex, batchCount int32) (err error) {
@@ -7963,8 +7940,8 @@ func (l *Library) ZrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, in
 	return check(res, err)
 }
 
-// ZdrotStridedBatched applies a plane rotation to x and y of complex float64, by float64, for each of a batch at
-// equal distances.
+// ZdrotStridedBatched applies a plane rotation to x and y, in complex float64 with float64 scalars, for a batch
+// at constant strides.
 //
 // C: hipblasZdrotStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZdrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, c *float64, s *float64, batchCount int32) (err error) {
@@ -7994,8 +7971,8 @@ func (l *Library) ZdrotStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// SrotStridedBatched64 applies a plane rotation to x and y of float32, for each of a batch at equal distances,
-// with counts of 64 bits.
+// SrotStridedBatched64 applies a plane rotation to x and y, in float32, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasSrotStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, c *float32, s *float32, batchCount int64) (err error) {
@@ -8025,8 +8002,8 @@ func (l *Library) SrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// DrotStridedBatched64 applies a plane rotation to x and y of float64, for each of a batch at equal distances,
-// with counts of 64 bits.
+// DrotStridedBatched64 applies a plane rotation to x and y, in float64, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasDrotStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, c *float64, s *float64, batchCount int64) (err error) {
@@ -8056,8 +8033,8 @@ func (l *Library) DrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// CrotStridedBatched64 applies a plane rotation to x and y of complex float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// CrotStridedBatched64 applies a plane rotation to x and y, in complex float32, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasCrotStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, c *float32, s *Complex, batchCount int64) (err error) {
@@ -8087,8 +8064,8 @@ func (l *Library) CrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// CsrotStridedBatched64 applies a plane rotation to x and y of complex float32, by float32, for each of a batch
-// at equal distances, with counts of 64 bits.
+// CsrotStridedBatched64 applies a plane rotation to x and y, in complex float32 with float32 scalars, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCsrotStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, c *float32, s *float32, batchCount int64) (err error) {
@@ -8118,8 +8095,8 @@ func (l *Library) CsrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// ZrotStridedBatched64 applies a plane rotation to x and y of complex float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// ZrotStridedBatched64 applies a plane rotation to x and y, in complex float64, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasZrotStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, c *float64, s *DoubleComplex, batchCount int64) (err error) {
@@ -8149,8 +8126,8 @@ func (l *Library) ZrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// ZdrotStridedBatched64 applies a plane rotation to x and y of complex float64, by float64, for each of a batch
-// at equal distances, with counts of 64 bits.
+// ZdrotStridedBatched64 applies a plane rotation to x and y, in complex float64 with float64 scalars, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZdrotStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZdrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, c *float64, s *float64, batchCount int64) (err error) {
@@ -8180,7 +8157,7 @@ func (l *Library) ZdrotStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Srotg makes a plane rotation of float32.
+// Srotg makes a plane rotation, in float32.
 //
 // C: hipblasSrotg, since hipBLAS 0.54, set blas. The library reads and writes *a. The library reads and writes
 // *b.
@@ -8209,7 +8186,7 @@ func (l *Library) Srotg(handle Handle, a *float32, b *float32) (c float32, s flo
 	return out.c, out.s, check(res, err)
 }
 
-// Drotg makes a plane rotation of float64.
+// Drotg makes a plane rotation, in float64.
 //
 // C: hipblasDrotg, since hipBLAS 0.54, set blas. The library reads and writes *a. The library reads and writes
 // *b.
@@ -8238,7 +8215,7 @@ func (l *Library) Drotg(handle Handle, a *float64, b *float64) (c float64, s flo
 	return out.c, out.s, check(res, err)
 }
 
-// Crotg makes a plane rotation of complex float32.
+// Crotg makes a plane rotation, in complex float32.
 //
 // C: hipblasCrotg, since hipBLAS 0.54, set blas. The library reads and writes *a. The library reads and writes
 // *b.
@@ -8267,7 +8244,7 @@ func (l *Library) Crotg(handle Handle, a *Complex, b *Complex) (c float32, s Com
 	return out.c, out.s, check(res, err)
 }
 
-// Zrotg makes a plane rotation of complex float64.
+// Zrotg makes a plane rotation, in complex float64.
 //
 // C: hipblasZrotg, since hipBLAS 0.54, set blas. The library reads and writes *a. The library reads and writes
 // *b.
@@ -8296,7 +8273,7 @@ func (l *Library) Zrotg(handle Handle, a *DoubleComplex, b *DoubleComplex) (c fl
 	return out.c, out.s, check(res, err)
 }
 
-// Srotg64 makes a plane rotation of float32, with counts of 64 bits.
+// Srotg64 makes a plane rotation, in float32, with 64-bit counts.
 //
 // C: hipblasSrotg_64, since hipBLAS 2.4, set 64-bit. The library reads and writes *a. The library reads and
 // writes *b.
@@ -8325,7 +8302,7 @@ func (l *Library) Srotg64(handle Handle, a *float32, b *float32) (c float32, s f
 	return out.c, out.s, check(res, err)
 }
 
-// Drotg64 makes a plane rotation of float64, with counts of 64 bits.
+// Drotg64 makes a plane rotation, in float64, with 64-bit counts.
 //
 // C: hipblasDrotg_64, since hipBLAS 2.4, set 64-bit. The library reads and writes *a. The library reads and
 // writes *b.
@@ -8354,7 +8331,7 @@ func (l *Library) Drotg64(handle Handle, a *float64, b *float64) (c float64, s f
 	return out.c, out.s, check(res, err)
 }
 
-// Crotg64 makes a plane rotation of complex float32, with counts of 64 bits.
+// Crotg64 makes a plane rotation, in complex float32, with 64-bit counts.
 //
 // C: hipblasCrotg_64, since hipBLAS 2.4, set 64-bit. The library reads and writes *a. The library reads and
 // writes *b.
@@ -8383,7 +8360,7 @@ func (l *Library) Crotg64(handle Handle, a *Complex, b *Complex) (c float32, s C
 	return out.c, out.s, check(res, err)
 }
 
-// Zrotg64 makes a plane rotation of complex float64, with counts of 64 bits.
+// Zrotg64 makes a plane rotation, in complex float64, with 64-bit counts.
 //
 // C: hipblasZrotg_64, since hipBLAS 2.4, set 64-bit. The library reads and writes *a. The library reads and
 // writes *b.
@@ -8412,7 +8389,7 @@ func (l *Library) Zrotg64(handle Handle, a *DoubleComplex, b *DoubleComplex) (c 
 	return out.c, out.s, check(res, err)
 }
 
-// SrotgBatched makes a plane rotation of float32, for each of a batch whose addresses are in device memory.
+// SrotgBatched makes a plane rotation, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSrotgBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SrotgBatched(handle Handle, a hip.DevicePtr, b hip.DevicePtr, c hip.DevicePtr, s hip.DevicePtr, batchCount int32) (err error) {
@@ -8437,7 +8414,7 @@ func (l *Library) SrotgBatched(handle Handle, a hip.DevicePtr, b hip.DevicePtr, 
 	return check(res, err)
 }
 
-// DrotgBatched makes a plane rotation of float64, for each of a batch whose addresses are in device memory.
+// DrotgBatched makes a plane rotation, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDrotgBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DrotgBatched(handle Handle, a hip.DevicePtr, b hip.DevicePtr, c hip.DevicePtr, s hip.DevicePtr, batchCount int32) (err error) {
@@ -8462,8 +8439,7 @@ func (l *Library) DrotgBatched(handle Handle, a hip.DevicePtr, b hip.DevicePtr, 
 	return check(res, err)
 }
 
-// CrotgBatched makes a plane rotation of complex float32, for each of a batch whose addresses are in device
-// memory.
+// CrotgBatched makes a plane rotation, in complex float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasCrotgBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CrotgBatched(handle Handle, a hip.DevicePtr, b hip.DevicePtr, c hip.DevicePtr, s hip.DevicePtr, batchCount int32) (err error) {
@@ -8488,8 +8464,7 @@ func (l *Library) CrotgBatched(handle Handle, a hip.DevicePtr, b hip.DevicePtr, 
 	return check(res, err)
 }
 
-// ZrotgBatched makes a plane rotation of complex float64, for each of a batch whose addresses are in device
-// memory.
+// ZrotgBatched makes a plane rotation, in complex float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZrotgBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZrotgBatched(handle Handle, a hip.DevicePtr, b hip.DevicePtr, c hip.DevicePtr, s hip.DevicePtr, batchCount int32) (err error) {
@@ -8514,8 +8489,8 @@ func (l *Library) ZrotgBatched(handle Handle, a hip.DevicePtr, b hip.DevicePtr, 
 	return check(res, err)
 }
 
-// SrotgBatched64 makes a plane rotation of float32, for each of a batch whose addresses are in device memory,
-// with counts of 64 bits.
+// SrotgBatched64 makes a plane rotation, in float32, for a batch whose addresses are in device arrays, with
+// 64-bit counts.
 //
 // C: hipblasSrotgBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SrotgBatched64(handle Handle, a hip.DevicePtr, b hip.DevicePtr, c hip.DevicePtr, s hip.DevicePtr, batchCount int64) (err error) {
@@ -8540,8 +8515,8 @@ func (l *Library) SrotgBatched64(handle Handle, a hip.DevicePtr, b hip.DevicePtr
 	return check(res, err)
 }
 
-// DrotgBatched64 makes a plane rotation of float64, for each of a batch whose addresses are in device memory,
-// with counts of 64 bits.
+// DrotgBatched64 makes a plane rotation, in float64, for a batch whose addresses are in device arrays, with
+// 64-bit counts.
 //
 // C: hipblasDrotgBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DrotgBatched64(handle Handle, a hip.DevicePtr, b hip.DevicePtr, c hip.DevicePtr, s hip.DevicePtr, batchCount int64) (err error) {
@@ -8566,8 +8541,8 @@ func (l *Library) DrotgBatched64(handle Handle, a hip.DevicePtr, b hip.DevicePtr
 	return check(res, err)
 }
 
-// CrotgBatched64 makes a plane rotation of complex float32, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// CrotgBatched64 makes a plane rotation, in complex float32, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasCrotgBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CrotgBatched64(handle Handle, a hip.DevicePtr, b hip.DevicePtr, c hip.DevicePtr, s hip.DevicePtr, batchCount int64) (err error) {
@@ -8592,8 +8567,8 @@ func (l *Library) CrotgBatched64(handle Handle, a hip.DevicePtr, b hip.DevicePtr
 	return check(res, err)
 }
 
-// ZrotgBatched64 makes a plane rotation of complex float64, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// ZrotgBatched64 makes a plane rotation, in complex float64, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasZrotgBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZrotgBatched64(handle Handle, a hip.DevicePtr, b hip.DevicePtr, c hip.DevicePtr, s hip.DevicePtr, batchCount int64) (err error) {
@@ -8618,7 +8593,7 @@ func (l *Library) ZrotgBatched64(handle Handle, a hip.DevicePtr, b hip.DevicePtr
 	return check(res, err)
 }
 
-// SrotgStridedBatched makes a plane rotation of float32, for each of a batch at equal distances.
+// SrotgStridedBatched makes a plane rotation, in float32, for a batch at constant strides.
 //
 // C: hipblasSrotgStridedBatched, since hipBLAS 0.54, set blas. The library writes to a, b, c and s.
 func (l *Library) SrotgStridedBatched(handle Handle, a []float32, stridea Stride, b []float32, strideb Stride, c []float32, stridec Stride, s []float32, strides Stride, batchCount int32) (err error) {
@@ -8647,7 +8622,7 @@ func (l *Library) SrotgStridedBatched(handle Handle, a []float32, stridea Stride
 	return check(res, err)
 }
 
-// DrotgStridedBatched makes a plane rotation of float64, for each of a batch at equal distances.
+// DrotgStridedBatched makes a plane rotation, in float64, for a batch at constant strides.
 //
 // C: hipblasDrotgStridedBatched, since hipBLAS 0.54, set blas. The library writes to a, b, c and s.
 func (l *Library) DrotgStridedBatched(handle Handle, a []float64, stridea Stride, b []float64, strideb Stride, c []float64, stridec Stride, s []float64, strides Stride, batchCount int32) (err error) {
@@ -8676,7 +8651,7 @@ func (l *Library) DrotgStridedBatched(handle Handle, a []float64, stridea Stride
 	return check(res, err)
 }
 
-// CrotgStridedBatched makes a plane rotation of complex float32, for each of a batch at equal distances.
+// CrotgStridedBatched makes a plane rotation, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCrotgStridedBatched, since hipBLAS 0.54, set blas. The library writes to a, b, c and s.
 func (l *Library) CrotgStridedBatched(handle Handle, a []Complex, stridea Stride, b []Complex, strideb Stride, c []float32, stridec Stride, s []Complex, strides Stride, batchCount int32) (err error) {
@@ -8705,7 +8680,7 @@ func (l *Library) CrotgStridedBatched(handle Handle, a []Complex, stridea Stride
 	return check(res, err)
 }
 
-// ZrotgStridedBatched makes a plane rotation of complex float64, for each of a batch at equal distances.
+// ZrotgStridedBatched makes a plane rotation, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZrotgStridedBatched, since hipBLAS 0.54, set blas. The library writes to a, b, c and s.
 func (l *Library) ZrotgStridedBatched(handle Handle, a []DoubleComplex, stridea Stride, b []DoubleComplex, strideb Stride, c []float64, stridec Stride, s []DoubleComplex, strides Stride, batchCount int32) (err error) {
@@ -8734,8 +8709,7 @@ func (l *Library) ZrotgStridedBatched(handle Handle, a []DoubleComplex, stridea 
 	return check(res, err)
 }
 
-// SrotgStridedBatched64 makes a plane rotation of float32, for each of a batch at equal distances, with counts
-// of 64 bits.
+// SrotgStridedBatched64 makes a plane rotation, in float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasSrotgStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to a, b, c and s.
 func (l *Library) SrotgStridedBatched64(handle Handle, a []float32, stridea Stride, b []float32, strideb Stride, c []float32, stridec Stride, s []float32, strides Stride, batchCount int64) (err error) {
@@ -8764,8 +8738,7 @@ func (l *Library) SrotgStridedBatched64(handle Handle, a []float32, stridea Stri
 	return check(res, err)
 }
 
-// DrotgStridedBatched64 makes a plane rotation of float64, for each of a batch at equal distances, with counts
-// of 64 bits.
+// DrotgStridedBatched64 makes a plane rotation, in float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDrotgStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to a, b, c and s.
 func (l *Library) DrotgStridedBatched64(handle Handle, a []float64, stridea Stride, b []float64, strideb Stride, c []float64, stridec Stride, s []float64, strides Stride, batchCount int64) (err error) {
@@ -8794,8 +8767,8 @@ func (l *Library) DrotgStridedBatched64(handle Handle, a []float64, stridea Stri
 	return check(res, err)
 }
 
-// CrotgStridedBatched64 makes a plane rotation of complex float32, for each of a batch at equal distances, with
-// counts of 64 bits.
+// CrotgStridedBatched64 makes a plane rotation, in complex float32, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasCrotgStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to a, b, c and s.
 func (l *Library) CrotgStridedBatched64(handle Handle, a []Complex, stridea Stride, b []Complex, strideb Stride, c []float32, stridec Stride, s []Complex, strides Stride, batchCount int64) (err error) {
@@ -8824,8 +8797,8 @@ func (l *Library) CrotgStridedBatched64(handle Handle, a []Complex, stridea Stri
 	return check(res, err)
 }
 
-// ZrotgStridedBatched64 makes a plane rotation of complex float64, for each of a batch at equal distances, with
-// counts of 64 bits.
+// ZrotgStridedBatched64 makes a plane rotation, in complex float64, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasZrotgStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to a, b, c and s.
 func (l *Library) ZrotgStridedBatched64(handle Handle, a []DoubleComplex, stridea Stride, b []DoubleComplex, strideb Stride, c []float64, stridec Stride, s []DoubleComplex, strides Stride, batchCount int64) (err error) {
@@ -8854,7 +8827,7 @@ func (l *Library) ZrotgStridedBatched64(handle Handle, a []DoubleComplex, stride
 	return check(res, err)
 }
 
-// Srotm applies a modified plane rotation to x and y of float32.
+// Srotm applies a modified plane rotation to x and y, in float32.
 //
 // C: hipblasSrotm, since hipBLAS 0.54, set blas.
 func (l *Library) Srotm(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, param *[5]float32) (err error) {
@@ -8880,7 +8853,7 @@ func (l *Library) Srotm(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Drotm applies a modified plane rotation to x and y of float64.
+// Drotm applies a modified plane rotation to x and y, in float64.
 //
 // C: hipblasDrotm, since hipBLAS 0.54, set blas.
 func (l *Library) Drotm(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, param *[5]float64) (err error) {
@@ -8906,7 +8879,7 @@ func (l *Library) Drotm(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Srotm64 applies a modified plane rotation to x and y of float32, with counts of 64 bits.
+// Srotm64 applies a modified plane rotation to x and y, in float32, with 64-bit counts.
 //
 // C: hipblasSrotm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Srotm64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, param *[5]float32) (err error) {
@@ -8932,7 +8905,7 @@ func (l *Library) Srotm64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Drotm64 applies a modified plane rotation to x and y of float64, with counts of 64 bits.
+// Drotm64 applies a modified plane rotation to x and y, in float64, with 64-bit counts.
 //
 // C: hipblasDrotm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Drotm64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, param *[5]float64) (err error) {
@@ -8958,8 +8931,8 @@ func (l *Library) Drotm64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// SrotmBatched applies a modified plane rotation to x and y of float32, for each of a batch whose addresses are
-// in device memory.
+// SrotmBatched applies a modified plane rotation to x and y, in float32, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasSrotmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SrotmBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, param hip.DevicePtr, batchCount int32) (err error) {
@@ -8986,8 +8959,8 @@ func (l *Library) SrotmBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// DrotmBatched applies a modified plane rotation to x and y of float64, for each of a batch whose addresses are
-// in device memory.
+// DrotmBatched applies a modified plane rotation to x and y, in float64, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasDrotmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DrotmBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, param hip.DevicePtr, batchCount int32) (err error) {
@@ -9014,8 +8987,8 @@ func (l *Library) DrotmBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// SrotmBatched64 applies a modified plane rotation to x and y of float32, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// SrotmBatched64 applies a modified plane rotation to x and y, in float32, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasSrotmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SrotmBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, param hip.DevicePtr, batchCount int64) (err error) {
@@ -9042,8 +9015,8 @@ func (l *Library) SrotmBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// DrotmBatched64 applies a modified plane rotation to x and y of float64, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// DrotmBatched64 applies a modified plane rotation to x and y, in float64, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasDrotmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DrotmBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, param hip.DevicePtr, batchCount int64) (err error) {
@@ -9070,8 +9043,7 @@ func (l *Library) DrotmBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// SrotmStridedBatched applies a modified plane rotation to x and y of float32, for each of a batch at equal
-// distances.
+// SrotmStridedBatched applies a modified plane rotation to x and y, in float32, for a batch at constant strides.
 //
 // C: hipblasSrotmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SrotmStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, param []float32, strideParam Stride, batchCount int32) (err error) {
@@ -9101,8 +9073,7 @@ func (l *Library) SrotmStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// DrotmStridedBatched applies a modified plane rotation to x and y of float64, for each of a batch at equal
-// distances.
+// DrotmStridedBatched applies a modified plane rotation to x and y, in float64, for a batch at constant strides.
 //
 // C: hipblasDrotmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DrotmStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, param []float64, strideParam Stride, batchCount int32) (err error) {
@@ -9132,8 +9103,8 @@ func (l *Library) DrotmStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// SrotmStridedBatched64 applies a modified plane rotation to x and y of float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// SrotmStridedBatched64 applies a modified plane rotation to x and y, in float32, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasSrotmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SrotmStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, param []float32, strideParam Stride, batchCount int64) (err error) {
@@ -9163,8 +9134,8 @@ func (l *Library) SrotmStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// DrotmStridedBatched64 applies a modified plane rotation to x and y of float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// DrotmStridedBatched64 applies a modified plane rotation to x and y, in float64, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasDrotmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DrotmStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, param []float64, strideParam Stride, batchCount int64) (err error) {
@@ -9194,7 +9165,7 @@ func (l *Library) DrotmStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Srotmg makes a modified plane rotation of float32.
+// Srotmg makes a modified plane rotation, in float32.
 //
 // C: hipblasSrotmg, since hipBLAS 0.54, set blas. The library reads and writes *d1. The library reads and writes
 // *d2. The library reads and writes *x1. The library reads and writes *param.
@@ -9220,7 +9191,7 @@ func (l *Library) Srotmg(handle Handle, d1 *float32, d2 *float32, x1 *float32, y
 	return check(res, err)
 }
 
-// Drotmg makes a modified plane rotation of float64.
+// Drotmg makes a modified plane rotation, in float64.
 //
 // C: hipblasDrotmg, since hipBLAS 0.54, set blas. The library reads and writes *d1. The library reads and writes
 // *d2. The library reads and writes *x1. The library reads and writes *param.
@@ -9246,7 +9217,7 @@ func (l *Library) Drotmg(handle Handle, d1 *float64, d2 *float64, x1 *float64, y
 	return check(res, err)
 }
 
-// Srotmg64 makes a modified plane rotation of float32, with counts of 64 bits.
+// Srotmg64 makes a modified plane rotation, in float32, with 64-bit counts.
 //
 // C: hipblasSrotmg_64, since hipBLAS 2.4, set 64-bit. The library reads and writes *d1. The library reads and
 // writes *d2. The library reads and writes *x1. The library reads and writes *param.
@@ -9272,7 +9243,7 @@ func (l *Library) Srotmg64(handle Handle, d1 *float32, d2 *float32, x1 *float32,
 	return check(res, err)
 }
 
-// Drotmg64 makes a modified plane rotation of float64, with counts of 64 bits.
+// Drotmg64 makes a modified plane rotation, in float64, with 64-bit counts.
 //
 // C: hipblasDrotmg_64, since hipBLAS 2.4, set 64-bit. The library reads and writes *d1. The library reads and
 // writes *d2. The library reads and writes *x1. The library reads and writes *param.
@@ -9298,8 +9269,7 @@ func (l *Library) Drotmg64(handle Handle, d1 *float64, d2 *float64, x1 *float64,
 	return check(res, err)
 }
 
-// SrotmgBatched makes a modified plane rotation of float32, for each of a batch whose addresses are in device
-// memory.
+// SrotmgBatched makes a modified plane rotation, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSrotmgBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SrotmgBatched(handle Handle, d1 hip.DevicePtr, d2 hip.DevicePtr, x1 hip.DevicePtr, y1 hip.DevicePtr, param *[5]hip.DevicePtr, batchCount int32) (err error) {
@@ -9325,8 +9295,7 @@ func (l *Library) SrotmgBatched(handle Handle, d1 hip.DevicePtr, d2 hip.DevicePt
 	return check(res, err)
 }
 
-// DrotmgBatched makes a modified plane rotation of float64, for each of a batch whose addresses are in device
-// memory.
+// DrotmgBatched makes a modified plane rotation, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDrotmgBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DrotmgBatched(handle Handle, d1 hip.DevicePtr, d2 hip.DevicePtr, x1 hip.DevicePtr, y1 hip.DevicePtr, param *[5]hip.DevicePtr, batchCount int32) (err error) {
@@ -9352,8 +9321,8 @@ func (l *Library) DrotmgBatched(handle Handle, d1 hip.DevicePtr, d2 hip.DevicePt
 	return check(res, err)
 }
 
-// SrotmgBatched64 makes a modified plane rotation of float32, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// SrotmgBatched64 makes a modified plane rotation, in float32, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasSrotmgBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SrotmgBatched64(handle Handle, d1 hip.DevicePtr, d2 hip.DevicePtr, x1 hip.DevicePtr, y1 hip.DevicePtr, param *[5]hip.DevicePtr, batchCount int64) (err error) {
@@ -9379,8 +9348,8 @@ func (l *Library) SrotmgBatched64(handle Handle, d1 hip.DevicePtr, d2 hip.Device
 	return check(res, err)
 }
 
-// DrotmgBatched64 makes a modified plane rotation of float64, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// DrotmgBatched64 makes a modified plane rotation, in float64, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasDrotmgBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DrotmgBatched64(handle Handle, d1 hip.DevicePtr, d2 hip.DevicePtr, x1 hip.DevicePtr, y1 hip.DevicePtr, param *[5]hip.DevicePtr, batchCount int64) (err error) {
@@ -9406,7 +9375,7 @@ func (l *Library) DrotmgBatched64(handle Handle, d1 hip.DevicePtr, d2 hip.Device
 	return check(res, err)
 }
 
-// SrotmgStridedBatched makes a modified plane rotation of float32, for each of a batch at equal distances.
+// SrotmgStridedBatched makes a modified plane rotation, in float32, for a batch at constant strides.
 //
 // C: hipblasSrotmgStridedBatched, since hipBLAS 0.54, set blas. The library writes to d1, d2, x1 and param.
 func (l *Library) SrotmgStridedBatched(handle Handle, d1 []float32, strided1 Stride, d2 []float32, strided2 Stride, x1 []float32, stridex1 Stride, y1 []float32, stridey1 Stride, param []float32, strideParam Stride, batchCount int32) (err error) {
@@ -9437,7 +9406,7 @@ func (l *Library) SrotmgStridedBatched(handle Handle, d1 []float32, strided1 Str
 	return check(res, err)
 }
 
-// DrotmgStridedBatched makes a modified plane rotation of float64, for each of a batch at equal distances.
+// DrotmgStridedBatched makes a modified plane rotation, in float64, for a batch at constant strides.
 //
 // C: hipblasDrotmgStridedBatched, since hipBLAS 0.54, set blas. The library writes to d1, d2, x1 and param.
 func (l *Library) DrotmgStridedBatched(handle Handle, d1 []float64, strided1 Stride, d2 []float64, strided2 Stride, x1 []float64, stridex1 Stride, y1 []float64, stridey1 Stride, param []float64, strideParam Stride, batchCount int32) (err error) {
@@ -9468,8 +9437,8 @@ func (l *Library) DrotmgStridedBatched(handle Handle, d1 []float64, strided1 Str
 	return check(res, err)
 }
 
-// SrotmgStridedBatched64 makes a modified plane rotation of float32, for each of a batch at equal distances,
-// with counts of 64 bits.
+// SrotmgStridedBatched64 makes a modified plane rotation, in float32, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasSrotmgStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to d1, d2, x1 and param.
 func (l *Library) SrotmgStridedBatched64(handle Handle, d1 []float32, strided1 Stride, d2 []float32, strided2 Stride, x1 []float32, stridex1 Stride, y1 []float32, stridey1 Stride, param []float32, strideParam Stride, batchCount int64) (err error) {
@@ -9500,8 +9469,8 @@ func (l *Library) SrotmgStridedBatched64(handle Handle, d1 []float32, strided1 S
 	return check(res, err)
 }
 
-// DrotmgStridedBatched64 makes a modified plane rotation of float64, for each of a batch at equal distances,
-// with counts of 64 bits.
+// DrotmgStridedBatched64 makes a modified plane rotation, in float64, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasDrotmgStridedBatched_64, since hipBLAS 2.4, set 64-bit. The library writes to d1, d2, x1 and param.
 func (l *Library) DrotmgStridedBatched64(handle Handle, d1 []float64, strided1 Stride, d2 []float64, strided2 Stride, x1 []float64, stridex1 Stride, y1 []float64, stridey1 Stride, param []float64, strideParam Stride, batchCount int64) (err error) {
@@ -9532,7 +9501,7 @@ func (l *Library) DrotmgStridedBatched64(handle Handle, d1 []float64, strided1 S
 	return check(res, err)
 }
 
-// Sscal computes x = alpha x of float32.
+// Sscal computes x = alpha x, in float32.
 //
 // C: hipblasSscal, since hipBLAS 0.54, set blas.
 func (l *Library) Sscal(handle Handle, n int32, alpha *float32, x hip.DevicePtr, incx int32) (err error) {
@@ -9556,7 +9525,7 @@ func (l *Library) Sscal(handle Handle, n int32, alpha *float32, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Dscal computes x = alpha x of float64.
+// Dscal computes x = alpha x, in float64.
 //
 // C: hipblasDscal, since hipBLAS 0.54, set blas.
 func (l *Library) Dscal(handle Handle, n int32, alpha *float64, x hip.DevicePtr, incx int32) (err error) {
@@ -9580,7 +9549,7 @@ func (l *Library) Dscal(handle Handle, n int32, alpha *float64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Cscal computes x = alpha x of complex float32.
+// Cscal computes x = alpha x, in complex float32.
 //
 // C: hipblasCscal, since hipBLAS 0.54, set blas.
 func (l *Library) Cscal(handle Handle, n int32, alpha *Complex, x hip.DevicePtr, incx int32) (err error) {
@@ -9604,7 +9573,7 @@ func (l *Library) Cscal(handle Handle, n int32, alpha *Complex, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Csscal computes x = alpha x of complex float32, by float32.
+// Csscal computes x = alpha x, in complex float32 with float32 scalars.
 //
 // C: hipblasCsscal, since hipBLAS 0.54, set blas.
 func (l *Library) Csscal(handle Handle, n int32, alpha *float32, x hip.DevicePtr, incx int32) (err error) {
@@ -9628,7 +9597,7 @@ func (l *Library) Csscal(handle Handle, n int32, alpha *float32, x hip.DevicePtr
 	return check(res, err)
 }
 
-// Zscal computes x = alpha x of complex float64.
+// Zscal computes x = alpha x, in complex float64.
 //
 // C: hipblasZscal, since hipBLAS 0.54, set blas.
 func (l *Library) Zscal(handle Handle, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32) (err error) {
@@ -9652,7 +9621,7 @@ func (l *Library) Zscal(handle Handle, n int32, alpha *DoubleComplex, x hip.Devi
 	return check(res, err)
 }
 
-// Zdscal computes x = alpha x of complex float64, by float64.
+// Zdscal computes x = alpha x, in complex float64 with float64 scalars.
 //
 // C: hipblasZdscal, since hipBLAS 0.54, set blas.
 func (l *Library) Zdscal(handle Handle, n int32, alpha *float64, x hip.DevicePtr, incx int32) (err error) {
@@ -9676,7 +9645,7 @@ func (l *Library) Zdscal(handle Handle, n int32, alpha *float64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// Sscal64 computes x = alpha x of float32, with counts of 64 bits.
+// Sscal64 computes x = alpha x, in float32, with 64-bit counts.
 //
 // C: hipblasSscal_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sscal64(handle Handle, n int64, alpha *float32, x hip.DevicePtr, incx int64) (err error) {
@@ -9700,7 +9669,7 @@ func (l *Library) Sscal64(handle Handle, n int64, alpha *float32, x hip.DevicePt
 	return check(res, err)
 }
 
-// Dscal64 computes x = alpha x of float64, with counts of 64 bits.
+// Dscal64 computes x = alpha x, in float64, with 64-bit counts.
 //
 // C: hipblasDscal_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dscal64(handle Handle, n int64, alpha *float64, x hip.DevicePtr, incx int64) (err error) {
@@ -9724,7 +9693,7 @@ func (l *Library) Dscal64(handle Handle, n int64, alpha *float64, x hip.DevicePt
 	return check(res, err)
 }
 
-// Cscal64 computes x = alpha x of complex float32, with counts of 64 bits.
+// Cscal64 computes x = alpha x, in complex float32, with 64-bit counts.
 //
 // C: hipblasCscal_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cscal64(handle Handle, n int64, alpha *Complex, x hip.DevicePtr, incx int64) (err error) {
@@ -9748,7 +9717,7 @@ func (l *Library) Cscal64(handle Handle, n int64, alpha *Complex, x hip.DevicePt
 	return check(res, err)
 }
 
-// Csscal64 computes x = alpha x of complex float32, by float32, with counts of 64 bits.
+// Csscal64 computes x = alpha x, in complex float32 with float32 scalars, with 64-bit counts.
 //
 // C: hipblasCsscal_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csscal64(handle Handle, n int64, alpha *float32, x hip.DevicePtr, incx int64) (err error) {
@@ -9772,7 +9741,7 @@ func (l *Library) Csscal64(handle Handle, n int64, alpha *float32, x hip.DeviceP
 	return check(res, err)
 }
 
-// Zscal64 computes x = alpha x of complex float64, with counts of 64 bits.
+// Zscal64 computes x = alpha x, in complex float64, with 64-bit counts.
 //
 // C: hipblasZscal_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zscal64(handle Handle, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64) (err error) {
@@ -9796,7 +9765,7 @@ func (l *Library) Zscal64(handle Handle, n int64, alpha *DoubleComplex, x hip.De
 	return check(res, err)
 }
 
-// Zdscal64 computes x = alpha x of complex float64, by float64, with counts of 64 bits.
+// Zdscal64 computes x = alpha x, in complex float64 with float64 scalars, with 64-bit counts.
 //
 // C: hipblasZdscal_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zdscal64(handle Handle, n int64, alpha *float64, x hip.DevicePtr, incx int64) (err error) {
@@ -9820,7 +9789,7 @@ func (l *Library) Zdscal64(handle Handle, n int64, alpha *float64, x hip.DeviceP
 	return check(res, err)
 }
 
-// SscalBatched computes x = alpha x of float32, for each of a batch whose addresses are in device memory.
+// SscalBatched computes x = alpha x, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSscalBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SscalBatched(handle Handle, n int32, alpha *float32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -9845,7 +9814,7 @@ func (l *Library) SscalBatched(handle Handle, n int32, alpha *float32, x hip.Dev
 	return check(res, err)
 }
 
-// DscalBatched computes x = alpha x of float64, for each of a batch whose addresses are in device memory.
+// DscalBatched computes x = alpha x, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDscalBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DscalBatched(handle Handle, n int32, alpha *float64, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -9870,8 +9839,7 @@ func (l *Library) DscalBatched(handle Handle, n int32, alpha *float64, x hip.Dev
 	return check(res, err)
 }
 
-// CscalBatched computes x = alpha x of complex float32, for each of a batch whose addresses are in device
-// memory.
+// CscalBatched computes x = alpha x, in complex float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasCscalBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CscalBatched(handle Handle, n int32, alpha *Complex, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -9896,8 +9864,7 @@ func (l *Library) CscalBatched(handle Handle, n int32, alpha *Complex, x hip.Dev
 	return check(res, err)
 }
 
-// ZscalBatched computes x = alpha x of complex float64, for each of a batch whose addresses are in device
-// memory.
+// ZscalBatched computes x = alpha x, in complex float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZscalBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZscalBatched(handle Handle, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -9922,8 +9889,8 @@ func (l *Library) ZscalBatched(handle Handle, n int32, alpha *DoubleComplex, x h
 	return check(res, err)
 }
 
-// CsscalBatched computes x = alpha x of complex float32, by float32, for each of a batch whose addresses are in
-// device memory.
+// CsscalBatched computes x = alpha x, in complex float32 with float32 scalars, for a batch whose addresses are
+// in device arrays.
 //
 // C: hipblasCsscalBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsscalBatched(handle Handle, n int32, alpha *float32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -9948,8 +9915,8 @@ func (l *Library) CsscalBatched(handle Handle, n int32, alpha *float32, x hip.De
 	return check(res, err)
 }
 
-// ZdscalBatched computes x = alpha x of complex float64, by float64, for each of a batch whose addresses are in
-// device memory.
+// ZdscalBatched computes x = alpha x, in complex float64 with float64 scalars, for a batch whose addresses are
+// in device arrays.
 //
 // C: hipblasZdscalBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZdscalBatched(handle Handle, n int32, alpha *float64, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -9974,8 +9941,8 @@ func (l *Library) ZdscalBatched(handle Handle, n int32, alpha *float64, x hip.De
 	return check(res, err)
 }
 
-// SscalBatched64 computes x = alpha x of float32, for each of a batch whose addresses are in device memory, with
-// counts of 64 bits.
+// SscalBatched64 computes x = alpha x, in float32, for a batch whose addresses are in device arrays, with 64-bit
+// counts.
 //
 // C: hipblasSscalBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SscalBatched64(handle Handle, n int64, alpha *float32, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -10000,8 +9967,8 @@ func (l *Library) SscalBatched64(handle Handle, n int64, alpha *float32, x hip.D
 	return check(res, err)
 }
 
-// DscalBatched64 computes x = alpha x of float64, for each of a batch whose addresses are in device memory, with
-// counts of 64 bits.
+// DscalBatched64 computes x = alpha x, in float64, for a batch whose addresses are in device arrays, with 64-bit
+// counts.
 //
 // C: hipblasDscalBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DscalBatched64(handle Handle, n int64, alpha *float64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -10026,8 +9993,8 @@ func (l *Library) DscalBatched64(handle Handle, n int64, alpha *float64, x hip.D
 	return check(res, err)
 }
 
-// CscalBatched64 computes x = alpha x of complex float32, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// CscalBatched64 computes x = alpha x, in complex float32, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasCscalBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CscalBatched64(handle Handle, n int64, alpha *Complex, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -10052,8 +10019,8 @@ func (l *Library) CscalBatched64(handle Handle, n int64, alpha *Complex, x hip.D
 	return check(res, err)
 }
 
-// ZscalBatched64 computes x = alpha x of complex float64, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// ZscalBatched64 computes x = alpha x, in complex float64, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasZscalBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZscalBatched64(handle Handle, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -10078,8 +10045,8 @@ func (l *Library) ZscalBatched64(handle Handle, n int64, alpha *DoubleComplex, x
 	return check(res, err)
 }
 
-// CsscalBatched64 computes x = alpha x of complex float32, by float32, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits.
+// CsscalBatched64 computes x = alpha x, in complex float32 with float32 scalars, for a batch whose addresses are
+// in device arrays, with 64-bit counts.
 //
 // C: hipblasCsscalBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsscalBatched64(handle Handle, n int64, alpha *float32, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -10104,8 +10071,8 @@ func (l *Library) CsscalBatched64(handle Handle, n int64, alpha *float32, x hip.
 	return check(res, err)
 }
 
-// ZdscalBatched64 computes x = alpha x of complex float64, by float64, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits.
+// ZdscalBatched64 computes x = alpha x, in complex float64 with float64 scalars, for a batch whose addresses are
+// in device arrays, with 64-bit counts.
 //
 // C: hipblasZdscalBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZdscalBatched64(handle Handle, n int64, alpha *float64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -10130,7 +10097,7 @@ func (l *Library) ZdscalBatched64(handle Handle, n int64, alpha *float64, x hip.
 	return check(res, err)
 }
 
-// SscalStridedBatched computes x = alpha x of float32, for each of a batch at equal distances.
+// SscalStridedBatched computes x = alpha x, in float32, for a batch at constant strides.
 //
 // C: hipblasSscalStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SscalStridedBatched(handle Handle, n int32, alpha *float32, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -10156,7 +10123,7 @@ func (l *Library) SscalStridedBatched(handle Handle, n int32, alpha *float32, x 
 	return check(res, err)
 }
 
-// DscalStridedBatched computes x = alpha x of float64, for each of a batch at equal distances.
+// DscalStridedBatched computes x = alpha x, in float64, for a batch at constant strides.
 //
 // C: hipblasDscalStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DscalStridedBatched(handle Handle, n int32, alpha *float64, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -10182,7 +10149,7 @@ func (l *Library) DscalStridedBatched(handle Handle, n int32, alpha *float64, x 
 	return check(res, err)
 }
 
-// CscalStridedBatched computes x = alpha x of complex float32, for each of a batch at equal distances.
+// CscalStridedBatched computes x = alpha x, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCscalStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CscalStridedBatched(handle Handle, n int32, alpha *Complex, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -10208,7 +10175,7 @@ func (l *Library) CscalStridedBatched(handle Handle, n int32, alpha *Complex, x 
 	return check(res, err)
 }
 
-// ZscalStridedBatched computes x = alpha x of complex float64, for each of a batch at equal distances.
+// ZscalStridedBatched computes x = alpha x, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZscalStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZscalStridedBatched(handle Handle, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -10234,8 +10201,8 @@ func (l *Library) ZscalStridedBatched(handle Handle, n int32, alpha *DoubleCompl
 	return check(res, err)
 }
 
-// CsscalStridedBatched computes x = alpha x of complex float32, by float32, for each of a batch at equal
-// distances.
+// CsscalStridedBatched computes x = alpha x, in complex float32 with float32 scalars, for a batch at constant
+// strides.
 //
 // C: hipblasCsscalStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsscalStridedBatched(handle Handle, n int32, alpha *float32, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -10261,8 +10228,8 @@ func (l *Library) CsscalStridedBatched(handle Handle, n int32, alpha *float32, x
 	return check(res, err)
 }
 
-// ZdscalStridedBatched computes x = alpha x of complex float64, by float64, for each of a batch at equal
-// distances.
+// ZdscalStridedBatched computes x = alpha x, in complex float64 with float64 scalars, for a batch at constant
+// strides.
 //
 // C: hipblasZdscalStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZdscalStridedBatched(handle Handle, n int32, alpha *float64, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -10288,8 +10255,7 @@ func (l *Library) ZdscalStridedBatched(handle Handle, n int32, alpha *float64, x
 	return check(res, err)
 }
 
-// SscalStridedBatched64 computes x = alpha x of float32, for each of a batch at equal distances, with counts of
-// 64 bits.
+// SscalStridedBatched64 computes x = alpha x, in float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasSscalStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SscalStridedBatched64(handle Handle, n int64, alpha *float32, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -10315,8 +10281,7 @@ func (l *Library) SscalStridedBatched64(handle Handle, n int64, alpha *float32, 
 	return check(res, err)
 }
 
-// DscalStridedBatched64 computes x = alpha x of float64, for each of a batch at equal distances, with counts of
-// 64 bits.
+// DscalStridedBatched64 computes x = alpha x, in float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDscalStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DscalStridedBatched64(handle Handle, n int64, alpha *float64, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -10342,8 +10307,8 @@ func (l *Library) DscalStridedBatched64(handle Handle, n int64, alpha *float64, 
 	return check(res, err)
 }
 
-// CscalStridedBatched64 computes x = alpha x of complex float32, for each of a batch at equal distances, with
-// counts of 64 bits.
+// CscalStridedBatched64 computes x = alpha x, in complex float32, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasCscalStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CscalStridedBatched64(handle Handle, n int64, alpha *Complex, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -10369,8 +10334,8 @@ func (l *Library) CscalStridedBatched64(handle Handle, n int64, alpha *Complex, 
 	return check(res, err)
 }
 
-// ZscalStridedBatched64 computes x = alpha x of complex float64, for each of a batch at equal distances, with
-// counts of 64 bits.
+// ZscalStridedBatched64 computes x = alpha x, in complex float64, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasZscalStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZscalStridedBatched64(handle Handle, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -10396,8 +10361,8 @@ func (l *Library) ZscalStridedBatched64(handle Handle, n int64, alpha *DoubleCom
 	return check(res, err)
 }
 
-// CsscalStridedBatched64 computes x = alpha x of complex float32, by float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// CsscalStridedBatched64 computes x = alpha x, in complex float32 with float32 scalars, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasCsscalStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsscalStridedBatched64(handle Handle, n int64, alpha *float32, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -10423,8 +10388,8 @@ func (l *Library) CsscalStridedBatched64(handle Handle, n int64, alpha *float32,
 	return check(res, err)
 }
 
-// ZdscalStridedBatched64 computes x = alpha x of complex float64, by float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// ZdscalStridedBatched64 computes x = alpha x, in complex float64 with float64 scalars, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasZdscalStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZdscalStridedBatched64(handle Handle, n int64, alpha *float64, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -10450,7 +10415,7 @@ func (l *Library) ZdscalStridedBatched64(handle Handle, n int64, alpha *float64,
 	return check(res, err)
 }
 
-// Sswap exchanges x and y of float32.
+// Sswap exchanges x and y, in float32.
 //
 // C: hipblasSswap, since hipBLAS 0.54, set blas.
 func (l *Library) Sswap(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -10475,7 +10440,7 @@ func (l *Library) Sswap(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Dswap exchanges x and y of float64.
+// Dswap exchanges x and y, in float64.
 //
 // C: hipblasDswap, since hipBLAS 0.54, set blas.
 func (l *Library) Dswap(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -10500,7 +10465,7 @@ func (l *Library) Dswap(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Cswap exchanges x and y of complex float32.
+// Cswap exchanges x and y, in complex float32.
 //
 // C: hipblasCswap, since hipBLAS 0.54, set blas.
 func (l *Library) Cswap(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -10525,7 +10490,7 @@ func (l *Library) Cswap(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Zswap exchanges x and y of complex float64.
+// Zswap exchanges x and y, in complex float64.
 //
 // C: hipblasZswap, since hipBLAS 0.54, set blas.
 func (l *Library) Zswap(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32) (err error) {
@@ -10550,7 +10515,7 @@ func (l *Library) Zswap(handle Handle, n int32, x hip.DevicePtr, incx int32, y h
 	return check(res, err)
 }
 
-// Sswap64 exchanges x and y of float32, with counts of 64 bits.
+// Sswap64 exchanges x and y, in float32, with 64-bit counts.
 //
 // C: hipblasSswap_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sswap64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -10575,7 +10540,7 @@ func (l *Library) Sswap64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Dswap64 exchanges x and y of float64, with counts of 64 bits.
+// Dswap64 exchanges x and y, in float64, with 64-bit counts.
 //
 // C: hipblasDswap_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dswap64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -10600,7 +10565,7 @@ func (l *Library) Dswap64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Cswap64 exchanges x and y of complex float32, with counts of 64 bits.
+// Cswap64 exchanges x and y, in complex float32, with 64-bit counts.
 //
 // C: hipblasCswap_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cswap64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -10625,7 +10590,7 @@ func (l *Library) Cswap64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Zswap64 exchanges x and y of complex float64, with counts of 64 bits.
+// Zswap64 exchanges x and y, in complex float64, with 64-bit counts.
 //
 // C: hipblasZswap_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zswap64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64) (err error) {
@@ -10650,7 +10615,7 @@ func (l *Library) Zswap64(handle Handle, n int64, x hip.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// SswapBatched exchanges x and y of float32, for each of a batch whose addresses are in device memory.
+// SswapBatched exchanges x and y, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSswapBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SswapBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -10676,7 +10641,7 @@ func (l *Library) SswapBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// DswapBatched exchanges x and y of float64, for each of a batch whose addresses are in device memory.
+// DswapBatched exchanges x and y, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDswapBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DswapBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -10702,7 +10667,7 @@ func (l *Library) DswapBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// CswapBatched exchanges x and y of complex float32, for each of a batch whose addresses are in device memory.
+// CswapBatched exchanges x and y, in complex float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasCswapBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CswapBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -10728,7 +10693,7 @@ func (l *Library) CswapBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// ZswapBatched exchanges x and y of complex float64, for each of a batch whose addresses are in device memory.
+// ZswapBatched exchanges x and y, in complex float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZswapBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZswapBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -10754,8 +10719,8 @@ func (l *Library) ZswapBatched(handle Handle, n int32, x hip.DevicePtr, incx int
 	return check(res, err)
 }
 
-// SswapBatched64 exchanges x and y of float32, for each of a batch whose addresses are in device memory, with
-// counts of 64 bits.
+// SswapBatched64 exchanges x and y, in float32, for a batch whose addresses are in device arrays, with 64-bit
+// counts.
 //
 // C: hipblasSswapBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SswapBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -10781,8 +10746,8 @@ func (l *Library) SswapBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// DswapBatched64 exchanges x and y of float64, for each of a batch whose addresses are in device memory, with
-// counts of 64 bits.
+// DswapBatched64 exchanges x and y, in float64, for a batch whose addresses are in device arrays, with 64-bit
+// counts.
 //
 // C: hipblasDswapBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DswapBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -10808,8 +10773,8 @@ func (l *Library) DswapBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// CswapBatched64 exchanges x and y of complex float32, for each of a batch whose addresses are in device memory,
-// with counts of 64 bits.
+// CswapBatched64 exchanges x and y, in complex float32, for a batch whose addresses are in device arrays, with
+// 64-bit counts.
 //
 // C: hipblasCswapBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CswapBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -10835,8 +10800,8 @@ func (l *Library) CswapBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// ZswapBatched64 exchanges x and y of complex float64, for each of a batch whose addresses are in device memory,
-// with counts of 64 bits.
+// ZswapBatched64 exchanges x and y, in complex float64, for a batch whose addresses are in device arrays, with
+// 64-bit counts.
 //
 // C: hipblasZswapBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZswapBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -10862,7 +10827,7 @@ func (l *Library) ZswapBatched64(handle Handle, n int64, x hip.DevicePtr, incx i
 	return check(res, err)
 }
 
-// SswapStridedBatched exchanges x and y of float32, for each of a batch at equal distances.
+// SswapStridedBatched exchanges x and y, in float32, for a batch at constant strides.
 //
 // C: hipblasSswapStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SswapStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -10890,7 +10855,7 @@ func (l *Library) SswapStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// DswapStridedBatched exchanges x and y of float64, for each of a batch at equal distances.
+// DswapStridedBatched exchanges x and y, in float64, for a batch at constant strides.
 //
 // C: hipblasDswapStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DswapStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -10918,7 +10883,7 @@ func (l *Library) DswapStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// CswapStridedBatched exchanges x and y of complex float32, for each of a batch at equal distances.
+// CswapStridedBatched exchanges x and y, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCswapStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CswapStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -10946,7 +10911,7 @@ func (l *Library) CswapStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// ZswapStridedBatched exchanges x and y of complex float64, for each of a batch at equal distances.
+// ZswapStridedBatched exchanges x and y, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZswapStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZswapStridedBatched(handle Handle, n int32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -10974,8 +10939,7 @@ func (l *Library) ZswapStridedBatched(handle Handle, n int32, x hip.DevicePtr, i
 	return check(res, err)
 }
 
-// SswapStridedBatched64 exchanges x and y of float32, for each of a batch at equal distances, with counts of 64
-// bits.
+// SswapStridedBatched64 exchanges x and y, in float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasSswapStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SswapStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -11003,8 +10967,7 @@ func (l *Library) SswapStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// DswapStridedBatched64 exchanges x and y of float64, for each of a batch at equal distances, with counts of 64
-// bits.
+// DswapStridedBatched64 exchanges x and y, in float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDswapStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DswapStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -11032,8 +10995,8 @@ func (l *Library) DswapStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// CswapStridedBatched64 exchanges x and y of complex float32, for each of a batch at equal distances, with
-// counts of 64 bits.
+// CswapStridedBatched64 exchanges x and y, in complex float32, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasCswapStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CswapStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -11061,8 +11024,8 @@ func (l *Library) CswapStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// ZswapStridedBatched64 exchanges x and y of complex float64, for each of a batch at equal distances, with
-// counts of 64 bits.
+// ZswapStridedBatched64 exchanges x and y, in complex float64, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasZswapStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZswapStridedBatched64(handle Handle, n int64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -11090,7 +11053,7 @@ func (l *Library) ZswapStridedBatched64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// Sgbmv computes y = alpha op(A) x + beta y of a band matrix A of float32.
+// Sgbmv computes y = alpha op(A) x + beta y for a band matrix A, in float32.
 //
 // C: hipblasSgbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Sgbmv(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *float32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float32, y hip.DevicePtr, incy int32) (err error) {
@@ -11123,7 +11086,7 @@ func (l *Library) Sgbmv(handle Handle, trans Operation, m int32, n int32, kl int
 	return check(res, err)
 }
 
-// Dgbmv computes y = alpha op(A) x + beta y of a band matrix A of float64.
+// Dgbmv computes y = alpha op(A) x + beta y for a band matrix A, in float64.
 //
 // C: hipblasDgbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Dgbmv(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *float64, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float64, y hip.DevicePtr, incy int32) (err error) {
@@ -11156,7 +11119,7 @@ func (l *Library) Dgbmv(handle Handle, trans Operation, m int32, n int32, kl int
 	return check(res, err)
 }
 
-// Cgbmv computes y = alpha op(A) x + beta y of a band matrix A of complex float32.
+// Cgbmv computes y = alpha op(A) x + beta y for a band matrix A, in complex float32.
 //
 // C: hipblasCgbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Cgbmv(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *Complex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32) (err error) {
@@ -11189,7 +11152,7 @@ func (l *Library) Cgbmv(handle Handle, trans Operation, m int32, n int32, kl int
 	return check(res, err)
 }
 
-// Zgbmv computes y = alpha op(A) x + beta y of a band matrix A of complex float64.
+// Zgbmv computes y = alpha op(A) x + beta y for a band matrix A, in complex float64.
 //
 // C: hipblasZgbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Zgbmv(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32) (err error) {
@@ -11222,7 +11185,7 @@ func (l *Library) Zgbmv(handle Handle, trans Operation, m int32, n int32, kl int
 	return check(res, err)
 }
 
-// Sgbmv64 computes y = alpha op(A) x + beta y of a band matrix A of float32, with counts of 64 bits.
+// Sgbmv64 computes y = alpha op(A) x + beta y for a band matrix A, in float32, with 64-bit counts.
 //
 // C: hipblasSgbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sgbmv64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *float32, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float32, y hip.DevicePtr, incy int64) (err error) {
@@ -11255,7 +11218,7 @@ func (l *Library) Sgbmv64(handle Handle, trans Operation, m int64, n int64, kl i
 	return check(res, err)
 }
 
-// Dgbmv64 computes y = alpha op(A) x + beta y of a band matrix A of float64, with counts of 64 bits.
+// Dgbmv64 computes y = alpha op(A) x + beta y for a band matrix A, in float64, with 64-bit counts.
 //
 // C: hipblasDgbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dgbmv64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *float64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float64, y hip.DevicePtr, incy int64) (err error) {
@@ -11288,7 +11251,7 @@ func (l *Library) Dgbmv64(handle Handle, trans Operation, m int64, n int64, kl i
 	return check(res, err)
 }
 
-// Cgbmv64 computes y = alpha op(A) x + beta y of a band matrix A of complex float32, with counts of 64 bits.
+// Cgbmv64 computes y = alpha op(A) x + beta y for a band matrix A, in complex float32, with 64-bit counts.
 //
 // C: hipblasCgbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cgbmv64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *Complex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64) (err error) {
@@ -11321,7 +11284,7 @@ func (l *Library) Cgbmv64(handle Handle, trans Operation, m int64, n int64, kl i
 	return check(res, err)
 }
 
-// Zgbmv64 computes y = alpha op(A) x + beta y of a band matrix A of complex float64, with counts of 64 bits.
+// Zgbmv64 computes y = alpha op(A) x + beta y for a band matrix A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZgbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zgbmv64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64) (err error) {
@@ -11354,8 +11317,8 @@ func (l *Library) Zgbmv64(handle Handle, trans Operation, m int64, n int64, kl i
 	return check(res, err)
 }
 
-// SgbmvBatched computes y = alpha op(A) x + beta y of a band matrix A of float32, for each of a batch whose
-// addresses are in device memory.
+// SgbmvBatched computes y = alpha op(A) x + beta y for a band matrix A, in float32, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasSgbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SgbmvBatched(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *float32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -11389,8 +11352,8 @@ func (l *Library) SgbmvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// DgbmvBatched computes y = alpha op(A) x + beta y of a band matrix A of float64, for each of a batch whose
-// addresses are in device memory.
+// DgbmvBatched computes y = alpha op(A) x + beta y for a band matrix A, in float64, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasDgbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DgbmvBatched(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *float64, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float64, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -11424,8 +11387,8 @@ func (l *Library) DgbmvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// CgbmvBatched computes y = alpha op(A) x + beta y of a band matrix A of complex float32, for each of a batch
-// whose addresses are in device memory.
+// CgbmvBatched computes y = alpha op(A) x + beta y for a band matrix A, in complex float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasCgbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CgbmvBatched(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *Complex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -11459,8 +11422,8 @@ func (l *Library) CgbmvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// ZgbmvBatched computes y = alpha op(A) x + beta y of a band matrix A of complex float64, for each of a batch
-// whose addresses are in device memory.
+// ZgbmvBatched computes y = alpha op(A) x + beta y for a band matrix A, in complex float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZgbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZgbmvBatched(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -11494,8 +11457,8 @@ func (l *Library) ZgbmvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// SgbmvBatched64 computes y = alpha op(A) x + beta y of a band matrix A of float32, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// SgbmvBatched64 computes y = alpha op(A) x + beta y for a band matrix A, in float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSgbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SgbmvBatched64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *float32, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float32, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -11529,8 +11492,8 @@ func (l *Library) SgbmvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// DgbmvBatched64 computes y = alpha op(A) x + beta y of a band matrix A of float64, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// DgbmvBatched64 computes y = alpha op(A) x + beta y for a band matrix A, in float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDgbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DgbmvBatched64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *float64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -11564,8 +11527,8 @@ func (l *Library) DgbmvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// CgbmvBatched64 computes y = alpha op(A) x + beta y of a band matrix A of complex float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// CgbmvBatched64 computes y = alpha op(A) x + beta y for a band matrix A, in complex float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCgbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgbmvBatched64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *Complex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -11599,8 +11562,8 @@ func (l *Library) CgbmvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// ZgbmvBatched64 computes y = alpha op(A) x + beta y of a band matrix A of complex float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// ZgbmvBatched64 computes y = alpha op(A) x + beta y for a band matrix A, in complex float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZgbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgbmvBatched64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -11634,8 +11597,8 @@ func (l *Library) ZgbmvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// SgbmvStridedBatched computes y = alpha op(A) x + beta y of a band matrix A of float32, for each of a batch at
-// equal distances.
+// SgbmvStridedBatched computes y = alpha op(A) x + beta y for a band matrix A, in float32, for a batch at
+// constant strides.
 //
 // C: hipblasSgbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SgbmvStridedBatched(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *float32, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -11643,8 +11606,8 @@ func (l *Library) SgbmvStridedBatched(handle Handle, trans Operation, m int32, n
 	return check(res, err)
 }
 
-// DgbmvStridedBatched computes y = alpha op(A) x + beta y of a band matrix A of float64, for each of a batch at
-// equal distances.
+// DgbmvStridedBatched computes y = alpha op(A) x + beta y for a band matrix A, in float64, for a batch at
+// constant strides.
 //
 // C: hipblasDgbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DgbmvStridedBatched(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *float64, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -11652,8 +11615,8 @@ func (l *Library) DgbmvStridedBatched(handle Handle, trans Operation, m int32, n
 	return check(res, err)
 }
 
-// CgbmvStridedBatched computes y = alpha op(A) x + beta y of a band matrix A of complex float32, for each of a
-// batch at equal distances.
+// CgbmvStridedBatched computes y = alpha op(A) x + beta y for a band matrix A, in complex float32, for a batch
+// at constant strides.
 //
 // C: hipblasCgbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CgbmvStridedBatched(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *Complex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -11661,8 +11624,8 @@ func (l *Library) CgbmvStridedBatched(handle Handle, trans Operation, m int32, n
 	return check(res, err)
 }
 
-// ZgbmvStridedBatched computes y = alpha op(A) x + beta y of a band matrix A of complex float64, for each of a
-// batch at equal distances.
+// ZgbmvStridedBatched computes y = alpha op(A) x + beta y for a band matrix A, in complex float64, for a batch
+// at constant strides.
 //
 // C: hipblasZgbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZgbmvStridedBatched(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -11670,8 +11633,8 @@ func (l *Library) ZgbmvStridedBatched(handle Handle, trans Operation, m int32, n
 	return check(res, err)
 }
 
-// SgbmvStridedBatched64 computes y = alpha op(A) x + beta y of a band matrix A of float32, for each of a batch
-// at equal distances, with counts of 64 bits.
+// SgbmvStridedBatched64 computes y = alpha op(A) x + beta y for a band matrix A, in float32, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasSgbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SgbmvStridedBatched64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *float32, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -11679,8 +11642,8 @@ func (l *Library) SgbmvStridedBatched64(handle Handle, trans Operation, m int64,
 	return check(res, err)
 }
 
-// DgbmvStridedBatched64 computes y = alpha op(A) x + beta y of a band matrix A of float64, for each of a batch
-// at equal distances, with counts of 64 bits.
+// DgbmvStridedBatched64 computes y = alpha op(A) x + beta y for a band matrix A, in float64, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasDgbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DgbmvStridedBatched64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *float64, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -11688,8 +11651,8 @@ func (l *Library) DgbmvStridedBatched64(handle Handle, trans Operation, m int64,
 	return check(res, err)
 }
 
-// CgbmvStridedBatched64 computes y = alpha op(A) x + beta y of a band matrix A of complex float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// CgbmvStridedBatched64 computes y = alpha op(A) x + beta y for a band matrix A, in complex float32, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasCgbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgbmvStridedBatched64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *Complex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -11697,8 +11660,8 @@ func (l *Library) CgbmvStridedBatched64(handle Handle, trans Operation, m int64,
 	return check(res, err)
 }
 
-// ZgbmvStridedBatched64 computes y = alpha op(A) x + beta y of a band matrix A of complex float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// ZgbmvStridedBatched64 computes y = alpha op(A) x + beta y for a band matrix A, in complex float64, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasZgbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgbmvStridedBatched64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -11706,7 +11669,7 @@ func (l *Library) ZgbmvStridedBatched64(handle Handle, trans Operation, m int64,
 	return check(res, err)
 }
 
-// Sgemv computes y = alpha op(A) x + beta y of float32.
+// Sgemv computes y = alpha op(A) x + beta y, in float32.
 //
 // C: hipblasSgemv, since hipBLAS 0.54, set blas.
 func (l *Library) Sgemv(handle Handle, trans Operation, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float32, y hip.DevicePtr, incy int32) (err error) {
@@ -11737,7 +11700,7 @@ func (l *Library) Sgemv(handle Handle, trans Operation, m int32, n int32, alpha 
 	return check(res, err)
 }
 
-// Dgemv computes y = alpha op(A) x + beta y of float64.
+// Dgemv computes y = alpha op(A) x + beta y, in float64.
 //
 // C: hipblasDgemv, since hipBLAS 0.54, set blas.
 func (l *Library) Dgemv(handle Handle, trans Operation, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float64, y hip.DevicePtr, incy int32) (err error) {
@@ -11768,7 +11731,7 @@ func (l *Library) Dgemv(handle Handle, trans Operation, m int32, n int32, alpha 
 	return check(res, err)
 }
 
-// Cgemv computes y = alpha op(A) x + beta y of complex float32.
+// Cgemv computes y = alpha op(A) x + beta y, in complex float32.
 //
 // C: hipblasCgemv, since hipBLAS 0.54, set blas.
 func (l *Library) Cgemv(handle Handle, trans Operation, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32) (err error) {
@@ -11799,7 +11762,7 @@ func (l *Library) Cgemv(handle Handle, trans Operation, m int32, n int32, alpha 
 	return check(res, err)
 }
 
-// Zgemv computes y = alpha op(A) x + beta y of complex float64.
+// Zgemv computes y = alpha op(A) x + beta y, in complex float64.
 //
 // C: hipblasZgemv, since hipBLAS 0.54, set blas.
 func (l *Library) Zgemv(handle Handle, trans Operation, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32) (err error) {
@@ -11830,7 +11793,7 @@ func (l *Library) Zgemv(handle Handle, trans Operation, m int32, n int32, alpha 
 	return check(res, err)
 }
 
-// Sgemv64 computes y = alpha op(A) x + beta y of float32, with counts of 64 bits.
+// Sgemv64 computes y = alpha op(A) x + beta y, in float32, with 64-bit counts.
 //
 // C: hipblasSgemv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sgemv64(handle Handle, trans Operation, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float32, y hip.DevicePtr, incy int64) (err error) {
@@ -11861,7 +11824,7 @@ func (l *Library) Sgemv64(handle Handle, trans Operation, m int64, n int64, alph
 	return check(res, err)
 }
 
-// Dgemv64 computes y = alpha op(A) x + beta y of float64, with counts of 64 bits.
+// Dgemv64 computes y = alpha op(A) x + beta y, in float64, with 64-bit counts.
 //
 // C: hipblasDgemv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dgemv64(handle Handle, trans Operation, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float64, y hip.DevicePtr, incy int64) (err error) {
@@ -11892,7 +11855,7 @@ func (l *Library) Dgemv64(handle Handle, trans Operation, m int64, n int64, alph
 	return check(res, err)
 }
 
-// Cgemv64 computes y = alpha op(A) x + beta y of complex float32, with counts of 64 bits.
+// Cgemv64 computes y = alpha op(A) x + beta y, in complex float32, with 64-bit counts.
 //
 // C: hipblasCgemv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cgemv64(handle Handle, trans Operation, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64) (err error) {
@@ -11923,7 +11886,7 @@ func (l *Library) Cgemv64(handle Handle, trans Operation, m int64, n int64, alph
 	return check(res, err)
 }
 
-// Zgemv64 computes y = alpha op(A) x + beta y of complex float64, with counts of 64 bits.
+// Zgemv64 computes y = alpha op(A) x + beta y, in complex float64, with 64-bit counts.
 //
 // C: hipblasZgemv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zgemv64(handle Handle, trans Operation, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64) (err error) {
@@ -11954,8 +11917,8 @@ func (l *Library) Zgemv64(handle Handle, trans Operation, m int64, n int64, alph
 	return check(res, err)
 }
 
-// SgemvBatched computes y = alpha op(A) x + beta y of float32, for each of a batch whose addresses are in device
-// memory.
+// SgemvBatched computes y = alpha op(A) x + beta y, in float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasSgemvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SgemvBatched(handle Handle, trans Operation, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -11987,8 +11950,8 @@ func (l *Library) SgemvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// DgemvBatched computes y = alpha op(A) x + beta y of float64, for each of a batch whose addresses are in device
-// memory.
+// DgemvBatched computes y = alpha op(A) x + beta y, in float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasDgemvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DgemvBatched(handle Handle, trans Operation, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float64, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -12020,8 +11983,8 @@ func (l *Library) DgemvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// CgemvBatched computes y = alpha op(A) x + beta y of complex float32, for each of a batch whose addresses are
-// in device memory.
+// CgemvBatched computes y = alpha op(A) x + beta y, in complex float32, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasCgemvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CgemvBatched(handle Handle, trans Operation, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -12053,8 +12016,8 @@ func (l *Library) CgemvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// ZgemvBatched computes y = alpha op(A) x + beta y of complex float64, for each of a batch whose addresses are
-// in device memory.
+// ZgemvBatched computes y = alpha op(A) x + beta y, in complex float64, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasZgemvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZgemvBatched(handle Handle, trans Operation, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -12086,8 +12049,8 @@ func (l *Library) ZgemvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// SgemvBatched64 computes y = alpha op(A) x + beta y of float32, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// SgemvBatched64 computes y = alpha op(A) x + beta y, in float32, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasSgemvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SgemvBatched64(handle Handle, trans Operation, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float32, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -12119,8 +12082,8 @@ func (l *Library) SgemvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// DgemvBatched64 computes y = alpha op(A) x + beta y of float64, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// DgemvBatched64 computes y = alpha op(A) x + beta y, in float64, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasDgemvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DgemvBatched64(handle Handle, trans Operation, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -12152,8 +12115,8 @@ func (l *Library) DgemvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// CgemvBatched64 computes y = alpha op(A) x + beta y of complex float32, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits.
+// CgemvBatched64 computes y = alpha op(A) x + beta y, in complex float32, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasCgemvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgemvBatched64(handle Handle, trans Operation, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -12185,8 +12148,8 @@ func (l *Library) CgemvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// ZgemvBatched64 computes y = alpha op(A) x + beta y of complex float64, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits.
+// ZgemvBatched64 computes y = alpha op(A) x + beta y, in complex float64, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasZgemvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgemvBatched64(handle Handle, trans Operation, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -12218,7 +12181,7 @@ func (l *Library) ZgemvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// SgemvStridedBatched computes y = alpha op(A) x + beta y of float32, for each of a batch at equal distances.
+// SgemvStridedBatched computes y = alpha op(A) x + beta y, in float32, for a batch at constant strides.
 //
 // C: hipblasSgemvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SgemvStridedBatched(handle Handle, transA Operation, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *float32, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -12253,7 +12216,7 @@ func (l *Library) SgemvStridedBatched(handle Handle, transA Operation, m int32, 
 	return check(res, err)
 }
 
-// DgemvStridedBatched computes y = alpha op(A) x + beta y of float64, for each of a batch at equal distances.
+// DgemvStridedBatched computes y = alpha op(A) x + beta y, in float64, for a batch at constant strides.
 //
 // C: hipblasDgemvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DgemvStridedBatched(handle Handle, transA Operation, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *float64, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -12288,8 +12251,7 @@ func (l *Library) DgemvStridedBatched(handle Handle, transA Operation, m int32, 
 	return check(res, err)
 }
 
-// CgemvStridedBatched computes y = alpha op(A) x + beta y of complex float32, for each of a batch at equal
-// distances.
+// CgemvStridedBatched computes y = alpha op(A) x + beta y, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCgemvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CgemvStridedBatched(handle Handle, transA Operation, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *Complex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -12324,8 +12286,7 @@ func (l *Library) CgemvStridedBatched(handle Handle, transA Operation, m int32, 
 	return check(res, err)
 }
 
-// ZgemvStridedBatched computes y = alpha op(A) x + beta y of complex float64, for each of a batch at equal
-// distances.
+// ZgemvStridedBatched computes y = alpha op(A) x + beta y, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZgemvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZgemvStridedBatched(handle Handle, transA Operation, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -12360,8 +12321,8 @@ func (l *Library) ZgemvStridedBatched(handle Handle, transA Operation, m int32, 
 	return check(res, err)
 }
 
-// SgemvStridedBatched64 computes y = alpha op(A) x + beta y of float32, for each of a batch at equal distances,
-// with counts of 64 bits.
+// SgemvStridedBatched64 computes y = alpha op(A) x + beta y, in float32, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasSgemvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SgemvStridedBatched64(handle Handle, transA Operation, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *float32, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -12396,8 +12357,8 @@ func (l *Library) SgemvStridedBatched64(handle Handle, transA Operation, m int64
 	return check(res, err)
 }
 
-// DgemvStridedBatched64 computes y = alpha op(A) x + beta y of float64, for each of a batch at equal distances,
-// with counts of 64 bits.
+// DgemvStridedBatched64 computes y = alpha op(A) x + beta y, in float64, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasDgemvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DgemvStridedBatched64(handle Handle, transA Operation, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *float64, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -12432,8 +12393,8 @@ func (l *Library) DgemvStridedBatched64(handle Handle, transA Operation, m int64
 	return check(res, err)
 }
 
-// CgemvStridedBatched64 computes y = alpha op(A) x + beta y of complex float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// CgemvStridedBatched64 computes y = alpha op(A) x + beta y, in complex float32, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasCgemvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgemvStridedBatched64(handle Handle, transA Operation, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *Complex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -12468,8 +12429,8 @@ func (l *Library) CgemvStridedBatched64(handle Handle, transA Operation, m int64
 	return check(res, err)
 }
 
-// ZgemvStridedBatched64 computes y = alpha op(A) x + beta y of complex float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// ZgemvStridedBatched64 computes y = alpha op(A) x + beta y, in complex float64, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasZgemvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgemvStridedBatched64(handle Handle, transA Operation, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -12504,7 +12465,7 @@ func (l *Library) ZgemvStridedBatched64(handle Handle, transA Operation, m int64
 	return check(res, err)
 }
 
-// Sger computes A = alpha x yᵀ + A of float32.
+// Sger computes A = alpha x yᵀ + A, in float32.
 //
 // C: hipblasSger, since hipBLAS 0.54, set blas.
 func (l *Library) Sger(handle Handle, m int32, n int32, alpha *float32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -12533,7 +12494,7 @@ func (l *Library) Sger(handle Handle, m int32, n int32, alpha *float32, x hip.De
 	return check(res, err)
 }
 
-// Dger computes A = alpha x yᵀ + A of float64.
+// Dger computes A = alpha x yᵀ + A, in float64.
 //
 // C: hipblasDger, since hipBLAS 0.54, set blas.
 func (l *Library) Dger(handle Handle, m int32, n int32, alpha *float64, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -12562,7 +12523,7 @@ func (l *Library) Dger(handle Handle, m int32, n int32, alpha *float64, x hip.De
 	return check(res, err)
 }
 
-// Cgeru computes A = alpha x yᵀ + A of complex float32.
+// Cgeru computes A = alpha x yᵀ + A, in complex float32.
 //
 // C: hipblasCgeru, since hipBLAS 0.54, set blas.
 func (l *Library) Cgeru(handle Handle, m int32, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -12591,7 +12552,7 @@ func (l *Library) Cgeru(handle Handle, m int32, n int32, alpha *Complex, x hip.D
 	return check(res, err)
 }
 
-// Cgerc computes A = alpha x yᴴ + A of complex float32.
+// Cgerc computes A = alpha x yᴴ + A, in complex float32.
 //
 // C: hipblasCgerc, since hipBLAS 0.54, set blas.
 func (l *Library) Cgerc(handle Handle, m int32, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -12620,7 +12581,7 @@ func (l *Library) Cgerc(handle Handle, m int32, n int32, alpha *Complex, x hip.D
 	return check(res, err)
 }
 
-// Zgeru computes A = alpha x yᵀ + A of complex float64.
+// Zgeru computes A = alpha x yᵀ + A, in complex float64.
 //
 // C: hipblasZgeru, since hipBLAS 0.54, set blas.
 func (l *Library) Zgeru(handle Handle, m int32, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -12649,7 +12610,7 @@ func (l *Library) Zgeru(handle Handle, m int32, n int32, alpha *DoubleComplex, x
 	return check(res, err)
 }
 
-// Zgerc computes A = alpha x yᴴ + A of complex float64.
+// Zgerc computes A = alpha x yᴴ + A, in complex float64.
 //
 // C: hipblasZgerc, since hipBLAS 0.54, set blas.
 func (l *Library) Zgerc(handle Handle, m int32, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -12678,7 +12639,7 @@ func (l *Library) Zgerc(handle Handle, m int32, n int32, alpha *DoubleComplex, x
 	return check(res, err)
 }
 
-// Sger64 computes A = alpha x yᵀ + A of float32, with counts of 64 bits.
+// Sger64 computes A = alpha x yᵀ + A, in float32, with 64-bit counts.
 //
 // C: hipblasSger_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sger64(handle Handle, m int64, n int64, alpha *float32, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -12707,7 +12668,7 @@ func (l *Library) Sger64(handle Handle, m int64, n int64, alpha *float32, x hip.
 	return check(res, err)
 }
 
-// Dger64 computes A = alpha x yᵀ + A of float64, with counts of 64 bits.
+// Dger64 computes A = alpha x yᵀ + A, in float64, with 64-bit counts.
 //
 // C: hipblasDger_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dger64(handle Handle, m int64, n int64, alpha *float64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -12736,7 +12697,7 @@ func (l *Library) Dger64(handle Handle, m int64, n int64, alpha *float64, x hip.
 	return check(res, err)
 }
 
-// Cgeru64 computes A = alpha x yᵀ + A of complex float32, with counts of 64 bits.
+// Cgeru64 computes A = alpha x yᵀ + A, in complex float32, with 64-bit counts.
 //
 // C: hipblasCgeru_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cgeru64(handle Handle, m int64, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -12765,7 +12726,7 @@ func (l *Library) Cgeru64(handle Handle, m int64, n int64, alpha *Complex, x hip
 	return check(res, err)
 }
 
-// Cgerc64 computes A = alpha x yᴴ + A of complex float32, with counts of 64 bits.
+// Cgerc64 computes A = alpha x yᴴ + A, in complex float32, with 64-bit counts.
 //
 // C: hipblasCgerc_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cgerc64(handle Handle, m int64, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -12794,7 +12755,7 @@ func (l *Library) Cgerc64(handle Handle, m int64, n int64, alpha *Complex, x hip
 	return check(res, err)
 }
 
-// Zgeru64 computes A = alpha x yᵀ + A of complex float64, with counts of 64 bits.
+// Zgeru64 computes A = alpha x yᵀ + A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZgeru_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zgeru64(handle Handle, m int64, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -12823,7 +12784,7 @@ func (l *Library) Zgeru64(handle Handle, m int64, n int64, alpha *DoubleComplex,
 	return check(res, err)
 }
 
-// Zgerc64 computes A = alpha x yᴴ + A of complex float64, with counts of 64 bits.
+// Zgerc64 computes A = alpha x yᴴ + A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZgerc_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zgerc64(handle Handle, m int64, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -12852,8 +12813,7 @@ func (l *Library) Zgerc64(handle Handle, m int64, n int64, alpha *DoubleComplex,
 	return check(res, err)
 }
 
-// SgerBatched computes A = alpha x yᵀ + A of float32, for each of a batch whose addresses are in device
-// memory.
+// SgerBatched computes A = alpha x yᵀ + A, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSgerBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SgerBatched(handle Handle, m int32, n int32, alpha *float32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -12883,8 +12843,7 @@ func (l *Library) SgerBatched(handle Handle, m int32, n int32, alpha *float32, x
 	return check(res, err)
 }
 
-// DgerBatched computes A = alpha x yᵀ + A of float64, for each of a batch whose addresses are in device
-// memory.
+// DgerBatched computes A = alpha x yᵀ + A, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDgerBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DgerBatched(handle Handle, m int32, n int32, alpha *float64, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -12914,8 +12873,8 @@ func (l *Library) DgerBatched(handle Handle, m int32, n int32, alpha *float64, x
 	return check(res, err)
 }
 
-// CgeruBatched computes A = alpha x yᵀ + A of complex float32, for each of a batch whose addresses are in
-// device memory.
+// CgeruBatched computes A = alpha x yᵀ + A, in complex float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasCgeruBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CgeruBatched(handle Handle, m int32, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -12945,8 +12904,8 @@ func (l *Library) CgeruBatched(handle Handle, m int32, n int32, alpha *Complex, 
 	return check(res, err)
 }
 
-// CgercBatched computes A = alpha x yᴴ + A of complex float32, for each of a batch whose addresses are in
-// device memory.
+// CgercBatched computes A = alpha x yᴴ + A, in complex float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasCgercBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CgercBatched(handle Handle, m int32, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -12976,8 +12935,8 @@ func (l *Library) CgercBatched(handle Handle, m int32, n int32, alpha *Complex, 
 	return check(res, err)
 }
 
-// ZgeruBatched computes A = alpha x yᵀ + A of complex float64, for each of a batch whose addresses are in
-// device memory.
+// ZgeruBatched computes A = alpha x yᵀ + A, in complex float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasZgeruBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZgeruBatched(handle Handle, m int32, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -13007,8 +12966,8 @@ func (l *Library) ZgeruBatched(handle Handle, m int32, n int32, alpha *DoubleCom
 	return check(res, err)
 }
 
-// ZgercBatched computes A = alpha x yᴴ + A of complex float64, for each of a batch whose addresses are in
-// device memory.
+// ZgercBatched computes A = alpha x yᴴ + A, in complex float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasZgercBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZgercBatched(handle Handle, m int32, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -13038,8 +12997,8 @@ func (l *Library) ZgercBatched(handle Handle, m int32, n int32, alpha *DoubleCom
 	return check(res, err)
 }
 
-// SgerBatched64 computes A = alpha x yᵀ + A of float32, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// SgerBatched64 computes A = alpha x yᵀ + A, in float32, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasSgerBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SgerBatched64(handle Handle, m int64, n int64, alpha *float32, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -13069,8 +13028,8 @@ func (l *Library) SgerBatched64(handle Handle, m int64, n int64, alpha *float32,
 	return check(res, err)
 }
 
-// DgerBatched64 computes A = alpha x yᵀ + A of float64, for each of a batch whose addresses are in device
-// memory, with counts of 64 bits.
+// DgerBatched64 computes A = alpha x yᵀ + A, in float64, for a batch whose addresses are in device arrays,
+// with 64-bit counts.
 //
 // C: hipblasDgerBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DgerBatched64(handle Handle, m int64, n int64, alpha *float64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -13100,8 +13059,8 @@ func (l *Library) DgerBatched64(handle Handle, m int64, n int64, alpha *float64,
 	return check(res, err)
 }
 
-// CgeruBatched64 computes A = alpha x yᵀ + A of complex float32, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// CgeruBatched64 computes A = alpha x yᵀ + A, in complex float32, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasCgeruBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgeruBatched64(handle Handle, m int64, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -13131,8 +13090,8 @@ func (l *Library) CgeruBatched64(handle Handle, m int64, n int64, alpha *Complex
 	return check(res, err)
 }
 
-// CgercBatched64 computes A = alpha x yᴴ + A of complex float32, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// CgercBatched64 computes A = alpha x yᴴ + A, in complex float32, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasCgercBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgercBatched64(handle Handle, m int64, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -13162,8 +13121,8 @@ func (l *Library) CgercBatched64(handle Handle, m int64, n int64, alpha *Complex
 	return check(res, err)
 }
 
-// ZgeruBatched64 computes A = alpha x yᵀ + A of complex float64, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// ZgeruBatched64 computes A = alpha x yᵀ + A, in complex float64, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasZgeruBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgeruBatched64(handle Handle, m int64, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -13193,8 +13152,8 @@ func (l *Library) ZgeruBatched64(handle Handle, m int64, n int64, alpha *DoubleC
 	return check(res, err)
 }
 
-// ZgercBatched64 computes A = alpha x yᴴ + A of complex float64, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// ZgercBatched64 computes A = alpha x yᴴ + A, in complex float64, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasZgercBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgercBatched64(handle Handle, m int64, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -13224,7 +13183,7 @@ func (l *Library) ZgercBatched64(handle Handle, m int64, n int64, alpha *DoubleC
 	return check(res, err)
 }
 
-// SgerStridedBatched computes A = alpha x yᵀ + A of float32, for each of a batch at equal distances.
+// SgerStridedBatched computes A = alpha x yᵀ + A, in float32, for a batch at constant strides.
 //
 // C: hipblasSgerStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SgerStridedBatched(handle Handle, m int32, n int32, alpha *float32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -13257,7 +13216,7 @@ func (l *Library) SgerStridedBatched(handle Handle, m int32, n int32, alpha *flo
 	return check(res, err)
 }
 
-// DgerStridedBatched computes A = alpha x yᵀ + A of float64, for each of a batch at equal distances.
+// DgerStridedBatched computes A = alpha x yᵀ + A, in float64, for a batch at constant strides.
 //
 // C: hipblasDgerStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DgerStridedBatched(handle Handle, m int32, n int32, alpha *float64, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -13290,7 +13249,7 @@ func (l *Library) DgerStridedBatched(handle Handle, m int32, n int32, alpha *flo
 	return check(res, err)
 }
 
-// CgeruStridedBatched computes A = alpha x yᵀ + A of complex float32, for each of a batch at equal distances.
+// CgeruStridedBatched computes A = alpha x yᵀ + A, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCgeruStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CgeruStridedBatched(handle Handle, m int32, n int32, alpha *Complex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -13323,7 +13282,7 @@ func (l *Library) CgeruStridedBatched(handle Handle, m int32, n int32, alpha *Co
 	return check(res, err)
 }
 
-// CgercStridedBatched computes A = alpha x yᴴ + A of complex float32, for each of a batch at equal distances.
+// CgercStridedBatched computes A = alpha x yᴴ + A, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCgercStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CgercStridedBatched(handle Handle, m int32, n int32, alpha *Complex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -13356,7 +13315,7 @@ func (l *Library) CgercStridedBatched(handle Handle, m int32, n int32, alpha *Co
 	return check(res, err)
 }
 
-// ZgeruStridedBatched computes A = alpha x yᵀ + A of complex float64, for each of a batch at equal distances.
+// ZgeruStridedBatched computes A = alpha x yᵀ + A, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZgeruStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZgeruStridedBatched(handle Handle, m int32, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -13389,7 +13348,7 @@ func (l *Library) ZgeruStridedBatched(handle Handle, m int32, n int32, alpha *Do
 	return check(res, err)
 }
 
-// ZgercStridedBatched computes A = alpha x yᴴ + A of complex float64, for each of a batch at equal distances.
+// ZgercStridedBatched computes A = alpha x yᴴ + A, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZgercStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZgercStridedBatched(handle Handle, m int32, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -13422,8 +13381,8 @@ func (l *Library) ZgercStridedBatched(handle Handle, m int32, n int32, alpha *Do
 	return check(res, err)
 }
 
-// SgerStridedBatched64 computes A = alpha x yᵀ + A of float32, for each of a batch at equal distances, with
-// counts of 64 bits.
+// SgerStridedBatched64 computes A = alpha x yᵀ + A, in float32, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasSgerStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SgerStridedBatched64(handle Handle, m int64, n int64, alpha *float32, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -13456,8 +13415,8 @@ func (l *Library) SgerStridedBatched64(handle Handle, m int64, n int64, alpha *f
 	return check(res, err)
 }
 
-// DgerStridedBatched64 computes A = alpha x yᵀ + A of float64, for each of a batch at equal distances, with
-// counts of 64 bits.
+// DgerStridedBatched64 computes A = alpha x yᵀ + A, in float64, for a batch at constant strides, with 64-bit
+// counts.
 //
 // C: hipblasDgerStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DgerStridedBatched64(handle Handle, m int64, n int64, alpha *float64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -13490,8 +13449,8 @@ func (l *Library) DgerStridedBatched64(handle Handle, m int64, n int64, alpha *f
 	return check(res, err)
 }
 
-// CgeruStridedBatched64 computes A = alpha x yᵀ + A of complex float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// CgeruStridedBatched64 computes A = alpha x yᵀ + A, in complex float32, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasCgeruStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgeruStridedBatched64(handle Handle, m int64, n int64, alpha *Complex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -13524,8 +13483,8 @@ func (l *Library) CgeruStridedBatched64(handle Handle, m int64, n int64, alpha *
 	return check(res, err)
 }
 
-// CgercStridedBatched64 computes A = alpha x yᴴ + A of complex float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// CgercStridedBatched64 computes A = alpha x yᴴ + A, in complex float32, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasCgercStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgercStridedBatched64(handle Handle, m int64, n int64, alpha *Complex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -13558,8 +13517,8 @@ func (l *Library) CgercStridedBatched64(handle Handle, m int64, n int64, alpha *
 	return check(res, err)
 }
 
-// ZgeruStridedBatched64 computes A = alpha x yᵀ + A of complex float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// ZgeruStridedBatched64 computes A = alpha x yᵀ + A, in complex float64, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasZgeruStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgeruStridedBatched64(handle Handle, m int64, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -13592,8 +13551,8 @@ func (l *Library) ZgeruStridedBatched64(handle Handle, m int64, n int64, alpha *
 	return check(res, err)
 }
 
-// ZgercStridedBatched64 computes A = alpha x yᴴ + A of complex float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// ZgercStridedBatched64 computes A = alpha x yᴴ + A, in complex float64, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasZgercStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgercStridedBatched64(handle Handle, m int64, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -13626,7 +13585,7 @@ func (l *Library) ZgercStridedBatched64(handle Handle, m int64, n int64, alpha *
 	return check(res, err)
 }
 
-// Chbmv computes y = alpha A x + beta y of a Hermitian band matrix A of complex float32.
+// Chbmv computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float32.
 //
 // C: hipblasChbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Chbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32) (err error) {
@@ -13657,7 +13616,7 @@ func (l *Library) Chbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *C
 	return check(res, err)
 }
 
-// Zhbmv computes y = alpha A x + beta y of a Hermitian band matrix A of complex float64.
+// Zhbmv computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float64.
 //
 // C: hipblasZhbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Zhbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32) (err error) {
@@ -13688,8 +13647,7 @@ func (l *Library) Zhbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *D
 	return check(res, err)
 }
 
-// Chbmv64 computes y = alpha A x + beta y of a Hermitian band matrix A of complex float32, with counts of 64
-// bits.
+// Chbmv64 computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float32, with 64-bit counts.
 //
 // C: hipblasChbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Chbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64) (err error) {
@@ -13720,8 +13678,7 @@ func (l *Library) Chbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha 
 	return check(res, err)
 }
 
-// Zhbmv64 computes y = alpha A x + beta y of a Hermitian band matrix A of complex float64, with counts of 64
-// bits.
+// Zhbmv64 computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZhbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zhbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64) (err error) {
@@ -13752,8 +13709,8 @@ func (l *Library) Zhbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha 
 	return check(res, err)
 }
 
-// ChbmvBatched computes y = alpha A x + beta y of a Hermitian band matrix A of complex float32, for each of a
-// batch whose addresses are in device memory.
+// ChbmvBatched computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float32, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasChbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ChbmvBatched(handle Handle, uplo FillMode, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -13785,8 +13742,8 @@ func (l *Library) ChbmvBatched(handle Handle, uplo FillMode, n int32, k int32, a
 	return check(res, err)
 }
 
-// ZhbmvBatched computes y = alpha A x + beta y of a Hermitian band matrix A of complex float64, for each of a
-// batch whose addresses are in device memory.
+// ZhbmvBatched computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float64, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasZhbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZhbmvBatched(handle Handle, uplo FillMode, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -13818,8 +13775,8 @@ func (l *Library) ZhbmvBatched(handle Handle, uplo FillMode, n int32, k int32, a
 	return check(res, err)
 }
 
-// ChbmvBatched64 computes y = alpha A x + beta y of a Hermitian band matrix A of complex float32, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// ChbmvBatched64 computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float32, for a batch
+// whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasChbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ChbmvBatched64(handle Handle, uplo FillMode, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -13851,8 +13808,8 @@ func (l *Library) ChbmvBatched64(handle Handle, uplo FillMode, n int64, k int64,
 	return check(res, err)
 }
 
-// ZhbmvBatched64 computes y = alpha A x + beta y of a Hermitian band matrix A of complex float64, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// ZhbmvBatched64 computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float64, for a batch
+// whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZhbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZhbmvBatched64(handle Handle, uplo FillMode, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -13884,8 +13841,8 @@ func (l *Library) ZhbmvBatched64(handle Handle, uplo FillMode, n int64, k int64,
 	return check(res, err)
 }
 
-// ChbmvStridedBatched computes y = alpha A x + beta y of a Hermitian band matrix A of complex float32, for each
-// of a batch at equal distances.
+// ChbmvStridedBatched computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float32, for a
+// batch at constant strides.
 //
 // C: hipblasChbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ChbmvStridedBatched(handle Handle, uplo FillMode, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *Complex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -13920,8 +13877,8 @@ func (l *Library) ChbmvStridedBatched(handle Handle, uplo FillMode, n int32, k i
 	return check(res, err)
 }
 
-// ZhbmvStridedBatched computes y = alpha A x + beta y of a Hermitian band matrix A of complex float64, for each
-// of a batch at equal distances.
+// ZhbmvStridedBatched computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float64, for a
+// batch at constant strides.
 //
 // C: hipblasZhbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZhbmvStridedBatched(handle Handle, uplo FillMode, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -13956,8 +13913,8 @@ func (l *Library) ZhbmvStridedBatched(handle Handle, uplo FillMode, n int32, k i
 	return check(res, err)
 }
 
-// ChbmvStridedBatched64 computes y = alpha A x + beta y of a Hermitian band matrix A of complex float32, for
-// each of a batch at equal distances, with counts of 64 bits.
+// ChbmvStridedBatched64 computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float32, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasChbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ChbmvStridedBatched64(handle Handle, uplo FillMode, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *Complex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -13992,8 +13949,8 @@ func (l *Library) ChbmvStridedBatched64(handle Handle, uplo FillMode, n int64, k
 	return check(res, err)
 }
 
-// ZhbmvStridedBatched64 computes y = alpha A x + beta y of a Hermitian band matrix A of complex float64, for
-// each of a batch at equal distances, with counts of 64 bits.
+// ZhbmvStridedBatched64 computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float64, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZhbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZhbmvStridedBatched64(handle Handle, uplo FillMode, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -14028,7 +13985,7 @@ func (l *Library) ZhbmvStridedBatched64(handle Handle, uplo FillMode, n int64, k
 	return check(res, err)
 }
 
-// Chemv computes y = alpha A x + beta y of a Hermitian matrix A of complex float32.
+// Chemv computes y = alpha A x + beta y for a Hermitian matrix A, in complex float32.
 //
 // C: hipblasChemv, since hipBLAS 0.54, set blas.
 func (l *Library) Chemv(handle Handle, uplo FillMode, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32) (err error) {
@@ -14058,7 +14015,7 @@ func (l *Library) Chemv(handle Handle, uplo FillMode, n int32, alpha *Complex, a
 	return check(res, err)
 }
 
-// Zhemv computes y = alpha A x + beta y of a Hermitian matrix A of complex float64.
+// Zhemv computes y = alpha A x + beta y for a Hermitian matrix A, in complex float64.
 //
 // C: hipblasZhemv, since hipBLAS 0.54, set blas.
 func (l *Library) Zhemv(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32) (err error) {
@@ -14088,7 +14045,7 @@ func (l *Library) Zhemv(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Chemv64 computes y = alpha A x + beta y of a Hermitian matrix A of complex float32, with counts of 64 bits.
+// Chemv64 computes y = alpha A x + beta y for a Hermitian matrix A, in complex float32, with 64-bit counts.
 //
 // C: hipblasChemv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Chemv64(handle Handle, uplo FillMode, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64) (err error) {
@@ -14118,7 +14075,7 @@ func (l *Library) Chemv64(handle Handle, uplo FillMode, n int64, alpha *Complex,
 	return check(res, err)
 }
 
-// Zhemv64 computes y = alpha A x + beta y of a Hermitian matrix A of complex float64, with counts of 64 bits.
+// Zhemv64 computes y = alpha A x + beta y for a Hermitian matrix A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZhemv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zhemv64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64) (err error) {
@@ -14148,8 +14105,8 @@ func (l *Library) Zhemv64(handle Handle, uplo FillMode, n int64, alpha *DoubleCo
 	return check(res, err)
 }
 
-// ChemvBatched computes y = alpha A x + beta y of a Hermitian matrix A of complex float32, for each of a batch
-// whose addresses are in device memory.
+// ChemvBatched computes y = alpha A x + beta y for a Hermitian matrix A, in complex float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasChemvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ChemvBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -14180,8 +14137,8 @@ func (l *Library) ChemvBatched(handle Handle, uplo FillMode, n int32, alpha *Com
 	return check(res, err)
 }
 
-// ZhemvBatched computes y = alpha A x + beta y of a Hermitian matrix A of complex float64, for each of a batch
-// whose addresses are in device memory.
+// ZhemvBatched computes y = alpha A x + beta y for a Hermitian matrix A, in complex float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZhemvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZhemvBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -14212,8 +14169,8 @@ func (l *Library) ZhemvBatched(handle Handle, uplo FillMode, n int32, alpha *Dou
 	return check(res, err)
 }
 
-// ChemvBatched64 computes y = alpha A x + beta y of a Hermitian matrix A of complex float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// ChemvBatched64 computes y = alpha A x + beta y for a Hermitian matrix A, in complex float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasChemvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ChemvBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -14244,8 +14201,8 @@ func (l *Library) ChemvBatched64(handle Handle, uplo FillMode, n int64, alpha *C
 	return check(res, err)
 }
 
-// ZhemvBatched64 computes y = alpha A x + beta y of a Hermitian matrix A of complex float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// ZhemvBatched64 computes y = alpha A x + beta y for a Hermitian matrix A, in complex float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZhemvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZhemvBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -14276,8 +14233,8 @@ func (l *Library) ZhemvBatched64(handle Handle, uplo FillMode, n int64, alpha *D
 	return check(res, err)
 }
 
-// ChemvStridedBatched computes y = alpha A x + beta y of a Hermitian matrix A of complex float32, for each of a
-// batch at equal distances.
+// ChemvStridedBatched computes y = alpha A x + beta y for a Hermitian matrix A, in complex float32, for a batch
+// at constant strides.
 //
 // C: hipblasChemvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ChemvStridedBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *Complex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -14311,8 +14268,8 @@ func (l *Library) ChemvStridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// ZhemvStridedBatched computes y = alpha A x + beta y of a Hermitian matrix A of complex float64, for each of a
-// batch at equal distances.
+// ZhemvStridedBatched computes y = alpha A x + beta y for a Hermitian matrix A, in complex float64, for a batch
+// at constant strides.
 //
 // C: hipblasZhemvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZhemvStridedBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -14346,8 +14303,8 @@ func (l *Library) ZhemvStridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// ChemvStridedBatched64 computes y = alpha A x + beta y of a Hermitian matrix A of complex float32, for each of
-// a batch at equal distances, with counts of 64 bits.
+// ChemvStridedBatched64 computes y = alpha A x + beta y for a Hermitian matrix A, in complex float32, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasChemvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ChemvStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *Complex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -14381,8 +14338,8 @@ func (l *Library) ChemvStridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// ZhemvStridedBatched64 computes y = alpha A x + beta y of a Hermitian matrix A of complex float64, for each of
-// a batch at equal distances, with counts of 64 bits.
+// ZhemvStridedBatched64 computes y = alpha A x + beta y for a Hermitian matrix A, in complex float64, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZhemvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZhemvStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -14416,7 +14373,7 @@ func (l *Library) ZhemvStridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Cher computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float32.
+// Cher computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float32.
 //
 // C: hipblasCher, since hipBLAS 0.54, set blas.
 func (l *Library) Cher(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -14443,7 +14400,7 @@ func (l *Library) Cher(handle Handle, uplo FillMode, n int32, alpha *float32, x 
 	return check(res, err)
 }
 
-// Zher computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float64.
+// Zher computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float64.
 //
 // C: hipblasZher, since hipBLAS 0.54, set blas.
 func (l *Library) Zher(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -14470,7 +14427,7 @@ func (l *Library) Zher(handle Handle, uplo FillMode, n int32, alpha *float64, x 
 	return check(res, err)
 }
 
-// Cher64 computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float32, with counts of 64 bits.
+// Cher64 computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float32, with 64-bit counts.
 //
 // C: hipblasCher_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cher64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -14497,7 +14454,7 @@ func (l *Library) Cher64(handle Handle, uplo FillMode, n int64, alpha *float32, 
 	return check(res, err)
 }
 
-// Zher64 computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float64, with counts of 64 bits.
+// Zher64 computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZher_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zher64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -14524,8 +14481,8 @@ func (l *Library) Zher64(handle Handle, uplo FillMode, n int64, alpha *float64, 
 	return check(res, err)
 }
 
-// CherBatched computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float32, for each of a batch
-// whose addresses are in device memory.
+// CherBatched computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasCherBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CherBatched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -14553,8 +14510,8 @@ func (l *Library) CherBatched(handle Handle, uplo FillMode, n int32, alpha *floa
 	return check(res, err)
 }
 
-// ZherBatched computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float64, for each of a batch
-// whose addresses are in device memory.
+// ZherBatched computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZherBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZherBatched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -14582,8 +14539,8 @@ func (l *Library) ZherBatched(handle Handle, uplo FillMode, n int32, alpha *floa
 	return check(res, err)
 }
 
-// CherBatched64 computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// CherBatched64 computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCherBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CherBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -14611,8 +14568,8 @@ func (l *Library) CherBatched64(handle Handle, uplo FillMode, n int64, alpha *fl
 	return check(res, err)
 }
 
-// ZherBatched64 computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// ZherBatched64 computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZherBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZherBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -14640,8 +14597,8 @@ func (l *Library) ZherBatched64(handle Handle, uplo FillMode, n int64, alpha *fl
 	return check(res, err)
 }
 
-// CherStridedBatched computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float32, for each of a
-// batch at equal distances.
+// CherStridedBatched computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float32, for a batch at
+// constant strides.
 //
 // C: hipblasCherStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CherStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -14671,8 +14628,8 @@ func (l *Library) CherStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// ZherStridedBatched computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float64, for each of a
-// batch at equal distances.
+// ZherStridedBatched computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float64, for a batch at
+// constant strides.
 //
 // C: hipblasZherStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZherStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -14702,8 +14659,8 @@ func (l *Library) ZherStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// CherStridedBatched64 computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// CherStridedBatched64 computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float32, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasCherStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CherStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -14733,8 +14690,8 @@ func (l *Library) CherStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// ZherStridedBatched64 computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// ZherStridedBatched64 computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float64, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasZherStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZherStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -14764,7 +14721,7 @@ func (l *Library) ZherStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// Cher2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float32.
+// Cher2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex float32.
 //
 // C: hipblasCher2, since hipBLAS 0.54, set blas.
 func (l *Library) Cher2(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -14793,7 +14750,7 @@ func (l *Library) Cher2(handle Handle, uplo FillMode, n int32, alpha *Complex, x
 	return check(res, err)
 }
 
-// Zher2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float64.
+// Zher2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex float64.
 //
 // C: hipblasZher2, since hipBLAS 0.54, set blas.
 func (l *Library) Zher2(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -14822,8 +14779,8 @@ func (l *Library) Zher2(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Cher2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float32, with
-// counts of 64 bits.
+// Cher2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex float32, with
+// 64-bit counts.
 //
 // C: hipblasCher2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cher2_64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -14852,8 +14809,8 @@ func (l *Library) Cher2_64(handle Handle, uplo FillMode, n int64, alpha *Complex
 	return check(res, err)
 }
 
-// Zher2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float64, with
-// counts of 64 bits.
+// Zher2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex float64, with
+// 64-bit counts.
 //
 // C: hipblasZher2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zher2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -14882,8 +14839,8 @@ func (l *Library) Zher2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleC
 	return check(res, err)
 }
 
-// Cher2Batched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float32,
-// for each of a batch whose addresses are in device memory.
+// Cher2Batched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex float32,
+// for a batch whose addresses are in device arrays.
 //
 // C: hipblasCher2Batched, since hipBLAS 0.54, set blas.
 func (l *Library) Cher2Batched(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -14913,8 +14870,8 @@ func (l *Library) Cher2Batched(handle Handle, uplo FillMode, n int32, alpha *Com
 	return check(res, err)
 }
 
-// Zher2Batched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float64,
-// for each of a batch whose addresses are in device memory.
+// Zher2Batched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex float64,
+// for a batch whose addresses are in device arrays.
 //
 // C: hipblasZher2Batched, since hipBLAS 0.54, set blas.
 func (l *Library) Zher2Batched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -14944,8 +14901,8 @@ func (l *Library) Zher2Batched(handle Handle, uplo FillMode, n int32, alpha *Dou
 	return check(res, err)
 }
 
-// Cher2Batched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float32,
-// for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// Cher2Batched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex
+// float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCher2Batched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cher2Batched64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -14975,8 +14932,8 @@ func (l *Library) Cher2Batched64(handle Handle, uplo FillMode, n int64, alpha *C
 	return check(res, err)
 }
 
-// Zher2Batched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float64,
-// for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// Zher2Batched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex
+// float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZher2Batched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zher2Batched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -15006,8 +14963,8 @@ func (l *Library) Zher2Batched64(handle Handle, uplo FillMode, n int64, alpha *D
 	return check(res, err)
 }
 
-// Cher2StridedBatched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex
-// float32, for each of a batch at equal distances.
+// Cher2StridedBatched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex
+// float32, for a batch at constant strides.
 //
 // C: hipblasCher2StridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Cher2StridedBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -15040,8 +14997,8 @@ func (l *Library) Cher2StridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// Zher2StridedBatched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex
-// float64, for each of a batch at equal distances.
+// Zher2StridedBatched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex
+// float64, for a batch at constant strides.
 //
 // C: hipblasZher2StridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Zher2StridedBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -15074,8 +15031,8 @@ func (l *Library) Zher2StridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// Cher2StridedBatched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex
-// float32, for each of a batch at equal distances, with counts of 64 bits.
+// Cher2StridedBatched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex
+// float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCher2StridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cher2StridedBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -15108,8 +15065,8 @@ func (l *Library) Cher2StridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Zher2StridedBatched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex
-// float64, for each of a batch at equal distances, with counts of 64 bits.
+// Zher2StridedBatched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex
+// float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZher2StridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zher2StridedBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -15142,7 +15099,7 @@ func (l *Library) Zher2StridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Chpmv computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float32.
+// Chpmv computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float32.
 //
 // C: hipblasChpmv, since hipBLAS 0.54, set blas.
 func (l *Library) Chpmv(handle Handle, uplo FillMode, n int32, alpha *Complex, ap hip.DevicePtr, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32) (err error) {
@@ -15171,7 +15128,7 @@ func (l *Library) Chpmv(handle Handle, uplo FillMode, n int32, alpha *Complex, a
 	return check(res, err)
 }
 
-// Zhpmv computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float64.
+// Zhpmv computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float64.
 //
 // C: hipblasZhpmv, since hipBLAS 0.54, set blas.
 func (l *Library) Zhpmv(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, ap hip.DevicePtr, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32) (err error) {
@@ -15200,8 +15157,8 @@ func (l *Library) Zhpmv(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Chpmv64 computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float32, with counts of 64
-// bits.
+// Chpmv64 computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float32, with 64-bit
+// counts.
 //
 // C: hipblasChpmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Chpmv64(handle Handle, uplo FillMode, n int64, alpha *Complex, ap hip.DevicePtr, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64) (err error) {
@@ -15230,8 +15187,8 @@ func (l *Library) Chpmv64(handle Handle, uplo FillMode, n int64, alpha *Complex,
 	return check(res, err)
 }
 
-// Zhpmv64 computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float64, with counts of 64
-// bits.
+// Zhpmv64 computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float64, with 64-bit
+// counts.
 //
 // C: hipblasZhpmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zhpmv64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, ap hip.DevicePtr, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64) (err error) {
@@ -15260,8 +15217,8 @@ func (l *Library) Zhpmv64(handle Handle, uplo FillMode, n int64, alpha *DoubleCo
 	return check(res, err)
 }
 
-// ChpmvBatched computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float32, for each of a
-// batch whose addresses are in device memory.
+// ChpmvBatched computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float32, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasChpmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ChpmvBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, ap hip.DevicePtr, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -15291,8 +15248,8 @@ func (l *Library) ChpmvBatched(handle Handle, uplo FillMode, n int32, alpha *Com
 	return check(res, err)
 }
 
-// ZhpmvBatched computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float64, for each of a
-// batch whose addresses are in device memory.
+// ZhpmvBatched computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float64, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasZhpmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZhpmvBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, ap hip.DevicePtr, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -15322,8 +15279,8 @@ func (l *Library) ZhpmvBatched(handle Handle, uplo FillMode, n int32, alpha *Dou
 	return check(res, err)
 }
 
-// ChpmvBatched64 computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float32, for each of
-// a batch whose addresses are in device memory, with counts of 64 bits.
+// ChpmvBatched64 computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float32, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasChpmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ChpmvBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, ap hip.DevicePtr, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -15353,8 +15310,8 @@ func (l *Library) ChpmvBatched64(handle Handle, uplo FillMode, n int64, alpha *C
 	return check(res, err)
 }
 
-// ZhpmvBatched64 computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float64, for each of
-// a batch whose addresses are in device memory, with counts of 64 bits.
+// ZhpmvBatched64 computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float64, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZhpmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZhpmvBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, ap hip.DevicePtr, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -15384,8 +15341,8 @@ func (l *Library) ZhpmvBatched64(handle Handle, uplo FillMode, n int64, alpha *D
 	return check(res, err)
 }
 
-// ChpmvStridedBatched computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float32, for
-// each of a batch at equal distances.
+// ChpmvStridedBatched computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float32, for a
+// batch at constant strides.
 //
 // C: hipblasChpmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ChpmvStridedBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *Complex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -15418,8 +15375,8 @@ func (l *Library) ChpmvStridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// ZhpmvStridedBatched computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float64, for
-// each of a batch at equal distances.
+// ZhpmvStridedBatched computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float64, for a
+// batch at constant strides.
 //
 // C: hipblasZhpmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZhpmvStridedBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -15452,8 +15409,8 @@ func (l *Library) ZhpmvStridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// ChpmvStridedBatched64 computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float32, for
-// each of a batch at equal distances, with counts of 64 bits.
+// ChpmvStridedBatched64 computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float32, for
+// a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasChpmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ChpmvStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *Complex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -15486,8 +15443,8 @@ func (l *Library) ChpmvStridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// ZhpmvStridedBatched64 computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float64, for
-// each of a batch at equal distances, with counts of 64 bits.
+// ZhpmvStridedBatched64 computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float64, for
+// a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZhpmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZhpmvStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -15520,7 +15477,7 @@ func (l *Library) ZhpmvStridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Chpr computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float32.
+// Chpr computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float32.
 //
 // C: hipblasChpr, since hipBLAS 0.54, set blas.
 func (l *Library) Chpr(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, ap hip.DevicePtr) (err error) {
@@ -15546,7 +15503,7 @@ func (l *Library) Chpr(handle Handle, uplo FillMode, n int32, alpha *float32, x 
 	return check(res, err)
 }
 
-// Zhpr computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float64.
+// Zhpr computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float64.
 //
 // C: hipblasZhpr, since hipBLAS 0.54, set blas.
 func (l *Library) Zhpr(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, ap hip.DevicePtr) (err error) {
@@ -15572,8 +15529,7 @@ func (l *Library) Zhpr(handle Handle, uplo FillMode, n int32, alpha *float64, x 
 	return check(res, err)
 }
 
-// Chpr64 computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float32, with counts of 64
-// bits.
+// Chpr64 computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float32, with 64-bit counts.
 //
 // C: hipblasChpr_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Chpr64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, ap hip.DevicePtr) (err error) {
@@ -15599,8 +15555,7 @@ func (l *Library) Chpr64(handle Handle, uplo FillMode, n int64, alpha *float32, 
 	return check(res, err)
 }
 
-// Zhpr64 computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float64, with counts of 64
-// bits.
+// Zhpr64 computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZhpr_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zhpr64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, ap hip.DevicePtr) (err error) {
@@ -15626,8 +15581,8 @@ func (l *Library) Zhpr64(handle Handle, uplo FillMode, n int64, alpha *float64, 
 	return check(res, err)
 }
 
-// ChprBatched computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float32, for each of a
-// batch whose addresses are in device memory.
+// ChprBatched computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float32, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasChprBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ChprBatched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, ap hip.DevicePtr, batchCount int32) (err error) {
@@ -15654,8 +15609,8 @@ func (l *Library) ChprBatched(handle Handle, uplo FillMode, n int32, alpha *floa
 	return check(res, err)
 }
 
-// ZhprBatched computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float64, for each of a
-// batch whose addresses are in device memory.
+// ZhprBatched computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float64, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasZhprBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZhprBatched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, ap hip.DevicePtr, batchCount int32) (err error) {
@@ -15682,8 +15637,8 @@ func (l *Library) ZhprBatched(handle Handle, uplo FillMode, n int32, alpha *floa
 	return check(res, err)
 }
 
-// ChprBatched64 computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float32, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// ChprBatched64 computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float32, for a batch
+// whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasChprBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ChprBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, ap hip.DevicePtr, batchCount int64) (err error) {
@@ -15710,8 +15665,8 @@ func (l *Library) ChprBatched64(handle Handle, uplo FillMode, n int64, alpha *fl
 	return check(res, err)
 }
 
-// ZhprBatched64 computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float64, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// ZhprBatched64 computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float64, for a batch
+// whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZhprBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZhprBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, ap hip.DevicePtr, batchCount int64) (err error) {
@@ -15738,8 +15693,8 @@ func (l *Library) ZhprBatched64(handle Handle, uplo FillMode, n int64, alpha *fl
 	return check(res, err)
 }
 
-// ChprStridedBatched computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float32, for each
-// of a batch at equal distances.
+// ChprStridedBatched computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float32, for a
+// batch at constant strides.
 //
 // C: hipblasChprStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ChprStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int32) (err error) {
@@ -15768,8 +15723,8 @@ func (l *Library) ChprStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// ZhprStridedBatched computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float64, for each
-// of a batch at equal distances.
+// ZhprStridedBatched computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float64, for a
+// batch at constant strides.
 //
 // C: hipblasZhprStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZhprStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int32) (err error) {
@@ -15798,8 +15753,8 @@ func (l *Library) ZhprStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// ChprStridedBatched64 computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float32, for each
-// of a batch at equal distances, with counts of 64 bits.
+// ChprStridedBatched64 computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float32, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasChprStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ChprStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int64) (err error) {
@@ -15828,8 +15783,8 @@ func (l *Library) ChprStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// ZhprStridedBatched64 computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float64, for each
-// of a batch at equal distances, with counts of 64 bits.
+// ZhprStridedBatched64 computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float64, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZhprStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZhprStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int64) (err error) {
@@ -15858,7 +15813,7 @@ func (l *Library) ZhprStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// Chpr2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex float32.
+// Chpr2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex float32.
 //
 // C: hipblasChpr2, since hipBLAS 0.54, set blas.
 func (l *Library) Chpr2(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr) (err error) {
@@ -15886,7 +15841,7 @@ func (l *Library) Chpr2(handle Handle, uplo FillMode, n int32, alpha *Complex, x
 	return check(res, err)
 }
 
-// Zhpr2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex float64.
+// Zhpr2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex float64.
 //
 // C: hipblasZhpr2, since hipBLAS 0.54, set blas.
 func (l *Library) Zhpr2(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr) (err error) {
@@ -15914,8 +15869,8 @@ func (l *Library) Zhpr2(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Chpr2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex float32,
-// with counts of 64 bits.
+// Chpr2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex
+// float32, with 64-bit counts.
 //
 // C: hipblasChpr2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Chpr2_64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr) (err error) {
@@ -15943,8 +15898,8 @@ func (l *Library) Chpr2_64(handle Handle, uplo FillMode, n int64, alpha *Complex
 	return check(res, err)
 }
 
-// Zhpr2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex float64,
-// with counts of 64 bits.
+// Zhpr2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex
+// float64, with 64-bit counts.
 //
 // C: hipblasZhpr2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zhpr2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr) (err error) {
@@ -15972,8 +15927,8 @@ func (l *Library) Zhpr2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleC
 	return check(res, err)
 }
 
-// Chpr2Batched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex
-// float32, for each of a batch whose addresses are in device memory.
+// Chpr2Batched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex
+// float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasChpr2Batched, since hipBLAS 0.54, set blas.
 func (l *Library) Chpr2Batched(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, batchCount int32) (err error) {
@@ -16002,8 +15957,8 @@ func (l *Library) Chpr2Batched(handle Handle, uplo FillMode, n int32, alpha *Com
 	return check(res, err)
 }
 
-// Zhpr2Batched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex
-// float64, for each of a batch whose addresses are in device memory.
+// Zhpr2Batched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex
+// float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZhpr2Batched, since hipBLAS 0.54, set blas.
 func (l *Library) Zhpr2Batched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, batchCount int32) (err error) {
@@ -16032,8 +15987,8 @@ func (l *Library) Zhpr2Batched(handle Handle, uplo FillMode, n int32, alpha *Dou
 	return check(res, err)
 }
 
-// Chpr2Batched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex
-// float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// Chpr2Batched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex
+// float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasChpr2Batched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Chpr2Batched64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, batchCount int64) (err error) {
@@ -16062,8 +16017,8 @@ func (l *Library) Chpr2Batched64(handle Handle, uplo FillMode, n int64, alpha *C
 	return check(res, err)
 }
 
-// Zhpr2Batched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex
-// float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// Zhpr2Batched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex
+// float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZhpr2Batched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zhpr2Batched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, batchCount int64) (err error) {
@@ -16092,8 +16047,8 @@ func (l *Library) Zhpr2Batched64(handle Handle, uplo FillMode, n int64, alpha *D
 	return check(res, err)
 }
 
-// Chpr2StridedBatched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of
-// complex float32, for each of a batch at equal distances.
+// Chpr2StridedBatched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in
+// complex float32, for a batch at constant strides.
 //
 // C: hipblasChpr2StridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Chpr2StridedBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, strideA Stride, batchCount int32) (err error) {
@@ -16125,8 +16080,8 @@ func (l *Library) Chpr2StridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// Zhpr2StridedBatched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of
-// complex float64, for each of a batch at equal distances.
+// Zhpr2StridedBatched computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in
+// complex float64, for a batch at constant strides.
 //
 // C: hipblasZhpr2StridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Zhpr2StridedBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, strideA Stride, batchCount int32) (err error) {
@@ -16158,8 +16113,8 @@ func (l *Library) Zhpr2StridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// Chpr2StridedBatched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of
-// complex float32, for each of a batch at equal distances, with counts of 64 bits.
+// Chpr2StridedBatched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in
+// complex float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasChpr2StridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Chpr2StridedBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, strideA Stride, batchCount int64) (err error) {
@@ -16191,8 +16146,8 @@ func (l *Library) Chpr2StridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Zhpr2StridedBatched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of
-// complex float64, for each of a batch at equal distances, with counts of 64 bits.
+// Zhpr2StridedBatched64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in
+// complex float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZhpr2StridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zhpr2StridedBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, strideA Stride, batchCount int64) (err error) {
@@ -16224,7 +16179,7 @@ func (l *Library) Zhpr2StridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Ssbmv computes y = alpha A x + beta y of a symmetric band matrix A of float32.
+// Ssbmv computes y = alpha A x + beta y for a symmetric band matrix A, in float32.
 //
 // C: hipblasSsbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Ssbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float32, y hip.DevicePtr, incy int32) (err error) {
@@ -16255,7 +16210,7 @@ func (l *Library) Ssbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *f
 	return check(res, err)
 }
 
-// Dsbmv computes y = alpha A x + beta y of a symmetric band matrix A of float64.
+// Dsbmv computes y = alpha A x + beta y for a symmetric band matrix A, in float64.
 //
 // C: hipblasDsbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Dsbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float64, y hip.DevicePtr, incy int32) (err error) {
@@ -16286,7 +16241,7 @@ func (l *Library) Dsbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *f
 	return check(res, err)
 }
 
-// Ssbmv64 computes y = alpha A x + beta y of a symmetric band matrix A of float32, with counts of 64 bits.
+// Ssbmv64 computes y = alpha A x + beta y for a symmetric band matrix A, in float32, with 64-bit counts.
 //
 // C: hipblasSsbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float32, y hip.DevicePtr, incy int64) (err error) {
@@ -16317,7 +16272,7 @@ func (l *Library) Ssbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha 
 	return check(res, err)
 }
 
-// Dsbmv64 computes y = alpha A x + beta y of a symmetric band matrix A of float64, with counts of 64 bits.
+// Dsbmv64 computes y = alpha A x + beta y for a symmetric band matrix A, in float64, with 64-bit counts.
 //
 // C: hipblasDsbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float64, y hip.DevicePtr, incy int64) (err error) {
@@ -16348,8 +16303,8 @@ func (l *Library) Dsbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha 
 	return check(res, err)
 }
 
-// SsbmvBatched computes y = alpha A x + beta y of a symmetric band matrix A of float32, for each of a batch
-// whose addresses are in device memory.
+// SsbmvBatched computes y = alpha A x + beta y for a symmetric band matrix A, in float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasSsbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsbmvBatched(handle Handle, uplo FillMode, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -16381,8 +16336,8 @@ func (l *Library) SsbmvBatched(handle Handle, uplo FillMode, n int32, k int32, a
 	return check(res, err)
 }
 
-// DsbmvBatched computes y = alpha A x + beta y of a symmetric band matrix A of float64, for each of a batch
-// whose addresses are in device memory.
+// DsbmvBatched computes y = alpha A x + beta y for a symmetric band matrix A, in float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasDsbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsbmvBatched(handle Handle, uplo FillMode, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float64, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -16414,8 +16369,8 @@ func (l *Library) DsbmvBatched(handle Handle, uplo FillMode, n int32, k int32, a
 	return check(res, err)
 }
 
-// SsbmvBatched64 computes y = alpha A x + beta y of a symmetric band matrix A of float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// SsbmvBatched64 computes y = alpha A x + beta y for a symmetric band matrix A, in float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSsbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsbmvBatched64(handle Handle, uplo FillMode, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float32, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -16447,8 +16402,8 @@ func (l *Library) SsbmvBatched64(handle Handle, uplo FillMode, n int64, k int64,
 	return check(res, err)
 }
 
-// DsbmvBatched64 computes y = alpha A x + beta y of a symmetric band matrix A of float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// DsbmvBatched64 computes y = alpha A x + beta y for a symmetric band matrix A, in float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDsbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsbmvBatched64(handle Handle, uplo FillMode, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -16480,8 +16435,8 @@ func (l *Library) DsbmvBatched64(handle Handle, uplo FillMode, n int64, k int64,
 	return check(res, err)
 }
 
-// SsbmvStridedBatched computes y = alpha A x + beta y of a symmetric band matrix A of float32, for each of a
-// batch at equal distances.
+// SsbmvStridedBatched computes y = alpha A x + beta y for a symmetric band matrix A, in float32, for a batch at
+// constant strides.
 //
 // C: hipblasSsbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsbmvStridedBatched(handle Handle, uplo FillMode, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *float32, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -16516,8 +16471,8 @@ func (l *Library) SsbmvStridedBatched(handle Handle, uplo FillMode, n int32, k i
 	return check(res, err)
 }
 
-// DsbmvStridedBatched computes y = alpha A x + beta y of a symmetric band matrix A of float64, for each of a
-// batch at equal distances.
+// DsbmvStridedBatched computes y = alpha A x + beta y for a symmetric band matrix A, in float64, for a batch at
+// constant strides.
 //
 // C: hipblasDsbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsbmvStridedBatched(handle Handle, uplo FillMode, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *float64, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -16552,8 +16507,8 @@ func (l *Library) DsbmvStridedBatched(handle Handle, uplo FillMode, n int32, k i
 	return check(res, err)
 }
 
-// SsbmvStridedBatched64 computes y = alpha A x + beta y of a symmetric band matrix A of float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// SsbmvStridedBatched64 computes y = alpha A x + beta y for a symmetric band matrix A, in float32, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasSsbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsbmvStridedBatched64(handle Handle, uplo FillMode, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *float32, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -16588,8 +16543,8 @@ func (l *Library) SsbmvStridedBatched64(handle Handle, uplo FillMode, n int64, k
 	return check(res, err)
 }
 
-// DsbmvStridedBatched64 computes y = alpha A x + beta y of a symmetric band matrix A of float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// DsbmvStridedBatched64 computes y = alpha A x + beta y for a symmetric band matrix A, in float64, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasDsbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsbmvStridedBatched64(handle Handle, uplo FillMode, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *float64, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -16624,7 +16579,7 @@ func (l *Library) DsbmvStridedBatched64(handle Handle, uplo FillMode, n int64, k
 	return check(res, err)
 }
 
-// Sspmv computes y = alpha A x + beta y of a packed symmetric matrix A of float32.
+// Sspmv computes y = alpha A x + beta y for a packed symmetric matrix A, in float32.
 //
 // C: hipblasSspmv, since hipBLAS 0.54, set blas.
 func (l *Library) Sspmv(handle Handle, uplo FillMode, n int32, alpha *float32, ap hip.DevicePtr, x hip.DevicePtr, incx int32, beta *float32, y hip.DevicePtr, incy int32) (err error) {
@@ -16653,7 +16608,7 @@ func (l *Library) Sspmv(handle Handle, uplo FillMode, n int32, alpha *float32, a
 	return check(res, err)
 }
 
-// Dspmv computes y = alpha A x + beta y of a packed symmetric matrix A of float64.
+// Dspmv computes y = alpha A x + beta y for a packed symmetric matrix A, in float64.
 //
 // C: hipblasDspmv, since hipBLAS 0.54, set blas.
 func (l *Library) Dspmv(handle Handle, uplo FillMode, n int32, alpha *float64, ap hip.DevicePtr, x hip.DevicePtr, incx int32, beta *float64, y hip.DevicePtr, incy int32) (err error) {
@@ -16682,7 +16637,7 @@ func (l *Library) Dspmv(handle Handle, uplo FillMode, n int32, alpha *float64, a
 	return check(res, err)
 }
 
-// Sspmv64 computes y = alpha A x + beta y of a packed symmetric matrix A of float32, with counts of 64 bits.
+// Sspmv64 computes y = alpha A x + beta y for a packed symmetric matrix A, in float32, with 64-bit counts.
 //
 // C: hipblasSspmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sspmv64(handle Handle, uplo FillMode, n int64, alpha *float32, ap hip.DevicePtr, x hip.DevicePtr, incx int64, beta *float32, y hip.DevicePtr, incy int64) (err error) {
@@ -16711,7 +16666,7 @@ func (l *Library) Sspmv64(handle Handle, uplo FillMode, n int64, alpha *float32,
 	return check(res, err)
 }
 
-// Dspmv64 computes y = alpha A x + beta y of a packed symmetric matrix A of float64, with counts of 64 bits.
+// Dspmv64 computes y = alpha A x + beta y for a packed symmetric matrix A, in float64, with 64-bit counts.
 //
 // C: hipblasDspmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dspmv64(handle Handle, uplo FillMode, n int64, alpha *float64, ap hip.DevicePtr, x hip.DevicePtr, incx int64, beta *float64, y hip.DevicePtr, incy int64) (err error) {
@@ -16740,8 +16695,8 @@ func (l *Library) Dspmv64(handle Handle, uplo FillMode, n int64, alpha *float64,
 	return check(res, err)
 }
 
-// SspmvBatched computes y = alpha A x + beta y of a packed symmetric matrix A of float32, for each of a batch
-// whose addresses are in device memory.
+// SspmvBatched computes y = alpha A x + beta y for a packed symmetric matrix A, in float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasSspmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SspmvBatched(handle Handle, uplo FillMode, n int32, alpha *float32, ap hip.DevicePtr, x hip.DevicePtr, incx int32, beta *float32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -16771,8 +16726,8 @@ func (l *Library) SspmvBatched(handle Handle, uplo FillMode, n int32, alpha *flo
 	return check(res, err)
 }
 
-// DspmvBatched computes y = alpha A x + beta y of a packed symmetric matrix A of float64, for each of a batch
-// whose addresses are in device memory.
+// DspmvBatched computes y = alpha A x + beta y for a packed symmetric matrix A, in float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasDspmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DspmvBatched(handle Handle, uplo FillMode, n int32, alpha *float64, ap hip.DevicePtr, x hip.DevicePtr, incx int32, beta *float64, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -16802,8 +16757,8 @@ func (l *Library) DspmvBatched(handle Handle, uplo FillMode, n int32, alpha *flo
 	return check(res, err)
 }
 
-// SspmvBatched64 computes y = alpha A x + beta y of a packed symmetric matrix A of float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// SspmvBatched64 computes y = alpha A x + beta y for a packed symmetric matrix A, in float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSspmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SspmvBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, ap hip.DevicePtr, x hip.DevicePtr, incx int64, beta *float32, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -16833,8 +16788,8 @@ func (l *Library) SspmvBatched64(handle Handle, uplo FillMode, n int64, alpha *f
 	return check(res, err)
 }
 
-// DspmvBatched64 computes y = alpha A x + beta y of a packed symmetric matrix A of float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// DspmvBatched64 computes y = alpha A x + beta y for a packed symmetric matrix A, in float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDspmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DspmvBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, ap hip.DevicePtr, x hip.DevicePtr, incx int64, beta *float64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -16864,8 +16819,8 @@ func (l *Library) DspmvBatched64(handle Handle, uplo FillMode, n int64, alpha *f
 	return check(res, err)
 }
 
-// SspmvStridedBatched computes y = alpha A x + beta y of a packed symmetric matrix A of float32, for each of a
-// batch at equal distances.
+// SspmvStridedBatched computes y = alpha A x + beta y for a packed symmetric matrix A, in float32, for a batch
+// at constant strides.
 //
 // C: hipblasSspmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SspmvStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float32, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *float32, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -16898,8 +16853,8 @@ func (l *Library) SspmvStridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// DspmvStridedBatched computes y = alpha A x + beta y of a packed symmetric matrix A of float64, for each of a
-// batch at equal distances.
+// DspmvStridedBatched computes y = alpha A x + beta y for a packed symmetric matrix A, in float64, for a batch
+// at constant strides.
 //
 // C: hipblasDspmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DspmvStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float64, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *float64, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -16932,8 +16887,8 @@ func (l *Library) DspmvStridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// SspmvStridedBatched64 computes y = alpha A x + beta y of a packed symmetric matrix A of float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// SspmvStridedBatched64 computes y = alpha A x + beta y for a packed symmetric matrix A, in float32, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasSspmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SspmvStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *float32, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -16966,8 +16921,8 @@ func (l *Library) SspmvStridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// DspmvStridedBatched64 computes y = alpha A x + beta y of a packed symmetric matrix A of float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// DspmvStridedBatched64 computes y = alpha A x + beta y for a packed symmetric matrix A, in float64, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasDspmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DspmvStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *float64, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -17000,7 +16955,7 @@ func (l *Library) DspmvStridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Sspr computes A = alpha x xᵀ + A of a packed symmetric matrix A of float32.
+// Sspr computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float32.
 //
 // C: hipblasSspr, since hipBLAS 0.54, set blas.
 func (l *Library) Sspr(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, ap hip.DevicePtr) (err error) {
@@ -17026,7 +16981,7 @@ func (l *Library) Sspr(handle Handle, uplo FillMode, n int32, alpha *float32, x 
 	return check(res, err)
 }
 
-// Dspr computes A = alpha x xᵀ + A of a packed symmetric matrix A of float64.
+// Dspr computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float64.
 //
 // C: hipblasDspr, since hipBLAS 0.54, set blas.
 func (l *Library) Dspr(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, ap hip.DevicePtr) (err error) {
@@ -17052,7 +17007,7 @@ func (l *Library) Dspr(handle Handle, uplo FillMode, n int32, alpha *float64, x 
 	return check(res, err)
 }
 
-// Cspr adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of complex
+// Cspr adds alpha times the product of x and its transpose to the symmetric, packed matrix AP, in complex
 // float32.
 //
 // C: hipblasCspr, since hipBLAS 0.54, set blas.
@@ -17079,7 +17034,7 @@ func (l *Library) Cspr(handle Handle, uplo FillMode, n int32, alpha *Complex, x 
 	return check(res, err)
 }
 
-// Zspr adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of complex
+// Zspr adds alpha times the product of x and its transpose to the symmetric, packed matrix AP, in complex
 // float64.
 //
 // C: hipblasZspr, since hipBLAS 0.54, set blas.
@@ -17106,7 +17061,7 @@ func (l *Library) Zspr(handle Handle, uplo FillMode, n int32, alpha *DoubleCompl
 	return check(res, err)
 }
 
-// Sspr64 computes A = alpha x xᵀ + A of a packed symmetric matrix A of float32, with counts of 64 bits.
+// Sspr64 computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float32, with 64-bit counts.
 //
 // C: hipblasSspr_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sspr64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, ap hip.DevicePtr) (err error) {
@@ -17132,7 +17087,7 @@ func (l *Library) Sspr64(handle Handle, uplo FillMode, n int64, alpha *float32, 
 	return check(res, err)
 }
 
-// Dspr64 computes A = alpha x xᵀ + A of a packed symmetric matrix A of float64, with counts of 64 bits.
+// Dspr64 computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float64, with 64-bit counts.
 //
 // C: hipblasDspr_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dspr64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, ap hip.DevicePtr) (err error) {
@@ -17158,8 +17113,8 @@ func (l *Library) Dspr64(handle Handle, uplo FillMode, n int64, alpha *float64, 
 	return check(res, err)
 }
 
-// Cspr64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of complex
-// float32, with counts of 64 bits.
+// Cspr64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP, in complex
+// float32, with 64-bit counts.
 //
 // C: hipblasCspr_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cspr64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, ap hip.DevicePtr) (err error) {
@@ -17185,8 +17140,8 @@ func (l *Library) Cspr64(handle Handle, uplo FillMode, n int64, alpha *Complex, 
 	return check(res, err)
 }
 
-// Zspr64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of complex
-// float64, with counts of 64 bits.
+// Zspr64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP, in complex
+// float64, with 64-bit counts.
 //
 // C: hipblasZspr_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zspr64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, ap hip.DevicePtr) (err error) {
@@ -17212,8 +17167,8 @@ func (l *Library) Zspr64(handle Handle, uplo FillMode, n int64, alpha *DoubleCom
 	return check(res, err)
 }
 
-// SsprBatched computes A = alpha x xᵀ + A of a packed symmetric matrix A of float32, for each of a batch whose
-// addresses are in device memory.
+// SsprBatched computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasSsprBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsprBatched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, ap hip.DevicePtr, batchCount int32) (err error) {
@@ -17240,8 +17195,8 @@ func (l *Library) SsprBatched(handle Handle, uplo FillMode, n int32, alpha *floa
 	return check(res, err)
 }
 
-// DsprBatched computes A = alpha x xᵀ + A of a packed symmetric matrix A of float64, for each of a batch whose
-// addresses are in device memory.
+// DsprBatched computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasDsprBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsprBatched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, ap hip.DevicePtr, batchCount int32) (err error) {
@@ -17268,8 +17223,8 @@ func (l *Library) DsprBatched(handle Handle, uplo FillMode, n int32, alpha *floa
 	return check(res, err)
 }
 
-// CsprBatched adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of complex
-// float32, for each of a batch whose addresses are in device memory.
+// CsprBatched adds alpha times the product of x and its transpose to the symmetric, packed matrix AP, in complex
+// float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasCsprBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsprBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, ap hip.DevicePtr, batchCount int32) (err error) {
@@ -17296,8 +17251,8 @@ func (l *Library) CsprBatched(handle Handle, uplo FillMode, n int32, alpha *Comp
 	return check(res, err)
 }
 
-// ZsprBatched adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of complex
-// float64, for each of a batch whose addresses are in device memory.
+// ZsprBatched adds alpha times the product of x and its transpose to the symmetric, packed matrix AP, in complex
+// float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZsprBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsprBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, ap hip.DevicePtr, batchCount int32) (err error) {
@@ -17324,8 +17279,8 @@ func (l *Library) ZsprBatched(handle Handle, uplo FillMode, n int32, alpha *Doub
 	return check(res, err)
 }
 
-// SsprBatched64 computes A = alpha x xᵀ + A of a packed symmetric matrix A of float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// SsprBatched64 computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSsprBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsprBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, ap hip.DevicePtr, batchCount int64) (err error) {
@@ -17352,8 +17307,8 @@ func (l *Library) SsprBatched64(handle Handle, uplo FillMode, n int64, alpha *fl
 	return check(res, err)
 }
 
-// DsprBatched64 computes A = alpha x xᵀ + A of a packed symmetric matrix A of float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// DsprBatched64 computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDsprBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsprBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, ap hip.DevicePtr, batchCount int64) (err error) {
@@ -17380,8 +17335,8 @@ func (l *Library) DsprBatched64(handle Handle, uplo FillMode, n int64, alpha *fl
 	return check(res, err)
 }
 
-// CsprBatched64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of
-// complex float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// CsprBatched64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP, in
+// complex float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCsprBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsprBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, ap hip.DevicePtr, batchCount int64) (err error) {
@@ -17408,8 +17363,8 @@ func (l *Library) CsprBatched64(handle Handle, uplo FillMode, n int64, alpha *Co
 	return check(res, err)
 }
 
-// ZsprBatched64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of
-// complex float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// ZsprBatched64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP, in
+// complex float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZsprBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsprBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, ap hip.DevicePtr, batchCount int64) (err error) {
@@ -17436,8 +17391,8 @@ func (l *Library) ZsprBatched64(handle Handle, uplo FillMode, n int64, alpha *Do
 	return check(res, err)
 }
 
-// SsprStridedBatched computes A = alpha x xᵀ + A of a packed symmetric matrix A of float32, for each of a
-// batch at equal distances.
+// SsprStridedBatched computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float32, for a batch at
+// constant strides.
 //
 // C: hipblasSsprStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsprStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int32) (err error) {
@@ -17466,8 +17421,8 @@ func (l *Library) SsprStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// DsprStridedBatched computes A = alpha x xᵀ + A of a packed symmetric matrix A of float64, for each of a
-// batch at equal distances.
+// DsprStridedBatched computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float64, for a batch at
+// constant strides.
 //
 // C: hipblasDsprStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsprStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int32) (err error) {
@@ -17496,8 +17451,8 @@ func (l *Library) DsprStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// CsprStridedBatched adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of
-// complex float32, for each of a batch at equal distances.
+// CsprStridedBatched adds alpha times the product of x and its transpose to the symmetric, packed matrix AP, in
+// complex float32, for a batch at constant strides.
 //
 // C: hipblasCsprStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsprStridedBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int32) (err error) {
@@ -17526,8 +17481,8 @@ func (l *Library) CsprStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// ZsprStridedBatched adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of
-// complex float64, for each of a batch at equal distances.
+// ZsprStridedBatched adds alpha times the product of x and its transpose to the symmetric, packed matrix AP, in
+// complex float64, for a batch at constant strides.
 //
 // C: hipblasZsprStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsprStridedBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int32) (err error) {
@@ -17556,8 +17511,8 @@ func (l *Library) ZsprStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// SsprStridedBatched64 computes A = alpha x xᵀ + A of a packed symmetric matrix A of float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// SsprStridedBatched64 computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float32, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasSsprStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsprStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int64) (err error) {
@@ -17586,8 +17541,8 @@ func (l *Library) SsprStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// DsprStridedBatched64 computes A = alpha x xᵀ + A of a packed symmetric matrix A of float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// DsprStridedBatched64 computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float64, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasDsprStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsprStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int64) (err error) {
@@ -17616,8 +17571,8 @@ func (l *Library) DsprStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// CsprStridedBatched64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of
-// complex float32, for each of a batch at equal distances, with counts of 64 bits.
+// CsprStridedBatched64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP,
+// in complex float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCsprStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsprStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int64) (err error) {
@@ -17646,8 +17601,8 @@ func (l *Library) CsprStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// ZsprStridedBatched64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP of
-// complex float64, for each of a batch at equal distances, with counts of 64 bits.
+// ZsprStridedBatched64 adds alpha times the product of x and its transpose to the symmetric, packed matrix AP,
+// in complex float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZsprStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsprStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, strideA Stride, batchCount int64) (err error) {
@@ -17676,7 +17631,7 @@ func (l *Library) ZsprStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// Sspr2 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float32.
+// Sspr2 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float32.
 //
 // C: hipblasSspr2, since hipBLAS 0.54, set blas.
 func (l *Library) Sspr2(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr) (err error) {
@@ -17704,7 +17659,7 @@ func (l *Library) Sspr2(handle Handle, uplo FillMode, n int32, alpha *float32, x
 	return check(res, err)
 }
 
-// Dspr2 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float64.
+// Dspr2 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float64.
 //
 // C: hipblasDspr2, since hipBLAS 0.54, set blas.
 func (l *Library) Dspr2(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr) (err error) {
@@ -17732,8 +17687,8 @@ func (l *Library) Dspr2(handle Handle, uplo FillMode, n int32, alpha *float64, x
 	return check(res, err)
 }
 
-// Sspr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float32, with counts of 64
-// bits.
+// Sspr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float32, with 64-bit
+// counts.
 //
 // C: hipblasSspr2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sspr2_64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr) (err error) {
@@ -17761,8 +17716,8 @@ func (l *Library) Sspr2_64(handle Handle, uplo FillMode, n int64, alpha *float32
 	return check(res, err)
 }
 
-// Dspr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float64, with counts of 64
-// bits.
+// Dspr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float64, with 64-bit
+// counts.
 //
 // C: hipblasDspr2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dspr2_64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr) (err error) {
@@ -17790,8 +17745,8 @@ func (l *Library) Dspr2_64(handle Handle, uplo FillMode, n int64, alpha *float64
 	return check(res, err)
 }
 
-// Sspr2Batched computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float32, for each of a
-// batch whose addresses are in device memory.
+// Sspr2Batched computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float32, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasSspr2Batched, since hipBLAS 0.54, set blas.
 func (l *Library) Sspr2Batched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, batchCount int32) (err error) {
@@ -17820,8 +17775,8 @@ func (l *Library) Sspr2Batched(handle Handle, uplo FillMode, n int32, alpha *flo
 	return check(res, err)
 }
 
-// Dspr2Batched computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float64, for each of a
-// batch whose addresses are in device memory.
+// Dspr2Batched computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float64, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasDspr2Batched, since hipBLAS 0.54, set blas.
 func (l *Library) Dspr2Batched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, batchCount int32) (err error) {
@@ -17850,8 +17805,8 @@ func (l *Library) Dspr2Batched(handle Handle, uplo FillMode, n int32, alpha *flo
 	return check(res, err)
 }
 
-// Sspr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float32, for each of
-// a batch whose addresses are in device memory, with counts of 64 bits.
+// Sspr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float32, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSspr2Batched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sspr2Batched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, batchCount int64) (err error) {
@@ -17880,8 +17835,8 @@ func (l *Library) Sspr2Batched64(handle Handle, uplo FillMode, n int64, alpha *f
 	return check(res, err)
 }
 
-// Dspr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float64, for each of
-// a batch whose addresses are in device memory, with counts of 64 bits.
+// Dspr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float64, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDspr2Batched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dspr2Batched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, batchCount int64) (err error) {
@@ -17910,8 +17865,8 @@ func (l *Library) Dspr2Batched64(handle Handle, uplo FillMode, n int64, alpha *f
 	return check(res, err)
 }
 
-// Sspr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float32, for
-// each of a batch at equal distances.
+// Sspr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float32, for
+// a batch at constant strides.
 //
 // C: hipblasSspr2StridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Sspr2StridedBatched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, strideA Stride, batchCount int32) (err error) {
@@ -17943,8 +17898,8 @@ func (l *Library) Sspr2StridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// Dspr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float64, for
-// each of a batch at equal distances.
+// Dspr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float64, for
+// a batch at constant strides.
 //
 // C: hipblasDspr2StridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Dspr2StridedBatched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, strideA Stride, batchCount int32) (err error) {
@@ -17976,8 +17931,8 @@ func (l *Library) Dspr2StridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// Sspr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float32, for
-// each of a batch at equal distances, with counts of 64 bits.
+// Sspr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float32,
+// for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasSspr2StridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sspr2StridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, strideA Stride, batchCount int64) (err error) {
@@ -18009,8 +17964,8 @@ func (l *Library) Sspr2StridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Dspr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float64, for
-// each of a batch at equal distances, with counts of 64 bits.
+// Dspr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float64,
+// for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDspr2StridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dspr2StridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, strideA Stride, batchCount int64) (err error) {
@@ -18042,7 +17997,7 @@ func (l *Library) Dspr2StridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Ssymv computes y = alpha A x + beta y of a symmetric matrix A of float32.
+// Ssymv computes y = alpha A x + beta y for a symmetric matrix A, in float32.
 //
 // C: hipblasSsymv, since hipBLAS 0.54, set blas.
 func (l *Library) Ssymv(handle Handle, uplo FillMode, n int32, alpha *float32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float32, y hip.DevicePtr, incy int32) (err error) {
@@ -18072,7 +18027,7 @@ func (l *Library) Ssymv(handle Handle, uplo FillMode, n int32, alpha *float32, a
 	return check(res, err)
 }
 
-// Dsymv computes y = alpha A x + beta y of a symmetric matrix A of float64.
+// Dsymv computes y = alpha A x + beta y for a symmetric matrix A, in float64.
 //
 // C: hipblasDsymv, since hipBLAS 0.54, set blas.
 func (l *Library) Dsymv(handle Handle, uplo FillMode, n int32, alpha *float64, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float64, y hip.DevicePtr, incy int32) (err error) {
@@ -18102,7 +18057,7 @@ func (l *Library) Dsymv(handle Handle, uplo FillMode, n int32, alpha *float64, a
 	return check(res, err)
 }
 
-// Csymv computes y = alpha A x + beta y of a symmetric matrix A of complex float32.
+// Csymv computes y = alpha A x + beta y for a symmetric matrix A, in complex float32.
 //
 // C: hipblasCsymv, since hipBLAS 0.54, set blas.
 func (l *Library) Csymv(handle Handle, uplo FillMode, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32) (err error) {
@@ -18132,7 +18087,7 @@ func (l *Library) Csymv(handle Handle, uplo FillMode, n int32, alpha *Complex, a
 	return check(res, err)
 }
 
-// Zsymv computes y = alpha A x + beta y of a symmetric matrix A of complex float64.
+// Zsymv computes y = alpha A x + beta y for a symmetric matrix A, in complex float64.
 //
 // C: hipblasZsymv, since hipBLAS 0.54, set blas.
 func (l *Library) Zsymv(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32) (err error) {
@@ -18162,7 +18117,7 @@ func (l *Library) Zsymv(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Ssymv64 computes y = alpha A x + beta y of a symmetric matrix A of float32, with counts of 64 bits.
+// Ssymv64 computes y = alpha A x + beta y for a symmetric matrix A, in float32, with 64-bit counts.
 //
 // C: hipblasSsymv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssymv64(handle Handle, uplo FillMode, n int64, alpha *float32, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float32, y hip.DevicePtr, incy int64) (err error) {
@@ -18192,7 +18147,7 @@ func (l *Library) Ssymv64(handle Handle, uplo FillMode, n int64, alpha *float32,
 	return check(res, err)
 }
 
-// Dsymv64 computes y = alpha A x + beta y of a symmetric matrix A of float64, with counts of 64 bits.
+// Dsymv64 computes y = alpha A x + beta y for a symmetric matrix A, in float64, with 64-bit counts.
 //
 // C: hipblasDsymv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsymv64(handle Handle, uplo FillMode, n int64, alpha *float64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float64, y hip.DevicePtr, incy int64) (err error) {
@@ -18222,7 +18177,7 @@ func (l *Library) Dsymv64(handle Handle, uplo FillMode, n int64, alpha *float64,
 	return check(res, err)
 }
 
-// Csymv64 computes y = alpha A x + beta y of a symmetric matrix A of complex float32, with counts of 64 bits.
+// Csymv64 computes y = alpha A x + beta y for a symmetric matrix A, in complex float32, with 64-bit counts.
 //
 // C: hipblasCsymv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csymv64(handle Handle, uplo FillMode, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64) (err error) {
@@ -18252,7 +18207,7 @@ func (l *Library) Csymv64(handle Handle, uplo FillMode, n int64, alpha *Complex,
 	return check(res, err)
 }
 
-// Zsymv64 computes y = alpha A x + beta y of a symmetric matrix A of complex float64, with counts of 64 bits.
+// Zsymv64 computes y = alpha A x + beta y for a symmetric matrix A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZsymv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsymv64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64) (err error) {
@@ -18282,8 +18237,8 @@ func (l *Library) Zsymv64(handle Handle, uplo FillMode, n int64, alpha *DoubleCo
 	return check(res, err)
 }
 
-// SsymvBatched computes y = alpha A x + beta y of a symmetric matrix A of float32, for each of a batch whose
-// addresses are in device memory.
+// SsymvBatched computes y = alpha A x + beta y for a symmetric matrix A, in float32, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasSsymvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsymvBatched(handle Handle, uplo FillMode, n int32, alpha *float32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float32, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -18314,8 +18269,8 @@ func (l *Library) SsymvBatched(handle Handle, uplo FillMode, n int32, alpha *flo
 	return check(res, err)
 }
 
-// DsymvBatched computes y = alpha A x + beta y of a symmetric matrix A of float64, for each of a batch whose
-// addresses are in device memory.
+// DsymvBatched computes y = alpha A x + beta y for a symmetric matrix A, in float64, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasDsymvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsymvBatched(handle Handle, uplo FillMode, n int32, alpha *float64, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *float64, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -18346,8 +18301,8 @@ func (l *Library) DsymvBatched(handle Handle, uplo FillMode, n int32, alpha *flo
 	return check(res, err)
 }
 
-// CsymvBatched computes y = alpha A x + beta y of a symmetric matrix A of complex float32, for each of a batch
-// whose addresses are in device memory.
+// CsymvBatched computes y = alpha A x + beta y for a symmetric matrix A, in complex float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasCsymvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsymvBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *Complex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -18378,8 +18333,8 @@ func (l *Library) CsymvBatched(handle Handle, uplo FillMode, n int32, alpha *Com
 	return check(res, err)
 }
 
-// ZsymvBatched computes y = alpha A x + beta y of a symmetric matrix A of complex float64, for each of a batch
-// whose addresses are in device memory.
+// ZsymvBatched computes y = alpha A x + beta y for a symmetric matrix A, in complex float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZsymvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsymvBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, beta *DoubleComplex, y hip.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -18410,8 +18365,8 @@ func (l *Library) ZsymvBatched(handle Handle, uplo FillMode, n int32, alpha *Dou
 	return check(res, err)
 }
 
-// SsymvBatched64 computes y = alpha A x + beta y of a symmetric matrix A of float32, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// SsymvBatched64 computes y = alpha A x + beta y for a symmetric matrix A, in float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSsymvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsymvBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float32, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -18442,8 +18397,8 @@ func (l *Library) SsymvBatched64(handle Handle, uplo FillMode, n int64, alpha *f
 	return check(res, err)
 }
 
-// DsymvBatched64 computes y = alpha A x + beta y of a symmetric matrix A of float64, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// DsymvBatched64 computes y = alpha A x + beta y for a symmetric matrix A, in float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDsymvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsymvBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *float64, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -18474,8 +18429,8 @@ func (l *Library) DsymvBatched64(handle Handle, uplo FillMode, n int64, alpha *f
 	return check(res, err)
 }
 
-// CsymvBatched64 computes y = alpha A x + beta y of a symmetric matrix A of complex float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// CsymvBatched64 computes y = alpha A x + beta y for a symmetric matrix A, in complex float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCsymvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsymvBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *Complex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -18506,8 +18461,8 @@ func (l *Library) CsymvBatched64(handle Handle, uplo FillMode, n int64, alpha *C
 	return check(res, err)
 }
 
-// ZsymvBatched64 computes y = alpha A x + beta y of a symmetric matrix A of complex float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// ZsymvBatched64 computes y = alpha A x + beta y for a symmetric matrix A, in complex float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZsymvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsymvBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, beta *DoubleComplex, y hip.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -18538,8 +18493,8 @@ func (l *Library) ZsymvBatched64(handle Handle, uplo FillMode, n int64, alpha *D
 	return check(res, err)
 }
 
-// SsymvStridedBatched computes y = alpha A x + beta y of a symmetric matrix A of float32, for each of a batch at
-// equal distances.
+// SsymvStridedBatched computes y = alpha A x + beta y for a symmetric matrix A, in float32, for a batch at
+// constant strides.
 //
 // C: hipblasSsymvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsymvStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *float32, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -18573,8 +18528,8 @@ func (l *Library) SsymvStridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// DsymvStridedBatched computes y = alpha A x + beta y of a symmetric matrix A of float64, for each of a batch at
-// equal distances.
+// DsymvStridedBatched computes y = alpha A x + beta y for a symmetric matrix A, in float64, for a batch at
+// constant strides.
 //
 // C: hipblasDsymvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsymvStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *float64, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -18608,8 +18563,8 @@ func (l *Library) DsymvStridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// CsymvStridedBatched computes y = alpha A x + beta y of a symmetric matrix A of complex float32, for each of a
-// batch at equal distances.
+// CsymvStridedBatched computes y = alpha A x + beta y for a symmetric matrix A, in complex float32, for a batch
+// at constant strides.
 //
 // C: hipblasCsymvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsymvStridedBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *Complex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -18643,8 +18598,8 @@ func (l *Library) CsymvStridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// ZsymvStridedBatched computes y = alpha A x + beta y of a symmetric matrix A of complex float64, for each of a
-// batch at equal distances.
+// ZsymvStridedBatched computes y = alpha A x + beta y for a symmetric matrix A, in complex float64, for a batch
+// at constant strides.
 //
 // C: hipblasZsymvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsymvStridedBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int32, stridey Stride, batchCount int32) (err error) {
@@ -18678,8 +18633,8 @@ func (l *Library) ZsymvStridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// SsymvStridedBatched64 computes y = alpha A x + beta y of a symmetric matrix A of float32, for each of a batch
-// at equal distances, with counts of 64 bits.
+// SsymvStridedBatched64 computes y = alpha A x + beta y for a symmetric matrix A, in float32, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasSsymvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsymvStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *float32, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -18713,8 +18668,8 @@ func (l *Library) SsymvStridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// DsymvStridedBatched64 computes y = alpha A x + beta y of a symmetric matrix A of float64, for each of a batch
-// at equal distances, with counts of 64 bits.
+// DsymvStridedBatched64 computes y = alpha A x + beta y for a symmetric matrix A, in float64, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasDsymvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsymvStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *float64, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -18748,8 +18703,8 @@ func (l *Library) DsymvStridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// CsymvStridedBatched64 computes y = alpha A x + beta y of a symmetric matrix A of complex float32, for each of
-// a batch at equal distances, with counts of 64 bits.
+// CsymvStridedBatched64 computes y = alpha A x + beta y for a symmetric matrix A, in complex float32, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCsymvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsymvStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *Complex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -18783,8 +18738,8 @@ func (l *Library) CsymvStridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// ZsymvStridedBatched64 computes y = alpha A x + beta y of a symmetric matrix A of complex float64, for each of
-// a batch at equal distances, with counts of 64 bits.
+// ZsymvStridedBatched64 computes y = alpha A x + beta y for a symmetric matrix A, in complex float64, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZsymvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsymvStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, beta *DoubleComplex, y hip.DevicePtr, incy int64, stridey Stride, batchCount int64) (err error) {
@@ -18818,7 +18773,7 @@ func (l *Library) ZsymvStridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Ssyr computes A = alpha x xᵀ + A of a symmetric matrix A of float32.
+// Ssyr computes A = alpha x xᵀ + A for a symmetric matrix A, in float32.
 //
 // C: hipblasSsyr, since hipBLAS 0.54, set blas.
 func (l *Library) Ssyr(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -18845,7 +18800,7 @@ func (l *Library) Ssyr(handle Handle, uplo FillMode, n int32, alpha *float32, x 
 	return check(res, err)
 }
 
-// Dsyr computes A = alpha x xᵀ + A of a symmetric matrix A of float64.
+// Dsyr computes A = alpha x xᵀ + A for a symmetric matrix A, in float64.
 //
 // C: hipblasDsyr, since hipBLAS 0.54, set blas.
 func (l *Library) Dsyr(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -18872,7 +18827,7 @@ func (l *Library) Dsyr(handle Handle, uplo FillMode, n int32, alpha *float64, x 
 	return check(res, err)
 }
 
-// Csyr computes A = alpha x xᵀ + A of a symmetric matrix A of complex float32.
+// Csyr computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float32.
 //
 // C: hipblasCsyr, since hipBLAS 0.54, set blas.
 func (l *Library) Csyr(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -18899,7 +18854,7 @@ func (l *Library) Csyr(handle Handle, uplo FillMode, n int32, alpha *Complex, x 
 	return check(res, err)
 }
 
-// Zsyr computes A = alpha x xᵀ + A of a symmetric matrix A of complex float64.
+// Zsyr computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float64.
 //
 // C: hipblasZsyr, since hipBLAS 0.54, set blas.
 func (l *Library) Zsyr(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -18926,7 +18881,7 @@ func (l *Library) Zsyr(handle Handle, uplo FillMode, n int32, alpha *DoubleCompl
 	return check(res, err)
 }
 
-// Ssyr64 computes A = alpha x xᵀ + A of a symmetric matrix A of float32, with counts of 64 bits.
+// Ssyr64 computes A = alpha x xᵀ + A for a symmetric matrix A, in float32, with 64-bit counts.
 //
 // C: hipblasSsyr_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssyr64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -18953,7 +18908,7 @@ func (l *Library) Ssyr64(handle Handle, uplo FillMode, n int64, alpha *float32, 
 	return check(res, err)
 }
 
-// Dsyr64 computes A = alpha x xᵀ + A of a symmetric matrix A of float64, with counts of 64 bits.
+// Dsyr64 computes A = alpha x xᵀ + A for a symmetric matrix A, in float64, with 64-bit counts.
 //
 // C: hipblasDsyr_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsyr64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -18980,7 +18935,7 @@ func (l *Library) Dsyr64(handle Handle, uplo FillMode, n int64, alpha *float64, 
 	return check(res, err)
 }
 
-// Csyr64 computes A = alpha x xᵀ + A of a symmetric matrix A of complex float32, with counts of 64 bits.
+// Csyr64 computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float32, with 64-bit counts.
 //
 // C: hipblasCsyr_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csyr64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -19007,7 +18962,7 @@ func (l *Library) Csyr64(handle Handle, uplo FillMode, n int64, alpha *Complex, 
 	return check(res, err)
 }
 
-// Zsyr64 computes A = alpha x xᵀ + A of a symmetric matrix A of complex float64, with counts of 64 bits.
+// Zsyr64 computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZsyr_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsyr64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -19034,8 +18989,8 @@ func (l *Library) Zsyr64(handle Handle, uplo FillMode, n int64, alpha *DoubleCom
 	return check(res, err)
 }
 
-// SsyrBatched computes A = alpha x xᵀ + A of a symmetric matrix A of float32, for each of a batch whose
-// addresses are in device memory.
+// SsyrBatched computes A = alpha x xᵀ + A for a symmetric matrix A, in float32, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasSsyrBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsyrBatched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -19063,8 +19018,8 @@ func (l *Library) SsyrBatched(handle Handle, uplo FillMode, n int32, alpha *floa
 	return check(res, err)
 }
 
-// DsyrBatched computes A = alpha x xᵀ + A of a symmetric matrix A of float64, for each of a batch whose
-// addresses are in device memory.
+// DsyrBatched computes A = alpha x xᵀ + A for a symmetric matrix A, in float64, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasDsyrBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsyrBatched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -19092,8 +19047,8 @@ func (l *Library) DsyrBatched(handle Handle, uplo FillMode, n int32, alpha *floa
 	return check(res, err)
 }
 
-// CsyrBatched computes A = alpha x xᵀ + A of a symmetric matrix A of complex float32, for each of a batch
-// whose addresses are in device memory.
+// CsyrBatched computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasCsyrBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsyrBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -19121,8 +19076,8 @@ func (l *Library) CsyrBatched(handle Handle, uplo FillMode, n int32, alpha *Comp
 	return check(res, err)
 }
 
-// ZsyrBatched computes A = alpha x xᵀ + A of a symmetric matrix A of complex float64, for each of a batch
-// whose addresses are in device memory.
+// ZsyrBatched computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZsyrBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsyrBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -19150,8 +19105,8 @@ func (l *Library) ZsyrBatched(handle Handle, uplo FillMode, n int32, alpha *Doub
 	return check(res, err)
 }
 
-// SsyrBatched64 computes A = alpha x xᵀ + A of a symmetric matrix A of float32, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// SsyrBatched64 computes A = alpha x xᵀ + A for a symmetric matrix A, in float32, for a batch whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: hipblasSsyrBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsyrBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -19179,8 +19134,8 @@ func (l *Library) SsyrBatched64(handle Handle, uplo FillMode, n int64, alpha *fl
 	return check(res, err)
 }
 
-// DsyrBatched64 computes A = alpha x xᵀ + A of a symmetric matrix A of float64, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// DsyrBatched64 computes A = alpha x xᵀ + A for a symmetric matrix A, in float64, for a batch whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: hipblasDsyrBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsyrBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -19208,8 +19163,8 @@ func (l *Library) DsyrBatched64(handle Handle, uplo FillMode, n int64, alpha *fl
 	return check(res, err)
 }
 
-// CsyrBatched64 computes A = alpha x xᵀ + A of a symmetric matrix A of complex float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// CsyrBatched64 computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCsyrBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsyrBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -19237,8 +19192,8 @@ func (l *Library) CsyrBatched64(handle Handle, uplo FillMode, n int64, alpha *Co
 	return check(res, err)
 }
 
-// ZsyrBatched64 computes A = alpha x xᵀ + A of a symmetric matrix A of complex float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// ZsyrBatched64 computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZsyrBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsyrBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -19266,8 +19221,8 @@ func (l *Library) ZsyrBatched64(handle Handle, uplo FillMode, n int64, alpha *Do
 	return check(res, err)
 }
 
-// SsyrStridedBatched computes A = alpha x xᵀ + A of a symmetric matrix A of float32, for each of a batch at
-// equal distances.
+// SsyrStridedBatched computes A = alpha x xᵀ + A for a symmetric matrix A, in float32, for a batch at constant
+// strides.
 //
 // C: hipblasSsyrStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsyrStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -19297,8 +19252,8 @@ func (l *Library) SsyrStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// DsyrStridedBatched computes A = alpha x xᵀ + A of a symmetric matrix A of float64, for each of a batch at
-// equal distances.
+// DsyrStridedBatched computes A = alpha x xᵀ + A for a symmetric matrix A, in float64, for a batch at constant
+// strides.
 //
 // C: hipblasDsyrStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsyrStridedBatched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -19328,8 +19283,8 @@ func (l *Library) DsyrStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// CsyrStridedBatched computes A = alpha x xᵀ + A of a symmetric matrix A of complex float32, for each of a
-// batch at equal distances.
+// CsyrStridedBatched computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float32, for a batch at
+// constant strides.
 //
 // C: hipblasCsyrStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsyrStridedBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -19359,8 +19314,8 @@ func (l *Library) CsyrStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// ZsyrStridedBatched computes A = alpha x xᵀ + A of a symmetric matrix A of complex float64, for each of a
-// batch at equal distances.
+// ZsyrStridedBatched computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float64, for a batch at
+// constant strides.
 //
 // C: hipblasZsyrStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsyrStridedBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, stridex Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -19390,8 +19345,8 @@ func (l *Library) ZsyrStridedBatched(handle Handle, uplo FillMode, n int32, alph
 	return check(res, err)
 }
 
-// SsyrStridedBatched64 computes A = alpha x xᵀ + A of a symmetric matrix A of float32, for each of a batch at
-// equal distances, with counts of 64 bits.
+// SsyrStridedBatched64 computes A = alpha x xᵀ + A for a symmetric matrix A, in float32, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasSsyrStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsyrStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -19421,8 +19376,8 @@ func (l *Library) SsyrStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// DsyrStridedBatched64 computes A = alpha x xᵀ + A of a symmetric matrix A of float64, for each of a batch at
-// equal distances, with counts of 64 bits.
+// DsyrStridedBatched64 computes A = alpha x xᵀ + A for a symmetric matrix A, in float64, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasDsyrStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsyrStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -19452,8 +19407,8 @@ func (l *Library) DsyrStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// CsyrStridedBatched64 computes A = alpha x xᵀ + A of a symmetric matrix A of complex float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// CsyrStridedBatched64 computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float32, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasCsyrStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsyrStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -19483,8 +19438,8 @@ func (l *Library) CsyrStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// ZsyrStridedBatched64 computes A = alpha x xᵀ + A of a symmetric matrix A of complex float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// ZsyrStridedBatched64 computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float64, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasZsyrStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsyrStridedBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, stridex Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -19514,7 +19469,7 @@ func (l *Library) ZsyrStridedBatched64(handle Handle, uplo FillMode, n int64, al
 	return check(res, err)
 }
 
-// Ssyr2 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float32.
+// Ssyr2 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float32.
 //
 // C: hipblasSsyr2, since hipBLAS 0.54, set blas.
 func (l *Library) Ssyr2(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -19543,7 +19498,7 @@ func (l *Library) Ssyr2(handle Handle, uplo FillMode, n int32, alpha *float32, x
 	return check(res, err)
 }
 
-// Dsyr2 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float64.
+// Dsyr2 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float64.
 //
 // C: hipblasDsyr2, since hipBLAS 0.54, set blas.
 func (l *Library) Dsyr2(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -19572,7 +19527,7 @@ func (l *Library) Dsyr2(handle Handle, uplo FillMode, n int32, alpha *float64, x
 	return check(res, err)
 }
 
-// Csyr2 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float32.
+// Csyr2 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float32.
 //
 // C: hipblasCsyr2, since hipBLAS 0.54, set blas.
 func (l *Library) Csyr2(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -19601,7 +19556,7 @@ func (l *Library) Csyr2(handle Handle, uplo FillMode, n int32, alpha *Complex, x
 	return check(res, err)
 }
 
-// Zsyr2 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float64.
+// Zsyr2 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float64.
 //
 // C: hipblasZsyr2, since hipBLAS 0.54, set blas.
 func (l *Library) Zsyr2(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32) (err error) {
@@ -19630,7 +19585,7 @@ func (l *Library) Zsyr2(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Ssyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float32, with counts of 64 bits.
+// Ssyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float32, with 64-bit counts.
 //
 // C: hipblasSsyr2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssyr2_64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -19659,7 +19614,7 @@ func (l *Library) Ssyr2_64(handle Handle, uplo FillMode, n int64, alpha *float32
 	return check(res, err)
 }
 
-// Dsyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float64, with counts of 64 bits.
+// Dsyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float64, with 64-bit counts.
 //
 // C: hipblasDsyr2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsyr2_64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -19688,8 +19643,8 @@ func (l *Library) Dsyr2_64(handle Handle, uplo FillMode, n int64, alpha *float64
 	return check(res, err)
 }
 
-// Csyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float32, with counts of
-// 64 bits.
+// Csyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float32, with 64-bit
+// counts.
 //
 // C: hipblasCsyr2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csyr2_64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -19718,8 +19673,8 @@ func (l *Library) Csyr2_64(handle Handle, uplo FillMode, n int64, alpha *Complex
 	return check(res, err)
 }
 
-// Zsyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float64, with counts of
-// 64 bits.
+// Zsyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float64, with 64-bit
+// counts.
 //
 // C: hipblasZsyr2_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsyr2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64) (err error) {
@@ -19748,8 +19703,8 @@ func (l *Library) Zsyr2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleC
 	return check(res, err)
 }
 
-// Ssyr2Batched computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float32, for each of a batch
-// whose addresses are in device memory.
+// Ssyr2Batched computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasSsyr2Batched, since hipBLAS 0.54, set blas.
 func (l *Library) Ssyr2Batched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -19779,8 +19734,8 @@ func (l *Library) Ssyr2Batched(handle Handle, uplo FillMode, n int32, alpha *flo
 	return check(res, err)
 }
 
-// Dsyr2Batched computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float64, for each of a batch
-// whose addresses are in device memory.
+// Dsyr2Batched computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasDsyr2Batched, since hipBLAS 0.54, set blas.
 func (l *Library) Dsyr2Batched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -19810,8 +19765,8 @@ func (l *Library) Dsyr2Batched(handle Handle, uplo FillMode, n int32, alpha *flo
 	return check(res, err)
 }
 
-// Csyr2Batched computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float32, for each of
-// a batch whose addresses are in device memory.
+// Csyr2Batched computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float32, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasCsyr2Batched, since hipBLAS 0.54, set blas.
 func (l *Library) Csyr2Batched(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -19841,8 +19796,8 @@ func (l *Library) Csyr2Batched(handle Handle, uplo FillMode, n int32, alpha *Com
 	return check(res, err)
 }
 
-// Zsyr2Batched computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float64, for each of
-// a batch whose addresses are in device memory.
+// Zsyr2Batched computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float64, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasZsyr2Batched, since hipBLAS 0.54, set blas.
 func (l *Library) Zsyr2Batched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, y hip.DevicePtr, incy int32, ap hip.DevicePtr, lda int32, batchCount int32) (err error) {
@@ -19872,8 +19827,8 @@ func (l *Library) Zsyr2Batched(handle Handle, uplo FillMode, n int32, alpha *Dou
 	return check(res, err)
 }
 
-// Ssyr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float32, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// Ssyr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float32, for a batch
+// whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSsyr2Batched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssyr2Batched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -19903,8 +19858,8 @@ func (l *Library) Ssyr2Batched64(handle Handle, uplo FillMode, n int64, alpha *f
 	return check(res, err)
 }
 
-// Dsyr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float64, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// Dsyr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float64, for a batch
+// whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDsyr2Batched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsyr2Batched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -19934,8 +19889,8 @@ func (l *Library) Dsyr2Batched64(handle Handle, uplo FillMode, n int64, alpha *f
 	return check(res, err)
 }
 
-// Csyr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float32, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// Csyr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float32, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCsyr2Batched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csyr2Batched64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -19965,8 +19920,8 @@ func (l *Library) Csyr2Batched64(handle Handle, uplo FillMode, n int64, alpha *C
 	return check(res, err)
 }
 
-// Zsyr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float64, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// Zsyr2Batched64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float64, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZsyr2Batched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsyr2Batched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, y hip.DevicePtr, incy int64, ap hip.DevicePtr, lda int64, batchCount int64) (err error) {
@@ -19996,8 +19951,8 @@ func (l *Library) Zsyr2Batched64(handle Handle, uplo FillMode, n int64, alpha *D
 	return check(res, err)
 }
 
-// Ssyr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float32, for each of a
-// batch at equal distances.
+// Ssyr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float32, for a batch
+// at constant strides.
 //
 // C: hipblasSsyr2StridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Ssyr2StridedBatched(handle Handle, uplo FillMode, n int32, alpha *float32, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -20030,8 +19985,8 @@ func (l *Library) Ssyr2StridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// Dsyr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float64, for each of a
-// batch at equal distances.
+// Dsyr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float64, for a batch
+// at constant strides.
 //
 // C: hipblasDsyr2StridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Dsyr2StridedBatched(handle Handle, uplo FillMode, n int32, alpha *float64, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -20064,8 +20019,8 @@ func (l *Library) Dsyr2StridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// Csyr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float32, for
-// each of a batch at equal distances.
+// Csyr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float32, for
+// a batch at constant strides.
 //
 // C: hipblasCsyr2StridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Csyr2StridedBatched(handle Handle, uplo FillMode, n int32, alpha *Complex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -20098,8 +20053,8 @@ func (l *Library) Csyr2StridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// Zsyr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float64, for
-// each of a batch at equal distances.
+// Zsyr2StridedBatched computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float64, for
+// a batch at constant strides.
 //
 // C: hipblasZsyr2StridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Zsyr2StridedBatched(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x hip.DevicePtr, incx int32, stridex Stride, y hip.DevicePtr, incy int32, stridey Stride, ap hip.DevicePtr, lda int32, strideA Stride, batchCount int32) (err error) {
@@ -20132,8 +20087,8 @@ func (l *Library) Zsyr2StridedBatched(handle Handle, uplo FillMode, n int32, alp
 	return check(res, err)
 }
 
-// Ssyr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float32, for each of
-// a batch at equal distances, with counts of 64 bits.
+// Ssyr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float32, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasSsyr2StridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssyr2StridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float32, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -20166,8 +20121,8 @@ func (l *Library) Ssyr2StridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Dsyr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float64, for each of
-// a batch at equal distances, with counts of 64 bits.
+// Dsyr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float64, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDsyr2StridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsyr2StridedBatched64(handle Handle, uplo FillMode, n int64, alpha *float64, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -20200,8 +20155,8 @@ func (l *Library) Dsyr2StridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Csyr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float32, for
-// each of a batch at equal distances, with counts of 64 bits.
+// Csyr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float32,
+// for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCsyr2StridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csyr2StridedBatched64(handle Handle, uplo FillMode, n int64, alpha *Complex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -20234,8 +20189,8 @@ func (l *Library) Csyr2StridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Zsyr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float64, for
-// each of a batch at equal distances, with counts of 64 bits.
+// Zsyr2StridedBatched64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float64,
+// for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZsyr2StridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsyr2StridedBatched64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x hip.DevicePtr, incx int64, stridex Stride, y hip.DevicePtr, incy int64, stridey Stride, ap hip.DevicePtr, lda int64, strideA Stride, batchCount int64) (err error) {
@@ -20268,7 +20223,7 @@ func (l *Library) Zsyr2StridedBatched64(handle Handle, uplo FillMode, n int64, a
 	return check(res, err)
 }
 
-// Stbmv computes x = op(A) x of a triangular band matrix A of float32.
+// Stbmv computes x = op(A) x for a triangular band matrix A, in float32.
 //
 // C: hipblasStbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Stbmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -20297,7 +20252,7 @@ func (l *Library) Stbmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Dtbmv computes x = op(A) x of a triangular band matrix A of float64.
+// Dtbmv computes x = op(A) x for a triangular band matrix A, in float64.
 //
 // C: hipblasDtbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Dtbmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -20326,7 +20281,7 @@ func (l *Library) Dtbmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ctbmv computes x = op(A) x of a triangular band matrix A of complex float32.
+// Ctbmv computes x = op(A) x for a triangular band matrix A, in complex float32.
 //
 // C: hipblasCtbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Ctbmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -20355,7 +20310,7 @@ func (l *Library) Ctbmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ztbmv computes x = op(A) x of a triangular band matrix A of complex float64.
+// Ztbmv computes x = op(A) x for a triangular band matrix A, in complex float64.
 //
 // C: hipblasZtbmv, since hipBLAS 0.54, set blas.
 func (l *Library) Ztbmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -20384,7 +20339,7 @@ func (l *Library) Ztbmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Stbmv64 computes x = op(A) x of a triangular band matrix A of float32, with counts of 64 bits.
+// Stbmv64 computes x = op(A) x for a triangular band matrix A, in float32, with 64-bit counts.
 //
 // C: hipblasStbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Stbmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -20413,7 +20368,7 @@ func (l *Library) Stbmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Dtbmv64 computes x = op(A) x of a triangular band matrix A of float64, with counts of 64 bits.
+// Dtbmv64 computes x = op(A) x for a triangular band matrix A, in float64, with 64-bit counts.
 //
 // C: hipblasDtbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dtbmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -20442,7 +20397,7 @@ func (l *Library) Dtbmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ctbmv64 computes x = op(A) x of a triangular band matrix A of complex float32, with counts of 64 bits.
+// Ctbmv64 computes x = op(A) x for a triangular band matrix A, in complex float32, with 64-bit counts.
 //
 // C: hipblasCtbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ctbmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -20471,7 +20426,7 @@ func (l *Library) Ctbmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ztbmv64 computes x = op(A) x of a triangular band matrix A of complex float64, with counts of 64 bits.
+// Ztbmv64 computes x = op(A) x for a triangular band matrix A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZtbmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ztbmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -20500,8 +20455,8 @@ func (l *Library) Ztbmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// StbmvBatched computes x = op(A) x of a triangular band matrix A of float32, for each of a batch whose
-// addresses are in device memory.
+// StbmvBatched computes x = op(A) x for a triangular band matrix A, in float32, for a batch whose addresses are
+// in device arrays.
 //
 // C: hipblasStbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StbmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -20531,8 +20486,8 @@ func (l *Library) StbmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// DtbmvBatched computes x = op(A) x of a triangular band matrix A of float64, for each of a batch whose
-// addresses are in device memory.
+// DtbmvBatched computes x = op(A) x for a triangular band matrix A, in float64, for a batch whose addresses are
+// in device arrays.
 //
 // C: hipblasDtbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtbmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -20562,8 +20517,8 @@ func (l *Library) DtbmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// CtbmvBatched computes x = op(A) x of a triangular band matrix A of complex float32, for each of a batch whose
-// addresses are in device memory.
+// CtbmvBatched computes x = op(A) x for a triangular band matrix A, in complex float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasCtbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtbmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -20593,8 +20548,8 @@ func (l *Library) CtbmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// ZtbmvBatched computes x = op(A) x of a triangular band matrix A of complex float64, for each of a batch whose
-// addresses are in device memory.
+// ZtbmvBatched computes x = op(A) x for a triangular band matrix A, in complex float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZtbmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtbmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -20624,8 +20579,8 @@ func (l *Library) ZtbmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// StbmvBatched64 computes x = op(A) x of a triangular band matrix A of float32, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// StbmvBatched64 computes x = op(A) x for a triangular band matrix A, in float32, for a batch whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: hipblasStbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StbmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -20655,8 +20610,8 @@ func (l *Library) StbmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// DtbmvBatched64 computes x = op(A) x of a triangular band matrix A of float64, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// DtbmvBatched64 computes x = op(A) x for a triangular band matrix A, in float64, for a batch whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: hipblasDtbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtbmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -20686,8 +20641,8 @@ func (l *Library) DtbmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// CtbmvBatched64 computes x = op(A) x of a triangular band matrix A of complex float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// CtbmvBatched64 computes x = op(A) x for a triangular band matrix A, in complex float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCtbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtbmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -20717,8 +20672,8 @@ func (l *Library) CtbmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// ZtbmvBatched64 computes x = op(A) x of a triangular band matrix A of complex float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// ZtbmvBatched64 computes x = op(A) x for a triangular band matrix A, in complex float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZtbmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtbmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -20748,8 +20703,8 @@ func (l *Library) ZtbmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// StbmvStridedBatched computes x = op(A) x of a triangular band matrix A of float32, for each of a batch at
-// equal distances.
+// StbmvStridedBatched computes x = op(A) x for a triangular band matrix A, in float32, for a batch at constant
+// strides.
 //
 // C: hipblasStbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StbmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -20781,8 +20736,8 @@ func (l *Library) StbmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// DtbmvStridedBatched computes x = op(A) x of a triangular band matrix A of float64, for each of a batch at
-// equal distances.
+// DtbmvStridedBatched computes x = op(A) x for a triangular band matrix A, in float64, for a batch at constant
+// strides.
 //
 // C: hipblasDtbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtbmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -20814,8 +20769,8 @@ func (l *Library) DtbmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// CtbmvStridedBatched computes x = op(A) x of a triangular band matrix A of complex float32, for each of a batch
-// at equal distances.
+// CtbmvStridedBatched computes x = op(A) x for a triangular band matrix A, in complex float32, for a batch at
+// constant strides.
 //
 // C: hipblasCtbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtbmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -20847,8 +20802,8 @@ func (l *Library) CtbmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// ZtbmvStridedBatched computes x = op(A) x of a triangular band matrix A of complex float64, for each of a batch
-// at equal distances.
+// ZtbmvStridedBatched computes x = op(A) x for a triangular band matrix A, in complex float64, for a batch at
+// constant strides.
 //
 // C: hipblasZtbmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtbmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -20880,8 +20835,8 @@ func (l *Library) ZtbmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// StbmvStridedBatched64 computes x = op(A) x of a triangular band matrix A of float32, for each of a batch at
-// equal distances, with counts of 64 bits.
+// StbmvStridedBatched64 computes x = op(A) x for a triangular band matrix A, in float32, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasStbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StbmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -20913,8 +20868,8 @@ func (l *Library) StbmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// DtbmvStridedBatched64 computes x = op(A) x of a triangular band matrix A of float64, for each of a batch at
-// equal distances, with counts of 64 bits.
+// DtbmvStridedBatched64 computes x = op(A) x for a triangular band matrix A, in float64, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasDtbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtbmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -20946,8 +20901,8 @@ func (l *Library) DtbmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// CtbmvStridedBatched64 computes x = op(A) x of a triangular band matrix A of complex float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// CtbmvStridedBatched64 computes x = op(A) x for a triangular band matrix A, in complex float32, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasCtbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtbmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -20979,8 +20934,8 @@ func (l *Library) CtbmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// ZtbmvStridedBatched64 computes x = op(A) x of a triangular band matrix A of complex float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// ZtbmvStridedBatched64 computes x = op(A) x for a triangular band matrix A, in complex float64, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasZtbmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtbmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -21012,7 +20967,7 @@ func (l *Library) ZtbmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// Stbsv solves op(A) x = b of a triangular band matrix A, b being in x of float32.
+// Stbsv solves op(A) x = b for a triangular band matrix A, in float32; x holds b on entry.
 //
 // C: hipblasStbsv, since hipBLAS 0.54, set blas.
 func (l *Library) Stbsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -21041,7 +20996,7 @@ func (l *Library) Stbsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Dtbsv solves op(A) x = b of a triangular band matrix A, b being in x of float64.
+// Dtbsv solves op(A) x = b for a triangular band matrix A, in float64; x holds b on entry.
 //
 // C: hipblasDtbsv, since hipBLAS 0.54, set blas.
 func (l *Library) Dtbsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -21070,7 +21025,7 @@ func (l *Library) Dtbsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ctbsv solves op(A) x = b of a triangular band matrix A, b being in x of complex float32.
+// Ctbsv solves op(A) x = b for a triangular band matrix A, in complex float32; x holds b on entry.
 //
 // C: hipblasCtbsv, since hipBLAS 0.54, set blas.
 func (l *Library) Ctbsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -21099,7 +21054,7 @@ func (l *Library) Ctbsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ztbsv solves op(A) x = b of a triangular band matrix A, b being in x of complex float64.
+// Ztbsv solves op(A) x = b for a triangular band matrix A, in complex float64; x holds b on entry.
 //
 // C: hipblasZtbsv, since hipBLAS 0.54, set blas.
 func (l *Library) Ztbsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -21128,7 +21083,7 @@ func (l *Library) Ztbsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Stbsv64 solves op(A) x = b of a triangular band matrix A, b being in x of float32, with counts of 64 bits.
+// Stbsv64 solves op(A) x = b for a triangular band matrix A, in float32, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasStbsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Stbsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -21157,7 +21112,7 @@ func (l *Library) Stbsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Dtbsv64 solves op(A) x = b of a triangular band matrix A, b being in x of float64, with counts of 64 bits.
+// Dtbsv64 solves op(A) x = b for a triangular band matrix A, in float64, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasDtbsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dtbsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -21186,8 +21141,8 @@ func (l *Library) Dtbsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ctbsv64 solves op(A) x = b of a triangular band matrix A, b being in x of complex float32, with counts of 64
-// bits.
+// Ctbsv64 solves op(A) x = b for a triangular band matrix A, in complex float32, with 64-bit counts; x holds b
+// on entry.
 //
 // C: hipblasCtbsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ctbsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -21216,8 +21171,8 @@ func (l *Library) Ctbsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ztbsv64 solves op(A) x = b of a triangular band matrix A, b being in x of complex float64, with counts of 64
-// bits.
+// Ztbsv64 solves op(A) x = b for a triangular band matrix A, in complex float64, with 64-bit counts; x holds b
+// on entry.
 //
 // C: hipblasZtbsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ztbsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -21246,8 +21201,8 @@ func (l *Library) Ztbsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// StbsvBatched solves op(A) x = b of a triangular band matrix A, b being in x of float32, for each of a batch
-// whose addresses are in device memory.
+// StbsvBatched solves op(A) x = b for a triangular band matrix A, in float32, for a batch whose addresses are in
+// device arrays; x holds b on entry.
 //
 // C: hipblasStbsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StbsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -21277,8 +21232,8 @@ func (l *Library) StbsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// DtbsvBatched solves op(A) x = b of a triangular band matrix A, b being in x of float64, for each of a batch
-// whose addresses are in device memory.
+// DtbsvBatched solves op(A) x = b for a triangular band matrix A, in float64, for a batch whose addresses are in
+// device arrays; x holds b on entry.
 //
 // C: hipblasDtbsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtbsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -21308,8 +21263,8 @@ func (l *Library) DtbsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// CtbsvBatched solves op(A) x = b of a triangular band matrix A, b being in x of complex float32, for each of a
-// batch whose addresses are in device memory.
+// CtbsvBatched solves op(A) x = b for a triangular band matrix A, in complex float32, for a batch whose
+// addresses are in device arrays; x holds b on entry.
 //
 // C: hipblasCtbsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtbsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -21339,8 +21294,8 @@ func (l *Library) CtbsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// ZtbsvBatched solves op(A) x = b of a triangular band matrix A, b being in x of complex float64, for each of a
-// batch whose addresses are in device memory.
+// ZtbsvBatched solves op(A) x = b for a triangular band matrix A, in complex float64, for a batch whose
+// addresses are in device arrays; x holds b on entry.
 //
 // C: hipblasZtbsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtbsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -21370,8 +21325,8 @@ func (l *Library) ZtbsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// StbsvBatched64 solves op(A) x = b of a triangular band matrix A, b being in x of float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// StbsvBatched64 solves op(A) x = b for a triangular band matrix A, in float32, for a batch whose addresses are
+// in device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasStbsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StbsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -21401,8 +21356,8 @@ func (l *Library) StbsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// DtbsvBatched64 solves op(A) x = b of a triangular band matrix A, b being in x of float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// DtbsvBatched64 solves op(A) x = b for a triangular band matrix A, in float64, for a batch whose addresses are
+// in device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasDtbsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtbsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -21432,8 +21387,8 @@ func (l *Library) DtbsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// CtbsvBatched64 solves op(A) x = b of a triangular band matrix A, b being in x of complex float32, for each of
-// a batch whose addresses are in device memory, with counts of 64 bits.
+// CtbsvBatched64 solves op(A) x = b for a triangular band matrix A, in complex float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasCtbsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtbsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -21463,8 +21418,8 @@ func (l *Library) CtbsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// ZtbsvBatched64 solves op(A) x = b of a triangular band matrix A, b being in x of complex float64, for each of
-// a batch whose addresses are in device memory, with counts of 64 bits.
+// ZtbsvBatched64 solves op(A) x = b for a triangular band matrix A, in complex float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasZtbsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtbsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -21494,8 +21449,8 @@ func (l *Library) ZtbsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// StbsvStridedBatched solves op(A) x = b of a triangular band matrix A, b being in x of float32, for each of a
-// batch at equal distances.
+// StbsvStridedBatched solves op(A) x = b for a triangular band matrix A, in float32, for a batch at constant
+// strides; x holds b on entry.
 //
 // C: hipblasStbsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StbsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -21527,8 +21482,8 @@ func (l *Library) StbsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// DtbsvStridedBatched solves op(A) x = b of a triangular band matrix A, b being in x of float64, for each of a
-// batch at equal distances.
+// DtbsvStridedBatched solves op(A) x = b for a triangular band matrix A, in float64, for a batch at constant
+// strides; x holds b on entry.
 //
 // C: hipblasDtbsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtbsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -21560,8 +21515,8 @@ func (l *Library) DtbsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// CtbsvStridedBatched solves op(A) x = b of a triangular band matrix A, b being in x of complex float32, for
-// each of a batch at equal distances.
+// CtbsvStridedBatched solves op(A) x = b for a triangular band matrix A, in complex float32, for a batch at
+// constant strides; x holds b on entry.
 //
 // C: hipblasCtbsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtbsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -21593,8 +21548,8 @@ func (l *Library) CtbsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// ZtbsvStridedBatched solves op(A) x = b of a triangular band matrix A, b being in x of complex float64, for
-// each of a batch at equal distances.
+// ZtbsvStridedBatched solves op(A) x = b for a triangular band matrix A, in complex float64, for a batch at
+// constant strides; x holds b on entry.
 //
 // C: hipblasZtbsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtbsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, k int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -21626,8 +21581,8 @@ func (l *Library) ZtbsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// StbsvStridedBatched64 solves op(A) x = b of a triangular band matrix A, b being in x of float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// StbsvStridedBatched64 solves op(A) x = b for a triangular band matrix A, in float32, for a batch at constant
+// strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasStbsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StbsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -21659,8 +21614,8 @@ func (l *Library) StbsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// DtbsvStridedBatched64 solves op(A) x = b of a triangular band matrix A, b being in x of float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// DtbsvStridedBatched64 solves op(A) x = b for a triangular band matrix A, in float64, for a batch at constant
+// strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasDtbsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtbsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -21692,8 +21647,8 @@ func (l *Library) DtbsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// CtbsvStridedBatched64 solves op(A) x = b of a triangular band matrix A, b being in x of complex float32, for
-// each of a batch at equal distances, with counts of 64 bits.
+// CtbsvStridedBatched64 solves op(A) x = b for a triangular band matrix A, in complex float32, for a batch at
+// constant strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasCtbsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtbsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -21725,8 +21680,8 @@ func (l *Library) CtbsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// ZtbsvStridedBatched64 solves op(A) x = b of a triangular band matrix A, b being in x of complex float64, for
-// each of a batch at equal distances, with counts of 64 bits.
+// ZtbsvStridedBatched64 solves op(A) x = b for a triangular band matrix A, in complex float64, for a batch at
+// constant strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasZtbsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtbsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, k int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -21758,7 +21713,7 @@ func (l *Library) ZtbsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// Stpmv computes x = op(A) x of a packed triangular matrix A of float32.
+// Stpmv computes x = op(A) x for a packed triangular matrix A, in float32.
 //
 // C: hipblasStpmv, since hipBLAS 0.54, set blas.
 func (l *Library) Stpmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32) (err error) {
@@ -21785,7 +21740,7 @@ func (l *Library) Stpmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Dtpmv computes x = op(A) x of a packed triangular matrix A of float64.
+// Dtpmv computes x = op(A) x for a packed triangular matrix A, in float64.
 //
 // C: hipblasDtpmv, since hipBLAS 0.54, set blas.
 func (l *Library) Dtpmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32) (err error) {
@@ -21812,7 +21767,7 @@ func (l *Library) Dtpmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ctpmv computes x = op(A) x of a packed triangular matrix A of complex float32.
+// Ctpmv computes x = op(A) x for a packed triangular matrix A, in complex float32.
 //
 // C: hipblasCtpmv, since hipBLAS 0.54, set blas.
 func (l *Library) Ctpmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32) (err error) {
@@ -21839,7 +21794,7 @@ func (l *Library) Ctpmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ztpmv computes x = op(A) x of a packed triangular matrix A of complex float64.
+// Ztpmv computes x = op(A) x for a packed triangular matrix A, in complex float64.
 //
 // C: hipblasZtpmv, since hipBLAS 0.54, set blas.
 func (l *Library) Ztpmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32) (err error) {
@@ -21866,7 +21821,7 @@ func (l *Library) Ztpmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Stpmv64 computes x = op(A) x of a packed triangular matrix A of float32, with counts of 64 bits.
+// Stpmv64 computes x = op(A) x for a packed triangular matrix A, in float32, with 64-bit counts.
 //
 // C: hipblasStpmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Stpmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64) (err error) {
@@ -21893,7 +21848,7 @@ func (l *Library) Stpmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Dtpmv64 computes x = op(A) x of a packed triangular matrix A of float64, with counts of 64 bits.
+// Dtpmv64 computes x = op(A) x for a packed triangular matrix A, in float64, with 64-bit counts.
 //
 // C: hipblasDtpmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dtpmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64) (err error) {
@@ -21920,7 +21875,7 @@ func (l *Library) Dtpmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ctpmv64 computes x = op(A) x of a packed triangular matrix A of complex float32, with counts of 64 bits.
+// Ctpmv64 computes x = op(A) x for a packed triangular matrix A, in complex float32, with 64-bit counts.
 //
 // C: hipblasCtpmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ctpmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64) (err error) {
@@ -21947,7 +21902,7 @@ func (l *Library) Ctpmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ztpmv64 computes x = op(A) x of a packed triangular matrix A of complex float64, with counts of 64 bits.
+// Ztpmv64 computes x = op(A) x for a packed triangular matrix A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZtpmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ztpmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64) (err error) {
@@ -21974,8 +21929,8 @@ func (l *Library) Ztpmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// StpmvBatched computes x = op(A) x of a packed triangular matrix A of float32, for each of a batch whose
-// addresses are in device memory.
+// StpmvBatched computes x = op(A) x for a packed triangular matrix A, in float32, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasStpmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StpmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -22003,8 +21958,8 @@ func (l *Library) StpmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// DtpmvBatched computes x = op(A) x of a packed triangular matrix A of float64, for each of a batch whose
-// addresses are in device memory.
+// DtpmvBatched computes x = op(A) x for a packed triangular matrix A, in float64, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasDtpmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtpmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -22032,8 +21987,8 @@ func (l *Library) DtpmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// CtpmvBatched computes x = op(A) x of a packed triangular matrix A of complex float32, for each of a batch
-// whose addresses are in device memory.
+// CtpmvBatched computes x = op(A) x for a packed triangular matrix A, in complex float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasCtpmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtpmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -22061,8 +22016,8 @@ func (l *Library) CtpmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// ZtpmvBatched computes x = op(A) x of a packed triangular matrix A of complex float64, for each of a batch
-// whose addresses are in device memory.
+// ZtpmvBatched computes x = op(A) x for a packed triangular matrix A, in complex float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZtpmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtpmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -22090,8 +22045,8 @@ func (l *Library) ZtpmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// StpmvBatched64 computes x = op(A) x of a packed triangular matrix A of float32, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// StpmvBatched64 computes x = op(A) x for a packed triangular matrix A, in float32, for a batch whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: hipblasStpmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StpmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -22119,8 +22074,8 @@ func (l *Library) StpmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// DtpmvBatched64 computes x = op(A) x of a packed triangular matrix A of float64, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// DtpmvBatched64 computes x = op(A) x for a packed triangular matrix A, in float64, for a batch whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: hipblasDtpmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtpmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -22148,8 +22103,8 @@ func (l *Library) DtpmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// CtpmvBatched64 computes x = op(A) x of a packed triangular matrix A of complex float32, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// CtpmvBatched64 computes x = op(A) x for a packed triangular matrix A, in complex float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCtpmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtpmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -22177,8 +22132,8 @@ func (l *Library) CtpmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// ZtpmvBatched64 computes x = op(A) x of a packed triangular matrix A of complex float64, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// ZtpmvBatched64 computes x = op(A) x for a packed triangular matrix A, in complex float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZtpmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtpmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -22206,8 +22161,8 @@ func (l *Library) ZtpmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// StpmvStridedBatched computes x = op(A) x of a packed triangular matrix A of float32, for each of a batch at
-// equal distances.
+// StpmvStridedBatched computes x = op(A) x for a packed triangular matrix A, in float32, for a batch at constant
+// strides.
 //
 // C: hipblasStpmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StpmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -22237,8 +22192,8 @@ func (l *Library) StpmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// DtpmvStridedBatched computes x = op(A) x of a packed triangular matrix A of float64, for each of a batch at
-// equal distances.
+// DtpmvStridedBatched computes x = op(A) x for a packed triangular matrix A, in float64, for a batch at constant
+// strides.
 //
 // C: hipblasDtpmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtpmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -22268,8 +22223,8 @@ func (l *Library) DtpmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// CtpmvStridedBatched computes x = op(A) x of a packed triangular matrix A of complex float32, for each of a
-// batch at equal distances.
+// CtpmvStridedBatched computes x = op(A) x for a packed triangular matrix A, in complex float32, for a batch at
+// constant strides.
 //
 // C: hipblasCtpmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtpmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -22299,8 +22254,8 @@ func (l *Library) CtpmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// ZtpmvStridedBatched computes x = op(A) x of a packed triangular matrix A of complex float64, for each of a
-// batch at equal distances.
+// ZtpmvStridedBatched computes x = op(A) x for a packed triangular matrix A, in complex float64, for a batch at
+// constant strides.
 //
 // C: hipblasZtpmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtpmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -22330,8 +22285,8 @@ func (l *Library) ZtpmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// StpmvStridedBatched64 computes x = op(A) x of a packed triangular matrix A of float32, for each of a batch at
-// equal distances, with counts of 64 bits.
+// StpmvStridedBatched64 computes x = op(A) x for a packed triangular matrix A, in float32, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasStpmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StpmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -22361,8 +22316,8 @@ func (l *Library) StpmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// DtpmvStridedBatched64 computes x = op(A) x of a packed triangular matrix A of float64, for each of a batch at
-// equal distances, with counts of 64 bits.
+// DtpmvStridedBatched64 computes x = op(A) x for a packed triangular matrix A, in float64, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasDtpmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtpmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -22392,8 +22347,8 @@ func (l *Library) DtpmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// CtpmvStridedBatched64 computes x = op(A) x of a packed triangular matrix A of complex float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// CtpmvStridedBatched64 computes x = op(A) x for a packed triangular matrix A, in complex float32, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasCtpmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtpmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -22423,8 +22378,8 @@ func (l *Library) CtpmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// ZtpmvStridedBatched64 computes x = op(A) x of a packed triangular matrix A of complex float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// ZtpmvStridedBatched64 computes x = op(A) x for a packed triangular matrix A, in complex float64, for a batch
+// at constant strides, with 64-bit counts.
 //
 // C: hipblasZtpmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtpmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -22454,7 +22409,7 @@ func (l *Library) ZtpmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// Stpsv solves op(A) x = b of a packed triangular matrix A, b being in x of float32.
+// Stpsv solves op(A) x = b for a packed triangular matrix A, in float32; x holds b on entry.
 //
 // C: hipblasStpsv, since hipBLAS 0.54, set blas.
 func (l *Library) Stpsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32) (err error) {
@@ -22481,7 +22436,7 @@ func (l *Library) Stpsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Dtpsv solves op(A) x = b of a packed triangular matrix A, b being in x of float64.
+// Dtpsv solves op(A) x = b for a packed triangular matrix A, in float64; x holds b on entry.
 //
 // C: hipblasDtpsv, since hipBLAS 0.54, set blas.
 func (l *Library) Dtpsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32) (err error) {
@@ -22508,7 +22463,7 @@ func (l *Library) Dtpsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ctpsv solves op(A) x = b of a packed triangular matrix A, b being in x of complex float32.
+// Ctpsv solves op(A) x = b for a packed triangular matrix A, in complex float32; x holds b on entry.
 //
 // C: hipblasCtpsv, since hipBLAS 0.54, set blas.
 func (l *Library) Ctpsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32) (err error) {
@@ -22535,7 +22490,7 @@ func (l *Library) Ctpsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ztpsv solves op(A) x = b of a packed triangular matrix A, b being in x of complex float64.
+// Ztpsv solves op(A) x = b for a packed triangular matrix A, in complex float64; x holds b on entry.
 //
 // C: hipblasZtpsv, since hipBLAS 0.54, set blas.
 func (l *Library) Ztpsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32) (err error) {
@@ -22562,7 +22517,8 @@ func (l *Library) Ztpsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Stpsv64 solves op(A) x = b of a packed triangular matrix A, b being in x of float32, with counts of 64 bits.
+// Stpsv64 solves op(A) x = b for a packed triangular matrix A, in float32, with 64-bit counts; x holds b on
+// entry.
 //
 // C: hipblasStpsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Stpsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64) (err error) {
@@ -22589,7 +22545,8 @@ func (l *Library) Stpsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Dtpsv64 solves op(A) x = b of a packed triangular matrix A, b being in x of float64, with counts of 64 bits.
+// Dtpsv64 solves op(A) x = b for a packed triangular matrix A, in float64, with 64-bit counts; x holds b on
+// entry.
 //
 // C: hipblasDtpsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dtpsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64) (err error) {
@@ -22616,8 +22573,8 @@ func (l *Library) Dtpsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ctpsv64 solves op(A) x = b of a packed triangular matrix A, b being in x of complex float32, with counts of 64
-// bits.
+// Ctpsv64 solves op(A) x = b for a packed triangular matrix A, in complex float32, with 64-bit counts; x holds b
+// on entry.
 //
 // C: hipblasCtpsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ctpsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64) (err error) {
@@ -22644,8 +22601,8 @@ func (l *Library) Ctpsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ztpsv64 solves op(A) x = b of a packed triangular matrix A, b being in x of complex float64, with counts of 64
-// bits.
+// Ztpsv64 solves op(A) x = b for a packed triangular matrix A, in complex float64, with 64-bit counts; x holds b
+// on entry.
 //
 // C: hipblasZtpsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ztpsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64) (err error) {
@@ -22672,8 +22629,8 @@ func (l *Library) Ztpsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// StpsvBatched solves op(A) x = b of a packed triangular matrix A, b being in x of float32, for each of a batch
-// whose addresses are in device memory.
+// StpsvBatched solves op(A) x = b for a packed triangular matrix A, in float32, for a batch whose addresses are
+// in device arrays; x holds b on entry.
 //
 // C: hipblasStpsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StpsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -22701,8 +22658,8 @@ func (l *Library) StpsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// DtpsvBatched solves op(A) x = b of a packed triangular matrix A, b being in x of float64, for each of a batch
-// whose addresses are in device memory.
+// DtpsvBatched solves op(A) x = b for a packed triangular matrix A, in float64, for a batch whose addresses are
+// in device arrays; x holds b on entry.
 //
 // C: hipblasDtpsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtpsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -22730,8 +22687,8 @@ func (l *Library) DtpsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// CtpsvBatched solves op(A) x = b of a packed triangular matrix A, b being in x of complex float32, for each of
-// a batch whose addresses are in device memory.
+// CtpsvBatched solves op(A) x = b for a packed triangular matrix A, in complex float32, for a batch whose
+// addresses are in device arrays; x holds b on entry.
 //
 // C: hipblasCtpsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtpsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -22759,8 +22716,8 @@ func (l *Library) CtpsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// ZtpsvBatched solves op(A) x = b of a packed triangular matrix A, b being in x of complex float64, for each of
-// a batch whose addresses are in device memory.
+// ZtpsvBatched solves op(A) x = b for a packed triangular matrix A, in complex float64, for a batch whose
+// addresses are in device arrays; x holds b on entry.
 //
 // C: hipblasZtpsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtpsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -22788,8 +22745,8 @@ func (l *Library) ZtpsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// StpsvBatched64 solves op(A) x = b of a packed triangular matrix A, b being in x of float32, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// StpsvBatched64 solves op(A) x = b for a packed triangular matrix A, in float32, for a batch whose addresses
+// are in device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasStpsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StpsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -22817,8 +22774,8 @@ func (l *Library) StpsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// DtpsvBatched64 solves op(A) x = b of a packed triangular matrix A, b being in x of float64, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// DtpsvBatched64 solves op(A) x = b for a packed triangular matrix A, in float64, for a batch whose addresses
+// are in device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasDtpsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtpsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -22846,8 +22803,8 @@ func (l *Library) DtpsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// CtpsvBatched64 solves op(A) x = b of a packed triangular matrix A, b being in x of complex float32, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// CtpsvBatched64 solves op(A) x = b for a packed triangular matrix A, in complex float32, for a batch whose
+// addresses are in device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasCtpsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtpsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -22875,8 +22832,8 @@ func (l *Library) CtpsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// ZtpsvBatched64 solves op(A) x = b of a packed triangular matrix A, b being in x of complex float64, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// ZtpsvBatched64 solves op(A) x = b for a packed triangular matrix A, in complex float64, for a batch whose
+// addresses are in device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasZtpsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtpsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -22904,8 +22861,8 @@ func (l *Library) ZtpsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// StpsvStridedBatched solves op(A) x = b of a packed triangular matrix A, b being in x of float32, for each of a
-// batch at equal distances.
+// StpsvStridedBatched solves op(A) x = b for a packed triangular matrix A, in float32, for a batch at constant
+// strides; x holds b on entry.
 //
 // C: hipblasStpsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StpsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -22935,8 +22892,8 @@ func (l *Library) StpsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// DtpsvStridedBatched solves op(A) x = b of a packed triangular matrix A, b being in x of float64, for each of a
-// batch at equal distances.
+// DtpsvStridedBatched solves op(A) x = b for a packed triangular matrix A, in float64, for a batch at constant
+// strides; x holds b on entry.
 //
 // C: hipblasDtpsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtpsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -22966,8 +22923,8 @@ func (l *Library) DtpsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// CtpsvStridedBatched solves op(A) x = b of a packed triangular matrix A, b being in x of complex float32, for
-// each of a batch at equal distances.
+// CtpsvStridedBatched solves op(A) x = b for a packed triangular matrix A, in complex float32, for a batch at
+// constant strides; x holds b on entry.
 //
 // C: hipblasCtpsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtpsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -22997,8 +22954,8 @@ func (l *Library) CtpsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// ZtpsvStridedBatched solves op(A) x = b of a packed triangular matrix A, b being in x of complex float64, for
-// each of a batch at equal distances.
+// ZtpsvStridedBatched solves op(A) x = b for a packed triangular matrix A, in complex float64, for a batch at
+// constant strides; x holds b on entry.
 //
 // C: hipblasZtpsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtpsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -23028,8 +22985,8 @@ func (l *Library) ZtpsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// StpsvStridedBatched64 solves op(A) x = b of a packed triangular matrix A, b being in x of float32, for each of
-// a batch at equal distances, with counts of 64 bits.
+// StpsvStridedBatched64 solves op(A) x = b for a packed triangular matrix A, in float32, for a batch at constant
+// strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasStpsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StpsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -23059,8 +23016,8 @@ func (l *Library) StpsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// DtpsvStridedBatched64 solves op(A) x = b of a packed triangular matrix A, b being in x of float64, for each of
-// a batch at equal distances, with counts of 64 bits.
+// DtpsvStridedBatched64 solves op(A) x = b for a packed triangular matrix A, in float64, for a batch at constant
+// strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasDtpsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtpsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -23090,8 +23047,8 @@ func (l *Library) DtpsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// CtpsvStridedBatched64 solves op(A) x = b of a packed triangular matrix A, b being in x of complex float32, for
-// each of a batch at equal distances, with counts of 64 bits.
+// CtpsvStridedBatched64 solves op(A) x = b for a packed triangular matrix A, in complex float32, for a batch at
+// constant strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasCtpsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtpsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -23121,8 +23078,8 @@ func (l *Library) CtpsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// ZtpsvStridedBatched64 solves op(A) x = b of a packed triangular matrix A, b being in x of complex float64, for
-// each of a batch at equal distances, with counts of 64 bits.
+// ZtpsvStridedBatched64 solves op(A) x = b for a packed triangular matrix A, in complex float64, for a batch at
+// constant strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasZtpsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtpsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -23152,7 +23109,7 @@ func (l *Library) ZtpsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// Strmv computes x = op(A) x of a triangular matrix A of float32.
+// Strmv computes x = op(A) x for a triangular matrix A, in float32.
 //
 // C: hipblasStrmv, since hipBLAS 0.54, set blas.
 func (l *Library) Strmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -23180,7 +23137,7 @@ func (l *Library) Strmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Dtrmv computes x = op(A) x of a triangular matrix A of float64.
+// Dtrmv computes x = op(A) x for a triangular matrix A, in float64.
 //
 // C: hipblasDtrmv, since hipBLAS 0.54, set blas.
 func (l *Library) Dtrmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -23208,7 +23165,7 @@ func (l *Library) Dtrmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ctrmv computes x = op(A) x of a triangular matrix A of complex float32.
+// Ctrmv computes x = op(A) x for a triangular matrix A, in complex float32.
 //
 // C: hipblasCtrmv, since hipBLAS 0.54, set blas.
 func (l *Library) Ctrmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -23236,7 +23193,7 @@ func (l *Library) Ctrmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ztrmv computes x = op(A) x of a triangular matrix A of complex float64.
+// Ztrmv computes x = op(A) x for a triangular matrix A, in complex float64.
 //
 // C: hipblasZtrmv, since hipBLAS 0.54, set blas.
 func (l *Library) Ztrmv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -23264,7 +23221,7 @@ func (l *Library) Ztrmv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Strmv64 computes x = op(A) x of a triangular matrix A of float32, with counts of 64 bits.
+// Strmv64 computes x = op(A) x for a triangular matrix A, in float32, with 64-bit counts.
 //
 // C: hipblasStrmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Strmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -23292,7 +23249,7 @@ func (l *Library) Strmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Dtrmv64 computes x = op(A) x of a triangular matrix A of float64, with counts of 64 bits.
+// Dtrmv64 computes x = op(A) x for a triangular matrix A, in float64, with 64-bit counts.
 //
 // C: hipblasDtrmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dtrmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -23320,7 +23277,7 @@ func (l *Library) Dtrmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ctrmv64 computes x = op(A) x of a triangular matrix A of complex float32, with counts of 64 bits.
+// Ctrmv64 computes x = op(A) x for a triangular matrix A, in complex float32, with 64-bit counts.
 //
 // C: hipblasCtrmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ctrmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -23348,7 +23305,7 @@ func (l *Library) Ctrmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ztrmv64 computes x = op(A) x of a triangular matrix A of complex float64, with counts of 64 bits.
+// Ztrmv64 computes x = op(A) x for a triangular matrix A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZtrmv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ztrmv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -23376,8 +23333,8 @@ func (l *Library) Ztrmv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// StrmvBatched computes x = op(A) x of a triangular matrix A of float32, for each of a batch whose addresses are
-// in device memory.
+// StrmvBatched computes x = op(A) x for a triangular matrix A, in float32, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasStrmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StrmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -23406,8 +23363,8 @@ func (l *Library) StrmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// DtrmvBatched computes x = op(A) x of a triangular matrix A of float64, for each of a batch whose addresses are
-// in device memory.
+// DtrmvBatched computes x = op(A) x for a triangular matrix A, in float64, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasDtrmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtrmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -23436,8 +23393,8 @@ func (l *Library) DtrmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// CtrmvBatched computes x = op(A) x of a triangular matrix A of complex float32, for each of a batch whose
-// addresses are in device memory.
+// CtrmvBatched computes x = op(A) x for a triangular matrix A, in complex float32, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasCtrmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtrmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -23466,8 +23423,8 @@ func (l *Library) CtrmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// ZtrmvBatched computes x = op(A) x of a triangular matrix A of complex float64, for each of a batch whose
-// addresses are in device memory.
+// ZtrmvBatched computes x = op(A) x for a triangular matrix A, in complex float64, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasZtrmvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtrmvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -23496,8 +23453,8 @@ func (l *Library) ZtrmvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// StrmvBatched64 computes x = op(A) x of a triangular matrix A of float32, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// StrmvBatched64 computes x = op(A) x for a triangular matrix A, in float32, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasStrmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StrmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -23526,8 +23483,8 @@ func (l *Library) StrmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// DtrmvBatched64 computes x = op(A) x of a triangular matrix A of float64, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// DtrmvBatched64 computes x = op(A) x for a triangular matrix A, in float64, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasDtrmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtrmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -23556,8 +23513,8 @@ func (l *Library) DtrmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// CtrmvBatched64 computes x = op(A) x of a triangular matrix A of complex float32, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// CtrmvBatched64 computes x = op(A) x for a triangular matrix A, in complex float32, for a batch whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: hipblasCtrmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtrmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -23586,8 +23543,8 @@ func (l *Library) CtrmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// ZtrmvBatched64 computes x = op(A) x of a triangular matrix A of complex float64, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// ZtrmvBatched64 computes x = op(A) x for a triangular matrix A, in complex float64, for a batch whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: hipblasZtrmvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtrmvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -23616,8 +23573,8 @@ func (l *Library) ZtrmvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// StrmvStridedBatched computes x = op(A) x of a triangular matrix A of float32, for each of a batch at equal
-// distances.
+// StrmvStridedBatched computes x = op(A) x for a triangular matrix A, in float32, for a batch at constant
+// strides.
 //
 // C: hipblasStrmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StrmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -23648,8 +23605,8 @@ func (l *Library) StrmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// DtrmvStridedBatched computes x = op(A) x of a triangular matrix A of float64, for each of a batch at equal
-// distances.
+// DtrmvStridedBatched computes x = op(A) x for a triangular matrix A, in float64, for a batch at constant
+// strides.
 //
 // C: hipblasDtrmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtrmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -23680,8 +23637,8 @@ func (l *Library) DtrmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// CtrmvStridedBatched computes x = op(A) x of a triangular matrix A of complex float32, for each of a batch at
-// equal distances.
+// CtrmvStridedBatched computes x = op(A) x for a triangular matrix A, in complex float32, for a batch at
+// constant strides.
 //
 // C: hipblasCtrmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtrmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -23712,8 +23669,8 @@ func (l *Library) CtrmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// ZtrmvStridedBatched computes x = op(A) x of a triangular matrix A of complex float64, for each of a batch at
-// equal distances.
+// ZtrmvStridedBatched computes x = op(A) x for a triangular matrix A, in complex float64, for a batch at
+// constant strides.
 //
 // C: hipblasZtrmvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtrmvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -23744,8 +23701,8 @@ func (l *Library) ZtrmvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// StrmvStridedBatched64 computes x = op(A) x of a triangular matrix A of float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// StrmvStridedBatched64 computes x = op(A) x for a triangular matrix A, in float32, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasStrmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StrmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -23776,8 +23733,8 @@ func (l *Library) StrmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// DtrmvStridedBatched64 computes x = op(A) x of a triangular matrix A of float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// DtrmvStridedBatched64 computes x = op(A) x for a triangular matrix A, in float64, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasDtrmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtrmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -23808,8 +23765,8 @@ func (l *Library) DtrmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// CtrmvStridedBatched64 computes x = op(A) x of a triangular matrix A of complex float32, for each of a batch at
-// equal distances, with counts of 64 bits.
+// CtrmvStridedBatched64 computes x = op(A) x for a triangular matrix A, in complex float32, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasCtrmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtrmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -23840,8 +23797,8 @@ func (l *Library) CtrmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// ZtrmvStridedBatched64 computes x = op(A) x of a triangular matrix A of complex float64, for each of a batch at
-// equal distances, with counts of 64 bits.
+// ZtrmvStridedBatched64 computes x = op(A) x for a triangular matrix A, in complex float64, for a batch at
+// constant strides, with 64-bit counts.
 //
 // C: hipblasZtrmvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtrmvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -23872,7 +23829,7 @@ func (l *Library) ZtrmvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// Strsv solves op(A) x = b of a triangular matrix A, b being in x of float32.
+// Strsv solves op(A) x = b for a triangular matrix A, in float32; x holds b on entry.
 //
 // C: hipblasStrsv, since hipBLAS 0.54, set blas.
 func (l *Library) Strsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -23900,7 +23857,7 @@ func (l *Library) Strsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Dtrsv solves op(A) x = b of a triangular matrix A, b being in x of float64.
+// Dtrsv solves op(A) x = b for a triangular matrix A, in float64; x holds b on entry.
 //
 // C: hipblasDtrsv, since hipBLAS 0.54, set blas.
 func (l *Library) Dtrsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -23928,7 +23885,7 @@ func (l *Library) Dtrsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ctrsv solves op(A) x = b of a triangular matrix A, b being in x of complex float32.
+// Ctrsv solves op(A) x = b for a triangular matrix A, in complex float32; x holds b on entry.
 //
 // C: hipblasCtrsv, since hipBLAS 0.54, set blas.
 func (l *Library) Ctrsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -23956,7 +23913,7 @@ func (l *Library) Ctrsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Ztrsv solves op(A) x = b of a triangular matrix A, b being in x of complex float64.
+// Ztrsv solves op(A) x = b for a triangular matrix A, in complex float64; x holds b on entry.
 //
 // C: hipblasZtrsv, since hipBLAS 0.54, set blas.
 func (l *Library) Ztrsv(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32) (err error) {
@@ -23984,7 +23941,7 @@ func (l *Library) Ztrsv(handle Handle, uplo FillMode, transA Operation, diag Dia
 	return check(res, err)
 }
 
-// Strsv64 solves op(A) x = b of a triangular matrix A, b being in x of float32, with counts of 64 bits.
+// Strsv64 solves op(A) x = b for a triangular matrix A, in float32, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasStrsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Strsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -24012,7 +23969,7 @@ func (l *Library) Strsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Dtrsv64 solves op(A) x = b of a triangular matrix A, b being in x of float64, with counts of 64 bits.
+// Dtrsv64 solves op(A) x = b for a triangular matrix A, in float64, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasDtrsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dtrsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -24040,7 +23997,8 @@ func (l *Library) Dtrsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ctrsv64 solves op(A) x = b of a triangular matrix A, b being in x of complex float32, with counts of 64 bits.
+// Ctrsv64 solves op(A) x = b for a triangular matrix A, in complex float32, with 64-bit counts; x holds b on
+// entry.
 //
 // C: hipblasCtrsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ctrsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -24068,7 +24026,8 @@ func (l *Library) Ctrsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// Ztrsv64 solves op(A) x = b of a triangular matrix A, b being in x of complex float64, with counts of 64 bits.
+// Ztrsv64 solves op(A) x = b for a triangular matrix A, in complex float64, with 64-bit counts; x holds b on
+// entry.
 //
 // C: hipblasZtrsv_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ztrsv64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64) (err error) {
@@ -24096,8 +24055,8 @@ func (l *Library) Ztrsv64(handle Handle, uplo FillMode, transA Operation, diag D
 	return check(res, err)
 }
 
-// StrsvBatched solves op(A) x = b of a triangular matrix A, b being in x of float32, for each of a batch whose
-// addresses are in device memory.
+// StrsvBatched solves op(A) x = b for a triangular matrix A, in float32, for a batch whose addresses are in
+// device arrays; x holds b on entry.
 //
 // C: hipblasStrsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StrsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -24126,8 +24085,8 @@ func (l *Library) StrsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// DtrsvBatched solves op(A) x = b of a triangular matrix A, b being in x of float64, for each of a batch whose
-// addresses are in device memory.
+// DtrsvBatched solves op(A) x = b for a triangular matrix A, in float64, for a batch whose addresses are in
+// device arrays; x holds b on entry.
 //
 // C: hipblasDtrsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtrsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -24156,8 +24115,8 @@ func (l *Library) DtrsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// CtrsvBatched solves op(A) x = b of a triangular matrix A, b being in x of complex float32, for each of a batch
-// whose addresses are in device memory.
+// CtrsvBatched solves op(A) x = b for a triangular matrix A, in complex float32, for a batch whose addresses are
+// in device arrays; x holds b on entry.
 //
 // C: hipblasCtrsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtrsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -24186,8 +24145,8 @@ func (l *Library) CtrsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// ZtrsvBatched solves op(A) x = b of a triangular matrix A, b being in x of complex float64, for each of a batch
-// whose addresses are in device memory.
+// ZtrsvBatched solves op(A) x = b for a triangular matrix A, in complex float64, for a batch whose addresses are
+// in device arrays; x holds b on entry.
 //
 // C: hipblasZtrsvBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtrsvBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, batchCount int32) (err error) {
@@ -24216,8 +24175,8 @@ func (l *Library) ZtrsvBatched(handle Handle, uplo FillMode, transA Operation, d
 	return check(res, err)
 }
 
-// StrsvBatched64 solves op(A) x = b of a triangular matrix A, b being in x of float32, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// StrsvBatched64 solves op(A) x = b for a triangular matrix A, in float32, for a batch whose addresses are in
+// device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasStrsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StrsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -24246,8 +24205,8 @@ func (l *Library) StrsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// DtrsvBatched64 solves op(A) x = b of a triangular matrix A, b being in x of float64, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// DtrsvBatched64 solves op(A) x = b for a triangular matrix A, in float64, for a batch whose addresses are in
+// device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasDtrsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtrsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -24276,8 +24235,8 @@ func (l *Library) DtrsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// CtrsvBatched64 solves op(A) x = b of a triangular matrix A, b being in x of complex float32, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// CtrsvBatched64 solves op(A) x = b for a triangular matrix A, in complex float32, for a batch whose addresses
+// are in device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasCtrsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtrsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -24306,8 +24265,8 @@ func (l *Library) CtrsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// ZtrsvBatched64 solves op(A) x = b of a triangular matrix A, b being in x of complex float64, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// ZtrsvBatched64 solves op(A) x = b for a triangular matrix A, in complex float64, for a batch whose addresses
+// are in device arrays, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasZtrsvBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtrsvBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, batchCount int64) (err error) {
@@ -24336,8 +24295,8 @@ func (l *Library) ZtrsvBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// StrsvStridedBatched solves op(A) x = b of a triangular matrix A, b being in x of float32, for each of a batch
-// at equal distances.
+// StrsvStridedBatched solves op(A) x = b for a triangular matrix A, in float32, for a batch at constant strides;
+// x holds b on entry.
 //
 // C: hipblasStrsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StrsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -24368,8 +24327,8 @@ func (l *Library) StrsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// DtrsvStridedBatched solves op(A) x = b of a triangular matrix A, b being in x of float64, for each of a batch
-// at equal distances.
+// DtrsvStridedBatched solves op(A) x = b for a triangular matrix A, in float64, for a batch at constant strides;
+// x holds b on entry.
 //
 // C: hipblasDtrsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtrsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -24400,8 +24359,8 @@ func (l *Library) DtrsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// CtrsvStridedBatched solves op(A) x = b of a triangular matrix A, b being in x of complex float32, for each of
-// a batch at equal distances.
+// CtrsvStridedBatched solves op(A) x = b for a triangular matrix A, in complex float32, for a batch at constant
+// strides; x holds b on entry.
 //
 // C: hipblasCtrsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtrsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -24432,8 +24391,8 @@ func (l *Library) CtrsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// ZtrsvStridedBatched solves op(A) x = b of a triangular matrix A, b being in x of complex float64, for each of
-// a batch at equal distances.
+// ZtrsvStridedBatched solves op(A) x = b for a triangular matrix A, in complex float64, for a batch at constant
+// strides; x holds b on entry.
 //
 // C: hipblasZtrsvStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtrsvStridedBatched(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, batchCount int32) (err error) {
@@ -24464,8 +24423,8 @@ func (l *Library) ZtrsvStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// StrsvStridedBatched64 solves op(A) x = b of a triangular matrix A, b being in x of float32, for each of a
-// batch at equal distances, with counts of 64 bits.
+// StrsvStridedBatched64 solves op(A) x = b for a triangular matrix A, in float32, for a batch at constant
+// strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasStrsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StrsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -24496,8 +24455,8 @@ func (l *Library) StrsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// DtrsvStridedBatched64 solves op(A) x = b of a triangular matrix A, b being in x of float64, for each of a
-// batch at equal distances, with counts of 64 bits.
+// DtrsvStridedBatched64 solves op(A) x = b for a triangular matrix A, in float64, for a batch at constant
+// strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasDtrsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtrsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -24528,8 +24487,8 @@ func (l *Library) DtrsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// CtrsvStridedBatched64 solves op(A) x = b of a triangular matrix A, b being in x of complex float32, for each
-// of a batch at equal distances, with counts of 64 bits.
+// CtrsvStridedBatched64 solves op(A) x = b for a triangular matrix A, in complex float32, for a batch at
+// constant strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasCtrsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtrsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -24560,8 +24519,8 @@ func (l *Library) CtrsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// ZtrsvStridedBatched64 solves op(A) x = b of a triangular matrix A, b being in x of complex float64, for each
-// of a batch at equal distances, with counts of 64 bits.
+// ZtrsvStridedBatched64 solves op(A) x = b for a triangular matrix A, in complex float64, for a batch at
+// constant strides, with 64-bit counts; x holds b on entry.
 //
 // C: hipblasZtrsvStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtrsvStridedBatched64(handle Handle, uplo FillMode, transA Operation, diag DiagType, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, batchCount int64) (err error) {
@@ -24592,7 +24551,7 @@ func (l *Library) ZtrsvStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// Hgemm computes C = alpha op(A) op(B) + beta C of float16.
+// Hgemm computes C = alpha op(A) op(B) + beta C, in float16.
 //
 // C: hipblasHgemm, since hipBLAS 0.54, set gemm.
 func (l *Library) Hgemm(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *Half, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Half, cp hip.DevicePtr, ldc int32) (err error) {
@@ -24625,7 +24584,7 @@ func (l *Library) Hgemm(handle Handle, transA Operation, transB Operation, m int
 	return check(res, err)
 }
 
-// Sgemm computes C = alpha op(A) op(B) + beta C of float32.
+// Sgemm computes C = alpha op(A) op(B) + beta C, in float32.
 //
 // C: hipblasSgemm, since hipBLAS 0.54, set core.
 func (l *Library) Sgemm(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -24658,7 +24617,7 @@ func (l *Library) Sgemm(handle Handle, transA Operation, transB Operation, m int
 	return check(res, err)
 }
 
-// Dgemm computes C = alpha op(A) op(B) + beta C of float64.
+// Dgemm computes C = alpha op(A) op(B) + beta C, in float64.
 //
 // C: hipblasDgemm, since hipBLAS 0.54, set core.
 func (l *Library) Dgemm(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32) (err error) {
@@ -24691,7 +24650,7 @@ func (l *Library) Dgemm(handle Handle, transA Operation, transB Operation, m int
 	return check(res, err)
 }
 
-// Cgemm computes C = alpha op(A) op(B) + beta C of complex float32.
+// Cgemm computes C = alpha op(A) op(B) + beta C, in complex float32.
 //
 // C: hipblasCgemm, since hipBLAS 0.54, set core.
 func (l *Library) Cgemm(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Complex, cp hip.DevicePtr, ldc int32) (err error) {
@@ -24724,7 +24683,7 @@ func (l *Library) Cgemm(handle Handle, transA Operation, transB Operation, m int
 	return check(res, err)
 }
 
-// Zgemm computes C = alpha op(A) op(B) + beta C of complex float64.
+// Zgemm computes C = alpha op(A) op(B) + beta C, in complex float64.
 //
 // C: hipblasZgemm, since hipBLAS 0.54, set core.
 func (l *Library) Zgemm(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32) (err error) {
@@ -24757,7 +24716,7 @@ func (l *Library) Zgemm(handle Handle, transA Operation, transB Operation, m int
 	return check(res, err)
 }
 
-// Hgemm64 computes C = alpha op(A) op(B) + beta C of float16, with counts of 64 bits.
+// Hgemm64 computes C = alpha op(A) op(B) + beta C, in float16, with 64-bit counts.
 //
 // C: hipblasHgemm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Hgemm64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *Half, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Half, cp hip.DevicePtr, ldc int64) (err error) {
@@ -24790,7 +24749,7 @@ func (l *Library) Hgemm64(handle Handle, transA Operation, transB Operation, m i
 	return check(res, err)
 }
 
-// Sgemm64 computes C = alpha op(A) op(B) + beta C of float32, with counts of 64 bits.
+// Sgemm64 computes C = alpha op(A) op(B) + beta C, in float32, with 64-bit counts.
 //
 // C: hipblasSgemm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sgemm64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64) (err error) {
@@ -24823,7 +24782,7 @@ func (l *Library) Sgemm64(handle Handle, transA Operation, transB Operation, m i
 	return check(res, err)
 }
 
-// Dgemm64 computes C = alpha op(A) op(B) + beta C of float64, with counts of 64 bits.
+// Dgemm64 computes C = alpha op(A) op(B) + beta C, in float64, with 64-bit counts.
 //
 // C: hipblasDgemm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dgemm64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -24856,7 +24815,7 @@ func (l *Library) Dgemm64(handle Handle, transA Operation, transB Operation, m i
 	return check(res, err)
 }
 
-// Cgemm64 computes C = alpha op(A) op(B) + beta C of complex float32, with counts of 64 bits.
+// Cgemm64 computes C = alpha op(A) op(B) + beta C, in complex float32, with 64-bit counts.
 //
 // C: hipblasCgemm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cgemm64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Complex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -24889,7 +24848,7 @@ func (l *Library) Cgemm64(handle Handle, transA Operation, transB Operation, m i
 	return check(res, err)
 }
 
-// Zgemm64 computes C = alpha op(A) op(B) + beta C of complex float64, with counts of 64 bits.
+// Zgemm64 computes C = alpha op(A) op(B) + beta C, in complex float64, with 64-bit counts.
 //
 // C: hipblasZgemm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zgemm64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -24922,8 +24881,8 @@ func (l *Library) Zgemm64(handle Handle, transA Operation, transB Operation, m i
 	return check(res, err)
 }
 
-// HgemmBatched computes C = alpha op(A) op(B) + beta C of float16, for each of a batch whose addresses are in
-// device memory.
+// HgemmBatched computes C = alpha op(A) op(B) + beta C, in float16, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasHgemmBatched, since hipBLAS 0.54, set gemm.
 func (l *Library) HgemmBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *Half, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Half, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -24957,8 +24916,8 @@ func (l *Library) HgemmBatched(handle Handle, transA Operation, transB Operation
 	return check(res, err)
 }
 
-// SgemmBatched computes C = alpha op(A) op(B) + beta C of float32, for each of a batch whose addresses are in
-// device memory.
+// SgemmBatched computes C = alpha op(A) op(B) + beta C, in float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasSgemmBatched, since hipBLAS 0.54, set gemm.
 func (l *Library) SgemmBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -24992,8 +24951,8 @@ func (l *Library) SgemmBatched(handle Handle, transA Operation, transB Operation
 	return check(res, err)
 }
 
-// DgemmBatched computes C = alpha op(A) op(B) + beta C of float64, for each of a batch whose addresses are in
-// device memory.
+// DgemmBatched computes C = alpha op(A) op(B) + beta C, in float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasDgemmBatched, since hipBLAS 0.54, set gemm.
 func (l *Library) DgemmBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -25027,8 +24986,8 @@ func (l *Library) DgemmBatched(handle Handle, transA Operation, transB Operation
 	return check(res, err)
 }
 
-// CgemmBatched computes C = alpha op(A) op(B) + beta C of complex float32, for each of a batch whose addresses
-// are in device memory.
+// CgemmBatched computes C = alpha op(A) op(B) + beta C, in complex float32, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasCgemmBatched, since hipBLAS 0.54, set gemm.
 func (l *Library) CgemmBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Complex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -25062,8 +25021,8 @@ func (l *Library) CgemmBatched(handle Handle, transA Operation, transB Operation
 	return check(res, err)
 }
 
-// ZgemmBatched computes C = alpha op(A) op(B) + beta C of complex float64, for each of a batch whose addresses
-// are in device memory.
+// ZgemmBatched computes C = alpha op(A) op(B) + beta C, in complex float64, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasZgemmBatched, since hipBLAS 0.54, set gemm.
 func (l *Library) ZgemmBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -25097,8 +25056,8 @@ func (l *Library) ZgemmBatched(handle Handle, transA Operation, transB Operation
 	return check(res, err)
 }
 
-// HgemmBatched64 computes C = alpha op(A) op(B) + beta C of float16, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// HgemmBatched64 computes C = alpha op(A) op(B) + beta C, in float16, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasHgemmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) HgemmBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *Half, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Half, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -25132,8 +25091,8 @@ func (l *Library) HgemmBatched64(handle Handle, transA Operation, transB Operati
 	return check(res, err)
 }
 
-// SgemmBatched64 computes C = alpha op(A) op(B) + beta C of float32, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// SgemmBatched64 computes C = alpha op(A) op(B) + beta C, in float32, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasSgemmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SgemmBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -25167,8 +25126,8 @@ func (l *Library) SgemmBatched64(handle Handle, transA Operation, transB Operati
 	return check(res, err)
 }
 
-// DgemmBatched64 computes C = alpha op(A) op(B) + beta C of float64, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// DgemmBatched64 computes C = alpha op(A) op(B) + beta C, in float64, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasDgemmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DgemmBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -25202,8 +25161,8 @@ func (l *Library) DgemmBatched64(handle Handle, transA Operation, transB Operati
 	return check(res, err)
 }
 
-// CgemmBatched64 computes C = alpha op(A) op(B) + beta C of complex float32, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// CgemmBatched64 computes C = alpha op(A) op(B) + beta C, in complex float32, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasCgemmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgemmBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Complex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -25237,8 +25196,8 @@ func (l *Library) CgemmBatched64(handle Handle, transA Operation, transB Operati
 	return check(res, err)
 }
 
-// ZgemmBatched64 computes C = alpha op(A) op(B) + beta C of complex float64, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// ZgemmBatched64 computes C = alpha op(A) op(B) + beta C, in complex float64, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasZgemmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgemmBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -25272,8 +25231,7 @@ func (l *Library) ZgemmBatched64(handle Handle, transA Operation, transB Operati
 	return check(res, err)
 }
 
-// HgemmStridedBatched computes C = alpha op(A) op(B) + beta C of float16, for each of a batch at equal
-// distances.
+// HgemmStridedBatched computes C = alpha op(A) op(B) + beta C, in float16, for a batch at constant strides.
 //
 // C: hipblasHgemmStridedBatched, since hipBLAS 0.54, set gemm.
 func (l *Library) HgemmStridedBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *Half, ap hip.DevicePtr, lda int32, strideA int64, bp hip.DevicePtr, ldb int32, strideB int64, beta *Half, cp hip.DevicePtr, ldc int32, strideC int64, batchCount int32) (err error) {
@@ -25281,8 +25239,7 @@ func (l *Library) HgemmStridedBatched(handle Handle, transA Operation, transB Op
 	return check(res, err)
 }
 
-// SgemmStridedBatched computes C = alpha op(A) op(B) + beta C of float32, for each of a batch at equal
-// distances.
+// SgemmStridedBatched computes C = alpha op(A) op(B) + beta C, in float32, for a batch at constant strides.
 //
 // C: hipblasSgemmStridedBatched, since hipBLAS 0.54, set gemm.
 func (l *Library) SgemmStridedBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA int64, bp hip.DevicePtr, ldb int32, strideB int64, beta *float32, cp hip.DevicePtr, ldc int32, strideC int64, batchCount int32) (err error) {
@@ -25290,8 +25247,7 @@ func (l *Library) SgemmStridedBatched(handle Handle, transA Operation, transB Op
 	return check(res, err)
 }
 
-// DgemmStridedBatched computes C = alpha op(A) op(B) + beta C of float64, for each of a batch at equal
-// distances.
+// DgemmStridedBatched computes C = alpha op(A) op(B) + beta C, in float64, for a batch at constant strides.
 //
 // C: hipblasDgemmStridedBatched, since hipBLAS 0.54, set gemm.
 func (l *Library) DgemmStridedBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA int64, bp hip.DevicePtr, ldb int32, strideB int64, beta *float64, cp hip.DevicePtr, ldc int32, strideC int64, batchCount int32) (err error) {
@@ -25299,8 +25255,8 @@ func (l *Library) DgemmStridedBatched(handle Handle, transA Operation, transB Op
 	return check(res, err)
 }
 
-// CgemmStridedBatched computes C = alpha op(A) op(B) + beta C of complex float32, for each of a batch at equal
-// distances.
+// CgemmStridedBatched computes C = alpha op(A) op(B) + beta C, in complex float32, for a batch at constant
+// strides.
 //
 // C: hipblasCgemmStridedBatched, since hipBLAS 0.54, set gemm.
 func (l *Library) CgemmStridedBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA int64, bp hip.DevicePtr, ldb int32, strideB int64, beta *Complex, cp hip.DevicePtr, ldc int32, strideC int64, batchCount int32) (err error) {
@@ -25308,8 +25264,8 @@ func (l *Library) CgemmStridedBatched(handle Handle, transA Operation, transB Op
 	return check(res, err)
 }
 
-// ZgemmStridedBatched computes C = alpha op(A) op(B) + beta C of complex float64, for each of a batch at equal
-// distances.
+// ZgemmStridedBatched computes C = alpha op(A) op(B) + beta C, in complex float64, for a batch at constant
+// strides.
 //
 // C: hipblasZgemmStridedBatched, since hipBLAS 0.54, set gemm.
 func (l *Library) ZgemmStridedBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA int64, bp hip.DevicePtr, ldb int32, strideB int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, strideC int64, batchCount int32) (err error) {
@@ -25317,8 +25273,8 @@ func (l *Library) ZgemmStridedBatched(handle Handle, transA Operation, transB Op
 	return check(res, err)
 }
 
-// HgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C of float16, for each of a batch at equal
-// distances, with counts of 64 bits.
+// HgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, in float16, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasHgemmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) HgemmStridedBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *Half, ap hip.DevicePtr, lda int64, strideA int64, bp hip.DevicePtr, ldb int64, strideB int64, beta *Half, cp hip.DevicePtr, ldc int64, strideC int64, batchCount int64) (err error) {
@@ -25326,8 +25282,8 @@ func (l *Library) HgemmStridedBatched64(handle Handle, transA Operation, transB 
 	return check(res, err)
 }
 
-// SgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C of float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// SgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, in float32, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasSgemmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SgemmStridedBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA int64, bp hip.DevicePtr, ldb int64, strideB int64, beta *float32, cp hip.DevicePtr, ldc int64, strideC int64, batchCount int64) (err error) {
@@ -25335,8 +25291,8 @@ func (l *Library) SgemmStridedBatched64(handle Handle, transA Operation, transB 
 	return check(res, err)
 }
 
-// DgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C of float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// DgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, in float64, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasDgemmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DgemmStridedBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA int64, bp hip.DevicePtr, ldb int64, strideB int64, beta *float64, cp hip.DevicePtr, ldc int64, strideC int64, batchCount int64) (err error) {
@@ -25344,8 +25300,8 @@ func (l *Library) DgemmStridedBatched64(handle Handle, transA Operation, transB 
 	return check(res, err)
 }
 
-// CgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C of complex float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// CgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, in complex float32, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasCgemmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgemmStridedBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA int64, bp hip.DevicePtr, ldb int64, strideB int64, beta *Complex, cp hip.DevicePtr, ldc int64, strideC int64, batchCount int64) (err error) {
@@ -25353,8 +25309,8 @@ func (l *Library) CgemmStridedBatched64(handle Handle, transA Operation, transB 
 	return check(res, err)
 }
 
-// ZgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C of complex float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// ZgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, in complex float64, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasZgemmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgemmStridedBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA int64, bp hip.DevicePtr, ldb int64, strideB int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, strideC int64, batchCount int64) (err error) {
@@ -25362,7 +25318,7 @@ func (l *Library) ZgemmStridedBatched64(handle Handle, transA Operation, transB 
 	return check(res, err)
 }
 
-// Cherk computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float32.
+// Cherk computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float32.
 //
 // C: hipblasCherk, since hipBLAS 0.54, set blas.
 func (l *Library) Cherk(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, beta *float32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -25392,7 +25348,7 @@ func (l *Library) Cherk(handle Handle, uplo FillMode, transA Operation, n int32,
 	return check(res, err)
 }
 
-// Zherk computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float64.
+// Zherk computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float64.
 //
 // C: hipblasZherk, since hipBLAS 0.54, set blas.
 func (l *Library) Zherk(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, beta *float64, cp hip.DevicePtr, ldc int32) (err error) {
@@ -25422,8 +25378,8 @@ func (l *Library) Zherk(handle Handle, uplo FillMode, transA Operation, n int32,
 	return check(res, err)
 }
 
-// Cherk64 computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float32, with counts of
-// 64 bits.
+// Cherk64 computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float32, with 64-bit
+// counts.
 //
 // C: hipblasCherk_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cherk64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, beta *float32, cp hip.DevicePtr, ldc int64) (err error) {
@@ -25453,8 +25409,8 @@ func (l *Library) Cherk64(handle Handle, uplo FillMode, transA Operation, n int6
 	return check(res, err)
 }
 
-// Zherk64 computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float64, with counts of
-// 64 bits.
+// Zherk64 computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float64, with 64-bit
+// counts.
 //
 // C: hipblasZherk_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zherk64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, beta *float64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -25484,8 +25440,8 @@ func (l *Library) Zherk64(handle Handle, uplo FillMode, transA Operation, n int6
 	return check(res, err)
 }
 
-// CherkBatched computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float32, for each
-// of a batch whose addresses are in device memory.
+// CherkBatched computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float32, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasCherkBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CherkBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, beta *float32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -25516,8 +25472,8 @@ func (l *Library) CherkBatched(handle Handle, uplo FillMode, transA Operation, n
 	return check(res, err)
 }
 
-// ZherkBatched computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float64, for each
-// of a batch whose addresses are in device memory.
+// ZherkBatched computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float64, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasZherkBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZherkBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, beta *float64, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -25548,8 +25504,8 @@ func (l *Library) ZherkBatched(handle Handle, uplo FillMode, transA Operation, n
 	return check(res, err)
 }
 
-// CherkBatched64 computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float32, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// CherkBatched64 computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float32, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCherkBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CherkBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, beta *float32, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -25580,8 +25536,8 @@ func (l *Library) CherkBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// ZherkBatched64 computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float64, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// ZherkBatched64 computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float64, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZherkBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZherkBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, beta *float64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -25612,8 +25568,8 @@ func (l *Library) ZherkBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// CherkStridedBatched computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float32, for
-// each of a batch at equal distances.
+// CherkStridedBatched computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float32,
+// for a batch at constant strides.
 //
 // C: hipblasCherkStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CherkStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, beta *float32, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -25646,8 +25602,8 @@ func (l *Library) CherkStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// ZherkStridedBatched computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float64, for
-// each of a batch at equal distances.
+// ZherkStridedBatched computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float64,
+// for a batch at constant strides.
 //
 // C: hipblasZherkStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZherkStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, beta *float64, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -25680,8 +25636,8 @@ func (l *Library) ZherkStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// CherkStridedBatched64 computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float32,
-// for each of a batch at equal distances, with counts of 64 bits.
+// CherkStridedBatched64 computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float32,
+// for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCherkStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CherkStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, beta *float32, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -25714,8 +25670,8 @@ func (l *Library) CherkStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// ZherkStridedBatched64 computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float64,
-// for each of a batch at equal distances, with counts of 64 bits.
+// ZherkStridedBatched64 computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float64,
+// for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZherkStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZherkStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, beta *float64, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -25748,7 +25704,7 @@ func (l *Library) ZherkStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// Cherkx computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float32.
+// Cherkx computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float32.
 //
 // C: hipblasCherkx, since hipBLAS 0.54, set blas.
 func (l *Library) Cherkx(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -25780,7 +25736,7 @@ func (l *Library) Cherkx(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Zherkx computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float64.
+// Zherkx computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float64.
 //
 // C: hipblasZherkx, since hipBLAS 0.54, set blas.
 func (l *Library) Zherkx(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32) (err error) {
@@ -25812,8 +25768,8 @@ func (l *Library) Zherkx(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Cherkx64 computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float32, with counts of
-// 64 bits.
+// Cherkx64 computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float32, with 64-bit
+// counts.
 //
 // C: hipblasCherkx_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cherkx64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64) (err error) {
@@ -25845,8 +25801,8 @@ func (l *Library) Cherkx64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// Zherkx64 computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float64, with counts of
-// 64 bits.
+// Zherkx64 computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float64, with 64-bit
+// counts.
 //
 // C: hipblasZherkx_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zherkx64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -25878,8 +25834,8 @@ func (l *Library) Zherkx64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// CherkxBatched computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float32, for each
-// of a batch whose addresses are in device memory.
+// CherkxBatched computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float32, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasCherkxBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CherkxBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -25912,8 +25868,8 @@ func (l *Library) CherkxBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// ZherkxBatched computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float64, for each
-// of a batch whose addresses are in device memory.
+// ZherkxBatched computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float64, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasZherkxBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZherkxBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -25946,8 +25902,8 @@ func (l *Library) ZherkxBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// CherkxBatched64 computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float32, for
-// each of a batch whose addresses are in device memory, with counts of 64 bits.
+// CherkxBatched64 computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float32, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCherkxBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CherkxBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -25980,8 +25936,8 @@ func (l *Library) CherkxBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// ZherkxBatched64 computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float64, for
-// each of a batch whose addresses are in device memory, with counts of 64 bits.
+// ZherkxBatched64 computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float64, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZherkxBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZherkxBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -26014,8 +25970,8 @@ func (l *Library) ZherkxBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// CherkxStridedBatched computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float32,
-// for each of a batch at equal distances.
+// CherkxStridedBatched computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float32,
+// for a batch at constant strides.
 //
 // C: hipblasCherkxStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CherkxStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *float32, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -26023,8 +25979,8 @@ func (l *Library) CherkxStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// ZherkxStridedBatched computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float64,
-// for each of a batch at equal distances.
+// ZherkxStridedBatched computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float64,
+// for a batch at constant strides.
 //
 // C: hipblasZherkxStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZherkxStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *float64, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -26032,8 +25988,8 @@ func (l *Library) ZherkxStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// CherkxStridedBatched64 computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float32,
-// for each of a batch at equal distances, with counts of 64 bits.
+// CherkxStridedBatched64 computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex
+// float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCherkxStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CherkxStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *float32, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -26041,8 +25997,8 @@ func (l *Library) CherkxStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// ZherkxStridedBatched64 computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float64,
-// for each of a batch at equal distances, with counts of 64 bits.
+// ZherkxStridedBatched64 computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex
+// float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZherkxStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZherkxStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *float64, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -26050,7 +26006,7 @@ func (l *Library) ZherkxStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Cher2k computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix C of
+// Cher2k computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix C, in
 // complex float32.
 //
 // C: hipblasCher2k, since hipBLAS 0.54, set blas.
@@ -26083,7 +26039,7 @@ func (l *Library) Cher2k(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Zher2k computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix C of
+// Zher2k computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix C, in
 // complex float64.
 //
 // C: hipblasZher2k, since hipBLAS 0.54, set blas.
@@ -26116,8 +26072,8 @@ func (l *Library) Zher2k(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Cher2k64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix C of
-// complex float32, with counts of 64 bits.
+// Cher2k64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix C, in
+// complex float32, with 64-bit counts.
 //
 // C: hipblasCher2k_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cher2k64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64) (err error) {
@@ -26149,8 +26105,8 @@ func (l *Library) Cher2k64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// Zher2k64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix C of
-// complex float64, with counts of 64 bits.
+// Zher2k64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix C, in
+// complex float64, with 64-bit counts.
 //
 // C: hipblasZher2k_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zher2k64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -26182,8 +26138,8 @@ func (l *Library) Zher2k64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// Cher2kBatched computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix C
-// of complex float32, for each of a batch whose addresses are in device memory.
+// Cher2kBatched computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix
+// C, in complex float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasCher2kBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Cher2kBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -26216,8 +26172,8 @@ func (l *Library) Cher2kBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// Zher2kBatched computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix C
-// of complex float64, for each of a batch whose addresses are in device memory.
+// Zher2kBatched computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix
+// C, in complex float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZher2kBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Zher2kBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -26250,8 +26206,8 @@ func (l *Library) Zher2kBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// Cher2kBatched64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix
-// C of complex float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// Cher2kBatched64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix
+// C, in complex float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCher2kBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cher2kBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -26284,8 +26240,8 @@ func (l *Library) Cher2kBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// Zher2kBatched64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix
-// C of complex float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// Zher2kBatched64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix
+// C, in complex float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZher2kBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zher2kBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -26318,8 +26274,8 @@ func (l *Library) Zher2kBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// Cher2kStridedBatched computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian
-// matrix C of complex float32, for each of a batch at equal distances.
+// Cher2kStridedBatched computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian
+// matrix C, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCher2kStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Cher2kStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *float32, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -26327,8 +26283,8 @@ func (l *Library) Cher2kStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Zher2kStridedBatched computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian
-// matrix C of complex float64, for each of a batch at equal distances.
+// Zher2kStridedBatched computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian
+// matrix C, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZher2kStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Zher2kStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *float64, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -26336,8 +26292,8 @@ func (l *Library) Zher2kStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Cher2kStridedBatched64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian
-// matrix C of complex float32, for each of a batch at equal distances, with counts of 64 bits.
+// Cher2kStridedBatched64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian
+// matrix C, in complex float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCher2kStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cher2kStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *float32, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -26345,8 +26301,8 @@ func (l *Library) Cher2kStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Zher2kStridedBatched64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian
-// matrix C of complex float64, for each of a batch at equal distances, with counts of 64 bits.
+// Zher2kStridedBatched64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian
+// matrix C, in complex float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZher2kStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zher2kStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *float64, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -26354,7 +26310,7 @@ func (l *Library) Zher2kStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Ssymm computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float32.
+// Ssymm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in float32.
 //
 // C: hipblasSsymm, since hipBLAS 0.54, set blas.
 func (l *Library) Ssymm(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -26386,7 +26342,7 @@ func (l *Library) Ssymm(handle Handle, side SideMode, uplo FillMode, m int32, n 
 	return check(res, err)
 }
 
-// Dsymm computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float64.
+// Dsymm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in float64.
 //
 // C: hipblasDsymm, since hipBLAS 0.54, set blas.
 func (l *Library) Dsymm(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32) (err error) {
@@ -26418,7 +26374,8 @@ func (l *Library) Dsymm(handle Handle, side SideMode, uplo FillMode, m int32, n 
 	return check(res, err)
 }
 
-// Csymm computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float32.
+// Csymm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in complex
+// float32.
 //
 // C: hipblasCsymm, since hipBLAS 0.54, set blas.
 func (l *Library) Csymm(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Complex, cp hip.DevicePtr, ldc int32) (err error) {
@@ -26450,7 +26407,8 @@ func (l *Library) Csymm(handle Handle, side SideMode, uplo FillMode, m int32, n 
 	return check(res, err)
 }
 
-// Zsymm computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float64.
+// Zsymm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in complex
+// float64.
 //
 // C: hipblasZsymm, since hipBLAS 0.54, set blas.
 func (l *Library) Zsymm(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32) (err error) {
@@ -26482,8 +26440,8 @@ func (l *Library) Zsymm(handle Handle, side SideMode, uplo FillMode, m int32, n 
 	return check(res, err)
 }
 
-// Ssymm64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float32, with counts of 64
-// bits.
+// Ssymm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in float32, with
+// 64-bit counts.
 //
 // C: hipblasSsymm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssymm64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64) (err error) {
@@ -26515,8 +26473,8 @@ func (l *Library) Ssymm64(handle Handle, side SideMode, uplo FillMode, m int64, 
 	return check(res, err)
 }
 
-// Dsymm64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float64, with counts of 64
-// bits.
+// Dsymm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in float64, with
+// 64-bit counts.
 //
 // C: hipblasDsymm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsymm64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -26548,8 +26506,8 @@ func (l *Library) Dsymm64(handle Handle, side SideMode, uplo FillMode, m int64, 
 	return check(res, err)
 }
 
-// Csymm64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float32, with counts
-// of 64 bits.
+// Csymm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in complex
+// float32, with 64-bit counts.
 //
 // C: hipblasCsymm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csymm64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Complex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -26581,8 +26539,8 @@ func (l *Library) Csymm64(handle Handle, side SideMode, uplo FillMode, m int64, 
 	return check(res, err)
 }
 
-// Zsymm64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float64, with counts
-// of 64 bits.
+// Zsymm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in complex
+// float64, with 64-bit counts.
 //
 // C: hipblasZsymm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsymm64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -26614,8 +26572,8 @@ func (l *Library) Zsymm64(handle Handle, side SideMode, uplo FillMode, m int64, 
 	return check(res, err)
 }
 
-// SsymmBatched computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float32, for each of a
-// batch whose addresses are in device memory.
+// SsymmBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in float32,
+// for a batch whose addresses are in device arrays.
 //
 // C: hipblasSsymmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsymmBatched(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -26648,8 +26606,8 @@ func (l *Library) SsymmBatched(handle Handle, side SideMode, uplo FillMode, m in
 	return check(res, err)
 }
 
-// DsymmBatched computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float64, for each of a
-// batch whose addresses are in device memory.
+// DsymmBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in float64,
+// for a batch whose addresses are in device arrays.
 //
 // C: hipblasDsymmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsymmBatched(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -26682,8 +26640,8 @@ func (l *Library) DsymmBatched(handle Handle, side SideMode, uplo FillMode, m in
 	return check(res, err)
 }
 
-// CsymmBatched computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float32, for
-// each of a batch whose addresses are in device memory.
+// CsymmBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in complex
+// float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasCsymmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsymmBatched(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Complex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -26716,8 +26674,8 @@ func (l *Library) CsymmBatched(handle Handle, side SideMode, uplo FillMode, m in
 	return check(res, err)
 }
 
-// ZsymmBatched computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float64, for
-// each of a batch whose addresses are in device memory.
+// ZsymmBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in complex
+// float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZsymmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsymmBatched(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -26750,8 +26708,8 @@ func (l *Library) ZsymmBatched(handle Handle, side SideMode, uplo FillMode, m in
 	return check(res, err)
 }
 
-// SsymmBatched64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float32, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// SsymmBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSsymmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsymmBatched64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -26784,8 +26742,8 @@ func (l *Library) SsymmBatched64(handle Handle, side SideMode, uplo FillMode, m 
 	return check(res, err)
 }
 
-// DsymmBatched64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float64, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// DsymmBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDsymmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsymmBatched64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -26818,8 +26776,8 @@ func (l *Library) DsymmBatched64(handle Handle, side SideMode, uplo FillMode, m 
 	return check(res, err)
 }
 
-// CsymmBatched64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float32, for
-// each of a batch whose addresses are in device memory, with counts of 64 bits.
+// CsymmBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// complex float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCsymmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsymmBatched64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Complex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -26852,8 +26810,8 @@ func (l *Library) CsymmBatched64(handle Handle, side SideMode, uplo FillMode, m 
 	return check(res, err)
 }
 
-// ZsymmBatched64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float64, for
-// each of a batch whose addresses are in device memory, with counts of 64 bits.
+// ZsymmBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// complex float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZsymmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsymmBatched64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -26886,8 +26844,8 @@ func (l *Library) ZsymmBatched64(handle Handle, side SideMode, uplo FillMode, m 
 	return check(res, err)
 }
 
-// SsymmStridedBatched computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float32, for each
-// of a batch at equal distances.
+// SsymmStridedBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// float32, for a batch at constant strides.
 //
 // C: hipblasSsymmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsymmStridedBatched(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *float32, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -26895,8 +26853,8 @@ func (l *Library) SsymmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// DsymmStridedBatched computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float64, for each
-// of a batch at equal distances.
+// DsymmStridedBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// float64, for a batch at constant strides.
 //
 // C: hipblasDsymmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsymmStridedBatched(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *float64, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -26904,8 +26862,8 @@ func (l *Library) DsymmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// CsymmStridedBatched computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float32,
-// for each of a batch at equal distances.
+// CsymmStridedBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// complex float32, for a batch at constant strides.
 //
 // C: hipblasCsymmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsymmStridedBatched(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *Complex, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -26913,8 +26871,8 @@ func (l *Library) CsymmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// ZsymmStridedBatched computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float64,
-// for each of a batch at equal distances.
+// ZsymmStridedBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// complex float64, for a batch at constant strides.
 //
 // C: hipblasZsymmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsymmStridedBatched(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -26922,8 +26880,8 @@ func (l *Library) ZsymmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// SsymmStridedBatched64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float32, for
-// each of a batch at equal distances, with counts of 64 bits.
+// SsymmStridedBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasSsymmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsymmStridedBatched64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *float32, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -26931,8 +26889,8 @@ func (l *Library) SsymmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// DsymmStridedBatched64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float64, for
-// each of a batch at equal distances, with counts of 64 bits.
+// DsymmStridedBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDsymmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsymmStridedBatched64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *float64, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -26940,8 +26898,8 @@ func (l *Library) DsymmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// CsymmStridedBatched64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex
-// float32, for each of a batch at equal distances, with counts of 64 bits.
+// CsymmStridedBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// complex float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCsymmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsymmStridedBatched64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *Complex, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -26949,8 +26907,8 @@ func (l *Library) CsymmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// ZsymmStridedBatched64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex
-// float64, for each of a batch at equal distances, with counts of 64 bits.
+// ZsymmStridedBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in
+// complex float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZsymmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsymmStridedBatched64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -26958,7 +26916,7 @@ func (l *Library) ZsymmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// Ssyrk computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float32.
+// Ssyrk computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float32.
 //
 // C: hipblasSsyrk, since hipBLAS 0.54, set blas.
 func (l *Library) Ssyrk(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, beta *float32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -26988,7 +26946,7 @@ func (l *Library) Ssyrk(handle Handle, uplo FillMode, transA Operation, n int32,
 	return check(res, err)
 }
 
-// Dsyrk computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float64.
+// Dsyrk computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float64.
 //
 // C: hipblasDsyrk, since hipBLAS 0.54, set blas.
 func (l *Library) Dsyrk(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, beta *float64, cp hip.DevicePtr, ldc int32) (err error) {
@@ -27018,7 +26976,7 @@ func (l *Library) Dsyrk(handle Handle, uplo FillMode, transA Operation, n int32,
 	return check(res, err)
 }
 
-// Csyrk computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float32.
+// Csyrk computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float32.
 //
 // C: hipblasCsyrk, since hipBLAS 0.54, set blas.
 func (l *Library) Csyrk(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, beta *Complex, cp hip.DevicePtr, ldc int32) (err error) {
@@ -27048,7 +27006,7 @@ func (l *Library) Csyrk(handle Handle, uplo FillMode, transA Operation, n int32,
 	return check(res, err)
 }
 
-// Zsyrk computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float64.
+// Zsyrk computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float64.
 //
 // C: hipblasZsyrk, since hipBLAS 0.54, set blas.
 func (l *Library) Zsyrk(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32) (err error) {
@@ -27078,7 +27036,7 @@ func (l *Library) Zsyrk(handle Handle, uplo FillMode, transA Operation, n int32,
 	return check(res, err)
 }
 
-// Ssyrk64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float32, with counts of 64 bits.
+// Ssyrk64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float32, with 64-bit counts.
 //
 // C: hipblasSsyrk_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssyrk64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, beta *float32, cp hip.DevicePtr, ldc int64) (err error) {
@@ -27108,7 +27066,7 @@ func (l *Library) Ssyrk64(handle Handle, uplo FillMode, transA Operation, n int6
 	return check(res, err)
 }
 
-// Dsyrk64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float64, with counts of 64 bits.
+// Dsyrk64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float64, with 64-bit counts.
 //
 // C: hipblasDsyrk_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsyrk64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, beta *float64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -27138,8 +27096,8 @@ func (l *Library) Dsyrk64(handle Handle, uplo FillMode, transA Operation, n int6
 	return check(res, err)
 }
 
-// Csyrk64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float32, with counts of
-// 64 bits.
+// Csyrk64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float32, with 64-bit
+// counts.
 //
 // C: hipblasCsyrk_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csyrk64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, beta *Complex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -27169,8 +27127,8 @@ func (l *Library) Csyrk64(handle Handle, uplo FillMode, transA Operation, n int6
 	return check(res, err)
 }
 
-// Zsyrk64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float64, with counts of
-// 64 bits.
+// Zsyrk64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float64, with 64-bit
+// counts.
 //
 // C: hipblasZsyrk_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsyrk64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -27200,8 +27158,8 @@ func (l *Library) Zsyrk64(handle Handle, uplo FillMode, transA Operation, n int6
 	return check(res, err)
 }
 
-// SsyrkBatched computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float32, for each of a
-// batch whose addresses are in device memory.
+// SsyrkBatched computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float32, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasSsyrkBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsyrkBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, beta *float32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -27232,8 +27190,8 @@ func (l *Library) SsyrkBatched(handle Handle, uplo FillMode, transA Operation, n
 	return check(res, err)
 }
 
-// DsyrkBatched computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float64, for each of a
-// batch whose addresses are in device memory.
+// DsyrkBatched computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float64, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasDsyrkBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsyrkBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, beta *float64, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -27264,8 +27222,8 @@ func (l *Library) DsyrkBatched(handle Handle, uplo FillMode, transA Operation, n
 	return check(res, err)
 }
 
-// CsyrkBatched computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float32, for each
-// of a batch whose addresses are in device memory.
+// CsyrkBatched computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float32, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasCsyrkBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsyrkBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, beta *Complex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -27296,8 +27254,8 @@ func (l *Library) CsyrkBatched(handle Handle, uplo FillMode, transA Operation, n
 	return check(res, err)
 }
 
-// ZsyrkBatched computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float64, for each
-// of a batch whose addresses are in device memory.
+// ZsyrkBatched computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float64, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasZsyrkBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsyrkBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -27328,8 +27286,8 @@ func (l *Library) ZsyrkBatched(handle Handle, uplo FillMode, transA Operation, n
 	return check(res, err)
 }
 
-// SsyrkBatched64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float32, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// SsyrkBatched64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float32, for a batch
+// whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSsyrkBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsyrkBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, beta *float32, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -27360,8 +27318,8 @@ func (l *Library) SsyrkBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// DsyrkBatched64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float64, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// DsyrkBatched64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float64, for a batch
+// whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDsyrkBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsyrkBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, beta *float64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -27392,8 +27350,8 @@ func (l *Library) DsyrkBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// CsyrkBatched64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float32, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// CsyrkBatched64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float32, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCsyrkBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsyrkBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, beta *Complex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -27424,8 +27382,8 @@ func (l *Library) CsyrkBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// ZsyrkBatched64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float64, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// ZsyrkBatched64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float64, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZsyrkBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsyrkBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -27456,8 +27414,8 @@ func (l *Library) ZsyrkBatched64(handle Handle, uplo FillMode, transA Operation,
 	return check(res, err)
 }
 
-// SsyrkStridedBatched computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float32, for each of
-// a batch at equal distances.
+// SsyrkStridedBatched computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float32, for a
+// batch at constant strides.
 //
 // C: hipblasSsyrkStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsyrkStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, beta *float32, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -27490,8 +27448,8 @@ func (l *Library) SsyrkStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// DsyrkStridedBatched computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float64, for each of
-// a batch at equal distances.
+// DsyrkStridedBatched computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float64, for a
+// batch at constant strides.
 //
 // C: hipblasDsyrkStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsyrkStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, beta *float64, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -27524,8 +27482,8 @@ func (l *Library) DsyrkStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// CsyrkStridedBatched computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float32, for
-// each of a batch at equal distances.
+// CsyrkStridedBatched computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float32,
+// for a batch at constant strides.
 //
 // C: hipblasCsyrkStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsyrkStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, beta *Complex, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -27558,8 +27516,8 @@ func (l *Library) CsyrkStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// ZsyrkStridedBatched computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float64, for
-// each of a batch at equal distances.
+// ZsyrkStridedBatched computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float64,
+// for a batch at constant strides.
 //
 // C: hipblasZsyrkStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsyrkStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -27592,8 +27550,8 @@ func (l *Library) ZsyrkStridedBatched(handle Handle, uplo FillMode, transA Opera
 	return check(res, err)
 }
 
-// SsyrkStridedBatched64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float32, for each
-// of a batch at equal distances, with counts of 64 bits.
+// SsyrkStridedBatched64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float32, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasSsyrkStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsyrkStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, beta *float32, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -27626,8 +27584,8 @@ func (l *Library) SsyrkStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// DsyrkStridedBatched64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float64, for each
-// of a batch at equal distances, with counts of 64 bits.
+// DsyrkStridedBatched64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float64, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDsyrkStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsyrkStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, beta *float64, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -27660,8 +27618,8 @@ func (l *Library) DsyrkStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// CsyrkStridedBatched64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float32,
-// for each of a batch at equal distances, with counts of 64 bits.
+// CsyrkStridedBatched64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float32,
+// for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCsyrkStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsyrkStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, beta *Complex, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -27694,8 +27652,8 @@ func (l *Library) CsyrkStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// ZsyrkStridedBatched64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float64,
-// for each of a batch at equal distances, with counts of 64 bits.
+// ZsyrkStridedBatched64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float64,
+// for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZsyrkStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsyrkStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -27728,7 +27686,7 @@ func (l *Library) ZsyrkStridedBatched64(handle Handle, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// Ssyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of float32.
+// Ssyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in float32.
 //
 // C: hipblasSsyr2k, since hipBLAS 0.54, set blas.
 func (l *Library) Ssyr2k(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -27760,7 +27718,7 @@ func (l *Library) Ssyr2k(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Dsyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of float64.
+// Dsyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in float64.
 //
 // C: hipblasDsyr2k, since hipBLAS 0.54, set blas.
 func (l *Library) Dsyr2k(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32) (err error) {
@@ -27792,7 +27750,7 @@ func (l *Library) Dsyr2k(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Csyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of complex
+// Csyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in complex
 // float32.
 //
 // C: hipblasCsyr2k, since hipBLAS 0.54, set blas.
@@ -27825,7 +27783,7 @@ func (l *Library) Csyr2k(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Zsyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of complex
+// Zsyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in complex
 // float64.
 //
 // C: hipblasZsyr2k, since hipBLAS 0.54, set blas.
@@ -27858,8 +27816,8 @@ func (l *Library) Zsyr2k(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Ssyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of float32,
-// with counts of 64 bits.
+// Ssyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in float32,
+// with 64-bit counts.
 //
 // C: hipblasSsyr2k_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssyr2k64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64) (err error) {
@@ -27891,8 +27849,8 @@ func (l *Library) Ssyr2k64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// Dsyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of float64,
-// with counts of 64 bits.
+// Dsyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in float64,
+// with 64-bit counts.
 //
 // C: hipblasDsyr2k_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsyr2k64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -27924,8 +27882,8 @@ func (l *Library) Dsyr2k64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// Csyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of complex
-// float32, with counts of 64 bits.
+// Csyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in complex
+// float32, with 64-bit counts.
 //
 // C: hipblasCsyr2k_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csyr2k64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Complex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -27957,8 +27915,8 @@ func (l *Library) Csyr2k64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// Zsyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of complex
-// float64, with counts of 64 bits.
+// Zsyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in complex
+// float64, with 64-bit counts.
 //
 // C: hipblasZsyr2k_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsyr2k64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -27990,8 +27948,8 @@ func (l *Library) Zsyr2k64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// Ssyr2kBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of
-// float32, for each of a batch whose addresses are in device memory.
+// Ssyr2kBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in
+// float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSsyr2kBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Ssyr2kBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -28024,8 +27982,8 @@ func (l *Library) Ssyr2kBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// Dsyr2kBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of
-// float64, for each of a batch whose addresses are in device memory.
+// Dsyr2kBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in
+// float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDsyr2kBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Dsyr2kBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -28058,8 +28016,8 @@ func (l *Library) Dsyr2kBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// Csyr2kBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of complex
-// float32, for each of a batch whose addresses are in device memory.
+// Csyr2kBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in
+// complex float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasCsyr2kBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Csyr2kBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Complex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -28092,8 +28050,8 @@ func (l *Library) Csyr2kBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// Zsyr2kBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of complex
-// float64, for each of a batch whose addresses are in device memory.
+// Zsyr2kBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in
+// complex float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZsyr2kBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Zsyr2kBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -28126,8 +28084,8 @@ func (l *Library) Zsyr2kBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// Ssyr2kBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of
-// float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// Ssyr2kBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in
+// float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSsyr2kBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssyr2kBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -28160,8 +28118,8 @@ func (l *Library) Ssyr2kBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// Dsyr2kBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of
-// float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// Dsyr2kBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in
+// float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDsyr2kBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsyr2kBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -28194,8 +28152,8 @@ func (l *Library) Dsyr2kBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// Csyr2kBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of
-// complex float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// Csyr2kBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in
+// complex float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCsyr2kBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csyr2kBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Complex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -28228,8 +28186,8 @@ func (l *Library) Csyr2kBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// Zsyr2kBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of
-// complex float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// Zsyr2kBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in
+// complex float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZsyr2kBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsyr2kBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -28262,8 +28220,8 @@ func (l *Library) Zsyr2kBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// Ssyr2kStridedBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of
-// float32, for each of a batch at equal distances.
+// Ssyr2kStridedBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C,
+// in float32, for a batch at constant strides.
 //
 // C: hipblasSsyr2kStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Ssyr2kStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *float32, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -28271,8 +28229,8 @@ func (l *Library) Ssyr2kStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Dsyr2kStridedBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of
-// float64, for each of a batch at equal distances.
+// Dsyr2kStridedBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C,
+// in float64, for a batch at constant strides.
 //
 // C: hipblasDsyr2kStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Dsyr2kStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *float64, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -28280,8 +28238,8 @@ func (l *Library) Dsyr2kStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Csyr2kStridedBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of
-// complex float32, for each of a batch at equal distances.
+// Csyr2kStridedBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C,
+// in complex float32, for a batch at constant strides.
 //
 // C: hipblasCsyr2kStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Csyr2kStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *Complex, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -28289,8 +28247,8 @@ func (l *Library) Csyr2kStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Zsyr2kStridedBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of
-// complex float64, for each of a batch at equal distances.
+// Zsyr2kStridedBatched computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C,
+// in complex float64, for a batch at constant strides.
 //
 // C: hipblasZsyr2kStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) Zsyr2kStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -28298,8 +28256,8 @@ func (l *Library) Zsyr2kStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Ssyr2kStridedBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C
-// of float32, for each of a batch at equal distances, with counts of 64 bits.
+// Ssyr2kStridedBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C,
+// in float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasSsyr2kStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssyr2kStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *float32, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -28307,8 +28265,8 @@ func (l *Library) Ssyr2kStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Dsyr2kStridedBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C
-// of float64, for each of a batch at equal distances, with counts of 64 bits.
+// Dsyr2kStridedBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C,
+// in float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDsyr2kStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsyr2kStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *float64, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -28316,8 +28274,8 @@ func (l *Library) Dsyr2kStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Csyr2kStridedBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C
-// of complex float32, for each of a batch at equal distances, with counts of 64 bits.
+// Csyr2kStridedBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C,
+// in complex float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCsyr2kStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csyr2kStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *Complex, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -28325,8 +28283,8 @@ func (l *Library) Csyr2kStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Zsyr2kStridedBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C
-// of complex float64, for each of a batch at equal distances, with counts of 64 bits.
+// Zsyr2kStridedBatched64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C,
+// in complex float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZsyr2kStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsyr2kStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -28334,7 +28292,7 @@ func (l *Library) Zsyr2kStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Ssyrkx computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float32.
+// Ssyrkx computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float32.
 //
 // C: hipblasSsyrkx, since hipBLAS 0.54, set blas.
 func (l *Library) Ssyrkx(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -28366,7 +28324,7 @@ func (l *Library) Ssyrkx(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Dsyrkx computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float64.
+// Dsyrkx computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float64.
 //
 // C: hipblasDsyrkx, since hipBLAS 0.54, set blas.
 func (l *Library) Dsyrkx(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32) (err error) {
@@ -28398,7 +28356,7 @@ func (l *Library) Dsyrkx(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Csyrkx computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float32.
+// Csyrkx computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float32.
 //
 // C: hipblasCsyrkx, since hipBLAS 0.54, set blas.
 func (l *Library) Csyrkx(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Complex, cp hip.DevicePtr, ldc int32) (err error) {
@@ -28430,7 +28388,7 @@ func (l *Library) Csyrkx(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Zsyrkx computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float64.
+// Zsyrkx computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float64.
 //
 // C: hipblasZsyrkx, since hipBLAS 0.54, set blas.
 func (l *Library) Zsyrkx(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32) (err error) {
@@ -28462,8 +28420,7 @@ func (l *Library) Zsyrkx(handle Handle, uplo FillMode, transA Operation, n int32
 	return check(res, err)
 }
 
-// Ssyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float32, with counts of 64
-// bits.
+// Ssyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float32, with 64-bit counts.
 //
 // C: hipblasSsyrkx_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ssyrkx64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64) (err error) {
@@ -28495,8 +28452,7 @@ func (l *Library) Ssyrkx64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// Dsyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float64, with counts of 64
-// bits.
+// Dsyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float64, with 64-bit counts.
 //
 // C: hipblasDsyrkx_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dsyrkx64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -28528,8 +28484,8 @@ func (l *Library) Dsyrkx64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// Csyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float32, with counts of
-// 64 bits.
+// Csyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float32, with 64-bit
+// counts.
 //
 // C: hipblasCsyrkx_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Csyrkx64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Complex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -28561,8 +28517,8 @@ func (l *Library) Csyrkx64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// Zsyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float64, with counts of
-// 64 bits.
+// Zsyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float64, with 64-bit
+// counts.
 //
 // C: hipblasZsyrkx_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zsyrkx64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -28594,8 +28550,8 @@ func (l *Library) Zsyrkx64(handle Handle, uplo FillMode, transA Operation, n int
 	return check(res, err)
 }
 
-// SsyrkxBatched computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float32, for each of a
-// batch whose addresses are in device memory.
+// SsyrkxBatched computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float32, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasSsyrkxBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsyrkxBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -28628,8 +28584,8 @@ func (l *Library) SsyrkxBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// DsyrkxBatched computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float64, for each of a
-// batch whose addresses are in device memory.
+// DsyrkxBatched computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float64, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasDsyrkxBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsyrkxBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *float64, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -28662,8 +28618,8 @@ func (l *Library) DsyrkxBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// CsyrkxBatched computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float32, for each
-// of a batch whose addresses are in device memory.
+// CsyrkxBatched computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float32, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasCsyrkxBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsyrkxBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Complex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -28696,8 +28652,8 @@ func (l *Library) CsyrkxBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// ZsyrkxBatched computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float64, for each
-// of a batch whose addresses are in device memory.
+// ZsyrkxBatched computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float64, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasZsyrkxBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsyrkxBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -28730,8 +28686,8 @@ func (l *Library) ZsyrkxBatched(handle Handle, uplo FillMode, transA Operation, 
 	return check(res, err)
 }
 
-// SsyrkxBatched64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float32, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// SsyrkxBatched64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float32, for a batch
+// whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasSsyrkxBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsyrkxBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float32, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -28764,8 +28720,8 @@ func (l *Library) SsyrkxBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// DsyrkxBatched64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float64, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// DsyrkxBatched64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float64, for a batch
+// whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDsyrkxBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsyrkxBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *float64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -28798,8 +28754,8 @@ func (l *Library) DsyrkxBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// CsyrkxBatched64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float32, for
-// each of a batch whose addresses are in device memory, with counts of 64 bits.
+// CsyrkxBatched64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float32, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCsyrkxBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsyrkxBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Complex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -28832,8 +28788,8 @@ func (l *Library) CsyrkxBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// ZsyrkxBatched64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float64, for
-// each of a batch whose addresses are in device memory, with counts of 64 bits.
+// ZsyrkxBatched64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float64, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZsyrkxBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsyrkxBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -28866,8 +28822,8 @@ func (l *Library) ZsyrkxBatched64(handle Handle, uplo FillMode, transA Operation
 	return check(res, err)
 }
 
-// SsyrkxStridedBatched computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float32, for each
-// of a batch at equal distances.
+// SsyrkxStridedBatched computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float32, for a
+// batch at constant strides.
 //
 // C: hipblasSsyrkxStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SsyrkxStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *float32, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -28875,8 +28831,8 @@ func (l *Library) SsyrkxStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// DsyrkxStridedBatched computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float64, for each
-// of a batch at equal distances.
+// DsyrkxStridedBatched computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float64, for a
+// batch at constant strides.
 //
 // C: hipblasDsyrkxStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DsyrkxStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *float64, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -28884,8 +28840,8 @@ func (l *Library) DsyrkxStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// CsyrkxStridedBatched computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float32,
-// for each of a batch at equal distances.
+// CsyrkxStridedBatched computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float32,
+// for a batch at constant strides.
 //
 // C: hipblasCsyrkxStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CsyrkxStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *Complex, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -28893,8 +28849,8 @@ func (l *Library) CsyrkxStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// ZsyrkxStridedBatched computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float64,
-// for each of a batch at equal distances.
+// ZsyrkxStridedBatched computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float64,
+// for a batch at constant strides.
 //
 // C: hipblasZsyrkxStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZsyrkxStridedBatched(handle Handle, uplo FillMode, transA Operation, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -28902,8 +28858,8 @@ func (l *Library) ZsyrkxStridedBatched(handle Handle, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// SsyrkxStridedBatched64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float32, for each
-// of a batch at equal distances, with counts of 64 bits.
+// SsyrkxStridedBatched64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float32, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasSsyrkxStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SsyrkxStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *float32, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -28911,8 +28867,8 @@ func (l *Library) SsyrkxStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// DsyrkxStridedBatched64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float64, for each
-// of a batch at equal distances, with counts of 64 bits.
+// DsyrkxStridedBatched64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float64, for a
+// batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDsyrkxStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DsyrkxStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *float64, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -28920,8 +28876,8 @@ func (l *Library) DsyrkxStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// CsyrkxStridedBatched64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float32,
-// for each of a batch at equal distances, with counts of 64 bits.
+// CsyrkxStridedBatched64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex
+// float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCsyrkxStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CsyrkxStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *Complex, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -28929,8 +28885,8 @@ func (l *Library) CsyrkxStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// ZsyrkxStridedBatched64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float64,
-// for each of a batch at equal distances, with counts of 64 bits.
+// ZsyrkxStridedBatched64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex
+// float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZsyrkxStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZsyrkxStridedBatched64(handle Handle, uplo FillMode, transA Operation, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -28938,7 +28894,7 @@ func (l *Library) ZsyrkxStridedBatched64(handle Handle, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Sgeam computes C = alpha op(A) + beta op(B) of float32.
+// Sgeam computes C = alpha op(A) + beta op(B), in float32.
 //
 // C: hipblasSgeam, since hipBLAS 0.54, set blas.
 func (l *Library) Sgeam(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, beta *float32, bp hip.DevicePtr, ldb int32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -28970,7 +28926,7 @@ func (l *Library) Sgeam(handle Handle, transA Operation, transB Operation, m int
 	return check(res, err)
 }
 
-// Dgeam computes C = alpha op(A) + beta op(B) of float64.
+// Dgeam computes C = alpha op(A) + beta op(B), in float64.
 //
 // C: hipblasDgeam, since hipBLAS 0.54, set blas.
 func (l *Library) Dgeam(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, beta *float64, bp hip.DevicePtr, ldb int32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -29002,7 +28958,7 @@ func (l *Library) Dgeam(handle Handle, transA Operation, transB Operation, m int
 	return check(res, err)
 }
 
-// Cgeam computes C = alpha op(A) + beta op(B) of complex float32.
+// Cgeam computes C = alpha op(A) + beta op(B), in complex float32.
 //
 // C: hipblasCgeam, since hipBLAS 0.54, set blas.
 func (l *Library) Cgeam(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, beta *Complex, bp hip.DevicePtr, ldb int32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -29034,7 +28990,7 @@ func (l *Library) Cgeam(handle Handle, transA Operation, transB Operation, m int
 	return check(res, err)
 }
 
-// Zgeam computes C = alpha op(A) + beta op(B) of complex float64.
+// Zgeam computes C = alpha op(A) + beta op(B), in complex float64.
 //
 // C: hipblasZgeam, since hipBLAS 0.54, set blas.
 func (l *Library) Zgeam(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, beta *DoubleComplex, bp hip.DevicePtr, ldb int32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -29066,7 +29022,7 @@ func (l *Library) Zgeam(handle Handle, transA Operation, transB Operation, m int
 	return check(res, err)
 }
 
-// Sgeam64 computes C = alpha op(A) + beta op(B) of float32, with counts of 64 bits.
+// Sgeam64 computes C = alpha op(A) + beta op(B), in float32, with 64-bit counts.
 //
 // C: hipblasSgeam_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sgeam64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, beta *float32, bp hip.DevicePtr, ldb int64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -29098,7 +29054,7 @@ func (l *Library) Sgeam64(handle Handle, transA Operation, transB Operation, m i
 	return check(res, err)
 }
 
-// Dgeam64 computes C = alpha op(A) + beta op(B) of float64, with counts of 64 bits.
+// Dgeam64 computes C = alpha op(A) + beta op(B), in float64, with 64-bit counts.
 //
 // C: hipblasDgeam_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dgeam64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, beta *float64, bp hip.DevicePtr, ldb int64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -29130,7 +29086,7 @@ func (l *Library) Dgeam64(handle Handle, transA Operation, transB Operation, m i
 	return check(res, err)
 }
 
-// Cgeam64 computes C = alpha op(A) + beta op(B) of complex float32, with counts of 64 bits.
+// Cgeam64 computes C = alpha op(A) + beta op(B), in complex float32, with 64-bit counts.
 //
 // C: hipblasCgeam_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cgeam64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, beta *Complex, bp hip.DevicePtr, ldb int64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -29162,7 +29118,7 @@ func (l *Library) Cgeam64(handle Handle, transA Operation, transB Operation, m i
 	return check(res, err)
 }
 
-// Zgeam64 computes C = alpha op(A) + beta op(B) of complex float64, with counts of 64 bits.
+// Zgeam64 computes C = alpha op(A) + beta op(B), in complex float64, with 64-bit counts.
 //
 // C: hipblasZgeam_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zgeam64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, beta *DoubleComplex, bp hip.DevicePtr, ldb int64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -29194,8 +29150,8 @@ func (l *Library) Zgeam64(handle Handle, transA Operation, transB Operation, m i
 	return check(res, err)
 }
 
-// SgeamBatched computes C = alpha op(A) + beta op(B) of float32, for each of a batch whose addresses are in
-// device memory.
+// SgeamBatched computes C = alpha op(A) + beta op(B), in float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasSgeamBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SgeamBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, beta *float32, bp hip.DevicePtr, ldb int32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -29228,8 +29184,8 @@ func (l *Library) SgeamBatched(handle Handle, transA Operation, transB Operation
 	return check(res, err)
 }
 
-// DgeamBatched computes C = alpha op(A) + beta op(B) of float64, for each of a batch whose addresses are in
-// device memory.
+// DgeamBatched computes C = alpha op(A) + beta op(B), in float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasDgeamBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DgeamBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, beta *float64, bp hip.DevicePtr, ldb int32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -29262,8 +29218,8 @@ func (l *Library) DgeamBatched(handle Handle, transA Operation, transB Operation
 	return check(res, err)
 }
 
-// CgeamBatched computes C = alpha op(A) + beta op(B) of complex float32, for each of a batch whose addresses are
-// in device memory.
+// CgeamBatched computes C = alpha op(A) + beta op(B), in complex float32, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasCgeamBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CgeamBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, beta *Complex, bp hip.DevicePtr, ldb int32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -29296,8 +29252,8 @@ func (l *Library) CgeamBatched(handle Handle, transA Operation, transB Operation
 	return check(res, err)
 }
 
-// ZgeamBatched computes C = alpha op(A) + beta op(B) of complex float64, for each of a batch whose addresses are
-// in device memory.
+// ZgeamBatched computes C = alpha op(A) + beta op(B), in complex float64, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasZgeamBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZgeamBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, beta *DoubleComplex, bp hip.DevicePtr, ldb int32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -29330,8 +29286,8 @@ func (l *Library) ZgeamBatched(handle Handle, transA Operation, transB Operation
 	return check(res, err)
 }
 
-// SgeamBatched64 computes C = alpha op(A) + beta op(B) of float32, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// SgeamBatched64 computes C = alpha op(A) + beta op(B), in float32, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasSgeamBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SgeamBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, beta *float32, bp hip.DevicePtr, ldb int64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -29364,8 +29320,8 @@ func (l *Library) SgeamBatched64(handle Handle, transA Operation, transB Operati
 	return check(res, err)
 }
 
-// DgeamBatched64 computes C = alpha op(A) + beta op(B) of float64, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// DgeamBatched64 computes C = alpha op(A) + beta op(B), in float64, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasDgeamBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DgeamBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, beta *float64, bp hip.DevicePtr, ldb int64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -29398,8 +29354,8 @@ func (l *Library) DgeamBatched64(handle Handle, transA Operation, transB Operati
 	return check(res, err)
 }
 
-// CgeamBatched64 computes C = alpha op(A) + beta op(B) of complex float32, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// CgeamBatched64 computes C = alpha op(A) + beta op(B), in complex float32, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasCgeamBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgeamBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, beta *Complex, bp hip.DevicePtr, ldb int64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -29432,8 +29388,8 @@ func (l *Library) CgeamBatched64(handle Handle, transA Operation, transB Operati
 	return check(res, err)
 }
 
-// ZgeamBatched64 computes C = alpha op(A) + beta op(B) of complex float64, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// ZgeamBatched64 computes C = alpha op(A) + beta op(B), in complex float64, for a batch whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: hipblasZgeamBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgeamBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, beta *DoubleComplex, bp hip.DevicePtr, ldb int64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -29466,7 +29422,7 @@ func (l *Library) ZgeamBatched64(handle Handle, transA Operation, transB Operati
 	return check(res, err)
 }
 
-// SgeamStridedBatched computes C = alpha op(A) + beta op(B) of float32, for each of a batch at equal distances.
+// SgeamStridedBatched computes C = alpha op(A) + beta op(B), in float32, for a batch at constant strides.
 //
 // C: hipblasSgeamStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SgeamStridedBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, beta *float32, bp hip.DevicePtr, ldb int32, strideB Stride, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -29474,7 +29430,7 @@ func (l *Library) SgeamStridedBatched(handle Handle, transA Operation, transB Op
 	return check(res, err)
 }
 
-// DgeamStridedBatched computes C = alpha op(A) + beta op(B) of float64, for each of a batch at equal distances.
+// DgeamStridedBatched computes C = alpha op(A) + beta op(B), in float64, for a batch at constant strides.
 //
 // C: hipblasDgeamStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DgeamStridedBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, beta *float64, bp hip.DevicePtr, ldb int32, strideB Stride, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -29482,8 +29438,8 @@ func (l *Library) DgeamStridedBatched(handle Handle, transA Operation, transB Op
 	return check(res, err)
 }
 
-// CgeamStridedBatched computes C = alpha op(A) + beta op(B) of complex float32, for each of a batch at equal
-// distances.
+// CgeamStridedBatched computes C = alpha op(A) + beta op(B), in complex float32, for a batch at constant
+// strides.
 //
 // C: hipblasCgeamStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CgeamStridedBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, beta *Complex, bp hip.DevicePtr, ldb int32, strideB Stride, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -29491,8 +29447,8 @@ func (l *Library) CgeamStridedBatched(handle Handle, transA Operation, transB Op
 	return check(res, err)
 }
 
-// ZgeamStridedBatched computes C = alpha op(A) + beta op(B) of complex float64, for each of a batch at equal
-// distances.
+// ZgeamStridedBatched computes C = alpha op(A) + beta op(B), in complex float64, for a batch at constant
+// strides.
 //
 // C: hipblasZgeamStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZgeamStridedBatched(handle Handle, transA Operation, transB Operation, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, beta *DoubleComplex, bp hip.DevicePtr, ldb int32, strideB Stride, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -29500,8 +29456,8 @@ func (l *Library) ZgeamStridedBatched(handle Handle, transA Operation, transB Op
 	return check(res, err)
 }
 
-// SgeamStridedBatched64 computes C = alpha op(A) + beta op(B) of float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// SgeamStridedBatched64 computes C = alpha op(A) + beta op(B), in float32, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasSgeamStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SgeamStridedBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, beta *float32, bp hip.DevicePtr, ldb int64, strideB Stride, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -29509,8 +29465,8 @@ func (l *Library) SgeamStridedBatched64(handle Handle, transA Operation, transB 
 	return check(res, err)
 }
 
-// DgeamStridedBatched64 computes C = alpha op(A) + beta op(B) of float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// DgeamStridedBatched64 computes C = alpha op(A) + beta op(B), in float64, for a batch at constant strides, with
+// 64-bit counts.
 //
 // C: hipblasDgeamStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DgeamStridedBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, beta *float64, bp hip.DevicePtr, ldb int64, strideB Stride, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -29518,8 +29474,8 @@ func (l *Library) DgeamStridedBatched64(handle Handle, transA Operation, transB 
 	return check(res, err)
 }
 
-// CgeamStridedBatched64 computes C = alpha op(A) + beta op(B) of complex float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// CgeamStridedBatched64 computes C = alpha op(A) + beta op(B), in complex float32, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasCgeamStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CgeamStridedBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, beta *Complex, bp hip.DevicePtr, ldb int64, strideB Stride, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -29527,8 +29483,8 @@ func (l *Library) CgeamStridedBatched64(handle Handle, transA Operation, transB 
 	return check(res, err)
 }
 
-// ZgeamStridedBatched64 computes C = alpha op(A) + beta op(B) of complex float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// ZgeamStridedBatched64 computes C = alpha op(A) + beta op(B), in complex float64, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasZgeamStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZgeamStridedBatched64(handle Handle, transA Operation, transB Operation, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, beta *DoubleComplex, bp hip.DevicePtr, ldb int64, strideB Stride, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -29536,7 +29492,8 @@ func (l *Library) ZgeamStridedBatched64(handle Handle, transA Operation, transB 
 	return check(res, err)
 }
 
-// Chemm computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float32.
+// Chemm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in complex
+// float32.
 //
 // C: hipblasChemm, since hipBLAS 0.54, set blas.
 func (l *Library) Chemm(handle Handle, side SideMode, uplo FillMode, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Complex, cp hip.DevicePtr, ldc int32) (err error) {
@@ -29568,7 +29525,8 @@ func (l *Library) Chemm(handle Handle, side SideMode, uplo FillMode, n int32, k 
 	return check(res, err)
 }
 
-// Zhemm computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float64.
+// Zhemm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in complex
+// float64.
 //
 // C: hipblasZhemm, since hipBLAS 0.54, set blas.
 func (l *Library) Zhemm(handle Handle, side SideMode, uplo FillMode, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32) (err error) {
@@ -29600,8 +29558,8 @@ func (l *Library) Zhemm(handle Handle, side SideMode, uplo FillMode, n int32, k 
 	return check(res, err)
 }
 
-// Chemm64 computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float32, with counts
-// of 64 bits.
+// Chemm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in complex
+// float32, with 64-bit counts.
 //
 // C: hipblasChemm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Chemm64(handle Handle, side SideMode, uplo FillMode, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Complex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -29633,8 +29591,8 @@ func (l *Library) Chemm64(handle Handle, side SideMode, uplo FillMode, n int64, 
 	return check(res, err)
 }
 
-// Zhemm64 computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float64, with counts
-// of 64 bits.
+// Zhemm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in complex
+// float64, with 64-bit counts.
 //
 // C: hipblasZhemm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zhemm64(handle Handle, side SideMode, uplo FillMode, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64) (err error) {
@@ -29666,8 +29624,8 @@ func (l *Library) Zhemm64(handle Handle, side SideMode, uplo FillMode, n int64, 
 	return check(res, err)
 }
 
-// ChemmBatched computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float32, for
-// each of a batch whose addresses are in device memory.
+// ChemmBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in complex
+// float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasChemmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ChemmBatched(handle Handle, side SideMode, uplo FillMode, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *Complex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -29700,8 +29658,8 @@ func (l *Library) ChemmBatched(handle Handle, side SideMode, uplo FillMode, n in
 	return check(res, err)
 }
 
-// ZhemmBatched computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float64, for
-// each of a batch whose addresses are in device memory.
+// ZhemmBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in complex
+// float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZhemmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZhemmBatched(handle Handle, side SideMode, uplo FillMode, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -29734,8 +29692,8 @@ func (l *Library) ZhemmBatched(handle Handle, side SideMode, uplo FillMode, n in
 	return check(res, err)
 }
 
-// ChemmBatched64 computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float32, for
-// each of a batch whose addresses are in device memory, with counts of 64 bits.
+// ChemmBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in
+// complex float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasChemmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ChemmBatched64(handle Handle, side SideMode, uplo FillMode, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *Complex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -29768,8 +29726,8 @@ func (l *Library) ChemmBatched64(handle Handle, side SideMode, uplo FillMode, n 
 	return check(res, err)
 }
 
-// ZhemmBatched64 computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float64, for
-// each of a batch whose addresses are in device memory, with counts of 64 bits.
+// ZhemmBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in
+// complex float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZhemmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZhemmBatched64(handle Handle, side SideMode, uplo FillMode, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -29802,8 +29760,8 @@ func (l *Library) ZhemmBatched64(handle Handle, side SideMode, uplo FillMode, n 
 	return check(res, err)
 }
 
-// ChemmStridedBatched computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float32,
-// for each of a batch at equal distances.
+// ChemmStridedBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in
+// complex float32, for a batch at constant strides.
 //
 // C: hipblasChemmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ChemmStridedBatched(handle Handle, side SideMode, uplo FillMode, n int32, k int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *Complex, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -29811,8 +29769,8 @@ func (l *Library) ChemmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// ZhemmStridedBatched computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float64,
-// for each of a batch at equal distances.
+// ZhemmStridedBatched computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in
+// complex float64, for a batch at constant strides.
 //
 // C: hipblasZhemmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZhemmStridedBatched(handle Handle, side SideMode, uplo FillMode, n int32, k int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, beta *DoubleComplex, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -29820,8 +29778,8 @@ func (l *Library) ZhemmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// ChemmStridedBatched64 computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex
-// float32, for each of a batch at equal distances, with counts of 64 bits.
+// ChemmStridedBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in
+// complex float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasChemmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ChemmStridedBatched64(handle Handle, side SideMode, uplo FillMode, n int64, k int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *Complex, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -29829,8 +29787,8 @@ func (l *Library) ChemmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// ZhemmStridedBatched64 computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex
-// float64, for each of a batch at equal distances, with counts of 64 bits.
+// ZhemmStridedBatched64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in
+// complex float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZhemmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZhemmStridedBatched64(handle Handle, side SideMode, uplo FillMode, n int64, k int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, beta *DoubleComplex, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -29838,7 +29796,7 @@ func (l *Library) ZhemmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// Strmm computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float32.
+// Strmm computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float32.
 //
 // C: hipblasStrmm, since hipBLAS 0.54, set blas.
 //
@@ -29873,7 +29831,7 @@ func (l *Library) Strmm(handle Handle, side SideMode, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Dtrmm computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float64.
+// Dtrmm computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float64.
 //
 // C: hipblasDtrmm, since hipBLAS 0.54, set blas.
 //
@@ -29908,7 +29866,7 @@ func (l *Library) Dtrmm(handle Handle, side SideMode, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Ctrmm computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float32.
+// Ctrmm computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex float32.
 //
 // C: hipblasCtrmm, since hipBLAS 0.54, set blas.
 //
@@ -29943,7 +29901,7 @@ func (l *Library) Ctrmm(handle Handle, side SideMode, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Ztrmm computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float64.
+// Ztrmm computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex float64.
 //
 // C: hipblasZtrmm, since hipBLAS 0.54, set blas.
 //
@@ -29978,7 +29936,8 @@ func (l *Library) Ztrmm(handle Handle, side SideMode, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Strmm64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float32, with counts of 64 bits.
+// Strmm64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float32, with 64-bit
+// counts.
 //
 // C: hipblasStrmm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Strmm64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float32, a hip.DevicePtr, lda int64, b hip.DevicePtr, ldb int64, c hip.DevicePtr, ldc int64) (err error) {
@@ -30011,7 +29970,8 @@ func (l *Library) Strmm64(handle Handle, side SideMode, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Dtrmm64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float64, with counts of 64 bits.
+// Dtrmm64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float64, with 64-bit
+// counts.
 //
 // C: hipblasDtrmm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dtrmm64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float64, a hip.DevicePtr, lda int64, b hip.DevicePtr, ldb int64, c hip.DevicePtr, ldc int64) (err error) {
@@ -30044,8 +30004,8 @@ func (l *Library) Dtrmm64(handle Handle, side SideMode, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Ctrmm64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float32, with counts of 64
-// bits.
+// Ctrmm64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex float32, with
+// 64-bit counts.
 //
 // C: hipblasCtrmm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ctrmm64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *Complex, a hip.DevicePtr, lda int64, b hip.DevicePtr, ldb int64, c hip.DevicePtr, ldc int64) (err error) {
@@ -30078,8 +30038,8 @@ func (l *Library) Ctrmm64(handle Handle, side SideMode, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Ztrmm64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float64, with counts of 64
-// bits.
+// Ztrmm64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex float64, with
+// 64-bit counts.
 //
 // C: hipblasZtrmm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ztrmm64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *DoubleComplex, a hip.DevicePtr, lda int64, b hip.DevicePtr, ldb int64, c hip.DevicePtr, ldc int64) (err error) {
@@ -30112,8 +30072,8 @@ func (l *Library) Ztrmm64(handle Handle, side SideMode, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// StrmmBatched computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float32, for each of a batch
-// whose addresses are in device memory.
+// StrmmBatched computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float32, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasStrmmBatched, since hipBLAS 0.54, set blas.
 //
@@ -30149,8 +30109,8 @@ func (l *Library) StrmmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// DtrmmBatched computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float64, for each of a batch
-// whose addresses are in device memory.
+// DtrmmBatched computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float64, for a
+// batch whose addresses are in device arrays.
 //
 // C: hipblasDtrmmBatched, since hipBLAS 0.54, set blas.
 //
@@ -30186,8 +30146,8 @@ func (l *Library) DtrmmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// CtrmmBatched computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float32, for each of
-// a batch whose addresses are in device memory.
+// CtrmmBatched computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex float32,
+// for a batch whose addresses are in device arrays.
 //
 // C: hipblasCtrmmBatched, since hipBLAS 0.54, set blas.
 //
@@ -30223,8 +30183,8 @@ func (l *Library) CtrmmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// ZtrmmBatched computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float64, for each of
-// a batch whose addresses are in device memory.
+// ZtrmmBatched computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex float64,
+// for a batch whose addresses are in device arrays.
 //
 // C: hipblasZtrmmBatched, since hipBLAS 0.54, set blas.
 //
@@ -30260,8 +30220,8 @@ func (l *Library) ZtrmmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// StrmmBatched64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float32, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// StrmmBatched64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float32, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasStrmmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StrmmBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float32, a hip.DevicePtr, lda int64, b hip.DevicePtr, ldb int64, c hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -30295,8 +30255,8 @@ func (l *Library) StrmmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// DtrmmBatched64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float64, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits.
+// DtrmmBatched64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float64, for a
+// batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDtrmmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtrmmBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float64, a hip.DevicePtr, lda int64, b hip.DevicePtr, ldb int64, c hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -30330,8 +30290,8 @@ func (l *Library) DtrmmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// CtrmmBatched64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float32, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// CtrmmBatched64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex
+// float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCtrmmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtrmmBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *Complex, a hip.DevicePtr, lda int64, b hip.DevicePtr, ldb int64, c hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -30365,8 +30325,8 @@ func (l *Library) CtrmmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// ZtrmmBatched64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float64, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// ZtrmmBatched64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex
+// float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZtrmmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtrmmBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *DoubleComplex, a hip.DevicePtr, lda int64, b hip.DevicePtr, ldb int64, c hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -30400,8 +30360,8 @@ func (l *Library) ZtrmmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// StrmmStridedBatched computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float32, for each of a
-// batch at equal distances.
+// StrmmStridedBatched computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float32,
+// for a batch at constant strides.
 //
 // C: hipblasStrmmStridedBatched, since hipBLAS 0.54, set blas.
 //
@@ -30411,8 +30371,8 @@ func (l *Library) StrmmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// DtrmmStridedBatched computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float64, for each of a
-// batch at equal distances.
+// DtrmmStridedBatched computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float64,
+// for a batch at constant strides.
 //
 // C: hipblasDtrmmStridedBatched, since hipBLAS 0.54, set blas.
 //
@@ -30422,8 +30382,8 @@ func (l *Library) DtrmmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// CtrmmStridedBatched computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float32, for
-// each of a batch at equal distances.
+// CtrmmStridedBatched computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex
+// float32, for a batch at constant strides.
 //
 // C: hipblasCtrmmStridedBatched, since hipBLAS 0.54, set blas.
 //
@@ -30433,8 +30393,8 @@ func (l *Library) CtrmmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// ZtrmmStridedBatched computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float64, for
-// each of a batch at equal distances.
+// ZtrmmStridedBatched computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex
+// float64, for a batch at constant strides.
 //
 // C: hipblasZtrmmStridedBatched, since hipBLAS 0.54, set blas.
 //
@@ -30444,8 +30404,8 @@ func (l *Library) ZtrmmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// StrmmStridedBatched64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float32, for each of
-// a batch at equal distances, with counts of 64 bits.
+// StrmmStridedBatched64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float32,
+// for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasStrmmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StrmmStridedBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float32, a hip.DevicePtr, lda int64, strideA Stride, b hip.DevicePtr, ldb int64, strideB Stride, c hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -30453,8 +30413,8 @@ func (l *Library) StrmmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// DtrmmStridedBatched64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float64, for each of
-// a batch at equal distances, with counts of 64 bits.
+// DtrmmStridedBatched64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float64,
+// for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDtrmmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtrmmStridedBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float64, a hip.DevicePtr, lda int64, strideA Stride, b hip.DevicePtr, ldb int64, strideB Stride, c hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -30462,8 +30422,8 @@ func (l *Library) DtrmmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// CtrmmStridedBatched64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float32, for
-// each of a batch at equal distances, with counts of 64 bits.
+// CtrmmStridedBatched64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex
+// float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCtrmmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtrmmStridedBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *Complex, a hip.DevicePtr, lda int64, strideA Stride, b hip.DevicePtr, ldb int64, strideB Stride, c hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -30471,8 +30431,8 @@ func (l *Library) CtrmmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// ZtrmmStridedBatched64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float64, for
-// each of a batch at equal distances, with counts of 64 bits.
+// ZtrmmStridedBatched64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex
+// float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZtrmmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtrmmStridedBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *DoubleComplex, a hip.DevicePtr, lda int64, strideA Stride, b hip.DevicePtr, ldb int64, strideB Stride, c hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -30480,7 +30440,7 @@ func (l *Library) ZtrmmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// Strsm solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of float32.
+// Strsm solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in float32.
 //
 // C: hipblasStrsm, since hipBLAS 0.54, set blas.
 func (l *Library) Strsm(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32) (err error) {
@@ -30511,7 +30471,7 @@ func (l *Library) Strsm(handle Handle, side SideMode, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Dtrsm solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of float64.
+// Dtrsm solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in float64.
 //
 // C: hipblasDtrsm, since hipBLAS 0.54, set blas.
 func (l *Library) Dtrsm(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32) (err error) {
@@ -30542,7 +30502,7 @@ func (l *Library) Dtrsm(handle Handle, side SideMode, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Ctrsm solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of complex
+// Ctrsm solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in complex
 // float32.
 //
 // C: hipblasCtrsm, since hipBLAS 0.54, set blas.
@@ -30574,7 +30534,7 @@ func (l *Library) Ctrsm(handle Handle, side SideMode, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Ztrsm solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of complex
+// Ztrsm solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in complex
 // float64.
 //
 // C: hipblasZtrsm, since hipBLAS 0.54, set blas.
@@ -30606,8 +30566,8 @@ func (l *Library) Ztrsm(handle Handle, side SideMode, uplo FillMode, transA Oper
 	return check(res, err)
 }
 
-// Strsm64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// float32, with counts of 64 bits.
+// Strsm64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float32, with 64-bit counts.
 //
 // C: hipblasStrsm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Strsm64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64) (err error) {
@@ -30638,8 +30598,8 @@ func (l *Library) Strsm64(handle Handle, side SideMode, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Dtrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// float64, with counts of 64 bits.
+// Dtrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float64, with 64-bit counts.
 //
 // C: hipblasDtrsm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Dtrsm64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64) (err error) {
@@ -30670,8 +30630,8 @@ func (l *Library) Dtrsm64(handle Handle, side SideMode, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Ctrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of complex
-// float32, with counts of 64 bits.
+// Ctrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float32, with 64-bit counts.
 //
 // C: hipblasCtrsm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ctrsm64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64) (err error) {
@@ -30702,8 +30662,8 @@ func (l *Library) Ctrsm64(handle Handle, side SideMode, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// Ztrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of complex
-// float64, with counts of 64 bits.
+// Ztrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float64, with 64-bit counts.
 //
 // C: hipblasZtrsm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ztrsm64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64) (err error) {
@@ -30734,8 +30694,8 @@ func (l *Library) Ztrsm64(handle Handle, side SideMode, uplo FillMode, transA Op
 	return check(res, err)
 }
 
-// StrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// float32, for each of a batch whose addresses are in device memory.
+// StrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasStrsmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StrsmBatched(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, batchCount int32) (err error) {
@@ -30767,8 +30727,8 @@ func (l *Library) StrsmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// DtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// float64, for each of a batch whose addresses are in device memory.
+// DtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDtrsmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtrsmBatched(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, batchCount int32) (err error) {
@@ -30800,8 +30760,8 @@ func (l *Library) DtrsmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// CtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// complex float32, for each of a batch whose addresses are in device memory.
+// CtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasCtrsmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtrsmBatched(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, batchCount int32) (err error) {
@@ -30833,8 +30793,8 @@ func (l *Library) CtrsmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// ZtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// complex float64, for each of a batch whose addresses are in device memory.
+// ZtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasZtrsmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtrsmBatched(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, bp hip.DevicePtr, ldb int32, batchCount int32) (err error) {
@@ -30866,8 +30826,8 @@ func (l *Library) ZtrsmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// StrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// StrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasStrsmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StrsmBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, batchCount int64) (err error) {
@@ -30899,8 +30859,8 @@ func (l *Library) StrsmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// DtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// DtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasDtrsmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtrsmBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, batchCount int64) (err error) {
@@ -30932,8 +30892,8 @@ func (l *Library) DtrsmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// CtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// complex float32, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// CtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float32, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasCtrsmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtrsmBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, batchCount int64) (err error) {
@@ -30965,8 +30925,8 @@ func (l *Library) CtrsmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// ZtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// complex float64, for each of a batch whose addresses are in device memory, with counts of 64 bits.
+// ZtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float64, for a batch whose addresses are in device arrays, with 64-bit counts.
 //
 // C: hipblasZtrsmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtrsmBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, bp hip.DevicePtr, ldb int64, batchCount int64) (err error) {
@@ -30998,8 +30958,8 @@ func (l *Library) ZtrsmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// StrsmStridedBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into
-// B of float32, for each of a batch at equal distances.
+// StrsmStridedBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in
+// B, in float32, for a batch at constant strides.
 //
 // C: hipblasStrsmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StrsmStridedBatched(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha *float32, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, batchCount int32) (err error) {
@@ -31033,8 +30993,8 @@ func (l *Library) StrsmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// DtrsmStridedBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into
-// B of float64, for each of a batch at equal distances.
+// DtrsmStridedBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in
+// B, in float64, for a batch at constant strides.
 //
 // C: hipblasDtrsmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtrsmStridedBatched(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha *float64, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, batchCount int32) (err error) {
@@ -31068,8 +31028,8 @@ func (l *Library) DtrsmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// CtrsmStridedBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into
-// B of complex float32, for each of a batch at equal distances.
+// CtrsmStridedBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in
+// B, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCtrsmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtrsmStridedBatched(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha *Complex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, batchCount int32) (err error) {
@@ -31103,8 +31063,8 @@ func (l *Library) CtrsmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// ZtrsmStridedBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into
-// B of complex float64, for each of a batch at equal distances.
+// ZtrsmStridedBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in
+// B, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZtrsmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtrsmStridedBatched(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha *DoubleComplex, ap hip.DevicePtr, lda int32, strideA Stride, bp hip.DevicePtr, ldb int32, strideB Stride, batchCount int32) (err error) {
@@ -31138,8 +31098,8 @@ func (l *Library) ZtrsmStridedBatched(handle Handle, side SideMode, uplo FillMod
 	return check(res, err)
 }
 
-// StrsmStridedBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X
-// into B of float32, for each of a batch at equal distances, with counts of 64 bits.
+// StrsmStridedBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X
+// in B, in float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasStrsmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) StrsmStridedBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float32, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, batchCount int64) (err error) {
@@ -31173,8 +31133,8 @@ func (l *Library) StrsmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// DtrsmStridedBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X
-// into B of float64, for each of a batch at equal distances, with counts of 64 bits.
+// DtrsmStridedBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X
+// in B, in float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasDtrsmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DtrsmStridedBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *float64, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, batchCount int64) (err error) {
@@ -31208,8 +31168,8 @@ func (l *Library) DtrsmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// CtrsmStridedBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X
-// into B of complex float32, for each of a batch at equal distances, with counts of 64 bits.
+// CtrsmStridedBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X
+// in B, in complex float32, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasCtrsmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CtrsmStridedBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *Complex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, batchCount int64) (err error) {
@@ -31243,8 +31203,8 @@ func (l *Library) CtrsmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// ZtrsmStridedBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X
-// into B of complex float64, for each of a batch at equal distances, with counts of 64 bits.
+// ZtrsmStridedBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X
+// in B, in complex float64, for a batch at constant strides, with 64-bit counts.
 //
 // C: hipblasZtrsmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZtrsmStridedBatched64(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int64, n int64, alpha *DoubleComplex, ap hip.DevicePtr, lda int64, strideA Stride, bp hip.DevicePtr, ldb int64, strideB Stride, batchCount int64) (err error) {
@@ -31278,7 +31238,7 @@ func (l *Library) ZtrsmStridedBatched64(handle Handle, side SideMode, uplo FillM
 	return check(res, err)
 }
 
-// Strtri computes the inverse of the triangular matrix A of float32.
+// Strtri computes the inverse of the triangular matrix A, in float32.
 //
 // C: hipblasStrtri, since hipBLAS 0.54, set blas.
 func (l *Library) Strtri(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, invA hip.DevicePtr, ldinvA int32) (err error) {
@@ -31305,7 +31265,7 @@ func (l *Library) Strtri(handle Handle, uplo FillMode, diag DiagType, n int32, a
 	return check(res, err)
 }
 
-// Dtrtri computes the inverse of the triangular matrix A of float64.
+// Dtrtri computes the inverse of the triangular matrix A, in float64.
 //
 // C: hipblasDtrtri, since hipBLAS 0.54, set blas.
 func (l *Library) Dtrtri(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, invA hip.DevicePtr, ldinvA int32) (err error) {
@@ -31332,7 +31292,7 @@ func (l *Library) Dtrtri(handle Handle, uplo FillMode, diag DiagType, n int32, a
 	return check(res, err)
 }
 
-// Ctrtri computes the inverse of the triangular matrix A of complex float32.
+// Ctrtri computes the inverse of the triangular matrix A, in complex float32.
 //
 // C: hipblasCtrtri, since hipBLAS 0.54, set blas.
 func (l *Library) Ctrtri(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, invA hip.DevicePtr, ldinvA int32) (err error) {
@@ -31359,7 +31319,7 @@ func (l *Library) Ctrtri(handle Handle, uplo FillMode, diag DiagType, n int32, a
 	return check(res, err)
 }
 
-// Ztrtri computes the inverse of the triangular matrix A of complex float64.
+// Ztrtri computes the inverse of the triangular matrix A, in complex float64.
 //
 // C: hipblasZtrtri, since hipBLAS 0.54, set blas.
 func (l *Library) Ztrtri(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, invA hip.DevicePtr, ldinvA int32) (err error) {
@@ -31386,8 +31346,8 @@ func (l *Library) Ztrtri(handle Handle, uplo FillMode, diag DiagType, n int32, a
 	return check(res, err)
 }
 
-// StrtriBatched computes the inverse of the triangular matrix A of float32, for each of a batch whose addresses
-// are in device memory.
+// StrtriBatched computes the inverse of the triangular matrix A, in float32, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasStrtriBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StrtriBatched(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, invA hip.DevicePtr, ldinvA int32, batchCount int32) (err error) {
@@ -31415,8 +31375,8 @@ func (l *Library) StrtriBatched(handle Handle, uplo FillMode, diag DiagType, n i
 	return check(res, err)
 }
 
-// DtrtriBatched computes the inverse of the triangular matrix A of float64, for each of a batch whose addresses
-// are in device memory.
+// DtrtriBatched computes the inverse of the triangular matrix A, in float64, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasDtrtriBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtrtriBatched(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, invA hip.DevicePtr, ldinvA int32, batchCount int32) (err error) {
@@ -31444,8 +31404,8 @@ func (l *Library) DtrtriBatched(handle Handle, uplo FillMode, diag DiagType, n i
 	return check(res, err)
 }
 
-// CtrtriBatched computes the inverse of the triangular matrix A of complex float32, for each of a batch whose
-// addresses are in device memory.
+// CtrtriBatched computes the inverse of the triangular matrix A, in complex float32, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasCtrtriBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtrtriBatched(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, invA hip.DevicePtr, ldinvA int32, batchCount int32) (err error) {
@@ -31473,8 +31433,8 @@ func (l *Library) CtrtriBatched(handle Handle, uplo FillMode, diag DiagType, n i
 	return check(res, err)
 }
 
-// ZtrtriBatched computes the inverse of the triangular matrix A of complex float64, for each of a batch whose
-// addresses are in device memory.
+// ZtrtriBatched computes the inverse of the triangular matrix A, in complex float64, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasZtrtriBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtrtriBatched(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, invA hip.DevicePtr, ldinvA int32, batchCount int32) (err error) {
@@ -31502,8 +31462,8 @@ func (l *Library) ZtrtriBatched(handle Handle, uplo FillMode, diag DiagType, n i
 	return check(res, err)
 }
 
-// StrtriStridedBatched computes the inverse of the triangular matrix A of float32, for each of a batch at equal
-// distances.
+// StrtriStridedBatched computes the inverse of the triangular matrix A, in float32, for a batch at constant
+// strides.
 //
 // C: hipblasStrtriStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) StrtriStridedBatched(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, invA hip.DevicePtr, ldinvA int32, strideInvA Stride, batchCount int32) (err error) {
@@ -31533,8 +31493,8 @@ func (l *Library) StrtriStridedBatched(handle Handle, uplo FillMode, diag DiagTy
 	return check(res, err)
 }
 
-// DtrtriStridedBatched computes the inverse of the triangular matrix A of float64, for each of a batch at equal
-// distances.
+// DtrtriStridedBatched computes the inverse of the triangular matrix A, in float64, for a batch at constant
+// strides.
 //
 // C: hipblasDtrtriStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DtrtriStridedBatched(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, invA hip.DevicePtr, ldinvA int32, strideInvA Stride, batchCount int32) (err error) {
@@ -31564,8 +31524,8 @@ func (l *Library) DtrtriStridedBatched(handle Handle, uplo FillMode, diag DiagTy
 	return check(res, err)
 }
 
-// CtrtriStridedBatched computes the inverse of the triangular matrix A of complex float32, for each of a batch
-// at equal distances.
+// CtrtriStridedBatched computes the inverse of the triangular matrix A, in complex float32, for a batch at
+// constant strides.
 //
 // C: hipblasCtrtriStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CtrtriStridedBatched(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, invA hip.DevicePtr, ldinvA int32, strideInvA Stride, batchCount int32) (err error) {
@@ -31595,8 +31555,8 @@ func (l *Library) CtrtriStridedBatched(handle Handle, uplo FillMode, diag DiagTy
 	return check(res, err)
 }
 
-// ZtrtriStridedBatched computes the inverse of the triangular matrix A of complex float64, for each of a batch
-// at equal distances.
+// ZtrtriStridedBatched computes the inverse of the triangular matrix A, in complex float64, for a batch at
+// constant strides.
 //
 // C: hipblasZtrtriStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZtrtriStridedBatched(handle Handle, uplo FillMode, diag DiagType, n int32, ap hip.DevicePtr, lda int32, strideA Stride, invA hip.DevicePtr, ldinvA int32, strideInvA Stride, batchCount int32) (err error) {
@@ -31626,7 +31586,7 @@ func (l *Library) ZtrtriStridedBatched(handle Handle, uplo FillMode, diag DiagTy
 	return check(res, err)
 }
 
-// Sdgmm computes C = A diag(x), or diag(x) A of float32.
+// Sdgmm computes C = A diag(x), or C = diag(x) A, in float32.
 //
 // C: hipblasSdgmm, since hipBLAS 0.54, set blas.
 func (l *Library) Sdgmm(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -31655,7 +31615,7 @@ func (l *Library) Sdgmm(handle Handle, side SideMode, m int32, n int32, ap hip.D
 	return check(res, err)
 }
 
-// Ddgmm computes C = A diag(x), or diag(x) A of float64.
+// Ddgmm computes C = A diag(x), or C = diag(x) A, in float64.
 //
 // C: hipblasDdgmm, since hipBLAS 0.54, set blas.
 func (l *Library) Ddgmm(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -31684,7 +31644,7 @@ func (l *Library) Ddgmm(handle Handle, side SideMode, m int32, n int32, ap hip.D
 	return check(res, err)
 }
 
-// Cdgmm computes C = A diag(x), or diag(x) A of complex float32.
+// Cdgmm computes C = A diag(x), or C = diag(x) A, in complex float32.
 //
 // C: hipblasCdgmm, since hipBLAS 0.54, set blas.
 func (l *Library) Cdgmm(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -31713,7 +31673,7 @@ func (l *Library) Cdgmm(handle Handle, side SideMode, m int32, n int32, ap hip.D
 	return check(res, err)
 }
 
-// Zdgmm computes C = A diag(x), or diag(x) A of complex float64.
+// Zdgmm computes C = A diag(x), or C = diag(x) A, in complex float64.
 //
 // C: hipblasZdgmm, since hipBLAS 0.54, set blas.
 func (l *Library) Zdgmm(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, cp hip.DevicePtr, ldc int32) (err error) {
@@ -31742,7 +31702,7 @@ func (l *Library) Zdgmm(handle Handle, side SideMode, m int32, n int32, ap hip.D
 	return check(res, err)
 }
 
-// Sdgmm64 computes C = A diag(x), or diag(x) A of float32, with counts of 64 bits.
+// Sdgmm64 computes C = A diag(x), or C = diag(x) A, in float32, with 64-bit counts.
 //
 // C: hipblasSdgmm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Sdgmm64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -31771,7 +31731,7 @@ func (l *Library) Sdgmm64(handle Handle, side SideMode, m int64, n int64, ap hip
 	return check(res, err)
 }
 
-// Ddgmm64 computes C = A diag(x), or diag(x) A of float64, with counts of 64 bits.
+// Ddgmm64 computes C = A diag(x), or C = diag(x) A, in float64, with 64-bit counts.
 //
 // C: hipblasDdgmm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Ddgmm64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -31800,7 +31760,7 @@ func (l *Library) Ddgmm64(handle Handle, side SideMode, m int64, n int64, ap hip
 	return check(res, err)
 }
 
-// Cdgmm64 computes C = A diag(x), or diag(x) A of complex float32, with counts of 64 bits.
+// Cdgmm64 computes C = A diag(x), or C = diag(x) A, in complex float32, with 64-bit counts.
 //
 // C: hipblasCdgmm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Cdgmm64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -31829,7 +31789,7 @@ func (l *Library) Cdgmm64(handle Handle, side SideMode, m int64, n int64, ap hip
 	return check(res, err)
 }
 
-// Zdgmm64 computes C = A diag(x), or diag(x) A of complex float64, with counts of 64 bits.
+// Zdgmm64 computes C = A diag(x), or C = diag(x) A, in complex float64, with 64-bit counts.
 //
 // C: hipblasZdgmm_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) Zdgmm64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, cp hip.DevicePtr, ldc int64) (err error) {
@@ -31858,8 +31818,8 @@ func (l *Library) Zdgmm64(handle Handle, side SideMode, m int64, n int64, ap hip
 	return check(res, err)
 }
 
-// SdgmmBatched computes C = A diag(x), or diag(x) A of float32, for each of a batch whose addresses are in
-// device memory.
+// SdgmmBatched computes C = A diag(x), or C = diag(x) A, in float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasSdgmmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SdgmmBatched(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -31889,8 +31849,8 @@ func (l *Library) SdgmmBatched(handle Handle, side SideMode, m int32, n int32, a
 	return check(res, err)
 }
 
-// DdgmmBatched computes C = A diag(x), or diag(x) A of float64, for each of a batch whose addresses are in
-// device memory.
+// DdgmmBatched computes C = A diag(x), or C = diag(x) A, in float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasDdgmmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DdgmmBatched(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -31920,8 +31880,8 @@ func (l *Library) DdgmmBatched(handle Handle, side SideMode, m int32, n int32, a
 	return check(res, err)
 }
 
-// CdgmmBatched computes C = A diag(x), or diag(x) A of complex float32, for each of a batch whose addresses are
-// in device memory.
+// CdgmmBatched computes C = A diag(x), or C = diag(x) A, in complex float32, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasCdgmmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CdgmmBatched(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -31951,8 +31911,8 @@ func (l *Library) CdgmmBatched(handle Handle, side SideMode, m int32, n int32, a
 	return check(res, err)
 }
 
-// ZdgmmBatched computes C = A diag(x), or diag(x) A of complex float64, for each of a batch whose addresses are
-// in device memory.
+// ZdgmmBatched computes C = A diag(x), or C = diag(x) A, in complex float64, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasZdgmmBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZdgmmBatched(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, x hip.DevicePtr, incx int32, cp hip.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -31982,8 +31942,8 @@ func (l *Library) ZdgmmBatched(handle Handle, side SideMode, m int32, n int32, a
 	return check(res, err)
 }
 
-// SdgmmBatched64 computes C = A diag(x), or diag(x) A of float32, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// SdgmmBatched64 computes C = A diag(x), or C = diag(x) A, in float32, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasSdgmmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SdgmmBatched64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -32013,8 +31973,8 @@ func (l *Library) SdgmmBatched64(handle Handle, side SideMode, m int64, n int64,
 	return check(res, err)
 }
 
-// DdgmmBatched64 computes C = A diag(x), or diag(x) A of float64, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// DdgmmBatched64 computes C = A diag(x), or C = diag(x) A, in float64, for a batch whose addresses are in device
+// arrays, with 64-bit counts.
 //
 // C: hipblasDdgmmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DdgmmBatched64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -32044,8 +32004,8 @@ func (l *Library) DdgmmBatched64(handle Handle, side SideMode, m int64, n int64,
 	return check(res, err)
 }
 
-// CdgmmBatched64 computes C = A diag(x), or diag(x) A of complex float32, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// CdgmmBatched64 computes C = A diag(x), or C = diag(x) A, in complex float32, for a batch whose addresses are
+// in device arrays, with 64-bit counts.
 //
 // C: hipblasCdgmmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CdgmmBatched64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -32075,8 +32035,8 @@ func (l *Library) CdgmmBatched64(handle Handle, side SideMode, m int64, n int64,
 	return check(res, err)
 }
 
-// ZdgmmBatched64 computes C = A diag(x), or diag(x) A of complex float64, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// ZdgmmBatched64 computes C = A diag(x), or C = diag(x) A, in complex float64, for a batch whose addresses are
+// in device arrays, with 64-bit counts.
 //
 // C: hipblasZdgmmBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZdgmmBatched64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, x hip.DevicePtr, incx int64, cp hip.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -32106,7 +32066,7 @@ func (l *Library) ZdgmmBatched64(handle Handle, side SideMode, m int64, n int64,
 	return check(res, err)
 }
 
-// SdgmmStridedBatched computes C = A diag(x), or diag(x) A of float32, for each of a batch at equal distances.
+// SdgmmStridedBatched computes C = A diag(x), or C = diag(x) A, in float32, for a batch at constant strides.
 //
 // C: hipblasSdgmmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) SdgmmStridedBatched(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -32139,7 +32099,7 @@ func (l *Library) SdgmmStridedBatched(handle Handle, side SideMode, m int32, n i
 	return check(res, err)
 }
 
-// DdgmmStridedBatched computes C = A diag(x), or diag(x) A of float64, for each of a batch at equal distances.
+// DdgmmStridedBatched computes C = A diag(x), or C = diag(x) A, in float64, for a batch at constant strides.
 //
 // C: hipblasDdgmmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) DdgmmStridedBatched(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -32172,8 +32132,8 @@ func (l *Library) DdgmmStridedBatched(handle Handle, side SideMode, m int32, n i
 	return check(res, err)
 }
 
-// CdgmmStridedBatched computes C = A diag(x), or diag(x) A of complex float32, for each of a batch at equal
-// distances.
+// CdgmmStridedBatched computes C = A diag(x), or C = diag(x) A, in complex float32, for a batch at constant
+// strides.
 //
 // C: hipblasCdgmmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) CdgmmStridedBatched(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -32206,8 +32166,8 @@ func (l *Library) CdgmmStridedBatched(handle Handle, side SideMode, m int32, n i
 	return check(res, err)
 }
 
-// ZdgmmStridedBatched computes C = A diag(x), or diag(x) A of complex float64, for each of a batch at equal
-// distances.
+// ZdgmmStridedBatched computes C = A diag(x), or C = diag(x) A, in complex float64, for a batch at constant
+// strides.
 //
 // C: hipblasZdgmmStridedBatched, since hipBLAS 0.54, set blas.
 func (l *Library) ZdgmmStridedBatched(handle Handle, side SideMode, m int32, n int32, ap hip.DevicePtr, lda int32, strideA Stride, x hip.DevicePtr, incx int32, stridex Stride, cp hip.DevicePtr, ldc int32, strideC Stride, batchCount int32) (err error) {
@@ -32240,8 +32200,8 @@ func (l *Library) ZdgmmStridedBatched(handle Handle, side SideMode, m int32, n i
 	return check(res, err)
 }
 
-// SdgmmStridedBatched64 computes C = A diag(x), or diag(x) A of float32, for each of a batch at equal distances,
-// with counts of 64 bits.
+// SdgmmStridedBatched64 computes C = A diag(x), or C = diag(x) A, in float32, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasSdgmmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) SdgmmStridedBatched64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -32274,8 +32234,8 @@ func (l *Library) SdgmmStridedBatched64(handle Handle, side SideMode, m int64, n
 	return check(res, err)
 }
 
-// DdgmmStridedBatched64 computes C = A diag(x), or diag(x) A of float64, for each of a batch at equal distances,
-// with counts of 64 bits.
+// DdgmmStridedBatched64 computes C = A diag(x), or C = diag(x) A, in float64, for a batch at constant strides,
+// with 64-bit counts.
 //
 // C: hipblasDdgmmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) DdgmmStridedBatched64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -32308,8 +32268,8 @@ func (l *Library) DdgmmStridedBatched64(handle Handle, side SideMode, m int64, n
 	return check(res, err)
 }
 
-// CdgmmStridedBatched64 computes C = A diag(x), or diag(x) A of complex float32, for each of a batch at equal
-// distances, with counts of 64 bits.
+// CdgmmStridedBatched64 computes C = A diag(x), or C = diag(x) A, in complex float32, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasCdgmmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) CdgmmStridedBatched64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -32342,8 +32302,8 @@ func (l *Library) CdgmmStridedBatched64(handle Handle, side SideMode, m int64, n
 	return check(res, err)
 }
 
-// ZdgmmStridedBatched64 computes C = A diag(x), or diag(x) A of complex float64, for each of a batch at equal
-// distances, with counts of 64 bits.
+// ZdgmmStridedBatched64 computes C = A diag(x), or C = diag(x) A, in complex float64, for a batch at constant
+// strides, with 64-bit counts.
 //
 // C: hipblasZdgmmStridedBatched_64, since hipBLAS 2.4, set 64-bit.
 func (l *Library) ZdgmmStridedBatched64(handle Handle, side SideMode, m int64, n int64, ap hip.DevicePtr, lda int64, strideA Stride, x hip.DevicePtr, incx int64, stridex Stride, cp hip.DevicePtr, ldc int64, strideC Stride, batchCount int64) (err error) {
@@ -32376,7 +32336,7 @@ func (l *Library) ZdgmmStridedBatched64(handle Handle, side SideMode, m int64, n
 	return check(res, err)
 }
 
-// Sgetrf factorizes A with partial pivoting, as LAPACK's getrf does of float32.
+// Sgetrf factorizes A with partial pivoting, as LAPACK's getrf does, in float32.
 //
 // C: hipblasSgetrf, since hipBLAS 0.54, set lapack.
 func (l *Library) Sgetrf(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, info hip.DevicePtr) (err error) {
@@ -32401,7 +32361,7 @@ func (l *Library) Sgetrf(handle Handle, n int32, a hip.DevicePtr, lda int32, ipi
 	return check(res, err)
 }
 
-// Dgetrf factorizes A with partial pivoting, as LAPACK's getrf does of float64.
+// Dgetrf factorizes A with partial pivoting, as LAPACK's getrf does, in float64.
 //
 // C: hipblasDgetrf, since hipBLAS 0.54, set lapack.
 func (l *Library) Dgetrf(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, info hip.DevicePtr) (err error) {
@@ -32426,7 +32386,7 @@ func (l *Library) Dgetrf(handle Handle, n int32, a hip.DevicePtr, lda int32, ipi
 	return check(res, err)
 }
 
-// Cgetrf factorizes A with partial pivoting, as LAPACK's getrf does of complex float32.
+// Cgetrf factorizes A with partial pivoting, as LAPACK's getrf does, in complex float32.
 //
 // C: hipblasCgetrf, since hipBLAS 0.54, set lapack.
 func (l *Library) Cgetrf(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, info hip.DevicePtr) (err error) {
@@ -32451,7 +32411,7 @@ func (l *Library) Cgetrf(handle Handle, n int32, a hip.DevicePtr, lda int32, ipi
 	return check(res, err)
 }
 
-// Zgetrf factorizes A with partial pivoting, as LAPACK's getrf does of complex float64.
+// Zgetrf factorizes A with partial pivoting, as LAPACK's getrf does, in complex float64.
 //
 // C: hipblasZgetrf, since hipBLAS 0.54, set lapack.
 func (l *Library) Zgetrf(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, info hip.DevicePtr) (err error) {
@@ -32476,8 +32436,8 @@ func (l *Library) Zgetrf(handle Handle, n int32, a hip.DevicePtr, lda int32, ipi
 	return check(res, err)
 }
 
-// SgetrfBatched factorizes A with partial pivoting, as LAPACK's getrf does of float32, for each of a batch whose
-// addresses are in device memory.
+// SgetrfBatched factorizes A with partial pivoting, as LAPACK's getrf does, in float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasSgetrfBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) SgetrfBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, info hip.DevicePtr, batchCount int32) (err error) {
@@ -32503,8 +32463,8 @@ func (l *Library) SgetrfBatched(handle Handle, n int32, a hip.DevicePtr, lda int
 	return check(res, err)
 }
 
-// DgetrfBatched factorizes A with partial pivoting, as LAPACK's getrf does of float64, for each of a batch whose
-// addresses are in device memory.
+// DgetrfBatched factorizes A with partial pivoting, as LAPACK's getrf does, in float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasDgetrfBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) DgetrfBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, info hip.DevicePtr, batchCount int32) (err error) {
@@ -32530,8 +32490,8 @@ func (l *Library) DgetrfBatched(handle Handle, n int32, a hip.DevicePtr, lda int
 	return check(res, err)
 }
 
-// CgetrfBatched factorizes A with partial pivoting, as LAPACK's getrf does of complex float32, for each of a
-// batch whose addresses are in device memory.
+// CgetrfBatched factorizes A with partial pivoting, as LAPACK's getrf does, in complex float32, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasCgetrfBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) CgetrfBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, info hip.DevicePtr, batchCount int32) (err error) {
@@ -32557,8 +32517,8 @@ func (l *Library) CgetrfBatched(handle Handle, n int32, a hip.DevicePtr, lda int
 	return check(res, err)
 }
 
-// ZgetrfBatched factorizes A with partial pivoting, as LAPACK's getrf does of complex float64, for each of a
-// batch whose addresses are in device memory.
+// ZgetrfBatched factorizes A with partial pivoting, as LAPACK's getrf does, in complex float64, for a batch
+// whose addresses are in device arrays.
 //
 // C: hipblasZgetrfBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) ZgetrfBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, info hip.DevicePtr, batchCount int32) (err error) {
@@ -32584,8 +32544,8 @@ func (l *Library) ZgetrfBatched(handle Handle, n int32, a hip.DevicePtr, lda int
 	return check(res, err)
 }
 
-// SgetrfStridedBatched factorizes A with partial pivoting, as LAPACK's getrf does of float32, for each of a
-// batch at equal distances.
+// SgetrfStridedBatched factorizes A with partial pivoting, as LAPACK's getrf does, in float32, for a batch at
+// constant strides.
 //
 // C: hipblasSgetrfStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) SgetrfStridedBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, info hip.DevicePtr, batchCount int32) (err error) {
@@ -32613,8 +32573,8 @@ func (l *Library) SgetrfStridedBatched(handle Handle, n int32, a hip.DevicePtr, 
 	return check(res, err)
 }
 
-// DgetrfStridedBatched factorizes A with partial pivoting, as LAPACK's getrf does of float64, for each of a
-// batch at equal distances.
+// DgetrfStridedBatched factorizes A with partial pivoting, as LAPACK's getrf does, in float64, for a batch at
+// constant strides.
 //
 // C: hipblasDgetrfStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) DgetrfStridedBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, info hip.DevicePtr, batchCount int32) (err error) {
@@ -32642,8 +32602,8 @@ func (l *Library) DgetrfStridedBatched(handle Handle, n int32, a hip.DevicePtr, 
 	return check(res, err)
 }
 
-// CgetrfStridedBatched factorizes A with partial pivoting, as LAPACK's getrf does of complex float32, for each
-// of a batch at equal distances.
+// CgetrfStridedBatched factorizes A with partial pivoting, as LAPACK's getrf does, in complex float32, for a
+// batch at constant strides.
 //
 // C: hipblasCgetrfStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) CgetrfStridedBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, info hip.DevicePtr, batchCount int32) (err error) {
@@ -32671,8 +32631,8 @@ func (l *Library) CgetrfStridedBatched(handle Handle, n int32, a hip.DevicePtr, 
 	return check(res, err)
 }
 
-// ZgetrfStridedBatched factorizes A with partial pivoting, as LAPACK's getrf does of complex float64, for each
-// of a batch at equal distances.
+// ZgetrfStridedBatched factorizes A with partial pivoting, as LAPACK's getrf does, in complex float64, for a
+// batch at constant strides.
 //
 // C: hipblasZgetrfStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) ZgetrfStridedBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, info hip.DevicePtr, batchCount int32) (err error) {
@@ -32700,7 +32660,7 @@ func (l *Library) ZgetrfStridedBatched(handle Handle, n int32, a hip.DevicePtr, 
 	return check(res, err)
 }
 
-// Sgetrs solves a system of equations with the factors of getrf of float32.
+// Sgetrs solves a system of equations with the factors of getrf, in float32.
 //
 // C: hipblasSgetrs, since hipBLAS 0.54, set lapack.
 func (l *Library) Sgetrs(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, b hip.DevicePtr, ldb int32) (info int32, err error) {
@@ -32732,7 +32692,7 @@ func (l *Library) Sgetrs(handle Handle, trans Operation, n int32, nrhs int32, a 
 	return out.info, check(res, err)
 }
 
-// Dgetrs solves a system of equations with the factors of getrf of float64.
+// Dgetrs solves a system of equations with the factors of getrf, in float64.
 //
 // C: hipblasDgetrs, since hipBLAS 0.54, set lapack.
 func (l *Library) Dgetrs(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, b hip.DevicePtr, ldb int32) (info int32, err error) {
@@ -32764,7 +32724,7 @@ func (l *Library) Dgetrs(handle Handle, trans Operation, n int32, nrhs int32, a 
 	return out.info, check(res, err)
 }
 
-// Cgetrs solves a system of equations with the factors of getrf of complex float32.
+// Cgetrs solves a system of equations with the factors of getrf, in complex float32.
 //
 // C: hipblasCgetrs, since hipBLAS 0.54, set lapack.
 func (l *Library) Cgetrs(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, b hip.DevicePtr, ldb int32) (info int32, err error) {
@@ -32796,7 +32756,7 @@ func (l *Library) Cgetrs(handle Handle, trans Operation, n int32, nrhs int32, a 
 	return out.info, check(res, err)
 }
 
-// Zgetrs solves a system of equations with the factors of getrf of complex float64.
+// Zgetrs solves a system of equations with the factors of getrf, in complex float64.
 //
 // C: hipblasZgetrs, since hipBLAS 0.54, set lapack.
 func (l *Library) Zgetrs(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, b hip.DevicePtr, ldb int32) (info int32, err error) {
@@ -32828,8 +32788,8 @@ func (l *Library) Zgetrs(handle Handle, trans Operation, n int32, nrhs int32, a 
 	return out.info, check(res, err)
 }
 
-// SgetrsBatched solves a system of equations with the factors of getrf of float32, for each of a batch whose
-// addresses are in device memory.
+// SgetrsBatched solves a system of equations with the factors of getrf, in float32, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasSgetrsBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) SgetrsBatched(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, b hip.DevicePtr, ldb int32, batchCount int32) (info int32, err error) {
@@ -32862,8 +32822,8 @@ func (l *Library) SgetrsBatched(handle Handle, trans Operation, n int32, nrhs in
 	return out.info, check(res, err)
 }
 
-// DgetrsBatched solves a system of equations with the factors of getrf of float64, for each of a batch whose
-// addresses are in device memory.
+// DgetrsBatched solves a system of equations with the factors of getrf, in float64, for a batch whose addresses
+// are in device arrays.
 //
 // C: hipblasDgetrsBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) DgetrsBatched(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, b hip.DevicePtr, ldb int32, batchCount int32) (info int32, err error) {
@@ -32896,8 +32856,8 @@ func (l *Library) DgetrsBatched(handle Handle, trans Operation, n int32, nrhs in
 	return out.info, check(res, err)
 }
 
-// CgetrsBatched solves a system of equations with the factors of getrf of complex float32, for each of a batch
-// whose addresses are in device memory.
+// CgetrsBatched solves a system of equations with the factors of getrf, in complex float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasCgetrsBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) CgetrsBatched(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, b hip.DevicePtr, ldb int32, batchCount int32) (info int32, err error) {
@@ -32930,8 +32890,8 @@ func (l *Library) CgetrsBatched(handle Handle, trans Operation, n int32, nrhs in
 	return out.info, check(res, err)
 }
 
-// ZgetrsBatched solves a system of equations with the factors of getrf of complex float64, for each of a batch
-// whose addresses are in device memory.
+// ZgetrsBatched solves a system of equations with the factors of getrf, in complex float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZgetrsBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) ZgetrsBatched(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, b hip.DevicePtr, ldb int32, batchCount int32) (info int32, err error) {
@@ -32964,8 +32924,8 @@ func (l *Library) ZgetrsBatched(handle Handle, trans Operation, n int32, nrhs in
 	return out.info, check(res, err)
 }
 
-// SgetrsStridedBatched solves a system of equations with the factors of getrf of float32, for each of a batch at
-// equal distances.
+// SgetrsStridedBatched solves a system of equations with the factors of getrf, in float32, for a batch at
+// constant strides.
 //
 // C: hipblasSgetrsStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) SgetrsStridedBatched(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, b hip.DevicePtr, ldb int32, strideB Stride, batchCount int32) (info int32, err error) {
@@ -33001,8 +32961,8 @@ func (l *Library) SgetrsStridedBatched(handle Handle, trans Operation, n int32, 
 	return out.info, check(res, err)
 }
 
-// DgetrsStridedBatched solves a system of equations with the factors of getrf of float64, for each of a batch at
-// equal distances.
+// DgetrsStridedBatched solves a system of equations with the factors of getrf, in float64, for a batch at
+// constant strides.
 //
 // C: hipblasDgetrsStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) DgetrsStridedBatched(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, b hip.DevicePtr, ldb int32, strideB Stride, batchCount int32) (info int32, err error) {
@@ -33038,8 +32998,8 @@ func (l *Library) DgetrsStridedBatched(handle Handle, trans Operation, n int32, 
 	return out.info, check(res, err)
 }
 
-// CgetrsStridedBatched solves a system of equations with the factors of getrf of complex float32, for each of a
-// batch at equal distances.
+// CgetrsStridedBatched solves a system of equations with the factors of getrf, in complex float32, for a batch
+// at constant strides.
 //
 // C: hipblasCgetrsStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) CgetrsStridedBatched(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, b hip.DevicePtr, ldb int32, strideB Stride, batchCount int32) (info int32, err error) {
@@ -33075,8 +33035,8 @@ func (l *Library) CgetrsStridedBatched(handle Handle, trans Operation, n int32, 
 	return out.info, check(res, err)
 }
 
-// ZgetrsStridedBatched solves a system of equations with the factors of getrf of complex float64, for each of a
-// batch at equal distances.
+// ZgetrsStridedBatched solves a system of equations with the factors of getrf, in complex float64, for a batch
+// at constant strides.
 //
 // C: hipblasZgetrsStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) ZgetrsStridedBatched(handle Handle, trans Operation, n int32, nrhs int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, b hip.DevicePtr, ldb int32, strideB Stride, batchCount int32) (info int32, err error) {
@@ -33112,8 +33072,8 @@ func (l *Library) ZgetrsStridedBatched(handle Handle, trans Operation, n int32, 
 	return out.info, check(res, err)
 }
 
-// SgetriBatched computes the inverse of A from the factors of getrf of float32, for each of a batch whose
-// addresses are in device memory.
+// SgetriBatched computes the inverse of A from the factors of getrf, in float32, for a batch whose addresses are
+// in device arrays.
 //
 // C: hipblasSgetriBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) SgetriBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, c hip.DevicePtr, ldc int32, info hip.DevicePtr, batchCount int32) (err error) {
@@ -33141,8 +33101,8 @@ func (l *Library) SgetriBatched(handle Handle, n int32, a hip.DevicePtr, lda int
 	return check(res, err)
 }
 
-// DgetriBatched computes the inverse of A from the factors of getrf of float64, for each of a batch whose
-// addresses are in device memory.
+// DgetriBatched computes the inverse of A from the factors of getrf, in float64, for a batch whose addresses are
+// in device arrays.
 //
 // C: hipblasDgetriBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) DgetriBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, c hip.DevicePtr, ldc int32, info hip.DevicePtr, batchCount int32) (err error) {
@@ -33170,8 +33130,8 @@ func (l *Library) DgetriBatched(handle Handle, n int32, a hip.DevicePtr, lda int
 	return check(res, err)
 }
 
-// CgetriBatched computes the inverse of A from the factors of getrf of complex float32, for each of a batch
-// whose addresses are in device memory.
+// CgetriBatched computes the inverse of A from the factors of getrf, in complex float32, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasCgetriBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) CgetriBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, c hip.DevicePtr, ldc int32, info hip.DevicePtr, batchCount int32) (err error) {
@@ -33199,8 +33159,8 @@ func (l *Library) CgetriBatched(handle Handle, n int32, a hip.DevicePtr, lda int
 	return check(res, err)
 }
 
-// ZgetriBatched computes the inverse of A from the factors of getrf of complex float64, for each of a batch
-// whose addresses are in device memory.
+// ZgetriBatched computes the inverse of A from the factors of getrf, in complex float64, for a batch whose
+// addresses are in device arrays.
 //
 // C: hipblasZgetriBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) ZgetriBatched(handle Handle, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, c hip.DevicePtr, ldc int32, info hip.DevicePtr, batchCount int32) (err error) {
@@ -33228,7 +33188,7 @@ func (l *Library) ZgetriBatched(handle Handle, n int32, a hip.DevicePtr, lda int
 	return check(res, err)
 }
 
-// Sgels solves a least-squares problem of float32.
+// Sgels solves a least-squares problem, in float32.
 //
 // C: hipblasSgels, since hipBLAS 0.54, set lapack.
 func (l *Library) Sgels(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, b hip.DevicePtr, ldb int32, deviceInfo hip.DevicePtr) (info int32, err error) {
@@ -33261,7 +33221,7 @@ func (l *Library) Sgels(handle Handle, trans Operation, m int32, n int32, nrhs i
 	return out.info, check(res, err)
 }
 
-// Dgels solves a least-squares problem of float64.
+// Dgels solves a least-squares problem, in float64.
 //
 // C: hipblasDgels, since hipBLAS 0.54, set lapack.
 func (l *Library) Dgels(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, b hip.DevicePtr, ldb int32, deviceInfo hip.DevicePtr) (info int32, err error) {
@@ -33294,7 +33254,7 @@ func (l *Library) Dgels(handle Handle, trans Operation, m int32, n int32, nrhs i
 	return out.info, check(res, err)
 }
 
-// Cgels solves a least-squares problem of complex float32.
+// Cgels solves a least-squares problem, in complex float32.
 //
 // C: hipblasCgels, since hipBLAS 0.54, set lapack.
 func (l *Library) Cgels(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, b hip.DevicePtr, ldb int32, deviceInfo hip.DevicePtr) (info int32, err error) {
@@ -33327,7 +33287,7 @@ func (l *Library) Cgels(handle Handle, trans Operation, m int32, n int32, nrhs i
 	return out.info, check(res, err)
 }
 
-// Zgels solves a least-squares problem of complex float64.
+// Zgels solves a least-squares problem, in complex float64.
 //
 // C: hipblasZgels, since hipBLAS 0.54, set lapack.
 func (l *Library) Zgels(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, b hip.DevicePtr, ldb int32, deviceInfo hip.DevicePtr) (info int32, err error) {
@@ -33360,8 +33320,7 @@ func (l *Library) Zgels(handle Handle, trans Operation, m int32, n int32, nrhs i
 	return out.info, check(res, err)
 }
 
-// SgelsBatched solves a least-squares problem of float32, for each of a batch whose addresses are in device
-// memory.
+// SgelsBatched solves a least-squares problem, in float32, for a batch whose addresses are in device arrays.
 //
 // C: hipblasSgelsBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) SgelsBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, b hip.DevicePtr, ldb int32, deviceInfo hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33395,8 +33354,7 @@ func (l *Library) SgelsBatched(handle Handle, trans Operation, m int32, n int32,
 	return out.info, check(res, err)
 }
 
-// DgelsBatched solves a least-squares problem of float64, for each of a batch whose addresses are in device
-// memory.
+// DgelsBatched solves a least-squares problem, in float64, for a batch whose addresses are in device arrays.
 //
 // C: hipblasDgelsBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) DgelsBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, b hip.DevicePtr, ldb int32, deviceInfo hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33430,8 +33388,8 @@ func (l *Library) DgelsBatched(handle Handle, trans Operation, m int32, n int32,
 	return out.info, check(res, err)
 }
 
-// CgelsBatched solves a least-squares problem of complex float32, for each of a batch whose addresses are in
-// device memory.
+// CgelsBatched solves a least-squares problem, in complex float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasCgelsBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) CgelsBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, b hip.DevicePtr, ldb int32, deviceInfo hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33465,8 +33423,8 @@ func (l *Library) CgelsBatched(handle Handle, trans Operation, m int32, n int32,
 	return out.info, check(res, err)
 }
 
-// ZgelsBatched solves a least-squares problem of complex float64, for each of a batch whose addresses are in
-// device memory.
+// ZgelsBatched solves a least-squares problem, in complex float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasZgelsBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) ZgelsBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, b hip.DevicePtr, ldb int32, deviceInfo hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33500,7 +33458,7 @@ func (l *Library) ZgelsBatched(handle Handle, trans Operation, m int32, n int32,
 	return out.info, check(res, err)
 }
 
-// SgelsStridedBatched solves a least-squares problem of float32, for each of a batch at equal distances.
+// SgelsStridedBatched solves a least-squares problem, in float32, for a batch at constant strides.
 //
 // C: hipblasSgelsStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) SgelsStridedBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, strideA Stride, b hip.DevicePtr, ldb int32, strideB Stride, deviceInfo hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33536,7 +33494,7 @@ func (l *Library) SgelsStridedBatched(handle Handle, trans Operation, m int32, n
 	return out.info, check(res, err)
 }
 
-// DgelsStridedBatched solves a least-squares problem of float64, for each of a batch at equal distances.
+// DgelsStridedBatched solves a least-squares problem, in float64, for a batch at constant strides.
 //
 // C: hipblasDgelsStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) DgelsStridedBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, strideA Stride, b hip.DevicePtr, ldb int32, strideB Stride, deviceInfo hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33572,7 +33530,7 @@ func (l *Library) DgelsStridedBatched(handle Handle, trans Operation, m int32, n
 	return out.info, check(res, err)
 }
 
-// CgelsStridedBatched solves a least-squares problem of complex float32, for each of a batch at equal distances.
+// CgelsStridedBatched solves a least-squares problem, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCgelsStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) CgelsStridedBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, strideA Stride, b hip.DevicePtr, ldb int32, strideB Stride, deviceInfo hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33608,7 +33566,7 @@ func (l *Library) CgelsStridedBatched(handle Handle, trans Operation, m int32, n
 	return out.info, check(res, err)
 }
 
-// ZgelsStridedBatched solves a least-squares problem of complex float64, for each of a batch at equal distances.
+// ZgelsStridedBatched solves a least-squares problem, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZgelsStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) ZgelsStridedBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, a hip.DevicePtr, lda int32, strideA Stride, b hip.DevicePtr, ldb int32, strideB Stride, deviceInfo hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33644,7 +33602,7 @@ func (l *Library) ZgelsStridedBatched(handle Handle, trans Operation, m int32, n
 	return out.info, check(res, err)
 }
 
-// Sgeqrf computes the QR factorization of A of float32.
+// Sgeqrf computes the QR factorization of A, in float32.
 //
 // C: hipblasSgeqrf, since hipBLAS 0.54, set lapack.
 func (l *Library) Sgeqrf(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr) (info int32, err error) {
@@ -33673,7 +33631,7 @@ func (l *Library) Sgeqrf(handle Handle, m int32, n int32, a hip.DevicePtr, lda i
 	return out.info, check(res, err)
 }
 
-// Dgeqrf computes the QR factorization of A of float64.
+// Dgeqrf computes the QR factorization of A, in float64.
 //
 // C: hipblasDgeqrf, since hipBLAS 0.54, set lapack.
 func (l *Library) Dgeqrf(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr) (info int32, err error) {
@@ -33702,7 +33660,7 @@ func (l *Library) Dgeqrf(handle Handle, m int32, n int32, a hip.DevicePtr, lda i
 	return out.info, check(res, err)
 }
 
-// Cgeqrf computes the QR factorization of A of complex float32.
+// Cgeqrf computes the QR factorization of A, in complex float32.
 //
 // C: hipblasCgeqrf, since hipBLAS 0.54, set lapack.
 func (l *Library) Cgeqrf(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr) (info int32, err error) {
@@ -33731,7 +33689,7 @@ func (l *Library) Cgeqrf(handle Handle, m int32, n int32, a hip.DevicePtr, lda i
 	return out.info, check(res, err)
 }
 
-// Zgeqrf computes the QR factorization of A of complex float64.
+// Zgeqrf computes the QR factorization of A, in complex float64.
 //
 // C: hipblasZgeqrf, since hipBLAS 0.54, set lapack.
 func (l *Library) Zgeqrf(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr) (info int32, err error) {
@@ -33760,8 +33718,8 @@ func (l *Library) Zgeqrf(handle Handle, m int32, n int32, a hip.DevicePtr, lda i
 	return out.info, check(res, err)
 }
 
-// SgeqrfBatched computes the QR factorization of A of float32, for each of a batch whose addresses are in device
-// memory.
+// SgeqrfBatched computes the QR factorization of A, in float32, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasSgeqrfBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) SgeqrfBatched(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33791,8 +33749,8 @@ func (l *Library) SgeqrfBatched(handle Handle, m int32, n int32, a hip.DevicePtr
 	return out.info, check(res, err)
 }
 
-// DgeqrfBatched computes the QR factorization of A of float64, for each of a batch whose addresses are in device
-// memory.
+// DgeqrfBatched computes the QR factorization of A, in float64, for a batch whose addresses are in device
+// arrays.
 //
 // C: hipblasDgeqrfBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) DgeqrfBatched(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33822,8 +33780,8 @@ func (l *Library) DgeqrfBatched(handle Handle, m int32, n int32, a hip.DevicePtr
 	return out.info, check(res, err)
 }
 
-// CgeqrfBatched computes the QR factorization of A of complex float32, for each of a batch whose addresses are
-// in device memory.
+// CgeqrfBatched computes the QR factorization of A, in complex float32, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasCgeqrfBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) CgeqrfBatched(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33853,8 +33811,8 @@ func (l *Library) CgeqrfBatched(handle Handle, m int32, n int32, a hip.DevicePtr
 	return out.info, check(res, err)
 }
 
-// ZgeqrfBatched computes the QR factorization of A of complex float64, for each of a batch whose addresses are
-// in device memory.
+// ZgeqrfBatched computes the QR factorization of A, in complex float64, for a batch whose addresses are in
+// device arrays.
 //
 // C: hipblasZgeqrfBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) ZgeqrfBatched(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, ipiv hip.DevicePtr, batchCount int32) (info int32, err error) {
@@ -33884,7 +33842,7 @@ func (l *Library) ZgeqrfBatched(handle Handle, m int32, n int32, a hip.DevicePtr
 	return out.info, check(res, err)
 }
 
-// SgeqrfStridedBatched computes the QR factorization of A of float32, for each of a batch at equal distances.
+// SgeqrfStridedBatched computes the QR factorization of A, in float32, for a batch at constant strides.
 //
 // C: hipblasSgeqrfStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) SgeqrfStridedBatched(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, batchCount int32) (info int32, err error) {
@@ -33916,7 +33874,7 @@ func (l *Library) SgeqrfStridedBatched(handle Handle, m int32, n int32, a hip.De
 	return out.info, check(res, err)
 }
 
-// DgeqrfStridedBatched computes the QR factorization of A of float64, for each of a batch at equal distances.
+// DgeqrfStridedBatched computes the QR factorization of A, in float64, for a batch at constant strides.
 //
 // C: hipblasDgeqrfStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) DgeqrfStridedBatched(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, batchCount int32) (info int32, err error) {
@@ -33948,8 +33906,7 @@ func (l *Library) DgeqrfStridedBatched(handle Handle, m int32, n int32, a hip.De
 	return out.info, check(res, err)
 }
 
-// CgeqrfStridedBatched computes the QR factorization of A of complex float32, for each of a batch at equal
-// distances.
+// CgeqrfStridedBatched computes the QR factorization of A, in complex float32, for a batch at constant strides.
 //
 // C: hipblasCgeqrfStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) CgeqrfStridedBatched(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, batchCount int32) (info int32, err error) {
@@ -33981,8 +33938,7 @@ func (l *Library) CgeqrfStridedBatched(handle Handle, m int32, n int32, a hip.De
 	return out.info, check(res, err)
 }
 
-// ZgeqrfStridedBatched computes the QR factorization of A of complex float64, for each of a batch at equal
-// distances.
+// ZgeqrfStridedBatched computes the QR factorization of A, in complex float64, for a batch at constant strides.
 //
 // C: hipblasZgeqrfStridedBatched, since hipBLAS 0.54, set lapack.
 func (l *Library) ZgeqrfStridedBatched(handle Handle, m int32, n int32, a hip.DevicePtr, lda int32, strideA Stride, ipiv hip.DevicePtr, strideP Stride, batchCount int32) (info int32, err error) {
@@ -34014,7 +33970,7 @@ func (l *Library) ZgeqrfStridedBatched(handle Handle, m int32, n int32, a hip.De
 	return out.info, check(res, err)
 }
 
-// GemmEx computes C = alpha op(A) op(B) + beta C, of the types that it is told.
+// GemmEx computes C = alpha op(A) op(B) + beta C; arguments give the data types.
 //
 // C: hipblasGemmEx, since hipBLAS 0.54, set types.
 //
@@ -34024,7 +33980,7 @@ func (l *Library) GemmEx(handle Handle, transA Operation, transB Operation, m in
 	return check(res, err)
 }
 
-// GemmExWithFlags computes C = alpha op(A) op(B) + beta C, of the types that it is told, with flags.
+// GemmExWithFlags computes C = alpha op(A) op(B) + beta C, with flags; arguments give the data types.
 //
 // C: hipblasGemmExWithFlags, since hipBLAS 2.4, set types-2.4.
 //
@@ -34035,7 +33991,7 @@ func (l *Library) GemmExWithFlags(handle Handle, transA Operation, transB Operat
 	return check(res, err)
 }
 
-// GemmEx64 computes C = alpha op(A) op(B) + beta C, of the types that it is told, with counts of 64 bits.
+// GemmEx64 computes C = alpha op(A) op(B) + beta C, with 64-bit counts; arguments give the data types.
 //
 // C: hipblasGemmEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34046,8 +34002,8 @@ func (l *Library) GemmEx64(handle Handle, transA Operation, transB Operation, m 
 	return check(res, err)
 }
 
-// GemmExWithFlags64 computes C = alpha op(A) op(B) + beta C, of the types that it is told, with counts of 64
-// bits, with flags.
+// GemmExWithFlags64 computes C = alpha op(A) op(B) + beta C, with 64-bit counts, with flags; arguments give the
+// data types.
 //
 // C: hipblasGemmExWithFlags_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34058,8 +34014,8 @@ func (l *Library) GemmExWithFlags64(handle Handle, transA Operation, transB Oper
 	return check(res, err)
 }
 
-// GemmBatchedEx computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a batch whose
-// addresses are in device memory.
+// GemmBatchedEx computes C = alpha op(A) op(B) + beta C, for a batch whose addresses are in device arrays;
+// arguments give the data types.
 //
 // C: hipblasGemmBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34070,8 +34026,8 @@ func (l *Library) GemmBatchedEx(handle Handle, transA Operation, transB Operatio
 	return check(res, err)
 }
 
-// GemmBatchedExWithFlags computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a
-// batch whose addresses are in device memory, with flags.
+// GemmBatchedExWithFlags computes C = alpha op(A) op(B) + beta C, for a batch whose addresses are in device
+// arrays, with flags; arguments give the data types.
 //
 // C: hipblasGemmBatchedExWithFlags, since hipBLAS 2.4, set types-2.4.
 //
@@ -34082,8 +34038,8 @@ func (l *Library) GemmBatchedExWithFlags(handle Handle, transA Operation, transB
 	return check(res, err)
 }
 
-// GemmBatchedEx64 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits.
+// GemmBatchedEx64 computes C = alpha op(A) op(B) + beta C, for a batch whose addresses are in device arrays,
+// with 64-bit counts; arguments give the data types.
 //
 // C: hipblasGemmBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34094,8 +34050,8 @@ func (l *Library) GemmBatchedEx64(handle Handle, transA Operation, transB Operat
 	return check(res, err)
 }
 
-// GemmBatchedExWithFlags64 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a
-// batch whose addresses are in device memory, with counts of 64 bits, with flags.
+// GemmBatchedExWithFlags64 computes C = alpha op(A) op(B) + beta C, for a batch whose addresses are in device
+// arrays, with 64-bit counts, with flags; arguments give the data types.
 //
 // C: hipblasGemmBatchedExWithFlags_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34106,8 +34062,8 @@ func (l *Library) GemmBatchedExWithFlags64(handle Handle, transA Operation, tran
 	return check(res, err)
 }
 
-// GemmStridedBatchedEx computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a
-// batch at equal distances.
+// GemmStridedBatchedEx computes C = alpha op(A) op(B) + beta C, for a batch at constant strides; arguments give
+// the data types.
 //
 // C: hipblasGemmStridedBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34118,8 +34074,8 @@ func (l *Library) GemmStridedBatchedEx(handle Handle, transA Operation, transB O
 	return check(res, err)
 }
 
-// GemmStridedBatchedExWithFlags computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each
-// of a batch at equal distances, with flags.
+// GemmStridedBatchedExWithFlags computes C = alpha op(A) op(B) + beta C, for a batch at constant strides, with
+// flags; arguments give the data types.
 //
 // C: hipblasGemmStridedBatchedExWithFlags, since hipBLAS 2.4, set types-2.4.
 //
@@ -34130,8 +34086,8 @@ func (l *Library) GemmStridedBatchedExWithFlags(handle Handle, transA Operation,
 	return check(res, err)
 }
 
-// GemmStridedBatchedEx64 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a
-// batch at equal distances, with counts of 64 bits.
+// GemmStridedBatchedEx64 computes C = alpha op(A) op(B) + beta C, for a batch at constant strides, with 64-bit
+// counts; arguments give the data types.
 //
 // C: hipblasGemmStridedBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34142,8 +34098,8 @@ func (l *Library) GemmStridedBatchedEx64(handle Handle, transA Operation, transB
 	return check(res, err)
 }
 
-// GemmStridedBatchedExWithFlags64 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for
-// each of a batch at equal distances, with counts of 64 bits, with flags.
+// GemmStridedBatchedExWithFlags64 computes C = alpha op(A) op(B) + beta C, for a batch at constant strides, with
+// 64-bit counts, with flags; arguments give the data types.
 //
 // C: hipblasGemmStridedBatchedExWithFlags_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34154,7 +34110,7 @@ func (l *Library) GemmStridedBatchedExWithFlags64(handle Handle, transA Operatio
 	return check(res, err)
 }
 
-// TrsmEx solves a triangular system of equations, of the types that it is told.
+// TrsmEx solves a triangular system of equations; arguments give the data types.
 //
 // C: hipblasTrsmEx, since hipBLAS 0.54, set types.
 //
@@ -34190,8 +34146,8 @@ func (l *Library) TrsmEx(handle Handle, side SideMode, uplo FillMode, transA Ope
 	return check(res, err)
 }
 
-// TrsmBatchedEx solves a triangular system of equations, of the types that it is told, for each of a batch whose
-// addresses are in device memory.
+// TrsmBatchedEx solves a triangular system of equations, for a batch whose addresses are in device arrays;
+// arguments give the data types.
 //
 // C: hipblasTrsmBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34229,8 +34185,8 @@ func (l *Library) TrsmBatchedEx(handle Handle, side SideMode, uplo FillMode, tra
 	return check(res, err)
 }
 
-// TrsmStridedBatchedEx solves a triangular system of equations, of the types that it is told, for each of a
-// batch at equal distances.
+// TrsmStridedBatchedEx solves a triangular system of equations, for a batch at constant strides; arguments give
+// the data types.
 //
 // C: hipblasTrsmStridedBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34241,7 +34197,7 @@ func (l *Library) TrsmStridedBatchedEx(handle Handle, side SideMode, uplo FillMo
 	return check(res, err)
 }
 
-// AxpyEx computes y = alpha x + y, of the types that it is told.
+// AxpyEx computes y = alpha x + y; arguments give the data types.
 //
 // C: hipblasAxpyEx, since hipBLAS 0.54, set types.
 //
@@ -34273,7 +34229,7 @@ func (l *Library) AxpyEx(handle Handle, n int32, alpha unsafe.Pointer, alphaType
 	return check(res, err)
 }
 
-// AxpyEx64 computes y = alpha x + y, of the types that it is told, with counts of 64 bits.
+// AxpyEx64 computes y = alpha x + y, with 64-bit counts; arguments give the data types.
 //
 // C: hipblasAxpyEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34306,8 +34262,8 @@ func (l *Library) AxpyEx64(handle Handle, n int64, alpha unsafe.Pointer, alphaTy
 	return check(res, err)
 }
 
-// AxpyBatchedEx computes y = alpha x + y, of the types that it is told, for each of a batch whose addresses are
-// in device memory.
+// AxpyBatchedEx computes y = alpha x + y, for a batch whose addresses are in device arrays; arguments give the
+// data types.
 //
 // C: hipblasAxpyBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34341,8 +34297,8 @@ func (l *Library) AxpyBatchedEx(handle Handle, n int32, alpha unsafe.Pointer, al
 	return check(res, err)
 }
 
-// AxpyBatchedEx64 computes y = alpha x + y, of the types that it is told, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits.
+// AxpyBatchedEx64 computes y = alpha x + y, for a batch whose addresses are in device arrays, with 64-bit
+// counts; arguments give the data types.
 //
 // C: hipblasAxpyBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34376,8 +34332,7 @@ func (l *Library) AxpyBatchedEx64(handle Handle, n int64, alpha unsafe.Pointer, 
 	return check(res, err)
 }
 
-// AxpyStridedBatchedEx computes y = alpha x + y, of the types that it is told, for each of a batch at equal
-// distances.
+// AxpyStridedBatchedEx computes y = alpha x + y, for a batch at constant strides; arguments give the data types.
 //
 // C: hipblasAxpyStridedBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34413,8 +34368,8 @@ func (l *Library) AxpyStridedBatchedEx(handle Handle, n int32, alpha unsafe.Poin
 	return check(res, err)
 }
 
-// AxpyStridedBatchedEx64 computes y = alpha x + y, of the types that it is told, for each of a batch at equal
-// distances, with counts of 64 bits.
+// AxpyStridedBatchedEx64 computes y = alpha x + y, for a batch at constant strides, with 64-bit counts;
+// arguments give the data types.
 //
 // C: hipblasAxpyStridedBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34450,7 +34405,7 @@ func (l *Library) AxpyStridedBatchedEx64(handle Handle, n int64, alpha unsafe.Po
 	return check(res, err)
 }
 
-// DotEx returns the dot product of x and y, of the types that it is told.
+// DotEx returns the dot product of x and y; arguments give the data types.
 //
 // C: hipblasDotEx, since hipBLAS 0.54, set types.
 //
@@ -34482,7 +34437,7 @@ func (l *Library) DotEx(handle Handle, n int32, x hip.DevicePtr, xType hip.DataT
 	return check(res, err)
 }
 
-// DotcEx returns the dot product of the conjugate of x, and y, of the types that it is told.
+// DotcEx returns the dot product of the conjugate of x, and y; arguments give the data types.
 //
 // C: hipblasDotcEx, since hipBLAS 0.54, set types.
 //
@@ -34514,7 +34469,7 @@ func (l *Library) DotcEx(handle Handle, n int32, x hip.DevicePtr, xType hip.Data
 	return check(res, err)
 }
 
-// DotEx64 returns the dot product of x and y, of the types that it is told, with counts of 64 bits.
+// DotEx64 returns the dot product of x and y, with 64-bit counts; arguments give the data types.
 //
 // C: hipblasDotEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34546,8 +34501,8 @@ func (l *Library) DotEx64(handle Handle, n int64, x hip.DevicePtr, xType hip.Dat
 	return check(res, err)
 }
 
-// DotcEx64 returns the dot product of the conjugate of x, and y, of the types that it is told, with counts of 64
-// bits.
+// DotcEx64 returns the dot product of the conjugate of x, and y, with 64-bit counts; arguments give the data
+// types.
 //
 // C: hipblasDotcEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34580,8 +34535,8 @@ func (l *Library) DotcEx64(handle Handle, n int64, x hip.DevicePtr, xType hip.Da
 	return check(res, err)
 }
 
-// DotBatchedEx returns the dot product of x and y, of the types that it is told, for each of a batch whose
-// addresses are in device memory.
+// DotBatchedEx returns the dot product of x and y, for a batch whose addresses are in device arrays; arguments
+// give the data types.
 //
 // C: hipblasDotBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34615,8 +34570,8 @@ func (l *Library) DotBatchedEx(handle Handle, n int32, x hip.DevicePtr, xType hi
 	return check(res, err)
 }
 
-// DotcBatchedEx returns the dot product of the conjugate of x, and y, of the types that it is told, for each of
-// a batch whose addresses are in device memory.
+// DotcBatchedEx returns the dot product of the conjugate of x, and y, for a batch whose addresses are in device
+// arrays; arguments give the data types.
 //
 // C: hipblasDotcBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34650,8 +34605,8 @@ func (l *Library) DotcBatchedEx(handle Handle, n int32, x hip.DevicePtr, xType h
 	return check(res, err)
 }
 
-// DotBatchedEx64 returns the dot product of x and y, of the types that it is told, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// DotBatchedEx64 returns the dot product of x and y, for a batch whose addresses are in device arrays, with
+// 64-bit counts; arguments give the data types.
 //
 // C: hipblasDotBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34685,8 +34640,8 @@ func (l *Library) DotBatchedEx64(handle Handle, n int64, x hip.DevicePtr, xType 
 	return check(res, err)
 }
 
-// DotcBatchedEx64 returns the dot product of the conjugate of x, and y, of the types that it is told, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits.
+// DotcBatchedEx64 returns the dot product of the conjugate of x, and y, for a batch whose addresses are in
+// device arrays, with 64-bit counts; arguments give the data types.
 //
 // C: hipblasDotcBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34720,8 +34675,8 @@ func (l *Library) DotcBatchedEx64(handle Handle, n int64, x hip.DevicePtr, xType
 	return check(res, err)
 }
 
-// DotStridedBatchedEx returns the dot product of x and y, of the types that it is told, for each of a batch at
-// equal distances.
+// DotStridedBatchedEx returns the dot product of x and y, for a batch at constant strides; arguments give the
+// data types.
 //
 // C: hipblasDotStridedBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34757,8 +34712,8 @@ func (l *Library) DotStridedBatchedEx(handle Handle, n int32, x hip.DevicePtr, x
 	return check(res, err)
 }
 
-// DotcStridedBatchedEx returns the dot product of the conjugate of x, and y, of the types that it is told, for
-// each of a batch at equal distances.
+// DotcStridedBatchedEx returns the dot product of the conjugate of x, and y, for a batch at constant strides;
+// arguments give the data types.
 //
 // C: hipblasDotcStridedBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34794,8 +34749,8 @@ func (l *Library) DotcStridedBatchedEx(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// DotStridedBatchedEx64 returns the dot product of x and y, of the types that it is told, for each of a batch at
-// equal distances, with counts of 64 bits.
+// DotStridedBatchedEx64 returns the dot product of x and y, for a batch at constant strides, with 64-bit counts;
+// arguments give the data types.
 //
 // C: hipblasDotStridedBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34831,8 +34786,8 @@ func (l *Library) DotStridedBatchedEx64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// DotcStridedBatchedEx64 returns the dot product of the conjugate of x, and y, of the types that it is told, for
-// each of a batch at equal distances, with counts of 64 bits.
+// DotcStridedBatchedEx64 returns the dot product of the conjugate of x, and y, for a batch at constant strides,
+// with 64-bit counts; arguments give the data types.
 //
 // C: hipblasDotcStridedBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34868,7 +34823,7 @@ func (l *Library) DotcStridedBatchedEx64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// Nrm2Ex returns the Euclidean norm of x, of the types that it is told.
+// Nrm2Ex returns the Euclidean norm of x; arguments give the data types.
 //
 // C: hipblasNrm2Ex, since hipBLAS 0.54, set types.
 //
@@ -34897,7 +34852,7 @@ func (l *Library) Nrm2Ex(handle Handle, n int32, x hip.DevicePtr, xType hip.Data
 	return check(res, err)
 }
 
-// Nrm2Ex64 returns the Euclidean norm of x, of the types that it is told, with counts of 64 bits.
+// Nrm2Ex64 returns the Euclidean norm of x, with 64-bit counts; arguments give the data types.
 //
 // C: hipblasNrm2Ex_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34927,8 +34882,8 @@ func (l *Library) Nrm2Ex64(handle Handle, n int64, x hip.DevicePtr, xType hip.Da
 	return check(res, err)
 }
 
-// Nrm2BatchedEx returns the Euclidean norm of x, of the types that it is told, for each of a batch whose
-// addresses are in device memory.
+// Nrm2BatchedEx returns the Euclidean norm of x, for a batch whose addresses are in device arrays; arguments
+// give the data types.
 //
 // C: hipblasNrm2BatchedEx, since hipBLAS 0.54, set types.
 //
@@ -34959,8 +34914,8 @@ func (l *Library) Nrm2BatchedEx(handle Handle, n int32, x hip.DevicePtr, xType h
 	return check(res, err)
 }
 
-// Nrm2BatchedEx64 returns the Euclidean norm of x, of the types that it is told, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// Nrm2BatchedEx64 returns the Euclidean norm of x, for a batch whose addresses are in device arrays, with 64-bit
+// counts; arguments give the data types.
 //
 // C: hipblasNrm2BatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -34991,8 +34946,8 @@ func (l *Library) Nrm2BatchedEx64(handle Handle, n int64, x hip.DevicePtr, xType
 	return check(res, err)
 }
 
-// Nrm2StridedBatchedEx returns the Euclidean norm of x, of the types that it is told, for each of a batch at
-// equal distances.
+// Nrm2StridedBatchedEx returns the Euclidean norm of x, for a batch at constant strides; arguments give the data
+// types.
 //
 // C: hipblasNrm2StridedBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -35024,8 +34979,8 @@ func (l *Library) Nrm2StridedBatchedEx(handle Handle, n int32, x hip.DevicePtr, 
 	return check(res, err)
 }
 
-// Nrm2StridedBatchedEx64 returns the Euclidean norm of x, of the types that it is told, for each of a batch at
-// equal distances, with counts of 64 bits.
+// Nrm2StridedBatchedEx64 returns the Euclidean norm of x, for a batch at constant strides, with 64-bit counts;
+// arguments give the data types.
 //
 // C: hipblasNrm2StridedBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -35057,7 +35012,7 @@ func (l *Library) Nrm2StridedBatchedEx64(handle Handle, n int64, x hip.DevicePtr
 	return check(res, err)
 }
 
-// RotEx applies a plane rotation to x and y, of the types that it is told.
+// RotEx applies a plane rotation to x and y; arguments give the data types.
 //
 // C: hipblasRotEx, since hipBLAS 0.54, set types.
 //
@@ -35090,7 +35045,7 @@ func (l *Library) RotEx(handle Handle, n int32, x hip.DevicePtr, xType hip.DataT
 	return check(res, err)
 }
 
-// RotEx64 applies a plane rotation to x and y, of the types that it is told, with counts of 64 bits.
+// RotEx64 applies a plane rotation to x and y, with 64-bit counts; arguments give the data types.
 //
 // C: hipblasRotEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -35123,8 +35078,8 @@ func (l *Library) RotEx64(handle Handle, n int64, x hip.DevicePtr, xType hip.Dat
 	return check(res, err)
 }
 
-// RotBatchedEx applies a plane rotation to x and y, of the types that it is told, for each of a batch whose
-// addresses are in device memory.
+// RotBatchedEx applies a plane rotation to x and y, for a batch whose addresses are in device arrays; arguments
+// give the data types.
 //
 // C: hipblasRotBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -35159,8 +35114,8 @@ func (l *Library) RotBatchedEx(handle Handle, n int32, x hip.DevicePtr, xType hi
 	return check(res, err)
 }
 
-// RotBatchedEx64 applies a plane rotation to x and y, of the types that it is told, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits.
+// RotBatchedEx64 applies a plane rotation to x and y, for a batch whose addresses are in device arrays, with
+// 64-bit counts; arguments give the data types.
 //
 // C: hipblasRotBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -35195,8 +35150,8 @@ func (l *Library) RotBatchedEx64(handle Handle, n int64, x hip.DevicePtr, xType 
 	return check(res, err)
 }
 
-// RotStridedBatchedEx applies a plane rotation to x and y, of the types that it is told, for each of a batch at
-// equal distances.
+// RotStridedBatchedEx applies a plane rotation to x and y, for a batch at constant strides; arguments give the
+// data types.
 //
 // C: hipblasRotStridedBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -35233,8 +35188,8 @@ func (l *Library) RotStridedBatchedEx(handle Handle, n int32, x hip.DevicePtr, x
 	return check(res, err)
 }
 
-// RotStridedBatchedEx64 applies a plane rotation to x and y, of the types that it is told, for each of a batch
-// at equal distances, with counts of 64 bits.
+// RotStridedBatchedEx64 applies a plane rotation to x and y, for a batch at constant strides, with 64-bit
+// counts; arguments give the data types.
 //
 // C: hipblasRotStridedBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -35271,7 +35226,7 @@ func (l *Library) RotStridedBatchedEx64(handle Handle, n int64, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// ScalEx computes x = alpha x, of the types that it is told.
+// ScalEx computes x = alpha x; arguments give the data types.
 //
 // C: hipblasScalEx, since hipBLAS 0.54, set types.
 //
@@ -35300,7 +35255,7 @@ func (l *Library) ScalEx(handle Handle, n int32, alpha unsafe.Pointer, alphaType
 	return check(res, err)
 }
 
-// ScalEx64 computes x = alpha x, of the types that it is told, with counts of 64 bits.
+// ScalEx64 computes x = alpha x, with 64-bit counts; arguments give the data types.
 //
 // C: hipblasScalEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -35330,8 +35285,8 @@ func (l *Library) ScalEx64(handle Handle, n int64, alpha unsafe.Pointer, alphaTy
 	return check(res, err)
 }
 
-// ScalBatchedEx computes x = alpha x, of the types that it is told, for each of a batch whose addresses are in
-// device memory.
+// ScalBatchedEx computes x = alpha x, for a batch whose addresses are in device arrays; arguments give the data
+// types.
 //
 // C: hipblasScalBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -35362,8 +35317,8 @@ func (l *Library) ScalBatchedEx(handle Handle, n int32, alpha unsafe.Pointer, al
 	return check(res, err)
 }
 
-// ScalBatchedEx64 computes x = alpha x, of the types that it is told, for each of a batch whose addresses are in
-// device memory, with counts of 64 bits.
+// ScalBatchedEx64 computes x = alpha x, for a batch whose addresses are in device arrays, with 64-bit counts;
+// arguments give the data types.
 //
 // C: hipblasScalBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -35394,8 +35349,7 @@ func (l *Library) ScalBatchedEx64(handle Handle, n int64, alpha unsafe.Pointer, 
 	return check(res, err)
 }
 
-// ScalStridedBatchedEx computes x = alpha x, of the types that it is told, for each of a batch at equal
-// distances.
+// ScalStridedBatchedEx computes x = alpha x, for a batch at constant strides; arguments give the data types.
 //
 // C: hipblasScalStridedBatchedEx, since hipBLAS 0.54, set types.
 //
@@ -35427,8 +35381,8 @@ func (l *Library) ScalStridedBatchedEx(handle Handle, n int32, alpha unsafe.Poin
 	return check(res, err)
 }
 
-// ScalStridedBatchedEx64 computes x = alpha x, of the types that it is told, for each of a batch at equal
-// distances, with counts of 64 bits.
+// ScalStridedBatchedEx64 computes x = alpha x, for a batch at constant strides, with 64-bit counts; arguments
+// give the data types.
 //
 // C: hipblasScalStridedBatchedEx_64, since hipBLAS 2.4, set 64-bit.
 //
@@ -35468,7 +35422,8 @@ func (l *Library) StatusToString(status Status) (text string, err error) {
 	return dl.GoString(*(*unsafe.Pointer)(unsafe.Pointer(&res))), err
 }
 
-// GemmExV2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, under its name in hipBLAS 2.
+// GemmExV2 computes C = alpha op(A) op(B) + beta C; arguments give the data types; this is its name in hipBLAS
+// 2.
 //
 // C: hipblasGemmEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmExV2(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int32, b hip.DevicePtr, bType hip.DataType, ldb int32, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int32, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -35476,8 +35431,8 @@ func (l *Library) GemmExV2(handle Handle, transA Operation, transB Operation, m 
 	return check(res, err)
 }
 
-// GemmExWithFlagsV2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, with flags, under its
-// name in hipBLAS 2.
+// GemmExWithFlagsV2 computes C = alpha op(A) op(B) + beta C, with flags; arguments give the data types; this is
+// its name in hipBLAS 2.
 //
 // C: hipblasGemmExWithFlags_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmExWithFlagsV2(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int32, b hip.DevicePtr, bType hip.DataType, ldb int32, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int32, computeType ComputeType, algo GemmAlgo, flags GemmFlags) (err error) {
@@ -35485,8 +35440,8 @@ func (l *Library) GemmExWithFlagsV2(handle Handle, transA Operation, transB Oper
 	return check(res, err)
 }
 
-// GemmEx64V2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, with counts of 64 bits,
-// under its name in hipBLAS 2.
+// GemmEx64V2 computes C = alpha op(A) op(B) + beta C, with 64-bit counts; arguments give the data types; this is
+// its name in hipBLAS 2.
 //
 // C: hipblasGemmEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmEx64V2(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int64, b hip.DevicePtr, bType hip.DataType, ldb int64, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int64, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -35494,8 +35449,8 @@ func (l *Library) GemmEx64V2(handle Handle, transA Operation, transB Operation, 
 	return check(res, err)
 }
 
-// GemmExWithFlags64V2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, with counts of 64
-// bits, with flags, under its name in hipBLAS 2.
+// GemmExWithFlags64V2 computes C = alpha op(A) op(B) + beta C, with 64-bit counts, with flags; arguments give
+// the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasGemmExWithFlags_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmExWithFlags64V2(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int64, b hip.DevicePtr, bType hip.DataType, ldb int64, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int64, computeType ComputeType, algo GemmAlgo, flags GemmFlags) (err error) {
@@ -35503,8 +35458,8 @@ func (l *Library) GemmExWithFlags64V2(handle Handle, transA Operation, transB Op
 	return check(res, err)
 }
 
-// GemmBatchedExV2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a batch
-// whose addresses are in device memory, under its name in hipBLAS 2.
+// GemmBatchedExV2 computes C = alpha op(A) op(B) + beta C, for a batch whose addresses are in device arrays;
+// arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasGemmBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmBatchedExV2(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int32, b hip.DevicePtr, bType hip.DataType, ldb int32, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int32, batchCount int32, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -35512,8 +35467,8 @@ func (l *Library) GemmBatchedExV2(handle Handle, transA Operation, transB Operat
 	return check(res, err)
 }
 
-// GemmBatchedExWithFlagsV2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a
-// batch whose addresses are in device memory, with flags, under its name in hipBLAS 2.
+// GemmBatchedExWithFlagsV2 computes C = alpha op(A) op(B) + beta C, for a batch whose addresses are in device
+// arrays, with flags; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasGemmBatchedExWithFlags_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmBatchedExWithFlagsV2(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int32, b hip.DevicePtr, bType hip.DataType, ldb int32, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int32, batchCount int32, computeType ComputeType, algo GemmAlgo, flags GemmFlags) (err error) {
@@ -35521,8 +35476,8 @@ func (l *Library) GemmBatchedExWithFlagsV2(handle Handle, transA Operation, tran
 	return check(res, err)
 }
 
-// GemmBatchedEx64V2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a batch
-// whose addresses are in device memory, with counts of 64 bits, under its name in hipBLAS 2.
+// GemmBatchedEx64V2 computes C = alpha op(A) op(B) + beta C, for a batch whose addresses are in device arrays,
+// with 64-bit counts; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasGemmBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmBatchedEx64V2(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int64, b hip.DevicePtr, bType hip.DataType, ldb int64, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int64, batchCount int64, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -35530,8 +35485,8 @@ func (l *Library) GemmBatchedEx64V2(handle Handle, transA Operation, transB Oper
 	return check(res, err)
 }
 
-// GemmBatchedExWithFlags64V2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of
-// a batch whose addresses are in device memory, with counts of 64 bits, with flags, under its name in hipBLAS 2.
+// GemmBatchedExWithFlags64V2 computes C = alpha op(A) op(B) + beta C, for a batch whose addresses are in device
+// arrays, with 64-bit counts, with flags; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasGemmBatchedExWithFlags_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmBatchedExWithFlags64V2(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int64, b hip.DevicePtr, bType hip.DataType, ldb int64, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int64, batchCount int64, computeType ComputeType, algo GemmAlgo, flags GemmFlags) (err error) {
@@ -35539,8 +35494,8 @@ func (l *Library) GemmBatchedExWithFlags64V2(handle Handle, transA Operation, tr
 	return check(res, err)
 }
 
-// GemmStridedBatchedExV2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a
-// batch at equal distances, under its name in hipBLAS 2.
+// GemmStridedBatchedExV2 computes C = alpha op(A) op(B) + beta C, for a batch at constant strides; arguments
+// give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasGemmStridedBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmStridedBatchedExV2(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int32, strideA Stride, b hip.DevicePtr, bType hip.DataType, ldb int32, strideB Stride, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int32, strideC Stride, batchCount int32, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -35548,8 +35503,8 @@ func (l *Library) GemmStridedBatchedExV2(handle Handle, transA Operation, transB
 	return check(res, err)
 }
 
-// GemmStridedBatchedExWithFlagsV2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for
-// each of a batch at equal distances, with flags, under its name in hipBLAS 2.
+// GemmStridedBatchedExWithFlagsV2 computes C = alpha op(A) op(B) + beta C, for a batch at constant strides, with
+// flags; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasGemmStridedBatchedExWithFlags_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmStridedBatchedExWithFlagsV2(handle Handle, transA Operation, transB Operation, m int32, n int32, k int32, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int32, strideA Stride, b hip.DevicePtr, bType hip.DataType, ldb int32, strideB Stride, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int32, strideC Stride, batchCount int32, computeType ComputeType, algo GemmAlgo, flags GemmFlags) (err error) {
@@ -35557,8 +35512,8 @@ func (l *Library) GemmStridedBatchedExWithFlagsV2(handle Handle, transA Operatio
 	return check(res, err)
 }
 
-// GemmStridedBatchedEx64V2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for each of a
-// batch at equal distances, with counts of 64 bits, under its name in hipBLAS 2.
+// GemmStridedBatchedEx64V2 computes C = alpha op(A) op(B) + beta C, for a batch at constant strides, with 64-bit
+// counts; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasGemmStridedBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmStridedBatchedEx64V2(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int64, strideA Stride, b hip.DevicePtr, bType hip.DataType, ldb int64, strideB Stride, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int64, strideC Stride, batchCount int64, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -35566,8 +35521,8 @@ func (l *Library) GemmStridedBatchedEx64V2(handle Handle, transA Operation, tran
 	return check(res, err)
 }
 
-// GemmStridedBatchedExWithFlags64V2 computes C = alpha op(A) op(B) + beta C, of the types that it is told, for
-// each of a batch at equal distances, with counts of 64 bits, with flags, under its name in hipBLAS 2.
+// GemmStridedBatchedExWithFlags64V2 computes C = alpha op(A) op(B) + beta C, for a batch at constant strides,
+// with 64-bit counts, with flags; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasGemmStridedBatchedExWithFlags_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) GemmStridedBatchedExWithFlags64V2(handle Handle, transA Operation, transB Operation, m int64, n int64, k int64, alpha unsafe.Pointer, a hip.DevicePtr, aType hip.DataType, lda int64, strideA Stride, b hip.DevicePtr, bType hip.DataType, ldb int64, strideB Stride, beta unsafe.Pointer, c hip.DevicePtr, cType hip.DataType, ldc int64, strideC Stride, batchCount int64, computeType ComputeType, algo GemmAlgo, flags GemmFlags) (err error) {
@@ -35575,7 +35530,8 @@ func (l *Library) GemmStridedBatchedExWithFlags64V2(handle Handle, transA Operat
 	return check(res, err)
 }
 
-// TrsmExV2 solves a triangular system of equations, of the types that it is told, under its name in hipBLAS 2.
+// TrsmExV2 solves a triangular system of equations; arguments give the data types; this is its name in hipBLAS
+// 2.
 //
 // C: hipblasTrsmEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) TrsmExV2(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha unsafe.Pointer, a hip.DevicePtr, lda int32, b hip.DevicePtr, ldb int32, invA hip.DevicePtr, invAsize int32, computeType hip.DataType) (err error) {
@@ -35609,8 +35565,8 @@ func (l *Library) TrsmExV2(handle Handle, side SideMode, uplo FillMode, transA O
 	return check(res, err)
 }
 
-// TrsmBatchedExV2 solves a triangular system of equations, of the types that it is told, for each of a batch
-// whose addresses are in device memory, under its name in hipBLAS 2.
+// TrsmBatchedExV2 solves a triangular system of equations, for a batch whose addresses are in device arrays;
+// arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasTrsmBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) TrsmBatchedExV2(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha unsafe.Pointer, a hip.DevicePtr, lda int32, b hip.DevicePtr, ldb int32, batchCount int32, invA hip.DevicePtr, invAsize int32, computeType hip.DataType) (err error) {
@@ -35645,8 +35601,8 @@ func (l *Library) TrsmBatchedExV2(handle Handle, side SideMode, uplo FillMode, t
 	return check(res, err)
 }
 
-// TrsmStridedBatchedExV2 solves a triangular system of equations, of the types that it is told, for each of a
-// batch at equal distances, under its name in hipBLAS 2.
+// TrsmStridedBatchedExV2 solves a triangular system of equations, for a batch at constant strides; arguments
+// give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasTrsmStridedBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) TrsmStridedBatchedExV2(handle Handle, side SideMode, uplo FillMode, transA Operation, diag DiagType, m int32, n int32, alpha unsafe.Pointer, a hip.DevicePtr, lda int32, strideA Stride, b hip.DevicePtr, ldb int32, strideB Stride, batchCount int32, invA hip.DevicePtr, invAsize int32, strideInvA Stride, computeType hip.DataType) (err error) {
@@ -35654,7 +35610,7 @@ func (l *Library) TrsmStridedBatchedExV2(handle Handle, side SideMode, uplo Fill
 	return check(res, err)
 }
 
-// AxpyExV2 computes y = alpha x + y, of the types that it is told, under its name in hipBLAS 2.
+// AxpyExV2 computes y = alpha x + y; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasAxpyEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) AxpyExV2(handle Handle, n int32, alpha unsafe.Pointer, alphaType hip.DataType, x hip.DevicePtr, xType hip.DataType, incx int32, y hip.DevicePtr, yType hip.DataType, incy int32, executionType hip.DataType) (err error) {
@@ -35684,7 +35640,7 @@ func (l *Library) AxpyExV2(handle Handle, n int32, alpha unsafe.Pointer, alphaTy
 	return check(res, err)
 }
 
-// AxpyEx64V2 computes y = alpha x + y, of the types that it is told, with counts of 64 bits, under its name in
+// AxpyEx64V2 computes y = alpha x + y, with 64-bit counts; arguments give the data types; this is its name in
 // hipBLAS 2.
 //
 // C: hipblasAxpyEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
@@ -35715,8 +35671,8 @@ func (l *Library) AxpyEx64V2(handle Handle, n int64, alpha unsafe.Pointer, alpha
 	return check(res, err)
 }
 
-// AxpyBatchedExV2 computes y = alpha x + y, of the types that it is told, for each of a batch whose addresses
-// are in device memory, under its name in hipBLAS 2.
+// AxpyBatchedExV2 computes y = alpha x + y, for a batch whose addresses are in device arrays; arguments give the
+// data types; this is its name in hipBLAS 2.
 //
 // C: hipblasAxpyBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) AxpyBatchedExV2(handle Handle, n int32, alpha unsafe.Pointer, alphaType hip.DataType, x hip.DevicePtr, xType hip.DataType, incx int32, y hip.DevicePtr, yType hip.DataType, incy int32, batchCount int32, executionType hip.DataType) (err error) {
@@ -35747,8 +35703,8 @@ func (l *Library) AxpyBatchedExV2(handle Handle, n int32, alpha unsafe.Pointer, 
 	return check(res, err)
 }
 
-// AxpyBatchedEx64V2 computes y = alpha x + y, of the types that it is told, for each of a batch whose addresses
-// are in device memory, with counts of 64 bits, under its name in hipBLAS 2.
+// AxpyBatchedEx64V2 computes y = alpha x + y, for a batch whose addresses are in device arrays, with 64-bit
+// counts; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasAxpyBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) AxpyBatchedEx64V2(handle Handle, n int64, alpha unsafe.Pointer, alphaType hip.DataType, x hip.DevicePtr, xType hip.DataType, incx int64, y hip.DevicePtr, yType hip.DataType, incy int64, batchCount int64, executionType hip.DataType) (err error) {
@@ -35779,8 +35735,8 @@ func (l *Library) AxpyBatchedEx64V2(handle Handle, n int64, alpha unsafe.Pointer
 	return check(res, err)
 }
 
-// AxpyStridedBatchedExV2 computes y = alpha x + y, of the types that it is told, for each of a batch at equal
-// distances, under its name in hipBLAS 2.
+// AxpyStridedBatchedExV2 computes y = alpha x + y, for a batch at constant strides; arguments give the data
+// types; this is its name in hipBLAS 2.
 //
 // C: hipblasAxpyStridedBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) AxpyStridedBatchedExV2(handle Handle, n int32, alpha unsafe.Pointer, alphaType hip.DataType, x hip.DevicePtr, xType hip.DataType, incx int32, stridex Stride, y hip.DevicePtr, yType hip.DataType, incy int32, stridey Stride, batchCount int32, executionType hip.DataType) (err error) {
@@ -35813,8 +35769,8 @@ func (l *Library) AxpyStridedBatchedExV2(handle Handle, n int32, alpha unsafe.Po
 	return check(res, err)
 }
 
-// AxpyStridedBatchedEx64V2 computes y = alpha x + y, of the types that it is told, for each of a batch at equal
-// distances, with counts of 64 bits, under its name in hipBLAS 2.
+// AxpyStridedBatchedEx64V2 computes y = alpha x + y, for a batch at constant strides, with 64-bit counts;
+// arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasAxpyStridedBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) AxpyStridedBatchedEx64V2(handle Handle, n int64, alpha unsafe.Pointer, alphaType hip.DataType, x hip.DevicePtr, xType hip.DataType, incx int64, stridex Stride, y hip.DevicePtr, yType hip.DataType, incy int64, stridey Stride, batchCount int64, executionType hip.DataType) (err error) {
@@ -35847,7 +35803,7 @@ func (l *Library) AxpyStridedBatchedEx64V2(handle Handle, n int64, alpha unsafe.
 	return check(res, err)
 }
 
-// DotExV2 returns the dot product of x and y, of the types that it is told, under its name in hipBLAS 2.
+// DotExV2 returns the dot product of x and y; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasDotEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, y hip.DevicePtr, yType hip.DataType, incy int32, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -35877,8 +35833,8 @@ func (l *Library) DotExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.Dat
 	return check(res, err)
 }
 
-// DotcExV2 returns the dot product of the conjugate of x, and y, of the types that it is told, under its name in
-// hipBLAS 2.
+// DotcExV2 returns the dot product of the conjugate of x, and y; arguments give the data types; this is its name
+// in hipBLAS 2.
 //
 // C: hipblasDotcEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotcExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, y hip.DevicePtr, yType hip.DataType, incy int32, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -35908,7 +35864,7 @@ func (l *Library) DotcExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.Da
 	return check(res, err)
 }
 
-// DotEx64V2 returns the dot product of x and y, of the types that it is told, with counts of 64 bits, under its
+// DotEx64V2 returns the dot product of x and y, with 64-bit counts; arguments give the data types; this is its
 // name in hipBLAS 2.
 //
 // C: hipblasDotEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
@@ -35939,8 +35895,8 @@ func (l *Library) DotEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.D
 	return check(res, err)
 }
 
-// DotcEx64V2 returns the dot product of the conjugate of x, and y, of the types that it is told, with counts of
-// 64 bits, under its name in hipBLAS 2.
+// DotcEx64V2 returns the dot product of the conjugate of x, and y, with 64-bit counts; arguments give the data
+// types; this is its name in hipBLAS 2.
 //
 // C: hipblasDotcEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotcEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.DataType, incx int64, y hip.DevicePtr, yType hip.DataType, incy int64, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -35970,8 +35926,8 @@ func (l *Library) DotcEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.
 	return check(res, err)
 }
 
-// DotBatchedExV2 returns the dot product of x and y, of the types that it is told, for each of a batch whose
-// addresses are in device memory, under its name in hipBLAS 2.
+// DotBatchedExV2 returns the dot product of x and y, for a batch whose addresses are in device arrays; arguments
+// give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasDotBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotBatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, y hip.DevicePtr, yType hip.DataType, incy int32, batchCount int32, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36002,8 +35958,8 @@ func (l *Library) DotBatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType 
 	return check(res, err)
 }
 
-// DotcBatchedExV2 returns the dot product of the conjugate of x, and y, of the types that it is told, for each
-// of a batch whose addresses are in device memory, under its name in hipBLAS 2.
+// DotcBatchedExV2 returns the dot product of the conjugate of x, and y, for a batch whose addresses are in
+// device arrays; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasDotcBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotcBatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, y hip.DevicePtr, yType hip.DataType, incy int32, batchCount int32, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36034,8 +35990,8 @@ func (l *Library) DotcBatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType
 	return check(res, err)
 }
 
-// DotBatchedEx64V2 returns the dot product of x and y, of the types that it is told, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits, under its name in hipBLAS 2.
+// DotBatchedEx64V2 returns the dot product of x and y, for a batch whose addresses are in device arrays, with
+// 64-bit counts; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasDotBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotBatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.DataType, incx int64, y hip.DevicePtr, yType hip.DataType, incy int64, batchCount int64, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36066,8 +36022,8 @@ func (l *Library) DotBatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xTyp
 	return check(res, err)
 }
 
-// DotcBatchedEx64V2 returns the dot product of the conjugate of x, and y, of the types that it is told, for each
-// of a batch whose addresses are in device memory, with counts of 64 bits, under its name in hipBLAS 2.
+// DotcBatchedEx64V2 returns the dot product of the conjugate of x, and y, for a batch whose addresses are in
+// device arrays, with 64-bit counts; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasDotcBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotcBatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.DataType, incx int64, y hip.DevicePtr, yType hip.DataType, incy int64, batchCount int64, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36098,8 +36054,8 @@ func (l *Library) DotcBatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xTy
 	return check(res, err)
 }
 
-// DotStridedBatchedExV2 returns the dot product of x and y, of the types that it is told, for each of a batch at
-// equal distances, under its name in hipBLAS 2.
+// DotStridedBatchedExV2 returns the dot product of x and y, for a batch at constant strides; arguments give the
+// data types; this is its name in hipBLAS 2.
 //
 // C: hipblasDotStridedBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotStridedBatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, stridex Stride, y hip.DevicePtr, yType hip.DataType, incy int32, stridey Stride, batchCount int32, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36132,8 +36088,8 @@ func (l *Library) DotStridedBatchedExV2(handle Handle, n int32, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// DotcStridedBatchedExV2 returns the dot product of the conjugate of x, and y, of the types that it is told, for
-// each of a batch at equal distances, under its name in hipBLAS 2.
+// DotcStridedBatchedExV2 returns the dot product of the conjugate of x, and y, for a batch at constant strides;
+// arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasDotcStridedBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotcStridedBatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, stridex Stride, y hip.DevicePtr, yType hip.DataType, incy int32, stridey Stride, batchCount int32, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36166,8 +36122,8 @@ func (l *Library) DotcStridedBatchedExV2(handle Handle, n int32, x hip.DevicePtr
 	return check(res, err)
 }
 
-// DotStridedBatchedEx64V2 returns the dot product of x and y, of the types that it is told, for each of a batch
-// at equal distances, with counts of 64 bits, under its name in hipBLAS 2.
+// DotStridedBatchedEx64V2 returns the dot product of x and y, for a batch at constant strides, with 64-bit
+// counts; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasDotStridedBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotStridedBatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.DataType, incx int64, stridex Stride, y hip.DevicePtr, yType hip.DataType, incy int64, stridey Stride, batchCount int64, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36200,8 +36156,8 @@ func (l *Library) DotStridedBatchedEx64V2(handle Handle, n int64, x hip.DevicePt
 	return check(res, err)
 }
 
-// DotcStridedBatchedEx64V2 returns the dot product of the conjugate of x, and y, of the types that it is told,
-// for each of a batch at equal distances, with counts of 64 bits, under its name in hipBLAS 2.
+// DotcStridedBatchedEx64V2 returns the dot product of the conjugate of x, and y, for a batch at constant
+// strides, with 64-bit counts; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasDotcStridedBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) DotcStridedBatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.DataType, incx int64, stridex Stride, y hip.DevicePtr, yType hip.DataType, incy int64, stridey Stride, batchCount int64, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36234,7 +36190,7 @@ func (l *Library) DotcStridedBatchedEx64V2(handle Handle, n int64, x hip.DeviceP
 	return check(res, err)
 }
 
-// Nrm2ExV2 returns the Euclidean norm of x, of the types that it is told, under its name in hipBLAS 2.
+// Nrm2ExV2 returns the Euclidean norm of x; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasNrm2Ex_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) Nrm2ExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36261,7 +36217,7 @@ func (l *Library) Nrm2ExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.Da
 	return check(res, err)
 }
 
-// Nrm2Ex64V2 returns the Euclidean norm of x, of the types that it is told, with counts of 64 bits, under its
+// Nrm2Ex64V2 returns the Euclidean norm of x, with 64-bit counts; arguments give the data types; this is its
 // name in hipBLAS 2.
 //
 // C: hipblasNrm2Ex_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
@@ -36289,8 +36245,8 @@ func (l *Library) Nrm2Ex64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.
 	return check(res, err)
 }
 
-// Nrm2BatchedExV2 returns the Euclidean norm of x, of the types that it is told, for each of a batch whose
-// addresses are in device memory, under its name in hipBLAS 2.
+// Nrm2BatchedExV2 returns the Euclidean norm of x, for a batch whose addresses are in device arrays; arguments
+// give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasNrm2BatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) Nrm2BatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, batchCount int32, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36318,8 +36274,8 @@ func (l *Library) Nrm2BatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType
 	return check(res, err)
 }
 
-// Nrm2BatchedEx64V2 returns the Euclidean norm of x, of the types that it is told, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits, under its name in hipBLAS 2.
+// Nrm2BatchedEx64V2 returns the Euclidean norm of x, for a batch whose addresses are in device arrays, with
+// 64-bit counts; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasNrm2BatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) Nrm2BatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.DataType, incx int64, batchCount int64, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36347,8 +36303,8 @@ func (l *Library) Nrm2BatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xTy
 	return check(res, err)
 }
 
-// Nrm2StridedBatchedExV2 returns the Euclidean norm of x, of the types that it is told, for each of a batch at
-// equal distances, under its name in hipBLAS 2.
+// Nrm2StridedBatchedExV2 returns the Euclidean norm of x, for a batch at constant strides; arguments give the
+// data types; this is its name in hipBLAS 2.
 //
 // C: hipblasNrm2StridedBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) Nrm2StridedBatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, stridex Stride, batchCount int32, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36377,8 +36333,8 @@ func (l *Library) Nrm2StridedBatchedExV2(handle Handle, n int32, x hip.DevicePtr
 	return check(res, err)
 }
 
-// Nrm2StridedBatchedEx64V2 returns the Euclidean norm of x, of the types that it is told, for each of a batch at
-// equal distances, with counts of 64 bits, under its name in hipBLAS 2.
+// Nrm2StridedBatchedEx64V2 returns the Euclidean norm of x, for a batch at constant strides, with 64-bit counts;
+// arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasNrm2StridedBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) Nrm2StridedBatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.DataType, incx int64, stridex Stride, batchCount int64, result unsafe.Pointer, resultType hip.DataType, executionType hip.DataType) (err error) {
@@ -36407,7 +36363,7 @@ func (l *Library) Nrm2StridedBatchedEx64V2(handle Handle, n int64, x hip.DeviceP
 	return check(res, err)
 }
 
-// RotExV2 applies a plane rotation to x and y, of the types that it is told, under its name in hipBLAS 2.
+// RotExV2 applies a plane rotation to x and y; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasRotEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) RotExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, y hip.DevicePtr, yType hip.DataType, incy int32, c unsafe.Pointer, s unsafe.Pointer, csType hip.DataType, executionType hip.DataType) (err error) {
@@ -36438,7 +36394,7 @@ func (l *Library) RotExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.Dat
 	return check(res, err)
 }
 
-// RotEx64V2 applies a plane rotation to x and y, of the types that it is told, with counts of 64 bits, under its
+// RotEx64V2 applies a plane rotation to x and y, with 64-bit counts; arguments give the data types; this is its
 // name in hipBLAS 2.
 //
 // C: hipblasRotEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
@@ -36470,8 +36426,8 @@ func (l *Library) RotEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.D
 	return check(res, err)
 }
 
-// RotBatchedExV2 applies a plane rotation to x and y, of the types that it is told, for each of a batch whose
-// addresses are in device memory, under its name in hipBLAS 2.
+// RotBatchedExV2 applies a plane rotation to x and y, for a batch whose addresses are in device arrays;
+// arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasRotBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) RotBatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, y hip.DevicePtr, yType hip.DataType, incy int32, c unsafe.Pointer, s unsafe.Pointer, csType hip.DataType, batchCount int32, executionType hip.DataType) (err error) {
@@ -36503,8 +36459,8 @@ func (l *Library) RotBatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType 
 	return check(res, err)
 }
 
-// RotBatchedEx64V2 applies a plane rotation to x and y, of the types that it is told, for each of a batch whose
-// addresses are in device memory, with counts of 64 bits, under its name in hipBLAS 2.
+// RotBatchedEx64V2 applies a plane rotation to x and y, for a batch whose addresses are in device arrays, with
+// 64-bit counts; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasRotBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) RotBatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.DataType, incx int64, y hip.DevicePtr, yType hip.DataType, incy int64, c unsafe.Pointer, s unsafe.Pointer, csType hip.DataType, batchCount int64, executionType hip.DataType) (err error) {
@@ -36536,8 +36492,8 @@ func (l *Library) RotBatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xTyp
 	return check(res, err)
 }
 
-// RotStridedBatchedExV2 applies a plane rotation to x and y, of the types that it is told, for each of a batch
-// at equal distances, under its name in hipBLAS 2.
+// RotStridedBatchedExV2 applies a plane rotation to x and y, for a batch at constant strides; arguments give the
+// data types; this is its name in hipBLAS 2.
 //
 // C: hipblasRotStridedBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) RotStridedBatchedExV2(handle Handle, n int32, x hip.DevicePtr, xType hip.DataType, incx int32, stridex Stride, y hip.DevicePtr, yType hip.DataType, incy int32, stridey Stride, c unsafe.Pointer, s unsafe.Pointer, csType hip.DataType, batchCount int32, executionType hip.DataType) (err error) {
@@ -36571,8 +36527,8 @@ func (l *Library) RotStridedBatchedExV2(handle Handle, n int32, x hip.DevicePtr,
 	return check(res, err)
 }
 
-// RotStridedBatchedEx64V2 applies a plane rotation to x and y, of the types that it is told, for each of a batch
-// at equal distances, with counts of 64 bits, under its name in hipBLAS 2.
+// RotStridedBatchedEx64V2 applies a plane rotation to x and y, for a batch at constant strides, with 64-bit
+// counts; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasRotStridedBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) RotStridedBatchedEx64V2(handle Handle, n int64, x hip.DevicePtr, xType hip.DataType, incx int64, stridex Stride, y hip.DevicePtr, yType hip.DataType, incy int64, stridey Stride, c unsafe.Pointer, s unsafe.Pointer, csType hip.DataType, batchCount int64, executionType hip.DataType) (err error) {
@@ -36606,7 +36562,7 @@ func (l *Library) RotStridedBatchedEx64V2(handle Handle, n int64, x hip.DevicePt
 	return check(res, err)
 }
 
-// ScalExV2 computes x = alpha x, of the types that it is told, under its name in hipBLAS 2.
+// ScalExV2 computes x = alpha x; arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasScalEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) ScalExV2(handle Handle, n int32, alpha unsafe.Pointer, alphaType hip.DataType, x hip.DevicePtr, xType hip.DataType, incx int32, executionType hip.DataType) (err error) {
@@ -36633,7 +36589,7 @@ func (l *Library) ScalExV2(handle Handle, n int32, alpha unsafe.Pointer, alphaTy
 	return check(res, err)
 }
 
-// ScalEx64V2 computes x = alpha x, of the types that it is told, with counts of 64 bits, under its name in
+// ScalEx64V2 computes x = alpha x, with 64-bit counts; arguments give the data types; this is its name in
 // hipBLAS 2.
 //
 // C: hipblasScalEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
@@ -36661,8 +36617,8 @@ func (l *Library) ScalEx64V2(handle Handle, n int64, alpha unsafe.Pointer, alpha
 	return check(res, err)
 }
 
-// ScalBatchedExV2 computes x = alpha x, of the types that it is told, for each of a batch whose addresses are in
-// device memory, under its name in hipBLAS 2.
+// ScalBatchedExV2 computes x = alpha x, for a batch whose addresses are in device arrays; arguments give the
+// data types; this is its name in hipBLAS 2.
 //
 // C: hipblasScalBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) ScalBatchedExV2(handle Handle, n int32, alpha unsafe.Pointer, alphaType hip.DataType, x hip.DevicePtr, xType hip.DataType, incx int32, batchCount int32, executionType hip.DataType) (err error) {
@@ -36690,8 +36646,8 @@ func (l *Library) ScalBatchedExV2(handle Handle, n int32, alpha unsafe.Pointer, 
 	return check(res, err)
 }
 
-// ScalBatchedEx64V2 computes x = alpha x, of the types that it is told, for each of a batch whose addresses are
-// in device memory, with counts of 64 bits, under its name in hipBLAS 2.
+// ScalBatchedEx64V2 computes x = alpha x, for a batch whose addresses are in device arrays, with 64-bit counts;
+// arguments give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasScalBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) ScalBatchedEx64V2(handle Handle, n int64, alpha unsafe.Pointer, alphaType hip.DataType, x hip.DevicePtr, xType hip.DataType, incx int64, batchCount int64, executionType hip.DataType) (err error) {
@@ -36719,8 +36675,8 @@ func (l *Library) ScalBatchedEx64V2(handle Handle, n int64, alpha unsafe.Pointer
 	return check(res, err)
 }
 
-// ScalStridedBatchedExV2 computes x = alpha x, of the types that it is told, for each of a batch at equal
-// distances, under its name in hipBLAS 2.
+// ScalStridedBatchedExV2 computes x = alpha x, for a batch at constant strides; arguments give the data types;
+// this is its name in hipBLAS 2.
 //
 // C: hipblasScalStridedBatchedEx_v2, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) ScalStridedBatchedExV2(handle Handle, n int32, alpha unsafe.Pointer, alphaType hip.DataType, x hip.DevicePtr, xType hip.DataType, incx int32, stridex Stride, batchCount int32, executionType hip.DataType) (err error) {
@@ -36749,8 +36705,8 @@ func (l *Library) ScalStridedBatchedExV2(handle Handle, n int32, alpha unsafe.Po
 	return check(res, err)
 }
 
-// ScalStridedBatchedEx64V2 computes x = alpha x, of the types that it is told, for each of a batch at equal
-// distances, with counts of 64 bits, under its name in hipBLAS 2.
+// ScalStridedBatchedEx64V2 computes x = alpha x, for a batch at constant strides, with 64-bit counts; arguments
+// give the data types; this is its name in hipBLAS 2.
 //
 // C: hipblasScalStridedBatchedEx_v2_64, since hipBLAS 2.4, until 2.4, set hipblas2.
 func (l *Library) ScalStridedBatchedEx64V2(handle Handle, n int64, alpha unsafe.Pointer, alphaType hip.DataType, x hip.DevicePtr, xType hip.DataType, incx int64, stridex Stride, batchCount int64, executionType hip.DataType) (err error) {

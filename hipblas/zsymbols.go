@@ -1254,7 +1254,7 @@ var symbols = [...]dl.Symbol{
 var sets = [...]dl.Set{
 	{Name: "core", Doc: "handles, streams and products of two matrices", Since: 5400},
 	{Name: "hipblas2", Doc: "functions that take a hip.DataType, under the names that they have in hipBLAS 2", Since: 20400},
-	{Name: "64-bit", Doc: "counts and strides of 64 bits", Since: 20400},
+	{Name: "64-bit", Doc: "64-bit counts and strides", Since: 20400},
 	{Name: "modes", Doc: "precision modes and a workspace of the program's (ROCm 6.4)", Since: 20400},
 	{Name: "lapack", Doc: "factorizations, solvers and inverses; some builds lack them, and return StatusNotSupported", Since: 5400},
 	{Name: "types", Doc: "functions that are told the types of their data", Since: 5400},
