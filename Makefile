@@ -17,14 +17,14 @@ STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtim
 # Packages that call no library are the same under every tag, and programs call what the packages do.
 UNTAGGED  := puregpu/(runtime/(blas|collective|compile|dnn|fft|gpu|health|interop|random|solver|sparse|trace|internal/(blockpool|engine|memory|points|recording|sema|testkit|work)|rendezvous|smallfloat|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|internal/(mathtest|toolkittest)|runtime/internal/(points|work)|runtime/(blas|dnn|fft|random|smallfloat|solver|sparse)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
+SERIAL    := puregpu/(cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|cufile|hipblas|hipfft|hiprand|internal/(mathtest|toolkittest)|runtime/internal/(points|work)|runtime/(blas|dnn|fft|random|smallfloat|solver|sparse)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
 
 # The core: its tests are run with and without the race detector, and none is left out.
 CORE      := ./runtime/gpu ./runtime/collective ./runtime/interop ./runtime/internal/engine ./runtime/internal/memory ./runtime/internal/recording ./runtime/internal/sema
 NOTCORE   := $(GO) list ./... | grep -vE 'runtime/(collective|gpu|interop|internal/(engine|memory|recording|sema))$$'
 
 # The bindings, which call what the platform has.
-BINDINGS  := ./cuda ./nccl ./nvml ./nvrtc ./nvjitlink ./cublas ./cublaslt ./cudnn ./cufft ./curand ./cusparse ./cusolver ./hip ./hiprtc
+BINDINGS  := ./cuda ./nccl ./nvml ./nvrtc ./nvjitlink ./cublas ./cublaslt ./cudnn ./cufft ./curand ./cusparse ./cusolver ./cufile ./hip ./hiprtc ./hipblas ./hipfft ./hiprand
 
 # How long the tests of one package may take. Go's default of ten minutes is too short for the largest
 # ones on a busy machine. A test that hangs still ends.
@@ -204,7 +204,7 @@ real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip6
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
 
 .PHONY: real-libs
-real-libs: ## hold all bindings against Debian's builds of many releases of their libraries, which need no GPU (1.3 GB to fetch), and record them
+real-libs: ## hold all bindings against Debian's builds of many releases of their libraries, which need no GPU (2.2 GB to fetch), and record them
 	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -write
 	CGO_ENABLED=0 $(GO) test -count=1 ./tools/reallibs -update
 

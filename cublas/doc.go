@@ -3,7 +3,7 @@
 // [Open] finds libcublas and resolves its functions. Every function is a method of [Library] that returns its outputs and an
 // error, nil on success. An error code is a [Status], a constant: compare it with errors.Is. A function that the library
 // lacks returns a [*dl.SymbolError] that names the release that brought it. A method has the C name without _v2; one whose
-// name ends with 64 takes counts and strides of 64 bits.
+// name ends with 64 takes 64-bit counts and strides.
 //
 // Matrices and vectors are in device memory: an address there is a [cuda.DevicePtr]. Matrices lie in columns, as in Fortran.
 // Scalars such as alpha are in host memory, and so are results, for which a method blocks until the device is done: the

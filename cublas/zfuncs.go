@@ -620,7 +620,7 @@ func (l *Library) GetProperty(typ cuda.LibraryProperty) (value int32, err error)
 	return out.value, check(res, err)
 }
 
-// GetCudartVersion returns the version of the CUDA runtime that the library has inside.
+// GetCudartVersion returns the version of the CUDA runtime inside the library.
 //
 // C: cublasGetCudartVersion, since cuBLAS 11.4.1, set blas.
 func (l *Library) GetCudartVersion() (n uint64, err error) {
@@ -628,7 +628,7 @@ func (l *Library) GetCudartVersion() (n uint64, err error) {
 	return uint64(res), err
 }
 
-// SetWorkspace gives a handle memory of the device to compute in.
+// SetWorkspace gives a handle device memory to work in.
 //
 // C: cublasSetWorkspace_v2, since cuBLAS 11.4.1, set core.
 func (l *Library) SetWorkspace(handle Handle, workspace cuda.DevicePtr, workspaceSizeInBytes uint64) (err error) {
@@ -650,8 +650,7 @@ func (l *Library) SetWorkspace(handle Handle, workspace cuda.DevicePtr, workspac
 	return check(res, err)
 }
 
-// SetStream gives the work of a handle to a stream from now on, and takes the workspace away that SetWorkspace
-// gave it.
+// SetStream sets the stream of a handle, and drops the workspace that SetWorkspace set.
 //
 // C: cublasSetStream_v2, since cuBLAS 11.4.1, set core.
 func (l *Library) SetStream(handle Handle, streamId cuda.Stream) (err error) {
@@ -696,7 +695,7 @@ func (l *Library) GetStream(handle Handle) (streamId cuda.Stream, err error) {
 	return out.streamId, check(res, err)
 }
 
-// GetPointerMode tells where scalars and results of a handle are.
+// GetPointerMode returns whether scalars and results of a handle are in host or device memory.
 //
 // C: cublasGetPointerMode_v2, since cuBLAS 11.4.1, set core.
 func (l *Library) GetPointerMode(handle Handle) (mode PointerMode, err error) {
@@ -720,8 +719,8 @@ func (l *Library) GetPointerMode(handle Handle) (mode PointerMode, err error) {
 	return out.mode, check(res, err)
 }
 
-// SetPointerMode says where scalars and results of a handle are; those that methods return are in host memory,
-// as with a new handle.
+// SetPointerMode sets whether scalars and results of a handle are in host or device memory; a method that
+// returns a result needs PointerModeHost, the mode of a new handle.
 //
 // C: cublasSetPointerMode_v2, since cuBLAS 11.4.1, set core.
 func (l *Library) SetPointerMode(handle Handle, mode PointerMode) (err error) {
@@ -742,7 +741,7 @@ func (l *Library) SetPointerMode(handle Handle, mode PointerMode) (err error) {
 	return check(res, err)
 }
 
-// GetAtomicsMode tells whether functions may use atomic operations.
+// GetAtomicsMode returns whether functions may use atomic operations.
 //
 // C: cublasGetAtomicsMode, since cuBLAS 11.4.1, set core.
 func (l *Library) GetAtomicsMode(handle Handle) (mode AtomicsMode, err error) {
@@ -766,7 +765,7 @@ func (l *Library) GetAtomicsMode(handle Handle) (mode AtomicsMode, err error) {
 	return out.mode, check(res, err)
 }
 
-// SetAtomicsMode says whether functions may use atomic operations, with which results differ from run to run.
+// SetAtomicsMode sets whether functions may use atomic operations; with them results may differ from run to run.
 //
 // C: cublasSetAtomicsMode, since cuBLAS 11.4.1, set core.
 func (l *Library) SetAtomicsMode(handle Handle, mode AtomicsMode) (err error) {
@@ -832,7 +831,7 @@ func (l *Library) SetMathMode(handle Handle, mode Math) (err error) {
 	return check(res, err)
 }
 
-// GetSmCountTarget tells on how many multiprocessors functions are to run, 0 for all.
+// GetSmCountTarget returns the number of multiprocessors that functions use; 0 means all.
 //
 // C: cublasGetSmCountTarget, since cuBLAS 11.11.3, set blas-11.11.3.
 func (l *Library) GetSmCountTarget(handle Handle) (smCountTarget int32, err error) {
@@ -856,7 +855,7 @@ func (l *Library) GetSmCountTarget(handle Handle) (smCountTarget int32, err erro
 	return out.smCountTarget, check(res, err)
 }
 
-// SetSmCountTarget says on how many multiprocessors functions are to run, 0 for all.
+// SetSmCountTarget sets the number of multiprocessors that functions use; 0 means all.
 //
 // C: cublasSetSmCountTarget, since cuBLAS 11.11.3, set blas-11.11.3.
 func (l *Library) SetSmCountTarget(handle Handle, smCountTarget int32) (err error) {
@@ -877,7 +876,7 @@ func (l *Library) SetSmCountTarget(handle Handle, smCountTarget int32) (err erro
 	return check(res, err)
 }
 
-// GetEmulationStrategy tells when a handle emulates.
+// GetEmulationStrategy returns the emulation strategy of a handle.
 //
 // C: cublasGetEmulationStrategy, since cuBLAS 13.1, set emulation.
 func (l *Library) GetEmulationStrategy(handle Handle) (emulationStrategy EmulationStrategy, err error) {
@@ -901,7 +900,7 @@ func (l *Library) GetEmulationStrategy(handle Handle) (emulationStrategy Emulati
 	return out.emulationStrategy, check(res, err)
 }
 
-// SetEmulationStrategy says when a handle emulates.
+// SetEmulationStrategy sets the emulation strategy of a handle.
 //
 // C: cublasSetEmulationStrategy, since cuBLAS 13.1, set emulation.
 func (l *Library) SetEmulationStrategy(handle Handle, emulationStrategy EmulationStrategy) (err error) {
@@ -922,7 +921,7 @@ func (l *Library) SetEmulationStrategy(handle Handle, emulationStrategy Emulatio
 	return check(res, err)
 }
 
-// GetEmulationSpecialValuesSupport tells which special values emulation handles.
+// GetEmulationSpecialValuesSupport returns the special values that emulation handles.
 //
 // C: cublasGetEmulationSpecialValuesSupport, since cuBLAS 13.1, set emulation.
 func (l *Library) GetEmulationSpecialValuesSupport(handle Handle) (mask cuda.EmulationSpecialValues, err error) {
@@ -946,7 +945,7 @@ func (l *Library) GetEmulationSpecialValuesSupport(handle Handle) (mask cuda.Emu
 	return out.mask, check(res, err)
 }
 
-// SetEmulationSpecialValuesSupport says which special values emulation handles.
+// SetEmulationSpecialValuesSupport sets the special values that emulation handles.
 //
 // C: cublasSetEmulationSpecialValuesSupport, since cuBLAS 13.1, set emulation.
 func (l *Library) SetEmulationSpecialValuesSupport(handle Handle, mask cuda.EmulationSpecialValues) (err error) {
@@ -967,7 +966,8 @@ func (l *Library) SetEmulationSpecialValuesSupport(handle Handle, mask cuda.Emul
 	return check(res, err)
 }
 
-// GetFixedPointEmulationMantissaControl tells whether the program sets the bits of mantissas.
+// GetFixedPointEmulationMantissaControl returns whether emulation keeps a fixed number of mantissa bits or
+// computes the number from the data.
 //
 // C: cublasGetFixedPointEmulationMantissaControl, since cuBLAS 13.1, set emulation.
 func (l *Library) GetFixedPointEmulationMantissaControl(handle Handle) (mantissaControl cuda.EmulationMantissaControl, err error) {
@@ -991,7 +991,8 @@ func (l *Library) GetFixedPointEmulationMantissaControl(handle Handle) (mantissa
 	return out.mantissaControl, check(res, err)
 }
 
-// SetFixedPointEmulationMantissaControl says whether the program sets the bits of mantissas.
+// SetFixedPointEmulationMantissaControl sets whether emulation keeps a fixed number of mantissa bits or computes
+// the number from the data.
 //
 // C: cublasSetFixedPointEmulationMantissaControl, since cuBLAS 13.1, set emulation.
 func (l *Library) SetFixedPointEmulationMantissaControl(handle Handle, mantissaControl cuda.EmulationMantissaControl) (err error) {
@@ -1012,7 +1013,7 @@ func (l *Library) SetFixedPointEmulationMantissaControl(handle Handle, mantissaC
 	return check(res, err)
 }
 
-// GetFixedPointEmulationMaxMantissaBitCount returns the most bits of a mantissa that emulation keeps.
+// GetFixedPointEmulationMaxMantissaBitCount returns the maximum number of mantissa bits that emulation keeps.
 //
 // C: cublasGetFixedPointEmulationMaxMantissaBitCount, since cuBLAS 13.1, set emulation.
 func (l *Library) GetFixedPointEmulationMaxMantissaBitCount(handle Handle) (maxMantissaBitCount int32, err error) {
@@ -1036,7 +1037,7 @@ func (l *Library) GetFixedPointEmulationMaxMantissaBitCount(handle Handle) (maxM
 	return out.maxMantissaBitCount, check(res, err)
 }
 
-// SetFixedPointEmulationMaxMantissaBitCount sets the most bits of a mantissa that emulation keeps.
+// SetFixedPointEmulationMaxMantissaBitCount sets the maximum number of mantissa bits that emulation keeps.
 //
 // C: cublasSetFixedPointEmulationMaxMantissaBitCount, since cuBLAS 13.1, set emulation.
 func (l *Library) SetFixedPointEmulationMaxMantissaBitCount(handle Handle, maxMantissaBitCount int32) (err error) {
@@ -1057,8 +1058,8 @@ func (l *Library) SetFixedPointEmulationMaxMantissaBitCount(handle Handle, maxMa
 	return check(res, err)
 }
 
-// GetFixedPointEmulationMantissaBitOffset returns how many bits are added to those that emulation finds to be
-// needed.
+// GetFixedPointEmulationMantissaBitOffset returns the offset that emulation adds to the number of mantissa bits
+// that it computes from the data.
 //
 // C: cublasGetFixedPointEmulationMantissaBitOffset, since cuBLAS 13.1, set emulation.
 func (l *Library) GetFixedPointEmulationMantissaBitOffset(handle Handle) (mantissaBitOffset int32, err error) {
@@ -1082,8 +1083,8 @@ func (l *Library) GetFixedPointEmulationMantissaBitOffset(handle Handle) (mantis
 	return out.mantissaBitOffset, check(res, err)
 }
 
-// SetFixedPointEmulationMantissaBitOffset sets how many bits are added to those that emulation finds to be
-// needed.
+// SetFixedPointEmulationMantissaBitOffset sets the offset that emulation adds to the number of mantissa bits
+// that it computes from the data.
 //
 // C: cublasSetFixedPointEmulationMantissaBitOffset, since cuBLAS 13.1, set emulation.
 func (l *Library) SetFixedPointEmulationMantissaBitOffset(handle Handle, mantissaBitOffset int32) (err error) {
@@ -1104,8 +1105,8 @@ func (l *Library) SetFixedPointEmulationMantissaBitOffset(handle Handle, mantiss
 	return check(res, err)
 }
 
-// GetFixedPointEmulationMantissaBitCountPointer returns where in device memory emulation writes how many bits it
-// has kept.
+// GetFixedPointEmulationMantissaBitCountPointer returns the device address to which emulation writes the number
+// of mantissa bits kept.
 //
 // C: cublasGetFixedPointEmulationMantissaBitCountPointer, since cuBLAS 13.1, set emulation.
 func (l *Library) GetFixedPointEmulationMantissaBitCountPointer(handle Handle) (mantissaBitCount cuda.DevicePtr, err error) {
@@ -1129,8 +1130,8 @@ func (l *Library) GetFixedPointEmulationMantissaBitCountPointer(handle Handle) (
 	return out.mantissaBitCount, check(res, err)
 }
 
-// SetFixedPointEmulationMantissaBitCountPointer says where in device memory emulation writes how many bits it
-// has kept.
+// SetFixedPointEmulationMantissaBitCountPointer sets the device address to which emulation writes the number of
+// mantissa bits kept.
 //
 // C: cublasSetFixedPointEmulationMantissaBitCountPointer, since cuBLAS 13.1, set emulation.
 func (l *Library) SetFixedPointEmulationMantissaBitCountPointer(handle Handle, mantissaBitCount cuda.DevicePtr) (err error) {
@@ -1167,7 +1168,7 @@ func (l *Library) GetStatusString(status Status) (text string, err error) {
 	return dl.GoString(*(*unsafe.Pointer)(unsafe.Pointer(&res))), err
 }
 
-// LoggerConfigure says where the library logs, for the whole process.
+// LoggerConfigure configures logging for the whole process.
 //
 // C: cublasLoggerConfigure, since cuBLAS 11.4.1, set blas. An empty logFileName passes NULL.
 func (l *Library) LoggerConfigure(logIsOn int32, logToStdOut int32, logToStdErr int32, logFileName string) (err error) {
@@ -1194,7 +1195,7 @@ func (l *Library) LoggerConfigure(logIsOn int32, logToStdOut int32, logToStdErr 
 	return check(res, err)
 }
 
-// SetLoggerCallback has the library log to a function, for the whole process.
+// SetLoggerCallback sets a function that receives log messages, for the whole process.
 //
 // C: cublasSetLoggerCallback, since cuBLAS 11.4.1, set blas.
 func (l *Library) SetLoggerCallback(userCallback LogCallback) (err error) {
@@ -1216,7 +1217,7 @@ func (l *Library) SetLoggerCallback(userCallback LogCallback) (err error) {
 	return check(res, err)
 }
 
-// GetLoggerCallback returns the function that the library logs to.
+// GetLoggerCallback returns the function that receives log messages.
 //
 // C: cublasGetLoggerCallback, since cuBLAS 11.4.1, set blas.
 func (l *Library) GetLoggerCallback() (userCallback LogCallback, err error) {
@@ -1264,7 +1265,7 @@ func (l *Library) SetVector(n int32, elemSize int32, x unsafe.Pointer, incx int3
 	return check(res, err)
 }
 
-// SetVector64 copies a vector to the device, with counts of 64 bits.
+// SetVector64 copies a vector to the device, with 64-bit counts.
 //
 // C: cublasSetVector_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) SetVector64(n int64, elemSize int64, x unsafe.Pointer, incx int64, devicePtr cuda.DevicePtr, incy int64) (err error) {
@@ -1314,7 +1315,7 @@ func (l *Library) GetVector(n int32, elemSize int32, x cuda.DevicePtr, incx int3
 	return check(res, err)
 }
 
-// GetVector64 copies a vector to the host, with counts of 64 bits.
+// GetVector64 copies a vector to the host, with 64-bit counts.
 //
 // C: cublasGetVector_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) GetVector64(n int64, elemSize int64, x cuda.DevicePtr, incx int64, y unsafe.Pointer, incy int64) (err error) {
@@ -1365,7 +1366,7 @@ func (l *Library) SetMatrix(rows int32, cols int32, elemSize int32, a unsafe.Poi
 	return check(res, err)
 }
 
-// SetMatrix64 copies a matrix to the device, with counts of 64 bits.
+// SetMatrix64 copies a matrix to the device, with 64-bit counts.
 //
 // C: cublasSetMatrix_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) SetMatrix64(rows int64, cols int64, elemSize int64, a unsafe.Pointer, lda int64, b cuda.DevicePtr, ldb int64) (err error) {
@@ -1417,7 +1418,7 @@ func (l *Library) GetMatrix(rows int32, cols int32, elemSize int32, a cuda.Devic
 	return check(res, err)
 }
 
-// GetMatrix64 copies a matrix to the host, with counts of 64 bits.
+// GetMatrix64 copies a matrix to the host, with 64-bit counts.
 //
 // C: cublasGetMatrix_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) GetMatrix64(rows int64, cols int64, elemSize int64, a cuda.DevicePtr, lda int64, b unsafe.Pointer, ldb int64) (err error) {
@@ -1469,7 +1470,7 @@ func (l *Library) SetVectorAsync(n int32, elemSize int32, hostPtr unsafe.Pointer
 	return check(res, err)
 }
 
-// SetVectorAsync64 copies a vector to the device in the order of a stream, with counts of 64 bits.
+// SetVectorAsync64 copies a vector to the device in the order of a stream, with 64-bit counts.
 //
 // C: cublasSetVectorAsync_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) SetVectorAsync64(n int64, elemSize int64, hostPtr unsafe.Pointer, incx int64, devicePtr cuda.DevicePtr, incy int64, stream cuda.Stream) (err error) {
@@ -1521,7 +1522,7 @@ func (l *Library) GetVectorAsync(n int32, elemSize int32, devicePtr cuda.DeviceP
 	return check(res, err)
 }
 
-// GetVectorAsync64 copies a vector to the host in the order of a stream, with counts of 64 bits.
+// GetVectorAsync64 copies a vector to the host in the order of a stream, with 64-bit counts.
 //
 // C: cublasGetVectorAsync_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) GetVectorAsync64(n int64, elemSize int64, devicePtr cuda.DevicePtr, incx int64, hostPtr unsafe.Pointer, incy int64, stream cuda.Stream) (err error) {
@@ -1574,7 +1575,7 @@ func (l *Library) SetMatrixAsync(rows int32, cols int32, elemSize int32, a unsaf
 	return check(res, err)
 }
 
-// SetMatrixAsync64 copies a matrix to the device in the order of a stream, with counts of 64 bits.
+// SetMatrixAsync64 copies a matrix to the device in the order of a stream, with 64-bit counts.
 //
 // C: cublasSetMatrixAsync_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) SetMatrixAsync64(rows int64, cols int64, elemSize int64, a unsafe.Pointer, lda int64, b cuda.DevicePtr, ldb int64, stream cuda.Stream) (err error) {
@@ -1628,7 +1629,7 @@ func (l *Library) GetMatrixAsync(rows int32, cols int32, elemSize int32, a cuda.
 	return check(res, err)
 }
 
-// GetMatrixAsync64 copies a matrix to the host in the order of a stream, with counts of 64 bits.
+// GetMatrixAsync64 copies a matrix to the host in the order of a stream, with 64-bit counts.
 //
 // C: cublasGetMatrixAsync_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) GetMatrixAsync64(rows int64, cols int64, elemSize int64, a cuda.DevicePtr, lda int64, b unsafe.Pointer, ldb int64, stream cuda.Stream) (err error) {
@@ -1655,7 +1656,7 @@ func (l *Library) GetMatrixAsync64(rows int64, cols int64, elemSize int64, a cud
 	return check(res, err)
 }
 
-// Xerbla prints that an argument of a function is wrong, as BLAS does.
+// Xerbla prints that an argument is invalid, as BLAS does.
 //
 // C: cublasXerbla, since cuBLAS 11.4.1, set blas.
 func (l *Library) Xerbla(srName string, info int32) (err error) {
@@ -1668,7 +1669,7 @@ func (l *Library) Xerbla(srName string, info int32) (err error) {
 	return err
 }
 
-// Nrm2Ex returns the Euclidean norm of x, of the types that it is told.
+// Nrm2Ex returns the Euclidean norm of x; arguments give the data types.
 //
 // C: cublasNrm2Ex, since cuBLAS 11.4.1, set blas.
 func (l *Library) Nrm2Ex(handle Handle, n int32, x cuda.DevicePtr, xType cuda.DataType, incx int32, result unsafe.Pointer, resultType cuda.DataType, executionType cuda.DataType) (err error) {
@@ -1695,7 +1696,7 @@ func (l *Library) Nrm2Ex(handle Handle, n int32, x cuda.DevicePtr, xType cuda.Da
 	return check(res, err)
 }
 
-// Nrm2Ex64 returns the Euclidean norm of x, of the types that it is told, with counts of 64 bits.
+// Nrm2Ex64 returns the Euclidean norm of x, with 64-bit counts; arguments give the data types.
 //
 // C: cublasNrm2Ex_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Nrm2Ex64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.DataType, incx int64, result unsafe.Pointer, resultType cuda.DataType, executionType cuda.DataType) (err error) {
@@ -1722,7 +1723,7 @@ func (l *Library) Nrm2Ex64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.
 	return check(res, err)
 }
 
-// Snrm2 returns the Euclidean norm of x of float32.
+// Snrm2 returns the Euclidean norm of x, in float32.
 //
 // C: cublasSnrm2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Snrm2(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result float32, err error) {
@@ -1749,7 +1750,7 @@ func (l *Library) Snrm2(handle Handle, n int32, x cuda.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Snrm2_64 returns the Euclidean norm of x of float32, with counts of 64 bits.
+// Snrm2_64 returns the Euclidean norm of x, in float32, with 64-bit counts.
 //
 // C: cublasSnrm2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Snrm2_64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result float32, err error) {
@@ -1776,7 +1777,7 @@ func (l *Library) Snrm2_64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Dnrm2 returns the Euclidean norm of x of float64.
+// Dnrm2 returns the Euclidean norm of x, in float64.
 //
 // C: cublasDnrm2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dnrm2(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result float64, err error) {
@@ -1803,7 +1804,7 @@ func (l *Library) Dnrm2(handle Handle, n int32, x cuda.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Dnrm2_64 returns the Euclidean norm of x of float64, with counts of 64 bits.
+// Dnrm2_64 returns the Euclidean norm of x, in float64, with 64-bit counts.
 //
 // C: cublasDnrm2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dnrm2_64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result float64, err error) {
@@ -1830,7 +1831,7 @@ func (l *Library) Dnrm2_64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Scnrm2 returns the Euclidean norm of x of complex float32.
+// Scnrm2 returns the Euclidean norm of x, in complex float32.
 //
 // C: cublasScnrm2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Scnrm2(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result float32, err error) {
@@ -1857,7 +1858,7 @@ func (l *Library) Scnrm2(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Scnrm2_64 returns the Euclidean norm of x of complex float32, with counts of 64 bits.
+// Scnrm2_64 returns the Euclidean norm of x, in complex float32, with 64-bit counts.
 //
 // C: cublasScnrm2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Scnrm2_64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result float32, err error) {
@@ -1884,7 +1885,7 @@ func (l *Library) Scnrm2_64(handle Handle, n int64, x cuda.DevicePtr, incx int64
 	return out.result, check(res, err)
 }
 
-// Dznrm2 returns the Euclidean norm of x of complex float64.
+// Dznrm2 returns the Euclidean norm of x, in complex float64.
 //
 // C: cublasDznrm2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dznrm2(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result float64, err error) {
@@ -1911,7 +1912,7 @@ func (l *Library) Dznrm2(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Dznrm2_64 returns the Euclidean norm of x of complex float64, with counts of 64 bits.
+// Dznrm2_64 returns the Euclidean norm of x, in complex float64, with 64-bit counts.
 //
 // C: cublasDznrm2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dznrm2_64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result float64, err error) {
@@ -1938,7 +1939,7 @@ func (l *Library) Dznrm2_64(handle Handle, n int64, x cuda.DevicePtr, incx int64
 	return out.result, check(res, err)
 }
 
-// DotEx returns the dot product of x and y, of the types that it is told.
+// DotEx returns the dot product of x and y; arguments give the data types.
 //
 // C: cublasDotEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) DotEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.DataType, incx int32, y cuda.DevicePtr, yType cuda.DataType, incy int32, result unsafe.Pointer, resultType cuda.DataType, executionType cuda.DataType) (err error) {
@@ -1968,7 +1969,7 @@ func (l *Library) DotEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.Dat
 	return check(res, err)
 }
 
-// DotEx64 returns the dot product of x and y, of the types that it is told, with counts of 64 bits.
+// DotEx64 returns the dot product of x and y, with 64-bit counts; arguments give the data types.
 //
 // C: cublasDotEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) DotEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.DataType, incx int64, y cuda.DevicePtr, yType cuda.DataType, incy int64, result unsafe.Pointer, resultType cuda.DataType, executionType cuda.DataType) (err error) {
@@ -1998,7 +1999,7 @@ func (l *Library) DotEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.D
 	return check(res, err)
 }
 
-// DotcEx returns the dot product of the conjugate of x, and y, of the types that it is told.
+// DotcEx returns the dot product of the conjugate of x, and y; arguments give the data types.
 //
 // C: cublasDotcEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) DotcEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.DataType, incx int32, y cuda.DevicePtr, yType cuda.DataType, incy int32, result unsafe.Pointer, resultType cuda.DataType, executionType cuda.DataType) (err error) {
@@ -2028,8 +2029,8 @@ func (l *Library) DotcEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.Da
 	return check(res, err)
 }
 
-// DotcEx64 returns the dot product of the conjugate of x, and y, of the types that it is told, with counts of 64
-// bits.
+// DotcEx64 returns the dot product of the conjugate of x, and y, with 64-bit counts; arguments give the data
+// types.
 //
 // C: cublasDotcEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) DotcEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.DataType, incx int64, y cuda.DevicePtr, yType cuda.DataType, incy int64, result unsafe.Pointer, resultType cuda.DataType, executionType cuda.DataType) (err error) {
@@ -2059,7 +2060,7 @@ func (l *Library) DotcEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.
 	return check(res, err)
 }
 
-// Sdot returns the dot product of x and y of float32.
+// Sdot returns the dot product of x and y, in float32.
 //
 // C: cublasSdot_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sdot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (result float32, err error) {
@@ -2088,7 +2089,7 @@ func (l *Library) Sdot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y c
 	return out.result, check(res, err)
 }
 
-// Sdot64 returns the dot product of x and y of float32, with counts of 64 bits.
+// Sdot64 returns the dot product of x and y, in float32, with 64-bit counts.
 //
 // C: cublasSdot_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sdot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (result float32, err error) {
@@ -2117,7 +2118,7 @@ func (l *Library) Sdot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y
 	return out.result, check(res, err)
 }
 
-// Ddot returns the dot product of x and y of float64.
+// Ddot returns the dot product of x and y, in float64.
 //
 // C: cublasDdot_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ddot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (result float64, err error) {
@@ -2146,7 +2147,7 @@ func (l *Library) Ddot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y c
 	return out.result, check(res, err)
 }
 
-// Ddot64 returns the dot product of x and y of float64, with counts of 64 bits.
+// Ddot64 returns the dot product of x and y, in float64, with 64-bit counts.
 //
 // C: cublasDdot_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ddot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (result float64, err error) {
@@ -2175,7 +2176,7 @@ func (l *Library) Ddot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y
 	return out.result, check(res, err)
 }
 
-// Cdotu returns the dot product of x and y of complex float32.
+// Cdotu returns the dot product of x and y, in complex float32.
 //
 // C: cublasCdotu_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cdotu(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (result Complex, err error) {
@@ -2204,7 +2205,7 @@ func (l *Library) Cdotu(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return out.result, check(res, err)
 }
 
-// Cdotu64 returns the dot product of x and y of complex float32, with counts of 64 bits.
+// Cdotu64 returns the dot product of x and y, in complex float32, with 64-bit counts.
 //
 // C: cublasCdotu_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cdotu64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (result Complex, err error) {
@@ -2233,7 +2234,7 @@ func (l *Library) Cdotu64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return out.result, check(res, err)
 }
 
-// Cdotc returns the dot product of the conjugate of x, and y of complex float32.
+// Cdotc returns the dot product of the conjugate of x, and y, in complex float32.
 //
 // C: cublasCdotc_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cdotc(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (result Complex, err error) {
@@ -2262,7 +2263,7 @@ func (l *Library) Cdotc(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return out.result, check(res, err)
 }
 
-// Cdotc64 returns the dot product of the conjugate of x, and y of complex float32, with counts of 64 bits.
+// Cdotc64 returns the dot product of the conjugate of x, and y, in complex float32, with 64-bit counts.
 //
 // C: cublasCdotc_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cdotc64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (result Complex, err error) {
@@ -2291,7 +2292,7 @@ func (l *Library) Cdotc64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return out.result, check(res, err)
 }
 
-// Zdotu returns the dot product of x and y of complex float64.
+// Zdotu returns the dot product of x and y, in complex float64.
 //
 // C: cublasZdotu_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zdotu(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (result DoubleComplex, err error) {
@@ -2320,7 +2321,7 @@ func (l *Library) Zdotu(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return out.result, check(res, err)
 }
 
-// Zdotu64 returns the dot product of x and y of complex float64, with counts of 64 bits.
+// Zdotu64 returns the dot product of x and y, in complex float64, with 64-bit counts.
 //
 // C: cublasZdotu_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zdotu64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (result DoubleComplex, err error) {
@@ -2349,7 +2350,7 @@ func (l *Library) Zdotu64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return out.result, check(res, err)
 }
 
-// Zdotc returns the dot product of the conjugate of x, and y of complex float64.
+// Zdotc returns the dot product of the conjugate of x, and y, in complex float64.
 //
 // C: cublasZdotc_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zdotc(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (result DoubleComplex, err error) {
@@ -2378,7 +2379,7 @@ func (l *Library) Zdotc(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return out.result, check(res, err)
 }
 
-// Zdotc64 returns the dot product of the conjugate of x, and y of complex float64, with counts of 64 bits.
+// Zdotc64 returns the dot product of the conjugate of x, and y, in complex float64, with 64-bit counts.
 //
 // C: cublasZdotc_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zdotc64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (result DoubleComplex, err error) {
@@ -2407,7 +2408,7 @@ func (l *Library) Zdotc64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return out.result, check(res, err)
 }
 
-// ScalEx computes x = alpha x, of the types that it is told.
+// ScalEx computes x = alpha x; arguments give the data types.
 //
 // C: cublasScalEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) ScalEx(handle Handle, n int32, alpha unsafe.Pointer, alphaType cuda.DataType, x cuda.DevicePtr, xType cuda.DataType, incx int32, executionType cuda.DataType) (err error) {
@@ -2434,7 +2435,7 @@ func (l *Library) ScalEx(handle Handle, n int32, alpha unsafe.Pointer, alphaType
 	return check(res, err)
 }
 
-// ScalEx64 computes x = alpha x, of the types that it is told, with counts of 64 bits.
+// ScalEx64 computes x = alpha x, with 64-bit counts; arguments give the data types.
 //
 // C: cublasScalEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) ScalEx64(handle Handle, n int64, alpha unsafe.Pointer, alphaType cuda.DataType, x cuda.DevicePtr, xType cuda.DataType, incx int64, executionType cuda.DataType) (err error) {
@@ -2461,7 +2462,7 @@ func (l *Library) ScalEx64(handle Handle, n int64, alpha unsafe.Pointer, alphaTy
 	return check(res, err)
 }
 
-// Sscal computes x = alpha x of float32.
+// Sscal computes x = alpha x, in float32.
 //
 // C: cublasSscal_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sscal(handle Handle, n int32, alpha *float32, x cuda.DevicePtr, incx int32) (err error) {
@@ -2485,7 +2486,7 @@ func (l *Library) Sscal(handle Handle, n int32, alpha *float32, x cuda.DevicePtr
 	return check(res, err)
 }
 
-// Sscal64 computes x = alpha x of float32, with counts of 64 bits.
+// Sscal64 computes x = alpha x, in float32, with 64-bit counts.
 //
 // C: cublasSscal_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sscal64(handle Handle, n int64, alpha *float32, x cuda.DevicePtr, incx int64) (err error) {
@@ -2509,7 +2510,7 @@ func (l *Library) Sscal64(handle Handle, n int64, alpha *float32, x cuda.DeviceP
 	return check(res, err)
 }
 
-// Dscal computes x = alpha x of float64.
+// Dscal computes x = alpha x, in float64.
 //
 // C: cublasDscal_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dscal(handle Handle, n int32, alpha *float64, x cuda.DevicePtr, incx int32) (err error) {
@@ -2533,7 +2534,7 @@ func (l *Library) Dscal(handle Handle, n int32, alpha *float64, x cuda.DevicePtr
 	return check(res, err)
 }
 
-// Dscal64 computes x = alpha x of float64, with counts of 64 bits.
+// Dscal64 computes x = alpha x, in float64, with 64-bit counts.
 //
 // C: cublasDscal_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dscal64(handle Handle, n int64, alpha *float64, x cuda.DevicePtr, incx int64) (err error) {
@@ -2557,7 +2558,7 @@ func (l *Library) Dscal64(handle Handle, n int64, alpha *float64, x cuda.DeviceP
 	return check(res, err)
 }
 
-// Cscal computes x = alpha x of complex float32.
+// Cscal computes x = alpha x, in complex float32.
 //
 // C: cublasCscal_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cscal(handle Handle, n int32, alpha *Complex, x cuda.DevicePtr, incx int32) (err error) {
@@ -2581,7 +2582,7 @@ func (l *Library) Cscal(handle Handle, n int32, alpha *Complex, x cuda.DevicePtr
 	return check(res, err)
 }
 
-// Cscal64 computes x = alpha x of complex float32, with counts of 64 bits.
+// Cscal64 computes x = alpha x, in complex float32, with 64-bit counts.
 //
 // C: cublasCscal_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cscal64(handle Handle, n int64, alpha *Complex, x cuda.DevicePtr, incx int64) (err error) {
@@ -2605,7 +2606,7 @@ func (l *Library) Cscal64(handle Handle, n int64, alpha *Complex, x cuda.DeviceP
 	return check(res, err)
 }
 
-// Csscal computes x = alpha x of complex float32, by float32.
+// Csscal computes x = alpha x, in complex float32 with float32 scalars.
 //
 // C: cublasCsscal_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Csscal(handle Handle, n int32, alpha *float32, x cuda.DevicePtr, incx int32) (err error) {
@@ -2629,7 +2630,7 @@ func (l *Library) Csscal(handle Handle, n int32, alpha *float32, x cuda.DevicePt
 	return check(res, err)
 }
 
-// Csscal64 computes x = alpha x of complex float32, by float32, with counts of 64 bits.
+// Csscal64 computes x = alpha x, in complex float32 with float32 scalars, with 64-bit counts.
 //
 // C: cublasCsscal_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Csscal64(handle Handle, n int64, alpha *float32, x cuda.DevicePtr, incx int64) (err error) {
@@ -2653,7 +2654,7 @@ func (l *Library) Csscal64(handle Handle, n int64, alpha *float32, x cuda.Device
 	return check(res, err)
 }
 
-// Zscal computes x = alpha x of complex float64.
+// Zscal computes x = alpha x, in complex float64.
 //
 // C: cublasZscal_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zscal(handle Handle, n int32, alpha *DoubleComplex, x cuda.DevicePtr, incx int32) (err error) {
@@ -2677,7 +2678,7 @@ func (l *Library) Zscal(handle Handle, n int32, alpha *DoubleComplex, x cuda.Dev
 	return check(res, err)
 }
 
-// Zscal64 computes x = alpha x of complex float64, with counts of 64 bits.
+// Zscal64 computes x = alpha x, in complex float64, with 64-bit counts.
 //
 // C: cublasZscal_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zscal64(handle Handle, n int64, alpha *DoubleComplex, x cuda.DevicePtr, incx int64) (err error) {
@@ -2701,7 +2702,7 @@ func (l *Library) Zscal64(handle Handle, n int64, alpha *DoubleComplex, x cuda.D
 	return check(res, err)
 }
 
-// Zdscal computes x = alpha x of complex float64, by float64.
+// Zdscal computes x = alpha x, in complex float64 with float64 scalars.
 //
 // C: cublasZdscal_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zdscal(handle Handle, n int32, alpha *float64, x cuda.DevicePtr, incx int32) (err error) {
@@ -2725,7 +2726,7 @@ func (l *Library) Zdscal(handle Handle, n int32, alpha *float64, x cuda.DevicePt
 	return check(res, err)
 }
 
-// Zdscal64 computes x = alpha x of complex float64, by float64, with counts of 64 bits.
+// Zdscal64 computes x = alpha x, in complex float64 with float64 scalars, with 64-bit counts.
 //
 // C: cublasZdscal_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zdscal64(handle Handle, n int64, alpha *float64, x cuda.DevicePtr, incx int64) (err error) {
@@ -2749,7 +2750,7 @@ func (l *Library) Zdscal64(handle Handle, n int64, alpha *float64, x cuda.Device
 	return check(res, err)
 }
 
-// AxpyEx computes y = alpha x + y, of the types that it is told.
+// AxpyEx computes y = alpha x + y; arguments give the data types.
 //
 // C: cublasAxpyEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) AxpyEx(handle Handle, n int32, alpha unsafe.Pointer, alphaType cuda.DataType, x cuda.DevicePtr, xType cuda.DataType, incx int32, y cuda.DevicePtr, yType cuda.DataType, incy int32, executiontype cuda.DataType) (err error) {
@@ -2779,7 +2780,7 @@ func (l *Library) AxpyEx(handle Handle, n int32, alpha unsafe.Pointer, alphaType
 	return check(res, err)
 }
 
-// AxpyEx64 computes y = alpha x + y, of the types that it is told, with counts of 64 bits.
+// AxpyEx64 computes y = alpha x + y, with 64-bit counts; arguments give the data types.
 //
 // C: cublasAxpyEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) AxpyEx64(handle Handle, n int64, alpha unsafe.Pointer, alphaType cuda.DataType, x cuda.DevicePtr, xType cuda.DataType, incx int64, y cuda.DevicePtr, yType cuda.DataType, incy int64, executiontype cuda.DataType) (err error) {
@@ -2809,7 +2810,7 @@ func (l *Library) AxpyEx64(handle Handle, n int64, alpha unsafe.Pointer, alphaTy
 	return check(res, err)
 }
 
-// Saxpy computes y = alpha x + y of float32.
+// Saxpy computes y = alpha x + y, in float32.
 //
 // C: cublasSaxpy_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Saxpy(handle Handle, n int32, alpha *float32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -2835,7 +2836,7 @@ func (l *Library) Saxpy(handle Handle, n int32, alpha *float32, x cuda.DevicePtr
 	return check(res, err)
 }
 
-// Saxpy64 computes y = alpha x + y of float32, with counts of 64 bits.
+// Saxpy64 computes y = alpha x + y, in float32, with 64-bit counts.
 //
 // C: cublasSaxpy_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Saxpy64(handle Handle, n int64, alpha *float32, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -2861,7 +2862,7 @@ func (l *Library) Saxpy64(handle Handle, n int64, alpha *float32, x cuda.DeviceP
 	return check(res, err)
 }
 
-// Daxpy computes y = alpha x + y of float64.
+// Daxpy computes y = alpha x + y, in float64.
 //
 // C: cublasDaxpy_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Daxpy(handle Handle, n int32, alpha *float64, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -2887,7 +2888,7 @@ func (l *Library) Daxpy(handle Handle, n int32, alpha *float64, x cuda.DevicePtr
 	return check(res, err)
 }
 
-// Daxpy64 computes y = alpha x + y of float64, with counts of 64 bits.
+// Daxpy64 computes y = alpha x + y, in float64, with 64-bit counts.
 //
 // C: cublasDaxpy_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Daxpy64(handle Handle, n int64, alpha *float64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -2913,7 +2914,7 @@ func (l *Library) Daxpy64(handle Handle, n int64, alpha *float64, x cuda.DeviceP
 	return check(res, err)
 }
 
-// Caxpy computes y = alpha x + y of complex float32.
+// Caxpy computes y = alpha x + y, in complex float32.
 //
 // C: cublasCaxpy_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Caxpy(handle Handle, n int32, alpha *Complex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -2939,7 +2940,7 @@ func (l *Library) Caxpy(handle Handle, n int32, alpha *Complex, x cuda.DevicePtr
 	return check(res, err)
 }
 
-// Caxpy64 computes y = alpha x + y of complex float32, with counts of 64 bits.
+// Caxpy64 computes y = alpha x + y, in complex float32, with 64-bit counts.
 //
 // C: cublasCaxpy_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Caxpy64(handle Handle, n int64, alpha *Complex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -2965,7 +2966,7 @@ func (l *Library) Caxpy64(handle Handle, n int64, alpha *Complex, x cuda.DeviceP
 	return check(res, err)
 }
 
-// Zaxpy computes y = alpha x + y of complex float64.
+// Zaxpy computes y = alpha x + y, in complex float64.
 //
 // C: cublasZaxpy_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zaxpy(handle Handle, n int32, alpha *DoubleComplex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -2991,7 +2992,7 @@ func (l *Library) Zaxpy(handle Handle, n int32, alpha *DoubleComplex, x cuda.Dev
 	return check(res, err)
 }
 
-// Zaxpy64 computes y = alpha x + y of complex float64, with counts of 64 bits.
+// Zaxpy64 computes y = alpha x + y, in complex float64, with 64-bit counts.
 //
 // C: cublasZaxpy_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zaxpy64(handle Handle, n int64, alpha *DoubleComplex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -3017,7 +3018,7 @@ func (l *Library) Zaxpy64(handle Handle, n int64, alpha *DoubleComplex, x cuda.D
 	return check(res, err)
 }
 
-// CopyEx copies x to y, of the types that it is told.
+// CopyEx copies x to y; arguments give the data types.
 //
 // C: cublasCopyEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) CopyEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.DataType, incx int32, y cuda.DevicePtr, yType cuda.DataType, incy int32) (err error) {
@@ -3044,7 +3045,7 @@ func (l *Library) CopyEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.Da
 	return check(res, err)
 }
 
-// CopyEx64 copies x to y, of the types that it is told, with counts of 64 bits.
+// CopyEx64 copies x to y, with 64-bit counts; arguments give the data types.
 //
 // C: cublasCopyEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) CopyEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.DataType, incx int64, y cuda.DevicePtr, yType cuda.DataType, incy int64) (err error) {
@@ -3071,7 +3072,7 @@ func (l *Library) CopyEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.
 	return check(res, err)
 }
 
-// Scopy copies x to y of float32.
+// Scopy copies x to y, in float32.
 //
 // C: cublasScopy_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Scopy(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -3096,7 +3097,7 @@ func (l *Library) Scopy(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Scopy64 copies x to y of float32, with counts of 64 bits.
+// Scopy64 copies x to y, in float32, with 64-bit counts.
 //
 // C: cublasScopy_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Scopy64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -3121,7 +3122,7 @@ func (l *Library) Scopy64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// Dcopy copies x to y of float64.
+// Dcopy copies x to y, in float64.
 //
 // C: cublasDcopy_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dcopy(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -3146,7 +3147,7 @@ func (l *Library) Dcopy(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Dcopy64 copies x to y of float64, with counts of 64 bits.
+// Dcopy64 copies x to y, in float64, with 64-bit counts.
 //
 // C: cublasDcopy_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dcopy64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -3171,7 +3172,7 @@ func (l *Library) Dcopy64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// Ccopy copies x to y of complex float32.
+// Ccopy copies x to y, in complex float32.
 //
 // C: cublasCcopy_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ccopy(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -3196,7 +3197,7 @@ func (l *Library) Ccopy(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Ccopy64 copies x to y of complex float32, with counts of 64 bits.
+// Ccopy64 copies x to y, in complex float32, with 64-bit counts.
 //
 // C: cublasCcopy_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ccopy64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -3221,7 +3222,7 @@ func (l *Library) Ccopy64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// Zcopy copies x to y of complex float64.
+// Zcopy copies x to y, in complex float64.
 //
 // C: cublasZcopy_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zcopy(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -3246,7 +3247,7 @@ func (l *Library) Zcopy(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Zcopy64 copies x to y of complex float64, with counts of 64 bits.
+// Zcopy64 copies x to y, in complex float64, with 64-bit counts.
 //
 // C: cublasZcopy_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zcopy64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -3271,7 +3272,7 @@ func (l *Library) Zcopy64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// Sswap exchanges x and y of float32.
+// Sswap exchanges x and y, in float32.
 //
 // C: cublasSswap_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sswap(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -3296,7 +3297,7 @@ func (l *Library) Sswap(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Sswap64 exchanges x and y of float32, with counts of 64 bits.
+// Sswap64 exchanges x and y, in float32, with 64-bit counts.
 //
 // C: cublasSswap_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sswap64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -3321,7 +3322,7 @@ func (l *Library) Sswap64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// Dswap exchanges x and y of float64.
+// Dswap exchanges x and y, in float64.
 //
 // C: cublasDswap_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dswap(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -3346,7 +3347,7 @@ func (l *Library) Dswap(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Dswap64 exchanges x and y of float64, with counts of 64 bits.
+// Dswap64 exchanges x and y, in float64, with 64-bit counts.
 //
 // C: cublasDswap_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dswap64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -3371,7 +3372,7 @@ func (l *Library) Dswap64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// Cswap exchanges x and y of complex float32.
+// Cswap exchanges x and y, in complex float32.
 //
 // C: cublasCswap_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cswap(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -3396,7 +3397,7 @@ func (l *Library) Cswap(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Cswap64 exchanges x and y of complex float32, with counts of 64 bits.
+// Cswap64 exchanges x and y, in complex float32, with 64-bit counts.
 //
 // C: cublasCswap_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cswap64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -3421,7 +3422,7 @@ func (l *Library) Cswap64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// Zswap exchanges x and y of complex float64.
+// Zswap exchanges x and y, in complex float64.
 //
 // C: cublasZswap_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zswap(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32) (err error) {
@@ -3446,7 +3447,7 @@ func (l *Library) Zswap(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Zswap64 exchanges x and y of complex float64, with counts of 64 bits.
+// Zswap64 exchanges x and y, in complex float64, with 64-bit counts.
 //
 // C: cublasZswap_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zswap64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64) (err error) {
@@ -3471,7 +3472,7 @@ func (l *Library) Zswap64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// SwapEx exchanges x and y, of the types that it is told.
+// SwapEx exchanges x and y; arguments give the data types.
 //
 // C: cublasSwapEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) SwapEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.DataType, incx int32, y cuda.DevicePtr, yType cuda.DataType, incy int32) (err error) {
@@ -3498,7 +3499,7 @@ func (l *Library) SwapEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.Da
 	return check(res, err)
 }
 
-// SwapEx64 exchanges x and y, of the types that it is told, with counts of 64 bits.
+// SwapEx64 exchanges x and y, with 64-bit counts; arguments give the data types.
 //
 // C: cublasSwapEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) SwapEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.DataType, incx int64, y cuda.DevicePtr, yType cuda.DataType, incy int64) (err error) {
@@ -3525,7 +3526,7 @@ func (l *Library) SwapEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.
 	return check(res, err)
 }
 
-// Isamax returns the index, counted from 1, of the first element of x of the greatest absolute value of float32.
+// Isamax returns the index, from 1, of the first element of x with the greatest absolute value, in float32.
 //
 // C: cublasIsamax_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Isamax(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result int32, err error) {
@@ -3552,8 +3553,8 @@ func (l *Library) Isamax(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Isamax64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// float32, with counts of 64 bits.
+// Isamax64 returns the index, from 1, of the first element of x with the greatest absolute value, in float32,
+// with 64-bit counts.
 //
 // C: cublasIsamax_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Isamax64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result int64, err error) {
@@ -3580,7 +3581,7 @@ func (l *Library) Isamax64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Idamax returns the index, counted from 1, of the first element of x of the greatest absolute value of float64.
+// Idamax returns the index, from 1, of the first element of x with the greatest absolute value, in float64.
 //
 // C: cublasIdamax_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Idamax(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result int32, err error) {
@@ -3607,8 +3608,8 @@ func (l *Library) Idamax(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Idamax64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// float64, with counts of 64 bits.
+// Idamax64 returns the index, from 1, of the first element of x with the greatest absolute value, in float64,
+// with 64-bit counts.
 //
 // C: cublasIdamax_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Idamax64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result int64, err error) {
@@ -3635,7 +3636,7 @@ func (l *Library) Idamax64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Icamax returns the index, counted from 1, of the first element of x of the greatest absolute value of complex
+// Icamax returns the index, from 1, of the first element of x with the greatest absolute value, in complex
 // float32.
 //
 // C: cublasIcamax_v2, since cuBLAS 11.4.1, set blas.
@@ -3663,8 +3664,8 @@ func (l *Library) Icamax(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Icamax64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// complex float32, with counts of 64 bits.
+// Icamax64 returns the index, from 1, of the first element of x with the greatest absolute value, in complex
+// float32, with 64-bit counts.
 //
 // C: cublasIcamax_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Icamax64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result int64, err error) {
@@ -3691,7 +3692,7 @@ func (l *Library) Icamax64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Izamax returns the index, counted from 1, of the first element of x of the greatest absolute value of complex
+// Izamax returns the index, from 1, of the first element of x with the greatest absolute value, in complex
 // float64.
 //
 // C: cublasIzamax_v2, since cuBLAS 11.4.1, set blas.
@@ -3719,8 +3720,8 @@ func (l *Library) Izamax(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Izamax64 returns the index, counted from 1, of the first element of x of the greatest absolute value of
-// complex float64, with counts of 64 bits.
+// Izamax64 returns the index, from 1, of the first element of x with the greatest absolute value, in complex
+// float64, with 64-bit counts.
 //
 // C: cublasIzamax_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Izamax64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result int64, err error) {
@@ -3747,8 +3748,8 @@ func (l *Library) Izamax64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// IamaxEx returns the index, counted from 1, of the first element of x of the greatest absolute value, of the
-// types that it is told.
+// IamaxEx returns the index, from 1, of the first element of x with the greatest absolute value; arguments give
+// the data types.
 //
 // C: cublasIamaxEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) IamaxEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.DataType, incx int32) (result int32, err error) {
@@ -3776,8 +3777,8 @@ func (l *Library) IamaxEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.D
 	return out.result, check(res, err)
 }
 
-// IamaxEx64 returns the index, counted from 1, of the first element of x of the greatest absolute value, of the
-// types that it is told, with counts of 64 bits.
+// IamaxEx64 returns the index, from 1, of the first element of x with the greatest absolute value, with 64-bit
+// counts; arguments give the data types.
 //
 // C: cublasIamaxEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) IamaxEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.DataType, incx int64) (result int64, err error) {
@@ -3805,7 +3806,7 @@ func (l *Library) IamaxEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda
 	return out.result, check(res, err)
 }
 
-// Isamin returns the index, counted from 1, of the first element of x of the least absolute value of float32.
+// Isamin returns the index, from 1, of the first element of x with the least absolute value, in float32.
 //
 // C: cublasIsamin_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Isamin(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result int32, err error) {
@@ -3832,8 +3833,8 @@ func (l *Library) Isamin(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Isamin64 returns the index, counted from 1, of the first element of x of the least absolute value of float32,
-// with counts of 64 bits.
+// Isamin64 returns the index, from 1, of the first element of x with the least absolute value, in float32, with
+// 64-bit counts.
 //
 // C: cublasIsamin_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Isamin64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result int64, err error) {
@@ -3860,7 +3861,7 @@ func (l *Library) Isamin64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Idamin returns the index, counted from 1, of the first element of x of the least absolute value of float64.
+// Idamin returns the index, from 1, of the first element of x with the least absolute value, in float64.
 //
 // C: cublasIdamin_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Idamin(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result int32, err error) {
@@ -3887,8 +3888,8 @@ func (l *Library) Idamin(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Idamin64 returns the index, counted from 1, of the first element of x of the least absolute value of float64,
-// with counts of 64 bits.
+// Idamin64 returns the index, from 1, of the first element of x with the least absolute value, in float64, with
+// 64-bit counts.
 //
 // C: cublasIdamin_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Idamin64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result int64, err error) {
@@ -3915,8 +3916,7 @@ func (l *Library) Idamin64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Icamin returns the index, counted from 1, of the first element of x of the least absolute value of complex
-// float32.
+// Icamin returns the index, from 1, of the first element of x with the least absolute value, in complex float32.
 //
 // C: cublasIcamin_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Icamin(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result int32, err error) {
@@ -3943,8 +3943,8 @@ func (l *Library) Icamin(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Icamin64 returns the index, counted from 1, of the first element of x of the least absolute value of complex
-// float32, with counts of 64 bits.
+// Icamin64 returns the index, from 1, of the first element of x with the least absolute value, in complex
+// float32, with 64-bit counts.
 //
 // C: cublasIcamin_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Icamin64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result int64, err error) {
@@ -3971,8 +3971,7 @@ func (l *Library) Icamin64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Izamin returns the index, counted from 1, of the first element of x of the least absolute value of complex
-// float64.
+// Izamin returns the index, from 1, of the first element of x with the least absolute value, in complex float64.
 //
 // C: cublasIzamin_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Izamin(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result int32, err error) {
@@ -3999,8 +3998,8 @@ func (l *Library) Izamin(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Izamin64 returns the index, counted from 1, of the first element of x of the least absolute value of complex
-// float64, with counts of 64 bits.
+// Izamin64 returns the index, from 1, of the first element of x with the least absolute value, in complex
+// float64, with 64-bit counts.
 //
 // C: cublasIzamin_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Izamin64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result int64, err error) {
@@ -4027,8 +4026,8 @@ func (l *Library) Izamin64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// IaminEx returns the index, counted from 1, of the first element of x of the least absolute value, of the types
-// that it is told.
+// IaminEx returns the index, from 1, of the first element of x with the least absolute value; arguments give the
+// data types.
 //
 // C: cublasIaminEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) IaminEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.DataType, incx int32) (result int32, err error) {
@@ -4056,8 +4055,8 @@ func (l *Library) IaminEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.D
 	return out.result, check(res, err)
 }
 
-// IaminEx64 returns the index, counted from 1, of the first element of x of the least absolute value, of the
-// types that it is told, with counts of 64 bits.
+// IaminEx64 returns the index, from 1, of the first element of x with the least absolute value, with 64-bit
+// counts; arguments give the data types.
 //
 // C: cublasIaminEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) IaminEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.DataType, incx int64) (result int64, err error) {
@@ -4085,7 +4084,7 @@ func (l *Library) IaminEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda
 	return out.result, check(res, err)
 }
 
-// AsumEx returns the sum of the absolute values of x, of the types that it is told.
+// AsumEx returns the sum of the absolute values of x; arguments give the data types.
 //
 // C: cublasAsumEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) AsumEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.DataType, incx int32, result unsafe.Pointer, resultType cuda.DataType, executiontype cuda.DataType) (err error) {
@@ -4112,7 +4111,7 @@ func (l *Library) AsumEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.Da
 	return check(res, err)
 }
 
-// AsumEx64 returns the sum of the absolute values of x, of the types that it is told, with counts of 64 bits.
+// AsumEx64 returns the sum of the absolute values of x, with 64-bit counts; arguments give the data types.
 //
 // C: cublasAsumEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) AsumEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.DataType, incx int64, result unsafe.Pointer, resultType cuda.DataType, executiontype cuda.DataType) (err error) {
@@ -4139,7 +4138,7 @@ func (l *Library) AsumEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.
 	return check(res, err)
 }
 
-// Sasum returns the sum of the absolute values of x of float32.
+// Sasum returns the sum of the absolute values of x, in float32.
 //
 // C: cublasSasum_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sasum(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result float32, err error) {
@@ -4166,7 +4165,7 @@ func (l *Library) Sasum(handle Handle, n int32, x cuda.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Sasum64 returns the sum of the absolute values of x of float32, with counts of 64 bits.
+// Sasum64 returns the sum of the absolute values of x, in float32, with 64-bit counts.
 //
 // C: cublasSasum_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sasum64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result float32, err error) {
@@ -4193,7 +4192,7 @@ func (l *Library) Sasum64(handle Handle, n int64, x cuda.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Dasum returns the sum of the absolute values of x of float64.
+// Dasum returns the sum of the absolute values of x, in float64.
 //
 // C: cublasDasum_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dasum(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result float64, err error) {
@@ -4220,7 +4219,7 @@ func (l *Library) Dasum(handle Handle, n int32, x cuda.DevicePtr, incx int32) (r
 	return out.result, check(res, err)
 }
 
-// Dasum64 returns the sum of the absolute values of x of float64, with counts of 64 bits.
+// Dasum64 returns the sum of the absolute values of x, in float64, with 64-bit counts.
 //
 // C: cublasDasum_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dasum64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result float64, err error) {
@@ -4247,7 +4246,7 @@ func (l *Library) Dasum64(handle Handle, n int64, x cuda.DevicePtr, incx int64) 
 	return out.result, check(res, err)
 }
 
-// Scasum returns the sum of the absolute values of x of complex float32.
+// Scasum returns the sum of the absolute values of x, in complex float32.
 //
 // C: cublasScasum_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Scasum(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result float32, err error) {
@@ -4274,7 +4273,7 @@ func (l *Library) Scasum(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Scasum64 returns the sum of the absolute values of x of complex float32, with counts of 64 bits.
+// Scasum64 returns the sum of the absolute values of x, in complex float32, with 64-bit counts.
 //
 // C: cublasScasum_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Scasum64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result float32, err error) {
@@ -4301,7 +4300,7 @@ func (l *Library) Scasum64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Dzasum returns the sum of the absolute values of x of complex float64.
+// Dzasum returns the sum of the absolute values of x, in complex float64.
 //
 // C: cublasDzasum_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dzasum(handle Handle, n int32, x cuda.DevicePtr, incx int32) (result float64, err error) {
@@ -4328,7 +4327,7 @@ func (l *Library) Dzasum(handle Handle, n int32, x cuda.DevicePtr, incx int32) (
 	return out.result, check(res, err)
 }
 
-// Dzasum64 returns the sum of the absolute values of x of complex float64, with counts of 64 bits.
+// Dzasum64 returns the sum of the absolute values of x, in complex float64, with 64-bit counts.
 //
 // C: cublasDzasum_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dzasum64(handle Handle, n int64, x cuda.DevicePtr, incx int64) (result float64, err error) {
@@ -4355,7 +4354,7 @@ func (l *Library) Dzasum64(handle Handle, n int64, x cuda.DevicePtr, incx int64)
 	return out.result, check(res, err)
 }
 
-// Srot applies a plane rotation to x and y of float32.
+// Srot applies a plane rotation to x and y, in float32.
 //
 // C: cublasSrot_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Srot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, c *float32, s *float32) (err error) {
@@ -4382,7 +4381,7 @@ func (l *Library) Srot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y c
 	return check(res, err)
 }
 
-// Srot64 applies a plane rotation to x and y of float32, with counts of 64 bits.
+// Srot64 applies a plane rotation to x and y, in float32, with 64-bit counts.
 //
 // C: cublasSrot_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Srot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, c *float32, s *float32) (err error) {
@@ -4409,7 +4408,7 @@ func (l *Library) Srot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Drot applies a plane rotation to x and y of float64.
+// Drot applies a plane rotation to x and y, in float64.
 //
 // C: cublasDrot_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Drot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, c *float64, s *float64) (err error) {
@@ -4436,7 +4435,7 @@ func (l *Library) Drot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y c
 	return check(res, err)
 }
 
-// Drot64 applies a plane rotation to x and y of float64, with counts of 64 bits.
+// Drot64 applies a plane rotation to x and y, in float64, with 64-bit counts.
 //
 // C: cublasDrot_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Drot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, c *float64, s *float64) (err error) {
@@ -4463,7 +4462,7 @@ func (l *Library) Drot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Crot applies a plane rotation to x and y of complex float32.
+// Crot applies a plane rotation to x and y, in complex float32.
 //
 // C: cublasCrot_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Crot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, c *float32, s *Complex) (err error) {
@@ -4490,7 +4489,7 @@ func (l *Library) Crot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y c
 	return check(res, err)
 }
 
-// Crot64 applies a plane rotation to x and y of complex float32, with counts of 64 bits.
+// Crot64 applies a plane rotation to x and y, in complex float32, with 64-bit counts.
 //
 // C: cublasCrot_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Crot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, c *float32, s *Complex) (err error) {
@@ -4517,7 +4516,7 @@ func (l *Library) Crot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Csrot applies a plane rotation to x and y of complex float32, by float32.
+// Csrot applies a plane rotation to x and y, in complex float32 with float32 scalars.
 //
 // C: cublasCsrot_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Csrot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, c *float32, s *float32) (err error) {
@@ -4544,7 +4543,7 @@ func (l *Library) Csrot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Csrot64 applies a plane rotation to x and y of complex float32, by float32, with counts of 64 bits.
+// Csrot64 applies a plane rotation to x and y, in complex float32 with float32 scalars, with 64-bit counts.
 //
 // C: cublasCsrot_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Csrot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, c *float32, s *float32) (err error) {
@@ -4571,7 +4570,7 @@ func (l *Library) Csrot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// Zrot applies a plane rotation to x and y of complex float64.
+// Zrot applies a plane rotation to x and y, in complex float64.
 //
 // C: cublasZrot_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zrot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, c *float64, s *DoubleComplex) (err error) {
@@ -4598,7 +4597,7 @@ func (l *Library) Zrot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y c
 	return check(res, err)
 }
 
-// Zrot64 applies a plane rotation to x and y of complex float64, with counts of 64 bits.
+// Zrot64 applies a plane rotation to x and y, in complex float64, with 64-bit counts.
 //
 // C: cublasZrot_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zrot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, c *float64, s *DoubleComplex) (err error) {
@@ -4625,7 +4624,7 @@ func (l *Library) Zrot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y
 	return check(res, err)
 }
 
-// Zdrot applies a plane rotation to x and y of complex float64, by float64.
+// Zdrot applies a plane rotation to x and y, in complex float64 with float64 scalars.
 //
 // C: cublasZdrot_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zdrot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, c *float64, s *float64) (err error) {
@@ -4652,7 +4651,7 @@ func (l *Library) Zdrot(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Zdrot64 applies a plane rotation to x and y of complex float64, by float64, with counts of 64 bits.
+// Zdrot64 applies a plane rotation to x and y, in complex float64 with float64 scalars, with 64-bit counts.
 //
 // C: cublasZdrot_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zdrot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, c *float64, s *float64) (err error) {
@@ -4679,7 +4678,7 @@ func (l *Library) Zdrot64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// RotEx applies a plane rotation to x and y, of the types that it is told.
+// RotEx applies a plane rotation to x and y; arguments give the data types.
 //
 // C: cublasRotEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) RotEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.DataType, incx int32, y cuda.DevicePtr, yType cuda.DataType, incy int32, c unsafe.Pointer, s unsafe.Pointer, csType cuda.DataType, executiontype cuda.DataType) (err error) {
@@ -4710,7 +4709,7 @@ func (l *Library) RotEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.Dat
 	return check(res, err)
 }
 
-// RotEx64 applies a plane rotation to x and y, of the types that it is told, with counts of 64 bits.
+// RotEx64 applies a plane rotation to x and y, with 64-bit counts; arguments give the data types.
 //
 // C: cublasRotEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) RotEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.DataType, incx int64, y cuda.DevicePtr, yType cuda.DataType, incy int64, c unsafe.Pointer, s unsafe.Pointer, csType cuda.DataType, executiontype cuda.DataType) (err error) {
@@ -4741,7 +4740,7 @@ func (l *Library) RotEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.D
 	return check(res, err)
 }
 
-// Srotg makes a plane rotation of float32.
+// Srotg makes a plane rotation, in float32.
 //
 // C: cublasSrotg_v2, since cuBLAS 11.4.1, set blas. The library reads and writes *a. The library reads and
 // writes *b.
@@ -4770,7 +4769,7 @@ func (l *Library) Srotg(handle Handle, a *float32, b *float32) (c float32, s flo
 	return out.c, out.s, check(res, err)
 }
 
-// Drotg makes a plane rotation of float64.
+// Drotg makes a plane rotation, in float64.
 //
 // C: cublasDrotg_v2, since cuBLAS 11.4.1, set blas. The library reads and writes *a. The library reads and
 // writes *b.
@@ -4799,7 +4798,7 @@ func (l *Library) Drotg(handle Handle, a *float64, b *float64) (c float64, s flo
 	return out.c, out.s, check(res, err)
 }
 
-// Crotg makes a plane rotation of complex float32.
+// Crotg makes a plane rotation, in complex float32.
 //
 // C: cublasCrotg_v2, since cuBLAS 11.4.1, set blas. The library reads and writes *a. The library reads and
 // writes *b.
@@ -4828,7 +4827,7 @@ func (l *Library) Crotg(handle Handle, a *Complex, b *Complex) (c float32, s Com
 	return out.c, out.s, check(res, err)
 }
 
-// Zrotg makes a plane rotation of complex float64.
+// Zrotg makes a plane rotation, in complex float64.
 //
 // C: cublasZrotg_v2, since cuBLAS 11.4.1, set blas. The library reads and writes *a. The library reads and
 // writes *b.
@@ -4857,7 +4856,7 @@ func (l *Library) Zrotg(handle Handle, a *DoubleComplex, b *DoubleComplex) (c fl
 	return out.c, out.s, check(res, err)
 }
 
-// RotgEx makes a plane rotation, of the types that it is told.
+// RotgEx makes a plane rotation; arguments give the data types.
 //
 // C: cublasRotgEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) RotgEx(handle Handle, a unsafe.Pointer, b unsafe.Pointer, abType cuda.DataType, c unsafe.Pointer, s unsafe.Pointer, csType cuda.DataType, executiontype cuda.DataType) (err error) {
@@ -4884,7 +4883,7 @@ func (l *Library) RotgEx(handle Handle, a unsafe.Pointer, b unsafe.Pointer, abTy
 	return check(res, err)
 }
 
-// Srotm applies a modified plane rotation to x and y of float32.
+// Srotm applies a modified plane rotation to x and y, in float32.
 //
 // C: cublasSrotm_v2, since cuBLAS 11.4.1, set blas. The library reads and writes *param.
 func (l *Library) Srotm(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, param *[5]float32) (err error) {
@@ -4910,7 +4909,7 @@ func (l *Library) Srotm(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Srotm64 applies a modified plane rotation to x and y of float32, with counts of 64 bits.
+// Srotm64 applies a modified plane rotation to x and y, in float32, with 64-bit counts.
 //
 // C: cublasSrotm_v2_64, since cuBLAS 12.0, set 64-bit. The library reads and writes *param.
 func (l *Library) Srotm64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, param *[5]float32) (err error) {
@@ -4936,7 +4935,7 @@ func (l *Library) Srotm64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// Drotm applies a modified plane rotation to x and y of float64.
+// Drotm applies a modified plane rotation to x and y, in float64.
 //
 // C: cublasDrotm_v2, since cuBLAS 11.4.1, set blas. The library reads and writes *param.
 func (l *Library) Drotm(handle Handle, n int32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, param *[5]float64) (err error) {
@@ -4962,7 +4961,7 @@ func (l *Library) Drotm(handle Handle, n int32, x cuda.DevicePtr, incx int32, y 
 	return check(res, err)
 }
 
-// Drotm64 applies a modified plane rotation to x and y of float64, with counts of 64 bits.
+// Drotm64 applies a modified plane rotation to x and y, in float64, with 64-bit counts.
 //
 // C: cublasDrotm_v2_64, since cuBLAS 12.0, set 64-bit. The library reads and writes *param.
 func (l *Library) Drotm64(handle Handle, n int64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, param *[5]float64) (err error) {
@@ -4988,7 +4987,7 @@ func (l *Library) Drotm64(handle Handle, n int64, x cuda.DevicePtr, incx int64, 
 	return check(res, err)
 }
 
-// RotmEx applies a modified plane rotation to x and y, of the types that it is told.
+// RotmEx applies a modified plane rotation to x and y; arguments give the data types.
 //
 // C: cublasRotmEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) RotmEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.DataType, incx int32, y cuda.DevicePtr, yType cuda.DataType, incy int32, param unsafe.Pointer, paramType cuda.DataType, executiontype cuda.DataType) (err error) {
@@ -5018,7 +5017,7 @@ func (l *Library) RotmEx(handle Handle, n int32, x cuda.DevicePtr, xType cuda.Da
 	return check(res, err)
 }
 
-// RotmEx64 applies a modified plane rotation to x and y, of the types that it is told, with counts of 64 bits.
+// RotmEx64 applies a modified plane rotation to x and y, with 64-bit counts; arguments give the data types.
 //
 // C: cublasRotmEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) RotmEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.DataType, incx int64, y cuda.DevicePtr, yType cuda.DataType, incy int64, param unsafe.Pointer, paramType cuda.DataType, executiontype cuda.DataType) (err error) {
@@ -5048,7 +5047,7 @@ func (l *Library) RotmEx64(handle Handle, n int64, x cuda.DevicePtr, xType cuda.
 	return check(res, err)
 }
 
-// Srotmg makes a modified plane rotation of float32.
+// Srotmg makes a modified plane rotation, in float32.
 //
 // C: cublasSrotmg_v2, since cuBLAS 11.4.1, set blas. The library reads and writes *d1. The library reads and
 // writes *d2. The library reads and writes *x1. The library reads and writes *param.
@@ -5074,7 +5073,7 @@ func (l *Library) Srotmg(handle Handle, d1 *float32, d2 *float32, x1 *float32, y
 	return check(res, err)
 }
 
-// Drotmg makes a modified plane rotation of float64.
+// Drotmg makes a modified plane rotation, in float64.
 //
 // C: cublasDrotmg_v2, since cuBLAS 11.4.1, set blas. The library reads and writes *d1. The library reads and
 // writes *d2. The library reads and writes *x1. The library reads and writes *param.
@@ -5100,7 +5099,7 @@ func (l *Library) Drotmg(handle Handle, d1 *float64, d2 *float64, x1 *float64, y
 	return check(res, err)
 }
 
-// RotmgEx makes a modified plane rotation, of the types that it is told.
+// RotmgEx makes a modified plane rotation; arguments give the data types.
 //
 // C: cublasRotmgEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) RotmgEx(handle Handle, d1 unsafe.Pointer, d1Type cuda.DataType, d2 unsafe.Pointer, d2Type cuda.DataType, x1 unsafe.Pointer, x1Type cuda.DataType, y1 unsafe.Pointer, y1Type cuda.DataType, param unsafe.Pointer, paramType cuda.DataType, executiontype cuda.DataType) (err error) {
@@ -5131,7 +5130,7 @@ func (l *Library) RotmgEx(handle Handle, d1 unsafe.Pointer, d1Type cuda.DataType
 	return check(res, err)
 }
 
-// Sgemv computes y = alpha op(A) x + beta y of float32.
+// Sgemv computes y = alpha op(A) x + beta y, in float32.
 //
 // C: cublasSgemv_v2, since cuBLAS 11.4.1, set gemv.
 func (l *Library) Sgemv(handle Handle, trans Operation, m int32, n int32, alpha *float32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *float32, y cuda.DevicePtr, incy int32) (err error) {
@@ -5162,7 +5161,7 @@ func (l *Library) Sgemv(handle Handle, trans Operation, m int32, n int32, alpha 
 	return check(res, err)
 }
 
-// Sgemv64 computes y = alpha op(A) x + beta y of float32, with counts of 64 bits.
+// Sgemv64 computes y = alpha op(A) x + beta y, in float32, with 64-bit counts.
 //
 // C: cublasSgemv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sgemv64(handle Handle, trans Operation, m int64, n int64, alpha *float32, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *float32, y cuda.DevicePtr, incy int64) (err error) {
@@ -5193,7 +5192,7 @@ func (l *Library) Sgemv64(handle Handle, trans Operation, m int64, n int64, alph
 	return check(res, err)
 }
 
-// Dgemv computes y = alpha op(A) x + beta y of float64.
+// Dgemv computes y = alpha op(A) x + beta y, in float64.
 //
 // C: cublasDgemv_v2, since cuBLAS 11.4.1, set gemv.
 func (l *Library) Dgemv(handle Handle, trans Operation, m int32, n int32, alpha *float64, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *float64, y cuda.DevicePtr, incy int32) (err error) {
@@ -5224,7 +5223,7 @@ func (l *Library) Dgemv(handle Handle, trans Operation, m int32, n int32, alpha 
 	return check(res, err)
 }
 
-// Dgemv64 computes y = alpha op(A) x + beta y of float64, with counts of 64 bits.
+// Dgemv64 computes y = alpha op(A) x + beta y, in float64, with 64-bit counts.
 //
 // C: cublasDgemv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dgemv64(handle Handle, trans Operation, m int64, n int64, alpha *float64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *float64, y cuda.DevicePtr, incy int64) (err error) {
@@ -5255,7 +5254,7 @@ func (l *Library) Dgemv64(handle Handle, trans Operation, m int64, n int64, alph
 	return check(res, err)
 }
 
-// Cgemv computes y = alpha op(A) x + beta y of complex float32.
+// Cgemv computes y = alpha op(A) x + beta y, in complex float32.
 //
 // C: cublasCgemv_v2, since cuBLAS 11.4.1, set gemv.
 func (l *Library) Cgemv(handle Handle, trans Operation, m int32, n int32, alpha *Complex, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *Complex, y cuda.DevicePtr, incy int32) (err error) {
@@ -5286,7 +5285,7 @@ func (l *Library) Cgemv(handle Handle, trans Operation, m int32, n int32, alpha 
 	return check(res, err)
 }
 
-// Cgemv64 computes y = alpha op(A) x + beta y of complex float32, with counts of 64 bits.
+// Cgemv64 computes y = alpha op(A) x + beta y, in complex float32, with 64-bit counts.
 //
 // C: cublasCgemv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cgemv64(handle Handle, trans Operation, m int64, n int64, alpha *Complex, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *Complex, y cuda.DevicePtr, incy int64) (err error) {
@@ -5317,7 +5316,7 @@ func (l *Library) Cgemv64(handle Handle, trans Operation, m int64, n int64, alph
 	return check(res, err)
 }
 
-// Zgemv computes y = alpha op(A) x + beta y of complex float64.
+// Zgemv computes y = alpha op(A) x + beta y, in complex float64.
 //
 // C: cublasZgemv_v2, since cuBLAS 11.4.1, set gemv.
 func (l *Library) Zgemv(handle Handle, trans Operation, m int32, n int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *DoubleComplex, y cuda.DevicePtr, incy int32) (err error) {
@@ -5348,7 +5347,7 @@ func (l *Library) Zgemv(handle Handle, trans Operation, m int32, n int32, alpha 
 	return check(res, err)
 }
 
-// Zgemv64 computes y = alpha op(A) x + beta y of complex float64, with counts of 64 bits.
+// Zgemv64 computes y = alpha op(A) x + beta y, in complex float64, with 64-bit counts.
 //
 // C: cublasZgemv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zgemv64(handle Handle, trans Operation, m int64, n int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *DoubleComplex, y cuda.DevicePtr, incy int64) (err error) {
@@ -5379,7 +5378,7 @@ func (l *Library) Zgemv64(handle Handle, trans Operation, m int64, n int64, alph
 	return check(res, err)
 }
 
-// Sgbmv computes y = alpha op(A) x + beta y of a band matrix A of float32.
+// Sgbmv computes y = alpha op(A) x + beta y for a band matrix A, in float32.
 //
 // C: cublasSgbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sgbmv(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *float32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *float32, y cuda.DevicePtr, incy int32) (err error) {
@@ -5412,7 +5411,7 @@ func (l *Library) Sgbmv(handle Handle, trans Operation, m int32, n int32, kl int
 	return check(res, err)
 }
 
-// Sgbmv64 computes y = alpha op(A) x + beta y of a band matrix A of float32, with counts of 64 bits.
+// Sgbmv64 computes y = alpha op(A) x + beta y for a band matrix A, in float32, with 64-bit counts.
 //
 // C: cublasSgbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sgbmv64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *float32, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *float32, y cuda.DevicePtr, incy int64) (err error) {
@@ -5445,7 +5444,7 @@ func (l *Library) Sgbmv64(handle Handle, trans Operation, m int64, n int64, kl i
 	return check(res, err)
 }
 
-// Dgbmv computes y = alpha op(A) x + beta y of a band matrix A of float64.
+// Dgbmv computes y = alpha op(A) x + beta y for a band matrix A, in float64.
 //
 // C: cublasDgbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dgbmv(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *float64, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *float64, y cuda.DevicePtr, incy int32) (err error) {
@@ -5478,7 +5477,7 @@ func (l *Library) Dgbmv(handle Handle, trans Operation, m int32, n int32, kl int
 	return check(res, err)
 }
 
-// Dgbmv64 computes y = alpha op(A) x + beta y of a band matrix A of float64, with counts of 64 bits.
+// Dgbmv64 computes y = alpha op(A) x + beta y for a band matrix A, in float64, with 64-bit counts.
 //
 // C: cublasDgbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dgbmv64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *float64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *float64, y cuda.DevicePtr, incy int64) (err error) {
@@ -5511,7 +5510,7 @@ func (l *Library) Dgbmv64(handle Handle, trans Operation, m int64, n int64, kl i
 	return check(res, err)
 }
 
-// Cgbmv computes y = alpha op(A) x + beta y of a band matrix A of complex float32.
+// Cgbmv computes y = alpha op(A) x + beta y for a band matrix A, in complex float32.
 //
 // C: cublasCgbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cgbmv(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *Complex, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *Complex, y cuda.DevicePtr, incy int32) (err error) {
@@ -5544,7 +5543,7 @@ func (l *Library) Cgbmv(handle Handle, trans Operation, m int32, n int32, kl int
 	return check(res, err)
 }
 
-// Cgbmv64 computes y = alpha op(A) x + beta y of a band matrix A of complex float32, with counts of 64 bits.
+// Cgbmv64 computes y = alpha op(A) x + beta y for a band matrix A, in complex float32, with 64-bit counts.
 //
 // C: cublasCgbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cgbmv64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *Complex, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *Complex, y cuda.DevicePtr, incy int64) (err error) {
@@ -5577,7 +5576,7 @@ func (l *Library) Cgbmv64(handle Handle, trans Operation, m int64, n int64, kl i
 	return check(res, err)
 }
 
-// Zgbmv computes y = alpha op(A) x + beta y of a band matrix A of complex float64.
+// Zgbmv computes y = alpha op(A) x + beta y for a band matrix A, in complex float64.
 //
 // C: cublasZgbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zgbmv(handle Handle, trans Operation, m int32, n int32, kl int32, ku int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *DoubleComplex, y cuda.DevicePtr, incy int32) (err error) {
@@ -5610,7 +5609,7 @@ func (l *Library) Zgbmv(handle Handle, trans Operation, m int32, n int32, kl int
 	return check(res, err)
 }
 
-// Zgbmv64 computes y = alpha op(A) x + beta y of a band matrix A of complex float64, with counts of 64 bits.
+// Zgbmv64 computes y = alpha op(A) x + beta y for a band matrix A, in complex float64, with 64-bit counts.
 //
 // C: cublasZgbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zgbmv64(handle Handle, trans Operation, m int64, n int64, kl int64, ku int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *DoubleComplex, y cuda.DevicePtr, incy int64) (err error) {
@@ -5643,7 +5642,7 @@ func (l *Library) Zgbmv64(handle Handle, trans Operation, m int64, n int64, kl i
 	return check(res, err)
 }
 
-// Strmv computes x = op(A) x of a triangular matrix A of float32.
+// Strmv computes x = op(A) x for a triangular matrix A, in float32.
 //
 // C: cublasStrmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Strmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -5671,7 +5670,7 @@ func (l *Library) Strmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Strmv64 computes x = op(A) x of a triangular matrix A of float32, with counts of 64 bits.
+// Strmv64 computes x = op(A) x for a triangular matrix A, in float32, with 64-bit counts.
 //
 // C: cublasStrmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Strmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -5699,7 +5698,7 @@ func (l *Library) Strmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Dtrmv computes x = op(A) x of a triangular matrix A of float64.
+// Dtrmv computes x = op(A) x for a triangular matrix A, in float64.
 //
 // C: cublasDtrmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dtrmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -5727,7 +5726,7 @@ func (l *Library) Dtrmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Dtrmv64 computes x = op(A) x of a triangular matrix A of float64, with counts of 64 bits.
+// Dtrmv64 computes x = op(A) x for a triangular matrix A, in float64, with 64-bit counts.
 //
 // C: cublasDtrmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dtrmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -5755,7 +5754,7 @@ func (l *Library) Dtrmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ctrmv computes x = op(A) x of a triangular matrix A of complex float32.
+// Ctrmv computes x = op(A) x for a triangular matrix A, in complex float32.
 //
 // C: cublasCtrmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ctrmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -5783,7 +5782,7 @@ func (l *Library) Ctrmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ctrmv64 computes x = op(A) x of a triangular matrix A of complex float32, with counts of 64 bits.
+// Ctrmv64 computes x = op(A) x for a triangular matrix A, in complex float32, with 64-bit counts.
 //
 // C: cublasCtrmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ctrmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -5811,7 +5810,7 @@ func (l *Library) Ctrmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ztrmv computes x = op(A) x of a triangular matrix A of complex float64.
+// Ztrmv computes x = op(A) x for a triangular matrix A, in complex float64.
 //
 // C: cublasZtrmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ztrmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -5839,7 +5838,7 @@ func (l *Library) Ztrmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ztrmv64 computes x = op(A) x of a triangular matrix A of complex float64, with counts of 64 bits.
+// Ztrmv64 computes x = op(A) x for a triangular matrix A, in complex float64, with 64-bit counts.
 //
 // C: cublasZtrmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ztrmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -5867,7 +5866,7 @@ func (l *Library) Ztrmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Stbmv computes x = op(A) x of a triangular band matrix A of float32.
+// Stbmv computes x = op(A) x for a triangular band matrix A, in float32.
 //
 // C: cublasStbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Stbmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, k int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -5896,7 +5895,7 @@ func (l *Library) Stbmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Stbmv64 computes x = op(A) x of a triangular band matrix A of float32, with counts of 64 bits.
+// Stbmv64 computes x = op(A) x for a triangular band matrix A, in float32, with 64-bit counts.
 //
 // C: cublasStbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Stbmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, k int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -5925,7 +5924,7 @@ func (l *Library) Stbmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Dtbmv computes x = op(A) x of a triangular band matrix A of float64.
+// Dtbmv computes x = op(A) x for a triangular band matrix A, in float64.
 //
 // C: cublasDtbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dtbmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, k int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -5954,7 +5953,7 @@ func (l *Library) Dtbmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Dtbmv64 computes x = op(A) x of a triangular band matrix A of float64, with counts of 64 bits.
+// Dtbmv64 computes x = op(A) x for a triangular band matrix A, in float64, with 64-bit counts.
 //
 // C: cublasDtbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dtbmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, k int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -5983,7 +5982,7 @@ func (l *Library) Dtbmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ctbmv computes x = op(A) x of a triangular band matrix A of complex float32.
+// Ctbmv computes x = op(A) x for a triangular band matrix A, in complex float32.
 //
 // C: cublasCtbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ctbmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, k int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -6012,7 +6011,7 @@ func (l *Library) Ctbmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ctbmv64 computes x = op(A) x of a triangular band matrix A of complex float32, with counts of 64 bits.
+// Ctbmv64 computes x = op(A) x for a triangular band matrix A, in complex float32, with 64-bit counts.
 //
 // C: cublasCtbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ctbmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, k int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -6041,7 +6040,7 @@ func (l *Library) Ctbmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ztbmv computes x = op(A) x of a triangular band matrix A of complex float64.
+// Ztbmv computes x = op(A) x for a triangular band matrix A, in complex float64.
 //
 // C: cublasZtbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ztbmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, k int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -6070,7 +6069,7 @@ func (l *Library) Ztbmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ztbmv64 computes x = op(A) x of a triangular band matrix A of complex float64, with counts of 64 bits.
+// Ztbmv64 computes x = op(A) x for a triangular band matrix A, in complex float64, with 64-bit counts.
 //
 // C: cublasZtbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ztbmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, k int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -6099,7 +6098,7 @@ func (l *Library) Ztbmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Stpmv computes x = op(A) x of a packed triangular matrix A of float32.
+// Stpmv computes x = op(A) x for a packed triangular matrix A, in float32.
 //
 // C: cublasStpmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Stpmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32) (err error) {
@@ -6126,7 +6125,7 @@ func (l *Library) Stpmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Stpmv64 computes x = op(A) x of a packed triangular matrix A of float32, with counts of 64 bits.
+// Stpmv64 computes x = op(A) x for a packed triangular matrix A, in float32, with 64-bit counts.
 //
 // C: cublasStpmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Stpmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64) (err error) {
@@ -6153,7 +6152,7 @@ func (l *Library) Stpmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Dtpmv computes x = op(A) x of a packed triangular matrix A of float64.
+// Dtpmv computes x = op(A) x for a packed triangular matrix A, in float64.
 //
 // C: cublasDtpmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dtpmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32) (err error) {
@@ -6180,7 +6179,7 @@ func (l *Library) Dtpmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Dtpmv64 computes x = op(A) x of a packed triangular matrix A of float64, with counts of 64 bits.
+// Dtpmv64 computes x = op(A) x for a packed triangular matrix A, in float64, with 64-bit counts.
 //
 // C: cublasDtpmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dtpmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64) (err error) {
@@ -6207,7 +6206,7 @@ func (l *Library) Dtpmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ctpmv computes x = op(A) x of a packed triangular matrix A of complex float32.
+// Ctpmv computes x = op(A) x for a packed triangular matrix A, in complex float32.
 //
 // C: cublasCtpmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ctpmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32) (err error) {
@@ -6234,7 +6233,7 @@ func (l *Library) Ctpmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ctpmv64 computes x = op(A) x of a packed triangular matrix A of complex float32, with counts of 64 bits.
+// Ctpmv64 computes x = op(A) x for a packed triangular matrix A, in complex float32, with 64-bit counts.
 //
 // C: cublasCtpmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ctpmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64) (err error) {
@@ -6261,7 +6260,7 @@ func (l *Library) Ctpmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ztpmv computes x = op(A) x of a packed triangular matrix A of complex float64.
+// Ztpmv computes x = op(A) x for a packed triangular matrix A, in complex float64.
 //
 // C: cublasZtpmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ztpmv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32) (err error) {
@@ -6288,7 +6287,7 @@ func (l *Library) Ztpmv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ztpmv64 computes x = op(A) x of a packed triangular matrix A of complex float64, with counts of 64 bits.
+// Ztpmv64 computes x = op(A) x for a packed triangular matrix A, in complex float64, with 64-bit counts.
 //
 // C: cublasZtpmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ztpmv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64) (err error) {
@@ -6315,7 +6314,7 @@ func (l *Library) Ztpmv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Strsv solves op(A) x = b of a triangular matrix A, b being in x of float32.
+// Strsv solves op(A) x = b for a triangular matrix A, in float32; x holds b on entry.
 //
 // C: cublasStrsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Strsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -6343,7 +6342,7 @@ func (l *Library) Strsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Strsv64 solves op(A) x = b of a triangular matrix A, b being in x of float32, with counts of 64 bits.
+// Strsv64 solves op(A) x = b for a triangular matrix A, in float32, with 64-bit counts; x holds b on entry.
 //
 // C: cublasStrsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Strsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -6371,7 +6370,7 @@ func (l *Library) Strsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Dtrsv solves op(A) x = b of a triangular matrix A, b being in x of float64.
+// Dtrsv solves op(A) x = b for a triangular matrix A, in float64; x holds b on entry.
 //
 // C: cublasDtrsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dtrsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -6399,7 +6398,7 @@ func (l *Library) Dtrsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Dtrsv64 solves op(A) x = b of a triangular matrix A, b being in x of float64, with counts of 64 bits.
+// Dtrsv64 solves op(A) x = b for a triangular matrix A, in float64, with 64-bit counts; x holds b on entry.
 //
 // C: cublasDtrsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dtrsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -6427,7 +6426,7 @@ func (l *Library) Dtrsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ctrsv solves op(A) x = b of a triangular matrix A, b being in x of complex float32.
+// Ctrsv solves op(A) x = b for a triangular matrix A, in complex float32; x holds b on entry.
 //
 // C: cublasCtrsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ctrsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -6455,7 +6454,8 @@ func (l *Library) Ctrsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ctrsv64 solves op(A) x = b of a triangular matrix A, b being in x of complex float32, with counts of 64 bits.
+// Ctrsv64 solves op(A) x = b for a triangular matrix A, in complex float32, with 64-bit counts; x holds b on
+// entry.
 //
 // C: cublasCtrsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ctrsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -6483,7 +6483,7 @@ func (l *Library) Ctrsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ztrsv solves op(A) x = b of a triangular matrix A, b being in x of complex float64.
+// Ztrsv solves op(A) x = b for a triangular matrix A, in complex float64; x holds b on entry.
 //
 // C: cublasZtrsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ztrsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -6511,7 +6511,8 @@ func (l *Library) Ztrsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ztrsv64 solves op(A) x = b of a triangular matrix A, b being in x of complex float64, with counts of 64 bits.
+// Ztrsv64 solves op(A) x = b for a triangular matrix A, in complex float64, with 64-bit counts; x holds b on
+// entry.
 //
 // C: cublasZtrsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ztrsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -6539,7 +6540,7 @@ func (l *Library) Ztrsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Stpsv solves op(A) x = b of a packed triangular matrix A, b being in x of float32.
+// Stpsv solves op(A) x = b for a packed triangular matrix A, in float32; x holds b on entry.
 //
 // C: cublasStpsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Stpsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32) (err error) {
@@ -6566,7 +6567,8 @@ func (l *Library) Stpsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Stpsv64 solves op(A) x = b of a packed triangular matrix A, b being in x of float32, with counts of 64 bits.
+// Stpsv64 solves op(A) x = b for a packed triangular matrix A, in float32, with 64-bit counts; x holds b on
+// entry.
 //
 // C: cublasStpsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Stpsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64) (err error) {
@@ -6593,7 +6595,7 @@ func (l *Library) Stpsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Dtpsv solves op(A) x = b of a packed triangular matrix A, b being in x of float64.
+// Dtpsv solves op(A) x = b for a packed triangular matrix A, in float64; x holds b on entry.
 //
 // C: cublasDtpsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dtpsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32) (err error) {
@@ -6620,7 +6622,8 @@ func (l *Library) Dtpsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Dtpsv64 solves op(A) x = b of a packed triangular matrix A, b being in x of float64, with counts of 64 bits.
+// Dtpsv64 solves op(A) x = b for a packed triangular matrix A, in float64, with 64-bit counts; x holds b on
+// entry.
 //
 // C: cublasDtpsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dtpsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64) (err error) {
@@ -6647,7 +6650,7 @@ func (l *Library) Dtpsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ctpsv solves op(A) x = b of a packed triangular matrix A, b being in x of complex float32.
+// Ctpsv solves op(A) x = b for a packed triangular matrix A, in complex float32; x holds b on entry.
 //
 // C: cublasCtpsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ctpsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32) (err error) {
@@ -6674,8 +6677,8 @@ func (l *Library) Ctpsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ctpsv64 solves op(A) x = b of a packed triangular matrix A, b being in x of complex float32, with counts of 64
-// bits.
+// Ctpsv64 solves op(A) x = b for a packed triangular matrix A, in complex float32, with 64-bit counts; x holds b
+// on entry.
 //
 // C: cublasCtpsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ctpsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64) (err error) {
@@ -6702,7 +6705,7 @@ func (l *Library) Ctpsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ztpsv solves op(A) x = b of a packed triangular matrix A, b being in x of complex float64.
+// Ztpsv solves op(A) x = b for a packed triangular matrix A, in complex float64; x holds b on entry.
 //
 // C: cublasZtpsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ztpsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32) (err error) {
@@ -6729,8 +6732,8 @@ func (l *Library) Ztpsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ztpsv64 solves op(A) x = b of a packed triangular matrix A, b being in x of complex float64, with counts of 64
-// bits.
+// Ztpsv64 solves op(A) x = b for a packed triangular matrix A, in complex float64, with 64-bit counts; x holds b
+// on entry.
 //
 // C: cublasZtpsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ztpsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64) (err error) {
@@ -6757,7 +6760,7 @@ func (l *Library) Ztpsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Stbsv solves op(A) x = b of a triangular band matrix A, b being in x of float32.
+// Stbsv solves op(A) x = b for a triangular band matrix A, in float32; x holds b on entry.
 //
 // C: cublasStbsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Stbsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, k int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -6786,7 +6789,7 @@ func (l *Library) Stbsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Stbsv64 solves op(A) x = b of a triangular band matrix A, b being in x of float32, with counts of 64 bits.
+// Stbsv64 solves op(A) x = b for a triangular band matrix A, in float32, with 64-bit counts; x holds b on entry.
 //
 // C: cublasStbsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Stbsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, k int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -6815,7 +6818,7 @@ func (l *Library) Stbsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Dtbsv solves op(A) x = b of a triangular band matrix A, b being in x of float64.
+// Dtbsv solves op(A) x = b for a triangular band matrix A, in float64; x holds b on entry.
 //
 // C: cublasDtbsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dtbsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, k int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -6844,7 +6847,7 @@ func (l *Library) Dtbsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Dtbsv64 solves op(A) x = b of a triangular band matrix A, b being in x of float64, with counts of 64 bits.
+// Dtbsv64 solves op(A) x = b for a triangular band matrix A, in float64, with 64-bit counts; x holds b on entry.
 //
 // C: cublasDtbsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dtbsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, k int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -6873,7 +6876,7 @@ func (l *Library) Dtbsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ctbsv solves op(A) x = b of a triangular band matrix A, b being in x of complex float32.
+// Ctbsv solves op(A) x = b for a triangular band matrix A, in complex float32; x holds b on entry.
 //
 // C: cublasCtbsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ctbsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, k int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -6902,8 +6905,8 @@ func (l *Library) Ctbsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ctbsv64 solves op(A) x = b of a triangular band matrix A, b being in x of complex float32, with counts of 64
-// bits.
+// Ctbsv64 solves op(A) x = b for a triangular band matrix A, in complex float32, with 64-bit counts; x holds b
+// on entry.
 //
 // C: cublasCtbsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ctbsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, k int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -6932,7 +6935,7 @@ func (l *Library) Ctbsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ztbsv solves op(A) x = b of a triangular band matrix A, b being in x of complex float64.
+// Ztbsv solves op(A) x = b for a triangular band matrix A, in complex float64; x holds b on entry.
 //
 // C: cublasZtbsv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ztbsv(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int32, k int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32) (err error) {
@@ -6961,8 +6964,8 @@ func (l *Library) Ztbsv(handle Handle, uplo FillMode, trans Operation, diag Diag
 	return check(res, err)
 }
 
-// Ztbsv64 solves op(A) x = b of a triangular band matrix A, b being in x of complex float64, with counts of 64
-// bits.
+// Ztbsv64 solves op(A) x = b for a triangular band matrix A, in complex float64, with 64-bit counts; x holds b
+// on entry.
 //
 // C: cublasZtbsv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ztbsv64(handle Handle, uplo FillMode, trans Operation, diag DiagType, n int64, k int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64) (err error) {
@@ -6991,7 +6994,7 @@ func (l *Library) Ztbsv64(handle Handle, uplo FillMode, trans Operation, diag Di
 	return check(res, err)
 }
 
-// Ssymv computes y = alpha A x + beta y of a symmetric matrix A of float32.
+// Ssymv computes y = alpha A x + beta y for a symmetric matrix A, in float32.
 //
 // C: cublasSsymv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ssymv(handle Handle, uplo FillMode, n int32, alpha *float32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *float32, y cuda.DevicePtr, incy int32) (err error) {
@@ -7021,7 +7024,7 @@ func (l *Library) Ssymv(handle Handle, uplo FillMode, n int32, alpha *float32, a
 	return check(res, err)
 }
 
-// Ssymv64 computes y = alpha A x + beta y of a symmetric matrix A of float32, with counts of 64 bits.
+// Ssymv64 computes y = alpha A x + beta y for a symmetric matrix A, in float32, with 64-bit counts.
 //
 // C: cublasSsymv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ssymv64(handle Handle, uplo FillMode, n int64, alpha *float32, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *float32, y cuda.DevicePtr, incy int64) (err error) {
@@ -7051,7 +7054,7 @@ func (l *Library) Ssymv64(handle Handle, uplo FillMode, n int64, alpha *float32,
 	return check(res, err)
 }
 
-// Dsymv computes y = alpha A x + beta y of a symmetric matrix A of float64.
+// Dsymv computes y = alpha A x + beta y for a symmetric matrix A, in float64.
 //
 // C: cublasDsymv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dsymv(handle Handle, uplo FillMode, n int32, alpha *float64, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *float64, y cuda.DevicePtr, incy int32) (err error) {
@@ -7081,7 +7084,7 @@ func (l *Library) Dsymv(handle Handle, uplo FillMode, n int32, alpha *float64, a
 	return check(res, err)
 }
 
-// Dsymv64 computes y = alpha A x + beta y of a symmetric matrix A of float64, with counts of 64 bits.
+// Dsymv64 computes y = alpha A x + beta y for a symmetric matrix A, in float64, with 64-bit counts.
 //
 // C: cublasDsymv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dsymv64(handle Handle, uplo FillMode, n int64, alpha *float64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *float64, y cuda.DevicePtr, incy int64) (err error) {
@@ -7111,7 +7114,7 @@ func (l *Library) Dsymv64(handle Handle, uplo FillMode, n int64, alpha *float64,
 	return check(res, err)
 }
 
-// Csymv computes y = alpha A x + beta y of a symmetric matrix A of complex float32.
+// Csymv computes y = alpha A x + beta y for a symmetric matrix A, in complex float32.
 //
 // C: cublasCsymv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Csymv(handle Handle, uplo FillMode, n int32, alpha *Complex, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *Complex, y cuda.DevicePtr, incy int32) (err error) {
@@ -7141,7 +7144,7 @@ func (l *Library) Csymv(handle Handle, uplo FillMode, n int32, alpha *Complex, a
 	return check(res, err)
 }
 
-// Csymv64 computes y = alpha A x + beta y of a symmetric matrix A of complex float32, with counts of 64 bits.
+// Csymv64 computes y = alpha A x + beta y for a symmetric matrix A, in complex float32, with 64-bit counts.
 //
 // C: cublasCsymv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Csymv64(handle Handle, uplo FillMode, n int64, alpha *Complex, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *Complex, y cuda.DevicePtr, incy int64) (err error) {
@@ -7171,7 +7174,7 @@ func (l *Library) Csymv64(handle Handle, uplo FillMode, n int64, alpha *Complex,
 	return check(res, err)
 }
 
-// Zsymv computes y = alpha A x + beta y of a symmetric matrix A of complex float64.
+// Zsymv computes y = alpha A x + beta y for a symmetric matrix A, in complex float64.
 //
 // C: cublasZsymv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zsymv(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *DoubleComplex, y cuda.DevicePtr, incy int32) (err error) {
@@ -7201,7 +7204,7 @@ func (l *Library) Zsymv(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Zsymv64 computes y = alpha A x + beta y of a symmetric matrix A of complex float64, with counts of 64 bits.
+// Zsymv64 computes y = alpha A x + beta y for a symmetric matrix A, in complex float64, with 64-bit counts.
 //
 // C: cublasZsymv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zsymv64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *DoubleComplex, y cuda.DevicePtr, incy int64) (err error) {
@@ -7231,7 +7234,7 @@ func (l *Library) Zsymv64(handle Handle, uplo FillMode, n int64, alpha *DoubleCo
 	return check(res, err)
 }
 
-// Chemv computes y = alpha A x + beta y of a Hermitian matrix A of complex float32.
+// Chemv computes y = alpha A x + beta y for a Hermitian matrix A, in complex float32.
 //
 // C: cublasChemv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Chemv(handle Handle, uplo FillMode, n int32, alpha *Complex, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *Complex, y cuda.DevicePtr, incy int32) (err error) {
@@ -7261,7 +7264,7 @@ func (l *Library) Chemv(handle Handle, uplo FillMode, n int32, alpha *Complex, a
 	return check(res, err)
 }
 
-// Chemv64 computes y = alpha A x + beta y of a Hermitian matrix A of complex float32, with counts of 64 bits.
+// Chemv64 computes y = alpha A x + beta y for a Hermitian matrix A, in complex float32, with 64-bit counts.
 //
 // C: cublasChemv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Chemv64(handle Handle, uplo FillMode, n int64, alpha *Complex, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *Complex, y cuda.DevicePtr, incy int64) (err error) {
@@ -7291,7 +7294,7 @@ func (l *Library) Chemv64(handle Handle, uplo FillMode, n int64, alpha *Complex,
 	return check(res, err)
 }
 
-// Zhemv computes y = alpha A x + beta y of a Hermitian matrix A of complex float64.
+// Zhemv computes y = alpha A x + beta y for a Hermitian matrix A, in complex float64.
 //
 // C: cublasZhemv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zhemv(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *DoubleComplex, y cuda.DevicePtr, incy int32) (err error) {
@@ -7321,7 +7324,7 @@ func (l *Library) Zhemv(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Zhemv64 computes y = alpha A x + beta y of a Hermitian matrix A of complex float64, with counts of 64 bits.
+// Zhemv64 computes y = alpha A x + beta y for a Hermitian matrix A, in complex float64, with 64-bit counts.
 //
 // C: cublasZhemv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zhemv64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *DoubleComplex, y cuda.DevicePtr, incy int64) (err error) {
@@ -7351,7 +7354,7 @@ func (l *Library) Zhemv64(handle Handle, uplo FillMode, n int64, alpha *DoubleCo
 	return check(res, err)
 }
 
-// Ssbmv computes y = alpha A x + beta y of a symmetric band matrix A of float32.
+// Ssbmv computes y = alpha A x + beta y for a symmetric band matrix A, in float32.
 //
 // C: cublasSsbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ssbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *float32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *float32, y cuda.DevicePtr, incy int32) (err error) {
@@ -7382,7 +7385,7 @@ func (l *Library) Ssbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *f
 	return check(res, err)
 }
 
-// Ssbmv64 computes y = alpha A x + beta y of a symmetric band matrix A of float32, with counts of 64 bits.
+// Ssbmv64 computes y = alpha A x + beta y for a symmetric band matrix A, in float32, with 64-bit counts.
 //
 // C: cublasSsbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ssbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha *float32, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *float32, y cuda.DevicePtr, incy int64) (err error) {
@@ -7413,7 +7416,7 @@ func (l *Library) Ssbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha 
 	return check(res, err)
 }
 
-// Dsbmv computes y = alpha A x + beta y of a symmetric band matrix A of float64.
+// Dsbmv computes y = alpha A x + beta y for a symmetric band matrix A, in float64.
 //
 // C: cublasDsbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dsbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *float64, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *float64, y cuda.DevicePtr, incy int32) (err error) {
@@ -7444,7 +7447,7 @@ func (l *Library) Dsbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *f
 	return check(res, err)
 }
 
-// Dsbmv64 computes y = alpha A x + beta y of a symmetric band matrix A of float64, with counts of 64 bits.
+// Dsbmv64 computes y = alpha A x + beta y for a symmetric band matrix A, in float64, with 64-bit counts.
 //
 // C: cublasDsbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dsbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha *float64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *float64, y cuda.DevicePtr, incy int64) (err error) {
@@ -7475,7 +7478,7 @@ func (l *Library) Dsbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha 
 	return check(res, err)
 }
 
-// Chbmv computes y = alpha A x + beta y of a Hermitian band matrix A of complex float32.
+// Chbmv computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float32.
 //
 // C: cublasChbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Chbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *Complex, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *Complex, y cuda.DevicePtr, incy int32) (err error) {
@@ -7506,8 +7509,7 @@ func (l *Library) Chbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *C
 	return check(res, err)
 }
 
-// Chbmv64 computes y = alpha A x + beta y of a Hermitian band matrix A of complex float32, with counts of 64
-// bits.
+// Chbmv64 computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float32, with 64-bit counts.
 //
 // C: cublasChbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Chbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha *Complex, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *Complex, y cuda.DevicePtr, incy int64) (err error) {
@@ -7538,7 +7540,7 @@ func (l *Library) Chbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha 
 	return check(res, err)
 }
 
-// Zhbmv computes y = alpha A x + beta y of a Hermitian band matrix A of complex float64.
+// Zhbmv computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float64.
 //
 // C: cublasZhbmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zhbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, beta *DoubleComplex, y cuda.DevicePtr, incy int32) (err error) {
@@ -7569,8 +7571,7 @@ func (l *Library) Zhbmv(handle Handle, uplo FillMode, n int32, k int32, alpha *D
 	return check(res, err)
 }
 
-// Zhbmv64 computes y = alpha A x + beta y of a Hermitian band matrix A of complex float64, with counts of 64
-// bits.
+// Zhbmv64 computes y = alpha A x + beta y for a Hermitian band matrix A, in complex float64, with 64-bit counts.
 //
 // C: cublasZhbmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zhbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, beta *DoubleComplex, y cuda.DevicePtr, incy int64) (err error) {
@@ -7601,7 +7602,7 @@ func (l *Library) Zhbmv64(handle Handle, uplo FillMode, n int64, k int64, alpha 
 	return check(res, err)
 }
 
-// Sspmv computes y = alpha A x + beta y of a packed symmetric matrix A of float32.
+// Sspmv computes y = alpha A x + beta y for a packed symmetric matrix A, in float32.
 //
 // C: cublasSspmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sspmv(handle Handle, uplo FillMode, n int32, alpha *float32, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32, beta *float32, y cuda.DevicePtr, incy int32) (err error) {
@@ -7630,7 +7631,7 @@ func (l *Library) Sspmv(handle Handle, uplo FillMode, n int32, alpha *float32, a
 	return check(res, err)
 }
 
-// Sspmv64 computes y = alpha A x + beta y of a packed symmetric matrix A of float32, with counts of 64 bits.
+// Sspmv64 computes y = alpha A x + beta y for a packed symmetric matrix A, in float32, with 64-bit counts.
 //
 // C: cublasSspmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sspmv64(handle Handle, uplo FillMode, n int64, alpha *float32, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64, beta *float32, y cuda.DevicePtr, incy int64) (err error) {
@@ -7659,7 +7660,7 @@ func (l *Library) Sspmv64(handle Handle, uplo FillMode, n int64, alpha *float32,
 	return check(res, err)
 }
 
-// Dspmv computes y = alpha A x + beta y of a packed symmetric matrix A of float64.
+// Dspmv computes y = alpha A x + beta y for a packed symmetric matrix A, in float64.
 //
 // C: cublasDspmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dspmv(handle Handle, uplo FillMode, n int32, alpha *float64, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32, beta *float64, y cuda.DevicePtr, incy int32) (err error) {
@@ -7688,7 +7689,7 @@ func (l *Library) Dspmv(handle Handle, uplo FillMode, n int32, alpha *float64, a
 	return check(res, err)
 }
 
-// Dspmv64 computes y = alpha A x + beta y of a packed symmetric matrix A of float64, with counts of 64 bits.
+// Dspmv64 computes y = alpha A x + beta y for a packed symmetric matrix A, in float64, with 64-bit counts.
 //
 // C: cublasDspmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dspmv64(handle Handle, uplo FillMode, n int64, alpha *float64, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64, beta *float64, y cuda.DevicePtr, incy int64) (err error) {
@@ -7717,7 +7718,7 @@ func (l *Library) Dspmv64(handle Handle, uplo FillMode, n int64, alpha *float64,
 	return check(res, err)
 }
 
-// Chpmv computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float32.
+// Chpmv computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float32.
 //
 // C: cublasChpmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Chpmv(handle Handle, uplo FillMode, n int32, alpha *Complex, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32, beta *Complex, y cuda.DevicePtr, incy int32) (err error) {
@@ -7746,8 +7747,8 @@ func (l *Library) Chpmv(handle Handle, uplo FillMode, n int32, alpha *Complex, a
 	return check(res, err)
 }
 
-// Chpmv64 computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float32, with counts of 64
-// bits.
+// Chpmv64 computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float32, with 64-bit
+// counts.
 //
 // C: cublasChpmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Chpmv64(handle Handle, uplo FillMode, n int64, alpha *Complex, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64, beta *Complex, y cuda.DevicePtr, incy int64) (err error) {
@@ -7776,7 +7777,7 @@ func (l *Library) Chpmv64(handle Handle, uplo FillMode, n int64, alpha *Complex,
 	return check(res, err)
 }
 
-// Zhpmv computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float64.
+// Zhpmv computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float64.
 //
 // C: cublasZhpmv_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zhpmv(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, ap cuda.DevicePtr, x cuda.DevicePtr, incx int32, beta *DoubleComplex, y cuda.DevicePtr, incy int32) (err error) {
@@ -7805,8 +7806,8 @@ func (l *Library) Zhpmv(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Zhpmv64 computes y = alpha A x + beta y of a packed Hermitian matrix A of complex float64, with counts of 64
-// bits.
+// Zhpmv64 computes y = alpha A x + beta y for a packed Hermitian matrix A, in complex float64, with 64-bit
+// counts.
 //
 // C: cublasZhpmv_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zhpmv64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, ap cuda.DevicePtr, x cuda.DevicePtr, incx int64, beta *DoubleComplex, y cuda.DevicePtr, incy int64) (err error) {
@@ -7835,7 +7836,7 @@ func (l *Library) Zhpmv64(handle Handle, uplo FillMode, n int64, alpha *DoubleCo
 	return check(res, err)
 }
 
-// Sger computes A = alpha x yᵀ + A of float32.
+// Sger computes A = alpha x yᵀ + A, in float32.
 //
 // C: cublasSger_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sger(handle Handle, m int32, n int32, alpha *float32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -7864,7 +7865,7 @@ func (l *Library) Sger(handle Handle, m int32, n int32, alpha *float32, x cuda.D
 	return check(res, err)
 }
 
-// Sger64 computes A = alpha x yᵀ + A of float32, with counts of 64 bits.
+// Sger64 computes A = alpha x yᵀ + A, in float32, with 64-bit counts.
 //
 // C: cublasSger_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sger64(handle Handle, m int64, n int64, alpha *float32, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -7893,7 +7894,7 @@ func (l *Library) Sger64(handle Handle, m int64, n int64, alpha *float32, x cuda
 	return check(res, err)
 }
 
-// Dger computes A = alpha x yᵀ + A of float64.
+// Dger computes A = alpha x yᵀ + A, in float64.
 //
 // C: cublasDger_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dger(handle Handle, m int32, n int32, alpha *float64, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -7922,7 +7923,7 @@ func (l *Library) Dger(handle Handle, m int32, n int32, alpha *float64, x cuda.D
 	return check(res, err)
 }
 
-// Dger64 computes A = alpha x yᵀ + A of float64, with counts of 64 bits.
+// Dger64 computes A = alpha x yᵀ + A, in float64, with 64-bit counts.
 //
 // C: cublasDger_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dger64(handle Handle, m int64, n int64, alpha *float64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -7951,7 +7952,7 @@ func (l *Library) Dger64(handle Handle, m int64, n int64, alpha *float64, x cuda
 	return check(res, err)
 }
 
-// Cgeru computes A = alpha x yᵀ + A of complex float32.
+// Cgeru computes A = alpha x yᵀ + A, in complex float32.
 //
 // C: cublasCgeru_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cgeru(handle Handle, m int32, n int32, alpha *Complex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -7980,7 +7981,7 @@ func (l *Library) Cgeru(handle Handle, m int32, n int32, alpha *Complex, x cuda.
 	return check(res, err)
 }
 
-// Cgeru64 computes A = alpha x yᵀ + A of complex float32, with counts of 64 bits.
+// Cgeru64 computes A = alpha x yᵀ + A, in complex float32, with 64-bit counts.
 //
 // C: cublasCgeru_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cgeru64(handle Handle, m int64, n int64, alpha *Complex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8009,7 +8010,7 @@ func (l *Library) Cgeru64(handle Handle, m int64, n int64, alpha *Complex, x cud
 	return check(res, err)
 }
 
-// Cgerc computes A = alpha x yᴴ + A of complex float32.
+// Cgerc computes A = alpha x yᴴ + A, in complex float32.
 //
 // C: cublasCgerc_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cgerc(handle Handle, m int32, n int32, alpha *Complex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8038,7 +8039,7 @@ func (l *Library) Cgerc(handle Handle, m int32, n int32, alpha *Complex, x cuda.
 	return check(res, err)
 }
 
-// Cgerc64 computes A = alpha x yᴴ + A of complex float32, with counts of 64 bits.
+// Cgerc64 computes A = alpha x yᴴ + A, in complex float32, with 64-bit counts.
 //
 // C: cublasCgerc_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cgerc64(handle Handle, m int64, n int64, alpha *Complex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8067,7 +8068,7 @@ func (l *Library) Cgerc64(handle Handle, m int64, n int64, alpha *Complex, x cud
 	return check(res, err)
 }
 
-// Zgeru computes A = alpha x yᵀ + A of complex float64.
+// Zgeru computes A = alpha x yᵀ + A, in complex float64.
 //
 // C: cublasZgeru_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zgeru(handle Handle, m int32, n int32, alpha *DoubleComplex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8096,7 +8097,7 @@ func (l *Library) Zgeru(handle Handle, m int32, n int32, alpha *DoubleComplex, x
 	return check(res, err)
 }
 
-// Zgeru64 computes A = alpha x yᵀ + A of complex float64, with counts of 64 bits.
+// Zgeru64 computes A = alpha x yᵀ + A, in complex float64, with 64-bit counts.
 //
 // C: cublasZgeru_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zgeru64(handle Handle, m int64, n int64, alpha *DoubleComplex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8125,7 +8126,7 @@ func (l *Library) Zgeru64(handle Handle, m int64, n int64, alpha *DoubleComplex,
 	return check(res, err)
 }
 
-// Zgerc computes A = alpha x yᴴ + A of complex float64.
+// Zgerc computes A = alpha x yᴴ + A, in complex float64.
 //
 // C: cublasZgerc_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zgerc(handle Handle, m int32, n int32, alpha *DoubleComplex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8154,7 +8155,7 @@ func (l *Library) Zgerc(handle Handle, m int32, n int32, alpha *DoubleComplex, x
 	return check(res, err)
 }
 
-// Zgerc64 computes A = alpha x yᴴ + A of complex float64, with counts of 64 bits.
+// Zgerc64 computes A = alpha x yᴴ + A, in complex float64, with 64-bit counts.
 //
 // C: cublasZgerc_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zgerc64(handle Handle, m int64, n int64, alpha *DoubleComplex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8183,7 +8184,7 @@ func (l *Library) Zgerc64(handle Handle, m int64, n int64, alpha *DoubleComplex,
 	return check(res, err)
 }
 
-// Ssyr computes A = alpha x xᵀ + A of a symmetric matrix A of float32.
+// Ssyr computes A = alpha x xᵀ + A for a symmetric matrix A, in float32.
 //
 // C: cublasSsyr_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ssyr(handle Handle, uplo FillMode, n int32, alpha *float32, x cuda.DevicePtr, incx int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8210,7 +8211,7 @@ func (l *Library) Ssyr(handle Handle, uplo FillMode, n int32, alpha *float32, x 
 	return check(res, err)
 }
 
-// Ssyr64 computes A = alpha x xᵀ + A of a symmetric matrix A of float32, with counts of 64 bits.
+// Ssyr64 computes A = alpha x xᵀ + A for a symmetric matrix A, in float32, with 64-bit counts.
 //
 // C: cublasSsyr_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ssyr64(handle Handle, uplo FillMode, n int64, alpha *float32, x cuda.DevicePtr, incx int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8237,7 +8238,7 @@ func (l *Library) Ssyr64(handle Handle, uplo FillMode, n int64, alpha *float32, 
 	return check(res, err)
 }
 
-// Dsyr computes A = alpha x xᵀ + A of a symmetric matrix A of float64.
+// Dsyr computes A = alpha x xᵀ + A for a symmetric matrix A, in float64.
 //
 // C: cublasDsyr_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dsyr(handle Handle, uplo FillMode, n int32, alpha *float64, x cuda.DevicePtr, incx int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8264,7 +8265,7 @@ func (l *Library) Dsyr(handle Handle, uplo FillMode, n int32, alpha *float64, x 
 	return check(res, err)
 }
 
-// Dsyr64 computes A = alpha x xᵀ + A of a symmetric matrix A of float64, with counts of 64 bits.
+// Dsyr64 computes A = alpha x xᵀ + A for a symmetric matrix A, in float64, with 64-bit counts.
 //
 // C: cublasDsyr_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dsyr64(handle Handle, uplo FillMode, n int64, alpha *float64, x cuda.DevicePtr, incx int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8291,7 +8292,7 @@ func (l *Library) Dsyr64(handle Handle, uplo FillMode, n int64, alpha *float64, 
 	return check(res, err)
 }
 
-// Csyr computes A = alpha x xᵀ + A of a symmetric matrix A of complex float32.
+// Csyr computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float32.
 //
 // C: cublasCsyr_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Csyr(handle Handle, uplo FillMode, n int32, alpha *Complex, x cuda.DevicePtr, incx int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8318,7 +8319,7 @@ func (l *Library) Csyr(handle Handle, uplo FillMode, n int32, alpha *Complex, x 
 	return check(res, err)
 }
 
-// Csyr64 computes A = alpha x xᵀ + A of a symmetric matrix A of complex float32, with counts of 64 bits.
+// Csyr64 computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float32, with 64-bit counts.
 //
 // C: cublasCsyr_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Csyr64(handle Handle, uplo FillMode, n int64, alpha *Complex, x cuda.DevicePtr, incx int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8345,7 +8346,7 @@ func (l *Library) Csyr64(handle Handle, uplo FillMode, n int64, alpha *Complex, 
 	return check(res, err)
 }
 
-// Zsyr computes A = alpha x xᵀ + A of a symmetric matrix A of complex float64.
+// Zsyr computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float64.
 //
 // C: cublasZsyr_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zsyr(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x cuda.DevicePtr, incx int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8372,7 +8373,7 @@ func (l *Library) Zsyr(handle Handle, uplo FillMode, n int32, alpha *DoubleCompl
 	return check(res, err)
 }
 
-// Zsyr64 computes A = alpha x xᵀ + A of a symmetric matrix A of complex float64, with counts of 64 bits.
+// Zsyr64 computes A = alpha x xᵀ + A for a symmetric matrix A, in complex float64, with 64-bit counts.
 //
 // C: cublasZsyr_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zsyr64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x cuda.DevicePtr, incx int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8399,7 +8400,7 @@ func (l *Library) Zsyr64(handle Handle, uplo FillMode, n int64, alpha *DoubleCom
 	return check(res, err)
 }
 
-// Cher computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float32.
+// Cher computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float32.
 //
 // C: cublasCher_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cher(handle Handle, uplo FillMode, n int32, alpha *float32, x cuda.DevicePtr, incx int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8426,7 +8427,7 @@ func (l *Library) Cher(handle Handle, uplo FillMode, n int32, alpha *float32, x 
 	return check(res, err)
 }
 
-// Cher64 computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float32, with counts of 64 bits.
+// Cher64 computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float32, with 64-bit counts.
 //
 // C: cublasCher_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cher64(handle Handle, uplo FillMode, n int64, alpha *float32, x cuda.DevicePtr, incx int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8453,7 +8454,7 @@ func (l *Library) Cher64(handle Handle, uplo FillMode, n int64, alpha *float32, 
 	return check(res, err)
 }
 
-// Zher computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float64.
+// Zher computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float64.
 //
 // C: cublasZher_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zher(handle Handle, uplo FillMode, n int32, alpha *float64, x cuda.DevicePtr, incx int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8480,7 +8481,7 @@ func (l *Library) Zher(handle Handle, uplo FillMode, n int32, alpha *float64, x 
 	return check(res, err)
 }
 
-// Zher64 computes A = alpha x xᴴ + A of a Hermitian matrix A of complex float64, with counts of 64 bits.
+// Zher64 computes A = alpha x xᴴ + A for a Hermitian matrix A, in complex float64, with 64-bit counts.
 //
 // C: cublasZher_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zher64(handle Handle, uplo FillMode, n int64, alpha *float64, x cuda.DevicePtr, incx int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8507,7 +8508,7 @@ func (l *Library) Zher64(handle Handle, uplo FillMode, n int64, alpha *float64, 
 	return check(res, err)
 }
 
-// Sspr computes A = alpha x xᵀ + A of a packed symmetric matrix A of float32.
+// Sspr computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float32.
 //
 // C: cublasSspr_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sspr(handle Handle, uplo FillMode, n int32, alpha *float32, x cuda.DevicePtr, incx int32, ap cuda.DevicePtr) (err error) {
@@ -8533,7 +8534,7 @@ func (l *Library) Sspr(handle Handle, uplo FillMode, n int32, alpha *float32, x 
 	return check(res, err)
 }
 
-// Sspr64 computes A = alpha x xᵀ + A of a packed symmetric matrix A of float32, with counts of 64 bits.
+// Sspr64 computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float32, with 64-bit counts.
 //
 // C: cublasSspr_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sspr64(handle Handle, uplo FillMode, n int64, alpha *float32, x cuda.DevicePtr, incx int64, ap cuda.DevicePtr) (err error) {
@@ -8559,7 +8560,7 @@ func (l *Library) Sspr64(handle Handle, uplo FillMode, n int64, alpha *float32, 
 	return check(res, err)
 }
 
-// Dspr computes A = alpha x xᵀ + A of a packed symmetric matrix A of float64.
+// Dspr computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float64.
 //
 // C: cublasDspr_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dspr(handle Handle, uplo FillMode, n int32, alpha *float64, x cuda.DevicePtr, incx int32, ap cuda.DevicePtr) (err error) {
@@ -8585,7 +8586,7 @@ func (l *Library) Dspr(handle Handle, uplo FillMode, n int32, alpha *float64, x 
 	return check(res, err)
 }
 
-// Dspr64 computes A = alpha x xᵀ + A of a packed symmetric matrix A of float64, with counts of 64 bits.
+// Dspr64 computes A = alpha x xᵀ + A for a packed symmetric matrix A, in float64, with 64-bit counts.
 //
 // C: cublasDspr_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dspr64(handle Handle, uplo FillMode, n int64, alpha *float64, x cuda.DevicePtr, incx int64, ap cuda.DevicePtr) (err error) {
@@ -8611,7 +8612,7 @@ func (l *Library) Dspr64(handle Handle, uplo FillMode, n int64, alpha *float64, 
 	return check(res, err)
 }
 
-// Chpr computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float32.
+// Chpr computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float32.
 //
 // C: cublasChpr_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Chpr(handle Handle, uplo FillMode, n int32, alpha *float32, x cuda.DevicePtr, incx int32, ap cuda.DevicePtr) (err error) {
@@ -8637,8 +8638,7 @@ func (l *Library) Chpr(handle Handle, uplo FillMode, n int32, alpha *float32, x 
 	return check(res, err)
 }
 
-// Chpr64 computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float32, with counts of 64
-// bits.
+// Chpr64 computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float32, with 64-bit counts.
 //
 // C: cublasChpr_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Chpr64(handle Handle, uplo FillMode, n int64, alpha *float32, x cuda.DevicePtr, incx int64, ap cuda.DevicePtr) (err error) {
@@ -8664,7 +8664,7 @@ func (l *Library) Chpr64(handle Handle, uplo FillMode, n int64, alpha *float32, 
 	return check(res, err)
 }
 
-// Zhpr computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float64.
+// Zhpr computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float64.
 //
 // C: cublasZhpr_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zhpr(handle Handle, uplo FillMode, n int32, alpha *float64, x cuda.DevicePtr, incx int32, ap cuda.DevicePtr) (err error) {
@@ -8690,8 +8690,7 @@ func (l *Library) Zhpr(handle Handle, uplo FillMode, n int32, alpha *float64, x 
 	return check(res, err)
 }
 
-// Zhpr64 computes A = alpha x xᴴ + A of a packed Hermitian matrix A of complex float64, with counts of 64
-// bits.
+// Zhpr64 computes A = alpha x xᴴ + A for a packed Hermitian matrix A, in complex float64, with 64-bit counts.
 //
 // C: cublasZhpr_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zhpr64(handle Handle, uplo FillMode, n int64, alpha *float64, x cuda.DevicePtr, incx int64, ap cuda.DevicePtr) (err error) {
@@ -8717,7 +8716,7 @@ func (l *Library) Zhpr64(handle Handle, uplo FillMode, n int64, alpha *float64, 
 	return check(res, err)
 }
 
-// Ssyr2 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float32.
+// Ssyr2 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float32.
 //
 // C: cublasSsyr2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ssyr2(handle Handle, uplo FillMode, n int32, alpha *float32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8746,7 +8745,7 @@ func (l *Library) Ssyr2(handle Handle, uplo FillMode, n int32, alpha *float32, x
 	return check(res, err)
 }
 
-// Ssyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float32, with counts of 64 bits.
+// Ssyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float32, with 64-bit counts.
 //
 // C: cublasSsyr2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ssyr2_64(handle Handle, uplo FillMode, n int64, alpha *float32, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8775,7 +8774,7 @@ func (l *Library) Ssyr2_64(handle Handle, uplo FillMode, n int64, alpha *float32
 	return check(res, err)
 }
 
-// Dsyr2 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float64.
+// Dsyr2 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float64.
 //
 // C: cublasDsyr2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dsyr2(handle Handle, uplo FillMode, n int32, alpha *float64, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8804,7 +8803,7 @@ func (l *Library) Dsyr2(handle Handle, uplo FillMode, n int32, alpha *float64, x
 	return check(res, err)
 }
 
-// Dsyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of float64, with counts of 64 bits.
+// Dsyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in float64, with 64-bit counts.
 //
 // C: cublasDsyr2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dsyr2_64(handle Handle, uplo FillMode, n int64, alpha *float64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8833,7 +8832,7 @@ func (l *Library) Dsyr2_64(handle Handle, uplo FillMode, n int64, alpha *float64
 	return check(res, err)
 }
 
-// Csyr2 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float32.
+// Csyr2 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float32.
 //
 // C: cublasCsyr2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Csyr2(handle Handle, uplo FillMode, n int32, alpha *Complex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8862,8 +8861,8 @@ func (l *Library) Csyr2(handle Handle, uplo FillMode, n int32, alpha *Complex, x
 	return check(res, err)
 }
 
-// Csyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float32, with counts of
-// 64 bits.
+// Csyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float32, with 64-bit
+// counts.
 //
 // C: cublasCsyr2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Csyr2_64(handle Handle, uplo FillMode, n int64, alpha *Complex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8892,7 +8891,7 @@ func (l *Library) Csyr2_64(handle Handle, uplo FillMode, n int64, alpha *Complex
 	return check(res, err)
 }
 
-// Zsyr2 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float64.
+// Zsyr2 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float64.
 //
 // C: cublasZsyr2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zsyr2(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8921,8 +8920,8 @@ func (l *Library) Zsyr2(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Zsyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a symmetric matrix A of complex float64, with counts of
-// 64 bits.
+// Zsyr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a symmetric matrix A, in complex float64, with 64-bit
+// counts.
 //
 // C: cublasZsyr2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zsyr2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -8951,7 +8950,7 @@ func (l *Library) Zsyr2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleC
 	return check(res, err)
 }
 
-// Cher2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float32.
+// Cher2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex float32.
 //
 // C: cublasCher2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cher2(handle Handle, uplo FillMode, n int32, alpha *Complex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -8980,8 +8979,8 @@ func (l *Library) Cher2(handle Handle, uplo FillMode, n int32, alpha *Complex, x
 	return check(res, err)
 }
 
-// Cher2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float32, with
-// counts of 64 bits.
+// Cher2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex float32, with
+// 64-bit counts.
 //
 // C: cublasCher2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cher2_64(handle Handle, uplo FillMode, n int64, alpha *Complex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -9010,7 +9009,7 @@ func (l *Library) Cher2_64(handle Handle, uplo FillMode, n int64, alpha *Complex
 	return check(res, err)
 }
 
-// Zher2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float64.
+// Zher2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex float64.
 //
 // C: cublasZher2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zher2(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, a cuda.DevicePtr, lda int32) (err error) {
@@ -9039,8 +9038,8 @@ func (l *Library) Zher2(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Zher2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a Hermitian matrix A of complex float64, with
-// counts of 64 bits.
+// Zher2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a Hermitian matrix A, in complex float64, with
+// 64-bit counts.
 //
 // C: cublasZher2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zher2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, a cuda.DevicePtr, lda int64) (err error) {
@@ -9069,7 +9068,7 @@ func (l *Library) Zher2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleC
 	return check(res, err)
 }
 
-// Sspr2 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float32.
+// Sspr2 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float32.
 //
 // C: cublasSspr2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sspr2(handle Handle, uplo FillMode, n int32, alpha *float32, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, ap cuda.DevicePtr) (err error) {
@@ -9097,8 +9096,8 @@ func (l *Library) Sspr2(handle Handle, uplo FillMode, n int32, alpha *float32, x
 	return check(res, err)
 }
 
-// Sspr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float32, with counts of 64
-// bits.
+// Sspr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float32, with 64-bit
+// counts.
 //
 // C: cublasSspr2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sspr2_64(handle Handle, uplo FillMode, n int64, alpha *float32, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, ap cuda.DevicePtr) (err error) {
@@ -9126,7 +9125,7 @@ func (l *Library) Sspr2_64(handle Handle, uplo FillMode, n int64, alpha *float32
 	return check(res, err)
 }
 
-// Dspr2 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float64.
+// Dspr2 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float64.
 //
 // C: cublasDspr2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dspr2(handle Handle, uplo FillMode, n int32, alpha *float64, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, ap cuda.DevicePtr) (err error) {
@@ -9154,8 +9153,8 @@ func (l *Library) Dspr2(handle Handle, uplo FillMode, n int32, alpha *float64, x
 	return check(res, err)
 }
 
-// Dspr2_64 computes A = alpha (x yᵀ + y xᵀ) + A of a packed symmetric matrix A of float64, with counts of 64
-// bits.
+// Dspr2_64 computes A = alpha (x yᵀ + y xᵀ) + A for a packed symmetric matrix A, in float64, with 64-bit
+// counts.
 //
 // C: cublasDspr2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dspr2_64(handle Handle, uplo FillMode, n int64, alpha *float64, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, ap cuda.DevicePtr) (err error) {
@@ -9183,7 +9182,7 @@ func (l *Library) Dspr2_64(handle Handle, uplo FillMode, n int64, alpha *float64
 	return check(res, err)
 }
 
-// Chpr2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex float32.
+// Chpr2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex float32.
 //
 // C: cublasChpr2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Chpr2(handle Handle, uplo FillMode, n int32, alpha *Complex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, ap cuda.DevicePtr) (err error) {
@@ -9211,8 +9210,8 @@ func (l *Library) Chpr2(handle Handle, uplo FillMode, n int32, alpha *Complex, x
 	return check(res, err)
 }
 
-// Chpr2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex float32,
-// with counts of 64 bits.
+// Chpr2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex
+// float32, with 64-bit counts.
 //
 // C: cublasChpr2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Chpr2_64(handle Handle, uplo FillMode, n int64, alpha *Complex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, ap cuda.DevicePtr) (err error) {
@@ -9240,7 +9239,7 @@ func (l *Library) Chpr2_64(handle Handle, uplo FillMode, n int64, alpha *Complex
 	return check(res, err)
 }
 
-// Zhpr2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex float64.
+// Zhpr2 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex float64.
 //
 // C: cublasZhpr2_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zhpr2(handle Handle, uplo FillMode, n int32, alpha *DoubleComplex, x cuda.DevicePtr, incx int32, y cuda.DevicePtr, incy int32, ap cuda.DevicePtr) (err error) {
@@ -9268,8 +9267,8 @@ func (l *Library) Zhpr2(handle Handle, uplo FillMode, n int32, alpha *DoubleComp
 	return check(res, err)
 }
 
-// Zhpr2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A of a packed Hermitian matrix A of complex float64,
-// with counts of 64 bits.
+// Zhpr2_64 computes A = alpha x yᴴ + conj(alpha) y xᴴ + A for a packed Hermitian matrix A, in complex
+// float64, with 64-bit counts.
 //
 // C: cublasZhpr2_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zhpr2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleComplex, x cuda.DevicePtr, incx int64, y cuda.DevicePtr, incy int64, ap cuda.DevicePtr) (err error) {
@@ -9297,8 +9296,8 @@ func (l *Library) Zhpr2_64(handle Handle, uplo FillMode, n int64, alpha *DoubleC
 	return check(res, err)
 }
 
-// SgemvBatched computes y = alpha op(A) x + beta y, of many matrices, whose addresses are in arrays in device
-// memory, of float32.
+// SgemvBatched computes y = alpha op(A) x + beta y, in float32, for a batch of matrices whose addresses are in
+// device arrays.
 //
 // C: cublasSgemvBatched, since cuBLAS 11.11.3, set gemv-11.11.3.
 func (l *Library) SgemvBatched(handle Handle, trans Operation, m int32, n int32, alpha *float32, aarray cuda.DevicePtr, lda int32, xarray cuda.DevicePtr, incx int32, beta *float32, yarray cuda.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -9330,8 +9329,8 @@ func (l *Library) SgemvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// SgemvBatched64 computes y = alpha op(A) x + beta y, of many matrices, whose addresses are in arrays in device
-// memory, of float32, with counts of 64 bits.
+// SgemvBatched64 computes y = alpha op(A) x + beta y, in float32, for a batch of matrices whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: cublasSgemvBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) SgemvBatched64(handle Handle, trans Operation, m int64, n int64, alpha *float32, aarray cuda.DevicePtr, lda int64, xarray cuda.DevicePtr, incx int64, beta *float32, yarray cuda.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -9363,8 +9362,8 @@ func (l *Library) SgemvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// DgemvBatched computes y = alpha op(A) x + beta y, of many matrices, whose addresses are in arrays in device
-// memory, of float64.
+// DgemvBatched computes y = alpha op(A) x + beta y, in float64, for a batch of matrices whose addresses are in
+// device arrays.
 //
 // C: cublasDgemvBatched, since cuBLAS 11.11.3, set gemv-11.11.3.
 func (l *Library) DgemvBatched(handle Handle, trans Operation, m int32, n int32, alpha *float64, aarray cuda.DevicePtr, lda int32, xarray cuda.DevicePtr, incx int32, beta *float64, yarray cuda.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -9396,8 +9395,8 @@ func (l *Library) DgemvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// DgemvBatched64 computes y = alpha op(A) x + beta y, of many matrices, whose addresses are in arrays in device
-// memory, of float64, with counts of 64 bits.
+// DgemvBatched64 computes y = alpha op(A) x + beta y, in float64, for a batch of matrices whose addresses are in
+// device arrays, with 64-bit counts.
 //
 // C: cublasDgemvBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) DgemvBatched64(handle Handle, trans Operation, m int64, n int64, alpha *float64, aarray cuda.DevicePtr, lda int64, xarray cuda.DevicePtr, incx int64, beta *float64, yarray cuda.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -9429,8 +9428,8 @@ func (l *Library) DgemvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// CgemvBatched computes y = alpha op(A) x + beta y, of many matrices, whose addresses are in arrays in device
-// memory, of complex float32.
+// CgemvBatched computes y = alpha op(A) x + beta y, in complex float32, for a batch of matrices whose addresses
+// are in device arrays.
 //
 // C: cublasCgemvBatched, since cuBLAS 11.11.3, set gemv-11.11.3.
 func (l *Library) CgemvBatched(handle Handle, trans Operation, m int32, n int32, alpha *Complex, aarray cuda.DevicePtr, lda int32, xarray cuda.DevicePtr, incx int32, beta *Complex, yarray cuda.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -9462,8 +9461,8 @@ func (l *Library) CgemvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// CgemvBatched64 computes y = alpha op(A) x + beta y, of many matrices, whose addresses are in arrays in device
-// memory, of complex float32, with counts of 64 bits.
+// CgemvBatched64 computes y = alpha op(A) x + beta y, in complex float32, for a batch of matrices whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasCgemvBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) CgemvBatched64(handle Handle, trans Operation, m int64, n int64, alpha *Complex, aarray cuda.DevicePtr, lda int64, xarray cuda.DevicePtr, incx int64, beta *Complex, yarray cuda.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -9495,8 +9494,8 @@ func (l *Library) CgemvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// ZgemvBatched computes y = alpha op(A) x + beta y, of many matrices, whose addresses are in arrays in device
-// memory, of complex float64.
+// ZgemvBatched computes y = alpha op(A) x + beta y, in complex float64, for a batch of matrices whose addresses
+// are in device arrays.
 //
 // C: cublasZgemvBatched, since cuBLAS 11.11.3, set gemv-11.11.3.
 func (l *Library) ZgemvBatched(handle Handle, trans Operation, m int32, n int32, alpha *DoubleComplex, aarray cuda.DevicePtr, lda int32, xarray cuda.DevicePtr, incx int32, beta *DoubleComplex, yarray cuda.DevicePtr, incy int32, batchCount int32) (err error) {
@@ -9528,8 +9527,8 @@ func (l *Library) ZgemvBatched(handle Handle, trans Operation, m int32, n int32,
 	return check(res, err)
 }
 
-// ZgemvBatched64 computes y = alpha op(A) x + beta y, of many matrices, whose addresses are in arrays in device
-// memory, of complex float64, with counts of 64 bits.
+// ZgemvBatched64 computes y = alpha op(A) x + beta y, in complex float64, for a batch of matrices whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasZgemvBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) ZgemvBatched64(handle Handle, trans Operation, m int64, n int64, alpha *DoubleComplex, aarray cuda.DevicePtr, lda int64, xarray cuda.DevicePtr, incx int64, beta *DoubleComplex, yarray cuda.DevicePtr, incy int64, batchCount int64) (err error) {
@@ -9561,8 +9560,8 @@ func (l *Library) ZgemvBatched64(handle Handle, trans Operation, m int64, n int6
 	return check(res, err)
 }
 
-// SgemvStridedBatched computes y = alpha op(A) x + beta y, of many matrices that lie at equal distances, of
-// float32.
+// SgemvStridedBatched computes y = alpha op(A) x + beta y, in float32, for a batch of matrices at a constant
+// stride.
 //
 // C: cublasSgemvStridedBatched, since cuBLAS 11.11.3, set gemv-11.11.3.
 func (l *Library) SgemvStridedBatched(handle Handle, trans Operation, m int32, n int32, alpha *float32, a cuda.DevicePtr, lda int32, strideA int64, x cuda.DevicePtr, incx int32, stridex int64, beta *float32, y cuda.DevicePtr, incy int32, stridey int64, batchCount int32) (err error) {
@@ -9597,8 +9596,8 @@ func (l *Library) SgemvStridedBatched(handle Handle, trans Operation, m int32, n
 	return check(res, err)
 }
 
-// SgemvStridedBatched64 computes y = alpha op(A) x + beta y, of many matrices that lie at equal distances, of
-// float32, with counts of 64 bits.
+// SgemvStridedBatched64 computes y = alpha op(A) x + beta y, in float32, for a batch of matrices at a constant
+// stride, with 64-bit counts.
 //
 // C: cublasSgemvStridedBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) SgemvStridedBatched64(handle Handle, trans Operation, m int64, n int64, alpha *float32, a cuda.DevicePtr, lda int64, strideA int64, x cuda.DevicePtr, incx int64, stridex int64, beta *float32, y cuda.DevicePtr, incy int64, stridey int64, batchCount int64) (err error) {
@@ -9633,8 +9632,8 @@ func (l *Library) SgemvStridedBatched64(handle Handle, trans Operation, m int64,
 	return check(res, err)
 }
 
-// DgemvStridedBatched computes y = alpha op(A) x + beta y, of many matrices that lie at equal distances, of
-// float64.
+// DgemvStridedBatched computes y = alpha op(A) x + beta y, in float64, for a batch of matrices at a constant
+// stride.
 //
 // C: cublasDgemvStridedBatched, since cuBLAS 11.11.3, set gemv-11.11.3.
 func (l *Library) DgemvStridedBatched(handle Handle, trans Operation, m int32, n int32, alpha *float64, a cuda.DevicePtr, lda int32, strideA int64, x cuda.DevicePtr, incx int32, stridex int64, beta *float64, y cuda.DevicePtr, incy int32, stridey int64, batchCount int32) (err error) {
@@ -9669,8 +9668,8 @@ func (l *Library) DgemvStridedBatched(handle Handle, trans Operation, m int32, n
 	return check(res, err)
 }
 
-// DgemvStridedBatched64 computes y = alpha op(A) x + beta y, of many matrices that lie at equal distances, of
-// float64, with counts of 64 bits.
+// DgemvStridedBatched64 computes y = alpha op(A) x + beta y, in float64, for a batch of matrices at a constant
+// stride, with 64-bit counts.
 //
 // C: cublasDgemvStridedBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) DgemvStridedBatched64(handle Handle, trans Operation, m int64, n int64, alpha *float64, a cuda.DevicePtr, lda int64, strideA int64, x cuda.DevicePtr, incx int64, stridex int64, beta *float64, y cuda.DevicePtr, incy int64, stridey int64, batchCount int64) (err error) {
@@ -9705,8 +9704,8 @@ func (l *Library) DgemvStridedBatched64(handle Handle, trans Operation, m int64,
 	return check(res, err)
 }
 
-// CgemvStridedBatched computes y = alpha op(A) x + beta y, of many matrices that lie at equal distances, of
-// complex float32.
+// CgemvStridedBatched computes y = alpha op(A) x + beta y, in complex float32, for a batch of matrices at a
+// constant stride.
 //
 // C: cublasCgemvStridedBatched, since cuBLAS 11.11.3, set gemv-11.11.3.
 func (l *Library) CgemvStridedBatched(handle Handle, trans Operation, m int32, n int32, alpha *Complex, a cuda.DevicePtr, lda int32, strideA int64, x cuda.DevicePtr, incx int32, stridex int64, beta *Complex, y cuda.DevicePtr, incy int32, stridey int64, batchCount int32) (err error) {
@@ -9741,8 +9740,8 @@ func (l *Library) CgemvStridedBatched(handle Handle, trans Operation, m int32, n
 	return check(res, err)
 }
 
-// CgemvStridedBatched64 computes y = alpha op(A) x + beta y, of many matrices that lie at equal distances, of
-// complex float32, with counts of 64 bits.
+// CgemvStridedBatched64 computes y = alpha op(A) x + beta y, in complex float32, for a batch of matrices at a
+// constant stride, with 64-bit counts.
 //
 // C: cublasCgemvStridedBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) CgemvStridedBatched64(handle Handle, trans Operation, m int64, n int64, alpha *Complex, a cuda.DevicePtr, lda int64, strideA int64, x cuda.DevicePtr, incx int64, stridex int64, beta *Complex, y cuda.DevicePtr, incy int64, stridey int64, batchCount int64) (err error) {
@@ -9777,8 +9776,8 @@ func (l *Library) CgemvStridedBatched64(handle Handle, trans Operation, m int64,
 	return check(res, err)
 }
 
-// ZgemvStridedBatched computes y = alpha op(A) x + beta y, of many matrices that lie at equal distances, of
-// complex float64.
+// ZgemvStridedBatched computes y = alpha op(A) x + beta y, in complex float64, for a batch of matrices at a
+// constant stride.
 //
 // C: cublasZgemvStridedBatched, since cuBLAS 11.11.3, set gemv-11.11.3.
 func (l *Library) ZgemvStridedBatched(handle Handle, trans Operation, m int32, n int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, strideA int64, x cuda.DevicePtr, incx int32, stridex int64, beta *DoubleComplex, y cuda.DevicePtr, incy int32, stridey int64, batchCount int32) (err error) {
@@ -9813,8 +9812,8 @@ func (l *Library) ZgemvStridedBatched(handle Handle, trans Operation, m int32, n
 	return check(res, err)
 }
 
-// ZgemvStridedBatched64 computes y = alpha op(A) x + beta y, of many matrices that lie at equal distances, of
-// complex float64, with counts of 64 bits.
+// ZgemvStridedBatched64 computes y = alpha op(A) x + beta y, in complex float64, for a batch of matrices at a
+// constant stride, with 64-bit counts.
 //
 // C: cublasZgemvStridedBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) ZgemvStridedBatched64(handle Handle, trans Operation, m int64, n int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, strideA int64, x cuda.DevicePtr, incx int64, stridex int64, beta *DoubleComplex, y cuda.DevicePtr, incy int64, stridey int64, batchCount int64) (err error) {
@@ -9849,7 +9848,7 @@ func (l *Library) ZgemvStridedBatched64(handle Handle, trans Operation, m int64,
 	return check(res, err)
 }
 
-// Sgemm computes C = alpha op(A) op(B) + beta C of float32.
+// Sgemm computes C = alpha op(A) op(B) + beta C, in float32.
 //
 // C: cublasSgemm_v2, since cuBLAS 11.4.1, set core.
 func (l *Library) Sgemm(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *float32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *float32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -9882,7 +9881,7 @@ func (l *Library) Sgemm(handle Handle, transa Operation, transb Operation, m int
 	return check(res, err)
 }
 
-// Sgemm64 computes C = alpha op(A) op(B) + beta C of float32, with counts of 64 bits.
+// Sgemm64 computes C = alpha op(A) op(B) + beta C, in float32, with 64-bit counts.
 //
 // C: cublasSgemm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sgemm64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *float32, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float32, c cuda.DevicePtr, ldc int64) (err error) {
@@ -9915,7 +9914,7 @@ func (l *Library) Sgemm64(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// Dgemm computes C = alpha op(A) op(B) + beta C of float64.
+// Dgemm computes C = alpha op(A) op(B) + beta C, in float64.
 //
 // C: cublasDgemm_v2, since cuBLAS 11.4.1, set core.
 func (l *Library) Dgemm(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *float64, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *float64, c cuda.DevicePtr, ldc int32) (err error) {
@@ -9948,7 +9947,7 @@ func (l *Library) Dgemm(handle Handle, transa Operation, transb Operation, m int
 	return check(res, err)
 }
 
-// Dgemm64 computes C = alpha op(A) op(B) + beta C of float64, with counts of 64 bits.
+// Dgemm64 computes C = alpha op(A) op(B) + beta C, in float64, with 64-bit counts.
 //
 // C: cublasDgemm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dgemm64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *float64, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -9981,7 +9980,7 @@ func (l *Library) Dgemm64(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// Cgemm computes C = alpha op(A) op(B) + beta C of complex float32.
+// Cgemm computes C = alpha op(A) op(B) + beta C, in complex float32.
 //
 // C: cublasCgemm_v2, since cuBLAS 11.4.1, set gemm.
 func (l *Library) Cgemm(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *Complex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *Complex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10014,7 +10013,7 @@ func (l *Library) Cgemm(handle Handle, transa Operation, transb Operation, m int
 	return check(res, err)
 }
 
-// Cgemm64 computes C = alpha op(A) op(B) + beta C of complex float32, with counts of 64 bits.
+// Cgemm64 computes C = alpha op(A) op(B) + beta C, in complex float32, with 64-bit counts.
 //
 // C: cublasCgemm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cgemm64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *Complex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -10047,7 +10046,8 @@ func (l *Library) Cgemm64(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// Cgemm3m computes C = alpha op(A) op(B) + beta C with three real products in place of four of complex float32.
+// Cgemm3m computes C = alpha op(A) op(B) + beta C with three real multiplications instead of four, in complex
+// float32.
 //
 // C: cublasCgemm3m, since cuBLAS 11.4.1, set gemm.
 func (l *Library) Cgemm3m(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *Complex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *Complex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10080,8 +10080,8 @@ func (l *Library) Cgemm3m(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// Cgemm3m64 computes C = alpha op(A) op(B) + beta C with three real products in place of four of complex
-// float32, with counts of 64 bits.
+// Cgemm3m64 computes C = alpha op(A) op(B) + beta C with three real multiplications instead of four, in complex
+// float32, with 64-bit counts.
 //
 // C: cublasCgemm3m_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cgemm3m64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *Complex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -10114,8 +10114,8 @@ func (l *Library) Cgemm3m64(handle Handle, transa Operation, transb Operation, m
 	return check(res, err)
 }
 
-// Cgemm3mEx computes C = alpha op(A) op(B) + beta C with three real products in place of four of complex
-// float32, stored in the types that it is told.
+// Cgemm3mEx computes C = alpha op(A) op(B) + beta C with three real multiplications instead of four, in complex
+// float32; arguments give the storage types.
 //
 // C: cublasCgemm3mEx, since cuBLAS 11.4.1, set gemm.
 func (l *Library) Cgemm3mEx(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *Complex, a cuda.DevicePtr, atype cuda.DataType, lda int32, b cuda.DevicePtr, btype cuda.DataType, ldb int32, beta *Complex, c cuda.DevicePtr, ctype cuda.DataType, ldc int32) (err error) {
@@ -10123,8 +10123,8 @@ func (l *Library) Cgemm3mEx(handle Handle, transa Operation, transb Operation, m
 	return check(res, err)
 }
 
-// Cgemm3mEx64 computes C = alpha op(A) op(B) + beta C with three real products in place of four of complex
-// float32, stored in the types that it is told, with counts of 64 bits.
+// Cgemm3mEx64 computes C = alpha op(A) op(B) + beta C with three real multiplications instead of four, in
+// complex float32, with 64-bit counts; arguments give the storage types.
 //
 // C: cublasCgemm3mEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cgemm3mEx64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *Complex, a cuda.DevicePtr, atype cuda.DataType, lda int64, b cuda.DevicePtr, btype cuda.DataType, ldb int64, beta *Complex, c cuda.DevicePtr, ctype cuda.DataType, ldc int64) (err error) {
@@ -10132,7 +10132,7 @@ func (l *Library) Cgemm3mEx64(handle Handle, transa Operation, transb Operation,
 	return check(res, err)
 }
 
-// Zgemm computes C = alpha op(A) op(B) + beta C of complex float64.
+// Zgemm computes C = alpha op(A) op(B) + beta C, in complex float64.
 //
 // C: cublasZgemm_v2, since cuBLAS 11.4.1, set gemm.
 func (l *Library) Zgemm(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *DoubleComplex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10165,7 +10165,7 @@ func (l *Library) Zgemm(handle Handle, transa Operation, transb Operation, m int
 	return check(res, err)
 }
 
-// Zgemm64 computes C = alpha op(A) op(B) + beta C of complex float64, with counts of 64 bits.
+// Zgemm64 computes C = alpha op(A) op(B) + beta C, in complex float64, with 64-bit counts.
 //
 // C: cublasZgemm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zgemm64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *DoubleComplex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -10198,7 +10198,8 @@ func (l *Library) Zgemm64(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// Zgemm3m computes C = alpha op(A) op(B) + beta C with three real products in place of four of complex float64.
+// Zgemm3m computes C = alpha op(A) op(B) + beta C with three real multiplications instead of four, in complex
+// float64.
 //
 // C: cublasZgemm3m, since cuBLAS 11.4.1, set gemm.
 func (l *Library) Zgemm3m(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *DoubleComplex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10231,8 +10232,8 @@ func (l *Library) Zgemm3m(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// Zgemm3m64 computes C = alpha op(A) op(B) + beta C with three real products in place of four of complex
-// float64, with counts of 64 bits.
+// Zgemm3m64 computes C = alpha op(A) op(B) + beta C with three real multiplications instead of four, in complex
+// float64, with 64-bit counts.
 //
 // C: cublasZgemm3m_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zgemm3m64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *DoubleComplex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -10265,7 +10266,7 @@ func (l *Library) Zgemm3m64(handle Handle, transa Operation, transb Operation, m
 	return check(res, err)
 }
 
-// SgemmEx computes C = alpha op(A) op(B) + beta C of float32, stored in the types that it is told.
+// SgemmEx computes C = alpha op(A) op(B) + beta C, in float32; arguments give the storage types.
 //
 // C: cublasSgemmEx, since cuBLAS 11.4.1, set gemm.
 func (l *Library) SgemmEx(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *float32, a cuda.DevicePtr, atype cuda.DataType, lda int32, b cuda.DevicePtr, btype cuda.DataType, ldb int32, beta *float32, c cuda.DevicePtr, ctype cuda.DataType, ldc int32) (err error) {
@@ -10273,8 +10274,8 @@ func (l *Library) SgemmEx(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// SgemmEx64 computes C = alpha op(A) op(B) + beta C of float32, stored in the types that it is told, with counts
-// of 64 bits.
+// SgemmEx64 computes C = alpha op(A) op(B) + beta C, in float32, with 64-bit counts; arguments give the storage
+// types.
 //
 // C: cublasSgemmEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) SgemmEx64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *float32, a cuda.DevicePtr, atype cuda.DataType, lda int64, b cuda.DevicePtr, btype cuda.DataType, ldb int64, beta *float32, c cuda.DevicePtr, ctype cuda.DataType, ldc int64) (err error) {
@@ -10282,7 +10283,7 @@ func (l *Library) SgemmEx64(handle Handle, transa Operation, transb Operation, m
 	return check(res, err)
 }
 
-// GemmEx computes C = alpha op(A) op(B) + beta C, of the types that it is told.
+// GemmEx computes C = alpha op(A) op(B) + beta C; arguments give the data types.
 //
 // C: cublasGemmEx, since cuBLAS 11.4.1, set core.
 func (l *Library) GemmEx(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha unsafe.Pointer, a cuda.DevicePtr, atype cuda.DataType, lda int32, b cuda.DevicePtr, btype cuda.DataType, ldb int32, beta unsafe.Pointer, c cuda.DevicePtr, ctype cuda.DataType, ldc int32, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -10290,7 +10291,7 @@ func (l *Library) GemmEx(handle Handle, transa Operation, transb Operation, m in
 	return check(res, err)
 }
 
-// GemmEx64 computes C = alpha op(A) op(B) + beta C, of the types that it is told, with counts of 64 bits.
+// GemmEx64 computes C = alpha op(A) op(B) + beta C, with 64-bit counts; arguments give the data types.
 //
 // C: cublasGemmEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) GemmEx64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha unsafe.Pointer, a cuda.DevicePtr, atype cuda.DataType, lda int64, b cuda.DevicePtr, btype cuda.DataType, ldb int64, beta unsafe.Pointer, c cuda.DevicePtr, ctype cuda.DataType, ldc int64, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -10298,7 +10299,7 @@ func (l *Library) GemmEx64(handle Handle, transa Operation, transb Operation, m 
 	return check(res, err)
 }
 
-// CgemmEx computes C = alpha op(A) op(B) + beta C of complex float32, stored in the types that it is told.
+// CgemmEx computes C = alpha op(A) op(B) + beta C, in complex float32; arguments give the storage types.
 //
 // C: cublasCgemmEx, since cuBLAS 11.4.1, set gemm.
 func (l *Library) CgemmEx(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *Complex, a cuda.DevicePtr, atype cuda.DataType, lda int32, b cuda.DevicePtr, btype cuda.DataType, ldb int32, beta *Complex, c cuda.DevicePtr, ctype cuda.DataType, ldc int32) (err error) {
@@ -10306,8 +10307,8 @@ func (l *Library) CgemmEx(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// CgemmEx64 computes C = alpha op(A) op(B) + beta C of complex float32, stored in the types that it is told,
-// with counts of 64 bits.
+// CgemmEx64 computes C = alpha op(A) op(B) + beta C, in complex float32, with 64-bit counts; arguments give the
+// storage types.
 //
 // C: cublasCgemmEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) CgemmEx64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *Complex, a cuda.DevicePtr, atype cuda.DataType, lda int64, b cuda.DevicePtr, btype cuda.DataType, ldb int64, beta *Complex, c cuda.DevicePtr, ctype cuda.DataType, ldc int64) (err error) {
@@ -10315,7 +10316,7 @@ func (l *Library) CgemmEx64(handle Handle, transa Operation, transb Operation, m
 	return check(res, err)
 }
 
-// Ssyrk computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float32.
+// Ssyrk computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float32.
 //
 // C: cublasSsyrk_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ssyrk(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *float32, a cuda.DevicePtr, lda int32, beta *float32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10345,7 +10346,7 @@ func (l *Library) Ssyrk(handle Handle, uplo FillMode, trans Operation, n int32, 
 	return check(res, err)
 }
 
-// Ssyrk64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float32, with counts of 64 bits.
+// Ssyrk64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float32, with 64-bit counts.
 //
 // C: cublasSsyrk_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ssyrk64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *float32, a cuda.DevicePtr, lda int64, beta *float32, c cuda.DevicePtr, ldc int64) (err error) {
@@ -10375,7 +10376,7 @@ func (l *Library) Ssyrk64(handle Handle, uplo FillMode, trans Operation, n int64
 	return check(res, err)
 }
 
-// Dsyrk computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float64.
+// Dsyrk computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float64.
 //
 // C: cublasDsyrk_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dsyrk(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *float64, a cuda.DevicePtr, lda int32, beta *float64, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10405,7 +10406,7 @@ func (l *Library) Dsyrk(handle Handle, uplo FillMode, trans Operation, n int32, 
 	return check(res, err)
 }
 
-// Dsyrk64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of float64, with counts of 64 bits.
+// Dsyrk64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in float64, with 64-bit counts.
 //
 // C: cublasDsyrk_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dsyrk64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *float64, a cuda.DevicePtr, lda int64, beta *float64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -10435,7 +10436,7 @@ func (l *Library) Dsyrk64(handle Handle, uplo FillMode, trans Operation, n int64
 	return check(res, err)
 }
 
-// Csyrk computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float32.
+// Csyrk computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float32.
 //
 // C: cublasCsyrk_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Csyrk(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *Complex, a cuda.DevicePtr, lda int32, beta *Complex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10465,8 +10466,8 @@ func (l *Library) Csyrk(handle Handle, uplo FillMode, trans Operation, n int32, 
 	return check(res, err)
 }
 
-// Csyrk64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float32, with counts of
-// 64 bits.
+// Csyrk64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float32, with 64-bit
+// counts.
 //
 // C: cublasCsyrk_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Csyrk64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *Complex, a cuda.DevicePtr, lda int64, beta *Complex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -10496,7 +10497,7 @@ func (l *Library) Csyrk64(handle Handle, uplo FillMode, trans Operation, n int64
 	return check(res, err)
 }
 
-// Zsyrk computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float64.
+// Zsyrk computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float64.
 //
 // C: cublasZsyrk_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zsyrk(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, beta *DoubleComplex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10526,8 +10527,8 @@ func (l *Library) Zsyrk(handle Handle, uplo FillMode, trans Operation, n int32, 
 	return check(res, err)
 }
 
-// Zsyrk64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float64, with counts of
-// 64 bits.
+// Zsyrk64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float64, with 64-bit
+// counts.
 //
 // C: cublasZsyrk_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zsyrk64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, beta *DoubleComplex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -10557,8 +10558,8 @@ func (l *Library) Zsyrk64(handle Handle, uplo FillMode, trans Operation, n int64
 	return check(res, err)
 }
 
-// CsyrkEx computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float32, stored in the
-// types that it is told.
+// CsyrkEx computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float32; arguments
+// give the storage types.
 //
 // C: cublasCsyrkEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) CsyrkEx(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *Complex, a cuda.DevicePtr, atype cuda.DataType, lda int32, beta *Complex, c cuda.DevicePtr, ctype cuda.DataType, ldc int32) (err error) {
@@ -10590,8 +10591,8 @@ func (l *Library) CsyrkEx(handle Handle, uplo FillMode, trans Operation, n int32
 	return check(res, err)
 }
 
-// CsyrkEx64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C of complex float32, stored in the
-// types that it is told, with counts of 64 bits.
+// CsyrkEx64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C, in complex float32, with 64-bit
+// counts; arguments give the storage types.
 //
 // C: cublasCsyrkEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) CsyrkEx64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *Complex, a cuda.DevicePtr, atype cuda.DataType, lda int64, beta *Complex, c cuda.DevicePtr, ctype cuda.DataType, ldc int64) (err error) {
@@ -10623,8 +10624,8 @@ func (l *Library) CsyrkEx64(handle Handle, uplo FillMode, trans Operation, n int
 	return check(res, err)
 }
 
-// Csyrk3mEx computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C with fewer products of complex
-// float32, stored in the types that it is told.
+// Csyrk3mEx computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C with fewer real multiplications,
+// in complex float32; arguments give the storage types.
 //
 // C: cublasCsyrk3mEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) Csyrk3mEx(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *Complex, a cuda.DevicePtr, atype cuda.DataType, lda int32, beta *Complex, c cuda.DevicePtr, ctype cuda.DataType, ldc int32) (err error) {
@@ -10656,8 +10657,8 @@ func (l *Library) Csyrk3mEx(handle Handle, uplo FillMode, trans Operation, n int
 	return check(res, err)
 }
 
-// Csyrk3mEx64 computes C = alpha op(A) op(A)ᵀ + beta C of a symmetric matrix C with fewer products of complex
-// float32, stored in the types that it is told, with counts of 64 bits.
+// Csyrk3mEx64 computes C = alpha op(A) op(A)ᵀ + beta C for a symmetric matrix C with fewer real
+// multiplications, in complex float32, with 64-bit counts; arguments give the storage types.
 //
 // C: cublasCsyrk3mEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Csyrk3mEx64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *Complex, a cuda.DevicePtr, atype cuda.DataType, lda int64, beta *Complex, c cuda.DevicePtr, ctype cuda.DataType, ldc int64) (err error) {
@@ -10689,7 +10690,7 @@ func (l *Library) Csyrk3mEx64(handle Handle, uplo FillMode, trans Operation, n i
 	return check(res, err)
 }
 
-// Cherk computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float32.
+// Cherk computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float32.
 //
 // C: cublasCherk_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cherk(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *float32, a cuda.DevicePtr, lda int32, beta *float32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10719,8 +10720,8 @@ func (l *Library) Cherk(handle Handle, uplo FillMode, trans Operation, n int32, 
 	return check(res, err)
 }
 
-// Cherk64 computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float32, with counts of
-// 64 bits.
+// Cherk64 computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float32, with 64-bit
+// counts.
 //
 // C: cublasCherk_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cherk64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *float32, a cuda.DevicePtr, lda int64, beta *float32, c cuda.DevicePtr, ldc int64) (err error) {
@@ -10750,7 +10751,7 @@ func (l *Library) Cherk64(handle Handle, uplo FillMode, trans Operation, n int64
 	return check(res, err)
 }
 
-// Zherk computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float64.
+// Zherk computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float64.
 //
 // C: cublasZherk_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zherk(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *float64, a cuda.DevicePtr, lda int32, beta *float64, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10780,8 +10781,8 @@ func (l *Library) Zherk(handle Handle, uplo FillMode, trans Operation, n int32, 
 	return check(res, err)
 }
 
-// Zherk64 computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float64, with counts of
-// 64 bits.
+// Zherk64 computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float64, with 64-bit
+// counts.
 //
 // C: cublasZherk_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zherk64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *float64, a cuda.DevicePtr, lda int64, beta *float64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -10811,8 +10812,8 @@ func (l *Library) Zherk64(handle Handle, uplo FillMode, trans Operation, n int64
 	return check(res, err)
 }
 
-// CherkEx computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float32, stored in the
-// types that it is told.
+// CherkEx computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float32; arguments
+// give the storage types.
 //
 // C: cublasCherkEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) CherkEx(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *float32, a cuda.DevicePtr, atype cuda.DataType, lda int32, beta *float32, c cuda.DevicePtr, ctype cuda.DataType, ldc int32) (err error) {
@@ -10844,8 +10845,8 @@ func (l *Library) CherkEx(handle Handle, uplo FillMode, trans Operation, n int32
 	return check(res, err)
 }
 
-// CherkEx64 computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C of complex float32, stored in the
-// types that it is told, with counts of 64 bits.
+// CherkEx64 computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C, in complex float32, with 64-bit
+// counts; arguments give the storage types.
 //
 // C: cublasCherkEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) CherkEx64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *float32, a cuda.DevicePtr, atype cuda.DataType, lda int64, beta *float32, c cuda.DevicePtr, ctype cuda.DataType, ldc int64) (err error) {
@@ -10877,8 +10878,8 @@ func (l *Library) CherkEx64(handle Handle, uplo FillMode, trans Operation, n int
 	return check(res, err)
 }
 
-// Cherk3mEx computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C with fewer products of complex
-// float32, stored in the types that it is told.
+// Cherk3mEx computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C with fewer real multiplications,
+// in complex float32; arguments give the storage types.
 //
 // C: cublasCherk3mEx, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cherk3mEx(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *float32, a cuda.DevicePtr, atype cuda.DataType, lda int32, beta *float32, c cuda.DevicePtr, ctype cuda.DataType, ldc int32) (err error) {
@@ -10910,8 +10911,8 @@ func (l *Library) Cherk3mEx(handle Handle, uplo FillMode, trans Operation, n int
 	return check(res, err)
 }
 
-// Cherk3mEx64 computes C = alpha op(A) op(A)ᴴ + beta C of a Hermitian matrix C with fewer products of complex
-// float32, stored in the types that it is told, with counts of 64 bits.
+// Cherk3mEx64 computes C = alpha op(A) op(A)ᴴ + beta C for a Hermitian matrix C with fewer real
+// multiplications, in complex float32, with 64-bit counts; arguments give the storage types.
 //
 // C: cublasCherk3mEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cherk3mEx64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *float32, a cuda.DevicePtr, atype cuda.DataType, lda int64, beta *float32, c cuda.DevicePtr, ctype cuda.DataType, ldc int64) (err error) {
@@ -10943,7 +10944,7 @@ func (l *Library) Cherk3mEx64(handle Handle, uplo FillMode, trans Operation, n i
 	return check(res, err)
 }
 
-// Ssyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of float32.
+// Ssyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in float32.
 //
 // C: cublasSsyr2k_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ssyr2k(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *float32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *float32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -10975,8 +10976,8 @@ func (l *Library) Ssyr2k(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Ssyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of float32,
-// with counts of 64 bits.
+// Ssyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in float32,
+// with 64-bit counts.
 //
 // C: cublasSsyr2k_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ssyr2k64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *float32, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float32, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11008,7 +11009,7 @@ func (l *Library) Ssyr2k64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Dsyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of float64.
+// Dsyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in float64.
 //
 // C: cublasDsyr2k_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dsyr2k(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *float64, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *float64, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11040,8 +11041,8 @@ func (l *Library) Dsyr2k(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Dsyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of float64,
-// with counts of 64 bits.
+// Dsyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in float64,
+// with 64-bit counts.
 //
 // C: cublasDsyr2k_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dsyr2k64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *float64, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11073,7 +11074,7 @@ func (l *Library) Dsyr2k64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Csyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of complex
+// Csyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in complex
 // float32.
 //
 // C: cublasCsyr2k_v2, since cuBLAS 11.4.1, set blas.
@@ -11106,8 +11107,8 @@ func (l *Library) Csyr2k(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Csyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of complex
-// float32, with counts of 64 bits.
+// Csyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in complex
+// float32, with 64-bit counts.
 //
 // C: cublasCsyr2k_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Csyr2k64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *Complex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11139,7 +11140,7 @@ func (l *Library) Csyr2k64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Zsyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of complex
+// Zsyr2k computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in complex
 // float64.
 //
 // C: cublasZsyr2k_v2, since cuBLAS 11.4.1, set blas.
@@ -11172,8 +11173,8 @@ func (l *Library) Zsyr2k(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Zsyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C of a symmetric matrix C of complex
-// float64, with counts of 64 bits.
+// Zsyr2k64 computes C = alpha (op(A) op(B)ᵀ + op(B) op(A)ᵀ) + beta C for a symmetric matrix C, in complex
+// float64, with 64-bit counts.
 //
 // C: cublasZsyr2k_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zsyr2k64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *DoubleComplex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11205,7 +11206,7 @@ func (l *Library) Zsyr2k64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Cher2k computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix C of
+// Cher2k computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix C, in
 // complex float32.
 //
 // C: cublasCher2k_v2, since cuBLAS 11.4.1, set blas.
@@ -11238,8 +11239,8 @@ func (l *Library) Cher2k(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Cher2k64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix C of
-// complex float32, with counts of 64 bits.
+// Cher2k64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix C, in
+// complex float32, with 64-bit counts.
 //
 // C: cublasCher2k_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cher2k64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float32, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11271,7 +11272,7 @@ func (l *Library) Cher2k64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Zher2k computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix C of
+// Zher2k computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix C, in
 // complex float64.
 //
 // C: cublasZher2k_v2, since cuBLAS 11.4.1, set blas.
@@ -11304,8 +11305,8 @@ func (l *Library) Zher2k(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Zher2k64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C of a Hermitian matrix C of
-// complex float64, with counts of 64 bits.
+// Zher2k64 computes C = alpha op(A) op(B)ᴴ + conj(alpha) op(B) op(A)ᴴ + beta C for a Hermitian matrix C, in
+// complex float64, with 64-bit counts.
 //
 // C: cublasZher2k_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zher2k64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11337,7 +11338,7 @@ func (l *Library) Zher2k64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Ssyrkx computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float32.
+// Ssyrkx computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float32.
 //
 // C: cublasSsyrkx, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ssyrkx(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *float32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *float32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11369,8 +11370,7 @@ func (l *Library) Ssyrkx(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Ssyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float32, with counts of 64
-// bits.
+// Ssyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float32, with 64-bit counts.
 //
 // C: cublasSsyrkx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ssyrkx64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *float32, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float32, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11402,7 +11402,7 @@ func (l *Library) Ssyrkx64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Dsyrkx computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float64.
+// Dsyrkx computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float64.
 //
 // C: cublasDsyrkx, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dsyrkx(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *float64, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *float64, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11434,8 +11434,7 @@ func (l *Library) Dsyrkx(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Dsyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of float64, with counts of 64
-// bits.
+// Dsyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in float64, with 64-bit counts.
 //
 // C: cublasDsyrkx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dsyrkx64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *float64, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11467,7 +11466,7 @@ func (l *Library) Dsyrkx64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Csyrkx computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float32.
+// Csyrkx computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float32.
 //
 // C: cublasCsyrkx, since cuBLAS 11.4.1, set blas.
 func (l *Library) Csyrkx(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *Complex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *Complex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11499,8 +11498,8 @@ func (l *Library) Csyrkx(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Csyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float32, with counts of
-// 64 bits.
+// Csyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float32, with 64-bit
+// counts.
 //
 // C: cublasCsyrkx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Csyrkx64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *Complex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11532,7 +11531,7 @@ func (l *Library) Csyrkx64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Zsyrkx computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float64.
+// Zsyrkx computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float64.
 //
 // C: cublasZsyrkx, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zsyrkx(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *DoubleComplex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11564,8 +11563,8 @@ func (l *Library) Zsyrkx(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Zsyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C of a symmetric matrix C of complex float64, with counts of
-// 64 bits.
+// Zsyrkx64 computes C = alpha op(A) op(B)ᵀ + beta C for a symmetric matrix C, in complex float64, with 64-bit
+// counts.
 //
 // C: cublasZsyrkx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zsyrkx64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *DoubleComplex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11597,7 +11596,7 @@ func (l *Library) Zsyrkx64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Cherkx computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float32.
+// Cherkx computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float32.
 //
 // C: cublasCherkx, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cherkx(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *Complex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *float32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11629,8 +11628,8 @@ func (l *Library) Cherkx(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Cherkx64 computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float32, with counts of
-// 64 bits.
+// Cherkx64 computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float32, with 64-bit
+// counts.
 //
 // C: cublasCherkx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cherkx64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float32, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11662,7 +11661,7 @@ func (l *Library) Cherkx64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Zherkx computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float64.
+// Zherkx computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float64.
 //
 // C: cublasZherkx, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zherkx(handle Handle, uplo FillMode, trans Operation, n int32, k int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *float64, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11694,8 +11693,8 @@ func (l *Library) Zherkx(handle Handle, uplo FillMode, trans Operation, n int32,
 	return check(res, err)
 }
 
-// Zherkx64 computes C = alpha op(A) op(B)ᴴ + beta C of a Hermitian matrix C of complex float64, with counts of
-// 64 bits.
+// Zherkx64 computes C = alpha op(A) op(B)ᴴ + beta C for a Hermitian matrix C, in complex float64, with 64-bit
+// counts.
 //
 // C: cublasZherkx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zherkx64(handle Handle, uplo FillMode, trans Operation, n int64, k int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11727,7 +11726,7 @@ func (l *Library) Zherkx64(handle Handle, uplo FillMode, trans Operation, n int6
 	return check(res, err)
 }
 
-// Ssymm computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float32.
+// Ssymm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in float32.
 //
 // C: cublasSsymm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ssymm(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *float32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *float32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11759,8 +11758,8 @@ func (l *Library) Ssymm(handle Handle, side SideMode, uplo FillMode, m int32, n 
 	return check(res, err)
 }
 
-// Ssymm64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float32, with counts of 64
-// bits.
+// Ssymm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in float32, with
+// 64-bit counts.
 //
 // C: cublasSsymm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ssymm64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *float32, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float32, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11792,7 +11791,7 @@ func (l *Library) Ssymm64(handle Handle, side SideMode, uplo FillMode, m int64, 
 	return check(res, err)
 }
 
-// Dsymm computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float64.
+// Dsymm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in float64.
 //
 // C: cublasDsymm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dsymm(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *float64, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *float64, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11824,8 +11823,8 @@ func (l *Library) Dsymm(handle Handle, side SideMode, uplo FillMode, m int32, n 
 	return check(res, err)
 }
 
-// Dsymm64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of float64, with counts of 64
-// bits.
+// Dsymm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in float64, with
+// 64-bit counts.
 //
 // C: cublasDsymm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dsymm64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *float64, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *float64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11857,7 +11856,8 @@ func (l *Library) Dsymm64(handle Handle, side SideMode, uplo FillMode, m int64, 
 	return check(res, err)
 }
 
-// Csymm computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float32.
+// Csymm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in complex
+// float32.
 //
 // C: cublasCsymm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Csymm(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *Complex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *Complex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11889,8 +11889,8 @@ func (l *Library) Csymm(handle Handle, side SideMode, uplo FillMode, m int32, n 
 	return check(res, err)
 }
 
-// Csymm64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float32, with counts
-// of 64 bits.
+// Csymm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in complex
+// float32, with 64-bit counts.
 //
 // C: cublasCsymm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Csymm64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *Complex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11922,7 +11922,8 @@ func (l *Library) Csymm64(handle Handle, side SideMode, uplo FillMode, m int64, 
 	return check(res, err)
 }
 
-// Zsymm computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float64.
+// Zsymm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in complex
+// float64.
 //
 // C: cublasZsymm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zsymm(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *DoubleComplex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -11954,8 +11955,8 @@ func (l *Library) Zsymm(handle Handle, side SideMode, uplo FillMode, m int32, n 
 	return check(res, err)
 }
 
-// Zsymm64 computes C = alpha A B + beta C, or with B A, of a symmetric matrix A of complex float64, with counts
-// of 64 bits.
+// Zsymm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a symmetric matrix A, in complex
+// float64, with 64-bit counts.
 //
 // C: cublasZsymm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zsymm64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *DoubleComplex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -11987,7 +11988,8 @@ func (l *Library) Zsymm64(handle Handle, side SideMode, uplo FillMode, m int64, 
 	return check(res, err)
 }
 
-// Chemm computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float32.
+// Chemm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in complex
+// float32.
 //
 // C: cublasChemm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Chemm(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *Complex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *Complex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -12019,8 +12021,8 @@ func (l *Library) Chemm(handle Handle, side SideMode, uplo FillMode, m int32, n 
 	return check(res, err)
 }
 
-// Chemm64 computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float32, with counts
-// of 64 bits.
+// Chemm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in complex
+// float32, with 64-bit counts.
 //
 // C: cublasChemm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Chemm64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *Complex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -12052,7 +12054,8 @@ func (l *Library) Chemm64(handle Handle, side SideMode, uplo FillMode, m int64, 
 	return check(res, err)
 }
 
-// Zhemm computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float64.
+// Zhemm computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in complex
+// float64.
 //
 // C: cublasZhemm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zhemm(handle Handle, side SideMode, uplo FillMode, m int32, n int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, beta *DoubleComplex, c cuda.DevicePtr, ldc int32) (err error) {
@@ -12084,8 +12087,8 @@ func (l *Library) Zhemm(handle Handle, side SideMode, uplo FillMode, m int32, n 
 	return check(res, err)
 }
 
-// Zhemm64 computes C = alpha A B + beta C, or with B A, of a Hermitian matrix A of complex float64, with counts
-// of 64 bits.
+// Zhemm64 computes C = alpha A B + beta C, or C = alpha B A + beta C, for a Hermitian matrix A, in complex
+// float64, with 64-bit counts.
 //
 // C: cublasZhemm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zhemm64(handle Handle, side SideMode, uplo FillMode, m int64, n int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, beta *DoubleComplex, c cuda.DevicePtr, ldc int64) (err error) {
@@ -12117,7 +12120,7 @@ func (l *Library) Zhemm64(handle Handle, side SideMode, uplo FillMode, m int64, 
 	return check(res, err)
 }
 
-// Strsm solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of float32.
+// Strsm solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in float32.
 //
 // C: cublasStrsm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Strsm(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int32, n int32, alpha *float32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32) (err error) {
@@ -12148,8 +12151,8 @@ func (l *Library) Strsm(handle Handle, side SideMode, uplo FillMode, trans Opera
 	return check(res, err)
 }
 
-// Strsm64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// float32, with counts of 64 bits.
+// Strsm64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float32, with 64-bit counts.
 //
 // C: cublasStrsm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Strsm64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *float32, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64) (err error) {
@@ -12180,7 +12183,7 @@ func (l *Library) Strsm64(handle Handle, side SideMode, uplo FillMode, trans Ope
 	return check(res, err)
 }
 
-// Dtrsm solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of float64.
+// Dtrsm solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in float64.
 //
 // C: cublasDtrsm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dtrsm(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int32, n int32, alpha *float64, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32) (err error) {
@@ -12211,8 +12214,8 @@ func (l *Library) Dtrsm(handle Handle, side SideMode, uplo FillMode, trans Opera
 	return check(res, err)
 }
 
-// Dtrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of
-// float64, with counts of 64 bits.
+// Dtrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float64, with 64-bit counts.
 //
 // C: cublasDtrsm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dtrsm64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *float64, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64) (err error) {
@@ -12243,7 +12246,7 @@ func (l *Library) Dtrsm64(handle Handle, side SideMode, uplo FillMode, trans Ope
 	return check(res, err)
 }
 
-// Ctrsm solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of complex
+// Ctrsm solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in complex
 // float32.
 //
 // C: cublasCtrsm_v2, since cuBLAS 11.4.1, set blas.
@@ -12275,8 +12278,8 @@ func (l *Library) Ctrsm(handle Handle, side SideMode, uplo FillMode, trans Opera
 	return check(res, err)
 }
 
-// Ctrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of complex
-// float32, with counts of 64 bits.
+// Ctrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float32, with 64-bit counts.
 //
 // C: cublasCtrsm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ctrsm64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64) (err error) {
@@ -12307,7 +12310,7 @@ func (l *Library) Ctrsm64(handle Handle, side SideMode, uplo FillMode, trans Ope
 	return check(res, err)
 }
 
-// Ztrsm solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of complex
+// Ztrsm solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in complex
 // float64.
 //
 // C: cublasZtrsm_v2, since cuBLAS 11.4.1, set blas.
@@ -12339,8 +12342,8 @@ func (l *Library) Ztrsm(handle Handle, side SideMode, uplo FillMode, trans Opera
 	return check(res, err)
 }
 
-// Ztrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B of complex
-// float64, with counts of 64 bits.
+// Ztrsm64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float64, with 64-bit counts.
 //
 // C: cublasZtrsm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ztrsm64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64) (err error) {
@@ -12371,7 +12374,7 @@ func (l *Library) Ztrsm64(handle Handle, side SideMode, uplo FillMode, trans Ope
 	return check(res, err)
 }
 
-// Strmm computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float32.
+// Strmm computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float32.
 //
 // C: cublasStrmm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Strmm(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int32, n int32, alpha *float32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -12404,7 +12407,8 @@ func (l *Library) Strmm(handle Handle, side SideMode, uplo FillMode, trans Opera
 	return check(res, err)
 }
 
-// Strmm64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float32, with counts of 64 bits.
+// Strmm64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float32, with 64-bit
+// counts.
 //
 // C: cublasStrmm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Strmm64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *float32, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -12437,7 +12441,7 @@ func (l *Library) Strmm64(handle Handle, side SideMode, uplo FillMode, trans Ope
 	return check(res, err)
 }
 
-// Dtrmm computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float64.
+// Dtrmm computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float64.
 //
 // C: cublasDtrmm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dtrmm(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int32, n int32, alpha *float64, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -12470,7 +12474,8 @@ func (l *Library) Dtrmm(handle Handle, side SideMode, uplo FillMode, trans Opera
 	return check(res, err)
 }
 
-// Dtrmm64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of float64, with counts of 64 bits.
+// Dtrmm64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in float64, with 64-bit
+// counts.
 //
 // C: cublasDtrmm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dtrmm64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *float64, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -12503,7 +12508,7 @@ func (l *Library) Dtrmm64(handle Handle, side SideMode, uplo FillMode, trans Ope
 	return check(res, err)
 }
 
-// Ctrmm computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float32.
+// Ctrmm computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex float32.
 //
 // C: cublasCtrmm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ctrmm(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int32, n int32, alpha *Complex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -12536,8 +12541,8 @@ func (l *Library) Ctrmm(handle Handle, side SideMode, uplo FillMode, trans Opera
 	return check(res, err)
 }
 
-// Ctrmm64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float32, with counts of 64
-// bits.
+// Ctrmm64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex float32, with
+// 64-bit counts.
 //
 // C: cublasCtrmm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ctrmm64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -12570,7 +12575,7 @@ func (l *Library) Ctrmm64(handle Handle, side SideMode, uplo FillMode, trans Ope
 	return check(res, err)
 }
 
-// Ztrmm computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float64.
+// Ztrmm computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex float64.
 //
 // C: cublasZtrmm_v2, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ztrmm(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int32, n int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -12603,8 +12608,8 @@ func (l *Library) Ztrmm(handle Handle, side SideMode, uplo FillMode, trans Opera
 	return check(res, err)
 }
 
-// Ztrmm64 computes C = alpha op(A) B, or B op(A), of a triangular matrix A of complex float64, with counts of 64
-// bits.
+// Ztrmm64 computes C = alpha op(A) B, or C = alpha B op(A), for a triangular matrix A, in complex float64, with
+// 64-bit counts.
 //
 // C: cublasZtrmm_v2_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ztrmm64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -12637,8 +12642,8 @@ func (l *Library) Ztrmm64(handle Handle, side SideMode, uplo FillMode, trans Ope
 	return check(res, err)
 }
 
-// SgemmBatched computes C = alpha op(A) op(B) + beta C, of many matrices, whose addresses are in arrays in
-// device memory, of float32.
+// SgemmBatched computes C = alpha op(A) op(B) + beta C, in float32, for a batch of matrices whose addresses are
+// in device arrays.
 //
 // C: cublasSgemmBatched, since cuBLAS 11.4.1, set gemm.
 func (l *Library) SgemmBatched(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *float32, aarray cuda.DevicePtr, lda int32, barray cuda.DevicePtr, ldb int32, beta *float32, carray cuda.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -12672,8 +12677,8 @@ func (l *Library) SgemmBatched(handle Handle, transa Operation, transb Operation
 	return check(res, err)
 }
 
-// SgemmBatched64 computes C = alpha op(A) op(B) + beta C, of many matrices, whose addresses are in arrays in
-// device memory, of float32, with counts of 64 bits.
+// SgemmBatched64 computes C = alpha op(A) op(B) + beta C, in float32, for a batch of matrices whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: cublasSgemmBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) SgemmBatched64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *float32, aarray cuda.DevicePtr, lda int64, barray cuda.DevicePtr, ldb int64, beta *float32, carray cuda.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -12707,8 +12712,8 @@ func (l *Library) SgemmBatched64(handle Handle, transa Operation, transb Operati
 	return check(res, err)
 }
 
-// DgemmBatched computes C = alpha op(A) op(B) + beta C, of many matrices, whose addresses are in arrays in
-// device memory, of float64.
+// DgemmBatched computes C = alpha op(A) op(B) + beta C, in float64, for a batch of matrices whose addresses are
+// in device arrays.
 //
 // C: cublasDgemmBatched, since cuBLAS 11.4.1, set gemm.
 func (l *Library) DgemmBatched(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *float64, aarray cuda.DevicePtr, lda int32, barray cuda.DevicePtr, ldb int32, beta *float64, carray cuda.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -12742,8 +12747,8 @@ func (l *Library) DgemmBatched(handle Handle, transa Operation, transb Operation
 	return check(res, err)
 }
 
-// DgemmBatched64 computes C = alpha op(A) op(B) + beta C, of many matrices, whose addresses are in arrays in
-// device memory, of float64, with counts of 64 bits.
+// DgemmBatched64 computes C = alpha op(A) op(B) + beta C, in float64, for a batch of matrices whose addresses
+// are in device arrays, with 64-bit counts.
 //
 // C: cublasDgemmBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) DgemmBatched64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *float64, aarray cuda.DevicePtr, lda int64, barray cuda.DevicePtr, ldb int64, beta *float64, carray cuda.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -12777,8 +12782,8 @@ func (l *Library) DgemmBatched64(handle Handle, transa Operation, transb Operati
 	return check(res, err)
 }
 
-// CgemmBatched computes C = alpha op(A) op(B) + beta C, of many matrices, whose addresses are in arrays in
-// device memory, of complex float32.
+// CgemmBatched computes C = alpha op(A) op(B) + beta C, in complex float32, for a batch of matrices whose
+// addresses are in device arrays.
 //
 // C: cublasCgemmBatched, since cuBLAS 11.4.1, set gemm.
 func (l *Library) CgemmBatched(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *Complex, aarray cuda.DevicePtr, lda int32, barray cuda.DevicePtr, ldb int32, beta *Complex, carray cuda.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -12812,8 +12817,8 @@ func (l *Library) CgemmBatched(handle Handle, transa Operation, transb Operation
 	return check(res, err)
 }
 
-// CgemmBatched64 computes C = alpha op(A) op(B) + beta C, of many matrices, whose addresses are in arrays in
-// device memory, of complex float32, with counts of 64 bits.
+// CgemmBatched64 computes C = alpha op(A) op(B) + beta C, in complex float32, for a batch of matrices whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasCgemmBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) CgemmBatched64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *Complex, aarray cuda.DevicePtr, lda int64, barray cuda.DevicePtr, ldb int64, beta *Complex, carray cuda.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -12847,8 +12852,8 @@ func (l *Library) CgemmBatched64(handle Handle, transa Operation, transb Operati
 	return check(res, err)
 }
 
-// Cgemm3mBatched computes C = alpha op(A) op(B) + beta C with three real products in place of four, of many
-// matrices, whose addresses are in arrays in device memory, of complex float32.
+// Cgemm3mBatched computes C = alpha op(A) op(B) + beta C with three real multiplications instead of four, in
+// complex float32, for a batch of matrices whose addresses are in device arrays.
 //
 // C: cublasCgemm3mBatched, since cuBLAS 11.4.1, set gemm.
 func (l *Library) Cgemm3mBatched(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *Complex, aarray cuda.DevicePtr, lda int32, barray cuda.DevicePtr, ldb int32, beta *Complex, carray cuda.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -12882,8 +12887,8 @@ func (l *Library) Cgemm3mBatched(handle Handle, transa Operation, transb Operati
 	return check(res, err)
 }
 
-// Cgemm3mBatched64 computes C = alpha op(A) op(B) + beta C with three real products in place of four, of many
-// matrices, whose addresses are in arrays in device memory, of complex float32, with counts of 64 bits.
+// Cgemm3mBatched64 computes C = alpha op(A) op(B) + beta C with three real multiplications instead of four, in
+// complex float32, for a batch of matrices whose addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasCgemm3mBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cgemm3mBatched64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *Complex, aarray cuda.DevicePtr, lda int64, barray cuda.DevicePtr, ldb int64, beta *Complex, carray cuda.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -12917,8 +12922,8 @@ func (l *Library) Cgemm3mBatched64(handle Handle, transa Operation, transb Opera
 	return check(res, err)
 }
 
-// ZgemmBatched computes C = alpha op(A) op(B) + beta C, of many matrices, whose addresses are in arrays in
-// device memory, of complex float64.
+// ZgemmBatched computes C = alpha op(A) op(B) + beta C, in complex float64, for a batch of matrices whose
+// addresses are in device arrays.
 //
 // C: cublasZgemmBatched, since cuBLAS 11.4.1, set gemm.
 func (l *Library) ZgemmBatched(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *DoubleComplex, aarray cuda.DevicePtr, lda int32, barray cuda.DevicePtr, ldb int32, beta *DoubleComplex, carray cuda.DevicePtr, ldc int32, batchCount int32) (err error) {
@@ -12952,8 +12957,8 @@ func (l *Library) ZgemmBatched(handle Handle, transa Operation, transb Operation
 	return check(res, err)
 }
 
-// ZgemmBatched64 computes C = alpha op(A) op(B) + beta C, of many matrices, whose addresses are in arrays in
-// device memory, of complex float64, with counts of 64 bits.
+// ZgemmBatched64 computes C = alpha op(A) op(B) + beta C, in complex float64, for a batch of matrices whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasZgemmBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) ZgemmBatched64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *DoubleComplex, aarray cuda.DevicePtr, lda int64, barray cuda.DevicePtr, ldb int64, beta *DoubleComplex, carray cuda.DevicePtr, ldc int64, batchCount int64) (err error) {
@@ -12987,8 +12992,8 @@ func (l *Library) ZgemmBatched64(handle Handle, transa Operation, transb Operati
 	return check(res, err)
 }
 
-// SgemmStridedBatched computes C = alpha op(A) op(B) + beta C, of many matrices that lie at equal distances, of
-// float32.
+// SgemmStridedBatched computes C = alpha op(A) op(B) + beta C, in float32, for a batch of matrices at a constant
+// stride.
 //
 // C: cublasSgemmStridedBatched, since cuBLAS 11.4.1, set gemm.
 func (l *Library) SgemmStridedBatched(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *float32, a cuda.DevicePtr, lda int32, strideA int64, b cuda.DevicePtr, ldb int32, strideB int64, beta *float32, c cuda.DevicePtr, ldc int32, strideC int64, batchCount int32) (err error) {
@@ -12996,8 +13001,8 @@ func (l *Library) SgemmStridedBatched(handle Handle, transa Operation, transb Op
 	return check(res, err)
 }
 
-// SgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, of many matrices that lie at equal distances,
-// of float32, with counts of 64 bits.
+// SgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, in float32, for a batch of matrices at a
+// constant stride, with 64-bit counts.
 //
 // C: cublasSgemmStridedBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) SgemmStridedBatched64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *float32, a cuda.DevicePtr, lda int64, strideA int64, b cuda.DevicePtr, ldb int64, strideB int64, beta *float32, c cuda.DevicePtr, ldc int64, strideC int64, batchCount int64) (err error) {
@@ -13005,8 +13010,8 @@ func (l *Library) SgemmStridedBatched64(handle Handle, transa Operation, transb 
 	return check(res, err)
 }
 
-// DgemmStridedBatched computes C = alpha op(A) op(B) + beta C, of many matrices that lie at equal distances, of
-// float64.
+// DgemmStridedBatched computes C = alpha op(A) op(B) + beta C, in float64, for a batch of matrices at a constant
+// stride.
 //
 // C: cublasDgemmStridedBatched, since cuBLAS 11.4.1, set gemm.
 func (l *Library) DgemmStridedBatched(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *float64, a cuda.DevicePtr, lda int32, strideA int64, b cuda.DevicePtr, ldb int32, strideB int64, beta *float64, c cuda.DevicePtr, ldc int32, strideC int64, batchCount int32) (err error) {
@@ -13014,8 +13019,8 @@ func (l *Library) DgemmStridedBatched(handle Handle, transa Operation, transb Op
 	return check(res, err)
 }
 
-// DgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, of many matrices that lie at equal distances,
-// of float64, with counts of 64 bits.
+// DgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, in float64, for a batch of matrices at a
+// constant stride, with 64-bit counts.
 //
 // C: cublasDgemmStridedBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) DgemmStridedBatched64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *float64, a cuda.DevicePtr, lda int64, strideA int64, b cuda.DevicePtr, ldb int64, strideB int64, beta *float64, c cuda.DevicePtr, ldc int64, strideC int64, batchCount int64) (err error) {
@@ -13023,8 +13028,8 @@ func (l *Library) DgemmStridedBatched64(handle Handle, transa Operation, transb 
 	return check(res, err)
 }
 
-// CgemmStridedBatched computes C = alpha op(A) op(B) + beta C, of many matrices that lie at equal distances, of
-// complex float32.
+// CgemmStridedBatched computes C = alpha op(A) op(B) + beta C, in complex float32, for a batch of matrices at a
+// constant stride.
 //
 // C: cublasCgemmStridedBatched, since cuBLAS 11.4.1, set gemm.
 func (l *Library) CgemmStridedBatched(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *Complex, a cuda.DevicePtr, lda int32, strideA int64, b cuda.DevicePtr, ldb int32, strideB int64, beta *Complex, c cuda.DevicePtr, ldc int32, strideC int64, batchCount int32) (err error) {
@@ -13032,8 +13037,8 @@ func (l *Library) CgemmStridedBatched(handle Handle, transa Operation, transb Op
 	return check(res, err)
 }
 
-// CgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, of many matrices that lie at equal distances,
-// of complex float32, with counts of 64 bits.
+// CgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, in complex float32, for a batch of matrices at
+// a constant stride, with 64-bit counts.
 //
 // C: cublasCgemmStridedBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) CgemmStridedBatched64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *Complex, a cuda.DevicePtr, lda int64, strideA int64, b cuda.DevicePtr, ldb int64, strideB int64, beta *Complex, c cuda.DevicePtr, ldc int64, strideC int64, batchCount int64) (err error) {
@@ -13041,8 +13046,8 @@ func (l *Library) CgemmStridedBatched64(handle Handle, transa Operation, transb 
 	return check(res, err)
 }
 
-// Cgemm3mStridedBatched computes C = alpha op(A) op(B) + beta C with three real products in place of four, of
-// many matrices that lie at equal distances, of complex float32.
+// Cgemm3mStridedBatched computes C = alpha op(A) op(B) + beta C with three real multiplications instead of four,
+// in complex float32, for a batch of matrices at a constant stride.
 //
 // C: cublasCgemm3mStridedBatched, since cuBLAS 11.4.1, set gemm.
 func (l *Library) Cgemm3mStridedBatched(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *Complex, a cuda.DevicePtr, lda int32, strideA int64, b cuda.DevicePtr, ldb int32, strideB int64, beta *Complex, c cuda.DevicePtr, ldc int32, strideC int64, batchCount int32) (err error) {
@@ -13050,8 +13055,8 @@ func (l *Library) Cgemm3mStridedBatched(handle Handle, transa Operation, transb 
 	return check(res, err)
 }
 
-// Cgemm3mStridedBatched64 computes C = alpha op(A) op(B) + beta C with three real products in place of four, of
-// many matrices that lie at equal distances, of complex float32, with counts of 64 bits.
+// Cgemm3mStridedBatched64 computes C = alpha op(A) op(B) + beta C with three real multiplications instead of
+// four, in complex float32, for a batch of matrices at a constant stride, with 64-bit counts.
 //
 // C: cublasCgemm3mStridedBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cgemm3mStridedBatched64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *Complex, a cuda.DevicePtr, lda int64, strideA int64, b cuda.DevicePtr, ldb int64, strideB int64, beta *Complex, c cuda.DevicePtr, ldc int64, strideC int64, batchCount int64) (err error) {
@@ -13059,8 +13064,8 @@ func (l *Library) Cgemm3mStridedBatched64(handle Handle, transa Operation, trans
 	return check(res, err)
 }
 
-// ZgemmStridedBatched computes C = alpha op(A) op(B) + beta C, of many matrices that lie at equal distances, of
-// complex float64.
+// ZgemmStridedBatched computes C = alpha op(A) op(B) + beta C, in complex float64, for a batch of matrices at a
+// constant stride.
 //
 // C: cublasZgemmStridedBatched, since cuBLAS 11.4.1, set gemm.
 func (l *Library) ZgemmStridedBatched(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, strideA int64, b cuda.DevicePtr, ldb int32, strideB int64, beta *DoubleComplex, c cuda.DevicePtr, ldc int32, strideC int64, batchCount int32) (err error) {
@@ -13068,8 +13073,8 @@ func (l *Library) ZgemmStridedBatched(handle Handle, transa Operation, transb Op
 	return check(res, err)
 }
 
-// ZgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, of many matrices that lie at equal distances,
-// of complex float64, with counts of 64 bits.
+// ZgemmStridedBatched64 computes C = alpha op(A) op(B) + beta C, in complex float64, for a batch of matrices at
+// a constant stride, with 64-bit counts.
 //
 // C: cublasZgemmStridedBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) ZgemmStridedBatched64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, strideA int64, b cuda.DevicePtr, ldb int64, strideB int64, beta *DoubleComplex, c cuda.DevicePtr, ldc int64, strideC int64, batchCount int64) (err error) {
@@ -13077,8 +13082,8 @@ func (l *Library) ZgemmStridedBatched64(handle Handle, transa Operation, transb 
 	return check(res, err)
 }
 
-// GemmBatchedEx computes C = alpha op(A) op(B) + beta C, of many matrices, whose addresses are in arrays in
-// device memory, of the types that it is told.
+// GemmBatchedEx computes C = alpha op(A) op(B) + beta C, for a batch of matrices whose addresses are in device
+// arrays; arguments give the data types.
 //
 // C: cublasGemmBatchedEx, since cuBLAS 11.4.1, set core.
 func (l *Library) GemmBatchedEx(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha unsafe.Pointer, aarray cuda.DevicePtr, atype cuda.DataType, lda int32, barray cuda.DevicePtr, btype cuda.DataType, ldb int32, beta unsafe.Pointer, carray cuda.DevicePtr, ctype cuda.DataType, ldc int32, batchCount int32, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -13086,8 +13091,8 @@ func (l *Library) GemmBatchedEx(handle Handle, transa Operation, transb Operatio
 	return check(res, err)
 }
 
-// GemmBatchedEx64 computes C = alpha op(A) op(B) + beta C, of many matrices, whose addresses are in arrays in
-// device memory, of the types that it is told, with counts of 64 bits.
+// GemmBatchedEx64 computes C = alpha op(A) op(B) + beta C, for a batch of matrices whose addresses are in device
+// arrays, with 64-bit counts; arguments give the data types.
 //
 // C: cublasGemmBatchedEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) GemmBatchedEx64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha unsafe.Pointer, aarray cuda.DevicePtr, atype cuda.DataType, lda int64, barray cuda.DevicePtr, btype cuda.DataType, ldb int64, beta unsafe.Pointer, carray cuda.DevicePtr, ctype cuda.DataType, ldc int64, batchCount int64, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -13095,8 +13100,8 @@ func (l *Library) GemmBatchedEx64(handle Handle, transa Operation, transb Operat
 	return check(res, err)
 }
 
-// GemmStridedBatchedEx computes C = alpha op(A) op(B) + beta C, of many matrices that lie at equal distances, of
-// the types that it is told.
+// GemmStridedBatchedEx computes C = alpha op(A) op(B) + beta C, for a batch of matrices at a constant stride;
+// arguments give the data types.
 //
 // C: cublasGemmStridedBatchedEx, since cuBLAS 11.4.1, set core.
 func (l *Library) GemmStridedBatchedEx(handle Handle, transa Operation, transb Operation, m int32, n int32, k int32, alpha unsafe.Pointer, a cuda.DevicePtr, atype cuda.DataType, lda int32, strideA int64, b cuda.DevicePtr, btype cuda.DataType, ldb int32, strideB int64, beta unsafe.Pointer, c cuda.DevicePtr, ctype cuda.DataType, ldc int32, strideC int64, batchCount int32, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -13104,8 +13109,8 @@ func (l *Library) GemmStridedBatchedEx(handle Handle, transa Operation, transb O
 	return check(res, err)
 }
 
-// GemmStridedBatchedEx64 computes C = alpha op(A) op(B) + beta C, of many matrices that lie at equal distances,
-// of the types that it is told, with counts of 64 bits.
+// GemmStridedBatchedEx64 computes C = alpha op(A) op(B) + beta C, for a batch of matrices at a constant stride,
+// with 64-bit counts; arguments give the data types.
 //
 // C: cublasGemmStridedBatchedEx_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) GemmStridedBatchedEx64(handle Handle, transa Operation, transb Operation, m int64, n int64, k int64, alpha unsafe.Pointer, a cuda.DevicePtr, atype cuda.DataType, lda int64, strideA int64, b cuda.DevicePtr, btype cuda.DataType, ldb int64, strideB int64, beta unsafe.Pointer, c cuda.DevicePtr, ctype cuda.DataType, ldc int64, strideC int64, batchCount int64, computeType ComputeType, algo GemmAlgo) (err error) {
@@ -13113,8 +13118,8 @@ func (l *Library) GemmStridedBatchedEx64(handle Handle, transa Operation, transb
 	return check(res, err)
 }
 
-// SgemmGroupedBatched computes C = alpha op(A) op(B) + beta C, of groups of matrices, whose addresses are in
-// arrays in device memory, of float32.
+// SgemmGroupedBatched computes C = alpha op(A) op(B) + beta C, in float32, for groups of matrices whose
+// addresses are in device arrays.
 //
 // C: cublasSgemmGroupedBatched, since cuBLAS 12.4.5, set grouped.
 func (l *Library) SgemmGroupedBatched(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int32, nArray []int32, kArray []int32, alphaArray []float32, aarray cuda.DevicePtr, ldaArray []int32, barray cuda.DevicePtr, ldbArray []int32, betaArray []float32, carray cuda.DevicePtr, ldcArray []int32, groupSize []int32) (err error) {
@@ -13179,8 +13184,8 @@ func (l *Library) SgemmGroupedBatched(handle Handle, transaArray []Operation, tr
 	return check(res, err)
 }
 
-// SgemmGroupedBatched64 computes C = alpha op(A) op(B) + beta C, of groups of matrices, whose addresses are in
-// arrays in device memory, of float32, with counts of 64 bits.
+// SgemmGroupedBatched64 computes C = alpha op(A) op(B) + beta C, in float32, for groups of matrices whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasSgemmGroupedBatched_64, since cuBLAS 12.4.5, set grouped.
 func (l *Library) SgemmGroupedBatched64(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int64, nArray []int64, kArray []int64, alphaArray []float32, aarray cuda.DevicePtr, ldaArray []int64, barray cuda.DevicePtr, ldbArray []int64, betaArray []float32, carray cuda.DevicePtr, ldcArray []int64, groupSize []int64) (err error) {
@@ -13245,8 +13250,8 @@ func (l *Library) SgemmGroupedBatched64(handle Handle, transaArray []Operation, 
 	return check(res, err)
 }
 
-// DgemmGroupedBatched computes C = alpha op(A) op(B) + beta C, of groups of matrices, whose addresses are in
-// arrays in device memory, of float64.
+// DgemmGroupedBatched computes C = alpha op(A) op(B) + beta C, in float64, for groups of matrices whose
+// addresses are in device arrays.
 //
 // C: cublasDgemmGroupedBatched, since cuBLAS 12.4.5, set grouped.
 func (l *Library) DgemmGroupedBatched(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int32, nArray []int32, kArray []int32, alphaArray []float64, aarray cuda.DevicePtr, ldaArray []int32, barray cuda.DevicePtr, ldbArray []int32, betaArray []float64, carray cuda.DevicePtr, ldcArray []int32, groupSize []int32) (err error) {
@@ -13311,8 +13316,8 @@ func (l *Library) DgemmGroupedBatched(handle Handle, transaArray []Operation, tr
 	return check(res, err)
 }
 
-// DgemmGroupedBatched64 computes C = alpha op(A) op(B) + beta C, of groups of matrices, whose addresses are in
-// arrays in device memory, of float64, with counts of 64 bits.
+// DgemmGroupedBatched64 computes C = alpha op(A) op(B) + beta C, in float64, for groups of matrices whose
+// addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasDgemmGroupedBatched_64, since cuBLAS 12.4.5, set grouped.
 func (l *Library) DgemmGroupedBatched64(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int64, nArray []int64, kArray []int64, alphaArray []float64, aarray cuda.DevicePtr, ldaArray []int64, barray cuda.DevicePtr, ldbArray []int64, betaArray []float64, carray cuda.DevicePtr, ldcArray []int64, groupSize []int64) (err error) {
@@ -13377,7 +13382,8 @@ func (l *Library) DgemmGroupedBatched64(handle Handle, transaArray []Operation, 
 	return check(res, err)
 }
 
-// GemmGroupedBatchedEx computes groups of products of any types, whose addresses are in arrays in device memory.
+// GemmGroupedBatchedEx computes C = alpha op(A) op(B) + beta C, for groups of matrices whose addresses are in
+// device arrays; arguments give the data types.
 //
 // C: cublasGemmGroupedBatchedEx, since cuBLAS 12.5.2, set grouped-12.5.2.
 func (l *Library) GemmGroupedBatchedEx(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int32, nArray []int32, kArray []int32, alphaArray unsafe.Pointer, aarray cuda.DevicePtr, atype cuda.DataType, ldaArray []int32, barray cuda.DevicePtr, btype cuda.DataType, ldbArray []int32, betaArray unsafe.Pointer, carray cuda.DevicePtr, ctype cuda.DataType, ldcArray []int32, groupSize []int32, computeType ComputeType) (err error) {
@@ -13409,8 +13415,8 @@ func (l *Library) GemmGroupedBatchedEx(handle Handle, transaArray []Operation, t
 	return check(res, err)
 }
 
-// GemmGroupedBatchedEx64 computes groups of products of any types, whose addresses are in arrays in device
-// memory, with counts of 64 bits.
+// GemmGroupedBatchedEx64 computes C = alpha op(A) op(B) + beta C, for groups of matrices whose addresses are in
+// device arrays, with 64-bit counts; arguments give the data types.
 //
 // C: cublasGemmGroupedBatchedEx_64, since cuBLAS 12.5.2, set grouped-12.5.2.
 func (l *Library) GemmGroupedBatchedEx64(handle Handle, transaArray []Operation, transbArray []Operation, mArray []int64, nArray []int64, kArray []int64, alphaArray unsafe.Pointer, aarray cuda.DevicePtr, atype cuda.DataType, ldaArray []int64, barray cuda.DevicePtr, btype cuda.DataType, ldbArray []int64, betaArray unsafe.Pointer, carray cuda.DevicePtr, ctype cuda.DataType, ldcArray []int64, groupSize []int64, computeType ComputeType) (err error) {
@@ -13442,7 +13448,7 @@ func (l *Library) GemmGroupedBatchedEx64(handle Handle, transaArray []Operation,
 	return check(res, err)
 }
 
-// Sgeam computes C = alpha op(A) + beta op(B) of float32.
+// Sgeam computes C = alpha op(A) + beta op(B), in float32.
 //
 // C: cublasSgeam, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sgeam(handle Handle, transa Operation, transb Operation, m int32, n int32, alpha *float32, a cuda.DevicePtr, lda int32, beta *float32, b cuda.DevicePtr, ldb int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -13474,7 +13480,7 @@ func (l *Library) Sgeam(handle Handle, transa Operation, transb Operation, m int
 	return check(res, err)
 }
 
-// Sgeam64 computes C = alpha op(A) + beta op(B) of float32, with counts of 64 bits.
+// Sgeam64 computes C = alpha op(A) + beta op(B), in float32, with 64-bit counts.
 //
 // C: cublasSgeam_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sgeam64(handle Handle, transa Operation, transb Operation, m int64, n int64, alpha *float32, a cuda.DevicePtr, lda int64, beta *float32, b cuda.DevicePtr, ldb int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -13506,7 +13512,7 @@ func (l *Library) Sgeam64(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// Dgeam computes C = alpha op(A) + beta op(B) of float64.
+// Dgeam computes C = alpha op(A) + beta op(B), in float64.
 //
 // C: cublasDgeam, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dgeam(handle Handle, transa Operation, transb Operation, m int32, n int32, alpha *float64, a cuda.DevicePtr, lda int32, beta *float64, b cuda.DevicePtr, ldb int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -13538,7 +13544,7 @@ func (l *Library) Dgeam(handle Handle, transa Operation, transb Operation, m int
 	return check(res, err)
 }
 
-// Dgeam64 computes C = alpha op(A) + beta op(B) of float64, with counts of 64 bits.
+// Dgeam64 computes C = alpha op(A) + beta op(B), in float64, with 64-bit counts.
 //
 // C: cublasDgeam_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Dgeam64(handle Handle, transa Operation, transb Operation, m int64, n int64, alpha *float64, a cuda.DevicePtr, lda int64, beta *float64, b cuda.DevicePtr, ldb int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -13570,7 +13576,7 @@ func (l *Library) Dgeam64(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// Cgeam computes C = alpha op(A) + beta op(B) of complex float32.
+// Cgeam computes C = alpha op(A) + beta op(B), in complex float32.
 //
 // C: cublasCgeam, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cgeam(handle Handle, transa Operation, transb Operation, m int32, n int32, alpha *Complex, a cuda.DevicePtr, lda int32, beta *Complex, b cuda.DevicePtr, ldb int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -13602,7 +13608,7 @@ func (l *Library) Cgeam(handle Handle, transa Operation, transb Operation, m int
 	return check(res, err)
 }
 
-// Cgeam64 computes C = alpha op(A) + beta op(B) of complex float32, with counts of 64 bits.
+// Cgeam64 computes C = alpha op(A) + beta op(B), in complex float32, with 64-bit counts.
 //
 // C: cublasCgeam_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cgeam64(handle Handle, transa Operation, transb Operation, m int64, n int64, alpha *Complex, a cuda.DevicePtr, lda int64, beta *Complex, b cuda.DevicePtr, ldb int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -13634,7 +13640,7 @@ func (l *Library) Cgeam64(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// Zgeam computes C = alpha op(A) + beta op(B) of complex float64.
+// Zgeam computes C = alpha op(A) + beta op(B), in complex float64.
 //
 // C: cublasZgeam, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zgeam(handle Handle, transa Operation, transb Operation, m int32, n int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, beta *DoubleComplex, b cuda.DevicePtr, ldb int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -13666,7 +13672,7 @@ func (l *Library) Zgeam(handle Handle, transa Operation, transb Operation, m int
 	return check(res, err)
 }
 
-// Zgeam64 computes C = alpha op(A) + beta op(B) of complex float64, with counts of 64 bits.
+// Zgeam64 computes C = alpha op(A) + beta op(B), in complex float64, with 64-bit counts.
 //
 // C: cublasZgeam_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zgeam64(handle Handle, transa Operation, transb Operation, m int64, n int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, beta *DoubleComplex, b cuda.DevicePtr, ldb int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -13698,8 +13704,8 @@ func (l *Library) Zgeam64(handle Handle, transa Operation, transb Operation, m i
 	return check(res, err)
 }
 
-// StrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B, of
-// many matrices, whose addresses are in arrays in device memory, of float32.
+// StrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float32, for a batch of matrices whose addresses are in device arrays.
 //
 // C: cublasStrsmBatched, since cuBLAS 11.4.1, set blas.
 func (l *Library) StrsmBatched(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int32, n int32, alpha *float32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, batchCount int32) (err error) {
@@ -13731,8 +13737,8 @@ func (l *Library) StrsmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// StrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B, of
-// many matrices, whose addresses are in arrays in device memory, of float32, with counts of 64 bits.
+// StrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float32, for a batch of matrices whose addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasStrsmBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) StrsmBatched64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *float32, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, batchCount int64) (err error) {
@@ -13764,8 +13770,8 @@ func (l *Library) StrsmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// DtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B, of
-// many matrices, whose addresses are in arrays in device memory, of float64.
+// DtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float64, for a batch of matrices whose addresses are in device arrays.
 //
 // C: cublasDtrsmBatched, since cuBLAS 11.4.1, set blas.
 func (l *Library) DtrsmBatched(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int32, n int32, alpha *float64, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, batchCount int32) (err error) {
@@ -13797,8 +13803,8 @@ func (l *Library) DtrsmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// DtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B, of
-// many matrices, whose addresses are in arrays in device memory, of float64, with counts of 64 bits.
+// DtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// float64, for a batch of matrices whose addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasDtrsmBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) DtrsmBatched64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *float64, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, batchCount int64) (err error) {
@@ -13830,8 +13836,8 @@ func (l *Library) DtrsmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// CtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B, of
-// many matrices, whose addresses are in arrays in device memory, of complex float32.
+// CtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float32, for a batch of matrices whose addresses are in device arrays.
 //
 // C: cublasCtrsmBatched, since cuBLAS 11.4.1, set blas.
 func (l *Library) CtrsmBatched(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int32, n int32, alpha *Complex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, batchCount int32) (err error) {
@@ -13863,8 +13869,8 @@ func (l *Library) CtrsmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// CtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B, of
-// many matrices, whose addresses are in arrays in device memory, of complex float32, with counts of 64 bits.
+// CtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float32, for a batch of matrices whose addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasCtrsmBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) CtrsmBatched64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *Complex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, batchCount int64) (err error) {
@@ -13896,8 +13902,8 @@ func (l *Library) CtrsmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// ZtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B, of
-// many matrices, whose addresses are in arrays in device memory, of complex float64.
+// ZtrsmBatched solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float64, for a batch of matrices whose addresses are in device arrays.
 //
 // C: cublasZtrsmBatched, since cuBLAS 11.4.1, set blas.
 func (l *Library) ZtrsmBatched(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int32, n int32, alpha *DoubleComplex, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, batchCount int32) (err error) {
@@ -13929,8 +13935,8 @@ func (l *Library) ZtrsmBatched(handle Handle, side SideMode, uplo FillMode, tran
 	return check(res, err)
 }
 
-// ZtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, of a triangular matrix A, and puts X into B, of
-// many matrices, whose addresses are in arrays in device memory, of complex float64, with counts of 64 bits.
+// ZtrsmBatched64 solves op(A) X = alpha B, or X op(A) = alpha B, for a triangular matrix A and stores X in B, in
+// complex float64, for a batch of matrices whose addresses are in device arrays, with 64-bit counts.
 //
 // C: cublasZtrsmBatched_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) ZtrsmBatched64(handle Handle, side SideMode, uplo FillMode, trans Operation, diag DiagType, m int64, n int64, alpha *DoubleComplex, a cuda.DevicePtr, lda int64, b cuda.DevicePtr, ldb int64, batchCount int64) (err error) {
@@ -13962,7 +13968,7 @@ func (l *Library) ZtrsmBatched64(handle Handle, side SideMode, uplo FillMode, tr
 	return check(res, err)
 }
 
-// Sdgmm computes C = A diag(x), or diag(x) A of float32.
+// Sdgmm computes C = A diag(x), or C = diag(x) A, in float32.
 //
 // C: cublasSdgmm, since cuBLAS 11.4.1, set blas.
 func (l *Library) Sdgmm(handle Handle, mode SideMode, m int32, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -13991,7 +13997,7 @@ func (l *Library) Sdgmm(handle Handle, mode SideMode, m int32, n int32, a cuda.D
 	return check(res, err)
 }
 
-// Sdgmm64 computes C = A diag(x), or diag(x) A of float32, with counts of 64 bits.
+// Sdgmm64 computes C = A diag(x), or C = diag(x) A, in float32, with 64-bit counts.
 //
 // C: cublasSdgmm_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Sdgmm64(handle Handle, mode SideMode, m int64, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -14020,7 +14026,7 @@ func (l *Library) Sdgmm64(handle Handle, mode SideMode, m int64, n int64, a cuda
 	return check(res, err)
 }
 
-// Ddgmm computes C = A diag(x), or diag(x) A of float64.
+// Ddgmm computes C = A diag(x), or C = diag(x) A, in float64.
 //
 // C: cublasDdgmm, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ddgmm(handle Handle, mode SideMode, m int32, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -14049,7 +14055,7 @@ func (l *Library) Ddgmm(handle Handle, mode SideMode, m int32, n int32, a cuda.D
 	return check(res, err)
 }
 
-// Ddgmm64 computes C = A diag(x), or diag(x) A of float64, with counts of 64 bits.
+// Ddgmm64 computes C = A diag(x), or C = diag(x) A, in float64, with 64-bit counts.
 //
 // C: cublasDdgmm_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Ddgmm64(handle Handle, mode SideMode, m int64, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -14078,7 +14084,7 @@ func (l *Library) Ddgmm64(handle Handle, mode SideMode, m int64, n int64, a cuda
 	return check(res, err)
 }
 
-// Cdgmm computes C = A diag(x), or diag(x) A of complex float32.
+// Cdgmm computes C = A diag(x), or C = diag(x) A, in complex float32.
 //
 // C: cublasCdgmm, since cuBLAS 11.4.1, set blas.
 func (l *Library) Cdgmm(handle Handle, mode SideMode, m int32, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -14107,7 +14113,7 @@ func (l *Library) Cdgmm(handle Handle, mode SideMode, m int32, n int32, a cuda.D
 	return check(res, err)
 }
 
-// Cdgmm64 computes C = A diag(x), or diag(x) A of complex float32, with counts of 64 bits.
+// Cdgmm64 computes C = A diag(x), or C = diag(x) A, in complex float32, with 64-bit counts.
 //
 // C: cublasCdgmm_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Cdgmm64(handle Handle, mode SideMode, m int64, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -14136,7 +14142,7 @@ func (l *Library) Cdgmm64(handle Handle, mode SideMode, m int64, n int64, a cuda
 	return check(res, err)
 }
 
-// Zdgmm computes C = A diag(x), or diag(x) A of complex float64.
+// Zdgmm computes C = A diag(x), or C = diag(x) A, in complex float64.
 //
 // C: cublasZdgmm, since cuBLAS 11.4.1, set blas.
 func (l *Library) Zdgmm(handle Handle, mode SideMode, m int32, n int32, a cuda.DevicePtr, lda int32, x cuda.DevicePtr, incx int32, c cuda.DevicePtr, ldc int32) (err error) {
@@ -14165,7 +14171,7 @@ func (l *Library) Zdgmm(handle Handle, mode SideMode, m int32, n int32, a cuda.D
 	return check(res, err)
 }
 
-// Zdgmm64 computes C = A diag(x), or diag(x) A of complex float64, with counts of 64 bits.
+// Zdgmm64 computes C = A diag(x), or C = diag(x) A, in complex float64, with 64-bit counts.
 //
 // C: cublasZdgmm_64, since cuBLAS 12.0, set 64-bit.
 func (l *Library) Zdgmm64(handle Handle, mode SideMode, m int64, n int64, a cuda.DevicePtr, lda int64, x cuda.DevicePtr, incx int64, c cuda.DevicePtr, ldc int64) (err error) {
@@ -14194,8 +14200,8 @@ func (l *Library) Zdgmm64(handle Handle, mode SideMode, m int64, n int64, a cuda
 	return check(res, err)
 }
 
-// SmatinvBatched inverts square matrices of up to 32 rows, of many matrices, whose addresses are in arrays in
-// device memory, of float32.
+// SmatinvBatched inverts square matrices of up to 32 rows, in float32, for a batch of matrices whose addresses
+// are in device arrays.
 //
 // C: cublasSmatinvBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) SmatinvBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, ainv cuda.DevicePtr, ldaInv int32, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14222,8 +14228,8 @@ func (l *Library) SmatinvBatched(handle Handle, n int32, a cuda.DevicePtr, lda i
 	return check(res, err)
 }
 
-// DmatinvBatched inverts square matrices of up to 32 rows, of many matrices, whose addresses are in arrays in
-// device memory, of float64.
+// DmatinvBatched inverts square matrices of up to 32 rows, in float64, for a batch of matrices whose addresses
+// are in device arrays.
 //
 // C: cublasDmatinvBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) DmatinvBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, ainv cuda.DevicePtr, ldaInv int32, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14250,8 +14256,8 @@ func (l *Library) DmatinvBatched(handle Handle, n int32, a cuda.DevicePtr, lda i
 	return check(res, err)
 }
 
-// CmatinvBatched inverts square matrices of up to 32 rows, of many matrices, whose addresses are in arrays in
-// device memory, of complex float32.
+// CmatinvBatched inverts square matrices of up to 32 rows, in complex float32, for a batch of matrices whose
+// addresses are in device arrays.
 //
 // C: cublasCmatinvBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) CmatinvBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, ainv cuda.DevicePtr, ldaInv int32, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14278,8 +14284,8 @@ func (l *Library) CmatinvBatched(handle Handle, n int32, a cuda.DevicePtr, lda i
 	return check(res, err)
 }
 
-// ZmatinvBatched inverts square matrices of up to 32 rows, of many matrices, whose addresses are in arrays in
-// device memory, of complex float64.
+// ZmatinvBatched inverts square matrices of up to 32 rows, in complex float64, for a batch of matrices whose
+// addresses are in device arrays.
 //
 // C: cublasZmatinvBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) ZmatinvBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, ainv cuda.DevicePtr, ldaInv int32, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14306,8 +14312,8 @@ func (l *Library) ZmatinvBatched(handle Handle, n int32, a cuda.DevicePtr, lda i
 	return check(res, err)
 }
 
-// SgeqrfBatched factors matrices into Q and R, of many matrices, whose addresses are in arrays in device memory,
-// of float32.
+// SgeqrfBatched factors matrices into Q and R, in float32, for a batch of matrices whose addresses are in device
+// arrays.
 //
 // C: cublasSgeqrfBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) SgeqrfBatched(handle Handle, m int32, n int32, aarray cuda.DevicePtr, lda int32, tauArray cuda.DevicePtr, batchSize int32) (info int32, err error) {
@@ -14337,8 +14343,8 @@ func (l *Library) SgeqrfBatched(handle Handle, m int32, n int32, aarray cuda.Dev
 	return out.info, check(res, err)
 }
 
-// DgeqrfBatched factors matrices into Q and R, of many matrices, whose addresses are in arrays in device memory,
-// of float64.
+// DgeqrfBatched factors matrices into Q and R, in float64, for a batch of matrices whose addresses are in device
+// arrays.
 //
 // C: cublasDgeqrfBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) DgeqrfBatched(handle Handle, m int32, n int32, aarray cuda.DevicePtr, lda int32, tauArray cuda.DevicePtr, batchSize int32) (info int32, err error) {
@@ -14368,8 +14374,8 @@ func (l *Library) DgeqrfBatched(handle Handle, m int32, n int32, aarray cuda.Dev
 	return out.info, check(res, err)
 }
 
-// CgeqrfBatched factors matrices into Q and R, of many matrices, whose addresses are in arrays in device memory,
-// of complex float32.
+// CgeqrfBatched factors matrices into Q and R, in complex float32, for a batch of matrices whose addresses are
+// in device arrays.
 //
 // C: cublasCgeqrfBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) CgeqrfBatched(handle Handle, m int32, n int32, aarray cuda.DevicePtr, lda int32, tauArray cuda.DevicePtr, batchSize int32) (info int32, err error) {
@@ -14399,8 +14405,8 @@ func (l *Library) CgeqrfBatched(handle Handle, m int32, n int32, aarray cuda.Dev
 	return out.info, check(res, err)
 }
 
-// ZgeqrfBatched factors matrices into Q and R, of many matrices, whose addresses are in arrays in device memory,
-// of complex float64.
+// ZgeqrfBatched factors matrices into Q and R, in complex float64, for a batch of matrices whose addresses are
+// in device arrays.
 //
 // C: cublasZgeqrfBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) ZgeqrfBatched(handle Handle, m int32, n int32, aarray cuda.DevicePtr, lda int32, tauArray cuda.DevicePtr, batchSize int32) (info int32, err error) {
@@ -14430,8 +14436,8 @@ func (l *Library) ZgeqrfBatched(handle Handle, m int32, n int32, aarray cuda.Dev
 	return out.info, check(res, err)
 }
 
-// SgelsBatched solves least squares, of many matrices, whose addresses are in arrays in device memory, of
-// float32.
+// SgelsBatched solves least-squares problems, in float32, for a batch of matrices whose addresses are in device
+// arrays.
 //
 // C: cublasSgelsBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) SgelsBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, aarray cuda.DevicePtr, lda int32, carray cuda.DevicePtr, ldc int32, devInfoArray cuda.DevicePtr, batchSize int32) (info int32, err error) {
@@ -14465,8 +14471,8 @@ func (l *Library) SgelsBatched(handle Handle, trans Operation, m int32, n int32,
 	return out.info, check(res, err)
 }
 
-// DgelsBatched solves least squares, of many matrices, whose addresses are in arrays in device memory, of
-// float64.
+// DgelsBatched solves least-squares problems, in float64, for a batch of matrices whose addresses are in device
+// arrays.
 //
 // C: cublasDgelsBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) DgelsBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, aarray cuda.DevicePtr, lda int32, carray cuda.DevicePtr, ldc int32, devInfoArray cuda.DevicePtr, batchSize int32) (info int32, err error) {
@@ -14500,8 +14506,8 @@ func (l *Library) DgelsBatched(handle Handle, trans Operation, m int32, n int32,
 	return out.info, check(res, err)
 }
 
-// CgelsBatched solves least squares, of many matrices, whose addresses are in arrays in device memory, of
-// complex float32.
+// CgelsBatched solves least-squares problems, in complex float32, for a batch of matrices whose addresses are in
+// device arrays.
 //
 // C: cublasCgelsBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) CgelsBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, aarray cuda.DevicePtr, lda int32, carray cuda.DevicePtr, ldc int32, devInfoArray cuda.DevicePtr, batchSize int32) (info int32, err error) {
@@ -14535,8 +14541,8 @@ func (l *Library) CgelsBatched(handle Handle, trans Operation, m int32, n int32,
 	return out.info, check(res, err)
 }
 
-// ZgelsBatched solves least squares, of many matrices, whose addresses are in arrays in device memory, of
-// complex float64.
+// ZgelsBatched solves least-squares problems, in complex float64, for a batch of matrices whose addresses are in
+// device arrays.
 //
 // C: cublasZgelsBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) ZgelsBatched(handle Handle, trans Operation, m int32, n int32, nrhs int32, aarray cuda.DevicePtr, lda int32, carray cuda.DevicePtr, ldc int32, devInfoArray cuda.DevicePtr, batchSize int32) (info int32, err error) {
@@ -14570,7 +14576,7 @@ func (l *Library) ZgelsBatched(handle Handle, trans Operation, m int32, n int32,
 	return out.info, check(res, err)
 }
 
-// Stpttr unpacks a triangular matrix of float32.
+// Stpttr unpacks a triangular matrix, in float32.
 //
 // C: cublasStpttr, since cuBLAS 11.4.1, set blas.
 func (l *Library) Stpttr(handle Handle, uplo FillMode, n int32, ap cuda.DevicePtr, a cuda.DevicePtr, lda int32) (err error) {
@@ -14595,7 +14601,7 @@ func (l *Library) Stpttr(handle Handle, uplo FillMode, n int32, ap cuda.DevicePt
 	return check(res, err)
 }
 
-// Dtpttr unpacks a triangular matrix of float64.
+// Dtpttr unpacks a triangular matrix, in float64.
 //
 // C: cublasDtpttr, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dtpttr(handle Handle, uplo FillMode, n int32, ap cuda.DevicePtr, a cuda.DevicePtr, lda int32) (err error) {
@@ -14620,7 +14626,7 @@ func (l *Library) Dtpttr(handle Handle, uplo FillMode, n int32, ap cuda.DevicePt
 	return check(res, err)
 }
 
-// Ctpttr unpacks a triangular matrix of complex float32.
+// Ctpttr unpacks a triangular matrix, in complex float32.
 //
 // C: cublasCtpttr, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ctpttr(handle Handle, uplo FillMode, n int32, ap cuda.DevicePtr, a cuda.DevicePtr, lda int32) (err error) {
@@ -14645,7 +14651,7 @@ func (l *Library) Ctpttr(handle Handle, uplo FillMode, n int32, ap cuda.DevicePt
 	return check(res, err)
 }
 
-// Ztpttr unpacks a triangular matrix of complex float64.
+// Ztpttr unpacks a triangular matrix, in complex float64.
 //
 // C: cublasZtpttr, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ztpttr(handle Handle, uplo FillMode, n int32, ap cuda.DevicePtr, a cuda.DevicePtr, lda int32) (err error) {
@@ -14670,7 +14676,7 @@ func (l *Library) Ztpttr(handle Handle, uplo FillMode, n int32, ap cuda.DevicePt
 	return check(res, err)
 }
 
-// Strttp packs a triangular matrix of float32.
+// Strttp packs a triangular matrix, in float32.
 //
 // C: cublasStrttp, since cuBLAS 11.4.1, set blas.
 func (l *Library) Strttp(handle Handle, uplo FillMode, n int32, a cuda.DevicePtr, lda int32, ap cuda.DevicePtr) (err error) {
@@ -14695,7 +14701,7 @@ func (l *Library) Strttp(handle Handle, uplo FillMode, n int32, a cuda.DevicePtr
 	return check(res, err)
 }
 
-// Dtrttp packs a triangular matrix of float64.
+// Dtrttp packs a triangular matrix, in float64.
 //
 // C: cublasDtrttp, since cuBLAS 11.4.1, set blas.
 func (l *Library) Dtrttp(handle Handle, uplo FillMode, n int32, a cuda.DevicePtr, lda int32, ap cuda.DevicePtr) (err error) {
@@ -14720,7 +14726,7 @@ func (l *Library) Dtrttp(handle Handle, uplo FillMode, n int32, a cuda.DevicePtr
 	return check(res, err)
 }
 
-// Ctrttp packs a triangular matrix of complex float32.
+// Ctrttp packs a triangular matrix, in complex float32.
 //
 // C: cublasCtrttp, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ctrttp(handle Handle, uplo FillMode, n int32, a cuda.DevicePtr, lda int32, ap cuda.DevicePtr) (err error) {
@@ -14745,7 +14751,7 @@ func (l *Library) Ctrttp(handle Handle, uplo FillMode, n int32, a cuda.DevicePtr
 	return check(res, err)
 }
 
-// Ztrttp packs a triangular matrix of complex float64.
+// Ztrttp packs a triangular matrix, in complex float64.
 //
 // C: cublasZtrttp, since cuBLAS 11.4.1, set blas.
 func (l *Library) Ztrttp(handle Handle, uplo FillMode, n int32, a cuda.DevicePtr, lda int32, ap cuda.DevicePtr) (err error) {
@@ -14770,8 +14776,8 @@ func (l *Library) Ztrttp(handle Handle, uplo FillMode, n int32, a cuda.DevicePtr
 	return check(res, err)
 }
 
-// SgetrfBatched factors square matrices into L and U with row exchanges, of many matrices, whose addresses are
-// in arrays in device memory, of float32.
+// SgetrfBatched factors square matrices into L and U with partial pivoting, in float32, for a batch of matrices
+// whose addresses are in device arrays.
 //
 // C: cublasSgetrfBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) SgetrfBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, p cuda.DevicePtr, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14797,8 +14803,8 @@ func (l *Library) SgetrfBatched(handle Handle, n int32, a cuda.DevicePtr, lda in
 	return check(res, err)
 }
 
-// DgetrfBatched factors square matrices into L and U with row exchanges, of many matrices, whose addresses are
-// in arrays in device memory, of float64.
+// DgetrfBatched factors square matrices into L and U with partial pivoting, in float64, for a batch of matrices
+// whose addresses are in device arrays.
 //
 // C: cublasDgetrfBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) DgetrfBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, p cuda.DevicePtr, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14824,8 +14830,8 @@ func (l *Library) DgetrfBatched(handle Handle, n int32, a cuda.DevicePtr, lda in
 	return check(res, err)
 }
 
-// CgetrfBatched factors square matrices into L and U with row exchanges, of many matrices, whose addresses are
-// in arrays in device memory, of complex float32.
+// CgetrfBatched factors square matrices into L and U with partial pivoting, in complex float32, for a batch of
+// matrices whose addresses are in device arrays.
 //
 // C: cublasCgetrfBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) CgetrfBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, p cuda.DevicePtr, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14851,8 +14857,8 @@ func (l *Library) CgetrfBatched(handle Handle, n int32, a cuda.DevicePtr, lda in
 	return check(res, err)
 }
 
-// ZgetrfBatched factors square matrices into L and U with row exchanges, of many matrices, whose addresses are
-// in arrays in device memory, of complex float64.
+// ZgetrfBatched factors square matrices into L and U with partial pivoting, in complex float64, for a batch of
+// matrices whose addresses are in device arrays.
 //
 // C: cublasZgetrfBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) ZgetrfBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, p cuda.DevicePtr, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14878,8 +14884,8 @@ func (l *Library) ZgetrfBatched(handle Handle, n int32, a cuda.DevicePtr, lda in
 	return check(res, err)
 }
 
-// SgetriBatched inverts matrices that getrfBatched has factored, of many matrices, whose addresses are in arrays
-// in device memory, of float32.
+// SgetriBatched computes inverses from the factors of getrfBatched, in float32, for a batch of matrices whose
+// addresses are in device arrays.
 //
 // C: cublasSgetriBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) SgetriBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, p cuda.DevicePtr, c cuda.DevicePtr, ldc int32, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14907,8 +14913,8 @@ func (l *Library) SgetriBatched(handle Handle, n int32, a cuda.DevicePtr, lda in
 	return check(res, err)
 }
 
-// DgetriBatched inverts matrices that getrfBatched has factored, of many matrices, whose addresses are in arrays
-// in device memory, of float64.
+// DgetriBatched computes inverses from the factors of getrfBatched, in float64, for a batch of matrices whose
+// addresses are in device arrays.
 //
 // C: cublasDgetriBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) DgetriBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, p cuda.DevicePtr, c cuda.DevicePtr, ldc int32, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14936,8 +14942,8 @@ func (l *Library) DgetriBatched(handle Handle, n int32, a cuda.DevicePtr, lda in
 	return check(res, err)
 }
 
-// CgetriBatched inverts matrices that getrfBatched has factored, of many matrices, whose addresses are in arrays
-// in device memory, of complex float32.
+// CgetriBatched computes inverses from the factors of getrfBatched, in complex float32, for a batch of matrices
+// whose addresses are in device arrays.
 //
 // C: cublasCgetriBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) CgetriBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, p cuda.DevicePtr, c cuda.DevicePtr, ldc int32, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14965,8 +14971,8 @@ func (l *Library) CgetriBatched(handle Handle, n int32, a cuda.DevicePtr, lda in
 	return check(res, err)
 }
 
-// ZgetriBatched inverts matrices that getrfBatched has factored, of many matrices, whose addresses are in arrays
-// in device memory, of complex float64.
+// ZgetriBatched computes inverses from the factors of getrfBatched, in complex float64, for a batch of matrices
+// whose addresses are in device arrays.
 //
 // C: cublasZgetriBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) ZgetriBatched(handle Handle, n int32, a cuda.DevicePtr, lda int32, p cuda.DevicePtr, c cuda.DevicePtr, ldc int32, info cuda.DevicePtr, batchSize int32) (err error) {
@@ -14994,8 +15000,8 @@ func (l *Library) ZgetriBatched(handle Handle, n int32, a cuda.DevicePtr, lda in
 	return check(res, err)
 }
 
-// SgetrsBatched solves with matrices that getrfBatched has factored, of many matrices, whose addresses are in
-// arrays in device memory, of float32.
+// SgetrsBatched solves systems with the factors of getrfBatched, in float32, for a batch of matrices whose
+// addresses are in device arrays.
 //
 // C: cublasSgetrsBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) SgetrsBatched(handle Handle, trans Operation, n int32, nrhs int32, aarray cuda.DevicePtr, lda int32, devIpiv cuda.DevicePtr, barray cuda.DevicePtr, ldb int32, batchSize int32) (info int32, err error) {
@@ -15028,8 +15034,8 @@ func (l *Library) SgetrsBatched(handle Handle, trans Operation, n int32, nrhs in
 	return out.info, check(res, err)
 }
 
-// DgetrsBatched solves with matrices that getrfBatched has factored, of many matrices, whose addresses are in
-// arrays in device memory, of float64.
+// DgetrsBatched solves systems with the factors of getrfBatched, in float64, for a batch of matrices whose
+// addresses are in device arrays.
 //
 // C: cublasDgetrsBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) DgetrsBatched(handle Handle, trans Operation, n int32, nrhs int32, aarray cuda.DevicePtr, lda int32, devIpiv cuda.DevicePtr, barray cuda.DevicePtr, ldb int32, batchSize int32) (info int32, err error) {
@@ -15062,8 +15068,8 @@ func (l *Library) DgetrsBatched(handle Handle, trans Operation, n int32, nrhs in
 	return out.info, check(res, err)
 }
 
-// CgetrsBatched solves with matrices that getrfBatched has factored, of many matrices, whose addresses are in
-// arrays in device memory, of complex float32.
+// CgetrsBatched solves systems with the factors of getrfBatched, in complex float32, for a batch of matrices
+// whose addresses are in device arrays.
 //
 // C: cublasCgetrsBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) CgetrsBatched(handle Handle, trans Operation, n int32, nrhs int32, aarray cuda.DevicePtr, lda int32, devIpiv cuda.DevicePtr, barray cuda.DevicePtr, ldb int32, batchSize int32) (info int32, err error) {
@@ -15096,8 +15102,8 @@ func (l *Library) CgetrsBatched(handle Handle, trans Operation, n int32, nrhs in
 	return out.info, check(res, err)
 }
 
-// ZgetrsBatched solves with matrices that getrfBatched has factored, of many matrices, whose addresses are in
-// arrays in device memory, of complex float64.
+// ZgetrsBatched solves systems with the factors of getrfBatched, in complex float64, for a batch of matrices
+// whose addresses are in device arrays.
 //
 // C: cublasZgetrsBatched, since cuBLAS 11.4.1, set lapack.
 func (l *Library) ZgetrsBatched(handle Handle, trans Operation, n int32, nrhs int32, aarray cuda.DevicePtr, lda int32, devIpiv cuda.DevicePtr, barray cuda.DevicePtr, ldb int32, batchSize int32) (info int32, err error) {
@@ -15130,8 +15136,8 @@ func (l *Library) ZgetrsBatched(handle Handle, trans Operation, n int32, nrhs in
 	return out.info, check(res, err)
 }
 
-// Uint8gemmBias computes a product of matrices of 8-bit integers with offsets; the library says that it is not
-// supported.
+// Uint8gemmBias computes a matrix product of 8-bit integers with offsets; the library returns
+// StatusNotSupported.
 //
 // C: cublasUint8gemmBias, since cuBLAS 11.4.1, set gemm.
 func (l *Library) Uint8gemmBias(handle Handle, transa Operation, transb Operation, transc Operation, m int32, n int32, k int32, a cuda.DevicePtr, aBias int32, lda int32, b cuda.DevicePtr, bBias int32, ldb int32, c cuda.DevicePtr, cBias int32, ldc int32, cMult int32, cShift int32) (err error) {

@@ -529,16 +529,16 @@ var symbols = [...]dl.Symbol{
 var sets = [...]dl.Set{
 	{Name: "core", Doc: "handles, streams, workspaces and products of two matrices", Since: 110401},
 	{Name: "emulation", Doc: "float32 and float64 emulated on tensor cores (CUDA 13.0)", Since: 130100},
-	{Name: "grouped", Doc: "groups of products of matrices, each group of sizes of its own", Since: 120405},
-	{Name: "64-bit", Doc: "counts and strides of 64 bits (CUDA 12.0)", Since: 120000},
+	{Name: "grouped", Doc: "grouped matrix products; each group has its own sizes", Since: 120405},
+	{Name: "64-bit", Doc: "64-bit counts and strides (CUDA 12.0)", Since: 120000},
 	{Name: "gemm", Doc: "products of matrices, one or many at a time", Since: 110401},
 	{Name: "gemv", Doc: "products of a matrix and a vector, one or many at a time", Since: 110401},
-	{Name: "lapack", Doc: "many small factorizations, solvers and inverses at a time", Since: 110401},
-	{Name: "copies", Doc: "vectors and matrices between the host and the device", Since: 110401},
+	{Name: "lapack", Doc: "batches of small factorizations, solvers and inverses", Since: 110401},
+	{Name: "copies", Doc: "copies of vectors and matrices between host and device", Since: 110401},
 	{Name: "blas", Doc: "the rest of BLAS, and functions that only cuBLAS has", Since: 110401},
 	{Name: "blas-11.11.3", Doc: "the rest of BLAS, and functions that only cuBLAS has: what came with 11.11.3", Since: 111103},
 	{Name: "gemv-11.11.3", Doc: "products of a matrix and a vector, one or many at a time: what came with 11.11.3", Since: 111103},
-	{Name: "grouped-12.5.2", Doc: "groups of products of matrices, each group of sizes of its own: what came with 12.5.2", Since: 120502},
+	{Name: "grouped-12.5.2", Doc: "grouped matrix products; each group has its own sizes: what came with 12.5.2", Since: 120502},
 }
 
 // tableVersion is the release that the bindings were generated from.

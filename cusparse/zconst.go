@@ -20,7 +20,7 @@ const (
 	StatusMatrixTypeNotSupported Status = 8  // CUSPARSE_STATUS_MATRIX_TYPE_NOT_SUPPORTED: the kind of the matrix is not supported
 	StatusZeroPivot              Status = 9  // CUSPARSE_STATUS_ZERO_PIVOT: a pivot is zero
 	StatusNotSupported           Status = 10 // CUSPARSE_STATUS_NOT_SUPPORTED: the combination of arguments is not supported
-	StatusInsufficientResources  Status = 11 // CUSPARSE_STATUS_INSUFFICIENT_RESOURCES: the device has not enough registers or memory for the work
+	StatusInsufficientResources  Status = 11 // CUSPARSE_STATUS_INSUFFICIENT_RESOURCES: the device has too few registers or too little memory for the work
 )
 
 // PointerMode is an enumeration (C: cusparsePointerMode_t).

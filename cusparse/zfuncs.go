@@ -616,7 +616,7 @@ func (l *Library) GetErrorString(status Status) (text string, err error) {
 	return dl.GoString(*(*unsafe.Pointer)(unsafe.Pointer(&res))), err
 }
 
-// SetStream gives the work of a handle to a stream from now on.
+// SetStream sets the stream of a handle.
 //
 // C: cusparseSetStream, since cuSPARSE 11.4.1, set core.
 func (l *Library) SetStream(handle Handle, streamId cuda.Stream) (err error) {
@@ -661,7 +661,7 @@ func (l *Library) GetStream(handle Handle) (streamId cuda.Stream, err error) {
 	return out.streamId, check(res, err)
 }
 
-// GetPointerMode tells where scalars and results of a handle are.
+// GetPointerMode returns whether scalars and results of a handle are in host or device memory.
 //
 // C: cusparseGetPointerMode, since cuSPARSE 11.4.1, set core.
 func (l *Library) GetPointerMode(handle Handle) (mode PointerMode, err error) {
@@ -685,8 +685,8 @@ func (l *Library) GetPointerMode(handle Handle) (mode PointerMode, err error) {
 	return out.mode, check(res, err)
 }
 
-// SetPointerMode says where scalars and results of a handle are; those that methods return are in host memory,
-// as with a new handle.
+// SetPointerMode sets whether scalars and results of a handle are in host or device memory; a method that
+// returns a result needs PointerModeHost, the mode of a new handle.
 //
 // C: cusparseSetPointerMode, since cuSPARSE 11.4.1, set core.
 func (l *Library) SetPointerMode(handle Handle, mode PointerMode) (err error) {
@@ -707,7 +707,7 @@ func (l *Library) SetPointerMode(handle Handle, mode PointerMode) (err error) {
 	return check(res, err)
 }
 
-// LoggerSetCallback has the library log to a function, for the whole process.
+// LoggerSetCallback sets a function that receives log messages, for the whole process.
 //
 // C: cusparseLoggerSetCallback, since cuSPARSE 11.7.5, set logging.
 func (l *Library) LoggerSetCallback(callback LoggerCallback) (err error) {
@@ -729,7 +729,7 @@ func (l *Library) LoggerSetCallback(callback LoggerCallback) (err error) {
 	return check(res, err)
 }
 
-// LoggerOpenFile has the library log to a file, for the whole process.
+// LoggerOpenFile sets a file for log messages, for the whole process.
 //
 // C: cusparseLoggerOpenFile, since cuSPARSE 11.7.5, set logging.
 func (l *Library) LoggerOpenFile(logFile string) (err error) {
@@ -753,7 +753,7 @@ func (l *Library) LoggerOpenFile(logFile string) (err error) {
 	return check(res, err)
 }
 
-// LoggerSetLevel says how much the library logs, for the whole process.
+// LoggerSetLevel sets the log level for the whole process.
 //
 // C: cusparseLoggerSetLevel, since cuSPARSE 11.7.5, set logging.
 func (l *Library) LoggerSetLevel(level int32) (err error) {
@@ -773,7 +773,7 @@ func (l *Library) LoggerSetLevel(level int32) (err error) {
 	return check(res, err)
 }
 
-// LoggerSetMask says what the library logs, for the whole process.
+// LoggerSetMask sets the kinds of log messages for the whole process.
 //
 // C: cusparseLoggerSetMask, since cuSPARSE 11.7.5, set logging.
 func (l *Library) LoggerSetMask(mask int32) (err error) {
@@ -793,7 +793,7 @@ func (l *Library) LoggerSetMask(mask int32) (err error) {
 	return check(res, err)
 }
 
-// LoggerForceDisable ends logging for the whole process.
+// LoggerForceDisable turns logging off for the whole process.
 //
 // C: cusparseLoggerForceDisable, since cuSPARSE 11.7.5, set logging.
 func (l *Library) LoggerForceDisable() (err error) {
@@ -811,7 +811,7 @@ func (l *Library) LoggerForceDisable() (err error) {
 	return check(res, err)
 }
 
-// CreateMatDescr makes a description of a matrix.
+// CreateMatDescr makes a matrix description.
 //
 // C: cusparseCreateMatDescr, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) CreateMatDescr() (descrA MatDescr, err error) {
@@ -834,7 +834,7 @@ func (l *Library) CreateMatDescr() (descrA MatDescr, err error) {
 	return out.descrA, check(res, err)
 }
 
-// DestroyMatDescr frees a description of a matrix.
+// DestroyMatDescr frees a matrix description.
 //
 // C: cusparseDestroyMatDescr, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) DestroyMatDescr(descrA MatDescr) (err error) {
@@ -883,7 +883,7 @@ func (l *Library) GetMatType(descrA MatDescr) (result MatrixType, err error) {
 	return MatrixType(res), err
 }
 
-// SetMatFillMode sets the half in which a matrix is.
+// SetMatFillMode sets which triangle of a matrix is stored.
 //
 // C: cusparseSetMatFillMode, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) SetMatFillMode(descrA MatDescr, fillMode FillMode) (err error) {
@@ -904,7 +904,7 @@ func (l *Library) SetMatFillMode(descrA MatDescr, fillMode FillMode) (err error)
 	return check(res, err)
 }
 
-// GetMatFillMode returns the half in which a matrix is.
+// GetMatFillMode returns which triangle of a matrix is stored.
 //
 // C: cusparseGetMatFillMode, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) GetMatFillMode(descrA MatDescr) (result FillMode, err error) {
@@ -912,7 +912,7 @@ func (l *Library) GetMatFillMode(descrA MatDescr) (result FillMode, err error) {
 	return FillMode(res), err
 }
 
-// SetMatDiagType sets whether a matrix has ones in its diagonal.
+// SetMatDiagType sets whether the diagonal of a matrix is all ones.
 //
 // C: cusparseSetMatDiagType, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) SetMatDiagType(descrA MatDescr, diagType DiagType) (err error) {
@@ -933,7 +933,7 @@ func (l *Library) SetMatDiagType(descrA MatDescr, diagType DiagType) (err error)
 	return check(res, err)
 }
 
-// GetMatDiagType returns whether a matrix has ones in its diagonal.
+// GetMatDiagType returns whether the diagonal of a matrix is all ones.
 //
 // C: cusparseGetMatDiagType, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) GetMatDiagType(descrA MatDescr) (result DiagType, err error) {
@@ -941,7 +941,7 @@ func (l *Library) GetMatDiagType(descrA MatDescr) (result DiagType, err error) {
 	return DiagType(res), err
 }
 
-// SetMatIndexBase sets the first index of a matrix.
+// SetMatIndexBase sets the index base of a matrix, 0 or 1.
 //
 // C: cusparseSetMatIndexBase, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) SetMatIndexBase(descrA MatDescr, base IndexBase) (err error) {
@@ -962,7 +962,7 @@ func (l *Library) SetMatIndexBase(descrA MatDescr, base IndexBase) (err error) {
 	return check(res, err)
 }
 
-// GetMatIndexBase returns the first index of a matrix.
+// GetMatIndexBase returns the index base of a matrix, 0 or 1.
 //
 // C: cusparseGetMatIndexBase, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) GetMatIndexBase(descrA MatDescr) (result IndexBase, err error) {
@@ -1299,7 +1299,7 @@ func (l *Library) DestroyCsru2csrInfo(info Csru2csrInfo) (err error) {
 	return check(res, err)
 }
 
-// CreateColorInfo makes the state of color.
+// CreateColorInfo makes the state of a coloring.
 //
 // C: cusparseCreateColorInfo, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1324,7 +1324,7 @@ func (l *Library) CreateColorInfo() (info ColorInfo, err error) {
 	return out.info, check(res, err)
 }
 
-// DestroyColorInfo frees the state of color.
+// DestroyColorInfo frees the state of a coloring.
 //
 // C: cusparseDestroyColorInfo, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1346,7 +1346,7 @@ func (l *Library) DestroyColorInfo(info ColorInfo) (err error) {
 	return check(res, err)
 }
 
-// CreatePruneInfo makes the state of prune.
+// CreatePruneInfo makes the state of a pruning.
 //
 // C: cusparseCreatePruneInfo, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1371,7 +1371,7 @@ func (l *Library) CreatePruneInfo() (info PruneInfo, err error) {
 	return out.info, check(res, err)
 }
 
-// DestroyPruneInfo frees the state of prune.
+// DestroyPruneInfo frees the state of a pruning.
 //
 // C: cusparseDestroyPruneInfo, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1393,7 +1393,7 @@ func (l *Library) DestroyPruneInfo(info PruneInfo) (err error) {
 	return check(res, err)
 }
 
-// Sgemvi computes y = alpha op(A) x + beta y of a dense matrix A and a sparse vector x, of float32.
+// Sgemvi computes y = alpha op(A) x + beta y for a dense matrix A and a sparse vector x, in float32.
 //
 // C: cusparseSgemvi, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1428,7 +1428,7 @@ func (l *Library) Sgemvi(handle Handle, transA Operation, m int32, n int32, alph
 	return check(res, err)
 }
 
-// SgemviBufferSize tells the size of the buffer of Sgemvi.
+// SgemviBufferSize returns the size of the buffer for Sgemvi.
 //
 // C: cusparseSgemvi_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1458,7 +1458,7 @@ func (l *Library) SgemviBufferSize(handle Handle, transA Operation, m int32, n i
 	return out.pBufferSize, check(res, err)
 }
 
-// Dgemvi computes y = alpha op(A) x + beta y of a dense matrix A and a sparse vector x, of float64.
+// Dgemvi computes y = alpha op(A) x + beta y for a dense matrix A and a sparse vector x, in float64.
 //
 // C: cusparseDgemvi, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1493,7 +1493,7 @@ func (l *Library) Dgemvi(handle Handle, transA Operation, m int32, n int32, alph
 	return check(res, err)
 }
 
-// DgemviBufferSize tells the size of the buffer of Dgemvi.
+// DgemviBufferSize returns the size of the buffer for Dgemvi.
 //
 // C: cusparseDgemvi_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1523,7 +1523,7 @@ func (l *Library) DgemviBufferSize(handle Handle, transA Operation, m int32, n i
 	return out.pBufferSize, check(res, err)
 }
 
-// Cgemvi computes y = alpha op(A) x + beta y of a dense matrix A and a sparse vector x, of complex float32.
+// Cgemvi computes y = alpha op(A) x + beta y for a dense matrix A and a sparse vector x, in complex float32.
 //
 // C: cusparseCgemvi, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1558,7 +1558,7 @@ func (l *Library) Cgemvi(handle Handle, transA Operation, m int32, n int32, alph
 	return check(res, err)
 }
 
-// CgemviBufferSize tells the size of the buffer of Cgemvi.
+// CgemviBufferSize returns the size of the buffer for Cgemvi.
 //
 // C: cusparseCgemvi_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1588,7 +1588,7 @@ func (l *Library) CgemviBufferSize(handle Handle, transA Operation, m int32, n i
 	return out.pBufferSize, check(res, err)
 }
 
-// Zgemvi computes y = alpha op(A) x + beta y of a dense matrix A and a sparse vector x, of complex float64.
+// Zgemvi computes y = alpha op(A) x + beta y for a dense matrix A and a sparse vector x, in complex float64.
 //
 // C: cusparseZgemvi, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1623,7 +1623,7 @@ func (l *Library) Zgemvi(handle Handle, transA Operation, m int32, n int32, alph
 	return check(res, err)
 }
 
-// ZgemviBufferSize tells the size of the buffer of Zgemvi.
+// ZgemviBufferSize returns the size of the buffer for Zgemvi.
 //
 // C: cusparseZgemvi_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1653,7 +1653,7 @@ func (l *Library) ZgemviBufferSize(handle Handle, transA Operation, m int32, n i
 	return out.pBufferSize, check(res, err)
 }
 
-// Sbsrmv computes y = alpha op(A) x + beta y of a matrix of blocks, of float32.
+// Sbsrmv computes y = alpha op(A) x + beta y for a BSR matrix, in float32.
 //
 // C: cusparseSbsrmv, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Sbsrmv(handle Handle, dirA Direction, transA Operation, mb int32, nb int32, nnzb int32, alpha *float32, descrA MatDescr, bsrSortedValA cuda.DevicePtr, bsrSortedRowPtrA cuda.DevicePtr, bsrSortedColIndA cuda.DevicePtr, blockDim int32, x cuda.DevicePtr, beta *float32, y cuda.DevicePtr) (err error) {
@@ -1687,7 +1687,7 @@ func (l *Library) Sbsrmv(handle Handle, dirA Direction, transA Operation, mb int
 	return check(res, err)
 }
 
-// Dbsrmv computes y = alpha op(A) x + beta y of a matrix of blocks, of float64.
+// Dbsrmv computes y = alpha op(A) x + beta y for a BSR matrix, in float64.
 //
 // C: cusparseDbsrmv, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dbsrmv(handle Handle, dirA Direction, transA Operation, mb int32, nb int32, nnzb int32, alpha *float64, descrA MatDescr, bsrSortedValA cuda.DevicePtr, bsrSortedRowPtrA cuda.DevicePtr, bsrSortedColIndA cuda.DevicePtr, blockDim int32, x cuda.DevicePtr, beta *float64, y cuda.DevicePtr) (err error) {
@@ -1721,7 +1721,7 @@ func (l *Library) Dbsrmv(handle Handle, dirA Direction, transA Operation, mb int
 	return check(res, err)
 }
 
-// Cbsrmv computes y = alpha op(A) x + beta y of a matrix of blocks, of complex float32.
+// Cbsrmv computes y = alpha op(A) x + beta y for a BSR matrix, in complex float32.
 //
 // C: cusparseCbsrmv, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Cbsrmv(handle Handle, dirA Direction, transA Operation, mb int32, nb int32, nnzb int32, alpha *Complex, descrA MatDescr, bsrSortedValA cuda.DevicePtr, bsrSortedRowPtrA cuda.DevicePtr, bsrSortedColIndA cuda.DevicePtr, blockDim int32, x cuda.DevicePtr, beta *Complex, y cuda.DevicePtr) (err error) {
@@ -1755,7 +1755,7 @@ func (l *Library) Cbsrmv(handle Handle, dirA Direction, transA Operation, mb int
 	return check(res, err)
 }
 
-// Zbsrmv computes y = alpha op(A) x + beta y of a matrix of blocks, of complex float64.
+// Zbsrmv computes y = alpha op(A) x + beta y for a BSR matrix, in complex float64.
 //
 // C: cusparseZbsrmv, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zbsrmv(handle Handle, dirA Direction, transA Operation, mb int32, nb int32, nnzb int32, alpha *DoubleComplex, descrA MatDescr, bsrSortedValA cuda.DevicePtr, bsrSortedRowPtrA cuda.DevicePtr, bsrSortedColIndA cuda.DevicePtr, blockDim int32, x cuda.DevicePtr, beta *DoubleComplex, y cuda.DevicePtr) (err error) {
@@ -1789,7 +1789,7 @@ func (l *Library) Zbsrmv(handle Handle, dirA Direction, transA Operation, mb int
 	return check(res, err)
 }
 
-// Sbsrxmv computes y = alpha op(A) x + beta y in some rows of a matrix of blocks, of float32.
+// Sbsrxmv computes y = alpha op(A) x + beta y in some rows of a BSR matrix, in float32.
 //
 // C: cusparseSbsrxmv, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1799,7 +1799,7 @@ func (l *Library) Sbsrxmv(handle Handle, dirA Direction, transA Operation, sizeO
 	return check(res, err)
 }
 
-// Dbsrxmv computes y = alpha op(A) x + beta y in some rows of a matrix of blocks, of float64.
+// Dbsrxmv computes y = alpha op(A) x + beta y in some rows of a BSR matrix, in float64.
 //
 // C: cusparseDbsrxmv, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1809,7 +1809,7 @@ func (l *Library) Dbsrxmv(handle Handle, dirA Direction, transA Operation, sizeO
 	return check(res, err)
 }
 
-// Cbsrxmv computes y = alpha op(A) x + beta y in some rows of a matrix of blocks, of complex float32.
+// Cbsrxmv computes y = alpha op(A) x + beta y in some rows of a BSR matrix, in complex float32.
 //
 // C: cusparseCbsrxmv, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1819,7 +1819,7 @@ func (l *Library) Cbsrxmv(handle Handle, dirA Direction, transA Operation, sizeO
 	return check(res, err)
 }
 
-// Zbsrxmv computes y = alpha op(A) x + beta y in some rows of a matrix of blocks, of complex float64.
+// Zbsrxmv computes y = alpha op(A) x + beta y in some rows of a BSR matrix, in complex float64.
 //
 // C: cusparseZbsrxmv, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1829,8 +1829,7 @@ func (l *Library) Zbsrxmv(handle Handle, dirA Direction, transA Operation, sizeO
 	return check(res, err)
 }
 
-// Xbsrsv2ZeroPivot tells the first row with a zero pivot, -1 for none: solves a triangular system of a matrix of
-// blocks.
+// Xbsrsv2ZeroPivot returns the first row with a zero pivot in bsrsv2, or -1.
 //
 // C: cusparseXbsrsv2_zeroPivot, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1857,7 +1856,7 @@ func (l *Library) Xbsrsv2ZeroPivot(handle Handle, info Bsrsv2Info) (position int
 	return out.position, check(res, err)
 }
 
-// Sbsrsv2BufferSize tells the size of the buffer of Sbsrsv2.
+// Sbsrsv2BufferSize returns the size of the buffer for Sbsrsv2.
 //
 // C: cusparseSbsrsv2_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1893,7 +1892,7 @@ func (l *Library) Sbsrsv2BufferSize(handle Handle, dirA Direction, transA Operat
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dbsrsv2BufferSize tells the size of the buffer of Dbsrsv2.
+// Dbsrsv2BufferSize returns the size of the buffer for Dbsrsv2.
 //
 // C: cusparseDbsrsv2_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1929,7 +1928,7 @@ func (l *Library) Dbsrsv2BufferSize(handle Handle, dirA Direction, transA Operat
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Cbsrsv2BufferSize tells the size of the buffer of Cbsrsv2.
+// Cbsrsv2BufferSize returns the size of the buffer for Cbsrsv2.
 //
 // C: cusparseCbsrsv2_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -1965,7 +1964,7 @@ func (l *Library) Cbsrsv2BufferSize(handle Handle, dirA Direction, transA Operat
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zbsrsv2BufferSize tells the size of the buffer of Zbsrsv2.
+// Zbsrsv2BufferSize returns the size of the buffer for Zbsrsv2.
 //
 // C: cusparseZbsrsv2_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2001,7 +2000,7 @@ func (l *Library) Zbsrsv2BufferSize(handle Handle, dirA Direction, transA Operat
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Sbsrsv2Analysis prepares: solves a triangular system of a matrix of blocks, of float32.
+// Sbsrsv2Analysis analyzes the matrix for Sbsrsv2.
 //
 // C: cusparseSbsrsv2_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2035,7 +2034,7 @@ func (l *Library) Sbsrsv2Analysis(handle Handle, dirA Direction, transA Operatio
 	return check(res, err)
 }
 
-// Dbsrsv2Analysis prepares: solves a triangular system of a matrix of blocks, of float64.
+// Dbsrsv2Analysis analyzes the matrix for Dbsrsv2.
 //
 // C: cusparseDbsrsv2_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2069,7 +2068,7 @@ func (l *Library) Dbsrsv2Analysis(handle Handle, dirA Direction, transA Operatio
 	return check(res, err)
 }
 
-// Cbsrsv2Analysis prepares: solves a triangular system of a matrix of blocks, of complex float32.
+// Cbsrsv2Analysis analyzes the matrix for Cbsrsv2.
 //
 // C: cusparseCbsrsv2_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2103,7 +2102,7 @@ func (l *Library) Cbsrsv2Analysis(handle Handle, dirA Direction, transA Operatio
 	return check(res, err)
 }
 
-// Zbsrsv2Analysis prepares: solves a triangular system of a matrix of blocks, of complex float64.
+// Zbsrsv2Analysis analyzes the matrix for Zbsrsv2.
 //
 // C: cusparseZbsrsv2_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2137,7 +2136,7 @@ func (l *Library) Zbsrsv2Analysis(handle Handle, dirA Direction, transA Operatio
 	return check(res, err)
 }
 
-// Sbsrsv2Solve solves a triangular system of a matrix of blocks, of float32.
+// Sbsrsv2Solve solves a triangular system with a BSR matrix, in float32.
 //
 // C: cusparseSbsrsv2_solve, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2174,7 +2173,7 @@ func (l *Library) Sbsrsv2Solve(handle Handle, dirA Direction, transA Operation, 
 	return check(res, err)
 }
 
-// Dbsrsv2Solve solves a triangular system of a matrix of blocks, of float64.
+// Dbsrsv2Solve solves a triangular system with a BSR matrix, in float64.
 //
 // C: cusparseDbsrsv2_solve, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2211,7 +2210,7 @@ func (l *Library) Dbsrsv2Solve(handle Handle, dirA Direction, transA Operation, 
 	return check(res, err)
 }
 
-// Cbsrsv2Solve solves a triangular system of a matrix of blocks, of complex float32.
+// Cbsrsv2Solve solves a triangular system with a BSR matrix, in complex float32.
 //
 // C: cusparseCbsrsv2_solve, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2248,7 +2247,7 @@ func (l *Library) Cbsrsv2Solve(handle Handle, dirA Direction, transA Operation, 
 	return check(res, err)
 }
 
-// Zbsrsv2Solve solves a triangular system of a matrix of blocks, of complex float64.
+// Zbsrsv2Solve solves a triangular system with a BSR matrix, in complex float64.
 //
 // C: cusparseZbsrsv2_solve, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2285,7 +2284,7 @@ func (l *Library) Zbsrsv2Solve(handle Handle, dirA Direction, transA Operation, 
 	return check(res, err)
 }
 
-// Sbsrmm computes C = alpha op(A) op(B) + beta C of a matrix of blocks A, of float32.
+// Sbsrmm computes C = alpha op(A) op(B) + beta C for a BSR matrix A, in float32.
 //
 // C: cusparseSbsrmm, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2295,7 +2294,7 @@ func (l *Library) Sbsrmm(handle Handle, dirA Direction, transA Operation, transB
 	return check(res, err)
 }
 
-// Dbsrmm computes C = alpha op(A) op(B) + beta C of a matrix of blocks A, of float64.
+// Dbsrmm computes C = alpha op(A) op(B) + beta C for a BSR matrix A, in float64.
 //
 // C: cusparseDbsrmm, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2305,7 +2304,7 @@ func (l *Library) Dbsrmm(handle Handle, dirA Direction, transA Operation, transB
 	return check(res, err)
 }
 
-// Cbsrmm computes C = alpha op(A) op(B) + beta C of a matrix of blocks A, of complex float32.
+// Cbsrmm computes C = alpha op(A) op(B) + beta C for a BSR matrix A, in complex float32.
 //
 // C: cusparseCbsrmm, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2315,7 +2314,7 @@ func (l *Library) Cbsrmm(handle Handle, dirA Direction, transA Operation, transB
 	return check(res, err)
 }
 
-// Zbsrmm computes C = alpha op(A) op(B) + beta C of a matrix of blocks A, of complex float64.
+// Zbsrmm computes C = alpha op(A) op(B) + beta C for a BSR matrix A, in complex float64.
 //
 // C: cusparseZbsrmm, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2325,8 +2324,7 @@ func (l *Library) Zbsrmm(handle Handle, dirA Direction, transA Operation, transB
 	return check(res, err)
 }
 
-// Xbsrsm2ZeroPivot tells the first row with a zero pivot, -1 for none: solves a triangular system of a matrix of
-// blocks with many right sides.
+// Xbsrsm2ZeroPivot returns the first row with a zero pivot in bsrsm2, or -1.
 //
 // C: cusparseXbsrsm2_zeroPivot, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2353,7 +2351,7 @@ func (l *Library) Xbsrsm2ZeroPivot(handle Handle, info Bsrsm2Info) (position int
 	return out.position, check(res, err)
 }
 
-// Sbsrsm2BufferSize tells the size of the buffer of Sbsrsm2.
+// Sbsrsm2BufferSize returns the size of the buffer for Sbsrsm2.
 //
 // C: cusparseSbsrsm2_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2391,7 +2389,7 @@ func (l *Library) Sbsrsm2BufferSize(handle Handle, dirA Direction, transA Operat
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dbsrsm2BufferSize tells the size of the buffer of Dbsrsm2.
+// Dbsrsm2BufferSize returns the size of the buffer for Dbsrsm2.
 //
 // C: cusparseDbsrsm2_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2429,7 +2427,7 @@ func (l *Library) Dbsrsm2BufferSize(handle Handle, dirA Direction, transA Operat
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Cbsrsm2BufferSize tells the size of the buffer of Cbsrsm2.
+// Cbsrsm2BufferSize returns the size of the buffer for Cbsrsm2.
 //
 // C: cusparseCbsrsm2_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2467,7 +2465,7 @@ func (l *Library) Cbsrsm2BufferSize(handle Handle, dirA Direction, transA Operat
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zbsrsm2BufferSize tells the size of the buffer of Zbsrsm2.
+// Zbsrsm2BufferSize returns the size of the buffer for Zbsrsm2.
 //
 // C: cusparseZbsrsm2_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2505,7 +2503,7 @@ func (l *Library) Zbsrsm2BufferSize(handle Handle, dirA Direction, transA Operat
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Sbsrsm2Analysis prepares: solves a triangular system of a matrix of blocks with many right sides, of float32.
+// Sbsrsm2Analysis analyzes the matrix for Sbsrsm2.
 //
 // C: cusparseSbsrsm2_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2541,7 +2539,7 @@ func (l *Library) Sbsrsm2Analysis(handle Handle, dirA Direction, transA Operatio
 	return check(res, err)
 }
 
-// Dbsrsm2Analysis prepares: solves a triangular system of a matrix of blocks with many right sides, of float64.
+// Dbsrsm2Analysis analyzes the matrix for Dbsrsm2.
 //
 // C: cusparseDbsrsm2_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2577,8 +2575,7 @@ func (l *Library) Dbsrsm2Analysis(handle Handle, dirA Direction, transA Operatio
 	return check(res, err)
 }
 
-// Cbsrsm2Analysis prepares: solves a triangular system of a matrix of blocks with many right sides, of complex
-// float32.
+// Cbsrsm2Analysis analyzes the matrix for Cbsrsm2.
 //
 // C: cusparseCbsrsm2_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2614,8 +2611,7 @@ func (l *Library) Cbsrsm2Analysis(handle Handle, dirA Direction, transA Operatio
 	return check(res, err)
 }
 
-// Zbsrsm2Analysis prepares: solves a triangular system of a matrix of blocks with many right sides, of complex
-// float64.
+// Zbsrsm2Analysis analyzes the matrix for Zbsrsm2.
 //
 // C: cusparseZbsrsm2_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2651,7 +2647,7 @@ func (l *Library) Zbsrsm2Analysis(handle Handle, dirA Direction, transA Operatio
 	return check(res, err)
 }
 
-// Sbsrsm2Solve solves a triangular system of a matrix of blocks with many right sides, of float32.
+// Sbsrsm2Solve solves a triangular system with a BSR matrix and many right-hand sides, in float32.
 //
 // C: cusparseSbsrsm2_solve, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2661,7 +2657,7 @@ func (l *Library) Sbsrsm2Solve(handle Handle, dirA Direction, transA Operation, 
 	return check(res, err)
 }
 
-// Dbsrsm2Solve solves a triangular system of a matrix of blocks with many right sides, of float64.
+// Dbsrsm2Solve solves a triangular system with a BSR matrix and many right-hand sides, in float64.
 //
 // C: cusparseDbsrsm2_solve, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2671,7 +2667,7 @@ func (l *Library) Dbsrsm2Solve(handle Handle, dirA Direction, transA Operation, 
 	return check(res, err)
 }
 
-// Cbsrsm2Solve solves a triangular system of a matrix of blocks with many right sides, of complex float32.
+// Cbsrsm2Solve solves a triangular system with a BSR matrix and many right-hand sides, in complex float32.
 //
 // C: cusparseCbsrsm2_solve, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2681,7 +2677,7 @@ func (l *Library) Cbsrsm2Solve(handle Handle, dirA Direction, transA Operation, 
 	return check(res, err)
 }
 
-// Zbsrsm2Solve solves a triangular system of a matrix of blocks with many right sides, of complex float64.
+// Zbsrsm2Solve solves a triangular system with a BSR matrix and many right-hand sides, in complex float64.
 //
 // C: cusparseZbsrsm2_solve, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2691,8 +2687,7 @@ func (l *Library) Zbsrsm2Solve(handle Handle, dirA Direction, transA Operation, 
 	return check(res, err)
 }
 
-// Scsrilu02NumericBoost sets what replaces small pivots: factors a matrix into L and U without new nonzeros of
-// float32.
+// Scsrilu02NumericBoost sets the value that replaces small pivots in Scsrilu02.
 //
 // C: cusparseScsrilu02_numericBoost, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2718,8 +2713,7 @@ func (l *Library) Scsrilu02NumericBoost(handle Handle, info Csrilu02Info, enable
 	return check(res, err)
 }
 
-// Dcsrilu02NumericBoost sets what replaces small pivots: factors a matrix into L and U without new nonzeros of
-// float64.
+// Dcsrilu02NumericBoost sets the value that replaces small pivots in Dcsrilu02.
 //
 // C: cusparseDcsrilu02_numericBoost, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2745,8 +2739,7 @@ func (l *Library) Dcsrilu02NumericBoost(handle Handle, info Csrilu02Info, enable
 	return check(res, err)
 }
 
-// Ccsrilu02NumericBoost sets what replaces small pivots: factors a matrix into L and U without new nonzeros of
-// complex float32.
+// Ccsrilu02NumericBoost sets the value that replaces small pivots in Ccsrilu02.
 //
 // C: cusparseCcsrilu02_numericBoost, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2772,8 +2765,7 @@ func (l *Library) Ccsrilu02NumericBoost(handle Handle, info Csrilu02Info, enable
 	return check(res, err)
 }
 
-// Zcsrilu02NumericBoost sets what replaces small pivots: factors a matrix into L and U without new nonzeros of
-// complex float64.
+// Zcsrilu02NumericBoost sets the value that replaces small pivots in Zcsrilu02.
 //
 // C: cusparseZcsrilu02_numericBoost, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2799,8 +2791,7 @@ func (l *Library) Zcsrilu02NumericBoost(handle Handle, info Csrilu02Info, enable
 	return check(res, err)
 }
 
-// Xcsrilu02ZeroPivot tells the first row with a zero pivot, -1 for none: factors a matrix into L and U without
-// new nonzeros.
+// Xcsrilu02ZeroPivot returns the first row with a zero pivot in csrilu02, or -1.
 //
 // C: cusparseXcsrilu02_zeroPivot, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2827,7 +2818,7 @@ func (l *Library) Xcsrilu02ZeroPivot(handle Handle, info Csrilu02Info) (position
 	return out.position, check(res, err)
 }
 
-// Scsrilu02BufferSize tells the size of the buffer of Scsrilu02.
+// Scsrilu02BufferSize returns the size of the buffer for Scsrilu02.
 //
 // C: cusparseScsrilu02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2860,7 +2851,7 @@ func (l *Library) Scsrilu02BufferSize(handle Handle, m int32, nnz int32, descrA 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dcsrilu02BufferSize tells the size of the buffer of Dcsrilu02.
+// Dcsrilu02BufferSize returns the size of the buffer for Dcsrilu02.
 //
 // C: cusparseDcsrilu02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2893,7 +2884,7 @@ func (l *Library) Dcsrilu02BufferSize(handle Handle, m int32, nnz int32, descrA 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Ccsrilu02BufferSize tells the size of the buffer of Ccsrilu02.
+// Ccsrilu02BufferSize returns the size of the buffer for Ccsrilu02.
 //
 // C: cusparseCcsrilu02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2926,7 +2917,7 @@ func (l *Library) Ccsrilu02BufferSize(handle Handle, m int32, nnz int32, descrA 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zcsrilu02BufferSize tells the size of the buffer of Zcsrilu02.
+// Zcsrilu02BufferSize returns the size of the buffer for Zcsrilu02.
 //
 // C: cusparseZcsrilu02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2959,7 +2950,7 @@ func (l *Library) Zcsrilu02BufferSize(handle Handle, m int32, nnz int32, descrA 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Scsrilu02Analysis prepares: factors a matrix into L and U without new nonzeros of float32.
+// Scsrilu02Analysis analyzes the matrix for Scsrilu02.
 //
 // C: cusparseScsrilu02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -2990,7 +2981,7 @@ func (l *Library) Scsrilu02Analysis(handle Handle, m int32, nnz int32, descrA Ma
 	return check(res, err)
 }
 
-// Dcsrilu02Analysis prepares: factors a matrix into L and U without new nonzeros of float64.
+// Dcsrilu02Analysis analyzes the matrix for Dcsrilu02.
 //
 // C: cusparseDcsrilu02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3021,7 +3012,7 @@ func (l *Library) Dcsrilu02Analysis(handle Handle, m int32, nnz int32, descrA Ma
 	return check(res, err)
 }
 
-// Ccsrilu02Analysis prepares: factors a matrix into L and U without new nonzeros of complex float32.
+// Ccsrilu02Analysis analyzes the matrix for Ccsrilu02.
 //
 // C: cusparseCcsrilu02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3052,7 +3043,7 @@ func (l *Library) Ccsrilu02Analysis(handle Handle, m int32, nnz int32, descrA Ma
 	return check(res, err)
 }
 
-// Zcsrilu02Analysis prepares: factors a matrix into L and U without new nonzeros of complex float64.
+// Zcsrilu02Analysis analyzes the matrix for Zcsrilu02.
 //
 // C: cusparseZcsrilu02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3083,7 +3074,7 @@ func (l *Library) Zcsrilu02Analysis(handle Handle, m int32, nnz int32, descrA Ma
 	return check(res, err)
 }
 
-// Scsrilu02 factors a matrix into L and U without new nonzeros of float32.
+// Scsrilu02 computes an incomplete LU factorization, without fill-in, in float32.
 //
 // C: cusparseScsrilu02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3114,7 +3105,7 @@ func (l *Library) Scsrilu02(handle Handle, m int32, nnz int32, descrA MatDescr, 
 	return check(res, err)
 }
 
-// Dcsrilu02 factors a matrix into L and U without new nonzeros of float64.
+// Dcsrilu02 computes an incomplete LU factorization, without fill-in, in float64.
 //
 // C: cusparseDcsrilu02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3145,7 +3136,7 @@ func (l *Library) Dcsrilu02(handle Handle, m int32, nnz int32, descrA MatDescr, 
 	return check(res, err)
 }
 
-// Ccsrilu02 factors a matrix into L and U without new nonzeros of complex float32.
+// Ccsrilu02 computes an incomplete LU factorization, without fill-in, in complex float32.
 //
 // C: cusparseCcsrilu02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3176,7 +3167,7 @@ func (l *Library) Ccsrilu02(handle Handle, m int32, nnz int32, descrA MatDescr, 
 	return check(res, err)
 }
 
-// Zcsrilu02 factors a matrix into L and U without new nonzeros of complex float64.
+// Zcsrilu02 computes an incomplete LU factorization, without fill-in, in complex float64.
 //
 // C: cusparseZcsrilu02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3207,8 +3198,7 @@ func (l *Library) Zcsrilu02(handle Handle, m int32, nnz int32, descrA MatDescr, 
 	return check(res, err)
 }
 
-// Sbsrilu02NumericBoost sets what replaces small pivots: factors a matrix of blocks into L and U without new
-// nonzeros, of float32.
+// Sbsrilu02NumericBoost sets the value that replaces small pivots in Sbsrilu02.
 //
 // C: cusparseSbsrilu02_numericBoost, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3234,8 +3224,7 @@ func (l *Library) Sbsrilu02NumericBoost(handle Handle, info Bsrilu02Info, enable
 	return check(res, err)
 }
 
-// Dbsrilu02NumericBoost sets what replaces small pivots: factors a matrix of blocks into L and U without new
-// nonzeros, of float64.
+// Dbsrilu02NumericBoost sets the value that replaces small pivots in Dbsrilu02.
 //
 // C: cusparseDbsrilu02_numericBoost, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3261,8 +3250,7 @@ func (l *Library) Dbsrilu02NumericBoost(handle Handle, info Bsrilu02Info, enable
 	return check(res, err)
 }
 
-// Cbsrilu02NumericBoost sets what replaces small pivots: factors a matrix of blocks into L and U without new
-// nonzeros, of complex float32.
+// Cbsrilu02NumericBoost sets the value that replaces small pivots in Cbsrilu02.
 //
 // C: cusparseCbsrilu02_numericBoost, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3288,8 +3276,7 @@ func (l *Library) Cbsrilu02NumericBoost(handle Handle, info Bsrilu02Info, enable
 	return check(res, err)
 }
 
-// Zbsrilu02NumericBoost sets what replaces small pivots: factors a matrix of blocks into L and U without new
-// nonzeros, of complex float64.
+// Zbsrilu02NumericBoost sets the value that replaces small pivots in Zbsrilu02.
 //
 // C: cusparseZbsrilu02_numericBoost, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3315,8 +3302,7 @@ func (l *Library) Zbsrilu02NumericBoost(handle Handle, info Bsrilu02Info, enable
 	return check(res, err)
 }
 
-// Xbsrilu02ZeroPivot tells the first row with a zero pivot, -1 for none: factors a matrix of blocks into L and U
-// without new nonzeros.
+// Xbsrilu02ZeroPivot returns the first row with a zero pivot in bsrilu02, or -1.
 //
 // C: cusparseXbsrilu02_zeroPivot, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3343,7 +3329,7 @@ func (l *Library) Xbsrilu02ZeroPivot(handle Handle, info Bsrilu02Info) (position
 	return out.position, check(res, err)
 }
 
-// Sbsrilu02BufferSize tells the size of the buffer of Sbsrilu02.
+// Sbsrilu02BufferSize returns the size of the buffer for Sbsrilu02.
 //
 // C: cusparseSbsrilu02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3378,7 +3364,7 @@ func (l *Library) Sbsrilu02BufferSize(handle Handle, dirA Direction, mb int32, n
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dbsrilu02BufferSize tells the size of the buffer of Dbsrilu02.
+// Dbsrilu02BufferSize returns the size of the buffer for Dbsrilu02.
 //
 // C: cusparseDbsrilu02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3413,7 +3399,7 @@ func (l *Library) Dbsrilu02BufferSize(handle Handle, dirA Direction, mb int32, n
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Cbsrilu02BufferSize tells the size of the buffer of Cbsrilu02.
+// Cbsrilu02BufferSize returns the size of the buffer for Cbsrilu02.
 //
 // C: cusparseCbsrilu02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3448,7 +3434,7 @@ func (l *Library) Cbsrilu02BufferSize(handle Handle, dirA Direction, mb int32, n
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zbsrilu02BufferSize tells the size of the buffer of Zbsrilu02.
+// Zbsrilu02BufferSize returns the size of the buffer for Zbsrilu02.
 //
 // C: cusparseZbsrilu02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3483,7 +3469,7 @@ func (l *Library) Zbsrilu02BufferSize(handle Handle, dirA Direction, mb int32, n
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Sbsrilu02Analysis prepares: factors a matrix of blocks into L and U without new nonzeros, of float32.
+// Sbsrilu02Analysis analyzes the matrix for Sbsrilu02.
 //
 // C: cusparseSbsrilu02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3516,7 +3502,7 @@ func (l *Library) Sbsrilu02Analysis(handle Handle, dirA Direction, mb int32, nnz
 	return check(res, err)
 }
 
-// Dbsrilu02Analysis prepares: factors a matrix of blocks into L and U without new nonzeros, of float64.
+// Dbsrilu02Analysis analyzes the matrix for Dbsrilu02.
 //
 // C: cusparseDbsrilu02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3549,7 +3535,7 @@ func (l *Library) Dbsrilu02Analysis(handle Handle, dirA Direction, mb int32, nnz
 	return check(res, err)
 }
 
-// Cbsrilu02Analysis prepares: factors a matrix of blocks into L and U without new nonzeros, of complex float32.
+// Cbsrilu02Analysis analyzes the matrix for Cbsrilu02.
 //
 // C: cusparseCbsrilu02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3582,7 +3568,7 @@ func (l *Library) Cbsrilu02Analysis(handle Handle, dirA Direction, mb int32, nnz
 	return check(res, err)
 }
 
-// Zbsrilu02Analysis prepares: factors a matrix of blocks into L and U without new nonzeros, of complex float64.
+// Zbsrilu02Analysis analyzes the matrix for Zbsrilu02.
 //
 // C: cusparseZbsrilu02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3615,7 +3601,7 @@ func (l *Library) Zbsrilu02Analysis(handle Handle, dirA Direction, mb int32, nnz
 	return check(res, err)
 }
 
-// Sbsrilu02 factors a matrix of blocks into L and U without new nonzeros, of float32.
+// Sbsrilu02 computes an incomplete LU factorization of a BSR matrix, without fill-in, in float32.
 //
 // C: cusparseSbsrilu02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3648,7 +3634,7 @@ func (l *Library) Sbsrilu02(handle Handle, dirA Direction, mb int32, nnzb int32,
 	return check(res, err)
 }
 
-// Dbsrilu02 factors a matrix of blocks into L and U without new nonzeros, of float64.
+// Dbsrilu02 computes an incomplete LU factorization of a BSR matrix, without fill-in, in float64.
 //
 // C: cusparseDbsrilu02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3681,7 +3667,7 @@ func (l *Library) Dbsrilu02(handle Handle, dirA Direction, mb int32, nnzb int32,
 	return check(res, err)
 }
 
-// Cbsrilu02 factors a matrix of blocks into L and U without new nonzeros, of complex float32.
+// Cbsrilu02 computes an incomplete LU factorization of a BSR matrix, without fill-in, in complex float32.
 //
 // C: cusparseCbsrilu02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3714,7 +3700,7 @@ func (l *Library) Cbsrilu02(handle Handle, dirA Direction, mb int32, nnzb int32,
 	return check(res, err)
 }
 
-// Zbsrilu02 factors a matrix of blocks into L and U without new nonzeros, of complex float64.
+// Zbsrilu02 computes an incomplete LU factorization of a BSR matrix, without fill-in, in complex float64.
 //
 // C: cusparseZbsrilu02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3747,8 +3733,7 @@ func (l *Library) Zbsrilu02(handle Handle, dirA Direction, mb int32, nnzb int32,
 	return check(res, err)
 }
 
-// Xcsric02ZeroPivot tells the first row with a zero pivot, -1 for none: factors a Hermitian matrix by Cholesky
-// without new nonzeros.
+// Xcsric02ZeroPivot returns the first row with a zero pivot in csric02, or -1.
 //
 // C: cusparseXcsric02_zeroPivot, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3775,7 +3760,7 @@ func (l *Library) Xcsric02ZeroPivot(handle Handle, info Csric02Info) (position i
 	return out.position, check(res, err)
 }
 
-// Scsric02BufferSize tells the size of the buffer of Scsric02.
+// Scsric02BufferSize returns the size of the buffer for Scsric02.
 //
 // C: cusparseScsric02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3808,7 +3793,7 @@ func (l *Library) Scsric02BufferSize(handle Handle, m int32, nnz int32, descrA M
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dcsric02BufferSize tells the size of the buffer of Dcsric02.
+// Dcsric02BufferSize returns the size of the buffer for Dcsric02.
 //
 // C: cusparseDcsric02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3841,7 +3826,7 @@ func (l *Library) Dcsric02BufferSize(handle Handle, m int32, nnz int32, descrA M
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Ccsric02BufferSize tells the size of the buffer of Ccsric02.
+// Ccsric02BufferSize returns the size of the buffer for Ccsric02.
 //
 // C: cusparseCcsric02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3874,7 +3859,7 @@ func (l *Library) Ccsric02BufferSize(handle Handle, m int32, nnz int32, descrA M
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zcsric02BufferSize tells the size of the buffer of Zcsric02.
+// Zcsric02BufferSize returns the size of the buffer for Zcsric02.
 //
 // C: cusparseZcsric02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3907,7 +3892,7 @@ func (l *Library) Zcsric02BufferSize(handle Handle, m int32, nnz int32, descrA M
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Scsric02Analysis prepares: factors a Hermitian matrix by Cholesky without new nonzeros of float32.
+// Scsric02Analysis analyzes the matrix for Scsric02.
 //
 // C: cusparseScsric02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3938,7 +3923,7 @@ func (l *Library) Scsric02Analysis(handle Handle, m int32, nnz int32, descrA Mat
 	return check(res, err)
 }
 
-// Dcsric02Analysis prepares: factors a Hermitian matrix by Cholesky without new nonzeros of float64.
+// Dcsric02Analysis analyzes the matrix for Dcsric02.
 //
 // C: cusparseDcsric02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -3969,7 +3954,7 @@ func (l *Library) Dcsric02Analysis(handle Handle, m int32, nnz int32, descrA Mat
 	return check(res, err)
 }
 
-// Ccsric02Analysis prepares: factors a Hermitian matrix by Cholesky without new nonzeros of complex float32.
+// Ccsric02Analysis analyzes the matrix for Ccsric02.
 //
 // C: cusparseCcsric02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4000,7 +3985,7 @@ func (l *Library) Ccsric02Analysis(handle Handle, m int32, nnz int32, descrA Mat
 	return check(res, err)
 }
 
-// Zcsric02Analysis prepares: factors a Hermitian matrix by Cholesky without new nonzeros of complex float64.
+// Zcsric02Analysis analyzes the matrix for Zcsric02.
 //
 // C: cusparseZcsric02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4031,7 +4016,7 @@ func (l *Library) Zcsric02Analysis(handle Handle, m int32, nnz int32, descrA Mat
 	return check(res, err)
 }
 
-// Scsric02 factors a Hermitian matrix by Cholesky without new nonzeros of float32.
+// Scsric02 computes an incomplete Cholesky factorization of a Hermitian matrix, without fill-in, in float32.
 //
 // C: cusparseScsric02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4062,7 +4047,7 @@ func (l *Library) Scsric02(handle Handle, m int32, nnz int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Dcsric02 factors a Hermitian matrix by Cholesky without new nonzeros of float64.
+// Dcsric02 computes an incomplete Cholesky factorization of a Hermitian matrix, without fill-in, in float64.
 //
 // C: cusparseDcsric02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4093,7 +4078,8 @@ func (l *Library) Dcsric02(handle Handle, m int32, nnz int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Ccsric02 factors a Hermitian matrix by Cholesky without new nonzeros of complex float32.
+// Ccsric02 computes an incomplete Cholesky factorization of a Hermitian matrix, without fill-in, in complex
+// float32.
 //
 // C: cusparseCcsric02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4124,7 +4110,8 @@ func (l *Library) Ccsric02(handle Handle, m int32, nnz int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Zcsric02 factors a Hermitian matrix by Cholesky without new nonzeros of complex float64.
+// Zcsric02 computes an incomplete Cholesky factorization of a Hermitian matrix, without fill-in, in complex
+// float64.
 //
 // C: cusparseZcsric02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4155,8 +4142,7 @@ func (l *Library) Zcsric02(handle Handle, m int32, nnz int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Xbsric02ZeroPivot tells the first row with a zero pivot, -1 for none: factors a Hermitian matrix of blocks by
-// Cholesky without new nonzeros.
+// Xbsric02ZeroPivot returns the first row with a zero pivot in bsric02, or -1.
 //
 // C: cusparseXbsric02_zeroPivot, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4183,7 +4169,7 @@ func (l *Library) Xbsric02ZeroPivot(handle Handle, info Bsric02Info) (position i
 	return out.position, check(res, err)
 }
 
-// Sbsric02BufferSize tells the size of the buffer of Sbsric02.
+// Sbsric02BufferSize returns the size of the buffer for Sbsric02.
 //
 // C: cusparseSbsric02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4218,7 +4204,7 @@ func (l *Library) Sbsric02BufferSize(handle Handle, dirA Direction, mb int32, nn
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dbsric02BufferSize tells the size of the buffer of Dbsric02.
+// Dbsric02BufferSize returns the size of the buffer for Dbsric02.
 //
 // C: cusparseDbsric02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4253,7 +4239,7 @@ func (l *Library) Dbsric02BufferSize(handle Handle, dirA Direction, mb int32, nn
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Cbsric02BufferSize tells the size of the buffer of Cbsric02.
+// Cbsric02BufferSize returns the size of the buffer for Cbsric02.
 //
 // C: cusparseCbsric02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4288,7 +4274,7 @@ func (l *Library) Cbsric02BufferSize(handle Handle, dirA Direction, mb int32, nn
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zbsric02BufferSize tells the size of the buffer of Zbsric02.
+// Zbsric02BufferSize returns the size of the buffer for Zbsric02.
 //
 // C: cusparseZbsric02_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4323,7 +4309,7 @@ func (l *Library) Zbsric02BufferSize(handle Handle, dirA Direction, mb int32, nn
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Sbsric02Analysis prepares: factors a Hermitian matrix of blocks by Cholesky without new nonzeros, of float32.
+// Sbsric02Analysis analyzes the matrix for Sbsric02.
 //
 // C: cusparseSbsric02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4356,7 +4342,7 @@ func (l *Library) Sbsric02Analysis(handle Handle, dirA Direction, mb int32, nnzb
 	return check(res, err)
 }
 
-// Dbsric02Analysis prepares: factors a Hermitian matrix of blocks by Cholesky without new nonzeros, of float64.
+// Dbsric02Analysis analyzes the matrix for Dbsric02.
 //
 // C: cusparseDbsric02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4389,8 +4375,7 @@ func (l *Library) Dbsric02Analysis(handle Handle, dirA Direction, mb int32, nnzb
 	return check(res, err)
 }
 
-// Cbsric02Analysis prepares: factors a Hermitian matrix of blocks by Cholesky without new nonzeros, of complex
-// float32.
+// Cbsric02Analysis analyzes the matrix for Cbsric02.
 //
 // C: cusparseCbsric02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4423,8 +4408,7 @@ func (l *Library) Cbsric02Analysis(handle Handle, dirA Direction, mb int32, nnzb
 	return check(res, err)
 }
 
-// Zbsric02Analysis prepares: factors a Hermitian matrix of blocks by Cholesky without new nonzeros, of complex
-// float64.
+// Zbsric02Analysis analyzes the matrix for Zbsric02.
 //
 // C: cusparseZbsric02_analysis, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4457,7 +4441,7 @@ func (l *Library) Zbsric02Analysis(handle Handle, dirA Direction, mb int32, nnzb
 	return check(res, err)
 }
 
-// Sbsric02 factors a Hermitian matrix of blocks by Cholesky without new nonzeros, of float32.
+// Sbsric02 computes an incomplete Cholesky factorization of a Hermitian BSR matrix, without fill-in, in float32.
 //
 // C: cusparseSbsric02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4490,7 +4474,7 @@ func (l *Library) Sbsric02(handle Handle, dirA Direction, mb int32, nnzb int32, 
 	return check(res, err)
 }
 
-// Dbsric02 factors a Hermitian matrix of blocks by Cholesky without new nonzeros, of float64.
+// Dbsric02 computes an incomplete Cholesky factorization of a Hermitian BSR matrix, without fill-in, in float64.
 //
 // C: cusparseDbsric02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4523,7 +4507,8 @@ func (l *Library) Dbsric02(handle Handle, dirA Direction, mb int32, nnzb int32, 
 	return check(res, err)
 }
 
-// Cbsric02 factors a Hermitian matrix of blocks by Cholesky without new nonzeros, of complex float32.
+// Cbsric02 computes an incomplete Cholesky factorization of a Hermitian BSR matrix, without fill-in, in complex
+// float32.
 //
 // C: cusparseCbsric02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4556,7 +4541,8 @@ func (l *Library) Cbsric02(handle Handle, dirA Direction, mb int32, nnzb int32, 
 	return check(res, err)
 }
 
-// Zbsric02 factors a Hermitian matrix of blocks by Cholesky without new nonzeros, of complex float64.
+// Zbsric02 computes an incomplete Cholesky factorization of a Hermitian BSR matrix, without fill-in, in complex
+// float64.
 //
 // C: cusparseZbsric02, since cuSPARSE 11.4.1, set legacy.
 //
@@ -4589,7 +4575,7 @@ func (l *Library) Zbsric02(handle Handle, dirA Direction, mb int32, nnzb int32, 
 	return check(res, err)
 }
 
-// Sgtsv2BufferSizeExt tells the size of the buffer of Sgtsv2.
+// Sgtsv2BufferSizeExt returns the size of the buffer for Sgtsv2.
 //
 // C: cusparseSgtsv2_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Sgtsv2BufferSizeExt(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (bufferSizeInBytes uint64, err error) {
@@ -4620,7 +4606,7 @@ func (l *Library) Sgtsv2BufferSizeExt(handle Handle, m int32, n int32, lower cud
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Dgtsv2BufferSizeExt tells the size of the buffer of Dgtsv2.
+// Dgtsv2BufferSizeExt returns the size of the buffer for Dgtsv2.
 //
 // C: cusparseDgtsv2_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dgtsv2BufferSizeExt(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (bufferSizeInBytes uint64, err error) {
@@ -4651,7 +4637,7 @@ func (l *Library) Dgtsv2BufferSizeExt(handle Handle, m int32, n int32, lower cud
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Cgtsv2BufferSizeExt tells the size of the buffer of Cgtsv2.
+// Cgtsv2BufferSizeExt returns the size of the buffer for Cgtsv2.
 //
 // C: cusparseCgtsv2_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Cgtsv2BufferSizeExt(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (bufferSizeInBytes uint64, err error) {
@@ -4682,7 +4668,7 @@ func (l *Library) Cgtsv2BufferSizeExt(handle Handle, m int32, n int32, lower cud
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Zgtsv2BufferSizeExt tells the size of the buffer of Zgtsv2.
+// Zgtsv2BufferSizeExt returns the size of the buffer for Zgtsv2.
 //
 // C: cusparseZgtsv2_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zgtsv2BufferSizeExt(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (bufferSizeInBytes uint64, err error) {
@@ -4713,7 +4699,7 @@ func (l *Library) Zgtsv2BufferSizeExt(handle Handle, m int32, n int32, lower cud
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Sgtsv2 solves a tridiagonal system with many right sides of float32.
+// Sgtsv2 solves a tridiagonal system with many right-hand sides, in float32.
 //
 // C: cusparseSgtsv2, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Sgtsv2(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32, pBuffer cuda.DevicePtr) (err error) {
@@ -4741,7 +4727,7 @@ func (l *Library) Sgtsv2(handle Handle, m int32, n int32, lower cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// Dgtsv2 solves a tridiagonal system with many right sides of float64.
+// Dgtsv2 solves a tridiagonal system with many right-hand sides, in float64.
 //
 // C: cusparseDgtsv2, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dgtsv2(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32, pBuffer cuda.DevicePtr) (err error) {
@@ -4769,7 +4755,7 @@ func (l *Library) Dgtsv2(handle Handle, m int32, n int32, lower cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// Cgtsv2 solves a tridiagonal system with many right sides of complex float32.
+// Cgtsv2 solves a tridiagonal system with many right-hand sides, in complex float32.
 //
 // C: cusparseCgtsv2, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Cgtsv2(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32, pBuffer cuda.DevicePtr) (err error) {
@@ -4797,7 +4783,7 @@ func (l *Library) Cgtsv2(handle Handle, m int32, n int32, lower cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// Zgtsv2 solves a tridiagonal system with many right sides of complex float64.
+// Zgtsv2 solves a tridiagonal system with many right-hand sides, in complex float64.
 //
 // C: cusparseZgtsv2, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zgtsv2(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32, pBuffer cuda.DevicePtr) (err error) {
@@ -4825,7 +4811,7 @@ func (l *Library) Zgtsv2(handle Handle, m int32, n int32, lower cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// Sgtsv2NopivotBufferSizeExt tells the size of the buffer of Sgtsv2nopivot.
+// Sgtsv2NopivotBufferSizeExt returns the size of the buffer for Sgtsv2nopivot.
 //
 // C: cusparseSgtsv2_nopivot_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Sgtsv2NopivotBufferSizeExt(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (bufferSizeInBytes uint64, err error) {
@@ -4856,7 +4842,7 @@ func (l *Library) Sgtsv2NopivotBufferSizeExt(handle Handle, m int32, n int32, lo
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Dgtsv2NopivotBufferSizeExt tells the size of the buffer of Dgtsv2nopivot.
+// Dgtsv2NopivotBufferSizeExt returns the size of the buffer for Dgtsv2nopivot.
 //
 // C: cusparseDgtsv2_nopivot_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dgtsv2NopivotBufferSizeExt(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (bufferSizeInBytes uint64, err error) {
@@ -4887,7 +4873,7 @@ func (l *Library) Dgtsv2NopivotBufferSizeExt(handle Handle, m int32, n int32, lo
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Cgtsv2NopivotBufferSizeExt tells the size of the buffer of Cgtsv2nopivot.
+// Cgtsv2NopivotBufferSizeExt returns the size of the buffer for Cgtsv2nopivot.
 //
 // C: cusparseCgtsv2_nopivot_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Cgtsv2NopivotBufferSizeExt(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (bufferSizeInBytes uint64, err error) {
@@ -4918,7 +4904,7 @@ func (l *Library) Cgtsv2NopivotBufferSizeExt(handle Handle, m int32, n int32, lo
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Zgtsv2NopivotBufferSizeExt tells the size of the buffer of Zgtsv2nopivot.
+// Zgtsv2NopivotBufferSizeExt returns the size of the buffer for Zgtsv2nopivot.
 //
 // C: cusparseZgtsv2_nopivot_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zgtsv2NopivotBufferSizeExt(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (bufferSizeInBytes uint64, err error) {
@@ -4949,7 +4935,7 @@ func (l *Library) Zgtsv2NopivotBufferSizeExt(handle Handle, m int32, n int32, lo
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Sgtsv2Nopivot solves a tridiagonal system with many right sides, without pivoting of float32.
+// Sgtsv2Nopivot solves a tridiagonal system with many right-hand sides, without pivoting, in float32.
 //
 // C: cusparseSgtsv2_nopivot, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Sgtsv2Nopivot(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32, pBuffer cuda.DevicePtr) (err error) {
@@ -4977,7 +4963,7 @@ func (l *Library) Sgtsv2Nopivot(handle Handle, m int32, n int32, lower cuda.Devi
 	return check(res, err)
 }
 
-// Dgtsv2Nopivot solves a tridiagonal system with many right sides, without pivoting of float64.
+// Dgtsv2Nopivot solves a tridiagonal system with many right-hand sides, without pivoting, in float64.
 //
 // C: cusparseDgtsv2_nopivot, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dgtsv2Nopivot(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5005,7 +4991,7 @@ func (l *Library) Dgtsv2Nopivot(handle Handle, m int32, n int32, lower cuda.Devi
 	return check(res, err)
 }
 
-// Cgtsv2Nopivot solves a tridiagonal system with many right sides, without pivoting of complex float32.
+// Cgtsv2Nopivot solves a tridiagonal system with many right-hand sides, without pivoting, in complex float32.
 //
 // C: cusparseCgtsv2_nopivot, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Cgtsv2Nopivot(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5033,7 +5019,7 @@ func (l *Library) Cgtsv2Nopivot(handle Handle, m int32, n int32, lower cuda.Devi
 	return check(res, err)
 }
 
-// Zgtsv2Nopivot solves a tridiagonal system with many right sides, without pivoting of complex float64.
+// Zgtsv2Nopivot solves a tridiagonal system with many right-hand sides, without pivoting, in complex float64.
 //
 // C: cusparseZgtsv2_nopivot, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zgtsv2Nopivot(handle Handle, m int32, n int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, b cuda.DevicePtr, ldb int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5061,7 +5047,7 @@ func (l *Library) Zgtsv2Nopivot(handle Handle, m int32, n int32, lower cuda.Devi
 	return check(res, err)
 }
 
-// Sgtsv2StridedBatchBufferSizeExt tells the size of the buffer of Sgtsv2StridedBatch.
+// Sgtsv2StridedBatchBufferSizeExt returns the size of the buffer for Sgtsv2StridedBatch.
 //
 // C: cusparseSgtsv2StridedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Sgtsv2StridedBatchBufferSizeExt(handle Handle, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, batchStride int32) (bufferSizeInBytes uint64, err error) {
@@ -5092,7 +5078,7 @@ func (l *Library) Sgtsv2StridedBatchBufferSizeExt(handle Handle, m int32, lower 
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Dgtsv2StridedBatchBufferSizeExt tells the size of the buffer of Dgtsv2StridedBatch.
+// Dgtsv2StridedBatchBufferSizeExt returns the size of the buffer for Dgtsv2StridedBatch.
 //
 // C: cusparseDgtsv2StridedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dgtsv2StridedBatchBufferSizeExt(handle Handle, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, batchStride int32) (bufferSizeInBytes uint64, err error) {
@@ -5123,7 +5109,7 @@ func (l *Library) Dgtsv2StridedBatchBufferSizeExt(handle Handle, m int32, lower 
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Cgtsv2StridedBatchBufferSizeExt tells the size of the buffer of Cgtsv2StridedBatch.
+// Cgtsv2StridedBatchBufferSizeExt returns the size of the buffer for Cgtsv2StridedBatch.
 //
 // C: cusparseCgtsv2StridedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Cgtsv2StridedBatchBufferSizeExt(handle Handle, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, batchStride int32) (bufferSizeInBytes uint64, err error) {
@@ -5154,7 +5140,7 @@ func (l *Library) Cgtsv2StridedBatchBufferSizeExt(handle Handle, m int32, lower 
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Zgtsv2StridedBatchBufferSizeExt tells the size of the buffer of Zgtsv2StridedBatch.
+// Zgtsv2StridedBatchBufferSizeExt returns the size of the buffer for Zgtsv2StridedBatch.
 //
 // C: cusparseZgtsv2StridedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zgtsv2StridedBatchBufferSizeExt(handle Handle, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, batchStride int32) (bufferSizeInBytes uint64, err error) {
@@ -5185,7 +5171,7 @@ func (l *Library) Zgtsv2StridedBatchBufferSizeExt(handle Handle, m int32, lower 
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// Sgtsv2StridedBatch solves many tridiagonal systems that lie at equal distances of float32.
+// Sgtsv2StridedBatch solves a batch of tridiagonal systems at a constant stride, in float32.
 //
 // C: cusparseSgtsv2StridedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Sgtsv2StridedBatch(handle Handle, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, batchStride int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5213,7 +5199,7 @@ func (l *Library) Sgtsv2StridedBatch(handle Handle, m int32, lower cuda.DevicePt
 	return check(res, err)
 }
 
-// Dgtsv2StridedBatch solves many tridiagonal systems that lie at equal distances of float64.
+// Dgtsv2StridedBatch solves a batch of tridiagonal systems at a constant stride, in float64.
 //
 // C: cusparseDgtsv2StridedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dgtsv2StridedBatch(handle Handle, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, batchStride int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5241,7 +5227,7 @@ func (l *Library) Dgtsv2StridedBatch(handle Handle, m int32, lower cuda.DevicePt
 	return check(res, err)
 }
 
-// Cgtsv2StridedBatch solves many tridiagonal systems that lie at equal distances of complex float32.
+// Cgtsv2StridedBatch solves a batch of tridiagonal systems at a constant stride, in complex float32.
 //
 // C: cusparseCgtsv2StridedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Cgtsv2StridedBatch(handle Handle, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, batchStride int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5269,7 +5255,7 @@ func (l *Library) Cgtsv2StridedBatch(handle Handle, m int32, lower cuda.DevicePt
 	return check(res, err)
 }
 
-// Zgtsv2StridedBatch solves many tridiagonal systems that lie at equal distances of complex float64.
+// Zgtsv2StridedBatch solves a batch of tridiagonal systems at a constant stride, in complex float64.
 //
 // C: cusparseZgtsv2StridedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zgtsv2StridedBatch(handle Handle, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, batchStride int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5297,7 +5283,7 @@ func (l *Library) Zgtsv2StridedBatch(handle Handle, m int32, lower cuda.DevicePt
 	return check(res, err)
 }
 
-// SgtsvInterleavedBatchBufferSizeExt tells the size of the buffer of SgtsvInterleavedBatch.
+// SgtsvInterleavedBatchBufferSizeExt returns the size of the buffer for SgtsvInterleavedBatch.
 //
 // C: cusparseSgtsvInterleavedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) SgtsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32) (pBufferSizeInBytes uint64, err error) {
@@ -5328,7 +5314,7 @@ func (l *Library) SgtsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// DgtsvInterleavedBatchBufferSizeExt tells the size of the buffer of DgtsvInterleavedBatch.
+// DgtsvInterleavedBatchBufferSizeExt returns the size of the buffer for DgtsvInterleavedBatch.
 //
 // C: cusparseDgtsvInterleavedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) DgtsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32) (pBufferSizeInBytes uint64, err error) {
@@ -5359,7 +5345,7 @@ func (l *Library) DgtsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// CgtsvInterleavedBatchBufferSizeExt tells the size of the buffer of CgtsvInterleavedBatch.
+// CgtsvInterleavedBatchBufferSizeExt returns the size of the buffer for CgtsvInterleavedBatch.
 //
 // C: cusparseCgtsvInterleavedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) CgtsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32) (pBufferSizeInBytes uint64, err error) {
@@ -5390,7 +5376,7 @@ func (l *Library) CgtsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// ZgtsvInterleavedBatchBufferSizeExt tells the size of the buffer of ZgtsvInterleavedBatch.
+// ZgtsvInterleavedBatchBufferSizeExt returns the size of the buffer for ZgtsvInterleavedBatch.
 //
 // C: cusparseZgtsvInterleavedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) ZgtsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32) (pBufferSizeInBytes uint64, err error) {
@@ -5421,7 +5407,7 @@ func (l *Library) ZgtsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// SgtsvInterleavedBatch solves many tridiagonal systems whose elements are interleaved of float32.
+// SgtsvInterleavedBatch solves a batch of interleaved tridiagonal systems, in float32.
 //
 // C: cusparseSgtsvInterleavedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) SgtsvInterleavedBatch(handle Handle, algo int32, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5449,7 +5435,7 @@ func (l *Library) SgtsvInterleavedBatch(handle Handle, algo int32, m int32, lowe
 	return check(res, err)
 }
 
-// DgtsvInterleavedBatch solves many tridiagonal systems whose elements are interleaved of float64.
+// DgtsvInterleavedBatch solves a batch of interleaved tridiagonal systems, in float64.
 //
 // C: cusparseDgtsvInterleavedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) DgtsvInterleavedBatch(handle Handle, algo int32, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5477,7 +5463,7 @@ func (l *Library) DgtsvInterleavedBatch(handle Handle, algo int32, m int32, lowe
 	return check(res, err)
 }
 
-// CgtsvInterleavedBatch solves many tridiagonal systems whose elements are interleaved of complex float32.
+// CgtsvInterleavedBatch solves a batch of interleaved tridiagonal systems, in complex float32.
 //
 // C: cusparseCgtsvInterleavedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) CgtsvInterleavedBatch(handle Handle, algo int32, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5505,7 +5491,7 @@ func (l *Library) CgtsvInterleavedBatch(handle Handle, algo int32, m int32, lowe
 	return check(res, err)
 }
 
-// ZgtsvInterleavedBatch solves many tridiagonal systems whose elements are interleaved of complex float64.
+// ZgtsvInterleavedBatch solves a batch of interleaved tridiagonal systems, in complex float64.
 //
 // C: cusparseZgtsvInterleavedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) ZgtsvInterleavedBatch(handle Handle, algo int32, m int32, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5533,7 +5519,7 @@ func (l *Library) ZgtsvInterleavedBatch(handle Handle, algo int32, m int32, lowe
 	return check(res, err)
 }
 
-// SgpsvInterleavedBatchBufferSizeExt tells the size of the buffer of SgpsvInterleavedBatch.
+// SgpsvInterleavedBatchBufferSizeExt returns the size of the buffer for SgpsvInterleavedBatch.
 //
 // C: cusparseSgpsvInterleavedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) SgpsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, m int32, ds cuda.DevicePtr, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, dw cuda.DevicePtr, x cuda.DevicePtr, batchCount int32) (pBufferSizeInBytes uint64, err error) {
@@ -5566,7 +5552,7 @@ func (l *Library) SgpsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// DgpsvInterleavedBatchBufferSizeExt tells the size of the buffer of DgpsvInterleavedBatch.
+// DgpsvInterleavedBatchBufferSizeExt returns the size of the buffer for DgpsvInterleavedBatch.
 //
 // C: cusparseDgpsvInterleavedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) DgpsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, m int32, ds cuda.DevicePtr, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, dw cuda.DevicePtr, x cuda.DevicePtr, batchCount int32) (pBufferSizeInBytes uint64, err error) {
@@ -5599,7 +5585,7 @@ func (l *Library) DgpsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// CgpsvInterleavedBatchBufferSizeExt tells the size of the buffer of CgpsvInterleavedBatch.
+// CgpsvInterleavedBatchBufferSizeExt returns the size of the buffer for CgpsvInterleavedBatch.
 //
 // C: cusparseCgpsvInterleavedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) CgpsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, m int32, ds cuda.DevicePtr, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, dw cuda.DevicePtr, x cuda.DevicePtr, batchCount int32) (pBufferSizeInBytes uint64, err error) {
@@ -5632,7 +5618,7 @@ func (l *Library) CgpsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// ZgpsvInterleavedBatchBufferSizeExt tells the size of the buffer of ZgpsvInterleavedBatch.
+// ZgpsvInterleavedBatchBufferSizeExt returns the size of the buffer for ZgpsvInterleavedBatch.
 //
 // C: cusparseZgpsvInterleavedBatch_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) ZgpsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, m int32, ds cuda.DevicePtr, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, dw cuda.DevicePtr, x cuda.DevicePtr, batchCount int32) (pBufferSizeInBytes uint64, err error) {
@@ -5665,7 +5651,7 @@ func (l *Library) ZgpsvInterleavedBatchBufferSizeExt(handle Handle, algo int32, 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// SgpsvInterleavedBatch solves many pentadiagonal systems whose elements are interleaved of float32.
+// SgpsvInterleavedBatch solves a batch of interleaved pentadiagonal systems, in float32.
 //
 // C: cusparseSgpsvInterleavedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) SgpsvInterleavedBatch(handle Handle, algo int32, m int32, ds cuda.DevicePtr, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, dw cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5695,7 +5681,7 @@ func (l *Library) SgpsvInterleavedBatch(handle Handle, algo int32, m int32, ds c
 	return check(res, err)
 }
 
-// DgpsvInterleavedBatch solves many pentadiagonal systems whose elements are interleaved of float64.
+// DgpsvInterleavedBatch solves a batch of interleaved pentadiagonal systems, in float64.
 //
 // C: cusparseDgpsvInterleavedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) DgpsvInterleavedBatch(handle Handle, algo int32, m int32, ds cuda.DevicePtr, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, dw cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5725,7 +5711,7 @@ func (l *Library) DgpsvInterleavedBatch(handle Handle, algo int32, m int32, ds c
 	return check(res, err)
 }
 
-// CgpsvInterleavedBatch solves many pentadiagonal systems whose elements are interleaved of complex float32.
+// CgpsvInterleavedBatch solves a batch of interleaved pentadiagonal systems, in complex float32.
 //
 // C: cusparseCgpsvInterleavedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) CgpsvInterleavedBatch(handle Handle, algo int32, m int32, ds cuda.DevicePtr, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, dw cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5755,7 +5741,7 @@ func (l *Library) CgpsvInterleavedBatch(handle Handle, algo int32, m int32, ds c
 	return check(res, err)
 }
 
-// ZgpsvInterleavedBatch solves many pentadiagonal systems whose elements are interleaved of complex float64.
+// ZgpsvInterleavedBatch solves a batch of interleaved pentadiagonal systems, in complex float64.
 //
 // C: cusparseZgpsvInterleavedBatch, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) ZgpsvInterleavedBatch(handle Handle, algo int32, m int32, ds cuda.DevicePtr, lower cuda.DevicePtr, d cuda.DevicePtr, du cuda.DevicePtr, dw cuda.DevicePtr, x cuda.DevicePtr, batchCount int32, pBuffer cuda.DevicePtr) (err error) {
@@ -5785,7 +5771,7 @@ func (l *Library) ZgpsvInterleavedBatch(handle Handle, algo int32, m int32, ds c
 	return check(res, err)
 }
 
-// Scsrgeam2BufferSizeExt tells the size of the buffer of Scsrgeam2.
+// Scsrgeam2BufferSizeExt returns the size of the buffer for Scsrgeam2.
 //
 // C: cusparseScsrgeam2_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Scsrgeam2BufferSizeExt(handle Handle, m int32, n int32, alpha *float32, descrA MatDescr, nnzA int32, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, beta *float32, descrB MatDescr, nnzB int32, csrSortedValB cuda.DevicePtr, csrSortedRowPtrB cuda.DevicePtr, csrSortedColIndB cuda.DevicePtr, descrC MatDescr, csrSortedValC cuda.DevicePtr, csrSortedRowPtrC cuda.DevicePtr, csrSortedColIndC cuda.DevicePtr) (pBufferSizeInBytes uint64, err error) {
@@ -5796,7 +5782,7 @@ func (l *Library) Scsrgeam2BufferSizeExt(handle Handle, m int32, n int32, alpha 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dcsrgeam2BufferSizeExt tells the size of the buffer of Dcsrgeam2.
+// Dcsrgeam2BufferSizeExt returns the size of the buffer for Dcsrgeam2.
 //
 // C: cusparseDcsrgeam2_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dcsrgeam2BufferSizeExt(handle Handle, m int32, n int32, alpha *float64, descrA MatDescr, nnzA int32, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, beta *float64, descrB MatDescr, nnzB int32, csrSortedValB cuda.DevicePtr, csrSortedRowPtrB cuda.DevicePtr, csrSortedColIndB cuda.DevicePtr, descrC MatDescr, csrSortedValC cuda.DevicePtr, csrSortedRowPtrC cuda.DevicePtr, csrSortedColIndC cuda.DevicePtr) (pBufferSizeInBytes uint64, err error) {
@@ -5807,7 +5793,7 @@ func (l *Library) Dcsrgeam2BufferSizeExt(handle Handle, m int32, n int32, alpha 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Ccsrgeam2BufferSizeExt tells the size of the buffer of Ccsrgeam2.
+// Ccsrgeam2BufferSizeExt returns the size of the buffer for Ccsrgeam2.
 //
 // C: cusparseCcsrgeam2_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Ccsrgeam2BufferSizeExt(handle Handle, m int32, n int32, alpha *Complex, descrA MatDescr, nnzA int32, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, beta *Complex, descrB MatDescr, nnzB int32, csrSortedValB cuda.DevicePtr, csrSortedRowPtrB cuda.DevicePtr, csrSortedColIndB cuda.DevicePtr, descrC MatDescr, csrSortedValC cuda.DevicePtr, csrSortedRowPtrC cuda.DevicePtr, csrSortedColIndC cuda.DevicePtr) (pBufferSizeInBytes uint64, err error) {
@@ -5818,7 +5804,7 @@ func (l *Library) Ccsrgeam2BufferSizeExt(handle Handle, m int32, n int32, alpha 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zcsrgeam2BufferSizeExt tells the size of the buffer of Zcsrgeam2.
+// Zcsrgeam2BufferSizeExt returns the size of the buffer for Zcsrgeam2.
 //
 // C: cusparseZcsrgeam2_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zcsrgeam2BufferSizeExt(handle Handle, m int32, n int32, alpha *DoubleComplex, descrA MatDescr, nnzA int32, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, beta *DoubleComplex, descrB MatDescr, nnzB int32, csrSortedValB cuda.DevicePtr, csrSortedRowPtrB cuda.DevicePtr, csrSortedColIndB cuda.DevicePtr, descrC MatDescr, csrSortedValC cuda.DevicePtr, csrSortedRowPtrC cuda.DevicePtr, csrSortedColIndC cuda.DevicePtr) (pBufferSizeInBytes uint64, err error) {
@@ -5829,7 +5815,7 @@ func (l *Library) Zcsrgeam2BufferSizeExt(handle Handle, m int32, n int32, alpha 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Xcsrgeam2Nnz counts the nonzeros of the result: computes C = alpha A + beta B of sparse matrices.
+// Xcsrgeam2Nnz counts the nonzeros of the result of csrgeam2.
 //
 // C: cusparseXcsrgeam2Nnz, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Xcsrgeam2Nnz(handle Handle, m int32, n int32, descrA MatDescr, nnzA int32, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, descrB MatDescr, nnzB int32, csrSortedRowPtrB cuda.DevicePtr, csrSortedColIndB cuda.DevicePtr, descrC MatDescr, csrSortedRowPtrC cuda.DevicePtr, workspace cuda.DevicePtr) (nnzTotalDevHostPtr int32, err error) {
@@ -5866,7 +5852,7 @@ func (l *Library) Xcsrgeam2Nnz(handle Handle, m int32, n int32, descrA MatDescr,
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// Scsrgeam2 computes C = alpha A + beta B of sparse matrices, of float32.
+// Scsrgeam2 computes C = alpha A + beta B for sparse matrices, in float32.
 //
 // C: cusparseScsrgeam2, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Scsrgeam2(handle Handle, m int32, n int32, alpha *float32, descrA MatDescr, nnzA int32, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, beta *float32, descrB MatDescr, nnzB int32, csrSortedValB cuda.DevicePtr, csrSortedRowPtrB cuda.DevicePtr, csrSortedColIndB cuda.DevicePtr, descrC MatDescr, csrSortedValC cuda.DevicePtr, csrSortedRowPtrC cuda.DevicePtr, csrSortedColIndC cuda.DevicePtr, pBuffer cuda.DevicePtr) (err error) {
@@ -5874,7 +5860,7 @@ func (l *Library) Scsrgeam2(handle Handle, m int32, n int32, alpha *float32, des
 	return check(res, err)
 }
 
-// Dcsrgeam2 computes C = alpha A + beta B of sparse matrices, of float64.
+// Dcsrgeam2 computes C = alpha A + beta B for sparse matrices, in float64.
 //
 // C: cusparseDcsrgeam2, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dcsrgeam2(handle Handle, m int32, n int32, alpha *float64, descrA MatDescr, nnzA int32, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, beta *float64, descrB MatDescr, nnzB int32, csrSortedValB cuda.DevicePtr, csrSortedRowPtrB cuda.DevicePtr, csrSortedColIndB cuda.DevicePtr, descrC MatDescr, csrSortedValC cuda.DevicePtr, csrSortedRowPtrC cuda.DevicePtr, csrSortedColIndC cuda.DevicePtr, pBuffer cuda.DevicePtr) (err error) {
@@ -5882,7 +5868,7 @@ func (l *Library) Dcsrgeam2(handle Handle, m int32, n int32, alpha *float64, des
 	return check(res, err)
 }
 
-// Ccsrgeam2 computes C = alpha A + beta B of sparse matrices, of complex float32.
+// Ccsrgeam2 computes C = alpha A + beta B for sparse matrices, in complex float32.
 //
 // C: cusparseCcsrgeam2, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Ccsrgeam2(handle Handle, m int32, n int32, alpha *Complex, descrA MatDescr, nnzA int32, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, beta *Complex, descrB MatDescr, nnzB int32, csrSortedValB cuda.DevicePtr, csrSortedRowPtrB cuda.DevicePtr, csrSortedColIndB cuda.DevicePtr, descrC MatDescr, csrSortedValC cuda.DevicePtr, csrSortedRowPtrC cuda.DevicePtr, csrSortedColIndC cuda.DevicePtr, pBuffer cuda.DevicePtr) (err error) {
@@ -5890,7 +5876,7 @@ func (l *Library) Ccsrgeam2(handle Handle, m int32, n int32, alpha *Complex, des
 	return check(res, err)
 }
 
-// Zcsrgeam2 computes C = alpha A + beta B of sparse matrices, of complex float64.
+// Zcsrgeam2 computes C = alpha A + beta B for sparse matrices, in complex float64.
 //
 // C: cusparseZcsrgeam2, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zcsrgeam2(handle Handle, m int32, n int32, alpha *DoubleComplex, descrA MatDescr, nnzA int32, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, beta *DoubleComplex, descrB MatDescr, nnzB int32, csrSortedValB cuda.DevicePtr, csrSortedRowPtrB cuda.DevicePtr, csrSortedColIndB cuda.DevicePtr, descrC MatDescr, csrSortedValC cuda.DevicePtr, csrSortedRowPtrC cuda.DevicePtr, csrSortedColIndC cuda.DevicePtr, pBuffer cuda.DevicePtr) (err error) {
@@ -5898,7 +5884,7 @@ func (l *Library) Zcsrgeam2(handle Handle, m int32, n int32, alpha *DoubleComple
 	return check(res, err)
 }
 
-// Scsrcolor colors the graph of a matrix, of float32.
+// Scsrcolor colors the graph of a matrix, in float32.
 //
 // C: cusparseScsrcolor, since cuSPARSE 11.4.1, set legacy.
 //
@@ -5934,7 +5920,7 @@ func (l *Library) Scsrcolor(handle Handle, m int32, nnz int32, descrA MatDescr, 
 	return out.ncolors, check(res, err)
 }
 
-// Dcsrcolor colors the graph of a matrix, of float64.
+// Dcsrcolor colors the graph of a matrix, in float64.
 //
 // C: cusparseDcsrcolor, since cuSPARSE 11.4.1, set legacy.
 //
@@ -5970,7 +5956,7 @@ func (l *Library) Dcsrcolor(handle Handle, m int32, nnz int32, descrA MatDescr, 
 	return out.ncolors, check(res, err)
 }
 
-// Ccsrcolor colors the graph of a matrix, of complex float32.
+// Ccsrcolor colors the graph of a matrix, in complex float32.
 //
 // C: cusparseCcsrcolor, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6006,7 +5992,7 @@ func (l *Library) Ccsrcolor(handle Handle, m int32, nnz int32, descrA MatDescr, 
 	return out.ncolors, check(res, err)
 }
 
-// Zcsrcolor colors the graph of a matrix, of complex float64.
+// Zcsrcolor colors the graph of a matrix, in complex float64.
 //
 // C: cusparseZcsrcolor, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6042,7 +6028,7 @@ func (l *Library) Zcsrcolor(handle Handle, m int32, nnz int32, descrA MatDescr, 
 	return out.ncolors, check(res, err)
 }
 
-// Snnz counts the nonzeros of a dense matrix, in all and for each row or column, of float32.
+// Snnz counts the nonzeros of a dense matrix, in total and in each row or column, in float32.
 //
 // C: cusparseSnnz, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Snnz(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, a cuda.DevicePtr, lda int32, nnzPerRowCol cuda.DevicePtr) (nnzTotalDevHostPtr int32, err error) {
@@ -6073,7 +6059,7 @@ func (l *Library) Snnz(handle Handle, dirA Direction, m int32, n int32, descrA M
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// Dnnz counts the nonzeros of a dense matrix, in all and for each row or column, of float64.
+// Dnnz counts the nonzeros of a dense matrix, in total and in each row or column, in float64.
 //
 // C: cusparseDnnz, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) Dnnz(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, a cuda.DevicePtr, lda int32, nnzPerRowCol cuda.DevicePtr) (nnzTotalDevHostPtr int32, err error) {
@@ -6104,7 +6090,7 @@ func (l *Library) Dnnz(handle Handle, dirA Direction, m int32, n int32, descrA M
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// Cnnz counts the nonzeros of a dense matrix, in all and for each row or column, of complex float32.
+// Cnnz counts the nonzeros of a dense matrix, in total and in each row or column, in complex float32.
 //
 // C: cusparseCnnz, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Cnnz(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, a cuda.DevicePtr, lda int32, nnzPerRowCol cuda.DevicePtr) (nnzTotalDevHostPtr int32, err error) {
@@ -6135,7 +6121,7 @@ func (l *Library) Cnnz(handle Handle, dirA Direction, m int32, n int32, descrA M
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// Znnz counts the nonzeros of a dense matrix, in all and for each row or column, of complex float64.
+// Znnz counts the nonzeros of a dense matrix, in total and in each row or column, in complex float64.
 //
 // C: cusparseZnnz, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Znnz(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, a cuda.DevicePtr, lda int32, nnzPerRowCol cuda.DevicePtr) (nnzTotalDevHostPtr int32, err error) {
@@ -6166,7 +6152,7 @@ func (l *Library) Znnz(handle Handle, dirA Direction, m int32, n int32, descrA M
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// SnnzCompress counts the elements of a matrix that are greater than a bound, of float32.
+// SnnzCompress counts the elements of a matrix above a threshold, in float32.
 //
 // C: cusparseSnnz_compress, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6179,7 +6165,7 @@ func (l *Library) SnnzCompress(handle Handle, m int32, descr MatDescr, csrSorted
 	return out.nnzC, check(res, err)
 }
 
-// DnnzCompress counts the elements of a matrix that are greater than a bound, of float64.
+// DnnzCompress counts the elements of a matrix above a threshold, in float64.
 //
 // C: cusparseDnnz_compress, since cuSPARSE 11.4.1, set vectors.
 //
@@ -6192,7 +6178,7 @@ func (l *Library) DnnzCompress(handle Handle, m int32, descr MatDescr, csrSorted
 	return out.nnzC, check(res, err)
 }
 
-// CnnzCompress counts the elements of a matrix that are greater than a bound, of complex float32.
+// CnnzCompress counts the elements of a matrix above a threshold, in complex float32.
 //
 // C: cusparseCnnz_compress, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6205,7 +6191,7 @@ func (l *Library) CnnzCompress(handle Handle, m int32, descr MatDescr, csrSorted
 	return out.nnzC, check(res, err)
 }
 
-// ZnnzCompress counts the elements of a matrix that are greater than a bound, of complex float64.
+// ZnnzCompress counts the elements of a matrix above a threshold, in complex float64.
 //
 // C: cusparseZnnz_compress, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6218,7 +6204,7 @@ func (l *Library) ZnnzCompress(handle Handle, m int32, descr MatDescr, csrSorted
 	return out.nnzC, check(res, err)
 }
 
-// Scsr2csrCompress leaves out the elements of a matrix that are not greater than a bound, of float32.
+// Scsr2csrCompress removes the elements of a matrix that are not above a threshold, in float32.
 //
 // C: cusparseScsr2csr_compress, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6228,7 +6214,7 @@ func (l *Library) Scsr2csrCompress(handle Handle, m int32, n int32, descrA MatDe
 	return check(res, err)
 }
 
-// Dcsr2csrCompress leaves out the elements of a matrix that are not greater than a bound, of float64.
+// Dcsr2csrCompress removes the elements of a matrix that are not above a threshold, in float64.
 //
 // C: cusparseDcsr2csr_compress, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6238,7 +6224,7 @@ func (l *Library) Dcsr2csrCompress(handle Handle, m int32, n int32, descrA MatDe
 	return check(res, err)
 }
 
-// Ccsr2csrCompress leaves out the elements of a matrix that are not greater than a bound, of complex float32.
+// Ccsr2csrCompress removes the elements of a matrix that are not above a threshold, in complex float32.
 //
 // C: cusparseCcsr2csr_compress, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6248,7 +6234,7 @@ func (l *Library) Ccsr2csrCompress(handle Handle, m int32, n int32, descrA MatDe
 	return check(res, err)
 }
 
-// Zcsr2csrCompress leaves out the elements of a matrix that are not greater than a bound, of complex float64.
+// Zcsr2csrCompress removes the elements of a matrix that are not above a threshold, in complex float64.
 //
 // C: cusparseZcsr2csr_compress, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6258,7 +6244,7 @@ func (l *Library) Zcsr2csrCompress(handle Handle, m int32, n int32, descrA MatDe
 	return check(res, err)
 }
 
-// Xcoo2csr compresses row indices.
+// Xcoo2csr converts row indices to row offsets.
 //
 // C: cusparseXcoo2csr, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Xcoo2csr(handle Handle, cooRowInd cuda.DevicePtr, nnz int32, m int32, csrSortedRowPtr cuda.DevicePtr, idxBase IndexBase) (err error) {
@@ -6283,7 +6269,7 @@ func (l *Library) Xcoo2csr(handle Handle, cooRowInd cuda.DevicePtr, nnz int32, m
 	return check(res, err)
 }
 
-// Xcsr2coo expands row offsets.
+// Xcsr2coo converts row offsets to row indices.
 //
 // C: cusparseXcsr2coo, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Xcsr2coo(handle Handle, csrSortedRowPtr cuda.DevicePtr, nnz int32, m int32, cooRowInd cuda.DevicePtr, idxBase IndexBase) (err error) {
@@ -6308,7 +6294,7 @@ func (l *Library) Xcsr2coo(handle Handle, csrSortedRowPtr cuda.DevicePtr, nnz in
 	return check(res, err)
 }
 
-// Xcsr2bsrNnz counts the nonzeros of the result: converts from CSR to blocks.
+// Xcsr2bsrNnz counts the nonzeros of the result of csr2bsr.
 //
 // C: cusparseXcsr2bsrNnz, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6343,7 +6329,7 @@ func (l *Library) Xcsr2bsrNnz(handle Handle, dirA Direction, m int32, n int32, d
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// Scsr2bsr converts from CSR to blocks of float32.
+// Scsr2bsr converts from CSR to BSR, in float32.
 //
 // C: cusparseScsr2bsr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6377,7 +6363,7 @@ func (l *Library) Scsr2bsr(handle Handle, dirA Direction, m int32, n int32, desc
 	return check(res, err)
 }
 
-// Dcsr2bsr converts from CSR to blocks of float64.
+// Dcsr2bsr converts from CSR to BSR, in float64.
 //
 // C: cusparseDcsr2bsr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6411,7 +6397,7 @@ func (l *Library) Dcsr2bsr(handle Handle, dirA Direction, m int32, n int32, desc
 	return check(res, err)
 }
 
-// Ccsr2bsr converts from CSR to blocks of complex float32.
+// Ccsr2bsr converts from CSR to BSR, in complex float32.
 //
 // C: cusparseCcsr2bsr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6445,7 +6431,7 @@ func (l *Library) Ccsr2bsr(handle Handle, dirA Direction, m int32, n int32, desc
 	return check(res, err)
 }
 
-// Zcsr2bsr converts from CSR to blocks of complex float64.
+// Zcsr2bsr converts from CSR to BSR, in complex float64.
 //
 // C: cusparseZcsr2bsr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6479,7 +6465,7 @@ func (l *Library) Zcsr2bsr(handle Handle, dirA Direction, m int32, n int32, desc
 	return check(res, err)
 }
 
-// Sbsr2csr converts from blocks to CSR of float32.
+// Sbsr2csr converts from BSR to CSR, in float32.
 //
 // C: cusparseSbsr2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6513,7 +6499,7 @@ func (l *Library) Sbsr2csr(handle Handle, dirA Direction, mb int32, nb int32, de
 	return check(res, err)
 }
 
-// Dbsr2csr converts from blocks to CSR of float64.
+// Dbsr2csr converts from BSR to CSR, in float64.
 //
 // C: cusparseDbsr2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6547,7 +6533,7 @@ func (l *Library) Dbsr2csr(handle Handle, dirA Direction, mb int32, nb int32, de
 	return check(res, err)
 }
 
-// Cbsr2csr converts from blocks to CSR of complex float32.
+// Cbsr2csr converts from BSR to CSR, in complex float32.
 //
 // C: cusparseCbsr2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6581,7 +6567,7 @@ func (l *Library) Cbsr2csr(handle Handle, dirA Direction, mb int32, nb int32, de
 	return check(res, err)
 }
 
-// Zbsr2csr converts from blocks to CSR of complex float64.
+// Zbsr2csr converts from BSR to CSR, in complex float64.
 //
 // C: cusparseZbsr2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6615,7 +6601,7 @@ func (l *Library) Zbsr2csr(handle Handle, dirA Direction, mb int32, nb int32, de
 	return check(res, err)
 }
 
-// Sgebsr2gebscBufferSize tells the size of the buffer of Sgebsr2gebsc.
+// Sgebsr2gebscBufferSize returns the size of the buffer for Sgebsr2gebsc.
 //
 // C: cusparseSgebsr2gebsc_bufferSize, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Sgebsr2gebscBufferSize(handle Handle, mb int32, nb int32, nnzb int32, bsrSortedVal cuda.DevicePtr, bsrSortedRowPtr cuda.DevicePtr, bsrSortedColInd cuda.DevicePtr, rowBlockDim int32, colBlockDim int32) (pBufferSizeInBytes int32, err error) {
@@ -6647,7 +6633,7 @@ func (l *Library) Sgebsr2gebscBufferSize(handle Handle, mb int32, nb int32, nnzb
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dgebsr2gebscBufferSize tells the size of the buffer of Dgebsr2gebsc.
+// Dgebsr2gebscBufferSize returns the size of the buffer for Dgebsr2gebsc.
 //
 // C: cusparseDgebsr2gebsc_bufferSize, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dgebsr2gebscBufferSize(handle Handle, mb int32, nb int32, nnzb int32, bsrSortedVal cuda.DevicePtr, bsrSortedRowPtr cuda.DevicePtr, bsrSortedColInd cuda.DevicePtr, rowBlockDim int32, colBlockDim int32) (pBufferSizeInBytes int32, err error) {
@@ -6679,7 +6665,7 @@ func (l *Library) Dgebsr2gebscBufferSize(handle Handle, mb int32, nb int32, nnzb
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Cgebsr2gebscBufferSize tells the size of the buffer of Cgebsr2gebsc.
+// Cgebsr2gebscBufferSize returns the size of the buffer for Cgebsr2gebsc.
 //
 // C: cusparseCgebsr2gebsc_bufferSize, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Cgebsr2gebscBufferSize(handle Handle, mb int32, nb int32, nnzb int32, bsrSortedVal cuda.DevicePtr, bsrSortedRowPtr cuda.DevicePtr, bsrSortedColInd cuda.DevicePtr, rowBlockDim int32, colBlockDim int32) (pBufferSizeInBytes int32, err error) {
@@ -6711,7 +6697,7 @@ func (l *Library) Cgebsr2gebscBufferSize(handle Handle, mb int32, nb int32, nnzb
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zgebsr2gebscBufferSize tells the size of the buffer of Zgebsr2gebsc.
+// Zgebsr2gebscBufferSize returns the size of the buffer for Zgebsr2gebsc.
 //
 // C: cusparseZgebsr2gebsc_bufferSize, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zgebsr2gebscBufferSize(handle Handle, mb int32, nb int32, nnzb int32, bsrSortedVal cuda.DevicePtr, bsrSortedRowPtr cuda.DevicePtr, bsrSortedColInd cuda.DevicePtr, rowBlockDim int32, colBlockDim int32) (pBufferSizeInBytes int32, err error) {
@@ -6743,7 +6729,7 @@ func (l *Library) Zgebsr2gebscBufferSize(handle Handle, mb int32, nb int32, nnzb
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Sgebsr2gebsc transposes a matrix of blocks, of float32.
+// Sgebsr2gebsc transposes a BSR matrix, in float32.
 //
 // C: cusparseSgebsr2gebsc, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Sgebsr2gebsc(handle Handle, mb int32, nb int32, nnzb int32, bsrSortedVal cuda.DevicePtr, bsrSortedRowPtr cuda.DevicePtr, bsrSortedColInd cuda.DevicePtr, rowBlockDim int32, colBlockDim int32, bscVal cuda.DevicePtr, bscRowInd cuda.DevicePtr, bscColPtr cuda.DevicePtr, copyValues Action, idxBase IndexBase, pBuffer cuda.DevicePtr) (err error) {
@@ -6777,7 +6763,7 @@ func (l *Library) Sgebsr2gebsc(handle Handle, mb int32, nb int32, nnzb int32, bs
 	return check(res, err)
 }
 
-// Dgebsr2gebsc transposes a matrix of blocks, of float64.
+// Dgebsr2gebsc transposes a BSR matrix, in float64.
 //
 // C: cusparseDgebsr2gebsc, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dgebsr2gebsc(handle Handle, mb int32, nb int32, nnzb int32, bsrSortedVal cuda.DevicePtr, bsrSortedRowPtr cuda.DevicePtr, bsrSortedColInd cuda.DevicePtr, rowBlockDim int32, colBlockDim int32, bscVal cuda.DevicePtr, bscRowInd cuda.DevicePtr, bscColPtr cuda.DevicePtr, copyValues Action, idxBase IndexBase, pBuffer cuda.DevicePtr) (err error) {
@@ -6811,7 +6797,7 @@ func (l *Library) Dgebsr2gebsc(handle Handle, mb int32, nb int32, nnzb int32, bs
 	return check(res, err)
 }
 
-// Cgebsr2gebsc transposes a matrix of blocks, of complex float32.
+// Cgebsr2gebsc transposes a BSR matrix, in complex float32.
 //
 // C: cusparseCgebsr2gebsc, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Cgebsr2gebsc(handle Handle, mb int32, nb int32, nnzb int32, bsrSortedVal cuda.DevicePtr, bsrSortedRowPtr cuda.DevicePtr, bsrSortedColInd cuda.DevicePtr, rowBlockDim int32, colBlockDim int32, bscVal cuda.DevicePtr, bscRowInd cuda.DevicePtr, bscColPtr cuda.DevicePtr, copyValues Action, idxBase IndexBase, pBuffer cuda.DevicePtr) (err error) {
@@ -6845,7 +6831,7 @@ func (l *Library) Cgebsr2gebsc(handle Handle, mb int32, nb int32, nnzb int32, bs
 	return check(res, err)
 }
 
-// Zgebsr2gebsc transposes a matrix of blocks, of complex float64.
+// Zgebsr2gebsc transposes a BSR matrix, in complex float64.
 //
 // C: cusparseZgebsr2gebsc, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zgebsr2gebsc(handle Handle, mb int32, nb int32, nnzb int32, bsrSortedVal cuda.DevicePtr, bsrSortedRowPtr cuda.DevicePtr, bsrSortedColInd cuda.DevicePtr, rowBlockDim int32, colBlockDim int32, bscVal cuda.DevicePtr, bscRowInd cuda.DevicePtr, bscColPtr cuda.DevicePtr, copyValues Action, idxBase IndexBase, pBuffer cuda.DevicePtr) (err error) {
@@ -6879,7 +6865,7 @@ func (l *Library) Zgebsr2gebsc(handle Handle, mb int32, nb int32, nnzb int32, bs
 	return check(res, err)
 }
 
-// Sgebsr2csr converts from blocks to CSR of float32.
+// Sgebsr2csr converts from BSR to CSR, in float32.
 //
 // C: cusparseSgebsr2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6914,7 +6900,7 @@ func (l *Library) Sgebsr2csr(handle Handle, dirA Direction, mb int32, nb int32, 
 	return check(res, err)
 }
 
-// Dgebsr2csr converts from blocks to CSR of float64.
+// Dgebsr2csr converts from BSR to CSR, in float64.
 //
 // C: cusparseDgebsr2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6949,7 +6935,7 @@ func (l *Library) Dgebsr2csr(handle Handle, dirA Direction, mb int32, nb int32, 
 	return check(res, err)
 }
 
-// Cgebsr2csr converts from blocks to CSR of complex float32.
+// Cgebsr2csr converts from BSR to CSR, in complex float32.
 //
 // C: cusparseCgebsr2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -6984,7 +6970,7 @@ func (l *Library) Cgebsr2csr(handle Handle, dirA Direction, mb int32, nb int32, 
 	return check(res, err)
 }
 
-// Zgebsr2csr converts from blocks to CSR of complex float64.
+// Zgebsr2csr converts from BSR to CSR, in complex float64.
 //
 // C: cusparseZgebsr2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7019,7 +7005,7 @@ func (l *Library) Zgebsr2csr(handle Handle, dirA Direction, mb int32, nb int32, 
 	return check(res, err)
 }
 
-// Scsr2gebsrBufferSize tells the size of the buffer of Scsr2gebsr.
+// Scsr2gebsrBufferSize returns the size of the buffer for Scsr2gebsr.
 //
 // C: cusparseScsr2gebsr_bufferSize, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Scsr2gebsrBufferSize(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, rowBlockDim int32, colBlockDim int32) (pBufferSizeInBytes int32, err error) {
@@ -7052,7 +7038,7 @@ func (l *Library) Scsr2gebsrBufferSize(handle Handle, dirA Direction, m int32, n
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dcsr2gebsrBufferSize tells the size of the buffer of Dcsr2gebsr.
+// Dcsr2gebsrBufferSize returns the size of the buffer for Dcsr2gebsr.
 //
 // C: cusparseDcsr2gebsr_bufferSize, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dcsr2gebsrBufferSize(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, rowBlockDim int32, colBlockDim int32) (pBufferSizeInBytes int32, err error) {
@@ -7085,7 +7071,7 @@ func (l *Library) Dcsr2gebsrBufferSize(handle Handle, dirA Direction, m int32, n
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Ccsr2gebsrBufferSize tells the size of the buffer of Ccsr2gebsr.
+// Ccsr2gebsrBufferSize returns the size of the buffer for Ccsr2gebsr.
 //
 // C: cusparseCcsr2gebsr_bufferSize, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Ccsr2gebsrBufferSize(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, rowBlockDim int32, colBlockDim int32) (pBufferSizeInBytes int32, err error) {
@@ -7118,7 +7104,7 @@ func (l *Library) Ccsr2gebsrBufferSize(handle Handle, dirA Direction, m int32, n
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zcsr2gebsrBufferSize tells the size of the buffer of Zcsr2gebsr.
+// Zcsr2gebsrBufferSize returns the size of the buffer for Zcsr2gebsr.
 //
 // C: cusparseZcsr2gebsr_bufferSize, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zcsr2gebsrBufferSize(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, rowBlockDim int32, colBlockDim int32) (pBufferSizeInBytes int32, err error) {
@@ -7151,7 +7137,7 @@ func (l *Library) Zcsr2gebsrBufferSize(handle Handle, dirA Direction, m int32, n
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Xcsr2gebsrNnz counts the nonzeros of the result: converts from CSR to blocks of any shape.
+// Xcsr2gebsrNnz counts the nonzeros of the result of csr2gebsr.
 //
 // C: cusparseXcsr2gebsrNnz, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Xcsr2gebsrNnz(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, descrC MatDescr, bsrSortedRowPtrC cuda.DevicePtr, rowBlockDim int32, colBlockDim int32, pBuffer cuda.DevicePtr) (nnzTotalDevHostPtr int32, err error) {
@@ -7186,7 +7172,7 @@ func (l *Library) Xcsr2gebsrNnz(handle Handle, dirA Direction, m int32, n int32,
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// Scsr2gebsr converts from CSR to blocks of any shape, of float32.
+// Scsr2gebsr converts from CSR to BSR with blocks of any shape, in float32.
 //
 // C: cusparseScsr2gebsr, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Scsr2gebsr(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, descrC MatDescr, bsrSortedValC cuda.DevicePtr, bsrSortedRowPtrC cuda.DevicePtr, bsrSortedColIndC cuda.DevicePtr, rowBlockDim int32, colBlockDim int32, pBuffer cuda.DevicePtr) (err error) {
@@ -7220,7 +7206,7 @@ func (l *Library) Scsr2gebsr(handle Handle, dirA Direction, m int32, n int32, de
 	return check(res, err)
 }
 
-// Dcsr2gebsr converts from CSR to blocks of any shape, of float64.
+// Dcsr2gebsr converts from CSR to BSR with blocks of any shape, in float64.
 //
 // C: cusparseDcsr2gebsr, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Dcsr2gebsr(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, descrC MatDescr, bsrSortedValC cuda.DevicePtr, bsrSortedRowPtrC cuda.DevicePtr, bsrSortedColIndC cuda.DevicePtr, rowBlockDim int32, colBlockDim int32, pBuffer cuda.DevicePtr) (err error) {
@@ -7254,7 +7240,7 @@ func (l *Library) Dcsr2gebsr(handle Handle, dirA Direction, m int32, n int32, de
 	return check(res, err)
 }
 
-// Ccsr2gebsr converts from CSR to blocks of any shape, of complex float32.
+// Ccsr2gebsr converts from CSR to BSR with blocks of any shape, in complex float32.
 //
 // C: cusparseCcsr2gebsr, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Ccsr2gebsr(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, descrC MatDescr, bsrSortedValC cuda.DevicePtr, bsrSortedRowPtrC cuda.DevicePtr, bsrSortedColIndC cuda.DevicePtr, rowBlockDim int32, colBlockDim int32, pBuffer cuda.DevicePtr) (err error) {
@@ -7288,7 +7274,7 @@ func (l *Library) Ccsr2gebsr(handle Handle, dirA Direction, m int32, n int32, de
 	return check(res, err)
 }
 
-// Zcsr2gebsr converts from CSR to blocks of any shape, of complex float64.
+// Zcsr2gebsr converts from CSR to BSR with blocks of any shape, in complex float64.
 //
 // C: cusparseZcsr2gebsr, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Zcsr2gebsr(handle Handle, dirA Direction, m int32, n int32, descrA MatDescr, csrSortedValA cuda.DevicePtr, csrSortedRowPtrA cuda.DevicePtr, csrSortedColIndA cuda.DevicePtr, descrC MatDescr, bsrSortedValC cuda.DevicePtr, bsrSortedRowPtrC cuda.DevicePtr, bsrSortedColIndC cuda.DevicePtr, rowBlockDim int32, colBlockDim int32, pBuffer cuda.DevicePtr) (err error) {
@@ -7322,7 +7308,7 @@ func (l *Library) Zcsr2gebsr(handle Handle, dirA Direction, m int32, n int32, de
 	return check(res, err)
 }
 
-// Sgebsr2gebsrBufferSize tells the size of the buffer of Sgebsr2gebsr.
+// Sgebsr2gebsrBufferSize returns the size of the buffer for Sgebsr2gebsr.
 //
 // C: cusparseSgebsr2gebsr_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7360,7 +7346,7 @@ func (l *Library) Sgebsr2gebsrBufferSize(handle Handle, dirA Direction, mb int32
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dgebsr2gebsrBufferSize tells the size of the buffer of Dgebsr2gebsr.
+// Dgebsr2gebsrBufferSize returns the size of the buffer for Dgebsr2gebsr.
 //
 // C: cusparseDgebsr2gebsr_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7398,7 +7384,7 @@ func (l *Library) Dgebsr2gebsrBufferSize(handle Handle, dirA Direction, mb int32
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Cgebsr2gebsrBufferSize tells the size of the buffer of Cgebsr2gebsr.
+// Cgebsr2gebsrBufferSize returns the size of the buffer for Cgebsr2gebsr.
 //
 // C: cusparseCgebsr2gebsr_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7436,7 +7422,7 @@ func (l *Library) Cgebsr2gebsrBufferSize(handle Handle, dirA Direction, mb int32
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zgebsr2gebsrBufferSize tells the size of the buffer of Zgebsr2gebsr.
+// Zgebsr2gebsrBufferSize returns the size of the buffer for Zgebsr2gebsr.
 //
 // C: cusparseZgebsr2gebsr_bufferSize, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7474,7 +7460,7 @@ func (l *Library) Zgebsr2gebsrBufferSize(handle Handle, dirA Direction, mb int32
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Xgebsr2gebsrNnz counts the nonzeros of the result: changes the shape of blocks.
+// Xgebsr2gebsrNnz counts the nonzeros of the result of gebsr2gebsr.
 //
 // C: cusparseXgebsr2gebsrNnz, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7514,7 +7500,7 @@ func (l *Library) Xgebsr2gebsrNnz(handle Handle, dirA Direction, mb int32, nb in
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// Sgebsr2gebsr changes the shape of blocks, of float32.
+// Sgebsr2gebsr changes the shape of the blocks of a BSR matrix, in float32.
 //
 // C: cusparseSgebsr2gebsr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7524,7 +7510,7 @@ func (l *Library) Sgebsr2gebsr(handle Handle, dirA Direction, mb int32, nb int32
 	return check(res, err)
 }
 
-// Dgebsr2gebsr changes the shape of blocks, of float64.
+// Dgebsr2gebsr changes the shape of the blocks of a BSR matrix, in float64.
 //
 // C: cusparseDgebsr2gebsr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7534,7 +7520,7 @@ func (l *Library) Dgebsr2gebsr(handle Handle, dirA Direction, mb int32, nb int32
 	return check(res, err)
 }
 
-// Cgebsr2gebsr changes the shape of blocks, of complex float32.
+// Cgebsr2gebsr changes the shape of the blocks of a BSR matrix, in complex float32.
 //
 // C: cusparseCgebsr2gebsr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7544,7 +7530,7 @@ func (l *Library) Cgebsr2gebsr(handle Handle, dirA Direction, mb int32, nb int32
 	return check(res, err)
 }
 
-// Zgebsr2gebsr changes the shape of blocks, of complex float64.
+// Zgebsr2gebsr changes the shape of the blocks of a BSR matrix, in complex float64.
 //
 // C: cusparseZgebsr2gebsr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7554,7 +7540,7 @@ func (l *Library) Zgebsr2gebsr(handle Handle, dirA Direction, mb int32, nb int32
 	return check(res, err)
 }
 
-// CreateIdentityPermutation writes the numbers from 0 to n-1.
+// CreateIdentityPermutation writes the numbers 0 to n-1.
 //
 // C: cusparseCreateIdentityPermutation, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7578,7 +7564,7 @@ func (l *Library) CreateIdentityPermutation(handle Handle, n int32, p cuda.Devic
 	return check(res, err)
 }
 
-// XcoosortBufferSizeExt tells the size of the buffer of Xcoosort.
+// XcoosortBufferSizeExt returns the size of the buffer for Xcoosort.
 //
 // C: cusparseXcoosort_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) XcoosortBufferSizeExt(handle Handle, m int32, n int32, nnz int32, cooRowsA cuda.DevicePtr, cooColsA cuda.DevicePtr) (pBufferSizeInBytes uint64, err error) {
@@ -7607,7 +7593,7 @@ func (l *Library) XcoosortBufferSizeExt(handle Handle, m int32, n int32, nnz int
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// XcoosortByRow sorts a matrix in coordinates by rows.
+// XcoosortByRow sorts a COO matrix by rows.
 //
 // C: cusparseXcoosortByRow, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) XcoosortByRow(handle Handle, m int32, n int32, nnz int32, cooRowsA cuda.DevicePtr, cooColsA cuda.DevicePtr, p cuda.DevicePtr, pBuffer cuda.DevicePtr) (err error) {
@@ -7634,7 +7620,7 @@ func (l *Library) XcoosortByRow(handle Handle, m int32, n int32, nnz int32, cooR
 	return check(res, err)
 }
 
-// XcoosortByColumn sorts a matrix in coordinates by columns.
+// XcoosortByColumn sorts a COO matrix by columns.
 //
 // C: cusparseXcoosortByColumn, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) XcoosortByColumn(handle Handle, m int32, n int32, nnz int32, cooRowsA cuda.DevicePtr, cooColsA cuda.DevicePtr, p cuda.DevicePtr, pBuffer cuda.DevicePtr) (err error) {
@@ -7661,7 +7647,7 @@ func (l *Library) XcoosortByColumn(handle Handle, m int32, n int32, nnz int32, c
 	return check(res, err)
 }
 
-// XcsrsortBufferSizeExt tells the size of the buffer of Xcsrsort.
+// XcsrsortBufferSizeExt returns the size of the buffer for Xcsrsort.
 //
 // C: cusparseXcsrsort_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) XcsrsortBufferSizeExt(handle Handle, m int32, n int32, nnz int32, csrRowPtrA cuda.DevicePtr, csrColIndA cuda.DevicePtr) (pBufferSizeInBytes uint64, err error) {
@@ -7690,7 +7676,7 @@ func (l *Library) XcsrsortBufferSizeExt(handle Handle, m int32, n int32, nnz int
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Xcsrsort sorts a matrix in CSR.
+// Xcsrsort sorts a CSR matrix.
 //
 // C: cusparseXcsrsort, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Xcsrsort(handle Handle, m int32, n int32, nnz int32, descrA MatDescr, csrRowPtrA cuda.DevicePtr, csrColIndA cuda.DevicePtr, p cuda.DevicePtr, pBuffer cuda.DevicePtr) (err error) {
@@ -7718,7 +7704,7 @@ func (l *Library) Xcsrsort(handle Handle, m int32, n int32, nnz int32, descrA Ma
 	return check(res, err)
 }
 
-// XcscsortBufferSizeExt tells the size of the buffer of Xcscsort.
+// XcscsortBufferSizeExt returns the size of the buffer for Xcscsort.
 //
 // C: cusparseXcscsort_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) XcscsortBufferSizeExt(handle Handle, m int32, n int32, nnz int32, cscColPtrA cuda.DevicePtr, cscRowIndA cuda.DevicePtr) (pBufferSizeInBytes uint64, err error) {
@@ -7747,7 +7733,7 @@ func (l *Library) XcscsortBufferSizeExt(handle Handle, m int32, n int32, nnz int
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Xcscsort sorts a matrix in CSC.
+// Xcscsort sorts a CSC matrix.
 //
 // C: cusparseXcscsort, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Xcscsort(handle Handle, m int32, n int32, nnz int32, descrA MatDescr, cscColPtrA cuda.DevicePtr, cscRowIndA cuda.DevicePtr, p cuda.DevicePtr, pBuffer cuda.DevicePtr) (err error) {
@@ -7775,7 +7761,7 @@ func (l *Library) Xcscsort(handle Handle, m int32, n int32, nnz int32, descrA Ma
 	return check(res, err)
 }
 
-// Scsru2csrBufferSizeExt tells the size of the buffer of Scsru2csr.
+// Scsru2csrBufferSizeExt returns the size of the buffer for Scsru2csr.
 //
 // C: cusparseScsru2csr_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7808,7 +7794,7 @@ func (l *Library) Scsru2csrBufferSizeExt(handle Handle, m int32, n int32, nnz in
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dcsru2csrBufferSizeExt tells the size of the buffer of Dcsru2csr.
+// Dcsru2csrBufferSizeExt returns the size of the buffer for Dcsru2csr.
 //
 // C: cusparseDcsru2csr_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7841,7 +7827,7 @@ func (l *Library) Dcsru2csrBufferSizeExt(handle Handle, m int32, n int32, nnz in
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Ccsru2csrBufferSizeExt tells the size of the buffer of Ccsru2csr.
+// Ccsru2csrBufferSizeExt returns the size of the buffer for Ccsru2csr.
 //
 // C: cusparseCcsru2csr_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7874,7 +7860,7 @@ func (l *Library) Ccsru2csrBufferSizeExt(handle Handle, m int32, n int32, nnz in
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zcsru2csrBufferSizeExt tells the size of the buffer of Zcsru2csr.
+// Zcsru2csrBufferSizeExt returns the size of the buffer for Zcsru2csr.
 //
 // C: cusparseZcsru2csr_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7907,7 +7893,7 @@ func (l *Library) Zcsru2csrBufferSizeExt(handle Handle, m int32, n int32, nnz in
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Scsru2csr sorts an unsorted matrix in CSR of float32.
+// Scsru2csr sorts an unsorted CSR matrix, in float32.
 //
 // C: cusparseScsru2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7938,7 +7924,7 @@ func (l *Library) Scsru2csr(handle Handle, m int32, n int32, nnz int32, descrA M
 	return check(res, err)
 }
 
-// Dcsru2csr sorts an unsorted matrix in CSR of float64.
+// Dcsru2csr sorts an unsorted CSR matrix, in float64.
 //
 // C: cusparseDcsru2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -7969,7 +7955,7 @@ func (l *Library) Dcsru2csr(handle Handle, m int32, n int32, nnz int32, descrA M
 	return check(res, err)
 }
 
-// Ccsru2csr sorts an unsorted matrix in CSR of complex float32.
+// Ccsru2csr sorts an unsorted CSR matrix, in complex float32.
 //
 // C: cusparseCcsru2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8000,7 +7986,7 @@ func (l *Library) Ccsru2csr(handle Handle, m int32, n int32, nnz int32, descrA M
 	return check(res, err)
 }
 
-// Zcsru2csr sorts an unsorted matrix in CSR of complex float64.
+// Zcsru2csr sorts an unsorted CSR matrix, in complex float64.
 //
 // C: cusparseZcsru2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8031,7 +8017,7 @@ func (l *Library) Zcsru2csr(handle Handle, m int32, n int32, nnz int32, descrA M
 	return check(res, err)
 }
 
-// Scsr2csru restores the order of a matrix that csru2csr sorted, of float32.
+// Scsr2csru restores the order of a CSR matrix that csru2csr sorted, in float32.
 //
 // C: cusparseScsr2csru, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8062,7 +8048,7 @@ func (l *Library) Scsr2csru(handle Handle, m int32, n int32, nnz int32, descrA M
 	return check(res, err)
 }
 
-// Dcsr2csru restores the order of a matrix that csru2csr sorted, of float64.
+// Dcsr2csru restores the order of a CSR matrix that csru2csr sorted, in float64.
 //
 // C: cusparseDcsr2csru, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8093,7 +8079,7 @@ func (l *Library) Dcsr2csru(handle Handle, m int32, n int32, nnz int32, descrA M
 	return check(res, err)
 }
 
-// Ccsr2csru restores the order of a matrix that csru2csr sorted, of complex float32.
+// Ccsr2csru restores the order of a CSR matrix that csru2csr sorted, in complex float32.
 //
 // C: cusparseCcsr2csru, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8124,7 +8110,7 @@ func (l *Library) Ccsr2csru(handle Handle, m int32, n int32, nnz int32, descrA M
 	return check(res, err)
 }
 
-// Zcsr2csru restores the order of a matrix that csru2csr sorted, of complex float64.
+// Zcsr2csru restores the order of a CSR matrix that csru2csr sorted, in complex float64.
 //
 // C: cusparseZcsr2csru, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8155,7 +8141,7 @@ func (l *Library) Zcsr2csru(handle Handle, m int32, n int32, nnz int32, descrA M
 	return check(res, err)
 }
 
-// SpruneDense2csrBufferSizeExt tells the size of the buffer of SpruneDense2csr.
+// SpruneDense2csrBufferSizeExt returns the size of the buffer for SpruneDense2csr.
 //
 // C: cusparseSpruneDense2csr_bufferSizeExt, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8190,7 +8176,7 @@ func (l *Library) SpruneDense2csrBufferSizeExt(handle Handle, m int32, n int32, 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// DpruneDense2csrBufferSizeExt tells the size of the buffer of DpruneDense2csr.
+// DpruneDense2csrBufferSizeExt returns the size of the buffer for DpruneDense2csr.
 //
 // C: cusparseDpruneDense2csr_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8225,8 +8211,7 @@ func (l *Library) DpruneDense2csrBufferSizeExt(handle Handle, m int32, n int32, 
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// SpruneDense2csrNnz counts the nonzeros of the result: converts a dense matrix, without elements up to a bound
-// of float32.
+// SpruneDense2csrNnz counts the nonzeros of the result of SpruneDense2csr.
 //
 // C: cusparseSpruneDense2csrNnz, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8260,8 +8245,7 @@ func (l *Library) SpruneDense2csrNnz(handle Handle, m int32, n int32, a cuda.Dev
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// DpruneDense2csrNnz counts the nonzeros of the result: converts a dense matrix, without elements up to a bound
-// of float64.
+// DpruneDense2csrNnz counts the nonzeros of the result of DpruneDense2csr.
 //
 // C: cusparseDpruneDense2csrNnz, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8295,7 +8279,7 @@ func (l *Library) DpruneDense2csrNnz(handle Handle, m int32, n int32, a cuda.Dev
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// SpruneDense2csr converts a dense matrix, without elements up to a bound of float32.
+// SpruneDense2csr converts a dense matrix to CSR, without the elements up to a threshold, in float32.
 //
 // C: cusparseSpruneDense2csr, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8327,7 +8311,7 @@ func (l *Library) SpruneDense2csr(handle Handle, m int32, n int32, a cuda.Device
 	return check(res, err)
 }
 
-// DpruneDense2csr converts a dense matrix, without elements up to a bound of float64.
+// DpruneDense2csr converts a dense matrix to CSR, without the elements up to a threshold, in float64.
 //
 // C: cusparseDpruneDense2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8359,7 +8343,7 @@ func (l *Library) DpruneDense2csr(handle Handle, m int32, n int32, a cuda.Device
 	return check(res, err)
 }
 
-// SpruneCsr2csrBufferSizeExt tells the size of the buffer of SpruneCsr2csr.
+// SpruneCsr2csrBufferSizeExt returns the size of the buffer for SpruneCsr2csr.
 //
 // C: cusparseSpruneCsr2csr_bufferSizeExt, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8397,7 +8381,7 @@ func (l *Library) SpruneCsr2csrBufferSizeExt(handle Handle, m int32, n int32, nn
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// DpruneCsr2csrBufferSizeExt tells the size of the buffer of DpruneCsr2csr.
+// DpruneCsr2csrBufferSizeExt returns the size of the buffer for DpruneCsr2csr.
 //
 // C: cusparseDpruneCsr2csr_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8435,7 +8419,7 @@ func (l *Library) DpruneCsr2csrBufferSizeExt(handle Handle, m int32, n int32, nn
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// SpruneCsr2csrNnz counts the nonzeros of the result: leaves out elements up to a bound of float32.
+// SpruneCsr2csrNnz counts the nonzeros of the result of SpruneCsr2csr.
 //
 // C: cusparseSpruneCsr2csrNnz, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8472,7 +8456,7 @@ func (l *Library) SpruneCsr2csrNnz(handle Handle, m int32, n int32, nnzA int32, 
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// DpruneCsr2csrNnz counts the nonzeros of the result: leaves out elements up to a bound of float64.
+// DpruneCsr2csrNnz counts the nonzeros of the result of DpruneCsr2csr.
 //
 // C: cusparseDpruneCsr2csrNnz, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8509,7 +8493,7 @@ func (l *Library) DpruneCsr2csrNnz(handle Handle, m int32, n int32, nnzA int32, 
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// SpruneCsr2csr leaves out elements up to a bound of float32.
+// SpruneCsr2csr removes the elements up to a threshold, in float32.
 //
 // C: cusparseSpruneCsr2csr, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8544,7 +8528,7 @@ func (l *Library) SpruneCsr2csr(handle Handle, m int32, n int32, nnzA int32, des
 	return check(res, err)
 }
 
-// DpruneCsr2csr leaves out elements up to a bound of float64.
+// DpruneCsr2csr removes the elements up to a threshold, in float64.
 //
 // C: cusparseDpruneCsr2csr, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8579,7 +8563,7 @@ func (l *Library) DpruneCsr2csr(handle Handle, m int32, n int32, nnzA int32, des
 	return check(res, err)
 }
 
-// SpruneDense2csrByPercentageBufferSizeExt tells the size of the buffer of SpruneDense2csrByPercentage.
+// SpruneDense2csrByPercentageBufferSizeExt returns the size of the buffer for SpruneDense2csrByPercentage.
 //
 // C: cusparseSpruneDense2csrByPercentage_bufferSizeExt, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8592,7 +8576,7 @@ func (l *Library) SpruneDense2csrByPercentageBufferSizeExt(handle Handle, m int3
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// DpruneDense2csrByPercentageBufferSizeExt tells the size of the buffer of DpruneDense2csrByPercentage.
+// DpruneDense2csrByPercentageBufferSizeExt returns the size of the buffer for DpruneDense2csrByPercentage.
 //
 // C: cusparseDpruneDense2csrByPercentage_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8605,8 +8589,7 @@ func (l *Library) DpruneDense2csrByPercentageBufferSizeExt(handle Handle, m int3
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// SpruneDense2csrNnzByPercentage counts the nonzeros of the result: converts a dense matrix, without a
-// percentage of its elements of float32.
+// SpruneDense2csrNnzByPercentage counts the nonzeros of the result of SpruneDense2csrByPercentage.
 //
 // C: cusparseSpruneDense2csrNnzByPercentage, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8619,8 +8602,7 @@ func (l *Library) SpruneDense2csrNnzByPercentage(handle Handle, m int32, n int32
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// DpruneDense2csrNnzByPercentage counts the nonzeros of the result: converts a dense matrix, without a
-// percentage of its elements of float64.
+// DpruneDense2csrNnzByPercentage counts the nonzeros of the result of DpruneDense2csrByPercentage.
 //
 // C: cusparseDpruneDense2csrNnzByPercentage, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8633,7 +8615,7 @@ func (l *Library) DpruneDense2csrNnzByPercentage(handle Handle, m int32, n int32
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// SpruneDense2csrByPercentage converts a dense matrix, without a percentage of its elements, of float32.
+// SpruneDense2csrByPercentage converts a dense matrix to CSR, without a percentage of its elements, in float32.
 //
 // C: cusparseSpruneDense2csrByPercentage, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8643,7 +8625,7 @@ func (l *Library) SpruneDense2csrByPercentage(handle Handle, m int32, n int32, a
 	return check(res, err)
 }
 
-// DpruneDense2csrByPercentage converts a dense matrix, without a percentage of its elements, of float64.
+// DpruneDense2csrByPercentage converts a dense matrix to CSR, without a percentage of its elements, in float64.
 //
 // C: cusparseDpruneDense2csrByPercentage, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8653,7 +8635,7 @@ func (l *Library) DpruneDense2csrByPercentage(handle Handle, m int32, n int32, a
 	return check(res, err)
 }
 
-// SpruneCsr2csrByPercentageBufferSizeExt tells the size of the buffer of SpruneCsr2csrByPercentage.
+// SpruneCsr2csrByPercentageBufferSizeExt returns the size of the buffer for SpruneCsr2csrByPercentage.
 //
 // C: cusparseSpruneCsr2csrByPercentage_bufferSizeExt, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8666,7 +8648,7 @@ func (l *Library) SpruneCsr2csrByPercentageBufferSizeExt(handle Handle, m int32,
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// DpruneCsr2csrByPercentageBufferSizeExt tells the size of the buffer of DpruneCsr2csrByPercentage.
+// DpruneCsr2csrByPercentageBufferSizeExt returns the size of the buffer for DpruneCsr2csrByPercentage.
 //
 // C: cusparseDpruneCsr2csrByPercentage_bufferSizeExt, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8679,8 +8661,7 @@ func (l *Library) DpruneCsr2csrByPercentageBufferSizeExt(handle Handle, m int32,
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// SpruneCsr2csrNnzByPercentage counts the nonzeros of the result: leaves out a percentage of the elements of
-// float32.
+// SpruneCsr2csrNnzByPercentage counts the nonzeros of the result of SpruneCsr2csrByPercentage.
 //
 // C: cusparseSpruneCsr2csrNnzByPercentage, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8693,8 +8674,7 @@ func (l *Library) SpruneCsr2csrNnzByPercentage(handle Handle, m int32, n int32, 
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// DpruneCsr2csrNnzByPercentage counts the nonzeros of the result: leaves out a percentage of the elements of
-// float64.
+// DpruneCsr2csrNnzByPercentage counts the nonzeros of the result of DpruneCsr2csrByPercentage.
 //
 // C: cusparseDpruneCsr2csrNnzByPercentage, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8707,7 +8687,7 @@ func (l *Library) DpruneCsr2csrNnzByPercentage(handle Handle, m int32, n int32, 
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// SpruneCsr2csrByPercentage leaves out a percentage of the elements, of float32.
+// SpruneCsr2csrByPercentage removes a percentage of the elements, in float32.
 //
 // C: cusparseSpruneCsr2csrByPercentage, since cuSPARSE 11.4.1, set vectors.
 //
@@ -8717,7 +8697,7 @@ func (l *Library) SpruneCsr2csrByPercentage(handle Handle, m int32, n int32, nnz
 	return check(res, err)
 }
 
-// DpruneCsr2csrByPercentage leaves out a percentage of the elements, of float64.
+// DpruneCsr2csrByPercentage removes a percentage of the elements, in float64.
 //
 // C: cusparseDpruneCsr2csrByPercentage, since cuSPARSE 11.4.1, set legacy.
 //
@@ -8761,7 +8741,7 @@ func (l *Library) Csr2cscEx2(handle Handle, m int32, n int32, nnz int32, csrVal 
 	return check(res, err)
 }
 
-// Csr2cscEx2BufferSize tells the size of the buffer of Csr2cscEx2.
+// Csr2cscEx2BufferSize returns the size of the buffer for Csr2cscEx2.
 //
 // C: cusparseCsr2cscEx2_bufferSize, since cuSPARSE 11.4.1, set legacy.
 func (l *Library) Csr2cscEx2BufferSize(handle Handle, m int32, n int32, nnz int32, csrVal cuda.DevicePtr, csrRowPtr cuda.DevicePtr, csrColInd cuda.DevicePtr, cscVal cuda.DevicePtr, cscColPtr cuda.DevicePtr, cscRowInd cuda.DevicePtr, valType cuda.DataType, copyValues Action, idxBase IndexBase, alg Csr2CscAlg) (bufferSize uint64, err error) {
@@ -8828,7 +8808,7 @@ func (l *Library) CreateSpVec(size int64, nnz int64, indices cuda.DevicePtr, val
 	return out.spVecDescr, check(res, err)
 }
 
-// CreateConstSpVec makes the descriptor of a sparse vector that is only read.
+// CreateConstSpVec makes the descriptor of a read-only sparse vector.
 //
 // C: cusparseCreateConstSpVec, since cuSPARSE 12.3.1, set constant.
 func (l *Library) CreateConstSpVec(size int64, nnz int64, indices cuda.DevicePtr, values cuda.DevicePtr, idxType IndexType, idxBase IndexBase, valueType cuda.DataType) (spVecDescr SpVecDescr, err error) {
@@ -8914,7 +8894,7 @@ func (l *Library) SpVecGet(spVecDescr SpVecDescr) (size int64, nnz int64, indice
 	return out.size, out.nnz, out.indices, out.values, out.idxType, out.idxBase, out.valueType, check(res, err)
 }
 
-// ConstSpVecGet returns the sizes, addresses and types of a sparse vector that is only read.
+// ConstSpVecGet returns the sizes, addresses and types of a read-only sparse vector.
 //
 // C: cusparseConstSpVecGet, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstSpVecGet(spVecDescr SpVecDescr) (size int64, nnz int64, indices cuda.DevicePtr, values cuda.DevicePtr, idxType IndexType, idxBase IndexBase, valueType cuda.DataType, err error) {
@@ -8950,7 +8930,7 @@ func (l *Library) ConstSpVecGet(spVecDescr SpVecDescr) (size int64, nnz int64, i
 	return out.size, out.nnz, out.indices, out.values, out.idxType, out.idxBase, out.valueType, check(res, err)
 }
 
-// SpVecGetIndexBase returns the first index of a sparse vector.
+// SpVecGetIndexBase returns the index base of a sparse vector, 0 or 1.
 //
 // C: cusparseSpVecGetIndexBase, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) SpVecGetIndexBase(spVecDescr SpVecDescr) (idxBase IndexBase, err error) {
@@ -8998,7 +8978,7 @@ func (l *Library) SpVecGetValues(spVecDescr SpVecDescr) (values cuda.DevicePtr, 
 	return out.values, check(res, err)
 }
 
-// ConstSpVecGetValues returns the address of the values of a sparse vector that is only read.
+// ConstSpVecGetValues returns the address of the values of a read-only sparse vector.
 //
 // C: cusparseConstSpVecGetValues, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstSpVecGetValues(spVecDescr SpVecDescr) (values cuda.DevicePtr, err error) {
@@ -9069,7 +9049,7 @@ func (l *Library) CreateDnVec(size int64, values cuda.DevicePtr, valueType cuda.
 	return out.dnVecDescr, check(res, err)
 }
 
-// CreateConstDnVec makes the descriptor of a dense vector that is only read.
+// CreateConstDnVec makes the descriptor of a read-only dense vector.
 //
 // C: cusparseCreateConstDnVec, since cuSPARSE 12.3.1, set constant.
 func (l *Library) CreateConstDnVec(size int64, values cuda.DevicePtr, valueType cuda.DataType) (dnVecDescr DnVecDescr, err error) {
@@ -9143,7 +9123,7 @@ func (l *Library) DnVecGet(dnVecDescr DnVecDescr) (size int64, values cuda.Devic
 	return out.size, out.values, out.valueType, check(res, err)
 }
 
-// ConstDnVecGet returns the sizes, addresses and types of a dense vector that is only read.
+// ConstDnVecGet returns the sizes, addresses and types of a read-only dense vector.
 //
 // C: cusparseConstDnVecGet, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstDnVecGet(dnVecDescr DnVecDescr) (size int64, values cuda.DevicePtr, valueType cuda.DataType, err error) {
@@ -9195,7 +9175,7 @@ func (l *Library) DnVecGetValues(dnVecDescr DnVecDescr) (values cuda.DevicePtr, 
 	return out.values, check(res, err)
 }
 
-// ConstDnVecGetValues returns the address of the values of a dense vector that is only read.
+// ConstDnVecGetValues returns the address of the values of a read-only dense vector.
 //
 // C: cusparseConstDnVecGetValues, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstDnVecGetValues(dnVecDescr DnVecDescr) (values cuda.DevicePtr, err error) {
@@ -9284,7 +9264,7 @@ func (l *Library) SpMatGetFormat(spMatDescr SpMatDescr) (format Format, err erro
 	return out.format, check(res, err)
 }
 
-// SpMatGetIndexBase returns the first index of a sparse matrix.
+// SpMatGetIndexBase returns the index base of a sparse matrix, 0 or 1.
 //
 // C: cusparseSpMatGetIndexBase, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) SpMatGetIndexBase(spMatDescr SpMatDescr) (idxBase IndexBase, err error) {
@@ -9332,7 +9312,7 @@ func (l *Library) SpMatGetValues(spMatDescr SpMatDescr) (values cuda.DevicePtr, 
 	return out.values, check(res, err)
 }
 
-// ConstSpMatGetValues returns the address of the values of a sparse matrix that is only read.
+// ConstSpMatGetValues returns the address of the values of a read-only sparse matrix.
 //
 // C: cusparseConstSpMatGetValues, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstSpMatGetValues(spMatDescr SpMatDescr) (values cuda.DevicePtr, err error) {
@@ -9405,7 +9385,7 @@ func (l *Library) SpMatGetSize(spMatDescr SpMatDescr) (rows int64, cols int64, n
 	return out.rows, out.cols, out.nnz, check(res, err)
 }
 
-// SpMatGetStridedBatch tells how many matrices there are.
+// SpMatGetStridedBatch returns the number of matrices in a batch.
 //
 // C: cusparseSpMatGetStridedBatch, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) SpMatGetStridedBatch(spMatDescr SpMatDescr) (batchCount int32, err error) {
@@ -9429,7 +9409,7 @@ func (l *Library) SpMatGetStridedBatch(spMatDescr SpMatDescr) (batchCount int32,
 	return out.batchCount, check(res, err)
 }
 
-// CooSetStridedBatch sets how many matrices there are, and their distance, of a matrix in coordinates.
+// CooSetStridedBatch sets the number of COO matrices in a batch, and their stride.
 //
 // C: cusparseCooSetStridedBatch, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) CooSetStridedBatch(spMatDescr SpMatDescr, batchCount int32, batchStride int64) (err error) {
@@ -9451,7 +9431,7 @@ func (l *Library) CooSetStridedBatch(spMatDescr SpMatDescr, batchCount int32, ba
 	return check(res, err)
 }
 
-// CsrSetStridedBatch sets how many matrices there are, and their distance, of a matrix in CSR.
+// CsrSetStridedBatch sets the number of CSR matrices in a batch, and their strides.
 //
 // C: cusparseCsrSetStridedBatch, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) CsrSetStridedBatch(spMatDescr SpMatDescr, batchCount int32, offsetsBatchStride int64, columnsValuesBatchStride int64) (err error) {
@@ -9474,7 +9454,7 @@ func (l *Library) CsrSetStridedBatch(spMatDescr SpMatDescr, batchCount int32, of
 	return check(res, err)
 }
 
-// BsrSetStridedBatch sets how many matrices there are, and their distance, of a matrix of blocks.
+// BsrSetStridedBatch sets the number of BSR matrices in a batch, and their strides.
 //
 // C: cusparseBsrSetStridedBatch, since cuSPARSE 12.3.1, set vectors-12.3.1.
 func (l *Library) BsrSetStridedBatch(spMatDescr SpMatDescr, batchCount int32, offsetsBatchStride int64, columnsBatchStride int64, valuesBatchStride int64) (err error) {
@@ -9498,7 +9478,7 @@ func (l *Library) BsrSetStridedBatch(spMatDescr SpMatDescr, batchCount int32, of
 	return check(res, err)
 }
 
-// SpMatGetAttribute reads an attribute of a matrix.
+// SpMatGetAttribute returns an attribute of a matrix.
 //
 // C: cusparseSpMatGetAttribute, since cuSPARSE 11.7.5, set vectors-11.7.5. The library reads and writes *data.
 func (l *Library) SpMatGetAttribute(spMatDescr SpMatDescr, attribute SpMatAttribute, data unsafe.Pointer, dataSize uint64) (err error) {
@@ -9544,7 +9524,7 @@ func (l *Library) SpMatSetAttribute(spMatDescr SpMatDescr, attribute SpMatAttrib
 	return check(res, err)
 }
 
-// CreateCsr makes the descriptor of a matrix in CSR.
+// CreateCsr makes the descriptor of a CSR matrix.
 //
 // C: cusparseCreateCsr, since cuSPARSE 11.4.1, set core.
 func (l *Library) CreateCsr(rows int64, cols int64, nnz int64, csrRowOffsets cuda.DevicePtr, csrColInd cuda.DevicePtr, csrValues cuda.DevicePtr, csrRowOffsetsType IndexType, csrColIndType IndexType, idxBase IndexBase, valueType cuda.DataType) (spMatDescr SpMatDescr, err error) {
@@ -9577,7 +9557,7 @@ func (l *Library) CreateCsr(rows int64, cols int64, nnz int64, csrRowOffsets cud
 	return out.spMatDescr, check(res, err)
 }
 
-// CreateConstCsr makes the descriptor of a matrix in CSR that is only read.
+// CreateConstCsr makes the descriptor of a read-only CSR matrix.
 //
 // C: cusparseCreateConstCsr, since cuSPARSE 12.3.1, set constant.
 func (l *Library) CreateConstCsr(rows int64, cols int64, nnz int64, csrRowOffsets cuda.DevicePtr, csrColInd cuda.DevicePtr, csrValues cuda.DevicePtr, csrRowOffsetsType IndexType, csrColIndType IndexType, idxBase IndexBase, valueType cuda.DataType) (spMatDescr SpMatDescr, err error) {
@@ -9610,7 +9590,7 @@ func (l *Library) CreateConstCsr(rows int64, cols int64, nnz int64, csrRowOffset
 	return out.spMatDescr, check(res, err)
 }
 
-// CreateCsc makes the descriptor of a matrix in CSC.
+// CreateCsc makes the descriptor of a CSC matrix.
 //
 // C: cusparseCreateCsc, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) CreateCsc(rows int64, cols int64, nnz int64, cscColOffsets cuda.DevicePtr, cscRowInd cuda.DevicePtr, cscValues cuda.DevicePtr, cscColOffsetsType IndexType, cscRowIndType IndexType, idxBase IndexBase, valueType cuda.DataType) (spMatDescr SpMatDescr, err error) {
@@ -9643,7 +9623,7 @@ func (l *Library) CreateCsc(rows int64, cols int64, nnz int64, cscColOffsets cud
 	return out.spMatDescr, check(res, err)
 }
 
-// CreateConstCsc makes the descriptor of a matrix in CSC that is only read.
+// CreateConstCsc makes the descriptor of a read-only CSC matrix.
 //
 // C: cusparseCreateConstCsc, since cuSPARSE 12.3.1, set constant.
 func (l *Library) CreateConstCsc(rows int64, cols int64, nnz int64, cscColOffsets cuda.DevicePtr, cscRowInd cuda.DevicePtr, cscValues cuda.DevicePtr, cscColOffsetsType IndexType, cscRowIndType IndexType, idxBase IndexBase, valueType cuda.DataType) (spMatDescr SpMatDescr, err error) {
@@ -9676,7 +9656,7 @@ func (l *Library) CreateConstCsc(rows int64, cols int64, nnz int64, cscColOffset
 	return out.spMatDescr, check(res, err)
 }
 
-// CsrGet returns the sizes, addresses and types of a matrix in CSR.
+// CsrGet returns the sizes, addresses and types of a CSR matrix.
 //
 // C: cusparseCsrGet, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) CsrGet(spMatDescr SpMatDescr) (rows int64, cols int64, nnz int64, csrRowOffsets cuda.DevicePtr, csrColInd cuda.DevicePtr, csrValues cuda.DevicePtr, csrRowOffsetsType IndexType, csrColIndType IndexType, idxBase IndexBase, valueType cuda.DataType, err error) {
@@ -9718,7 +9698,7 @@ func (l *Library) CsrGet(spMatDescr SpMatDescr) (rows int64, cols int64, nnz int
 	return out.rows, out.cols, out.nnz, out.csrRowOffsets, out.csrColInd, out.csrValues, out.csrRowOffsetsType, out.csrColIndType, out.idxBase, out.valueType, check(res, err)
 }
 
-// ConstCsrGet returns the sizes, addresses and types of a matrix in CSR that is only read.
+// ConstCsrGet returns the sizes, addresses and types of a read-only CSR matrix.
 //
 // C: cusparseConstCsrGet, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstCsrGet(spMatDescr SpMatDescr) (rows int64, cols int64, nnz int64, csrRowOffsets cuda.DevicePtr, csrColInd cuda.DevicePtr, csrValues cuda.DevicePtr, csrRowOffsetsType IndexType, csrColIndType IndexType, idxBase IndexBase, valueType cuda.DataType, err error) {
@@ -9760,7 +9740,7 @@ func (l *Library) ConstCsrGet(spMatDescr SpMatDescr) (rows int64, cols int64, nn
 	return out.rows, out.cols, out.nnz, out.csrRowOffsets, out.csrColInd, out.csrValues, out.csrRowOffsetsType, out.csrColIndType, out.idxBase, out.valueType, check(res, err)
 }
 
-// CscGet returns the sizes, addresses and types of a matrix in CSC.
+// CscGet returns the sizes, addresses and types of a CSC matrix.
 //
 // C: cusparseCscGet, since cuSPARSE 11.7.5, set vectors-11.7.5.
 func (l *Library) CscGet(spMatDescr SpMatDescr) (rows int64, cols int64, nnz int64, cscColOffsets cuda.DevicePtr, cscRowInd cuda.DevicePtr, cscValues cuda.DevicePtr, cscColOffsetsType IndexType, cscRowIndType IndexType, idxBase IndexBase, valueType cuda.DataType, err error) {
@@ -9802,7 +9782,7 @@ func (l *Library) CscGet(spMatDescr SpMatDescr) (rows int64, cols int64, nnz int
 	return out.rows, out.cols, out.nnz, out.cscColOffsets, out.cscRowInd, out.cscValues, out.cscColOffsetsType, out.cscRowIndType, out.idxBase, out.valueType, check(res, err)
 }
 
-// ConstCscGet returns the sizes, addresses and types of a matrix in CSC that is only read.
+// ConstCscGet returns the sizes, addresses and types of a read-only CSC matrix.
 //
 // C: cusparseConstCscGet, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstCscGet(spMatDescr SpMatDescr) (rows int64, cols int64, nnz int64, cscColOffsets cuda.DevicePtr, cscRowInd cuda.DevicePtr, cscValues cuda.DevicePtr, cscColOffsetsType IndexType, cscRowIndType IndexType, idxBase IndexBase, valueType cuda.DataType, err error) {
@@ -9844,7 +9824,7 @@ func (l *Library) ConstCscGet(spMatDescr SpMatDescr) (rows int64, cols int64, nn
 	return out.rows, out.cols, out.nnz, out.cscColOffsets, out.cscRowInd, out.cscValues, out.cscColOffsetsType, out.cscRowIndType, out.idxBase, out.valueType, check(res, err)
 }
 
-// CsrSetPointers sets the addresses of a matrix in CSR.
+// CsrSetPointers sets the addresses of a CSR matrix.
 //
 // C: cusparseCsrSetPointers, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) CsrSetPointers(spMatDescr SpMatDescr, csrRowOffsets cuda.DevicePtr, csrColInd cuda.DevicePtr, csrValues cuda.DevicePtr) (err error) {
@@ -9867,7 +9847,7 @@ func (l *Library) CsrSetPointers(spMatDescr SpMatDescr, csrRowOffsets cuda.Devic
 	return check(res, err)
 }
 
-// CscSetPointers sets the addresses of a matrix in CSC.
+// CscSetPointers sets the addresses of a CSC matrix.
 //
 // C: cusparseCscSetPointers, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) CscSetPointers(spMatDescr SpMatDescr, cscColOffsets cuda.DevicePtr, cscRowInd cuda.DevicePtr, cscValues cuda.DevicePtr) (err error) {
@@ -9890,7 +9870,7 @@ func (l *Library) CscSetPointers(spMatDescr SpMatDescr, cscColOffsets cuda.Devic
 	return check(res, err)
 }
 
-// CreateBsr makes the descriptor of a matrix of blocks.
+// CreateBsr makes the descriptor of a BSR matrix.
 //
 // C: cusparseCreateBsr, since cuSPARSE 12.3.1, set vectors-12.3.1.
 func (l *Library) CreateBsr(brows int64, bcols int64, bnnz int64, rowBlockSize int64, colBlockSize int64, bsrRowOffsets cuda.DevicePtr, bsrColInd cuda.DevicePtr, bsrValues cuda.DevicePtr, bsrRowOffsetsType IndexType, bsrColIndType IndexType, idxBase IndexBase, valueType cuda.DataType, order Order) (spMatDescr SpMatDescr, err error) {
@@ -9926,7 +9906,7 @@ func (l *Library) CreateBsr(brows int64, bcols int64, bnnz int64, rowBlockSize i
 	return out.spMatDescr, check(res, err)
 }
 
-// CreateConstBsr makes the descriptor of a matrix of blocks that is only read.
+// CreateConstBsr makes the descriptor of a read-only BSR matrix.
 //
 // C: cusparseCreateConstBsr, since cuSPARSE 12.3.1, set constant.
 func (l *Library) CreateConstBsr(brows int64, bcols int64, bnnz int64, rowBlockDim int64, colBlockDim int64, bsrRowOffsets cuda.DevicePtr, bsrColInd cuda.DevicePtr, bsrValues cuda.DevicePtr, bsrRowOffsetsType IndexType, bsrColIndType IndexType, idxBase IndexBase, valueType cuda.DataType, order Order) (spMatDescr SpMatDescr, err error) {
@@ -9962,7 +9942,7 @@ func (l *Library) CreateConstBsr(brows int64, bcols int64, bnnz int64, rowBlockD
 	return out.spMatDescr, check(res, err)
 }
 
-// CreateCoo makes the descriptor of a matrix in coordinates.
+// CreateCoo makes the descriptor of a COO matrix.
 //
 // C: cusparseCreateCoo, since cuSPARSE 11.4.1, set core.
 func (l *Library) CreateCoo(rows int64, cols int64, nnz int64, cooRowInd cuda.DevicePtr, cooColInd cuda.DevicePtr, cooValues cuda.DevicePtr, cooIdxType IndexType, idxBase IndexBase, valueType cuda.DataType) (spMatDescr SpMatDescr, err error) {
@@ -9994,7 +9974,7 @@ func (l *Library) CreateCoo(rows int64, cols int64, nnz int64, cooRowInd cuda.De
 	return out.spMatDescr, check(res, err)
 }
 
-// CreateConstCoo makes the descriptor of a matrix in coordinates that is only read.
+// CreateConstCoo makes the descriptor of a read-only COO matrix.
 //
 // C: cusparseCreateConstCoo, since cuSPARSE 12.3.1, set constant.
 func (l *Library) CreateConstCoo(rows int64, cols int64, nnz int64, cooRowInd cuda.DevicePtr, cooColInd cuda.DevicePtr, cooValues cuda.DevicePtr, cooIdxType IndexType, idxBase IndexBase, valueType cuda.DataType) (spMatDescr SpMatDescr, err error) {
@@ -10026,7 +10006,7 @@ func (l *Library) CreateConstCoo(rows int64, cols int64, nnz int64, cooRowInd cu
 	return out.spMatDescr, check(res, err)
 }
 
-// CooGet returns the sizes, addresses and types of a matrix in coordinates.
+// CooGet returns the sizes, addresses and types of a COO matrix.
 //
 // C: cusparseCooGet, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) CooGet(spMatDescr SpMatDescr) (rows int64, cols int64, nnz int64, cooRowInd cuda.DevicePtr, cooColInd cuda.DevicePtr, cooValues cuda.DevicePtr, idxType IndexType, idxBase IndexBase, valueType cuda.DataType, err error) {
@@ -10066,7 +10046,7 @@ func (l *Library) CooGet(spMatDescr SpMatDescr) (rows int64, cols int64, nnz int
 	return out.rows, out.cols, out.nnz, out.cooRowInd, out.cooColInd, out.cooValues, out.idxType, out.idxBase, out.valueType, check(res, err)
 }
 
-// ConstCooGet returns the sizes, addresses and types of a matrix in coordinates that is only read.
+// ConstCooGet returns the sizes, addresses and types of a read-only COO matrix.
 //
 // C: cusparseConstCooGet, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstCooGet(spMatDescr SpMatDescr) (rows int64, cols int64, nnz int64, cooRowInd cuda.DevicePtr, cooColInd cuda.DevicePtr, cooValues cuda.DevicePtr, idxType IndexType, idxBase IndexBase, valueType cuda.DataType, err error) {
@@ -10106,7 +10086,7 @@ func (l *Library) ConstCooGet(spMatDescr SpMatDescr) (rows int64, cols int64, nn
 	return out.rows, out.cols, out.nnz, out.cooRowInd, out.cooColInd, out.cooValues, out.idxType, out.idxBase, out.valueType, check(res, err)
 }
 
-// CooSetPointers sets the addresses of a matrix in coordinates.
+// CooSetPointers sets the addresses of a COO matrix.
 //
 // C: cusparseCooSetPointers, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) CooSetPointers(spMatDescr SpMatDescr, cooRows cuda.DevicePtr, cooColumns cuda.DevicePtr, cooValues cuda.DevicePtr) (err error) {
@@ -10129,7 +10109,7 @@ func (l *Library) CooSetPointers(spMatDescr SpMatDescr, cooRows cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// CreateBlockedEll makes the descriptor of a matrix in blocked ELL.
+// CreateBlockedEll makes the descriptor of a blocked-ELL matrix.
 //
 // C: cusparseCreateBlockedEll, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) CreateBlockedEll(rows int64, cols int64, ellBlockSize int64, ellCols int64, ellColInd cuda.DevicePtr, ellValue cuda.DevicePtr, ellIdxType IndexType, idxBase IndexBase, valueType cuda.DataType) (spMatDescr SpMatDescr, err error) {
@@ -10161,7 +10141,7 @@ func (l *Library) CreateBlockedEll(rows int64, cols int64, ellBlockSize int64, e
 	return out.spMatDescr, check(res, err)
 }
 
-// CreateConstBlockedEll makes the descriptor of a matrix in blocked ELL that is only read.
+// CreateConstBlockedEll makes the descriptor of a read-only blocked-ELL matrix.
 //
 // C: cusparseCreateConstBlockedEll, since cuSPARSE 12.3.1, set constant.
 func (l *Library) CreateConstBlockedEll(rows int64, cols int64, ellBlockSize int64, ellCols int64, ellColInd cuda.DevicePtr, ellValue cuda.DevicePtr, ellIdxType IndexType, idxBase IndexBase, valueType cuda.DataType) (spMatDescr SpMatDescr, err error) {
@@ -10193,7 +10173,7 @@ func (l *Library) CreateConstBlockedEll(rows int64, cols int64, ellBlockSize int
 	return out.spMatDescr, check(res, err)
 }
 
-// BlockedEllGet returns the sizes, addresses and types of a matrix in blocked ELL.
+// BlockedEllGet returns the sizes, addresses and types of a blocked-ELL matrix.
 //
 // C: cusparseBlockedEllGet, since cuSPARSE 11.7.5, set vectors-11.7.5.
 func (l *Library) BlockedEllGet(spMatDescr SpMatDescr) (rows int64, cols int64, ellBlockSize int64, ellCols int64, ellColInd cuda.DevicePtr, ellValue cuda.DevicePtr, ellIdxType IndexType, idxBase IndexBase, valueType cuda.DataType, err error) {
@@ -10233,7 +10213,7 @@ func (l *Library) BlockedEllGet(spMatDescr SpMatDescr) (rows int64, cols int64, 
 	return out.rows, out.cols, out.ellBlockSize, out.ellCols, out.ellColInd, out.ellValue, out.ellIdxType, out.idxBase, out.valueType, check(res, err)
 }
 
-// ConstBlockedEllGet returns the sizes, addresses and types of a matrix in blocked ELL that is only read.
+// ConstBlockedEllGet returns the sizes, addresses and types of a read-only blocked-ELL matrix.
 //
 // C: cusparseConstBlockedEllGet, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstBlockedEllGet(spMatDescr SpMatDescr) (rows int64, cols int64, ellBlockSize int64, ellCols int64, ellColInd cuda.DevicePtr, ellValue cuda.DevicePtr, ellIdxType IndexType, idxBase IndexBase, valueType cuda.DataType, err error) {
@@ -10273,7 +10253,7 @@ func (l *Library) ConstBlockedEllGet(spMatDescr SpMatDescr) (rows int64, cols in
 	return out.rows, out.cols, out.ellBlockSize, out.ellCols, out.ellColInd, out.ellValue, out.ellIdxType, out.idxBase, out.valueType, check(res, err)
 }
 
-// CreateSlicedEll makes the descriptor of a matrix in sliced ELL.
+// CreateSlicedEll makes the descriptor of a sliced-ELL matrix.
 //
 // C: cusparseCreateSlicedEll, since cuSPARSE 12.3.1, set vectors-12.3.1.
 func (l *Library) CreateSlicedEll(rows int64, cols int64, nnz int64, sellValuesSize int64, sliceSize int64, sellSliceOffsets cuda.DevicePtr, sellColInd cuda.DevicePtr, sellValues cuda.DevicePtr, sellSliceOffsetsType IndexType, sellColIndType IndexType, idxBase IndexBase, valueType cuda.DataType) (spMatDescr SpMatDescr, err error) {
@@ -10308,7 +10288,7 @@ func (l *Library) CreateSlicedEll(rows int64, cols int64, nnz int64, sellValuesS
 	return out.spMatDescr, check(res, err)
 }
 
-// CreateConstSlicedEll makes the descriptor of a matrix in sliced ELL that is only read.
+// CreateConstSlicedEll makes the descriptor of a read-only sliced-ELL matrix.
 //
 // C: cusparseCreateConstSlicedEll, since cuSPARSE 12.3.1, set constant.
 func (l *Library) CreateConstSlicedEll(rows int64, cols int64, nnz int64, sellValuesSize int64, sliceSize int64, sellSliceOffsets cuda.DevicePtr, sellColInd cuda.DevicePtr, sellValues cuda.DevicePtr, sellSliceOffsetsType IndexType, sellColIndType IndexType, idxBase IndexBase, valueType cuda.DataType) (spMatDescr SpMatDescr, err error) {
@@ -10372,7 +10352,7 @@ func (l *Library) CreateDnMat(rows int64, cols int64, ld int64, values cuda.Devi
 	return out.dnMatDescr, check(res, err)
 }
 
-// CreateConstDnMat makes the descriptor of a dense matrix that is only read.
+// CreateConstDnMat makes the descriptor of a read-only dense matrix.
 //
 // C: cusparseCreateConstDnMat, since cuSPARSE 12.3.1, set constant.
 func (l *Library) CreateConstDnMat(rows int64, cols int64, ld int64, values cuda.DevicePtr, valueType cuda.DataType, order Order) (dnMatDescr DnMatDescr, err error) {
@@ -10455,7 +10435,7 @@ func (l *Library) DnMatGet(dnMatDescr DnMatDescr) (rows int64, cols int64, ld in
 	return out.rows, out.cols, out.ld, out.values, out.typ, out.order, check(res, err)
 }
 
-// ConstDnMatGet returns the sizes, addresses and types of a dense matrix that is only read.
+// ConstDnMatGet returns the sizes, addresses and types of a read-only dense matrix.
 //
 // C: cusparseConstDnMatGet, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstDnMatGet(dnMatDescr DnMatDescr) (rows int64, cols int64, ld int64, values cuda.DevicePtr, typ cuda.DataType, order Order, err error) {
@@ -10513,7 +10493,7 @@ func (l *Library) DnMatGetValues(dnMatDescr DnMatDescr) (values cuda.DevicePtr, 
 	return out.values, check(res, err)
 }
 
-// ConstDnMatGetValues returns the address of the values of a dense matrix that is only read.
+// ConstDnMatGetValues returns the address of the values of a read-only dense matrix.
 //
 // C: cusparseConstDnMatGetValues, since cuSPARSE 12.3.1, set constant.
 func (l *Library) ConstDnMatGetValues(dnMatDescr DnMatDescr) (values cuda.DevicePtr, err error) {
@@ -10558,7 +10538,7 @@ func (l *Library) DnMatSetValues(dnMatDescr DnMatDescr, values cuda.DevicePtr) (
 	return check(res, err)
 }
 
-// DnMatSetStridedBatch says how many dense matrices there are, and their distance.
+// DnMatSetStridedBatch sets the number of dense matrices in a batch, and their stride.
 //
 // C: cusparseDnMatSetStridedBatch, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) DnMatSetStridedBatch(dnMatDescr DnMatDescr, batchCount int32, batchStride int64) (err error) {
@@ -10580,7 +10560,7 @@ func (l *Library) DnMatSetStridedBatch(dnMatDescr DnMatDescr, batchCount int32, 
 	return check(res, err)
 }
 
-// DnMatGetStridedBatch tells how many dense matrices there are, and their distance.
+// DnMatGetStridedBatch returns the number of dense matrices in a batch, and their stride.
 //
 // C: cusparseDnMatGetStridedBatch, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) DnMatGetStridedBatch(dnMatDescr DnMatDescr) (batchCount int32, batchStride int64, err error) {
@@ -10606,7 +10586,7 @@ func (l *Library) DnMatGetStridedBatch(dnMatDescr DnMatDescr) (batchCount int32,
 	return out.batchCount, out.batchStride, check(res, err)
 }
 
-// Axpby computes y = alpha x + beta y of a sparse vector x.
+// Axpby computes y = alpha x + beta y for a sparse vector x.
 //
 // C: cusparseAxpby, since cuSPARSE 11.4.1, set vectors.
 //
@@ -10676,7 +10656,7 @@ func (l *Library) Scatter(handle Handle, vecX SpVecDescr, vecY DnVecDescr) (err 
 	return check(res, err)
 }
 
-// Rot rotates a sparse and a dense vector in the plane.
+// Rot applies a plane rotation to a sparse and a dense vector.
 //
 // C: cusparseRot, since cuSPARSE 11.4.1, set vectors.
 //
@@ -10702,7 +10682,7 @@ func (l *Library) Rot(handle Handle, cCoeff unsafe.Pointer, sCoeff unsafe.Pointe
 	return check(res, err)
 }
 
-// SpVVBufferSize tells the size of the buffer of SpVV.
+// SpVVBufferSize returns the size of the buffer for SpVV.
 //
 // C: cusparseSpVV_bufferSize, since cuSPARSE 11.4.1, set vectors. The library reads and writes *result.
 //
@@ -10761,7 +10741,7 @@ func (l *Library) SpVV(handle Handle, opX Operation, vecX SpVecDescr, vecY DnVec
 	return check(res, err)
 }
 
-// SparseToDenseBufferSize tells the size of the buffer of SparseToDense.
+// SparseToDenseBufferSize returns the size of the buffer for SparseToDense.
 //
 // C: cusparseSparseToDense_bufferSize, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) SparseToDenseBufferSize(handle Handle, matA SpMatDescr, matB DnMatDescr, alg SparseToDenseAlg) (bufferSize uint64, err error) {
@@ -10812,7 +10792,7 @@ func (l *Library) SparseToDense(handle Handle, matA SpMatDescr, matB DnMatDescr,
 	return check(res, err)
 }
 
-// DenseToSparseBufferSize tells the size of the buffer of DenseToSparse.
+// DenseToSparseBufferSize returns the size of the buffer for DenseToSparse.
 //
 // C: cusparseDenseToSparse_bufferSize, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) DenseToSparseBufferSize(handle Handle, matA DnMatDescr, matB SpMatDescr, alg DenseToSparseAlg) (bufferSize uint64, err error) {
@@ -10916,7 +10896,7 @@ func (l *Library) SpMV(handle Handle, opA Operation, alpha unsafe.Pointer, matA 
 	return check(res, err)
 }
 
-// SpMVBufferSize tells the size of the buffer of SpMV.
+// SpMVBufferSize returns the size of the buffer for SpMV.
 //
 // C: cusparseSpMV_bufferSize, since cuSPARSE 11.4.1, set core.
 func (l *Library) SpMVBufferSize(handle Handle, opA Operation, alpha unsafe.Pointer, matA SpMatDescr, vecX DnVecDescr, beta unsafe.Pointer, vecY DnVecDescr, computeType cuda.DataType, alg SpMVAlg) (bufferSize uint64, err error) {
@@ -10948,7 +10928,7 @@ func (l *Library) SpMVBufferSize(handle Handle, opA Operation, alpha unsafe.Poin
 	return out.bufferSize, check(res, err)
 }
 
-// SpMVPreprocess prepares products of a matrix and vectors.
+// SpMVPreprocess prepares SpMV, which then runs faster.
 //
 // C: cusparseSpMV_preprocess, since cuSPARSE 12.3.1, set vectors-12.3.1.
 func (l *Library) SpMVPreprocess(handle Handle, opA Operation, alpha unsafe.Pointer, matA SpMatDescr, vecX DnVecDescr, beta unsafe.Pointer, vecY DnVecDescr, computeType cuda.DataType, alg SpMVAlg, externalBuffer cuda.DevicePtr) (err error) {
@@ -11020,7 +11000,7 @@ func (l *Library) SpSVDestroyDescr(descr SpSVDescr) (err error) {
 	return check(res, err)
 }
 
-// SpSVBufferSize tells the size of the buffer of SpSV.
+// SpSVBufferSize returns the size of the buffer for SpSV.
 //
 // C: cusparseSpSV_bufferSize, since cuSPARSE 11.7.5, set triangular.
 func (l *Library) SpSVBufferSize(handle Handle, opA Operation, alpha unsafe.Pointer, matA SpMatDescr, vecX DnVecDescr, vecY DnVecDescr, computeType cuda.DataType, alg SpSVAlg, spsvDescr SpSVDescr) (bufferSize uint64, err error) {
@@ -11052,7 +11032,7 @@ func (l *Library) SpSVBufferSize(handle Handle, opA Operation, alpha unsafe.Poin
 	return out.bufferSize, check(res, err)
 }
 
-// SpSVAnalysis prepares a triangular solver.
+// SpSVAnalysis analyzes a triangular matrix for SpSV_solve.
 //
 // C: cusparseSpSV_analysis, since cuSPARSE 11.7.5, set triangular.
 func (l *Library) SpSVAnalysis(handle Handle, opA Operation, alpha unsafe.Pointer, matA SpMatDescr, vecX DnVecDescr, vecY DnVecDescr, computeType cuda.DataType, alg SpSVAlg, spsvDescr SpSVDescr, externalBuffer cuda.DevicePtr) (err error) {
@@ -11081,7 +11061,7 @@ func (l *Library) SpSVAnalysis(handle Handle, opA Operation, alpha unsafe.Pointe
 	return check(res, err)
 }
 
-// SpSVSolve solves op(A) y = alpha x of a triangular matrix A.
+// SpSVSolve solves op(A) y = alpha x for a triangular matrix A.
 //
 // C: cusparseSpSV_solve, since cuSPARSE 11.7.5, set triangular.
 func (l *Library) SpSVSolve(handle Handle, opA Operation, alpha unsafe.Pointer, matA SpMatDescr, vecX DnVecDescr, vecY DnVecDescr, computeType cuda.DataType, alg SpSVAlg, spsvDescr SpSVDescr) (err error) {
@@ -11109,7 +11089,7 @@ func (l *Library) SpSVSolve(handle Handle, opA Operation, alpha unsafe.Pointer, 
 	return check(res, err)
 }
 
-// SpSVUpdateMatrix gives a triangular solver other values.
+// SpSVUpdateMatrix changes the values of the matrix of SpSV.
 //
 // C: cusparseSpSV_updateMatrix, since cuSPARSE 12.3.1, set triangular-12.3.1.
 func (l *Library) SpSVUpdateMatrix(handle Handle, spsvDescr SpSVDescr, newValues cuda.DevicePtr, updatePart SpSVUpdate) (err error) {
@@ -11175,7 +11155,7 @@ func (l *Library) SpSMDestroyDescr(descr SpSMDescr) (err error) {
 	return check(res, err)
 }
 
-// SpSMBufferSize tells the size of the buffer of SpSM.
+// SpSMBufferSize returns the size of the buffer for SpSM.
 //
 // C: cusparseSpSM_bufferSize, since cuSPARSE 11.7.5, set triangular.
 func (l *Library) SpSMBufferSize(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA SpMatDescr, matB DnMatDescr, matC DnMatDescr, computeType cuda.DataType, alg SpSMAlg, spsmDescr SpSMDescr) (bufferSize uint64, err error) {
@@ -11208,7 +11188,7 @@ func (l *Library) SpSMBufferSize(handle Handle, opA Operation, opB Operation, al
 	return out.bufferSize, check(res, err)
 }
 
-// SpSMAnalysis prepares a triangular solver with many right sides.
+// SpSMAnalysis analyzes a triangular matrix for SpSM_solve.
 //
 // C: cusparseSpSM_analysis, since cuSPARSE 11.7.5, set triangular.
 func (l *Library) SpSMAnalysis(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA SpMatDescr, matB DnMatDescr, matC DnMatDescr, computeType cuda.DataType, alg SpSMAlg, spsmDescr SpSMDescr, externalBuffer cuda.DevicePtr) (err error) {
@@ -11238,7 +11218,7 @@ func (l *Library) SpSMAnalysis(handle Handle, opA Operation, opB Operation, alph
 	return check(res, err)
 }
 
-// SpSMSolve solves op(A) C = alpha op(B) of a triangular matrix A.
+// SpSMSolve solves op(A) C = alpha op(B) for a triangular matrix A.
 //
 // C: cusparseSpSM_solve, since cuSPARSE 11.7.5, set triangular.
 func (l *Library) SpSMSolve(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA SpMatDescr, matB DnMatDescr, matC DnMatDescr, computeType cuda.DataType, alg SpSMAlg, spsmDescr SpSMDescr) (err error) {
@@ -11267,7 +11247,7 @@ func (l *Library) SpSMSolve(handle Handle, opA Operation, opB Operation, alpha u
 	return check(res, err)
 }
 
-// SpSMUpdateMatrix gives a triangular solver with many right sides other values.
+// SpSMUpdateMatrix changes the values of the matrix of SpSM.
 //
 // C: cusparseSpSM_updateMatrix, since cuSPARSE 12.3.1, set triangular-12.3.1.
 func (l *Library) SpSMUpdateMatrix(handle Handle, spsmDescr SpSMDescr, newValues cuda.DevicePtr, updatePart SpSMUpdate) (err error) {
@@ -11290,7 +11270,7 @@ func (l *Library) SpSMUpdateMatrix(handle Handle, spsmDescr SpSMDescr, newValues
 	return check(res, err)
 }
 
-// SpMMBufferSize tells the size of the buffer of SpMM.
+// SpMMBufferSize returns the size of the buffer for SpMM.
 //
 // C: cusparseSpMM_bufferSize, since cuSPARSE 11.4.1, set core.
 func (l *Library) SpMMBufferSize(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA SpMatDescr, matB DnMatDescr, beta unsafe.Pointer, matC DnMatDescr, computeType cuda.DataType, alg SpMMAlg) (bufferSize uint64, err error) {
@@ -11323,7 +11303,7 @@ func (l *Library) SpMMBufferSize(handle Handle, opA Operation, opB Operation, al
 	return out.bufferSize, check(res, err)
 }
 
-// SpMMPreprocess prepares products of a sparse and dense matrices.
+// SpMMPreprocess prepares SpMM, which then runs faster.
 //
 // C: cusparseSpMM_preprocess, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) SpMMPreprocess(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA SpMatDescr, matB DnMatDescr, beta unsafe.Pointer, matC DnMatDescr, computeType cuda.DataType, alg SpMMAlg, externalBuffer cuda.DevicePtr) (err error) {
@@ -11353,7 +11333,7 @@ func (l *Library) SpMMPreprocess(handle Handle, opA Operation, opB Operation, al
 	return check(res, err)
 }
 
-// SpMM computes C = alpha op(A) op(B) + beta C of a sparse matrix A.
+// SpMM computes C = alpha op(A) op(B) + beta C for a sparse matrix A.
 //
 // C: cusparseSpMM, since cuSPARSE 11.4.1, set core.
 func (l *Library) SpMM(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA SpMatDescr, matB DnMatDescr, beta unsafe.Pointer, matC DnMatDescr, computeType cuda.DataType, alg SpMMAlg, externalBuffer cuda.DevicePtr) (err error) {
@@ -11426,7 +11406,7 @@ func (l *Library) SpGEMMDestroyDescr(descr SpGEMMDescr) (err error) {
 	return check(res, err)
 }
 
-// SpGEMMWorkEstimation estimates, in two calls, the work of a product of sparse matrices.
+// SpGEMMWorkEstimation estimates the work of a product of sparse matrices, in two calls.
 //
 // C: cusparseSpGEMM_workEstimation, since cuSPARSE 11.4.1, set spgemm. The library reads and writes
 // *bufferSize1.
@@ -11459,7 +11439,7 @@ func (l *Library) SpGEMMWorkEstimation(handle Handle, opA Operation, opB Operati
 	return check(res, err)
 }
 
-// SpGEMMGetNumProducts returns how many products of elements a product of sparse matrices takes.
+// SpGEMMGetNumProducts returns the number of element products that a product of sparse matrices takes.
 //
 // C: cusparseSpGEMM_getNumProducts, since cuSPARSE 12.3.1, set spgemm-12.3.1.
 func (l *Library) SpGEMMGetNumProducts(spgemmDescr SpGEMMDescr) (numProds int64, err error) {
@@ -11483,7 +11463,7 @@ func (l *Library) SpGEMMGetNumProducts(spgemmDescr SpGEMMDescr) (numProds int64,
 	return out.numProds, check(res, err)
 }
 
-// SpGEMMEstimateMemory estimates, in two calls, the memory of a product of sparse matrices.
+// SpGEMMEstimateMemory estimates the memory of a product of sparse matrices, in two calls.
 //
 // C: cusparseSpGEMM_estimateMemory, since cuSPARSE 12.3.1, set spgemm-12.3.1. The library reads and writes
 // *bufferSize3. The library reads and writes *bufferSize2.
@@ -11492,7 +11472,7 @@ func (l *Library) SpGEMMEstimateMemory(handle Handle, opA Operation, opB Operati
 	return check(res, err)
 }
 
-// SpGEMMCompute computes, in two calls, the structure and values of a product of sparse matrices.
+// SpGEMMCompute computes the structure and the values of a product of sparse matrices, in two calls.
 //
 // C: cusparseSpGEMM_compute, since cuSPARSE 11.4.1, set spgemm. The library reads and writes *bufferSize2.
 func (l *Library) SpGEMMCompute(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA SpMatDescr, matB SpMatDescr, beta unsafe.Pointer, matC SpMatDescr, computeType cuda.DataType, alg SpGEMMAlg, spgemmDescr SpGEMMDescr, bufferSize2 *uint64, externalBuffer2 cuda.DevicePtr) (err error) {
@@ -11524,7 +11504,7 @@ func (l *Library) SpGEMMCompute(handle Handle, opA Operation, opB Operation, alp
 	return check(res, err)
 }
 
-// SpGEMMCopy copies a product of sparse matrices to its place.
+// SpGEMMCopy copies a product of sparse matrices to its descriptor.
 //
 // C: cusparseSpGEMM_copy, since cuSPARSE 11.4.1, set spgemm.
 func (l *Library) SpGEMMCopy(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA SpMatDescr, matB SpMatDescr, beta unsafe.Pointer, matC SpMatDescr, computeType cuda.DataType, alg SpGEMMAlg, spgemmDescr SpGEMMDescr) (err error) {
@@ -11554,7 +11534,7 @@ func (l *Library) SpGEMMCopy(handle Handle, opA Operation, opB Operation, alpha 
 	return check(res, err)
 }
 
-// SpGEMMreuseWorkEstimation estimates, in two calls, the work of a product whose structure is used again.
+// SpGEMMreuseWorkEstimation estimates the work of a product whose structure is reused, in two calls.
 //
 // C: cusparseSpGEMMreuse_workEstimation, since cuSPARSE 11.7.5, set spgemm-11.7.5. The library reads and writes
 // *bufferSize1.
@@ -11584,7 +11564,7 @@ func (l *Library) SpGEMMreuseWorkEstimation(handle Handle, opA Operation, opB Op
 	return check(res, err)
 }
 
-// SpGEMMreuseNnz counts, in two calls, the nonzeros of a product whose structure is used again.
+// SpGEMMreuseNnz counts the nonzeros of a product whose structure is reused, in two calls.
 //
 // C: cusparseSpGEMMreuse_nnz, since cuSPARSE 11.7.5, set spgemm-11.7.5. The library reads and writes
 // *bufferSize2. The library reads and writes *bufferSize3. The library reads and writes *bufferSize4.
@@ -11618,7 +11598,7 @@ func (l *Library) SpGEMMreuseNnz(handle Handle, opA Operation, opB Operation, ma
 	return check(res, err)
 }
 
-// SpGEMMreuseCopy prepares, in two calls, products of the same structure.
+// SpGEMMreuseCopy prepares products that reuse a structure, in two calls.
 //
 // C: cusparseSpGEMMreuse_copy, since cuSPARSE 11.7.5, set spgemm-11.7.5. The library reads and writes
 // *bufferSize5.
@@ -11648,7 +11628,7 @@ func (l *Library) SpGEMMreuseCopy(handle Handle, opA Operation, opB Operation, m
 	return check(res, err)
 }
 
-// SpGEMMreuseCompute computes a product of a known structure.
+// SpGEMMreuseCompute computes a product that reuses a structure.
 //
 // C: cusparseSpGEMMreuse_compute, since cuSPARSE 11.7.5, set spgemm-11.7.5.
 func (l *Library) SpGEMMreuseCompute(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA SpMatDescr, matB SpMatDescr, beta unsafe.Pointer, matC SpMatDescr, computeType cuda.DataType, alg SpGEMMAlg, spgemmDescr SpGEMMDescr) (err error) {
@@ -11678,7 +11658,7 @@ func (l *Library) SpGEMMreuseCompute(handle Handle, opA Operation, opB Operation
 	return check(res, err)
 }
 
-// SDDMMBufferSize tells the size of the buffer of SDDMM.
+// SDDMMBufferSize returns the size of the buffer for SDDMM.
 //
 // C: cusparseSDDMM_bufferSize, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) SDDMMBufferSize(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA DnMatDescr, matB DnMatDescr, beta unsafe.Pointer, matC SpMatDescr, computeType cuda.DataType, alg SDDMMAlg) (bufferSize uint64, err error) {
@@ -11711,7 +11691,7 @@ func (l *Library) SDDMMBufferSize(handle Handle, opA Operation, opB Operation, a
 	return out.bufferSize, check(res, err)
 }
 
-// SDDMMPreprocess prepares products at the nonzeros of a matrix.
+// SDDMMPreprocess prepares SDDMM, which then runs faster.
 //
 // C: cusparseSDDMM_preprocess, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) SDDMMPreprocess(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA DnMatDescr, matB DnMatDescr, beta unsafe.Pointer, matC SpMatDescr, computeType cuda.DataType, alg SDDMMAlg, externalBuffer cuda.DevicePtr) (err error) {
@@ -11741,7 +11721,7 @@ func (l *Library) SDDMMPreprocess(handle Handle, opA Operation, opB Operation, a
 	return check(res, err)
 }
 
-// SDDMM computes C = alpha op(A) op(B) + beta C of dense A and B, at the nonzeros of C.
+// SDDMM computes C = alpha op(A) op(B) + beta C for dense A and B, only at the nonzeros of C.
 //
 // C: cusparseSDDMM, since cuSPARSE 11.4.1, set vectors.
 func (l *Library) SDDMM(handle Handle, opA Operation, opB Operation, alpha unsafe.Pointer, matA DnMatDescr, matB DnMatDescr, beta unsafe.Pointer, matC SpMatDescr, computeType cuda.DataType, alg SDDMMAlg, externalBuffer cuda.DevicePtr) (err error) {
@@ -11771,7 +11751,7 @@ func (l *Library) SDDMM(handle Handle, opA Operation, opB Operation, alpha unsaf
 	return check(res, err)
 }
 
-// SpMMOpCreatePlan compiles a product with operators of the program.
+// SpMMOpCreatePlan compiles a matrix product with the program's own operators.
 //
 // C: cusparseSpMMOp_createPlan, since cuSPARSE 11.7.5, set operators.
 func (l *Library) SpMMOpCreatePlan(handle Handle, opA Operation, opB Operation, matA SpMatDescr, matB DnMatDescr, matC DnMatDescr, computeType cuda.DataType, alg SpMMOpAlg, addOperationNvvmBuffer []byte, mulOperationNvvmBuffer []byte, epilogueNvvmBuffer []byte) (plan SpMMOpPlan, spMMWorkspaceSize uint64, err error) {
@@ -11810,7 +11790,7 @@ func (l *Library) SpMMOpCreatePlan(handle Handle, opA Operation, opB Operation, 
 	return out.plan, out.spMMWorkspaceSize, check(res, err)
 }
 
-// SpMMOp computes a product with operators of the program.
+// SpMMOp computes a matrix product with the program's own operators.
 //
 // C: cusparseSpMMOp, since cuSPARSE 11.7.5, set operators.
 func (l *Library) SpMMOp(plan SpMMOpPlan, externalBuffer cuda.DevicePtr) (err error) {
@@ -11831,7 +11811,7 @@ func (l *Library) SpMMOp(plan SpMMOpPlan, externalBuffer cuda.DevicePtr) (err er
 	return check(res, err)
 }
 
-// SpMMOpDestroyPlan frees a plan.
+// SpMMOpDestroyPlan frees a plan of SpMMOp.
 //
 // C: cusparseSpMMOp_destroyPlan, since cuSPARSE 11.7.5, set operators.
 func (l *Library) SpMMOpDestroyPlan(plan SpMMOpPlan) (err error) {
@@ -11898,7 +11878,7 @@ func (l *Library) DestroyCsrsv2Info(info Csrsv2Info) (err error) {
 	return check(res, err)
 }
 
-// Saxpyi computes y = alpha x + y of a sparse vector x, of float32.
+// Saxpyi computes y = alpha x + y for a sparse vector x, in float32.
 //
 // C: cusparseSaxpyi, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -11926,7 +11906,7 @@ func (l *Library) Saxpyi(handle Handle, nnz int32, alpha *float32, xVal cuda.Dev
 	return check(res, err)
 }
 
-// Daxpyi computes y = alpha x + y of a sparse vector x, of float64.
+// Daxpyi computes y = alpha x + y for a sparse vector x, in float64.
 //
 // C: cusparseDaxpyi, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -11954,7 +11934,7 @@ func (l *Library) Daxpyi(handle Handle, nnz int32, alpha *float64, xVal cuda.Dev
 	return check(res, err)
 }
 
-// Caxpyi computes y = alpha x + y of a sparse vector x, of complex float32.
+// Caxpyi computes y = alpha x + y for a sparse vector x, in complex float32.
 //
 // C: cusparseCaxpyi, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -11982,7 +11962,7 @@ func (l *Library) Caxpyi(handle Handle, nnz int32, alpha *Complex, xVal cuda.Dev
 	return check(res, err)
 }
 
-// Zaxpyi computes y = alpha x + y of a sparse vector x, of complex float64.
+// Zaxpyi computes y = alpha x + y for a sparse vector x, in complex float64.
 //
 // C: cusparseZaxpyi, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12010,7 +11990,7 @@ func (l *Library) Zaxpyi(handle Handle, nnz int32, alpha *DoubleComplex, xVal cu
 	return check(res, err)
 }
 
-// Sgthr gathers the elements of y at the indices of x, of float32.
+// Sgthr gathers the elements of y at the indices of x, in float32.
 //
 // C: cusparseSgthr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12037,7 +12017,7 @@ func (l *Library) Sgthr(handle Handle, nnz int32, y cuda.DevicePtr, xVal cuda.De
 	return check(res, err)
 }
 
-// Dgthr gathers the elements of y at the indices of x, of float64.
+// Dgthr gathers the elements of y at the indices of x, in float64.
 //
 // C: cusparseDgthr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12064,7 +12044,7 @@ func (l *Library) Dgthr(handle Handle, nnz int32, y cuda.DevicePtr, xVal cuda.De
 	return check(res, err)
 }
 
-// Cgthr gathers the elements of y at the indices of x, of complex float32.
+// Cgthr gathers the elements of y at the indices of x, in complex float32.
 //
 // C: cusparseCgthr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12091,7 +12071,7 @@ func (l *Library) Cgthr(handle Handle, nnz int32, y cuda.DevicePtr, xVal cuda.De
 	return check(res, err)
 }
 
-// Zgthr gathers the elements of y at the indices of x, of complex float64.
+// Zgthr gathers the elements of y at the indices of x, in complex float64.
 //
 // C: cusparseZgthr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12118,7 +12098,7 @@ func (l *Library) Zgthr(handle Handle, nnz int32, y cuda.DevicePtr, xVal cuda.De
 	return check(res, err)
 }
 
-// Sgthrz gathers the elements of y at the indices of x, and sets them to zero, of float32.
+// Sgthrz gathers the elements of y at the indices of x and zeroes them in y, in float32.
 //
 // C: cusparseSgthrz, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12145,7 +12125,7 @@ func (l *Library) Sgthrz(handle Handle, nnz int32, y cuda.DevicePtr, xVal cuda.D
 	return check(res, err)
 }
 
-// Dgthrz gathers the elements of y at the indices of x, and sets them to zero, of float64.
+// Dgthrz gathers the elements of y at the indices of x and zeroes them in y, in float64.
 //
 // C: cusparseDgthrz, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12172,7 +12152,7 @@ func (l *Library) Dgthrz(handle Handle, nnz int32, y cuda.DevicePtr, xVal cuda.D
 	return check(res, err)
 }
 
-// Cgthrz gathers the elements of y at the indices of x, and sets them to zero, of complex float32.
+// Cgthrz gathers the elements of y at the indices of x and zeroes them in y, in complex float32.
 //
 // C: cusparseCgthrz, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12199,7 +12179,7 @@ func (l *Library) Cgthrz(handle Handle, nnz int32, y cuda.DevicePtr, xVal cuda.D
 	return check(res, err)
 }
 
-// Zgthrz gathers the elements of y at the indices of x, and sets them to zero, of complex float64.
+// Zgthrz gathers the elements of y at the indices of x and zeroes them in y, in complex float64.
 //
 // C: cusparseZgthrz, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12226,7 +12206,7 @@ func (l *Library) Zgthrz(handle Handle, nnz int32, y cuda.DevicePtr, xVal cuda.D
 	return check(res, err)
 }
 
-// Ssctr scatters the elements of x, of float32.
+// Ssctr scatters the elements of x, in float32.
 //
 // C: cusparseSsctr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12253,7 +12233,7 @@ func (l *Library) Ssctr(handle Handle, nnz int32, xVal cuda.DevicePtr, xInd cuda
 	return check(res, err)
 }
 
-// Dsctr scatters the elements of x, of float64.
+// Dsctr scatters the elements of x, in float64.
 //
 // C: cusparseDsctr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12280,7 +12260,7 @@ func (l *Library) Dsctr(handle Handle, nnz int32, xVal cuda.DevicePtr, xInd cuda
 	return check(res, err)
 }
 
-// Csctr scatters the elements of x, of complex float32.
+// Csctr scatters the elements of x, in complex float32.
 //
 // C: cusparseCsctr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12307,7 +12287,7 @@ func (l *Library) Csctr(handle Handle, nnz int32, xVal cuda.DevicePtr, xInd cuda
 	return check(res, err)
 }
 
-// Zsctr scatters the elements of x, of complex float64.
+// Zsctr scatters the elements of x, in complex float64.
 //
 // C: cusparseZsctr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12334,7 +12314,7 @@ func (l *Library) Zsctr(handle Handle, nnz int32, xVal cuda.DevicePtr, xInd cuda
 	return check(res, err)
 }
 
-// Sroti rotates a sparse and a dense vector in the plane of float32.
+// Sroti applies a plane rotation to a sparse and a dense vector, in float32.
 //
 // C: cusparseSroti, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12363,7 +12343,7 @@ func (l *Library) Sroti(handle Handle, nnz int32, xVal cuda.DevicePtr, xInd cuda
 	return check(res, err)
 }
 
-// Droti rotates a sparse and a dense vector in the plane of float64.
+// Droti applies a plane rotation to a sparse and a dense vector, in float64.
 //
 // C: cusparseDroti, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12392,7 +12372,7 @@ func (l *Library) Droti(handle Handle, nnz int32, xVal cuda.DevicePtr, xInd cuda
 	return check(res, err)
 }
 
-// CsrmvExBufferSize tells the size of the buffer of CsrmvEx.
+// CsrmvExBufferSize returns the size of the buffer for CsrmvEx.
 //
 // C: cusparseCsrmvEx_bufferSize, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12405,7 +12385,7 @@ func (l *Library) CsrmvExBufferSize(handle Handle, alg AlgMode, transA Operation
 	return out.bufferSizeInBytes, check(res, err)
 }
 
-// CsrmvEx computes y = alpha op(A) x + beta y of types that it is told.
+// CsrmvEx computes y = alpha op(A) x + beta y; arguments give the data types.
 //
 // C: cusparseCsrmvEx, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12415,7 +12395,7 @@ func (l *Library) CsrmvEx(handle Handle, alg AlgMode, transA Operation, m int32,
 	return check(res, err)
 }
 
-// Xcsrsv2ZeroPivot tells the first row with a zero pivot, -1 for none: solves a triangular system.
+// Xcsrsv2ZeroPivot returns the first row with a zero pivot in csrsv2, or -1.
 //
 // C: cusparseXcsrsv2_zeroPivot, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12442,7 +12422,7 @@ func (l *Library) Xcsrsv2ZeroPivot(handle Handle, info Csrsv2Info) (position int
 	return out.position, check(res, err)
 }
 
-// Scsrsv2BufferSize tells the size of the buffer of Scsrsv2.
+// Scsrsv2BufferSize returns the size of the buffer for Scsrsv2.
 //
 // C: cusparseScsrsv2_bufferSize, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12476,7 +12456,7 @@ func (l *Library) Scsrsv2BufferSize(handle Handle, transA Operation, m int32, nn
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dcsrsv2BufferSize tells the size of the buffer of Dcsrsv2.
+// Dcsrsv2BufferSize returns the size of the buffer for Dcsrsv2.
 //
 // C: cusparseDcsrsv2_bufferSize, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12510,7 +12490,7 @@ func (l *Library) Dcsrsv2BufferSize(handle Handle, transA Operation, m int32, nn
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Ccsrsv2BufferSize tells the size of the buffer of Ccsrsv2.
+// Ccsrsv2BufferSize returns the size of the buffer for Ccsrsv2.
 //
 // C: cusparseCcsrsv2_bufferSize, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12544,7 +12524,7 @@ func (l *Library) Ccsrsv2BufferSize(handle Handle, transA Operation, m int32, nn
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zcsrsv2BufferSize tells the size of the buffer of Zcsrsv2.
+// Zcsrsv2BufferSize returns the size of the buffer for Zcsrsv2.
 //
 // C: cusparseZcsrsv2_bufferSize, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12578,7 +12558,7 @@ func (l *Library) Zcsrsv2BufferSize(handle Handle, transA Operation, m int32, nn
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Scsrsv2Analysis prepares: solves a triangular system of float32.
+// Scsrsv2Analysis analyzes the matrix for Scsrsv2.
 //
 // C: cusparseScsrsv2_analysis, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12610,7 +12590,7 @@ func (l *Library) Scsrsv2Analysis(handle Handle, transA Operation, m int32, nnz 
 	return check(res, err)
 }
 
-// Dcsrsv2Analysis prepares: solves a triangular system of float64.
+// Dcsrsv2Analysis analyzes the matrix for Dcsrsv2.
 //
 // C: cusparseDcsrsv2_analysis, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12642,7 +12622,7 @@ func (l *Library) Dcsrsv2Analysis(handle Handle, transA Operation, m int32, nnz 
 	return check(res, err)
 }
 
-// Ccsrsv2Analysis prepares: solves a triangular system of complex float32.
+// Ccsrsv2Analysis analyzes the matrix for Ccsrsv2.
 //
 // C: cusparseCcsrsv2_analysis, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12674,7 +12654,7 @@ func (l *Library) Ccsrsv2Analysis(handle Handle, transA Operation, m int32, nnz 
 	return check(res, err)
 }
 
-// Zcsrsv2Analysis prepares: solves a triangular system of complex float64.
+// Zcsrsv2Analysis analyzes the matrix for Zcsrsv2.
 //
 // C: cusparseZcsrsv2_analysis, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12706,7 +12686,7 @@ func (l *Library) Zcsrsv2Analysis(handle Handle, transA Operation, m int32, nnz 
 	return check(res, err)
 }
 
-// Scsrsv2Solve solves a triangular system of float32.
+// Scsrsv2Solve solves a triangular system, in float32.
 //
 // C: cusparseScsrsv2_solve, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12741,7 +12721,7 @@ func (l *Library) Scsrsv2Solve(handle Handle, transA Operation, m int32, nnz int
 	return check(res, err)
 }
 
-// Dcsrsv2Solve solves a triangular system of float64.
+// Dcsrsv2Solve solves a triangular system, in float64.
 //
 // C: cusparseDcsrsv2_solve, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12776,7 +12756,7 @@ func (l *Library) Dcsrsv2Solve(handle Handle, transA Operation, m int32, nnz int
 	return check(res, err)
 }
 
-// Ccsrsv2Solve solves a triangular system of complex float32.
+// Ccsrsv2Solve solves a triangular system, in complex float32.
 //
 // C: cusparseCcsrsv2_solve, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12811,7 +12791,7 @@ func (l *Library) Ccsrsv2Solve(handle Handle, transA Operation, m int32, nnz int
 	return check(res, err)
 }
 
-// Zcsrsv2Solve solves a triangular system of complex float64.
+// Zcsrsv2Solve solves a triangular system, in complex float64.
 //
 // C: cusparseZcsrsv2_solve, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12846,7 +12826,7 @@ func (l *Library) Zcsrsv2Solve(handle Handle, transA Operation, m int32, nnz int
 	return check(res, err)
 }
 
-// Sgemmi computes C = alpha A B + beta C of a dense matrix A and a sparse matrix B, of float32.
+// Sgemmi computes C = alpha A B + beta C for a dense matrix A and a sparse matrix B, in float32.
 //
 // C: cusparseSgemmi, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12881,7 +12861,7 @@ func (l *Library) Sgemmi(handle Handle, m int32, n int32, k int32, nnz int32, al
 	return check(res, err)
 }
 
-// Dgemmi computes C = alpha A B + beta C of a dense matrix A and a sparse matrix B, of float64.
+// Dgemmi computes C = alpha A B + beta C for a dense matrix A and a sparse matrix B, in float64.
 //
 // C: cusparseDgemmi, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12916,7 +12896,7 @@ func (l *Library) Dgemmi(handle Handle, m int32, n int32, k int32, nnz int32, al
 	return check(res, err)
 }
 
-// Cgemmi computes C = alpha A B + beta C of a dense matrix A and a sparse matrix B, of complex float32.
+// Cgemmi computes C = alpha A B + beta C for a dense matrix A and a sparse matrix B, in complex float32.
 //
 // C: cusparseCgemmi, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -12951,7 +12931,7 @@ func (l *Library) Cgemmi(handle Handle, m int32, n int32, k int32, nnz int32, al
 	return check(res, err)
 }
 
-// Zgemmi computes C = alpha A B + beta C of a dense matrix A and a sparse matrix B, of complex float64.
+// Zgemmi computes C = alpha A B + beta C for a dense matrix A and a sparse matrix B, in complex float64.
 //
 // C: cusparseZgemmi, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13033,8 +13013,7 @@ func (l *Library) DestroyCsrsm2Info(info Csrsm2Info) (err error) {
 	return check(res, err)
 }
 
-// Xcsrsm2ZeroPivot tells the first row with a zero pivot, -1 for none: solves a triangular system with many
-// right sides.
+// Xcsrsm2ZeroPivot returns the first row with a zero pivot in csrsm2, or -1.
 //
 // C: cusparseXcsrsm2_zeroPivot, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13061,7 +13040,7 @@ func (l *Library) Xcsrsm2ZeroPivot(handle Handle, info Csrsm2Info) (position int
 	return out.position, check(res, err)
 }
 
-// Scsrsm2BufferSizeExt tells the size of the buffer of Scsrsm2.
+// Scsrsm2BufferSizeExt returns the size of the buffer for Scsrsm2.
 //
 // C: cusparseScsrsm2_bufferSizeExt, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13074,7 +13053,7 @@ func (l *Library) Scsrsm2BufferSizeExt(handle Handle, algo int32, transA Operati
 	return out.pBufferSize, check(res, err)
 }
 
-// Dcsrsm2BufferSizeExt tells the size of the buffer of Dcsrsm2.
+// Dcsrsm2BufferSizeExt returns the size of the buffer for Dcsrsm2.
 //
 // C: cusparseDcsrsm2_bufferSizeExt, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13087,7 +13066,7 @@ func (l *Library) Dcsrsm2BufferSizeExt(handle Handle, algo int32, transA Operati
 	return out.pBufferSize, check(res, err)
 }
 
-// Ccsrsm2BufferSizeExt tells the size of the buffer of Ccsrsm2.
+// Ccsrsm2BufferSizeExt returns the size of the buffer for Ccsrsm2.
 //
 // C: cusparseCcsrsm2_bufferSizeExt, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13100,7 +13079,7 @@ func (l *Library) Ccsrsm2BufferSizeExt(handle Handle, algo int32, transA Operati
 	return out.pBufferSize, check(res, err)
 }
 
-// Zcsrsm2BufferSizeExt tells the size of the buffer of Zcsrsm2.
+// Zcsrsm2BufferSizeExt returns the size of the buffer for Zcsrsm2.
 //
 // C: cusparseZcsrsm2_bufferSizeExt, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13113,7 +13092,7 @@ func (l *Library) Zcsrsm2BufferSizeExt(handle Handle, algo int32, transA Operati
 	return out.pBufferSize, check(res, err)
 }
 
-// Scsrsm2Analysis prepares: solves a triangular system with many right sides of float32.
+// Scsrsm2Analysis analyzes the matrix for Scsrsm2.
 //
 // C: cusparseScsrsm2_analysis, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13123,7 +13102,7 @@ func (l *Library) Scsrsm2Analysis(handle Handle, algo int32, transA Operation, t
 	return check(res, err)
 }
 
-// Dcsrsm2Analysis prepares: solves a triangular system with many right sides of float64.
+// Dcsrsm2Analysis analyzes the matrix for Dcsrsm2.
 //
 // C: cusparseDcsrsm2_analysis, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13133,7 +13112,7 @@ func (l *Library) Dcsrsm2Analysis(handle Handle, algo int32, transA Operation, t
 	return check(res, err)
 }
 
-// Ccsrsm2Analysis prepares: solves a triangular system with many right sides of complex float32.
+// Ccsrsm2Analysis analyzes the matrix for Ccsrsm2.
 //
 // C: cusparseCcsrsm2_analysis, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13143,7 +13122,7 @@ func (l *Library) Ccsrsm2Analysis(handle Handle, algo int32, transA Operation, t
 	return check(res, err)
 }
 
-// Zcsrsm2Analysis prepares: solves a triangular system with many right sides of complex float64.
+// Zcsrsm2Analysis analyzes the matrix for Zcsrsm2.
 //
 // C: cusparseZcsrsm2_analysis, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13153,7 +13132,7 @@ func (l *Library) Zcsrsm2Analysis(handle Handle, algo int32, transA Operation, t
 	return check(res, err)
 }
 
-// Scsrsm2Solve solves a triangular system with many right sides of float32.
+// Scsrsm2Solve solves a triangular system with many right-hand sides, in float32.
 //
 // C: cusparseScsrsm2_solve, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13163,7 +13142,7 @@ func (l *Library) Scsrsm2Solve(handle Handle, algo int32, transA Operation, tran
 	return check(res, err)
 }
 
-// Dcsrsm2Solve solves a triangular system with many right sides of float64.
+// Dcsrsm2Solve solves a triangular system with many right-hand sides, in float64.
 //
 // C: cusparseDcsrsm2_solve, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13173,7 +13152,7 @@ func (l *Library) Dcsrsm2Solve(handle Handle, algo int32, transA Operation, tran
 	return check(res, err)
 }
 
-// Ccsrsm2Solve solves a triangular system with many right sides of complex float32.
+// Ccsrsm2Solve solves a triangular system with many right-hand sides, in complex float32.
 //
 // C: cusparseCcsrsm2_solve, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13183,7 +13162,7 @@ func (l *Library) Ccsrsm2Solve(handle Handle, algo int32, transA Operation, tran
 	return check(res, err)
 }
 
-// Zcsrsm2Solve solves a triangular system with many right sides of complex float64.
+// Zcsrsm2Solve solves a triangular system with many right-hand sides, in complex float64.
 //
 // C: cusparseZcsrsm2_solve, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13240,7 +13219,7 @@ func (l *Library) DestroyCsrgemm2Info(info Csrgemm2Info) (err error) {
 	return check(res, err)
 }
 
-// Scsrgemm2BufferSizeExt tells the size of the buffer of Scsrgemm2.
+// Scsrgemm2BufferSizeExt returns the size of the buffer for Scsrgemm2.
 //
 // C: cusparseScsrgemm2_bufferSizeExt, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13253,7 +13232,7 @@ func (l *Library) Scsrgemm2BufferSizeExt(handle Handle, m int32, n int32, k int3
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Dcsrgemm2BufferSizeExt tells the size of the buffer of Dcsrgemm2.
+// Dcsrgemm2BufferSizeExt returns the size of the buffer for Dcsrgemm2.
 //
 // C: cusparseDcsrgemm2_bufferSizeExt, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13266,7 +13245,7 @@ func (l *Library) Dcsrgemm2BufferSizeExt(handle Handle, m int32, n int32, k int3
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Ccsrgemm2BufferSizeExt tells the size of the buffer of Ccsrgemm2.
+// Ccsrgemm2BufferSizeExt returns the size of the buffer for Ccsrgemm2.
 //
 // C: cusparseCcsrgemm2_bufferSizeExt, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13279,7 +13258,7 @@ func (l *Library) Ccsrgemm2BufferSizeExt(handle Handle, m int32, n int32, k int3
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Zcsrgemm2BufferSizeExt tells the size of the buffer of Zcsrgemm2.
+// Zcsrgemm2BufferSizeExt returns the size of the buffer for Zcsrgemm2.
 //
 // C: cusparseZcsrgemm2_bufferSizeExt, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13292,7 +13271,7 @@ func (l *Library) Zcsrgemm2BufferSizeExt(handle Handle, m int32, n int32, k int3
 	return out.pBufferSizeInBytes, check(res, err)
 }
 
-// Xcsrgemm2Nnz counts the nonzeros of the result: computes a product of sparse matrices.
+// Xcsrgemm2Nnz counts the nonzeros of the result of csrgemm2.
 //
 // C: cusparseXcsrgemm2Nnz, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13305,7 +13284,7 @@ func (l *Library) Xcsrgemm2Nnz(handle Handle, m int32, n int32, k int32, descrA 
 	return out.nnzTotalDevHostPtr, check(res, err)
 }
 
-// Scsrgemm2 computes a product of sparse matrices, of float32.
+// Scsrgemm2 computes a product of sparse matrices, in float32.
 //
 // C: cusparseScsrgemm2, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13315,7 +13294,7 @@ func (l *Library) Scsrgemm2(handle Handle, m int32, n int32, k int32, alpha *flo
 	return check(res, err)
 }
 
-// Dcsrgemm2 computes a product of sparse matrices, of float64.
+// Dcsrgemm2 computes a product of sparse matrices, in float64.
 //
 // C: cusparseDcsrgemm2, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13325,7 +13304,7 @@ func (l *Library) Dcsrgemm2(handle Handle, m int32, n int32, k int32, alpha *flo
 	return check(res, err)
 }
 
-// Ccsrgemm2 computes a product of sparse matrices, of complex float32.
+// Ccsrgemm2 computes a product of sparse matrices, in complex float32.
 //
 // C: cusparseCcsrgemm2, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13335,7 +13314,7 @@ func (l *Library) Ccsrgemm2(handle Handle, m int32, n int32, k int32, alpha *Com
 	return check(res, err)
 }
 
-// Zcsrgemm2 computes a product of sparse matrices, of complex float64.
+// Zcsrgemm2 computes a product of sparse matrices, in complex float64.
 //
 // C: cusparseZcsrgemm2, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13345,7 +13324,7 @@ func (l *Library) Zcsrgemm2(handle Handle, m int32, n int32, k int32, alpha *Dou
 	return check(res, err)
 }
 
-// Sdense2csr converts a dense matrix to CSR of float32.
+// Sdense2csr converts a dense matrix to CSR, in float32.
 //
 // C: cusparseSdense2csr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13376,7 +13355,7 @@ func (l *Library) Sdense2csr(handle Handle, m int32, n int32, descrA MatDescr, a
 	return check(res, err)
 }
 
-// Ddense2csr converts a dense matrix to CSR of float64.
+// Ddense2csr converts a dense matrix to CSR, in float64.
 //
 // C: cusparseDdense2csr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13407,7 +13386,7 @@ func (l *Library) Ddense2csr(handle Handle, m int32, n int32, descrA MatDescr, a
 	return check(res, err)
 }
 
-// Cdense2csr converts a dense matrix to CSR of complex float32.
+// Cdense2csr converts a dense matrix to CSR, in complex float32.
 //
 // C: cusparseCdense2csr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13438,7 +13417,7 @@ func (l *Library) Cdense2csr(handle Handle, m int32, n int32, descrA MatDescr, a
 	return check(res, err)
 }
 
-// Zdense2csr converts a dense matrix to CSR of complex float64.
+// Zdense2csr converts a dense matrix to CSR, in complex float64.
 //
 // C: cusparseZdense2csr, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13469,7 +13448,7 @@ func (l *Library) Zdense2csr(handle Handle, m int32, n int32, descrA MatDescr, a
 	return check(res, err)
 }
 
-// Scsr2dense converts from CSR to a dense matrix of float32.
+// Scsr2dense converts from CSR to a dense matrix, in float32.
 //
 // C: cusparseScsr2dense, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13499,7 +13478,7 @@ func (l *Library) Scsr2dense(handle Handle, m int32, n int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Dcsr2dense converts from CSR to a dense matrix of float64.
+// Dcsr2dense converts from CSR to a dense matrix, in float64.
 //
 // C: cusparseDcsr2dense, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13529,7 +13508,7 @@ func (l *Library) Dcsr2dense(handle Handle, m int32, n int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Ccsr2dense converts from CSR to a dense matrix of complex float32.
+// Ccsr2dense converts from CSR to a dense matrix, in complex float32.
 //
 // C: cusparseCcsr2dense, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13559,7 +13538,7 @@ func (l *Library) Ccsr2dense(handle Handle, m int32, n int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Zcsr2dense converts from CSR to a dense matrix of complex float64.
+// Zcsr2dense converts from CSR to a dense matrix, in complex float64.
 //
 // C: cusparseZcsr2dense, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13589,7 +13568,7 @@ func (l *Library) Zcsr2dense(handle Handle, m int32, n int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Sdense2csc converts a dense matrix to CSC of float32.
+// Sdense2csc converts a dense matrix to CSC, in float32.
 //
 // C: cusparseSdense2csc, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13620,7 +13599,7 @@ func (l *Library) Sdense2csc(handle Handle, m int32, n int32, descrA MatDescr, a
 	return check(res, err)
 }
 
-// Ddense2csc converts a dense matrix to CSC of float64.
+// Ddense2csc converts a dense matrix to CSC, in float64.
 //
 // C: cusparseDdense2csc, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13651,7 +13630,7 @@ func (l *Library) Ddense2csc(handle Handle, m int32, n int32, descrA MatDescr, a
 	return check(res, err)
 }
 
-// Cdense2csc converts a dense matrix to CSC of complex float32.
+// Cdense2csc converts a dense matrix to CSC, in complex float32.
 //
 // C: cusparseCdense2csc, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13682,7 +13661,7 @@ func (l *Library) Cdense2csc(handle Handle, m int32, n int32, descrA MatDescr, a
 	return check(res, err)
 }
 
-// Zdense2csc converts a dense matrix to CSC of complex float64.
+// Zdense2csc converts a dense matrix to CSC, in complex float64.
 //
 // C: cusparseZdense2csc, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13713,7 +13692,7 @@ func (l *Library) Zdense2csc(handle Handle, m int32, n int32, descrA MatDescr, a
 	return check(res, err)
 }
 
-// Scsc2dense converts from CSC to a dense matrix of float32.
+// Scsc2dense converts from CSC to a dense matrix, in float32.
 //
 // C: cusparseScsc2dense, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13743,7 +13722,7 @@ func (l *Library) Scsc2dense(handle Handle, m int32, n int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Dcsc2dense converts from CSC to a dense matrix of float64.
+// Dcsc2dense converts from CSC to a dense matrix, in float64.
 //
 // C: cusparseDcsc2dense, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13773,7 +13752,7 @@ func (l *Library) Dcsc2dense(handle Handle, m int32, n int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Ccsc2dense converts from CSC to a dense matrix of complex float32.
+// Ccsc2dense converts from CSC to a dense matrix, in complex float32.
 //
 // C: cusparseCcsc2dense, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13803,7 +13782,7 @@ func (l *Library) Ccsc2dense(handle Handle, m int32, n int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// Zcsc2dense converts from CSC to a dense matrix of complex float64.
+// Zcsc2dense converts from CSC to a dense matrix, in complex float64.
 //
 // C: cusparseZcsc2dense, since cuSPARSE 11.4.1, until 11.7.5, set legacy-until-11.7.5.
 //
@@ -13833,7 +13812,7 @@ func (l *Library) Zcsc2dense(handle Handle, m int32, n int32, descrA MatDescr, c
 	return check(res, err)
 }
 
-// SpMatSetStridedBatch says how many matrices there are.
+// SpMatSetStridedBatch sets the number of matrices in a batch.
 //
 // C: cusparseSpMatSetStridedBatch, since cuSPARSE 11.4.1, until 11.7.5, set vectors-until-11.7.5.
 func (l *Library) SpMatSetStridedBatch(spMatDescr SpMatDescr, batchCount int32) (err error) {
@@ -13854,7 +13833,7 @@ func (l *Library) SpMatSetStridedBatch(spMatDescr SpMatDescr, batchCount int32) 
 	return check(res, err)
 }
 
-// CreateCooAoS makes the descriptor of a matrix in coordinates, in pairs.
+// CreateCooAoS makes the descriptor of a COO matrix whose indices are in pairs.
 //
 // C: cusparseCreateCooAoS, since cuSPARSE 11.4.1, until 11.7.5, set vectors-until-11.7.5.
 //
@@ -13887,7 +13866,7 @@ func (l *Library) CreateCooAoS(rows int64, cols int64, nnz int64, cooInd cuda.De
 	return out.spMatDescr, check(res, err)
 }
 
-// CooAoSGet returns the sizes, addresses and types of a matrix in coordinates, in pairs.
+// CooAoSGet returns the sizes, addresses and types of a COO matrix whose indices are in pairs.
 //
 // C: cusparseCooAoSGet, since cuSPARSE 11.4.1, until 11.7.5, set vectors-until-11.7.5.
 //
@@ -13927,7 +13906,7 @@ func (l *Library) CooAoSGet(spMatDescr SpMatDescr) (rows int64, cols int64, nnz 
 	return out.rows, out.cols, out.nnz, out.cooInd, out.cooValues, out.idxType, out.idxBase, out.valueType, check(res, err)
 }
 
-// ConstrainedGeMM computes C = alpha op(A) op(B) + beta C of dense A and B, at the nonzeros of C.
+// ConstrainedGeMM computes C = alpha op(A) op(B) + beta C for dense A and B, only at the nonzeros of C.
 //
 // C: cusparseConstrainedGeMM, since cuSPARSE 11.4.1, until 11.7.5, set vectors-until-11.7.5.
 //
@@ -13958,7 +13937,7 @@ func (l *Library) ConstrainedGeMM(handle Handle, opA Operation, opB Operation, a
 	return check(res, err)
 }
 
-// ConstrainedGeMMBufferSize tells the size of the buffer of ConstrainedGeMM.
+// ConstrainedGeMMBufferSize returns the size of the buffer for ConstrainedGeMM.
 //
 // C: cusparseConstrainedGeMM_bufferSize, since cuSPARSE 11.4.1, until 11.7.5, set vectors-until-11.7.5.
 //

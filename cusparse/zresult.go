@@ -68,7 +68,7 @@ func (r Status) Meaning() string {
 	case StatusNotSupported:
 		return "the combination of arguments is not supported"
 	case StatusInsufficientResources:
-		return "the device has not enough registers or memory for the work"
+		return "the device has too few registers or too little memory for the work"
 	}
 	return ""
 }

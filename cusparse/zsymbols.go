@@ -507,20 +507,20 @@ var symbols = [...]dl.Symbol{
 // sets are the symbol sets; the first is required.
 var sets = [...]dl.Set{
 	{Name: "core", Doc: "handles, streams, vectors and matrices, and their products", Since: 11401},
-	{Name: "constant", Doc: "vectors and matrices in memory that is only read (CUDA 12.4)", Since: 12301},
+	{Name: "constant", Doc: "read-only vectors and matrices (CUDA 12.4)", Since: 12301},
 	{Name: "triangular", Doc: "triangular solvers (CUDA 11.8)", Since: 11705},
 	{Name: "spgemm", Doc: "products of two sparse matrices", Since: 11401},
-	{Name: "operators", Doc: "products with operators that the program gives (CUDA 11.8)", Since: 11705},
+	{Name: "operators", Doc: "products with the program's own operators (CUDA 11.8)", Since: 11705},
 	{Name: "logging", Doc: "logging (CUDA 11.8)", Since: 11705},
-	{Name: "vectors", Doc: "the rest of what vectors and matrices have and do", Since: 11401},
-	{Name: "legacy", Doc: "functions of arrays in place of descriptors: factorizations, solvers and conversions", Since: 11401},
-	{Name: "vectors-12.3.1", Doc: "the rest of what vectors and matrices have and do: what came with 12.3.1", Since: 12301},
-	{Name: "vectors-11.7.5", Doc: "the rest of what vectors and matrices have and do: what came with 11.7.5", Since: 11705},
+	{Name: "vectors", Doc: "the rest of the functions for vectors and matrices", Since: 11401},
+	{Name: "legacy", Doc: "functions that take arrays instead of descriptors: factorizations, solvers and conversions", Since: 11401},
+	{Name: "vectors-12.3.1", Doc: "the rest of the functions for vectors and matrices: what came with 12.3.1", Since: 12301},
+	{Name: "vectors-11.7.5", Doc: "the rest of the functions for vectors and matrices: what came with 11.7.5", Since: 11705},
 	{Name: "triangular-12.3.1", Doc: "triangular solvers (CUDA 11.8): what came with 12.3.1", Since: 12301},
 	{Name: "spgemm-12.3.1", Doc: "products of two sparse matrices: what came with 12.3.1", Since: 12301},
 	{Name: "spgemm-11.7.5", Doc: "products of two sparse matrices: what came with 11.7.5", Since: 11705},
-	{Name: "legacy-until-11.7.5", Doc: "functions of arrays in place of descriptors: factorizations, solvers and conversions: what went after 11.7.5", Since: 11401},
-	{Name: "vectors-until-11.7.5", Doc: "the rest of what vectors and matrices have and do: what went after 11.7.5", Since: 11401},
+	{Name: "legacy-until-11.7.5", Doc: "functions that take arrays instead of descriptors: factorizations, solvers and conversions: what went after 11.7.5", Since: 11401},
+	{Name: "vectors-until-11.7.5", Doc: "the rest of the functions for vectors and matrices: what went after 11.7.5", Since: 11401},
 }
 
 // tableVersion is the release that the bindings were generated from.

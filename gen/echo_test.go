@@ -10,10 +10,14 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/cufile"
 	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hipblas"
+	"github.com/puregpu/puregpu/hipfft"
+	"github.com/puregpu/puregpu/hiprand"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvjitlink"
@@ -27,6 +31,7 @@ import (
 func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
 		"cufft":     func(path string) (any, error) { return cufft.Open(cufft.Options{Path: path}) },
+		"cufile":    func(path string) (any, error) { return cufile.Open(cufile.Options{Path: path}) },
 		"cuda":      func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
 		"curand":    func(path string) (any, error) { return curand.Open(curand.Options{Path: path}) },
 		"cublas":    func(path string) (any, error) { return cublas.Open(cublas.Options{Path: path}) },
@@ -34,6 +39,9 @@ func TestEcho(t *testing.T) {
 		"cusparse":  func(path string) (any, error) { return cusparse.Open(cusparse.Options{Path: path}) },
 		"cusolver":  func(path string) (any, error) { return cusolver.Open(cusolver.Options{Path: path}) },
 		"cudnn":     func(path string) (any, error) { return cudnn.Open(cudnn.Options{Path: path}) },
+		"hipblas":   func(path string) (any, error) { return hipblas.Open(hipblas.Options{Path: path}) },
+		"hipfft":    func(path string) (any, error) { return hipfft.Open(hipfft.Options{Path: path}) },
+		"hiprand":   func(path string) (any, error) { return hiprand.Open(hiprand.Options{Path: path}) },
 		"hiprtc":    func(path string) (any, error) { return hiprtc.Open(hiprtc.Options{Path: path}) },
 		"hip":       func(path string) (any, error) { return hip.Open(hip.Options{Path: path}) },
 		"nccl":      func(path string) (any, error) { return nccl.Open(nccl.Options{Path: path}) },

@@ -352,11 +352,38 @@ func (p *pkg) emitResult() (*File, error) {
 			Return(Id("r")),
 		).Line()
 		f.Comment("// check turns what Slow returns into an error.")
-		f.Func().Id("check").Params(Id("res").Uintptr(), Err().Error()).Error().Block(
-			If(Err().Op("!=").Nil()).Block(Return(Err())),
-			Return(Id(e.name).Call(Int32().Call(Id("res"))).Dot("asError").Call()),
-		)
+		f.Func().Id("check").Params(Id("res").Uintptr(), Err().Error()).Error().BlockFunc(func(g *Group) {
+			g.If(Err().Op("!=").Nil()).Block(Return(Err()))
+			if s := p.resultPair; s != nil {
+				g.If(
+					Id("e").Op(":=").Op("*").Parens(Op("*").Id(s.name)).Call(Qual("unsafe", "Pointer").Call(Op("&").Id("res"))),
+					Id("e").Dot(s.fields[0].name).Op("!=").Id(success),
+				).Block(Return(Id("e")))
+				g.Return(Nil())
+				return
+			}
+			g.Return(Id(e.name).Call(Int32().Call(Id("res"))).Dot("asError").Call())
+		})
+		if p.resultPair != nil {
+			f.Line()
+			emitPair(f, p.resultPair)
+		}
 		return f, nil
 	}
 	return nil, nil // functions that tell no errors
+}
+
+// emitPair writes the methods that make a struct of two error codes an error.
+func emitPair(f *File, s *structure) {
+	first, second := Id("e").Dot(s.fields[0].name), Id("e").Dot(s.fields[1].name)
+	f.Comment("// Error returns the text of the first code, and behind it that of the second one unless it is 0.")
+	f.Func().Params(Id("e").Id(s.name)).Id("Error").Params().String().Block(
+		If(second.Clone().Op("==").Lit(0)).Block(Return(first.Clone().Dot("Error").Call())),
+		Return(first.Clone().Dot("Error").Call().Op("+").Lit(": ").Op("+").Add(second).Dot("Error").Call()),
+	).Line()
+	f.Comment("// Unwrap returns the codes that are not 0, so that errors.Is finds each.")
+	f.Func().Params(Id("e").Id(s.name)).Id("Unwrap").Params().Index().Error().Block(
+		If(second.Clone().Op("==").Lit(0)).Block(Return(Index().Error().Values(first.Clone()))),
+		Return(Index().Error().Values(first.Clone(), second.Clone())),
+	)
 }

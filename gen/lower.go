@@ -219,7 +219,9 @@ func (w *lowering) enumerations() {
 		w.enums = append(w.enums, out)
 	}
 	for _, n := range w.lib.Overlay.Types {
-		if n.Kind == "result" && !slices.ContainsFunc(w.enums, func(e enum) bool { return e.cname == n.Name }) {
+		enumeration := slices.ContainsFunc(w.enums, func(e enum) bool { return e.cname == n.Name })
+		structure := slices.ContainsFunc(w.lib.Structs, func(s symbols.Struct) bool { return s.Name == n.Name })
+		if n.Kind == "result" && !enumeration && !structure {
 			w.fail(n.Name, "is no enumeration, as a type of error codes must be; if macros are its codes, say which in values of the overlay's entry: \"values\": [\"…_*\"]")
 		}
 	}
@@ -379,6 +381,7 @@ func (w *lowering) structures() {
 	for _, s := range w.lib.Structs {
 		w.structure(&s)
 	}
+	w.resultStructs()
 	for i := range w.structs { // a struct holds pointers if a member does, whatever the order of declaration
 		w.types[w.structs[i].cname] = w.holdsPointers(w.types[w.structs[i].cname], w.structs[i])
 	}

@@ -76,7 +76,7 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		}
 	}
 	words := 0
-	out.fast = out.ret == retResult && !f.Callback
+	out.fast = out.ret == retResult && !f.Callback && w.resultPair == nil // a fast call returns 32 bits
 	for i := range f.Args {
 		p, err := w.param(f, i)
 		if err != nil {
@@ -138,8 +138,34 @@ func (f *function) nameResult() {
 }
 
 func (w *lowering) isResult(ct symbols.CType) bool {
+	if s := w.resultPair; s != nil {
+		return ct.Base == s.cname && ct.Pointers == 0
+	}
 	n, ok := w.lib.TypeNote(ct.Base)
 	return ok && n.Kind == "result" && ct.Pointers == 0
+}
+
+// resultStructs finds the struct that the overlay makes the type of errors. Its first member is an error code of the library, which is 0 on success, and its
+// second one is a code of a library whose types it takes. Both come back in one register.
+func (w *lowering) resultStructs() {
+	for i := range w.structs {
+		s := &w.structs[i]
+		if n, ok := w.lib.TypeNote(s.cname); !ok || n.Kind != "result" {
+			continue
+		}
+		own := func(f field) bool {
+			return slices.ContainsFunc(w.enums, func(e enum) bool { return e.result && e.name == f.typ.expr })
+		}
+		others := func(f field) bool {
+			lender, name := w.lent(f.typ.expr)
+			return lender != nil && slices.ContainsFunc(lender.enums, func(e enum) bool { return e.result && e.name == name })
+		}
+		if s.union || s.size != 8 || len(s.fields) != 2 || !own(s.fields[0]) || !others(s.fields[1]) {
+			w.fail(s.cname, "cannot be the type of errors: such a struct has an error code of this library, then one of a library that it uses, and nothing else")
+			continue
+		}
+		w.resultPair = s
+	}
 }
 
 // byValue returns an error for a struct that C passes by value in a way of its own: one that is aligned to more than 8 bytes, or

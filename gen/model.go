@@ -13,19 +13,20 @@ import (
 
 // A pkg is one binding package, lowered.
 type pkg struct {
-	desc    *symbols.Description
-	lib     *symbols.Library
-	handles []namedType
-	scalars []namedType
-	enums   []enum
-	structs []structure
-	cbs     []callback
-	aliases []typeAlias
-	consts  []constant
-	funcs   []function
-	address bool                        // the overlay speaks of a DevicePtr, and no type of the table is one
-	misfits map[string][]symbols.Misfit // by symbol, releases in which a function must not be called
-	lenders map[string]*lowering        // libraries whose types the table takes, by the names of their packages
+	desc       *symbols.Description
+	lib        *symbols.Library
+	handles    []namedType
+	scalars    []namedType
+	enums      []enum
+	structs    []structure
+	cbs        []callback
+	aliases    []typeAlias
+	consts     []constant
+	funcs      []function
+	address    bool                        // the overlay speaks of a DevicePtr, and no type of the table is one
+	resultPair *structure                  // the struct that functions return as their error, with codes of two libraries; nil if there is none
+	misfits    map[string][]symbols.Misfit // by symbol, releases in which a function must not be called
+	lenders    map[string]*lowering        // libraries whose types the table takes, by the names of their packages
 }
 
 // A namedType is a handle or a number with a type of its own.

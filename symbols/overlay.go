@@ -101,7 +101,7 @@ const HowCalled = `	"callback": true     it may run the function before it retur
 // A TypeNote says what a type is where its C declaration says too little.
 type TypeNote struct {
 	Name   string `json:"name"`
-	Kind   string `json:"kind"`            // "result" (an error code), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own; for C's long, that its size on Windows does no harm)
+	Kind   string `json:"kind"`            // "result" (an error code, or a struct of one and of one of another library), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own; for C's long, that its size on Windows does no harm)
 	Align  int    `json:"align,omitempty"` // alignment, where the C front end does not see it
 	Reason string `json:"reason"`
 

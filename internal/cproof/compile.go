@@ -170,13 +170,16 @@ func (p *prover) run(ctx context.Context, text string, flags []string) (said str
 		return "", err
 	}
 	args := p.cc.Flags(append(strings.Fields(p.std), "-g0", "-O1", "-U__OPTIMIZE__", "-fno-inline", "-fno-builtin", "-ffunction-sections", "-fno-pic", "-fno-common", "-MD", "-MF", deps)...)
-	if p.stubsFirst {
+	if p.stubsFirst { // gcc ignores a folder behind -I that is behind -idirafter, too
 		args = append(args, "-I"+p.stubs)
 	}
 	for _, dir := range p.in.Dirs {
 		args = append(args, "-I"+dir)
 	}
-	args = append(append(args, "-idirafter", p.stubs), flags...)
+	if !p.stubsFirst {
+		args = append(args, "-idirafter", p.stubs)
+	}
+	args = append(args, flags...)
 	if !slices.Contains(flags, "-fsyntax-only") {
 		args = append(args, "-c", "-o", filepath.Join(p.tmp, "facts.o"))
 	}

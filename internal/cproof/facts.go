@@ -521,7 +521,7 @@ func (w *writer) functions(all, plain bool) {
 		switch {
 		case plain && f.Current:
 			w.function(f, f.API, f.Symbol)
-		case plain && all && means[f.Symbol] != "" && means[f.Symbol] != f.Symbol:
+		case all && means[f.Symbol] != "" && means[f.Symbol] != f.Symbol:
 			hidden = append(hidden, f)
 		case all || f.Current:
 			w.function(f, f.Symbol, "")

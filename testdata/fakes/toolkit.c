@@ -1,4 +1,4 @@
-// A library of CUDA's toolkit that computes nothing. It tells a release, and makes and destroys handles.
+// A library of CUDA's toolkit, or of ROCm, that computes nothing. It tells a release, and makes and destroys handles.
 //
 //	VERSION              the number that it tells
 //	MAJOR, MINOR, PATCH  its parts
@@ -117,5 +117,60 @@ int cudnnBackendExecute(intptr_t handle, intptr_t plan, intptr_t pack) { return 
 int cudnnSoftmaxForward(intptr_t h, int algo, int mode, const float *alpha, intptr_t xdesc, uint64_t x, const float *beta, intptr_t ydesc, uint64_t y)
 {
 	return h == 7 && algo == 1 && mode == 1 && *alpha == 1 && xdesc == 8 && x == 0x1000 && *beta == 0 && ydesc == 9 && y == 0x2000 ? 0 : 2000;
+}
+#elif defined(HIPBLAS)
+typedef struct context *context;
+int hipblasCreate(context *c) { *c = (context)(intptr_t)(7 + live++); return 0; }
+int hipblasDestroy(context c) { return (intptr_t)c < 7 ? 1 : (live--, 0); }
+int hipblasSgemm(context h, int ta, int tb, int m, int n, int k, const float *alpha, uint64_t a, int lda, uint64_t b, int ldb, const float *beta,
+	uint64_t c, int ldc)
+{
+	return (intptr_t)h >= 7 && ta == 111 && tb == 112 && m == 2 && n == 3 && k == 4 && *alpha == 1 && a == 0x1000 && lda == 2 && b == 0x2000 &&
+		ldb == 3 && *beta == 0 && c == 0x3000 && ldc == 2 ? 0 : 3;
+}
+#elif defined(HIPFFT)
+typedef struct plan *plan;
+int hipfftCreate(plan *p) { *p = (plan)(intptr_t)(7 + live++); return 0; }
+int hipfftDestroy(plan p) { return (intptr_t)p < 7 ? BAD : (live--, 0); }
+int hipfftGetVersion(int *version) { *version = VERSION; return 0; }
+int hipfftExecC2C(plan p, uint64_t in, uint64_t out, int direction)
+{
+	return (intptr_t)p >= 7 && in == 0x1000 && out == 0x2000 && direction == -1 ? 0 : BAD;
+}
+#elif defined(HIPRAND)
+typedef struct generator *generator;
+int hiprandCreateGenerator(generator *g, int kind) { *g = (generator)(intptr_t)(7 + live++); return 0; }
+int hiprandDestroyGenerator(generator g) { return (intptr_t)g < 7 ? 101 : (live--, 0); }
+int hiprandGetVersion(int *version) { *version = VERSION; return 0; }
+int hiprandGenerateUniform(generator g, uint64_t out, size_t n) { return (intptr_t)g >= 7 && out == 0x1000 && n == 8 ? 0 : 104; }
+int hiprandGenerateNormal(generator g, uint64_t out, size_t n, float mean, float deviation)
+{
+	return (intptr_t)g >= 7 && out == 0x1000 && n == 8 && mean == 1.5f && deviation == 0.25f ? 0 : 104;
+}
+#elif defined(CUFILE)
+// Files are read and written for real, and memory is the host's. A transfer of 13 bytes fails with a code of the library's, one of 11 bytes with a negative
+// errno, and one of at most 4,096 bytes moves no more than 1,024 of them.
+#include <unistd.h>
+typedef struct { int err, cuda; } result;
+result cuFileDriverOpen(void) { return live ? (result){5026, 0} : (live++, (result){0, 99}); }
+result cuFileDriverClose_v2(void) { return live ? (live--, (result){0, 99}) : (result){5001, 0}; }
+#if VERSION >= 1090
+result cuFileGetVersion(int *version) { *version = VERSION; return (result){0, 0}; }
+#endif
+result cuFileHandleRegister(void **handle, const int *descr)
+{
+	*handle = (void *)(intptr_t)(100 + descr[2]);
+	return (result){descr[0] == 1 ? 0 : 5022, 0};
+}
+result cuFileBufRegister(const void *base, size_t size, int flags) { return size ? (result){0, 0} : (result){5011, 2}; }
+result cuFileBufDeregister(const void *base) { return live ? (result){0, 0} : (result){5024, 0}; }
+static size_t part(size_t size) { return size <= 4096 && size > 1024 ? 1024 : size; }
+long cuFileRead(intptr_t fh, char *base, size_t size, long file, long offset)
+{
+	return size == 13 ? -5012 : size == 11 ? -22 : pread((int)(fh - 100), base + offset, part(size), file);
+}
+long cuFileWrite(intptr_t fh, const char *base, size_t size, long file, long offset)
+{
+	return size == 13 ? -5012 : size == 11 ? -22 : pwrite((int)(fh - 100), base + offset, part(size), file);
 }
 #endif

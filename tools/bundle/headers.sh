@@ -64,6 +64,9 @@ deb cuda 11.2 nvrtc.h $nvidia/nvidia-cuda-dev_11.2.2-3%2bdeb11u3_amd64.deb 20000
 deb cuda 11.8 nvrtc.h $nvidia/nvidia-cuda-dev_11.8.89%7e11.8.0-5%7edeb12u1_amd64.deb 20000000 '*.h*' 'crt/*'
 deb cuda 12.4 nvrtc.h $nvidia/nvidia-cuda-dev_12.4.127%7e12.4.1-2_amd64.deb 20000000 '*.h*' 'crt/*'
 deb cuda 12.5 nvrtc.h $nvidia/nvidia-cuda-dev_12.5.39%7e12.5.0-2%2bb1_amd64.deb 20000000 '*.h*' 'crt/*'
+deb cuda 11.8 cufile.h $nvidia/libcufile-dev_1.4.0.31%7e11.8.0-5%7edeb12u1_amd64.deb 1000000 cufile.h
+deb cuda 12.4 cufile.h $nvidia/libcufile-dev_1.9.1.3%7e12.4.1-2_amd64.deb 1000000 cufile.h
+deb cuda 12.5 cufile.h $nvidia/libcufile-dev_1.10.0.4%7e12.5.0-2%2bb1_amd64.deb 1000000 cufile.h
 deb nvml 11.2 nvml.h $nvidia/libnvidia-ml-dev_11.2.152%7e11.2.2-3%2bdeb11u3_amd64.deb 1000000 nvml.h
 deb nvml 11.8 nvml.h $nvidia/libnvidia-ml-dev_11.8.86%7e11.8.0-5%7edeb12u1_amd64.deb 1000000 nvml.h
 deb nvml 12.4 nvml.h $nvidia/libnvidia-ml-dev_12.4.127%7e12.4.1-2_amd64.deb 1000000 nvml.h
@@ -72,6 +75,22 @@ deb hip 5.2 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_5.2.3-8_amd64.deb 90
 deb hip 5.7 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_5.7.1-6%2bdeb13u1_amd64.deb 9000000 'hip/*'
 deb hip 6.4 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_6.4.3-5_amd64.deb 9000000 'hip/*'
 deb hip 7.2 hip/hiprtc.h main/r/rocm-hipamd/libamdhip64-dev_7.2.4-1%7eexp2_amd64.deb 9000000 'hip/*'
+deb hip 5.2 rocrand/rocrand_version.h main/r/rocrand/librocrand-dev_5.3.3-4_amd64.deb 9000000 rocrand/rocrand.h rocrand/rocrand_version.h rocrand/rocrandapi.h 'rocrand/rocrand_discrete*'
+deb hip 5.2 hiprand/hiprand.h main/r/rocrand/libhiprand-dev_5.3.3-4_amd64.deb 1000000 'hiprand/*'
+deb hip 5.7 hipblas/hipblas.h main/h/hipblas/libhipblas-dev_5.5.1-4_amd64.deb 1000000 'hipblas/*'
+deb hip 5.7 hipfft/hipfft.h main/h/hipfft/libhipfft-dev_6.1.2-3_amd64.deb 1000000 'hipfft/*'
+deb hip 5.7 rocrand/rocrand_version.h main/r/rocrand/librocrand-dev_5.7.1-6_amd64.deb 1000000 rocrand/rocrand.h rocrand/rocrand_version.h rocrand/rocrandapi.h 'rocrand/rocrand_discrete*'
+deb hip 5.7 hiprand/hiprand.h main/r/rocrand/libhiprand-dev_5.7.1-6_amd64.deb 1000000 'hiprand/*'
+deb hip 6.4 hipblas-common/hipblas-common.h main/h/hipblas-common/libhipblas-common-dev_7.1.0-1%2bb1_amd64.deb 1000000 'hipblas-common/*'
+deb hip 6.4 hipblas/hipblas.h main/h/hipblas/libhipblas-dev_6.4.4-1_amd64.deb 1000000 'hipblas/*'
+deb hip 6.4 hipfft/hipfft.h main/h/hipfft/libhipfft-dev_6.4.3-2_amd64.deb 1000000 'hipfft/*'
+deb hip 6.4 rocrand/rocrand_version.h main/r/rocrand/librocrand-dev_6.4.3-1_amd64.deb 1000000 rocrand/rocrand.h rocrand/rocrand_version.h rocrand/rocrandapi.h 'rocrand/rocrand_discrete*'
+deb hip 6.4 hiprand/hiprand.h main/h/hiprand/libhiprand-dev_6.4.3-1_amd64.deb 1000000 'hiprand/*'
+deb hip 7.2 hipblas-common/hipblas-common.h main/h/hipblas-common/libhipblas-common-dev_7.2.4-1%7eexp1_amd64.deb 1000000 'hipblas-common/*'
+deb hip 7.2 hipblas/hipblas.h main/h/hipblas/libhipblas-dev_7.2.4-1%7eexp1_amd64.deb 1000000 'hipblas/*'
+deb hip 7.2 hipfft/hipfft.h main/h/hipfft/libhipfft-dev_7.2.4-1%7eexp1_amd64.deb 1000000 'hipfft/*'
+deb hip 7.2 rocrand/rocrand_version.h main/r/rocrand/librocrand-dev_7.2.4-1%7eexp1_amd64.deb 1000000 rocrand/rocrand.h rocrand/rocrand_version.h rocrand/rocrandapi.h 'rocrand/rocrand_discrete*'
+deb hip 7.2 hiprand/hiprand.h main/h/hiprand/libhiprand-dev_7.2.4-1%7eexp1_amd64.deb 1000000 'hiprand/*'
 deb nccl 2.22.3 nccl.h contrib/n/nvidia-nccl/libnccl-dev_2.22.3-1-1_amd64.deb 1000000 nccl.h
 deb nccl 2.29.7 nccl.h contrib/n/nvidia-nccl/libnccl-dev_2.29.7-1-1_amd64.deb 1000000 nccl.h
 # RCCL's, for extract -rccl
@@ -186,6 +205,22 @@ link cublaslt cublas_api.h cuda CUBLAS_VER
 link cublas cublas_api.h cuda CUBLAS_VER
 link curand curand.h cuda CURAND_VER
 link hiprtc hip/hiprtc.h hip
+
+# pairs LIBRARY FILE OTHER RELEASE:OWN...: the same for headers that do not tell the release by which the table counts. OWN is that release, and RELEASE the
+# one of the library that they come with.
+pairs() {
+	library=$1 file=$2 other=$3
+	shift 3
+	for pair; do
+		[ -e "$dir/$other/${pair%:*}/$file" ] || continue
+		mkdir -p "$dir/$library"
+		[ -e "$dir/$library/${pair#*:}" ] || ln -s "../$other/${pair%:*}" "$dir/$library/${pair#*:}"
+	done
+}
+pairs cufile cufile.h cuda 11.8:1.4 12.4:1.9 12.5:1.10 13.0:1.15
+pairs hipblas hipblas/hipblas.h hip 5.7:0.54 6.4:2.4 7.2:3.2
+pairs hipfft hipfft/hipfft.h hip 5.7:1.0.27 6.4:1.0.32 7.2:1.0.36
+pairs hiprand hiprand/hiprand.h hip 5.2:2.10.9 5.7:2.10.17 6.4:3.3 7.2:4.2
 
 # What the tables were made of and is not here.
 for table in symbols/*/table.json; do

@@ -82,7 +82,7 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 	}
 	status := 0
 	var all []found
-	var absent []string // libraries of CUDA's toolkit
+	var absent []string // libraries of CUDA's toolkit and of ROCm
 	for i := range probes {
 		p := &probes[i]
 		lib, devices, links, err := p.look(*explain, *memory)

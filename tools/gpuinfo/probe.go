@@ -13,10 +13,14 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/cufile"
 	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hipblas"
+	"github.com/puregpu/puregpu/hipfft"
+	"github.com/puregpu/puregpu/hiprand"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/internal/sysfs"
 	"github.com/puregpu/puregpu/nccl"
@@ -41,7 +45,7 @@ type probe struct {
 	env     string // environment variable that names its file
 	use     string // what it is needed for, "" if for all
 	pkg     string
-	toolkit bool   // a library of CUDA's toolkit that only programs of its own subject need: it takes one line
+	toolkit bool   // a library of CUDA's toolkit or of ROCm that only programs of its own subject need: it takes one line
 	vendor  string // who makes the devices, "" if the library has none
 	format  func(dl.Version) string
 	open    func(dl.Options) (opened, error)
@@ -76,6 +80,7 @@ var probes = []probe{
 	{name: "cuSPARSE", env: "PUREGPU_CUSPARSE_LIBRARY", pkg: "cusparse", toolkit: true, format: cusparse.FormatVersion, open: opener(cusparse.Open)},
 	{name: "cuSOLVER", env: "PUREGPU_CUSOLVER_LIBRARY", pkg: "cusolver", toolkit: true, format: cusolver.FormatVersion, open: opener(cusolver.Open)},
 	{name: "cuDNN", env: "PUREGPU_CUDNN_LIBRARY", pkg: "cudnn", toolkit: true, format: cudnn.FormatVersion, open: opener(cudnn.Open)},
+	{name: "cuFile", env: "PUREGPU_CUFILE_LIBRARY", pkg: "cufile", toolkit: true, format: cufile.FormatVersion, open: opener(cufile.Open)},
 	{
 		name: "HIP runtime", env: "PUREGPU_HIP_LIBRARY", pkg: "hip", vendor: "AMD", format: hip.FormatVersion, absent: []error{hip.ErrorNoDevice},
 		open:    opener(hip.Open),
@@ -85,6 +90,9 @@ var probes = []probe{
 	},
 	{name: "hipRTC", env: "PUREGPU_HIPRTC_LIBRARY", use: "compiling at run time needs it", pkg: "hiprtc", format: hiprtc.FormatVersion, open: opener(hiprtc.Open)},
 	{name: "RCCL", env: "PUREGPU_RCCL_LIBRARY", use: "collectives on AMD's GPUs need it", pkg: "nccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
+	{name: "hipBLAS", env: "PUREGPU_HIPBLAS_LIBRARY", pkg: "hipblas", toolkit: true, format: hipblas.FormatVersion, open: opener(hipblas.Open)},
+	{name: "hipFFT", env: "PUREGPU_HIPFFT_LIBRARY", pkg: "hipfft", toolkit: true, format: hipfft.FormatVersion, open: opener(hipfft.Open)},
+	{name: "hipRAND", env: "PUREGPU_HIPRAND_LIBRARY", pkg: "hiprand", toolkit: true, format: hiprand.FormatVersion, open: opener(hiprand.Open)},
 }
 
 func opener[L opened](open func(dl.Options) (L, error)) func(dl.Options) (opened, error) {

@@ -45,7 +45,7 @@ type Program struct {
 // A Library is one that gpuinfo looked for.
 type Library struct {
 	Name          string    `json:"name"`                    // "CUDA driver"
-	Package       string    `json:"package"`                 // of puregpu: cuda, nccl, nvml, nvrtc, nvjitlink, cublas, cublaslt, cufft, curand, cusparse, cusolver, cudnn, hip or hiprtc
+	Package       string    `json:"package"`                 // of puregpu: cuda, nccl, nvml, nvrtc, nvjitlink, cublas, cublaslt, cufft, curand, cusparse, cusolver, cudnn, cufile, hip, hiprtc, hipblas, hipfft or hiprand
 	Found         bool      `json:"found"`                   // opened, with all required functions
 	Error         string    `json:"error,omitempty"`         // why it was not opened, or what is wrong with it or its devices
 	Path          string    `json:"path,omitempty"`          // file loaded

@@ -93,7 +93,7 @@ func includes(d *symbols.Description) string {
 
 // opaque returns the handles, with their tags, whose names in headers are those of the structs that they lead to: NCCL 2.30.4 has typedef struct
 // ncclParamHandle ncclParamHandle_t, which functions take a pointer to, and 2.30.7 the pointer by that name. A macro that marks the type as deprecated
-// may follow.
+// may follow. A struct that only its tag names is one of them.
 func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]string, error) {
 	out := map[string]string{}
 	for i, name := range d.Headers.Files {
@@ -105,7 +105,7 @@ func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]st
 			return nil, err
 		}
 		for _, h := range t.Handles {
-			if regexp.MustCompile(`typedef\s+struct\s+` + h.Tag + `\s+` + h.Name + `(\s+\w+)*\s*;`).Match(text) {
+			if h.Name == h.Tag && !h.Struct || regexp.MustCompile(`typedef\s+struct\s+`+h.Tag+`\s+`+h.Name+`(\s+\w+)*\s*;`).Match(text) {
 				out[h.Name] = h.Tag
 			}
 		}
@@ -126,7 +126,12 @@ func tagged(t *symbols.Table) string {
 
 // compile compiles a recorder.
 func compile(ctx context.Context, dir, text, file string, d *symbols.Description, headers string) error {
-	for name, stub := range d.Headers.Stubs { // for headers of other libraries that are not there
+	stubs, err := d.StandIns()
+	if err != nil {
+		return err
+	}
+	maps.Copy(stubs, d.Headers.Stubs)
+	for name, stub := range stubs { // for headers of other libraries that are not there
 		path := filepath.Join(dir, "stubs", name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(stub), 0o666)); err != nil {
 			return err
@@ -134,28 +139,42 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 	}
 	c := filepath.Join(dir, "recorder.c")
 	cc := cmp.Or(os.Getenv("PUREGPU_TEST_CC"), "gcc")
-	args := []string{"-std=gnu11", "-O0", "-w", "-fPIC", "-shared", "-o", file, "-idirafter", filepath.Join(dir, "stubs")}
-	if headers != "" {
-		args = append(args, "-I"+headers)
+	args := func(stubsFirst bool) []string {
+		all := []string{"-std=gnu11", "-O0", "-w", "-fPIC", "-shared", "-o", file}
+		if stubsFirst {
+			all = append(all, "-I"+filepath.Join(dir, "stubs"))
+		}
+		if headers != "" {
+			all = append(all, "-I"+headers)
+		}
+		if !stubsFirst { // gcc ignores a folder behind -I that is behind -idirafter, too
+			all = append(all, "-idirafter", filepath.Join(dir, "stubs"))
+		}
+		return append(all, c)
 	}
-	args = append(args, c)
 	// A table does not tell an enumeration that C knows by its tag only. The compiler does, and gets a name for it.
 	for try := 0; ; try++ {
 		if err := os.WriteFile(c, []byte(text), 0o666); err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, cc, args...)
-		cmd.Env = append(os.Environ(), "LC_ALL=C")
-		out, err := cmd.CombinedOutput()
-		if err == nil {
-			return nil
+		var out []byte
+		for _, stubsFirst := range []bool{false, true} { // some headers are there, and are not C
+			cmd := exec.CommandContext(ctx, cc, args(stubsFirst)...)
+			cmd.Env = append(os.Environ(), "LC_ALL=C")
+			said, err := cmd.CombinedOutput()
+			if err == nil {
+				return nil
+			}
+			if !stubsFirst {
+				out = said
+			}
 		}
 		tags := map[string]bool{}
 		for _, m := range unknownType.FindAllSubmatch(out, -1) {
 			tags[string(m[1])] = true
 		}
 		if try > 0 || len(tags) == 0 {
-			return fmt.Errorf("%s %s: %w\n%.3000s", cc, c, err, out)
+			return fmt.Errorf("%s does not compile %s:\n%.3000s", cc, c, out)
 		}
 		var names strings.Builder
 		for _, tag := range slices.Sorted(maps.Keys(tags)) {
@@ -210,6 +229,9 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 		return err
 	}
 	file := filepath.Join(tmp, "librecorder.so")
+	if lib.file != "" {
+		file = filepath.Join(tmp, fmt.Sprintf(lib.file, theirs.Version.Major, theirs.Version.Minor, theirs.Version.Patch))
+	}
 	handles, err := opaque(h.dir, ours.Description, theirs)
 	if err != nil {
 		return err

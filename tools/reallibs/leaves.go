@@ -44,6 +44,11 @@ func typesOf(t *symbols.Table) *types {
 	return x
 }
 
+// borrowed reports whether a type is one of another library.
+func (x *types) borrowed(name string) bool {
+	return slices.ContainsFunc(x.table.Borrowed, func(b symbols.Borrowed) bool { return b.Name == name })
+}
+
 // resolve parses a type and replaces names that are aliases.
 func (x *types) resolve(ctype string) (symbols.CType, error) {
 	t, err := symbols.ParseType(ctype)

@@ -9,10 +9,14 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/cufft"
+	"github.com/puregpu/puregpu/cufile"
 	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hipblas"
+	"github.com/puregpu/puregpu/hipfft"
+	"github.com/puregpu/puregpu/hiprand"
 	"github.com/puregpu/puregpu/hiprtc"
 	"github.com/puregpu/puregpu/nccl"
 	"github.com/puregpu/puregpu/nvjitlink"
@@ -45,6 +49,7 @@ type library struct {
 
 	tells string                       // function that tells the release, where the description names none
 	text  func(symbols.Version) string // that it tells, where that is no numbers
+	file  string                       // the file's name, where it tells the release; %d stands for each part of it
 }
 
 var libraries = []library{
@@ -63,11 +68,17 @@ var libraries = []library{
 		tells: "cusparseGetProperty"},
 	{key: "cusolver", name: "cuSOLVER", pkg: "cusolver", run: "on an H200, of 13.0", env: "PUREGPU_CUSOLVER_LIBRARY", format: cusolver.FormatVersion, open: opener(cusolver.Open)},
 	{key: "cudnn", name: "cuDNN", pkg: "cudnn", run: "not run", unpackaged: true, env: "PUREGPU_CUDNN_LIBRARY", format: cudnn.FormatVersion, open: opener(cudnn.Open)},
+	{key: "cufile", name: "cuFile", pkg: "cufile", run: "not run on a GPU", env: "PUREGPU_CUFILE_LIBRARY", format: cufile.FormatVersion, open: opener(cufile.Open),
+		file: "libcufile.so.%d.%d.%d"},
 	{key: "nccl", name: "NCCL", pkg: "nccl", run: "on four H200s", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},
 	{key: "rccl", name: "RCCL", pkg: "nccl", run: "not run", env: "PUREGPU_RCCL_LIBRARY", lib: "rccl", format: nccl.FormatVersion, open: opener(nccl.OpenRCCL)},
 	{key: "hip", name: "HIP runtime", pkg: "hip", run: "not run on an AMD GPU", env: "PUREGPU_HIP_LIBRARY", format: hip.FormatVersion, open: opener(hip.Open)},
 	{key: "hiprtc", name: "hipRTC", pkg: "hiprtc", run: "compiles; what it makes is not run", env: "PUREGPU_HIPRTC_LIBRARY", format: hiprtc.FormatVersion, open: opener(hiprtc.Open),
 		tells: "hiprtcVersion"},
+	{key: "hipblas", name: "hipBLAS", pkg: "hipblas", run: "not run on an AMD GPU", env: "PUREGPU_HIPBLAS_LIBRARY", format: hipblas.FormatVersion, open: opener(hipblas.Open),
+		file: "libhipblas.so.%d.%d.%d"},
+	{key: "hipfft", name: "hipFFT", pkg: "hipfft", run: "not run on an AMD GPU", env: "PUREGPU_HIPFFT_LIBRARY", format: hipfft.FormatVersion, open: opener(hipfft.Open)},
+	{key: "hiprand", name: "hipRAND", pkg: "hiprand", run: "not run on an AMD GPU", env: "PUREGPU_HIPRAND_LIBRARY", format: hiprand.FormatVersion, open: opener(hiprand.Open)},
 }
 
 // driverOf returns what NVML tells that came with a CUDA release: the first part of the release, and the driver's own.

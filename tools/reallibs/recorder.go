@@ -144,6 +144,9 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 		b.Pointers--
 	}
 	p.pointee = b
+	if x.enums[a.Base] != nil && y.borrowed(b.Base) || x.borrowed(a.Base) && y.enums[b.Base] != nil { // which numbers the borrowed type has no table here tells
+		differ = append(differ, fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type))
+	}
 	if a.Pointers == 0 && len(a.Dims) == 0 {
 		sa, sb := x.structs[a.Base], y.structs[b.Base]
 		if (sa == nil) != (sb == nil) {
@@ -234,7 +237,7 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 			for k := range f.Params {
 				fmt.Fprintf(&b, "\t*puregpu_p%d = %d;\n", k, parts[k])
 			}
-			b.WriteString("\treturn 0;\n}\n")
+			b.WriteString(returned(f.Result, "0") + "}\n")
 			continue
 		}
 		fmt.Fprintf(&b, "\tpuregpu_begin(%d);\n", i)
@@ -246,12 +249,18 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 			if text := err == nil && t.Pointers > 0; text {
 				fmt.Fprintf(&b, "\treturn (%s)puregpu_arena;\n", f.Result)
 			} else {
-				fmt.Fprintf(&b, "\treturn (%s)(puregpu_calls.fail ? 999 : 0);\n", f.Result)
+				b.WriteString(returned(f.Result, "puregpu_calls.fail ? 999 : 0"))
 			}
 		}
 		b.WriteString("}\n")
 	}
 	return b.String()
+}
+
+// returned writes what returns a code: in the first four bytes of a result that is a struct, and in fewer of one that is smaller.
+func returned(result, code string) string {
+	return fmt.Sprintf("\tint code = %s;\n\t%s result;\n\t__builtin_memset(&result, 0, sizeof result);\n"+
+		"\t__builtin_memcpy(&result, &code, sizeof result < sizeof code ? sizeof result : sizeof code);\n\treturn result;\n", code, result)
 }
 
 // record writes what a function does with its parameter k.

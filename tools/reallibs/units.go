@@ -136,6 +136,18 @@ var units = []unit{
 		releases: []release{{"curand", "12.4", "libcurand.so.10*"}}, tests: []test{{"curand", "Real"}, {"runtime/random", "Real"}},
 	},
 	{
+		name: "cufile-11.8", suites: []string{"bookworm"}, packages: []string{"libcufile0"},
+		releases: []release{{"cufile", "11.8", "libcufile.so.1.4*"}}, tests: []test{{"cufile", "Real"}},
+	},
+	{
+		name: "cufile-12.4", suites: []string{"trixie"}, packages: []string{"libcufile0"},
+		releases: []release{{"cufile", "12.4", "libcufile.so.1.9*"}}, tests: []test{{"cufile", "Real"}},
+	},
+	{
+		name: "cufile-12.5", suites: []string{"experimental"}, packages: []string{"libcufile0"},
+		releases: []release{{"cufile", "12.5", "libcufile.so.1.10*"}}, tests: []test{{"cufile", "Real"}},
+	},
+	{
 		name: "nccl-2.22", suites: []string{"trixie"}, packages: []string{"libnccl2"}, closure: true, long: true,
 		releases: []release{{"nccl", "2.22.3", "libnccl.so.2.22*"}}, tests: []test{{"nccl", "Real"}},
 	},
@@ -146,7 +158,7 @@ var units = []unit{
 	{
 		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true, // real-hip is quick to have this one
 		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
-		tests:    []test{{"hip", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublaslt", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"cublas", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"curand", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
+		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
 	},
 	{
 		name: "hip-5.7", suites: []string{"trixie"}, packages: []string{"librccl1"}, closure: true, long: true,
@@ -166,6 +178,25 @@ var units = []unit{
 		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
 	},
 	{
+		name: "rocm-5.2", suites: []string{"bookworm"}, packages: []string{"libhiprand1"}, closure: true, long: true,
+		releases: []release{{"hiprand", "5.3", "libhiprand.so.1.1*"}}, tests: []test{{"hiprand", "Real"}},
+	},
+	{
+		name: "rocm-5.7", suites: []string{"trixie"}, packages: []string{"libhipfft0", "libhiprand1"}, closure: true, long: true,
+		releases: []release{{"hipfft", "6.1", "libhipfft.so.0.1*"}, {"hiprand", "5.7", "libhiprand.so.1.1*"}},
+		tests:    []test{{"hipfft", "Real"}, {"hiprand", "Real"}},
+	},
+	{
+		name: "rocm-6.4", suites: []string{"sid"}, packages: []string{"libhipblas2", "libhipfft0", "libhiprand1"}, closure: true, long: true,
+		releases: []release{{"hipblas", "6.4", "libhipblas.so.2.4*"}, {"hipfft", "6.4", "libhipfft.so.0.1*"}, {"hiprand", "6.4", "libhiprand.so.1.1*"}},
+		tests:    []test{{"hipblas", "Real"}, {"hipfft", "Real"}, {"hiprand", "Real"}},
+	},
+	{
+		name: "rocm-7.2", suites: []string{"experimental", "sid"}, packages: []string{"libhipfft0", "libhiprand1"}, closure: true, long: true,
+		releases: []release{{"hipfft", "7.2", "libhipfft.so.0.1*"}, {"hiprand", "7.2", "libhiprand.so.1.1*"}},
+		tests:    []test{{"hipfft", "Real"}, {"hiprand", "Real"}},
+	},
+	{
 		name: "rccl-7.2", suites: []string{"experimental", "sid"}, packages: []string{"librccl1"}, closure: true, long: true,
 		releases: []release{{"rccl", "7.2.4", "librccl.so.1*"}}, tests: []test{{"nccl", "Real"}},
 	},
@@ -181,6 +212,19 @@ var headerUnits = []unit{
 	{name: "headers-nccl-2.29", suites: []string{"sid"}, packages: []string{"libnccl-dev"}, components: "contrib", headers: []string{"nccl"}, long: true},
 	{name: "headers-rccl-5.4", suites: []string{"trixie"}, packages: []string{"librccl-dev"}, components: "main", headers: []string{"rccl"}},
 	{name: "headers-rccl-7.2", suites: []string{"experimental"}, packages: []string{"librccl-dev"}, components: "main", headers: []string{"rccl"}},
+	{name: "headers-cufile-1.4", suites: []string{"bookworm"}, packages: []string{"libcufile-dev"}, headers: []string{"cufile"}},
+	{name: "headers-cufile-1.9", suites: []string{"trixie"}, packages: []string{"libcufile-dev"}, headers: []string{"cufile"}},
+	{name: "headers-cufile-1.10", suites: []string{"experimental"}, packages: []string{"libcufile-dev"}, headers: []string{"cufile"}},
+	{name: "headers-hipblas-5.5", suites: []string{"trixie"}, packages: []string{"libhipblas-dev"}, components: "main", headers: []string{"hipblas"}},
+	{name: "headers-hipblas-6.4", suites: []string{"sid"}, packages: []string{"libhipblas-dev", "libhipblas-common-dev"}, components: "main", headers: []string{"hipblas"}},
+	{name: "headers-hipblas-7.2", suites: []string{"experimental"}, packages: []string{"libhipblas-dev", "libhipblas-common-dev"}, components: "main", headers: []string{"hipblas"}},
+	{name: "headers-hipfft-1.0.27", suites: []string{"trixie"}, packages: []string{"libhipfft-dev"}, components: "main", headers: []string{"hipfft"}},
+	{name: "headers-hipfft-1.0.32", suites: []string{"sid"}, packages: []string{"libhipfft-dev"}, components: "main", headers: []string{"hipfft"}},
+	{name: "headers-hipfft-1.0.36", suites: []string{"experimental"}, packages: []string{"libhipfft-dev"}, components: "main", headers: []string{"hipfft"}},
+	{name: "headers-hiprand-5.3", suites: []string{"bookworm"}, packages: []string{"libhiprand-dev", "librocrand-dev"}, components: "main", headers: []string{"hiprand"}, long: true},
+	{name: "headers-hiprand-5.7", suites: []string{"trixie"}, packages: []string{"libhiprand-dev", "librocrand-dev"}, components: "main", headers: []string{"hiprand"}, long: true},
+	{name: "headers-hiprand-6.4", suites: []string{"sid"}, packages: []string{"libhiprand-dev", "librocrand-dev"}, components: "main", headers: []string{"hiprand"}, long: true},
+	{name: "headers-hiprand-7.2", suites: []string{"experimental"}, packages: []string{"libhiprand-dev", "librocrand-dev"}, components: "main", headers: []string{"hiprand"}, long: true},
 	{name: "headers-cuda-11.2", suites: []string{"bullseye"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
 	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
 	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},

@@ -535,6 +535,23 @@ func sameValue(a, b reflect.Value) bool {
 	return a.Uint() == b.Uint()
 }
 
+// compareError checks an error: a code, or a struct of two codes of which C returned the second one greater by 1.
+func compareError(v reflect.Value, code int64) error {
+	if v.Kind() == reflect.Struct && v.NumField() == 2 {
+		if err := compareError(v.Field(0), code); err != nil {
+			return err
+		}
+		return compareError(v.Field(1), code+1)
+	}
+	if v.Kind() != reflect.Int32 {
+		return fmt.Errorf("error %v is no result code", v)
+	}
+	if v.Int() != code {
+		return fmt.Errorf("error %d where C returned %d", v.Int(), code)
+	}
+	return nil
+}
+
 // compareResults checks outputs, result and error.
 func compareResults(f *Function, results []reflect.Value, fail uint32, e echo) error {
 	err, _ := results[len(results)-1].Interface().(error)
@@ -546,10 +563,10 @@ func compareResults(f *Function, results []reflect.Value, fail uint32, e echo) e
 		return fmt.Errorf("error %v where C reported success", err)
 	case f.Returns == ReturnsCode && fail == 1 && err == nil:
 		return fmt.Errorf("no error where C returned %d", code)
-	case f.Returns == ReturnsCode && fail == 1 && reflect.ValueOf(err).Kind() != reflect.Int32:
-		return fmt.Errorf("error %v is no result code", err)
-	case f.Returns == ReturnsCode && fail == 1 && reflect.ValueOf(err).Int() != int64(code):
-		return fmt.Errorf("error %d where C returned %d", reflect.ValueOf(err).Int(), code)
+	case f.Returns == ReturnsCode && fail == 1:
+		if err := compareError(reflect.ValueOf(err), int64(code)); err != nil {
+			return err
+		}
 	case f.Returns == ReturnsText && results[len(results)-1].String() != f.Symbol:
 		return fmt.Errorf("string %q where C returned %q", results[len(results)-1], f.Symbol)
 	case f.Returns == ReturnsValue:

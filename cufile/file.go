@@ -1,0 +1,106 @@
+package cufile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// A File is an open file that is registered with the library.
+type File struct {
+	lib    *Library
+	file   *os.File
+	handle Handle
+	closed atomic.Bool
+}
+
+// NewFile registers an open file with [Library.HandleRegister]. The driver must be open. The file must stay open until the File is
+// closed. Direct transfers need a file that was opened with O_DIRECT.
+func (l *Library) NewFile(file *os.File) (*File, error) {
+	libc() // an error of it is errno's
+	d := Descr{Type: HandleTypeOpaqueFD}
+	*d.Handle.Fd() = int32(file.Fd())
+	h, err := l.HandleRegister(&d)
+	if err != nil {
+		return nil, &os.PathError{Op: "register", Path: file.Name(), Err: err}
+	}
+	return &File{lib: l, file: file, handle: h}, nil
+}
+
+// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+func (f *File) Handle() Handle { return f.handle }
+
+// Close forgets the file with [Library.HandleDeregister]. The file itself stays open. Later calls do nothing.
+func (f *File) Close() error {
+	if f.closed.Swap(true) {
+		return nil
+	}
+	return f.lib.HandleDeregister(f.handle)
+}
+
+// ReadAt reads from the file, from offset off on, into memory, and returns the number of bytes read. It waits until they are
+// there. If they are fewer than m.Size, the error says why: io.EOF at the end of the file. An error is an [*os.PathError] around a
+// syscall.Errno of the file system, or around an [OpError].
+func (f *File) ReadAt(m Memory, off int64) (n int64, err error) {
+	return f.transfer("read", fnRead, m, off)
+}
+
+// WriteAt writes memory to the file, from offset off on, and returns the number of bytes written. It waits until the memory may be
+// changed; work in streams that writes the memory must be done before. If the bytes are fewer than m.Size, the error says why, as
+// that of ReadAt does.
+func (f *File) WriteAt(m Memory, off int64) (n int64, err error) {
+	n, err = f.transfer("write", fnWrite, m, off)
+	if errors.Is(err, io.EOF) { // the library wrote nothing, and did not say why
+		err = &os.PathError{Op: "write", Path: f.file.Name(), Err: io.ErrShortWrite}
+	}
+	return n, err
+}
+
+// transfer calls a function until everything is moved.
+func (f *File) transfer(op string, fn int, m Memory, off int64) (n int64, err error) {
+	if m.Size < 0 || m.Offset < 0 || off < 0 {
+		err := fmt.Errorf("negative number: %d bytes at offset %d of memory, at offset %d of the file", m.Size, m.Offset, off)
+		return 0, &os.PathError{Op: op, Path: f.file.Name(), Err: err}
+	}
+	if f.closed.Load() {
+		return 0, &os.PathError{Op: op, Path: f.file.Name(), Err: os.ErrClosed}
+	}
+	for n < m.Size {
+		moved, err := f.call(fn, m, n, off+n)
+		if err != nil {
+			return n, &os.PathError{Op: op, Path: f.file.Name(), Err: err}
+		}
+		if moved == 0 {
+			return n, io.EOF
+		}
+		n += moved
+	}
+	return n, nil
+}
+
+// call moves bytes once: those of m behind the first done ones.
+func (f *File) call(fn int, m Memory, done, off int64) (moved int64, err error) {
+	defer runtime.KeepAlive(f.file)
+	runtime.LockOSThread() // errno is the thread's
+	defer runtime.UnlockOSThread()
+	res, err := f.lib.Slow(fn, uintptr(f.handle), uintptr(m.Base), uintptr(m.Size-done), uintptr(off), uintptr(m.Offset+done))
+	switch moved := *(*int64)(unsafe.Pointer(&res)); {
+	case err != nil:
+		return 0, err
+	case moved == -1:
+		return 0, errno()
+	case moved < 0 && moved >= -BaseErr: // as cuFile 1.4 does it
+		return 0, syscall.Errno(-moved)
+	case moved < 0:
+		return 0, OpError(-moved).asError()
+	case moved > m.Size-done:
+		return 0, fmt.Errorf("cufile: the library says that it moved %d bytes of %d", moved, m.Size-done)
+	default:
+		return moved, nil
+	}
+}

@@ -1,0 +1,31 @@
+package hipblas
+
+import "sync/atomic"
+
+// A Context is a handle that is destroyed once.
+type Context struct {
+	lib    *Library
+	handle Handle
+	closed atomic.Bool
+}
+
+// NewContext makes a handle with [Library.Create].
+func (l *Library) NewContext() (*Context, error) {
+	h, err := l.Create()
+	if err != nil {
+		return nil, err
+	}
+	return &Context{lib: l, handle: h}, nil
+}
+
+// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+func (c *Context) Handle() Handle { return c.handle }
+
+// Close destroys the handle with [Library.Destroy], which waits for the device. The handle's device must be current.
+// Later calls do nothing.
+func (c *Context) Close() error {
+	if c.closed.Swap(true) {
+		return nil
+	}
+	return c.lib.Destroy(c.handle)
+}

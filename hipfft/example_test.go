@@ -1,0 +1,59 @@
+package hipfft_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/puregpu/puregpu/hip"
+	"github.com/puregpu/puregpu/hipfft"
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// A program that can do without hipFFT asks whether it is there.
+func ExampleOpen() {
+	os.Setenv("PUREGPU_HIPFFT_LIBRARY", "/no/such/libhipfft.so.0") // as on a machine without hipFFT
+	defer os.Unsetenv("PUREGPU_HIPFFT_LIBRARY")
+
+	l, err := hipfft.Open(hipfft.Options{})
+	if errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
+		fmt.Println("no hipFFT here: transforming on the host")
+		return
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("hipFFT", hipfft.FormatVersion(l.Version()))
+	// Output: no hipFFT here: transforming on the host
+}
+
+// forward transforms n complex numbers of float32 in place, in the order of a stream. A device is current.
+func forward(l *hipfft.Library, stream hip.Stream, data hip.DevicePtr, n int32) error {
+	plan, err := l.NewPlan()
+	if err != nil {
+		return err
+	}
+	defer plan.Close()
+	size := make([]uint64, 1) // for each GPU; hipFFT allocates this memory itself
+	if err := l.MakePlan1d(plan.Handle(), n, hipfft.C2C, 1, size); err != nil {
+		return err
+	}
+	if err := l.SetStream(plan.Handle(), stream); err != nil {
+		return err
+	}
+	return l.ExecC2C(plan.Handle(), data, data, hipfft.Forward)
+}
+
+func ExampleLibrary_ExecC2C() {
+	l, err := hipfft.Open(hipfft.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var stream hip.Stream  // of package hip
+	var data hip.DevicePtr // of hip.Library.Malloc
+	if err := forward(l, stream, data, 1<<20); err != nil {
+		fmt.Println(err)
+	}
+}

@@ -1,0 +1,31 @@
+package hipfft
+
+import "sync/atomic"
+
+// A Plan is a handle that is destroyed once.
+type Plan struct {
+	lib    *Library
+	handle Handle
+	closed atomic.Bool
+}
+
+// NewPlan makes a handle with [Library.Create]. Functions such as [Library.MakePlan1d] make a plan of it.
+func (l *Library) NewPlan() (*Plan, error) {
+	h, err := l.Create()
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{lib: l, handle: h}, nil
+}
+
+// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+func (p *Plan) Handle() Handle { return p.handle }
+
+// Close destroys the handle with [Library.Destroy] and frees the plan's memory. The plan's device must be current. Later
+// calls do nothing.
+func (p *Plan) Close() error {
+	if p.closed.Swap(true) {
+		return nil
+	}
+	return p.lib.Destroy(p.handle)
+}

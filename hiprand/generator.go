@@ -1,0 +1,30 @@
+package hiprand
+
+import "sync/atomic"
+
+// A Generator is a handle that is destroyed once.
+type Generator struct {
+	lib    *Library
+	handle Handle
+	closed atomic.Bool
+}
+
+// NewGenerator makes a generator with [Library.CreateGenerator].
+func (l *Library) NewGenerator(kind RNGType) (*Generator, error) {
+	h, err := l.CreateGenerator(kind)
+	if err != nil {
+		return nil, err
+	}
+	return &Generator{lib: l, handle: h}, nil
+}
+
+// Handle returns the handle, for methods of [Library]. It must not be used after Close.
+func (g *Generator) Handle() Handle { return g.handle }
+
+// Close destroys the handle with [Library.DestroyGenerator]. The generator's device must be current. Later calls do nothing.
+func (g *Generator) Close() error {
+	if g.closed.Swap(true) {
+		return nil
+	}
+	return g.lib.DestroyGenerator(g.handle)
+}

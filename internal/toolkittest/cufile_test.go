@@ -1,0 +1,111 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package toolkittest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/puregpu/puregpu/cufile"
+)
+
+// TestGPUCuFile writes device memory to a file, reads it back into other device memory and compares. cuFile copies through host
+// memory for it: its compatibility mode needs no kernel module. A process of its own runs the test, because the library reads the
+// environment that its process was started with.
+func TestGPUCuFile(t *testing.T) {
+	const inside = "PUREGPU_TEST_CUFILE"
+	if os.Getenv(inside) == "" {
+		OpenGPU(t)
+		dir := t.TempDir()
+		config := filepath.Join(dir, "cufile.json")
+		if err := os.WriteFile(config, []byte(`{"properties": {"allow_compat_mode": true}}`), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self, "-test.run=^TestGPUCuFile$", "-test.v")
+		cmd.Dir = dir // the library writes its log there
+		cmd.Env = append(os.Environ(), inside+"="+dir, "CUFILE_ENV_PATH_JSON="+config, "CUFILE_ALLOW_COMPAT_MODE=true", "CUFILE_FORCE_COMPAT_MODE=true")
+		out, err := cmd.CombinedOutput()
+		switch {
+		case err != nil:
+			log, _ := os.ReadFile(filepath.Join(dir, "cufile.log"))
+			t.Fatalf("%v\n%s\ncufile.log:\n%s", err, out, log)
+		case bytes.Contains(out, []byte("--- SKIP")):
+			t.Skipf("%s", out)
+		}
+		t.Logf("%s", out)
+		return
+	}
+
+	g := OpenGPU(t)
+	l, err := cufile.Open(cufile.Options{})
+	g.Check("Open", err)
+	t.Logf("cuFile %s", cufile.FormatVersion(l.Version()))
+	driver, err := l.NewDriver()
+	for _, missing := range []error{
+		cufile.DriverNotInitialized, cufile.NVFSSetupError, cufile.NVFSDriverError, cufile.PlatformNotSupported, cufile.DeviceNotSupported, cufile.PermissionDenied,
+		cufile.DriverVersionMismatch,
+	} {
+		if errors.Is(err, missing) {
+			t.Skipf("cuFile cannot run on this machine, even in its compatibility mode: %v", err)
+		}
+	}
+	g.Check("NewDriver", err)
+
+	const size, at = 3<<20 + 1000, 4096 // not a multiple of a page
+	data := make([]byte, size)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range data {
+		data[i] = byte(rnd.Uint32())
+	}
+	from, to := Upload(g, data...), g.Alloc(size)
+	file, err := os.OpenFile(filepath.Join(os.Getenv(inside), "data"), os.O_RDWR|os.O_CREATE, 0o666)
+	g.Check("OpenFile", err)
+	defer file.Close()
+	f, err := l.NewFile(file)
+	g.Check("NewFile", err)
+
+	n, err := f.WriteAt(cufile.Memory{Base: from, Size: size}, at)
+	g.Check("WriteAt", err)
+	if n != size {
+		t.Errorf("%d bytes are written", n)
+	}
+	onDisk := make([]byte, size)
+	if _, err := file.ReadAt(onDisk, at); err != nil || !bytes.Equal(onDisk, data) {
+		t.Errorf("the file has other bytes than the device memory: %v", err)
+	}
+	n, err = f.ReadAt(cufile.Memory{Base: to, Size: size}, at)
+	g.Check("ReadAt", err)
+	if n != size || !bytes.Equal(Download[byte](g, to, size), data) {
+		t.Errorf("%d bytes are read, and they are not those written", n)
+	}
+
+	// A part of a pinned buffer, from the middle of the file on.
+	base := g.Alloc(1 << 20)
+	b, err := l.NewBuffer(base, 1<<20)
+	g.Check("NewBuffer", err)
+	part := b.Memory()
+	part.Offset, part.Size = 8192, 65536
+	n, err = f.ReadAt(part, at+4096)
+	g.Check("ReadAt into a buffer", err)
+	if n != 65536 || !bytes.Equal(Download[byte](g, base, 8192+65536)[8192:], data[4096:4096+65536]) {
+		t.Errorf("%d bytes are read into the buffer, and they are not those of the file", n)
+	}
+	g.Check("Close of the buffer", b.Close())
+
+	n, err = f.ReadAt(cufile.Memory{Base: to, Size: 4096}, at+size-100)
+	if n != 100 || err != io.EOF {
+		t.Errorf("reading over the end of the file: %d bytes, %v", n, err)
+	}
+	g.Check("Close of the file", f.Close())
+	g.Check("Close of the driver", driver.Close())
+}
