@@ -36,7 +36,7 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 		}
 		defer there.dev.native.Leave()
 		part := memory.Range{Buffer: other.Buffer, Offset: other.Offset + uint64(at), Size: uint64(len(piece))}
-		x := pieces{q: there, r: part, up: !up, free: free}
+		x := pieces{q: there, r: part, up: !up, free: free, done: new(Semaphore)}
 		return x.move(func(_ *lent, p []byte, at int64) error {
 			if up {
 				copy(piece[at:], p)
@@ -91,22 +91,31 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 	if n := min(transferGoroutines, runtime.GOMAXPROCS(0), int(r.Size/(piecesAhead*stage))); n > 1 {
 		share = (r.Size/uint64(n) + stage - 1) / stage * stage
 	}
-	var wg sync.WaitGroup
-	defer wg.Wait() // also if a function of the program panics
-	errs := make([]error, (r.Size+share-1)/share)
-	for i := range errs {
+	shares, errs := make([]pieces, (r.Size+share-1)/share), make([]error, (r.Size+share-1)/share)
+	for i := range shares {
 		from := uint64(i) * share
-		x := pieces{q: q, up: up, free: free, r: memory.Range{Buffer: r.Buffer, Offset: r.Offset + from, Size: min(share, r.Size-from)}}
-		mine := func() error {
-			return x.move(func(free *lent, piece []byte, at int64) error { return do(free, piece, int64(from)+at) })
-		}
-		if i == len(errs)-1 {
-			errs[i] = mine()
-			break
-		}
-		errs[i] = errEnded // if a function of the program ends the goroutine
-		wg.Go(func() { errs[i] = guard(mine) })
+		shares[i] = pieces{q: q, up: up, free: free, done: new(Semaphore), r: memory.Range{Buffer: r.Buffer, Offset: r.Offset + from, Size: min(share, r.Size-from)}}
 	}
+	run := func(i int) {
+		errs[i] = errEnded // if a function of the program ends the goroutine
+		defer func() {
+			if errs[i] != nil { // do not wait for the other shares: their stream may be stuck
+				for k := range shares {
+					shares[k].done.Fail(errs[i])
+				}
+			}
+		}()
+		errs[i] = guard(func() error {
+			return shares[i].move(func(free *lent, piece []byte, at int64) error { return do(free, piece, int64(uint64(i)*share)+at) })
+		})
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait() // also if a function of the program ends the goroutine
+	last := len(shares) - 1
+	for i := range last {
+		wg.Go(func() { run(i) })
+	}
+	run(last)
 	wg.Wait()
 	return cmp.Or(errs...)
 }
@@ -131,9 +140,6 @@ type pieces struct {
 // move moves the whole range. It blocks as long as the device and do take. After an error, pieces
 // may still be in flight. They hold their block, the buffer and the points of Free.
 func (x *pieces) move(do pieceFunc) (err error) {
-	if x.done, err = NewSemaphore(0); err != nil {
-		return err
-	}
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)
 	for range min(n, piecesAhead) {
