@@ -1,0 +1,120 @@
+package nvtx
+
+import (
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// The modules of NVTX, each with a table of functions.
+const (
+	moduleCore = iota + 1
+	moduleCUDA
+	moduleOpenCL
+	moduleCUDART
+	moduleCore2
+	moduleSync
+	modules
+)
+
+// sizes are the numbers of functions of the modules, and one more: number 0 is no function.
+var sizes = [modules]int{moduleCore: 16, moduleCUDA: 9, moduleOpenCL: 15, moduleCUDART: 7, moduleCore2: 16, moduleSync: 7}
+
+// The functions that this package calls: their numbers in the tables.
+const (
+	coreMarkEx       = 1
+	coreRangeStartEx = 4
+	coreRangeEnd     = 7
+	coreRangePushEx  = 8
+	coreRangePop     = 11
+	coreNameCategory = 12
+	coreNameOSThread = 14
+
+	cudaNameDevice  = 1
+	cudaNameContext = 3
+	cudaNameStream  = 5
+	cudaNameEvent   = 7
+
+	core2MarkEx         = 1
+	core2RangeStartEx   = 2
+	core2RangeEnd       = 3
+	core2RangePushEx    = 4
+	core2RangePop       = 5
+	core2NameCategory   = 8
+	core2RegisterString = 10
+	core2Create         = 12
+	core2Destroy        = 14
+)
+
+// What a tool asks getExportTable for.
+const (
+	tableCallbacks = 1
+	tableVersion   = 3
+)
+
+// version is the version of NVTX.
+const version = 3
+
+// tables is the memory that the tool reads and writes. The tool keeps pointers into it, so it is never given back, and memory
+// of Go does not move.
+var tables struct {
+	// The tool writes the addresses of its functions here. It may change them later.
+	slots [modules][16]uintptr
+
+	// pointers are the tables that the tool gets: of pointers to the slots.
+	pointers [modules][17]*uintptr
+
+	callbacks struct { // NvtxExportTableCallbacks
+		size                   uintptr
+		getModuleFunctionTable uintptr
+	}
+	version struct { // NvtxExportTableVersionInfo
+		size       uintptr
+		version    uint32
+		_          uint32
+		setVersion uintptr
+	}
+}
+
+// makeTables fills the tables, and returns the address of the C function getExportTable.
+func makeTables() (getExportTable uintptr, err error) {
+	t := &tables
+	for m, n := range sizes {
+		for i := 1; i < n; i++ {
+			t.pointers[m][i] = &t.slots[m][i]
+		}
+	}
+	t.callbacks.size, t.version.size, t.version.version = unsafe.Sizeof(t.callbacks), unsafe.Sizeof(t.version), version
+	if t.callbacks.getModuleFunctionTable, err = dl.Callback(moduleTable); err != nil {
+		return 0, err
+	}
+	if t.version.setVersion, err = dl.Callback(func(uint32) uintptr { return 0 }); err != nil {
+		return 0, err
+	}
+	return dl.Callback(exportTable)
+}
+
+// exportTable is what the tool calls getExportTable.
+func exportTable(id uint32) uintptr {
+	switch id {
+	case tableCallbacks:
+		return uintptr(unsafe.Pointer(&tables.callbacks))
+	case tableVersion:
+		return uintptr(unsafe.Pointer(&tables.version))
+	}
+	return 0
+}
+
+// moduleTable is what the tool calls GetModuleFunctionTable.
+func moduleTable(module uint32, table *unsafe.Pointer, size *uint32) uintptr {
+	if module < moduleCore || module >= modules {
+		return 0
+	}
+	if size != nil {
+		*size = uint32(sizes[module])
+	}
+	if table != nil {
+		*table = unsafe.Pointer(&tables.pointers[module])
+	}
+	return 1
+}
