@@ -8,7 +8,8 @@
 //
 // If the environment variable PUREGPU_TRACE names a file, the returned driver traces its devices
 // into it, as package [github.com/puregpu/puregpu/runtime/trace] describes. Two drivers of a
-// program have a file each.
+// program have a file each. Otherwise, where a profiler of NVIDIA has set NVTX_INJECTION64_PATH, it shows the labels of GPU work: the driver
+// returned is that of package [github.com/puregpu/puregpu/runtime/trace/nvtxtrace].
 package drivers
 
 import (
@@ -24,12 +25,14 @@ import (
 	"github.com/puregpu/puregpu/nvjitlink"
 	"github.com/puregpu/puregpu/nvml"
 	"github.com/puregpu/puregpu/nvrtc"
+	"github.com/puregpu/puregpu/nvtx"
 	"github.com/puregpu/puregpu/runtime/dl"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/trace"
+	"github.com/puregpu/puregpu/runtime/trace/nvtxtrace"
 )
 
 // Names of drivers.
@@ -141,10 +144,12 @@ func traced(d driver.Driver, err error) (driver.Driver, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("drivers: %w", err)
-	case t == nil:
-		return d, nil
+	case t != nil:
+		return t.Driver(d), nil
+	case nvtx.Enabled():
+		return nvtxtrace.Driver(d), nil
 	}
-	return t.Driver(d), nil
+	return d, nil
 }
 
 func (o options) open(name string) (driver.Driver, error) {

@@ -22,8 +22,8 @@ type Device interface {
 	// returns the same.
 	TimesCommands() bool
 
-	// Submitted returns the observer of a submission that is complete and is about to be submitted.
-	// The submitter calls it, without locks.
+	// Submitted returns the observer of a submission that is complete and is about to be submitted,
+	// or nil if it does not observe the submission. The submitter calls it, without locks.
 	Submitted(s *engine.Submission, d Description) Submission
 
 	// Happened is called when an event that is no submission ends. The event began at began.
@@ -87,7 +87,8 @@ type Submission interface {
 	Collective(kernel, communicator string, rank, ranks int)
 
 	// CommandBegins and CommandBegun are Begins and Begun for a command of a recording that is
-	// replayed as calls. They are called between Begins and Begun.
+	// replayed as calls. They are called between Begins and Begun. CommandBegins is called only for
+	// commands with a label, unless the device's TimesCommands returns true.
 	CommandBegins(tl *engine.Timeline, c Command)
 	CommandBegun(tl *engine.Timeline, index int, kind work.Kind, some bool)
 }

@@ -1,0 +1,148 @@
+// Package nvtxtrace shows the labels of GPU work in NVIDIA's profilers, such as Nsight Systems. While a profiler is attached
+// through NVTX, the submission of each operation with a label is a range in the NVTX domain "puregpu".
+//
+//	dev, err := gpu.Open(driver, 0, gpu.Options{Tracer: nvtxtrace.Tracer{}})
+//
+// Programs that open drivers by package drivers need no such code: their devices have this tracer if the environment variable
+// NVTX_INJECTION64_PATH is set, as profilers set it, and PUREGPU_TRACE is not.
+//
+// A range belongs to the thread that submits the work: it begins before the calls of the GPU API and ends after them. So the
+// profiler knows which work of the GPU belongs to the range, and shows the range beside that work too. The category of a range
+// is the kind of its operation. The payload is the number of bytes of a copy, a fill or an allocation. A function of the
+// program that the runtime calls, such as a host call, is a range as well, if it has a label.
+//
+// The labels of a recording's commands are ranges if the recording runs as calls (gpu.StreamMode). A graph is one call of the GPU
+// API, so it has one range, of its execution.
+//
+// Without a profiler a device with this tracer works like one without a tracer.
+package nvtxtrace
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/nvtx"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A Tracer shows labels in profilers. [gpu.Options] gives it to a device.
+type Tracer struct{}
+
+// Driver returns a driver whose devices have this tracer, unless they are opened with another one. Apart from that the driver
+// behaves like d, but it is not the same value. If d is nil, Driver returns nil.
+func Driver(d driver.Driver) driver.Driver {
+	if d == nil {
+		return nil
+	}
+	return traced{d}
+}
+
+type traced struct{ driver.Driver }
+
+// Tracer tells package gpu which tracer to use.
+func (traced) Tracer() gpu.Tracer { return Tracer{} }
+
+var (
+	domain         = nvtx.NewDomain("puregpu")
+	nameCategories = sync.OnceFunc(func() {
+		for k := work.Barrier; k <= work.Transfer; k++ {
+			domain.NameCategory(category(k), k.String())
+		}
+	})
+)
+
+// category returns the category of a kind of operations.
+func category(k work.Kind) uint32 { return uint32(k) + 1 }
+
+// Observe returns the observer of a device that is being opened, for package gpu. It returns nil if no profiler is attached.
+func (Tracer) Observe(*gpu.Device, *engine.Device, func() (reserved, used uint64)) (observe.Device, error) {
+	if !nvtx.Enabled() {
+		return nil, nil
+	}
+	nameCategories()
+	return device{}, nil
+}
+
+// A device observes a device.
+type device struct{}
+
+// TimesCommands reports that recordings need not run as calls.
+func (device) TimesCommands() bool { return false }
+
+// Submitted returns the observer of a submission that has a label, or commands that may have some.
+func (device) Submitted(s *engine.Submission, d observe.Description) observe.Submission {
+	if d.Label == "" && d.Commands == 0 {
+		return nil
+	}
+	return &submission{kind: s.Op.Kind, label: d.Label, bytes: d.Bytes}
+}
+
+// Happened does nothing: the profiler itself sees what happens to a device.
+func (device) Happened(observe.Event, time.Time, string, uint64, error) {}
+
+// Stopped does nothing.
+func (device) Stopped(context.Context) {}
+
+// Closed does nothing.
+func (device) Closed() {}
+
+// A submission observes a submission. Its ranges are open while the submission is issued.
+type submission struct {
+	kind    work.Kind
+	label   string
+	bytes   uint64
+	whole   nvtx.ThreadRange // of the submission
+	command nvtx.ThreadRange // of a command
+}
+
+// push begins a range of the calling thread, if the work has a label.
+func push(kind work.Kind, label string, bytes uint64) nvtx.ThreadRange {
+	if label == "" {
+		return nvtx.ThreadRange{}
+	}
+	e := nvtx.Event{Domain: domain, Message: label, Category: category(kind)}
+	if bytes > 0 {
+		e.Payload = nvtx.Uint(bytes)
+	}
+	return e.Push()
+}
+
+// Begins begins the range.
+func (x *submission) Begins(*engine.Submission, bool) { x.whole = push(x.kind, x.label, x.bytes) }
+
+// Begun ends the range.
+func (x *submission) Begun(*engine.Submission, bool) { x.whole.Pop() }
+
+// CommandBegins begins the range of a command.
+func (x *submission) CommandBegins(_ *engine.Timeline, c observe.Command) {
+	x.command = push(c.Kind, c.Label, c.Bytes)
+}
+
+// CommandBegun ends the range of a command.
+func (x *submission) CommandBegun(*engine.Timeline, int, work.Kind, bool) {
+	x.command.Pop()
+	x.command = nvtx.ThreadRange{}
+}
+
+// Calls returns a function that calls a function of the program in a range.
+func (x *submission) Calls(fn func() error) func() error {
+	kind, label := x.kind, x.label
+	return func() error {
+		defer push(kind, label, 0).Pop()
+		return fn()
+	}
+}
+
+// The rest of engine.Observer and observe.Submission is not needed for ranges.
+
+func (x *submission) Collective(kernel, communicator string, rank, ranks int) {}
+func (x *submission) Parks()                                                  {}
+func (x *submission) Recorded(*engine.Event)                                  {}
+func (x *submission) EventBehind(time.Duration) *engine.Event                 { return nil }
+func (x *submission) Fails(error)                                             {}
+func (x *submission) Ends(*engine.Submission)                                 {}
