@@ -40,8 +40,8 @@ const (
 	ErrorUmProfilingNotSupported                 Result = 28         // CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED: the system does not support the profiling of unified memory
 	ErrorUmProfilingNotSupportedOnDevice         Result = 29         // CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_DEVICE: the device does not support the profiling of unified memory
 	ErrorUmProfilingNotSupportedOnNonP2PDevices  Result = 30         // CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_NON_P2P_DEVICES: unified memory cannot be profiled on several devices without access to each other's memory
-	ErrorUmProfilingNotSupportedWithMPS          Result = 31         // CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_WITH_MPS: unified memory cannot be profiled under MPS
-	ErrorCDPTracingNotSupported                  Result = 32         // CUPTI_ERROR_CDP_TRACING_NOT_SUPPORTED: the device does not support the tracing of kernels that kernels launch
+	ErrorUmProfilingNotSupportedWithMps          Result = 31         // CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_WITH_MPS: unified memory cannot be profiled under MPS
+	ErrorCdpTracingNotSupported                  Result = 32         // CUPTI_ERROR_CDP_TRACING_NOT_SUPPORTED: the device does not support the tracing of kernels that kernels launch
 	ErrorVirtualizedDeviceNotSupported           Result = 33         // CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED: virtualized devices cannot be profiled
 	ErrorCudaCompilerNotCompatible               Result = 34         // CUPTI_ERROR_CUDA_COMPILER_NOT_COMPATIBLE: the program's code is of a compiler that is too old for correct results
 	ErrorInsufficientPrivileges                  Result = 35         // CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: the user may not profile: see https://developer.nvidia.com/ERR_NVGPUCTRPERM
@@ -88,37 +88,37 @@ type CallbackDomain uint32
 
 // Values of CallbackDomain.
 const (
-	CbDomainInvalid     CallbackDomain = 0          // CUPTI_CB_DOMAIN_INVALID
-	CbDomainDriverAPI   CallbackDomain = 1          // CUPTI_CB_DOMAIN_DRIVER_API
-	CbDomainRuntimeAPI  CallbackDomain = 2          // CUPTI_CB_DOMAIN_RUNTIME_API
-	CbDomainResource    CallbackDomain = 3          // CUPTI_CB_DOMAIN_RESOURCE
-	CbDomainSynchronize CallbackDomain = 4          // CUPTI_CB_DOMAIN_SYNCHRONIZE
-	CbDomainNVTX        CallbackDomain = 5          // CUPTI_CB_DOMAIN_NVTX
-	CbDomainState       CallbackDomain = 6          // CUPTI_CB_DOMAIN_STATE, since 0.0.22
-	CbDomainSize        CallbackDomain = 7          // CUPTI_CB_DOMAIN_SIZE; 6 in 0.0.14 to 0.0.18
-	CbDomainForceInt    CallbackDomain = 2147483647 // CUPTI_CB_DOMAIN_FORCE_INT
+	CBDomainInvalid     CallbackDomain = 0          // CUPTI_CB_DOMAIN_INVALID
+	CBDomainDriverAPI   CallbackDomain = 1          // CUPTI_CB_DOMAIN_DRIVER_API
+	CBDomainRuntimeAPI  CallbackDomain = 2          // CUPTI_CB_DOMAIN_RUNTIME_API
+	CBDomainResource    CallbackDomain = 3          // CUPTI_CB_DOMAIN_RESOURCE
+	CBDomainSynchronize CallbackDomain = 4          // CUPTI_CB_DOMAIN_SYNCHRONIZE
+	CBDomainNVTX        CallbackDomain = 5          // CUPTI_CB_DOMAIN_NVTX
+	CBDomainState       CallbackDomain = 6          // CUPTI_CB_DOMAIN_STATE, since 0.0.22
+	CBDomainSize        CallbackDomain = 7          // CUPTI_CB_DOMAIN_SIZE; 6 in 0.0.14 to 0.0.18
+	CBDomainForceInt    CallbackDomain = 2147483647 // CUPTI_CB_DOMAIN_FORCE_INT
 )
 
 // String returns the value's C name, or its number if it has none.
 func (v CallbackDomain) String() string {
 	switch v {
-	case CbDomainInvalid:
+	case CBDomainInvalid:
 		return "CUPTI_CB_DOMAIN_INVALID"
-	case CbDomainDriverAPI:
+	case CBDomainDriverAPI:
 		return "CUPTI_CB_DOMAIN_DRIVER_API"
-	case CbDomainRuntimeAPI:
+	case CBDomainRuntimeAPI:
 		return "CUPTI_CB_DOMAIN_RUNTIME_API"
-	case CbDomainResource:
+	case CBDomainResource:
 		return "CUPTI_CB_DOMAIN_RESOURCE"
-	case CbDomainSynchronize:
+	case CBDomainSynchronize:
 		return "CUPTI_CB_DOMAIN_SYNCHRONIZE"
-	case CbDomainNVTX:
+	case CBDomainNVTX:
 		return "CUPTI_CB_DOMAIN_NVTX"
-	case CbDomainState:
+	case CBDomainState:
 		return "CUPTI_CB_DOMAIN_STATE"
-	case CbDomainSize:
+	case CBDomainSize:
 		return "CUPTI_CB_DOMAIN_SIZE"
-	case CbDomainForceInt:
+	case CBDomainForceInt:
 		return "CUPTI_CB_DOMAIN_FORCE_INT"
 	}
 	return "CallbackDomain(" + strconv.FormatInt(int64(v), 10) + ")"
@@ -886,7 +886,7 @@ const (
 	ActivityKindGlobalAccess                ActivityKind = 15         // CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS
 	ActivityKindBranch                      ActivityKind = 16         // CUPTI_ACTIVITY_KIND_BRANCH
 	ActivityKindOverhead                    ActivityKind = 17         // CUPTI_ACTIVITY_KIND_OVERHEAD
-	ActivityKindCDPKernel                   ActivityKind = 18         // CUPTI_ACTIVITY_KIND_CDP_KERNEL
+	ActivityKindCdpKernel                   ActivityKind = 18         // CUPTI_ACTIVITY_KIND_CDP_KERNEL
 	ActivityKindPreemption                  ActivityKind = 19         // CUPTI_ACTIVITY_KIND_PREEMPTION
 	ActivityKindEnvironment                 ActivityKind = 20         // CUPTI_ACTIVITY_KIND_ENVIRONMENT
 	ActivityKindEventInstance               ActivityKind = 21         // CUPTI_ACTIVITY_KIND_EVENT_INSTANCE
@@ -898,8 +898,8 @@ const (
 	ActivityKindModule                      ActivityKind = 27         // CUPTI_ACTIVITY_KIND_MODULE
 	ActivityKindDeviceAttribute             ActivityKind = 28         // CUPTI_ACTIVITY_KIND_DEVICE_ATTRIBUTE
 	ActivityKindSharedAccess                ActivityKind = 29         // CUPTI_ACTIVITY_KIND_SHARED_ACCESS
-	ActivityKindPCSampling                  ActivityKind = 30         // CUPTI_ACTIVITY_KIND_PC_SAMPLING
-	ActivityKindPCSamplingRecordInfo        ActivityKind = 31         // CUPTI_ACTIVITY_KIND_PC_SAMPLING_RECORD_INFO
+	ActivityKindPcSampling                  ActivityKind = 30         // CUPTI_ACTIVITY_KIND_PC_SAMPLING
+	ActivityKindPcSamplingRecordInfo        ActivityKind = 31         // CUPTI_ACTIVITY_KIND_PC_SAMPLING_RECORD_INFO
 	ActivityKindInstructionCorrelation      ActivityKind = 32         // CUPTI_ACTIVITY_KIND_INSTRUCTION_CORRELATION
 	ActivityKindOpenaccData                 ActivityKind = 33         // CUPTI_ACTIVITY_KIND_OPENACC_DATA
 	ActivityKindOpenaccLaunch               ActivityKind = 34         // CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH
@@ -967,7 +967,7 @@ func (v ActivityKind) String() string {
 		return "CUPTI_ACTIVITY_KIND_BRANCH"
 	case ActivityKindOverhead:
 		return "CUPTI_ACTIVITY_KIND_OVERHEAD"
-	case ActivityKindCDPKernel:
+	case ActivityKindCdpKernel:
 		return "CUPTI_ACTIVITY_KIND_CDP_KERNEL"
 	case ActivityKindPreemption:
 		return "CUPTI_ACTIVITY_KIND_PREEMPTION"
@@ -991,9 +991,9 @@ func (v ActivityKind) String() string {
 		return "CUPTI_ACTIVITY_KIND_DEVICE_ATTRIBUTE"
 	case ActivityKindSharedAccess:
 		return "CUPTI_ACTIVITY_KIND_SHARED_ACCESS"
-	case ActivityKindPCSampling:
+	case ActivityKindPcSampling:
 		return "CUPTI_ACTIVITY_KIND_PC_SAMPLING"
-	case ActivityKindPCSamplingRecordInfo:
+	case ActivityKindPcSamplingRecordInfo:
 		return "CUPTI_ACTIVITY_KIND_PC_SAMPLING_RECORD_INFO"
 	case ActivityKindInstructionCorrelation:
 		return "CUPTI_ACTIVITY_KIND_INSTRUCTION_CORRELATION"
@@ -1093,14 +1093,14 @@ type ActivityOverheadKind uint32
 const (
 	ActivityOverheadUnknown                       ActivityOverheadKind = 0          // CUPTI_ACTIVITY_OVERHEAD_UNKNOWN
 	ActivityOverheadDriverCompiler                ActivityOverheadKind = 1          // CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER
-	ActivityOverheadCUPTIBufferFlush              ActivityOverheadKind = 65536      // CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH
-	ActivityOverheadCUPTIInstrumentation          ActivityOverheadKind = 131072     // CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION
-	ActivityOverheadCUPTIResource                 ActivityOverheadKind = 196608     // CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE
+	ActivityOverheadCuptiBufferFlush              ActivityOverheadKind = 65536      // CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH
+	ActivityOverheadCuptiInstrumentation          ActivityOverheadKind = 131072     // CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION
+	ActivityOverheadCuptiResource                 ActivityOverheadKind = 196608     // CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE
 	ActivityOverheadRuntimeTriggeredModuleLoading ActivityOverheadKind = 262144     // CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING, since 0.0.22
 	ActivityOverheadLazyFunctionLoading           ActivityOverheadKind = 327680     // CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING, since 0.0.22
 	ActivityOverheadCommandBufferFull             ActivityOverheadKind = 393216     // CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL, since 0.0.22
 	ActivityOverheadActivityBufferRequest         ActivityOverheadKind = 458752     // CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST, since 13.0.1
-	ActivityOverheadUVMActivityInit               ActivityOverheadKind = 524288     // CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT, since 13.0.1
+	ActivityOverheadUvmActivityInit               ActivityOverheadKind = 524288     // CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT, since 13.0.1
 	ActivityOverheadForceInt                      ActivityOverheadKind = 2147483647 // CUPTI_ACTIVITY_OVERHEAD_FORCE_INT
 )
 
@@ -1111,11 +1111,11 @@ func (v ActivityOverheadKind) String() string {
 		return "CUPTI_ACTIVITY_OVERHEAD_UNKNOWN"
 	case ActivityOverheadDriverCompiler:
 		return "CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER"
-	case ActivityOverheadCUPTIBufferFlush:
+	case ActivityOverheadCuptiBufferFlush:
 		return "CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH"
-	case ActivityOverheadCUPTIInstrumentation:
+	case ActivityOverheadCuptiInstrumentation:
 		return "CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION"
-	case ActivityOverheadCUPTIResource:
+	case ActivityOverheadCuptiResource:
 		return "CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE"
 	case ActivityOverheadRuntimeTriggeredModuleLoading:
 		return "CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING"
@@ -1125,7 +1125,7 @@ func (v ActivityOverheadKind) String() string {
 		return "CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL"
 	case ActivityOverheadActivityBufferRequest:
 		return "CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST"
-	case ActivityOverheadUVMActivityInit:
+	case ActivityOverheadUvmActivityInit:
 		return "CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT"
 	case ActivityOverheadForceInt:
 		return "CUPTI_ACTIVITY_OVERHEAD_FORCE_INT"
@@ -1140,7 +1140,7 @@ type ActivityComputeApiKind uint32
 const (
 	ActivityComputeAPIUnknown  ActivityComputeApiKind = 0          // CUPTI_ACTIVITY_COMPUTE_API_UNKNOWN
 	ActivityComputeAPICuda     ActivityComputeApiKind = 1          // CUPTI_ACTIVITY_COMPUTE_API_CUDA
-	ActivityComputeAPICudaMPS  ActivityComputeApiKind = 2          // CUPTI_ACTIVITY_COMPUTE_API_CUDA_MPS
+	ActivityComputeAPICudaMps  ActivityComputeApiKind = 2          // CUPTI_ACTIVITY_COMPUTE_API_CUDA_MPS
 	ActivityComputeAPIForceInt ActivityComputeApiKind = 2147483647 // CUPTI_ACTIVITY_COMPUTE_API_FORCE_INT
 )
 
@@ -1151,7 +1151,7 @@ func (v ActivityComputeApiKind) String() string {
 		return "CUPTI_ACTIVITY_COMPUTE_API_UNKNOWN"
 	case ActivityComputeAPICuda:
 		return "CUPTI_ACTIVITY_COMPUTE_API_CUDA"
-	case ActivityComputeAPICudaMPS:
+	case ActivityComputeAPICudaMps:
 		return "CUPTI_ACTIVITY_COMPUTE_API_CUDA_MPS"
 	case ActivityComputeAPIForceInt:
 		return "CUPTI_ACTIVITY_COMPUTE_API_FORCE_INT"
@@ -1231,52 +1231,52 @@ type ActivityPCSamplingStallReason uint32
 
 // Values of ActivityPCSamplingStallReason.
 const (
-	ActivityPCSamplingStallInvalid                  ActivityPCSamplingStallReason = 0          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_INVALID
-	ActivityPCSamplingStallNone                     ActivityPCSamplingStallReason = 1          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_NONE
-	ActivityPCSamplingStallInstFetch                ActivityPCSamplingStallReason = 2          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_INST_FETCH
-	ActivityPCSamplingStallExecDependency           ActivityPCSamplingStallReason = 3          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_EXEC_DEPENDENCY
-	ActivityPCSamplingStallMemoryDependency         ActivityPCSamplingStallReason = 4          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_MEMORY_DEPENDENCY
-	ActivityPCSamplingStallTexture                  ActivityPCSamplingStallReason = 5          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_TEXTURE
-	ActivityPCSamplingStallSync                     ActivityPCSamplingStallReason = 6          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC
-	ActivityPCSamplingStallConstantMemoryDependency ActivityPCSamplingStallReason = 7          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_CONSTANT_MEMORY_DEPENDENCY
-	ActivityPCSamplingStallPipeBusy                 ActivityPCSamplingStallReason = 8          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_PIPE_BUSY
-	ActivityPCSamplingStallMemoryThrottle           ActivityPCSamplingStallReason = 9          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_MEMORY_THROTTLE
-	ActivityPCSamplingStallNotSelected              ActivityPCSamplingStallReason = 10         // CUPTI_ACTIVITY_PC_SAMPLING_STALL_NOT_SELECTED
-	ActivityPCSamplingStallOther                    ActivityPCSamplingStallReason = 11         // CUPTI_ACTIVITY_PC_SAMPLING_STALL_OTHER
-	ActivityPCSamplingStallSleeping                 ActivityPCSamplingStallReason = 12         // CUPTI_ACTIVITY_PC_SAMPLING_STALL_SLEEPING
-	ActivityPCSamplingStallForceInt                 ActivityPCSamplingStallReason = 2147483647 // CUPTI_ACTIVITY_PC_SAMPLING_STALL_FORCE_INT
+	ActivityPcSamplingStallInvalid                  ActivityPCSamplingStallReason = 0          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_INVALID
+	ActivityPcSamplingStallNone                     ActivityPCSamplingStallReason = 1          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_NONE
+	ActivityPcSamplingStallInstFetch                ActivityPCSamplingStallReason = 2          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_INST_FETCH
+	ActivityPcSamplingStallExecDependency           ActivityPCSamplingStallReason = 3          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_EXEC_DEPENDENCY
+	ActivityPcSamplingStallMemoryDependency         ActivityPCSamplingStallReason = 4          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_MEMORY_DEPENDENCY
+	ActivityPcSamplingStallTexture                  ActivityPCSamplingStallReason = 5          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_TEXTURE
+	ActivityPcSamplingStallSync                     ActivityPCSamplingStallReason = 6          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC
+	ActivityPcSamplingStallConstantMemoryDependency ActivityPCSamplingStallReason = 7          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_CONSTANT_MEMORY_DEPENDENCY
+	ActivityPcSamplingStallPipeBusy                 ActivityPCSamplingStallReason = 8          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_PIPE_BUSY
+	ActivityPcSamplingStallMemoryThrottle           ActivityPCSamplingStallReason = 9          // CUPTI_ACTIVITY_PC_SAMPLING_STALL_MEMORY_THROTTLE
+	ActivityPcSamplingStallNotSelected              ActivityPCSamplingStallReason = 10         // CUPTI_ACTIVITY_PC_SAMPLING_STALL_NOT_SELECTED
+	ActivityPcSamplingStallOther                    ActivityPCSamplingStallReason = 11         // CUPTI_ACTIVITY_PC_SAMPLING_STALL_OTHER
+	ActivityPcSamplingStallSleeping                 ActivityPCSamplingStallReason = 12         // CUPTI_ACTIVITY_PC_SAMPLING_STALL_SLEEPING
+	ActivityPcSamplingStallForceInt                 ActivityPCSamplingStallReason = 2147483647 // CUPTI_ACTIVITY_PC_SAMPLING_STALL_FORCE_INT
 )
 
 // String returns the value's C name, or its number if it has none.
 func (v ActivityPCSamplingStallReason) String() string {
 	switch v {
-	case ActivityPCSamplingStallInvalid:
+	case ActivityPcSamplingStallInvalid:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_INVALID"
-	case ActivityPCSamplingStallNone:
+	case ActivityPcSamplingStallNone:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_NONE"
-	case ActivityPCSamplingStallInstFetch:
+	case ActivityPcSamplingStallInstFetch:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_INST_FETCH"
-	case ActivityPCSamplingStallExecDependency:
+	case ActivityPcSamplingStallExecDependency:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_EXEC_DEPENDENCY"
-	case ActivityPCSamplingStallMemoryDependency:
+	case ActivityPcSamplingStallMemoryDependency:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_MEMORY_DEPENDENCY"
-	case ActivityPCSamplingStallTexture:
+	case ActivityPcSamplingStallTexture:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_TEXTURE"
-	case ActivityPCSamplingStallSync:
+	case ActivityPcSamplingStallSync:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_SYNC"
-	case ActivityPCSamplingStallConstantMemoryDependency:
+	case ActivityPcSamplingStallConstantMemoryDependency:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_CONSTANT_MEMORY_DEPENDENCY"
-	case ActivityPCSamplingStallPipeBusy:
+	case ActivityPcSamplingStallPipeBusy:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_PIPE_BUSY"
-	case ActivityPCSamplingStallMemoryThrottle:
+	case ActivityPcSamplingStallMemoryThrottle:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_MEMORY_THROTTLE"
-	case ActivityPCSamplingStallNotSelected:
+	case ActivityPcSamplingStallNotSelected:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_NOT_SELECTED"
-	case ActivityPCSamplingStallOther:
+	case ActivityPcSamplingStallOther:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_OTHER"
-	case ActivityPCSamplingStallSleeping:
+	case ActivityPcSamplingStallSleeping:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_SLEEPING"
-	case ActivityPCSamplingStallForceInt:
+	case ActivityPcSamplingStallForceInt:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_STALL_FORCE_INT"
 	}
 	return "ActivityPCSamplingStallReason(" + strconv.FormatInt(int64(v), 10) + ")"
@@ -1287,31 +1287,31 @@ type ActivityPCSamplingPeriod uint32
 
 // Values of ActivityPCSamplingPeriod.
 const (
-	ActivityPCSamplingPeriodInvalid  ActivityPCSamplingPeriod = 0          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_INVALID
-	ActivityPCSamplingPeriodMin      ActivityPCSamplingPeriod = 1          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MIN
-	ActivityPCSamplingPeriodLow      ActivityPCSamplingPeriod = 2          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_LOW
-	ActivityPCSamplingPeriodMid      ActivityPCSamplingPeriod = 3          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MID
-	ActivityPCSamplingPeriodHigh     ActivityPCSamplingPeriod = 4          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_HIGH
-	ActivityPCSamplingPeriodMax      ActivityPCSamplingPeriod = 5          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MAX
-	ActivityPCSamplingPeriodForceInt ActivityPCSamplingPeriod = 2147483647 // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_FORCE_INT
+	ActivityPcSamplingPeriodInvalid  ActivityPCSamplingPeriod = 0          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_INVALID
+	ActivityPcSamplingPeriodMin      ActivityPCSamplingPeriod = 1          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MIN
+	ActivityPcSamplingPeriodLow      ActivityPCSamplingPeriod = 2          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_LOW
+	ActivityPcSamplingPeriodMid      ActivityPCSamplingPeriod = 3          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MID
+	ActivityPcSamplingPeriodHigh     ActivityPCSamplingPeriod = 4          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_HIGH
+	ActivityPcSamplingPeriodMax      ActivityPCSamplingPeriod = 5          // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MAX
+	ActivityPcSamplingPeriodForceInt ActivityPCSamplingPeriod = 2147483647 // CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_FORCE_INT
 )
 
 // String returns the value's C name, or its number if it has none.
 func (v ActivityPCSamplingPeriod) String() string {
 	switch v {
-	case ActivityPCSamplingPeriodInvalid:
+	case ActivityPcSamplingPeriodInvalid:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_INVALID"
-	case ActivityPCSamplingPeriodMin:
+	case ActivityPcSamplingPeriodMin:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MIN"
-	case ActivityPCSamplingPeriodLow:
+	case ActivityPcSamplingPeriodLow:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_LOW"
-	case ActivityPCSamplingPeriodMid:
+	case ActivityPcSamplingPeriodMid:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MID"
-	case ActivityPCSamplingPeriodHigh:
+	case ActivityPcSamplingPeriodHigh:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_HIGH"
-	case ActivityPCSamplingPeriodMax:
+	case ActivityPcSamplingPeriodMax:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_MAX"
-	case ActivityPCSamplingPeriodForceInt:
+	case ActivityPcSamplingPeriodForceInt:
 		return "CUPTI_ACTIVITY_PC_SAMPLING_PERIOD_FORCE_INT"
 	}
 	return "ActivityPCSamplingPeriod(" + strconv.FormatInt(int64(v), 10) + ")"
@@ -2504,7 +2504,7 @@ type ActivityAttribute uint32
 // Values of ActivityAttribute.
 const (
 	ActivityAttrDeviceBufferSize                   ActivityAttribute = 0          // CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE
-	ActivityAttrDeviceBufferSizeCDP                ActivityAttribute = 1          // CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_CDP
+	ActivityAttrDeviceBufferSizeCdp                ActivityAttribute = 1          // CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_CDP
 	ActivityAttrDeviceBufferPoolLimit              ActivityAttribute = 2          // CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT
 	ActivityAttrProfilingSemaphorePoolSize         ActivityAttribute = 3          // CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_SIZE
 	ActivityAttrProfilingSemaphorePoolLimit        ActivityAttribute = 4          // CUPTI_ACTIVITY_ATTR_PROFILING_SEMAPHORE_POOL_LIMIT
@@ -2522,7 +2522,7 @@ func (v ActivityAttribute) String() string {
 	switch v {
 	case ActivityAttrDeviceBufferSize:
 		return "CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE"
-	case ActivityAttrDeviceBufferSizeCDP:
+	case ActivityAttrDeviceBufferSizeCdp:
 		return "CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE_CDP"
 	case ActivityAttrDeviceBufferPoolLimit:
 		return "CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT"

@@ -193,7 +193,7 @@ var (
 	_ [16]byte  = [unsafe.Offsetof(ActivityMemory4{}.Address)]byte{}
 	_ [24]byte  = [unsafe.Offsetof(ActivityMemory4{}.Bytes)]byte{}
 	_ [32]byte  = [unsafe.Offsetof(ActivityMemory4{}.Timestamp)]byte{}
-	_ [40]byte  = [unsafe.Offsetof(ActivityMemory4{}.PC)]byte{}
+	_ [40]byte  = [unsafe.Offsetof(ActivityMemory4{}.Pc)]byte{}
 	_ [48]byte  = [unsafe.Offsetof(ActivityMemory4{}.ProcessId)]byte{}
 	_ [52]byte  = [unsafe.Offsetof(ActivityMemory4{}.DeviceId)]byte{}
 	_ [56]byte  = [unsafe.Offsetof(ActivityMemory4{}.ContextId)]byte{}
@@ -1529,7 +1529,7 @@ var (
 	_ [16]byte  = [unsafe.Offsetof(ActivityMemory2{}.Address)]byte{}
 	_ [24]byte  = [unsafe.Offsetof(ActivityMemory2{}.Bytes)]byte{}
 	_ [32]byte  = [unsafe.Offsetof(ActivityMemory2{}.Timestamp)]byte{}
-	_ [40]byte  = [unsafe.Offsetof(ActivityMemory2{}.PC)]byte{}
+	_ [40]byte  = [unsafe.Offsetof(ActivityMemory2{}.Pc)]byte{}
 	_ [48]byte  = [unsafe.Offsetof(ActivityMemory2{}.ProcessId)]byte{}
 	_ [52]byte  = [unsafe.Offsetof(ActivityMemory2{}.DeviceId)]byte{}
 	_ [56]byte  = [unsafe.Offsetof(ActivityMemory2{}.ContextId)]byte{}
@@ -1555,7 +1555,7 @@ var (
 	_ [16]byte  = [unsafe.Offsetof(ActivityMemory3{}.Address)]byte{}
 	_ [24]byte  = [unsafe.Offsetof(ActivityMemory3{}.Bytes)]byte{}
 	_ [32]byte  = [unsafe.Offsetof(ActivityMemory3{}.Timestamp)]byte{}
-	_ [40]byte  = [unsafe.Offsetof(ActivityMemory3{}.PC)]byte{}
+	_ [40]byte  = [unsafe.Offsetof(ActivityMemory3{}.Pc)]byte{}
 	_ [48]byte  = [unsafe.Offsetof(ActivityMemory3{}.ProcessId)]byte{}
 	_ [52]byte  = [unsafe.Offsetof(ActivityMemory3{}.DeviceId)]byte{}
 	_ [56]byte  = [unsafe.Offsetof(ActivityMemory3{}.ContextId)]byte{}

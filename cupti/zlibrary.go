@@ -25,8 +25,10 @@ type Options = dl.Options
 // /usr/local/cuda/lib64, /usr/local/cuda/extras/CUPTI/lib64, /usr/local/cuda/targets/sbsa-linux/lib,
 // /usr/local/cuda-*/lib64, /usr/local/cuda-*/extras/CUPTI/lib64, $NIX_LD_LIBRARY_PATH,
 // /run/current-system/sw/share/nix-ld/lib, $GUIX_ENVIRONMENT/lib, /run/current-system/profile/lib,
-// $CONDA_PREFIX/lib and $VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib; on Windows cupti64_2025.3.1.dll by
-// the system's own rules. Of several files it takes the first that is ready, as [dl.Spec] has it.
+// $CONDA_PREFIX/lib and $VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib; on Windows cupti64_2025.3.1.dll,
+// cupti64_2025.1.1.dll, cupti64_2024.3.2.dll, cupti64_2024.1.1.dll, cupti64_2023.1.1.dll and
+// cupti64_2022.3.0.dll by the system's own rules, then in $CUDA_PATH/extras/CUPTI/lib64, $CUDA_PATH/bin and
+// $CUDA_PATH/bin/x64. Of several files it takes the first that is ready, as [dl.Spec] has it.
 func Open(opt Options) (*Library, error) {
 	l := new(Library)
 	if err := l.Library.Open(&spec, l.fns[:], opt); err != nil {

@@ -78,9 +78,9 @@ func (r Result) Name() string {
 		return "CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_DEVICE"
 	case ErrorUmProfilingNotSupportedOnNonP2PDevices:
 		return "CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_ON_NON_P2P_DEVICES"
-	case ErrorUmProfilingNotSupportedWithMPS:
+	case ErrorUmProfilingNotSupportedWithMps:
 		return "CUPTI_ERROR_UM_PROFILING_NOT_SUPPORTED_WITH_MPS"
-	case ErrorCDPTracingNotSupported:
+	case ErrorCdpTracingNotSupported:
 		return "CUPTI_ERROR_CDP_TRACING_NOT_SUPPORTED"
 	case ErrorVirtualizedDeviceNotSupported:
 		return "CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED"
@@ -181,9 +181,9 @@ func (r Result) Meaning() string {
 		return "the device does not support the profiling of unified memory"
 	case ErrorUmProfilingNotSupportedOnNonP2PDevices:
 		return "unified memory cannot be profiled on several devices without access to each other's memory"
-	case ErrorUmProfilingNotSupportedWithMPS:
+	case ErrorUmProfilingNotSupportedWithMps:
 		return "unified memory cannot be profiled under MPS"
-	case ErrorCDPTracingNotSupported:
+	case ErrorCdpTracingNotSupported:
 		return "the device does not support the tracing of kernels that kernels launch"
 	case ErrorVirtualizedDeviceNotSupported:
 		return "virtualized devices cannot be profiled"
@@ -284,10 +284,10 @@ func (r Result) asError() error {
 		return ErrorUmProfilingNotSupportedOnDevice
 	case ErrorUmProfilingNotSupportedOnNonP2PDevices:
 		return ErrorUmProfilingNotSupportedOnNonP2PDevices
-	case ErrorUmProfilingNotSupportedWithMPS:
-		return ErrorUmProfilingNotSupportedWithMPS
-	case ErrorCDPTracingNotSupported:
-		return ErrorCDPTracingNotSupported
+	case ErrorUmProfilingNotSupportedWithMps:
+		return ErrorUmProfilingNotSupportedWithMps
+	case ErrorCdpTracingNotSupported:
+		return ErrorCdpTracingNotSupported
 	case ErrorVirtualizedDeviceNotSupported:
 		return ErrorVirtualizedDeviceNotSupported
 	case ErrorCudaCompilerNotCompatible:

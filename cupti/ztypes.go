@@ -431,7 +431,7 @@ type ActivityMemory4 struct {
 	Address             uint64
 	Bytes               uint64
 	Timestamp           uint64
-	PC                  uint64
+	Pc                  uint64
 	ProcessId           uint32
 	DeviceId            uint32
 	ContextId           uint32
@@ -2582,7 +2582,7 @@ type ActivityMemory2 struct {
 	Address             uint64
 	Bytes               uint64
 	Timestamp           uint64
-	PC                  uint64
+	Pc                  uint64
 	ProcessId           uint32
 	DeviceId            uint32
 	ContextId           uint32
@@ -2631,7 +2631,7 @@ type ActivityMemory3 struct {
 	Address             uint64
 	Bytes               uint64
 	Timestamp           uint64
-	PC                  uint64
+	Pc                  uint64
 	ProcessId           uint32
 	DeviceId            uint32
 	ContextId           uint32

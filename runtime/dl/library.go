@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"weak"
 )
 
 // Options say how Open goes about it. The zero value is the usual way.
@@ -100,6 +101,7 @@ func (l *Library) Open(spec *Spec, fast []uintptr, opt Options) error {
 		return err
 	}
 	lib.fast = fast
+	l.note()
 	l.fail.Store(nil)
 	l.open.Store(lib)
 	if Fast && !l.heap.Load() {
@@ -388,6 +390,38 @@ func (l *Library) HeapFrames() {
 	if lib := l.open.Load(); lib != nil {
 		for i := range lib.fast {
 			atomic.StoreUintptr(&lib.fast[i], 0)
+		}
+	}
+}
+
+// opened are the libraries of the process that are open.
+var opened struct {
+	sync.Mutex
+	libs []weak.Pointer[Library]
+	heap bool // AllHeapFrames was called
+}
+
+// note adds the library, which is being opened, to those that are open.
+func (l *Library) note() {
+	opened.Lock()
+	defer opened.Unlock()
+	opened.libs = append(opened.libs, weak.Make(l))
+	if opened.heap {
+		l.heap.Store(true)
+	}
+}
+
+// AllHeapFrames is [Library.HeapFrames] for all libraries of the process, also for those that it opens later. It is needed
+// before a Go callback is registered that one library may run in the calls of others: CUPTI runs its callbacks in calls of the
+// CUDA driver, which cuBLAS makes as well.
+func AllHeapFrames() {
+	opened.Lock()
+	opened.heap = true
+	libs := slices.Clone(opened.libs)
+	opened.Unlock()
+	for _, p := range libs {
+		if l := p.Value(); l != nil {
+			l.HeapFrames()
 		}
 	}
 }

@@ -1,0 +1,54 @@
+package cupti
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/runtime/dl"
+)
+
+// A Callback is a function for [Library.SubscribeFunc]. What data points to is the domain's: a [CallbackData] in the domains of the
+// driver and the runtime API, a [ResourceData], a [SynchronizeData], a [NvtxData] or a [StateData] in the domains of these names. The
+// memory is good until the callback returns.
+type Callback func(domain CallbackDomain, cbid CallbackId, data unsafe.Pointer)
+
+// subscribed is the function of the subscriber, of which a process has one.
+var subscribed struct {
+	fn   atomic.Pointer[Callback]
+	once sync.Once
+	addr uintptr // C function
+	err  error
+}
+
+// SubscribeFunc makes the subscriber, of which a process has one, with a Go function. [Library.EnableCallback] and
+// [Library.EnableDomain] then choose the calls in which it runs, on the thread of the call. The function must not call CUDA, and must not
+// panic. [Library.Unsubscribe] ends the subscription. SubscribeFunc calls [dl.AllHeapFrames]. Call it when the program starts.
+func (l *Library) SubscribeFunc(fn Callback) (SubscriberHandle, error) {
+	if fn == nil {
+		return 0, fmt.Errorf("cupti: subscribe: the function is nil: %w", ErrorInvalidParameter)
+	}
+	if l.Path() == "" {
+		return 0, dl.ErrNotOpen
+	}
+	s := &subscribed
+	s.once.Do(func() { s.addr, s.err = dl.Callback(called) })
+	if s.err != nil {
+		return 0, s.err
+	}
+	dl.AllHeapFrames()
+	handle, err := l.Subscribe(CallbackFunc(s.addr), 0)
+	if err == nil { // before that, another function may be subscribed
+		s.fn.Store(&fn)
+	}
+	return handle, err
+}
+
+// called runs the subscriber's function.
+func called(_ uintptr, domain CallbackDomain, cbid CallbackId, data unsafe.Pointer) uintptr {
+	if fn := subscribed.fn.Load(); fn != nil {
+		(*fn)(domain, cbid, data)
+	}
+	return 0
+}

@@ -1,0 +1,38 @@
+//go:build linux && (amd64 || (arm64 && (!puregpu_static || cgo))) && !nogpu
+
+package dl
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// TestAllHeapFrames runs in a process of its own: there is no way back.
+func TestAllHeapFrames(t *testing.T) {
+	const variable = "PUREGPU_TEST_ALL_HEAP_FRAMES"
+	if os.Getenv(variable) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestAllHeapFrames$")
+		cmd.Env = append(os.Environ(), variable+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	before := openFixture(t)
+	if fast := Load(&before.fns[fOut2]) != 0; fast != Fast {
+		t.Errorf("fast %v before, want %v", fast, Fast)
+	}
+	AllHeapFrames()
+	after := openFixture(t)
+	for name, l := range map[string]*lib{"before": before, "after": after} {
+		for i := range l.fns {
+			if Load(&l.fns[i]) != 0 {
+				t.Fatalf("function %d of the library opened %s is still fast", i, name)
+			}
+		}
+		if out, err := l.Out2(7); out != 7 || err != nil {
+			t.Errorf("the library opened %s: %d, %v", name, out, err)
+		}
+	}
+}
