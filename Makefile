@@ -24,7 +24,7 @@ CORE      := ./runtime/gpu ./runtime/collective ./runtime/interop ./runtime/inte
 NOTCORE   := $(GO) list ./... | grep -vE 'runtime/(collective|gpu|interop|internal/(engine|memory|recording|sema))$$'
 
 # The bindings, which call what the platform has.
-BINDINGS  := ./cuda ./nccl ./nvml ./nvrtc ./nvjitlink ./cublas ./cublaslt ./cudnn ./cufft ./curand ./cusparse ./cusolver ./cufile ./hip ./hiprtc ./hipblas ./hipfft ./hiprand
+BINDINGS  := ./cuda ./nccl ./nvml ./nvrtc ./nvjitlink ./cublas ./cublaslt ./cudnn ./cufft ./curand ./cusparse ./cusolver ./cufile ./cupti ./hip ./hiprtc ./hipblas ./hipfft ./hiprand
 
 # How long the tests of one package may take. Go's default of ten minutes is too short for the largest
 # ones on a busy machine. A test that hangs still ends.

@@ -27,12 +27,14 @@ var activities struct {
 // minBuffer is the size of the smallest buffer that surely has room for a record.
 const minBuffer = 1 << 12
 
-// CollectActivities has CUPTI write activity records into buffers of a size, a multiple of 8 of at least 4096 bytes, and calls
-// done with the records of each buffer that CUPTI hands over. Sizes from 1 MiB on are usual. [Library.Records] reads the records.
-// They are in memory that is used again after done has returned.
+// CollectActivities has CUPTI write activity records into buffers of a size, a multiple of 8 of at
+// least 4096 bytes, and calls done with the records of each buffer that CUPTI hands over. Sizes
+// from 1 MiB on are usual. [Library.Records] reads the records. They are in memory that is used
+// again after done has returned.
 //
-// done may run on a thread of CUPTI, several times at once, and in the call of [Library.ActivityFlushAll]. It must not call CUDA, and
-// must not panic. A process has one such function: a later call of CollectActivities replaces it. CollectActivities calls
+// done may run on a thread of CUPTI, several times at once, and in the call of
+// [Library.ActivityFlushAll]. It must not call CUDA, and must not panic. A process has one such
+// function: a later call of CollectActivities replaces it. CollectActivities calls
 // [dl.AllHeapFrames]. Call it when the program starts.
 func (l *Library) CollectActivities(size int, done func(records []byte)) error {
 	if size < minBuffer || size%8 != 0 || done == nil {
@@ -61,8 +63,8 @@ func (l *Library) CollectActivities(size int, done func(records []byte)) error {
 	return l.ActivityRegisterCallbacks(BuffersCallbackRequestFunc(a.requested), BuffersCallbackCompleteFunc(a.completed))
 }
 
-// bufferRequested gives CUPTI a buffer. The parameters are pointers to C's memory, in which there may be anything, so they are not
-// pointers to Go pointers.
+// bufferRequested gives CUPTI a buffer. The parameters are pointers to C's memory, in which there
+// may be anything, so they are not pointers to Go pointers.
 func bufferRequested(buffer *uintptr, size, maxRecords *uint64) uintptr {
 	a := &activities
 	a.Lock()
@@ -106,7 +108,8 @@ func bufferCompleted(_ cuda.Context, _ uint32, buffer uintptr, _, valid uint64) 
 // A Record is an activity record in a buffer.
 type Record struct{ activity *Activity }
 
-// Records goes through the activity records of a buffer, in the order in which CUPTI wrote them. After an error it ends.
+// Records goes through the activity records of a buffer, in the order in which CUPTI wrote them.
+// After an error it ends.
 func (l *Library) Records(records []byte) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if len(records) == 0 {
@@ -136,11 +139,12 @@ func (r Record) Kind() ActivityKind {
 	return r.activity.Kind
 }
 
-// Pointer returns the address of the record, to convert it to the struct that the library's release has for its kind.
+// Pointer returns the address of the record, to convert it to the struct that the library's release
+// has for its kind.
 func (r Record) Pointer() unsafe.Pointer { return unsafe.Pointer(r.activity) }
 
-// Kernel returns the record of a kernel, or nil if it is another one: the fields that all releases have. CacheConfig is a union
-// whose fields each release names anew.
+// Kernel returns the record of a kernel, or nil if it is another one: the fields that all releases
+// have. CacheConfig is a union whose fields each release names anew.
 func (r Record) Kernel() *ActivityKernel6 {
 	switch r.Kind() {
 	case ActivityKindKernel, ActivityKindConcurrentKernel:
@@ -157,8 +161,9 @@ func (r Record) Name() string {
 	return ""
 }
 
-// Memcpy returns the record of a copy, or nil if it is another one: the fields that all releases have. Copies between devices are
-// [ActivityKindMemcpy2], of which the struct is [ActivityMemcpyPtoP3].
+// Memcpy returns the record of a copy, or nil if it is another one: the fields that all releases
+// have. Copies between devices are [ActivityKindMemcpy2], of which the struct is
+// [ActivityMemcpyPtoP3].
 func (r Record) Memcpy() *ActivityMemcpy4 {
 	if r.Kind() == ActivityKindMemcpy {
 		return (*ActivityMemcpy4)(r.Pointer())
@@ -166,7 +171,8 @@ func (r Record) Memcpy() *ActivityMemcpy4 {
 	return nil
 }
 
-// Memset returns the record of a fill, or nil if it is another one: the fields that all releases have.
+// Memset returns the record of a fill, or nil if it is another one: the fields that all releases
+// have.
 func (r Record) Memset() *ActivityMemset3 {
 	if r.Kind() == ActivityKindMemset {
 		return (*ActivityMemset3)(r.Pointer())
@@ -174,8 +180,9 @@ func (r Record) Memset() *ActivityMemset3 {
 	return nil
 }
 
-// ExternalCorrelation returns the record that joins a number of the program's ([Library.ActivityPushExternalCorrelationId]) to the
-// CorrelationId of other records, or nil if it is another one.
+// ExternalCorrelation returns the record that joins a number of the program's
+// ([Library.ActivityPushExternalCorrelationId]) to the CorrelationId of other records, or nil if it
+// is another one.
 func (r Record) ExternalCorrelation() *ActivityExternalCorrelation {
 	if r.Kind() == ActivityKindExternalCorrelation {
 		return (*ActivityExternalCorrelation)(r.Pointer())

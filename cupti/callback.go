@@ -9,9 +9,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A Callback is a function for [Library.SubscribeFunc]. What data points to is the domain's: a [CallbackData] in the domains of the
-// driver and the runtime API, a [ResourceData], a [SynchronizeData], a [NvtxData] or a [StateData] in the domains of these names. The
-// memory is good until the callback returns.
+// A Callback is a function for [Library.SubscribeFunc]. What data points to is the domain's: a
+// [CallbackData] in the domains of the driver and the runtime API, a [ResourceData], a
+// [SynchronizeData], a [NvtxData] or a [StateData] in the domains of these names. The memory is
+// good until the callback returns.
 type Callback func(domain CallbackDomain, cbid CallbackId, data unsafe.Pointer)
 
 // subscribed is the function of the subscriber, of which a process has one.
@@ -22,9 +23,11 @@ var subscribed struct {
 	err  error
 }
 
-// SubscribeFunc makes the subscriber, of which a process has one, with a Go function. [Library.EnableCallback] and
-// [Library.EnableDomain] then choose the calls in which it runs, on the thread of the call. The function must not call CUDA, and must not
-// panic. [Library.Unsubscribe] ends the subscription. SubscribeFunc calls [dl.AllHeapFrames]. Call it when the program starts.
+// SubscribeFunc makes the subscriber, of which a process has one, with a Go function.
+// [Library.EnableCallback] and [Library.EnableDomain] then choose the calls in which it runs, on
+// the thread of the call. The function must not call CUDA, and must not panic.
+// [Library.Unsubscribe] ends the subscription. SubscribeFunc calls [dl.AllHeapFrames]. Call it when
+// the program starts.
 func (l *Library) SubscribeFunc(fn Callback) (SubscriberHandle, error) {
 	if fn == nil {
 		return 0, fmt.Errorf("cupti: subscribe: the function is nil: %w", ErrorInvalidParameter)

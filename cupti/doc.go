@@ -1,15 +1,17 @@
-// Package cupti binds CUPTI, NVIDIA's CUDA Profiling Tools Interface, without cgo: records of what the GPU did, and callbacks in
-// calls of the CUDA driver. It binds the activity and the callback API. The APIs of events, metrics, profiling and PC sampling
-// are not bound.
+// Package cupti binds CUPTI, NVIDIA's CUDA Profiling Tools Interface, without cgo: records of what
+// the GPU did, and callbacks in calls of the CUDA driver. It binds the activity and the callback
+// API. The APIs of events, metrics, profiling and PC sampling are not bound.
 //
-// [Open] finds libcupti and resolves its functions. Every function is a method of [Library] that returns its outputs and an
-// error, nil on success. An error code is a [Result], a constant: compare it with errors.Is. A function that the library lacks
-// returns a [*dl.SymbolError] that names the release that brought it.
+// [Open] finds libcupti and resolves its functions. Every function is a method of [Library] that
+// returns its outputs and an error, nil on success. An error code is a [Result], a constant:
+// compare it with errors.Is. A function that the library lacks returns a [*dl.SymbolError] that
+// names the release that brought it.
 //
 // # Activity records
 //
-// [Library.CollectActivities] says where records go, [Library.ActivityEnable] has CUPTI make records of a kind, and
-// [Library.ActivityFlushAll] has it hand them over. [Library.Records] reads them.
+// [Library.CollectActivities] says where records go, [Library.ActivityEnable] has CUPTI make
+// records of a kind, and [Library.ActivityFlushAll] has it hand them over. [Library.Records] reads
+// them.
 //
 //	err := l.CollectActivities(1<<20, func(records []byte) {
 //		for r, err := range l.Records(records) {
@@ -22,32 +24,36 @@
 //	…                                                      // work, until the device has done it
 //	err = l.ActivityFlushAll(uint32(cupti.ActivityFlagFlushForced))
 //
-// Enable kinds before the CUDA context is made, or CUPTI may miss work of contexts that exist already. Each release has longer
-// structs for its records: [ActivityKernel9] is a kernel's in CUDA 12.4, and [ActivityKernel10] in CUDA 13.0. A longer struct
-// begins with the fields of the shorter ones. So [Record.Kernel] returns what all releases since CUDA 11.2 have. For the other
-// fields, look at [Library.Version] and convert [Record.Pointer].
+// Enable kinds before the CUDA context is made, or CUPTI may miss work of contexts that exist
+// already. Each release has longer structs for its records: [ActivityKernel9] is a kernel's in CUDA
+// 12.4, and [ActivityKernel10] in CUDA 13.0. A longer struct begins with the fields of the shorter
+// ones. So [Record.Kernel] returns what all releases since CUDA 11.2 have. For the other fields,
+// look at the version of the library and convert [Record.Pointer].
 //
 // # Callbacks
 //
-// CUPTI calls C functions, which dl.Callback makes of Go functions, on three kinds of threads: on the thread of a call of CUPTI,
-// such as ActivityFlushAll; on threads of its own; and on the thread of any call of the CUDA driver, also one that cuBLAS or NCCL
-// makes. These rules hold:
+// CUPTI calls C functions, which dl.Callback makes of Go functions, on three kinds of threads: on
+// the thread of a call of CUPTI, such as ActivityFlushAll; on threads of its own; and on the thread
+// of any call of the CUDA driver, also one that cuBLAS or NCCL makes. These rules hold:
 //
-//   - No call that is under way may have its arguments on a goroutine's stack, because a Go function can move the stack.
-//     [Library.CollectActivities] and [Library.SubscribeFunc] call [dl.AllHeapFrames], which makes calls of all libraries some
-//     100 ns slower until the process ends. A program that calls [Library.ActivityRegisterCallbacks], [Library.Subscribe] or
-//     [Library.ActivityRegisterTimestampCallback] itself must call dl.AllHeapFrames before. Do this when the program starts,
-//     before other goroutines make calls.
-//   - A callback must not call CUDA, nor CUPTI but for [Library.ActivityGetNextRecord], [Library.Records] and functions that only
-//     return ids and names. It must not wait for a goroutine that does: CUDA may hold locks.
-//   - A callback must not panic: that ends the process. It should return soon, because the call of CUDA waits for it.
-//   - The process can have one subscriber, and CUPTI can be used by one tool at a time: under Nsight Systems or Nsight Compute
-//     the error is [ErrorMultipleSubscribersNotSupported].
+//   - No call that is under way may have its arguments on a goroutine's stack, because a Go
+//     function can move the stack. [Library.CollectActivities] and [Library.SubscribeFunc] call
+//     [dl.AllHeapFrames], which makes calls of all libraries slower until the process ends. A
+//     program that calls [Library.ActivityRegisterCallbacks], [Library.Subscribe] or
+//     [Library.ActivityRegisterTimestampCallback] itself must call dl.AllHeapFrames before. Do this
+//     when the program starts, before other goroutines make calls.
+//   - A callback must not call CUDA, nor CUPTI but for [Library.ActivityGetNextRecord],
+//     [Library.Records] and functions that only return ids and names. It must not wait for a
+//     goroutine that does: CUDA may hold locks.
+//   - A callback must not panic: that ends the process. It should return soon, because the call of
+//     CUDA waits for it.
+//   - The process can have one subscriber, and CUPTI can be used by one tool at a time: under
+//     Nsight Systems or Nsight Compute the error is [ErrorMultipleSubscribersNotSupported].
 //
 // # Versions
 //
-// CUPTI numbered its releases from 1 until CUDA 12.9. From CUDA 13.0 on the number has the release of CUDA in it. All versions here
-// are these numbers in three parts:
+// CUPTI numbered its releases from 1 until CUDA 12.9. From CUDA 13.0 on the number has the release
+// of CUDA in it. All versions here are these numbers in three parts:
 //
 //	CUDA   11.2    11.8    12.4    12.5    13.0
 //	CUPTI  0.0.14  0.0.18  0.0.22  0.0.23  13.0.1

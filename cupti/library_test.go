@@ -188,7 +188,8 @@ func TestSubscribeFunc(t *testing.T) {
 	}
 }
 
-// TestLongerRecordsBeginWithShorterOnes: the structs that Record returns are the beginning of those of later releases.
+// TestLongerRecordsBeginWithShorterOnes: the structs that Record returns are the beginning of those
+// of later releases.
 func TestLongerRecordsBeginWithShorterOnes(t *testing.T) {
 	lib, err := table.Load("cupti")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/cufile"
+	"github.com/puregpu/puregpu/cupti"
 	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
@@ -33,6 +34,7 @@ func TestEcho(t *testing.T) {
 		"cufft":     func(path string) (any, error) { return cufft.Open(cufft.Options{Path: path}) },
 		"cufile":    func(path string) (any, error) { return cufile.Open(cufile.Options{Path: path}) },
 		"cuda":      func(path string) (any, error) { return cuda.Open(cuda.Options{Path: path}) },
+		"cupti":     func(path string) (any, error) { return cupti.Open(cupti.Options{Path: path}) },
 		"curand":    func(path string) (any, error) { return curand.Open(curand.Options{Path: path}) },
 		"cublas":    func(path string) (any, error) { return cublas.Open(cublas.Options{Path: path}) },
 		"cublaslt":  func(path string) (any, error) { return cublaslt.Open(cublaslt.Options{Path: path}) },

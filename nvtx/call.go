@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A call is the memory of one call of the tool's functions. It lies on the heap, so it stays where it is if the tool calls
-// back into Go.
+// A call is the memory of one call of the tool's functions. It lies on the heap, so it stays where
+// it is if the tool calls back into Go.
 type call struct {
 	frame struct {
 		dl.Frame
@@ -57,8 +57,8 @@ func (c *call) put() {
 	calls.Put(c)
 }
 
-// do calls a function of the tool, unless the tool has none. Each function has up to three arguments, and C ignores the
-// registers of those that it does not have.
+// do calls a function of the tool, unless the tool has none. Each function has up to three
+// arguments, and C ignores the registers of those that it does not have.
 func (c *call) do(module, function int, args ...uintptr) uintptr {
 	fn := atomic.LoadUintptr(&tables.slots[module][function])
 	if fn == 0 {
@@ -76,7 +76,8 @@ func (c *call) do(module, function int, args ...uintptr) uintptr {
 	return f.Ret
 }
 
-// cString returns the address of a C string with the text, up to its first NUL. It is good until the call's next text.
+// cString returns the address of a C string with the text, up to its first NUL. It is good until
+// the call's next text.
 func (c *call) cString(text string) uintptr {
 	if i := strings.IndexByte(text, 0); i >= 0 {
 		text = text[:i]

@@ -2,8 +2,9 @@ package nvtx
 
 import "sync"
 
-// A Domain separates the events of a library from those of others: tools show and filter each domain by itself. The tool
-// learns of a domain at its first event, so a package may keep one in a variable. A nil Domain is the default domain.
+// A Domain separates the events of a library from those of others: tools show and filter each
+// domain by itself. The tool learns of a domain at its first event, so a package may keep one in a
+// variable. A nil Domain is the default domain.
 type Domain struct {
 	name string
 
@@ -16,8 +17,8 @@ type Domain struct {
 // NewDomain makes a domain.
 func NewDomain(name string) *Domain { return &Domain{name: name} }
 
-// Close removes the domain from the tool. Later events of the domain are lost. Ranges that have not ended stay open. Closing
-// the default domain does nothing.
+// Close removes the domain from the tool. Later events of the domain are lost. Ranges that have not
+// ended stay open. Closing the default domain does nothing.
 func (d *Domain) Close() {
 	if d == nil {
 		return
@@ -32,8 +33,8 @@ func (d *Domain) Close() {
 	d.closed = true
 }
 
-// enter returns the tool's handle of the domain, which is good until leave. It returns false if the domain is closed. The
-// default domain has handle 0.
+// enter returns the tool's handle of the domain, which is good until leave. It returns false if the
+// domain is closed. The default domain has handle 0.
 func (d *Domain) enter() (handle uintptr, ok bool) {
 	if d == nil {
 		return 0, true
@@ -93,7 +94,8 @@ func (d *Domain) Push(message string) ThreadRange {
 	return push(&Event{Domain: d, Message: message})
 }
 
-// NameCategory names a category of the domain's events. Categories are numbers that the program chooses, from 1.
+// NameCategory names a category of the domain's events. Categories are numbers that the program
+// chooses, from 1.
 func (d *Domain) NameCategory(category uint32, name string) {
 	if !Enabled() {
 		return
@@ -110,8 +112,8 @@ func (d *Domain) NameCategory(category uint32, name string) {
 	}
 }
 
-// A String is a text that the tool knows. Events with a String cost less than those with a text. The tool keeps the text until
-// it exits or the domain is closed.
+// A String is a text that the tool knows. Events with a String cost less than those with a text.
+// The tool keeps the text until it exits or the domain is closed.
 type String struct {
 	domain *Domain
 	text   string
@@ -120,8 +122,8 @@ type String struct {
 	handle uintptr // of the tool, or 0 if the tool registers no strings
 }
 
-// Register makes a String for events of the domain. In events of other domains it is an ordinary text. The tool learns of the
-// String at its first event.
+// Register makes a String for events of the domain. In events of other domains it is an ordinary
+// text. The tool learns of the String at its first event.
 func (d *Domain) Register(text string) *String { return &String{domain: d, text: text} }
 
 // register returns the tool's handle of the string, or 0.

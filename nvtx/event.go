@@ -63,8 +63,8 @@ func Start(message string) Range {
 	return start(&Event{Message: message})
 }
 
-// Push begins a range of the calling thread, inside those that it has. It keeps the calling goroutine on the thread, as
-// [runtime.LockOSThread] does, until Pop.
+// Push begins a range of the calling thread, inside those that it has. It keeps the calling
+// goroutine on the thread, as [runtime.LockOSThread] does, until Pop.
 //
 //	defer nvtx.Push("forward").Pop()
 func Push(message string) ThreadRange {
@@ -140,7 +140,8 @@ func push(e *Event) ThreadRange {
 	return ThreadRange{e.Domain, true}
 }
 
-// End ends the range. It does nothing if the range's domain has been closed. A range must be ended once.
+// End ends the range. It does nothing if the range's domain has been closed. A range must be ended
+// once.
 func (r Range) End() {
 	if !r.started {
 		return
@@ -157,8 +158,8 @@ func (r Range) End() {
 	}
 }
 
-// Pop ends the range, and takes the goroutine's lock on its thread back. The goroutine that has begun the range must call Pop,
-// once, after the Pop of each range that it has begun later.
+// Pop ends the range, and takes the goroutine's lock on its thread back. The goroutine that has
+// begun the range must call Pop, once, after the Pop of each range that it has begun later.
 func (r ThreadRange) Pop() {
 	if !r.pushed {
 		return

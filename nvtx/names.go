@@ -1,6 +1,7 @@
 package nvtx
 
-// NameThread names the calling thread. The calling goroutine should be locked to it: see [runtime.LockOSThread].
+// NameThread names the calling thread. The calling goroutine should be locked to it: see
+// [runtime.LockOSThread].
 func NameThread(name string) {
 	if Enabled() {
 		named(moduleCore, coreNameOSThread, uintptr(threadID()), name)

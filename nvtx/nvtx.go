@@ -1,19 +1,23 @@
-// Package nvtx marks what a program does, for NVIDIA's profilers: NVTX 3, the NVIDIA Tools Extension, without cgo.
-// Nsight Systems and Nsight Compute show the marks and ranges beside what the GPU does.
+// Package nvtx marks what a program does, for NVIDIA's profilers: NVTX 3, the NVIDIA Tools
+// Extension, without cgo. Nsight Systems and Nsight Compute show the marks and ranges beside what
+// the GPU does.
 //
 //	defer nvtx.Start("load the model").End()
 //
-// NVTX is no library. A tool names a library of its own in the environment variable NVTX_INJECTION64_PATH, and this package,
-// like the headers of C, loads that library and calls the functions that the library puts into a table. The first use of
-// the package loads it, once. Without a tool each call does nothing, allocates nothing, and costs one atomic load. On
-// platforms where package dl loads no libraries, and in programs that have more rights than their caller, there is no tool.
+// NVTX is no library. A tool names a library of its own in the environment variable
+// NVTX_INJECTION64_PATH, and this package, like the headers of C, loads that library and calls the
+// functions that the library puts into a table. The first use of the package loads it, once.
+// Without a tool each call does nothing, allocates nothing, and costs one atomic load. On platforms
+// where package dl loads no libraries, and in programs that have more rights than their caller,
+// there is no tool.
 //
 // # Threads and goroutines
 //
-// NVTX has two kinds of ranges. [Start] begins a range of the process, which any goroutine can end. [Push] begins a range of
-// the calling thread. Such ranges nest, and tools assign to a range the GPU work that the thread submits meanwhile. Since
-// goroutines move between threads, Push keeps the calling goroutine on its thread until [ThreadRange.Pop]. Tools also assign
-// GPU work to a range of the process, if it begins and ends on one thread: a program that wants that uses Push.
+// NVTX has two kinds of ranges. [Start] begins a range of the process, which any goroutine can end.
+// [Push] begins a range of the calling thread. Such ranges nest, and tools assign to a range the
+// GPU work that the thread submits meanwhile. Since goroutines move between threads, Push keeps the
+// calling goroutine on its thread until [ThreadRange.Pop]. Tools also assign GPU work to a range of
+// the process, if it begins and ends on one thread: a program that wants that uses Push.
 //
 // All functions may be called concurrently. A text ends at its first NUL.
 package nvtx
@@ -44,12 +48,12 @@ var (
 	loadErr error // written by load
 )
 
-// Enabled reports whether a tool is attached. Programs call it to leave out work that only a tool needs, such as formatting
-// messages.
+// Enabled reports whether a tool is attached. Programs call it to leave out work that only a tool
+// needs, such as formatting messages.
 func Enabled() bool { return state.Load() != absent && load() }
 
-// Err says why the library that the environment variable names is not used. It returns nil if the library is used, and if
-// the variable names none.
+// Err says why the library that the environment variable names is not used. It returns nil if the
+// library is used, and if the variable names none.
 func Err() error {
 	load()
 	return loadErr

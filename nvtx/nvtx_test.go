@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/puregpu/puregpu/cupti"
 	"github.com/puregpu/puregpu/internal/nvtxtest"
 	"github.com/puregpu/puregpu/internal/testlib"
 	"github.com/puregpu/puregpu/nvtx"
@@ -164,7 +165,8 @@ func TestThreadRangesStayOnTheirThread(t *testing.T) {
 	}
 }
 
-// TestCloseWhileInUse closes a domain while other goroutines use it. The fake would write DESTROYED.
+// TestCloseWhileInUse closes a domain while other goroutines use it. The fake would write
+// DESTROYED.
 func TestCloseWhileInUse(t *testing.T) {
 	tool := nvtxtest.Attach(t)
 	if tool == nil {
@@ -250,6 +252,23 @@ func TestToolThatCannotBeUsed(t *testing.T) {
 		t.Errorf("the error does not have %q: %v", want, err)
 	}
 	everything(nvtx.NewDomain("lib"))
+}
+
+// TestRealTool has the CUPTI of this machine as the tool, which attaches without a GPU.
+func TestRealTool(t *testing.T) {
+	l, err := cupti.Open(cupti.Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	if !nvtxtest.Child(t, l.Path()) {
+		return
+	}
+	if !nvtx.Enabled() {
+		t.Fatal(nvtx.Err())
+	}
+	d := nvtx.NewDomain("lib")
+	everything(d)
+	d.Close()
 }
 
 // everything calls each function of the package but constructors of domains.

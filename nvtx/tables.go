@@ -55,8 +55,8 @@ const (
 // version is the version of NVTX.
 const version = 3
 
-// tables is the memory that the tool reads and writes. The tool keeps pointers into it, so it is never given back, and memory
-// of Go does not move.
+// tables is the memory that the tool reads and writes. The tool keeps pointers into it, so it is
+// never given back, and memory of Go does not move.
 var tables struct {
 	// The tool writes the addresses of its functions here. It may change them later.
 	slots [modules][16]uintptr

@@ -32,7 +32,7 @@ func symbolsOf(funcs []Func) string {
 }
 
 func TestLoadEmbeddedLibraries(t *testing.T) {
-	core := map[string]string{"cuda": "cuInit", "cufile": "cuFileRead", "hipblas": "hipblasSgemm", "hipfft": "hipfftPlan1d", "hiprand": "hiprandGenerate", "cusolver": "cusolverDnSpotrf", "cusparse": "cusparseSpMV", "cublaslt": "cublasLtCreate", "cublas": "cublasSgemm", "cudnn": "cudnnBackendExecute", "curand": "curandGenerate", "cufft": "cufftPlan1d", "hip": "hipInit", "hiprtc": "hiprtcVersion", "nccl": "ncclGetVersion", "nvjitlink": "nvJitLinkCreate", "nvml": "nvmlInit", "nvrtc": "nvrtcVersion"}
+	core := map[string]string{"cuda": "cuInit", "cufile": "cuFileRead", "hipblas": "hipblasSgemm", "hipfft": "hipfftPlan1d", "hiprand": "hiprandGenerate", "cusolver": "cusolverDnSpotrf", "cupti": "cuptiActivityEnable", "cusparse": "cusparseSpMV", "cublaslt": "cublasLtCreate", "cublas": "cublasSgemm", "cudnn": "cudnnBackendExecute", "curand": "curandGenerate", "cufft": "cufftPlan1d", "hip": "hipInit", "hiprtc": "hiprtcVersion", "nccl": "ncclGetVersion", "nvjitlink": "nvJitLinkCreate", "nvml": "nvmlInit", "nvrtc": "nvrtcVersion"}
 	for _, name := range Names() {
 		l, err := Load(name)
 		if err != nil {
@@ -79,7 +79,7 @@ func TestLoadDecodesOnce(t *testing.T) {
 
 func TestLoadOfAnUnknownLibraryListsThoseThereAre(t *testing.T) {
 	_, err := Load("opencl")
-	wantError(t, err, `no library "opencl"; there are [cublas cublaslt cuda cudnn cufft cufile curand cusolver cusparse hip hipblas hipfft hiprand hiprtc nccl nvjitlink nvml nvrtc]`)
+	wantError(t, err, `no library "opencl"; there are [cublas cublaslt cuda cudnn cufft cufile cupti curand cusolver cusparse hip hipblas hipfft hiprand hiprtc nccl nvjitlink nvml nvrtc]`)
 }
 
 func TestLookupGivesEveryABIByEitherName(t *testing.T) {

@@ -42,7 +42,7 @@ func TestGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lookAt(t, root, "cuda", "cufile", "hipblas", "hipfft", "hiprand", "cusolver", "cusparse", "cublaslt", "cublas", "cudnn", "curand", "cufft", "hip", "hiprtc", "nccl", "nvjitlink", "nvml", "nvrtc", "nvtx", "runtime")
+	lookAt(t, root, "cuda", "cufile", "hipblas", "hipfft", "hiprand", "cupti", "cusolver", "cusparse", "cublaslt", "cublas", "cudnn", "curand", "cufft", "hip", "hiprtc", "nccl", "nvjitlink", "nvml", "nvrtc", "nvtx", "runtime")
 	dir := t.TempDir()
 	var all []block
 	for _, page := range pages(t, root, "docs/guide.md", "docs/guide/*.md", "README.md") {

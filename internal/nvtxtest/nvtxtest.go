@@ -21,9 +21,9 @@ var Fake = testlib.Fake{File: "libtool.so", Source: "nvtx.c"}
 // childVariable says to a process that it is a child of [Child].
 const childVariable = "PUREGPU_TEST_NVTX_CHILD"
 
-// Child runs the test in a process of its own, whose environment names the tool's library, since a process loads a tool once.
-// In that process Child returns true. In the parent it returns false when the child has ended, and the test has failed if it
-// has failed there.
+// Child runs the test in a process of its own, whose environment names the tool's library, since a
+// process loads a tool once. In that process Child returns true. In the parent it returns false
+// when the child has ended, and the test has failed if it has failed there.
 func Child(t *testing.T, library string) bool {
 	t.Helper()
 	if os.Getenv(childVariable) == t.Name() {
@@ -60,7 +60,8 @@ var spec = dl.Spec{
 	Symbols: []dl.Symbol{{Name: "fake_take", Sig: "ww"}, {Name: "fake_headers"}, {Name: "fake_layout", Sig: "w"}},
 }
 
-// Attach runs the test in a process with the fake, as [Child] does, and returns the fake there. In the parent it returns nil.
+// Attach runs the test in a process with the fake, as [Child] does, and returns the fake there. In
+// the parent it returns nil.
 func Attach(t *testing.T) *Tool {
 	t.Helper()
 	path := os.Getenv(nvtx.Variable)
@@ -89,7 +90,8 @@ func (x *Tool) call(fn int, args ...uintptr) uintptr {
 	return r
 }
 
-// Wrote returns what the tool has written down since the last call. A line that begins with BAD fails the test.
+// Wrote returns what the tool has written down since the last call. A line that begins with BAD
+// fails the test.
 func (x *Tool) Wrote() []string {
 	x.t.Helper()
 	n := x.call(take, uintptr(unsafe.Pointer(&x.buf[0])), uintptr(len(x.buf)))
@@ -105,7 +107,8 @@ func (x *Tool) Wrote() []string {
 	return lines
 }
 
-// Layout returns the size of nvtxEventAttributes_t and the offsets of its fields, and whether they are those of NVIDIA's headers.
+// Layout returns the size of nvtxEventAttributes_t and the offsets of its fields, and whether they
+// are those of NVIDIA's headers.
 func (x *Tool) Layout() (layoutOf []int32, real bool) {
 	layoutOf = make([]int32, 10)
 	x.call(layout, uintptr(unsafe.Pointer(&layoutOf[0])))

@@ -2,12 +2,14 @@ package dl
 
 import "fmt"
 
-// CallAddr calls the C function at an address that a library has handed out, for example in a table of functions. Its
-// parameters must be integers and pointers of up to 8 bytes, 16 at most, and so must its result. CallAddr returns the full
-// word that the function returned: of a 32-bit result only the low half counts.
+// CallAddr calls the C function at an address that a library has handed out, for example in a table
+// of functions. Its parameters must be integers and pointers of up to 8 bytes, 16 at most, and so
+// must its result. CallAddr returns the full word that the function returned: of a 32-bit result
+// only the low half counts.
 //
-// A pointer must be converted to uintptr in the call itself, as for [Library.Slow]. The function may call back into Go. If the
-// address is 0, or this build cannot load libraries, CallAddr returns an error.
+// A pointer must be converted to uintptr in the call itself, as for [Library.Slow]. The function
+// may call back into Go. If the address is 0, or this build cannot load libraries, CallAddr returns
+// an error.
 //
 //go:uintptrescapes
 func CallAddr(addr uintptr, args ...uintptr) (uintptr, error) {

@@ -411,9 +411,9 @@ func (l *Library) note() {
 	}
 }
 
-// AllHeapFrames is [Library.HeapFrames] for all libraries of the process, also for those that it opens later. It is needed
-// before a Go callback is registered that one library may run in the calls of others: CUPTI runs its callbacks in calls of the
-// CUDA driver, which cuBLAS makes as well.
+// AllHeapFrames is [Library.HeapFrames] for all libraries of the process, also for those that it
+// opens later. It is needed before a Go callback is registered that one library may run in the
+// calls of others: CUPTI runs its callbacks in calls of the CUDA driver, which cuBLAS makes as well.
 func AllHeapFrames() {
 	opened.Lock()
 	opened.heap = true

@@ -9,14 +9,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Tracer observes devices. It is a [trace.Tracer]. Other [trace.Tracer], or an [nvtxtrace.Tracer]; other packages cannot implement it.
+// A Tracer observes devices. It is a [trace.Tracer] or an [nvtxtrace.Tracer]. Other packages cannot
+// implement it.
 //
 // [trace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#Tracer
 // [nvtxtrace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace/nvtxtrace#Tracer
 type Tracer interface {
 	// Observe returns the observer of a device that is being opened. It runs on the device's
 	// thread, before the device has events. pools returns the bytes that the device's pools have
-	// reserved and use, and blocks while it queries the driver. The observer is nil if there is nothing to observe for.
+	// reserved and use, and blocks while it queries the driver. The observer is nil if nobody wants
+	// to know.
 	Observe(dev *Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error)
 }
 

@@ -38,13 +38,14 @@ type Options struct {
 	// 1 MiB.
 	StageSize int
 
-	// Tracer, if not nil, records the work of the device. [trace.NewTracer] makes one, and a
-	// [trace.Trace] has one. If it is nil, a driver with a method Tracer() gpu.Tracer supplies the
-	// tracer. The drivers that package drivers opens do so if the environment variable
-	// PUREGPU_TRACE names a file.
+	// Tracer, if not nil, records the work of the device. [trace.NewTracer] makes one, a
+	// [trace.Trace] has one, and [nvtxtrace.Tracer] is one. If it is nil, a driver with a method
+	// Tracer() gpu.Tracer supplies the tracer. The drivers that package drivers opens do so if the
+	// environment variable PUREGPU_TRACE names a file, or a profiler of NVIDIA is attached.
 	//
 	// [trace.NewTracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#NewTracer
 	// [trace.Trace]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace#Trace
+	// [nvtxtrace.Tracer]: https://pkg.go.dev/github.com/puregpu/puregpu/runtime/trace/nvtxtrace#Tracer
 	Tracer Tracer
 
 	// Leaks logs each [Device], [Buffer] and [Pool] of the program that the garbage collector finds

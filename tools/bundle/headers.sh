@@ -67,6 +67,10 @@ deb cuda 12.5 nvrtc.h $nvidia/nvidia-cuda-dev_12.5.39%7e12.5.0-2%2bb1_amd64.deb 
 deb cuda 11.8 cufile.h $nvidia/libcufile-dev_1.4.0.31%7e11.8.0-5%7edeb12u1_amd64.deb 1000000 cufile.h
 deb cuda 12.4 cufile.h $nvidia/libcufile-dev_1.9.1.3%7e12.4.1-2_amd64.deb 1000000 cufile.h
 deb cuda 12.5 cufile.h $nvidia/libcufile-dev_1.10.0.4%7e12.5.0-2%2bb1_amd64.deb 1000000 cufile.h
+deb cuda 11.2 cupti.h $nvidia/libcupti-dev_11.2.152%7e11.2.2-3%2bdeb11u3_amd64.deb 9000000 '*.h' 'Openacc/*' 'Openmp/*'
+deb cuda 11.8 cupti.h $nvidia/libcupti-dev_11.8.87%7e11.8.0-5%7edeb12u1_amd64.deb 9000000 '*.h' 'Openacc/*' 'Openmp/*'
+deb cuda 12.4 cupti.h $nvidia/libcupti-dev_12.4.127%7e12.4.1-2_amd64.deb 9000000 '*.h' 'Openacc/*' 'Openmp/*'
+deb cuda 12.5 cupti.h $nvidia/libcupti-dev_12.5.39%7e12.5.0-2%2bb1_amd64.deb 9000000 '*.h' 'Openacc/*' 'Openmp/*'
 deb nvml 11.2 nvml.h $nvidia/libnvidia-ml-dev_11.2.152%7e11.2.2-3%2bdeb11u3_amd64.deb 1000000 nvml.h
 deb nvml 11.8 nvml.h $nvidia/libnvidia-ml-dev_11.8.86%7e11.8.0-5%7edeb12u1_amd64.deb 1000000 nvml.h
 deb nvml 12.4 nvml.h $nvidia/libnvidia-ml-dev_12.4.127%7e12.4.1-2_amd64.deb 1000000 nvml.h
@@ -116,9 +120,9 @@ while [ -n "$toolkits" ]; do
 	code=$(sed -n 's/^#define CUDA_VERSION \([0-9][0-9]*\).*/\1/p' "$from/cuda.h")
 	[ -n "$code" ] || { echo "headers: $from/cuda.h does not tell its version" >&2; exit 1; }
 	release=$((code / 1000)).$((code % 1000 / 10))
-	for file in "$from"/*.h "$from"/*.hpp "$from"/crt/*.h*; do
+	for file in "$from"/*.h "$from"/*.hpp "$from"/crt/*.h* "$from"/Openacc/*.h "$from"/Openmp/*.h; do
 		to=$dir/cuda/$release
-		case $file in */crt/*) to=$to/crt ;; esac
+		case $file in */crt/* | */Openacc/* | */Openmp/*) to=$to/$(basename "$(dirname "$file")") ;; esac
 		[ "${file##*/}" = nvml.h ] && to=$dir/nvml/$release
 		[ -e "$file" ] && ! [ -e "$to/${file##*/}" ] || continue
 		mkdir -p "$to"
@@ -205,6 +209,13 @@ link cublaslt cublas_api.h cuda CUBLAS_VER
 link cublas cublas_api.h cuda CUBLAS_VER
 link curand curand.h cuda CURAND_VER
 link hiprtc hip/hiprtc.h hip
+for from in "$dir"/cuda/*; do # CUPTI's release is one number
+	[ -e "$from/cupti_version.h" ] || continue
+	code=$(sed -n 's/^#define CUPTI_API_VERSION \([0-9][0-9]*\).*/\1/p' "$from/cupti_version.h")
+	release=$((code / 10000)).$((code % 10000 / 100)).$((code % 100)) && release=${release%.0}
+	mkdir -p "$dir/cupti"
+	[ -e "$dir/cupti/$release" ] || ln -s "../cuda/${from##*/}" "$dir/cupti/$release"
+done
 
 # pairs LIBRARY FILE OTHER RELEASE:OWN...: the same for headers that do not tell the release by which the table counts. OWN is that release, and RELEASE the
 # one of the library that they come with.

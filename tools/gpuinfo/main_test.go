@@ -164,7 +164,7 @@ func TestJSON(t *testing.T) {
 
 // TestNothingInstalled runs on the real probes, none of which finds its library.
 func TestNothingInstalled(t *testing.T) {
-	for _, pkg := range []string{"CUDA", "NCCL", "NVML", "NVRTC", "NVJITLINK", "CUSOLVER", "CUSPARSE", "CUBLASLT", "CUBLAS", "CUDNN", "CURAND", "CUFFT", "CUFILE", "HIP", "HIPRTC", "HIPBLAS", "HIPFFT", "HIPRAND", "RCCL"} {
+	for _, pkg := range []string{"CUDA", "NCCL", "NVML", "NVRTC", "NVJITLINK", "CUPTI", "CUSOLVER", "CUSPARSE", "CUBLASLT", "CUBLAS", "CUDNN", "CURAND", "CUFFT", "CUFILE", "HIP", "HIPRTC", "HIPBLAS", "HIPFFT", "HIPRAND", "RCCL"} {
 		t.Setenv("PUREGPU_"+pkg+"_LIBRARY", filepath.Join(t.TempDir(), "absent.so"))
 	}
 	for _, args := range [][]string{nil, {"-explain"}, {"-json"}} {

@@ -14,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/cufile"
+	"github.com/puregpu/puregpu/cupti"
 	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
@@ -79,6 +80,7 @@ var probes = []probe{
 	{name: "cuRAND", env: "PUREGPU_CURAND_LIBRARY", pkg: "curand", toolkit: true, format: curand.FormatVersion, open: opener(curand.Open)},
 	{name: "cuSPARSE", env: "PUREGPU_CUSPARSE_LIBRARY", pkg: "cusparse", toolkit: true, format: cusparse.FormatVersion, open: opener(cusparse.Open)},
 	{name: "cuSOLVER", env: "PUREGPU_CUSOLVER_LIBRARY", pkg: "cusolver", toolkit: true, format: cusolver.FormatVersion, open: opener(cusolver.Open)},
+	{name: "CUPTI", env: "PUREGPU_CUPTI_LIBRARY", pkg: "cupti", toolkit: true, format: cupti.FormatVersion, open: opener(cupti.Open)},
 	{name: "cuDNN", env: "PUREGPU_CUDNN_LIBRARY", pkg: "cudnn", toolkit: true, format: cudnn.FormatVersion, open: opener(cudnn.Open)},
 	{name: "cuFile", env: "PUREGPU_CUFILE_LIBRARY", pkg: "cufile", toolkit: true, format: cufile.FormatVersion, open: opener(cufile.Open)},
 	{

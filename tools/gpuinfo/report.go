@@ -8,7 +8,7 @@ const schema = 1
 type Report struct {
 	Schema    int       `json:"schema"`
 	Program   Program   `json:"program"`
-	Libraries []Library `json:"libraries"`        // CUDA driver, NCCL, NVML, NVRTC, nvJitLink, cuBLAS, cuBLASLt, cuFFT, cuRAND, cuSPARSE, cuSOLVER, cuDNN, HIP runtime, hipRTC, RCCL; those not found as well
+	Libraries []Library `json:"libraries"`        // CUDA driver, NCCL, NVML, NVRTC, nvJitLink, cuBLAS, cuBLASLt, cuFFT, cuRAND, cuSPARSE, cuSOLVER, cuDNN, CUPTI, HIP runtime, hipRTC, RCCL; those not found as well
 	Devices   []Device  `json:"devices"`          // of all libraries
 	Links     []Link    `json:"links,omitempty"`  // between devices of one library, both ways
 	System    *System   `json:"system,omitempty"` // with -explain
@@ -45,7 +45,7 @@ type Program struct {
 // A Library is one that gpuinfo looked for.
 type Library struct {
 	Name          string    `json:"name"`                    // "CUDA driver"
-	Package       string    `json:"package"`                 // of puregpu: cuda, nccl, nvml, nvrtc, nvjitlink, cublas, cublaslt, cufft, curand, cusparse, cusolver, cudnn, cufile, hip, hiprtc, hipblas, hipfft or hiprand
+	Package       string    `json:"package"`                 // of puregpu: cuda, nccl, nvml, nvrtc, nvjitlink, cublas, cublaslt, cufft, curand, cusparse, cusolver, cudnn, cufile, cupti, hip, hiprtc, hipblas, hipfft or hiprand
 	Found         bool      `json:"found"`                   // opened, with all required functions
 	Error         string    `json:"error,omitempty"`         // why it was not opened, or what is wrong with it or its devices
 	Path          string    `json:"path,omitempty"`          // file loaded

@@ -159,7 +159,7 @@ func (x *types) sized(t symbols.CType) bool {
 }
 
 // sentinel are enumerators that count or bound the others and are no values to pass.
-var sentinel = regexp.MustCompile(`(?i)(count|range|num_?(options|types|ops|results|input_types)|_num|_max|_end|_undefined|max_enum|force_int|0x7fffffff)$`)
+var sentinel = regexp.MustCompile(`(?i)(count|range|num_?(options|types|ops|results|input_types)|_num|_max|_end|domain_size|_undefined|max_enum|force_int|0x7fffffff)$`)
 
 // renumbered are enumerators that have another number in some releases on purpose, where passing the bound one is right.
 var renumbered = map[string]string{

@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/cudnn"
 	"github.com/puregpu/puregpu/cufft"
 	"github.com/puregpu/puregpu/cufile"
+	"github.com/puregpu/puregpu/cupti"
 	"github.com/puregpu/puregpu/curand"
 	"github.com/puregpu/puregpu/cusolver"
 	"github.com/puregpu/puregpu/cusparse"
@@ -68,6 +69,7 @@ var libraries = []library{
 		tells: "cusparseGetProperty"},
 	{key: "cusolver", name: "cuSOLVER", pkg: "cusolver", run: "on an H200, of 13.0", env: "PUREGPU_CUSOLVER_LIBRARY", format: cusolver.FormatVersion, open: opener(cusolver.Open)},
 	{key: "cudnn", name: "cuDNN", pkg: "cudnn", run: "not run", unpackaged: true, env: "PUREGPU_CUDNN_LIBRARY", format: cudnn.FormatVersion, open: opener(cudnn.Open)},
+	{key: "cupti", name: "CUPTI", pkg: "cupti", run: "not run on a GPU", env: "PUREGPU_CUPTI_LIBRARY", format: cupti.FormatVersion, open: opener(cupti.Open)},
 	{key: "cufile", name: "cuFile", pkg: "cufile", run: "not run on a GPU", env: "PUREGPU_CUFILE_LIBRARY", format: cufile.FormatVersion, open: opener(cufile.Open),
 		file: "libcufile.so.%d.%d.%d"},
 	{key: "nccl", name: "NCCL", pkg: "nccl", run: "on four H200s", env: "PUREGPU_NCCL_LIBRARY", format: nccl.FormatVersion, open: opener(nccl.Open)},

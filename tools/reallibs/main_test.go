@@ -31,7 +31,7 @@ func fake(t *testing.T, lib *library, r *recordedRelease) string {
 	switch lib.pkg {
 	case "cuda", "nccl":
 		f.Defines = []string{fmt.Sprintf("%s=%d", strings.ToUpper(lib.pkg), r.version)}
-	case "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver", "cufile", "hipblas", "hipfft", "hiprand":
+	case "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver", "cufile", "hipblas", "hipfft", "hiprand", "cupti":
 		f.Source = "toolkit.c"
 		f.Defines = []string{strings.ToUpper(lib.pkg), fmt.Sprintf("VERSION=%d", r.version), fmt.Sprintf("MAJOR=%d", v.Major), fmt.Sprintf("MINOR=%d", v.Minor), fmt.Sprintf("PATCH=%d", v.Patch)}
 	case "nvrtc", "nvjitlink":

@@ -81,6 +81,26 @@ var units = []unit{
 		},
 	},
 	{
+		name: "cupti-11.2", suites: []string{"bullseye"}, packages: []string{"libcupti11.2"},
+		releases: []release{{"cupti", "11.2", "libcupti.so.2*"}},
+		tests:    []test{{"cupti", "Real"}, {"nvtx", "Real"}},
+	},
+	{
+		name: "cupti-11.8", suites: []string{"bookworm"}, packages: []string{"libcupti11.8"},
+		releases: []release{{"cupti", "11.8", "libcupti.so.2*"}},
+		tests:    []test{{"cupti", "Real"}, {"nvtx", "Real"}},
+	},
+	{
+		name: "cupti-12.4", suites: []string{"trixie"}, packages: []string{"libcupti12"},
+		releases: []release{{"cupti", "12.4", "libcupti.so.2*"}},
+		tests:    []test{{"cupti", "Real"}, {"nvtx", "Real"}},
+	},
+	{
+		name: "cupti-12.5", suites: []string{"experimental"}, packages: []string{"libcupti12"},
+		releases: []release{{"cupti", "12.5", "libcupti.so.2*"}},
+		tests:    []test{{"cupti", "Real"}, {"nvtx", "Real"}},
+	},
+	{
 		name: "toolkit-11.2", suites: []string{"bullseye"}, long: true,
 		packages: []string{"libcufft10", "libcurand10", "libcublas11", "libcublaslt11", "libcusparse11", "libcusolver11", "libcusolvermg11"},
 		releases: []release{
@@ -225,10 +245,10 @@ var headerUnits = []unit{
 	{name: "headers-hiprand-5.7", suites: []string{"trixie"}, packages: []string{"libhiprand-dev", "librocrand-dev"}, components: "main", headers: []string{"hiprand"}, long: true},
 	{name: "headers-hiprand-6.4", suites: []string{"sid"}, packages: []string{"libhiprand-dev", "librocrand-dev"}, components: "main", headers: []string{"hiprand"}, long: true},
 	{name: "headers-hiprand-7.2", suites: []string{"experimental"}, packages: []string{"libhiprand-dev", "librocrand-dev"}, components: "main", headers: []string{"hiprand"}, long: true},
-	{name: "headers-cuda-11.2", suites: []string{"bullseye"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
-	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
-	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
-	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver"}, long: true},
+	{name: "headers-cuda-11.2", suites: []string{"bullseye"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev", "libcupti-dev"}, headers: []string{"cuda", "nvrtc", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver", "cupti"}, long: true},
+	{name: "headers-cuda-11.8", suites: []string{"bookworm"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev", "libcupti-dev"}, headers: []string{"cuda", "nvrtc", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver", "cupti"}, long: true},
+	{name: "headers-cuda-12.4", suites: []string{"trixie"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev", "libcupti-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver", "cupti"}, long: true},
+	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev", "libcupti-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver", "cupti"}, long: true},
 }
 
 // Headers of libraries that are not the project's own, for what bindgen makes of them.

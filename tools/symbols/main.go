@@ -1,7 +1,7 @@
 // Command symbols prints what is known of a name in the C API of a GPU library.
 //
-//	symbols [-lib cublas|cublaslt|cuda|cudnn|cufft|cufile|curand|cusolver|cusparse|hip|hipblas|hipfft|hiprand|hiprtc|nccl|nvjitlink|nvml|nvrtc] [-json] NAME...
-//	symbols [-lib cublas|cublaslt|cuda|cudnn|cufft|cufile|curand|cusolver|cusparse|hip|hipblas|hipfft|hiprand|hiprtc|nccl|nvjitlink|nvml|nvrtc] [-json] -sets
+//	symbols [-lib cublas|cublaslt|cuda|cudnn|cufft|cufile|cupti|curand|cusolver|cusparse|hip|hipblas|hipfft|hiprand|hiprtc|nccl|nvjitlink|nvml|nvrtc] [-json] NAME...
+//	symbols [-lib cublas|cublaslt|cuda|cudnn|cufft|cufile|cupti|curand|cusolver|cusparse|hip|hipblas|hipfft|hiprand|hiprtc|nccl|nvjitlink|nvml|nvrtc] [-json] -sets
 //
 // NAME is a C name: a function by its API name or exported symbol, a type by its name or tag, an enumerator, or a
 // constant. Of a function every ABI is printed, with its Go method. With -sets it lists the symbol sets of a library and

@@ -360,7 +360,7 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 		if cmd.op.Kind == work.Launch && x.Launch.Grid[0] == 0 { // a parameter gives it no blocks
 			continue
 		}
-		if timed || seen != nil && c.labels[Command(i)] != "" {
+		if timed || seen != nil && c.names.labels[Command(i)] != "" {
 			seen.CommandBegins(tl, c.describe(i))
 		}
 		some, err := cmd.op.Run(d, h, c.current.address(cmd.dst), c.current.address(cmd.src), &x)

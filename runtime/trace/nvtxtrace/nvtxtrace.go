@@ -1,18 +1,21 @@
-// Package nvtxtrace shows the labels of GPU work in NVIDIA's profilers, such as Nsight Systems. While a profiler is attached
-// through NVTX, the submission of each operation with a label is a range in the NVTX domain "puregpu".
+// Package nvtxtrace shows the labels of GPU work in NVIDIA's profilers, such as Nsight Systems.
+// While a profiler is attached through NVTX, the submission of each operation with a label is a
+// range in the NVTX domain "puregpu".
 //
 //	dev, err := gpu.Open(driver, 0, gpu.Options{Tracer: nvtxtrace.Tracer{}})
 //
-// Programs that open drivers by package drivers need no such code: their devices have this tracer if the environment variable
-// NVTX_INJECTION64_PATH is set, as profilers set it, and PUREGPU_TRACE is not.
+// Programs that open drivers by package drivers need no such code: their devices have this tracer
+// if the environment variable NVTX_INJECTION64_PATH is set, as profilers set it, and PUREGPU_TRACE
+// is not.
 //
-// A range belongs to the thread that submits the work: it begins before the calls of the GPU API and ends after them. So the
-// profiler knows which work of the GPU belongs to the range, and shows the range beside that work too. The category of a range
-// is the kind of its operation. The payload is the number of bytes of a copy, a fill or an allocation. A function of the
-// program that the runtime calls, such as a host call, is a range as well, if it has a label.
+// A range belongs to the thread that submits the work: it begins before the calls of the GPU API
+// and ends after them. So the profiler knows which work of the GPU belongs to the range, and shows
+// the range beside that work too. The category of a range is the kind of its operation. The payload
+// is the number of bytes of a copy, a fill or an allocation. A function of the program that the
+// runtime calls, such as a host call, is a range as well, if it has a label.
 //
-// The labels of a recording's commands are ranges if the recording runs as calls (gpu.StreamMode). A graph is one call of the GPU
-// API, so it has one range, of its execution.
+// The labels of a recording's commands are ranges if the recording runs as calls (gpu.StreamMode).
+// A graph is one call of the GPU API, so it has one range, of its execution.
 //
 // Without a profiler a device with this tracer works like one without a tracer.
 package nvtxtrace
@@ -33,8 +36,9 @@ import (
 // A Tracer shows labels in profilers. [gpu.Options] gives it to a device.
 type Tracer struct{}
 
-// Driver returns a driver whose devices have this tracer, unless they are opened with another one. Apart from that the driver
-// behaves like d, but it is not the same value. If d is nil, Driver returns nil.
+// Driver returns a driver whose devices have this tracer, unless they are opened with another one.
+// Apart from that the driver behaves like d, but it is not the same value. If d is nil, Driver
+// returns nil.
 func Driver(d driver.Driver) driver.Driver {
 	if d == nil {
 		return nil
@@ -59,7 +63,8 @@ var (
 // category returns the category of a kind of operations.
 func category(k work.Kind) uint32 { return uint32(k) + 1 }
 
-// Observe returns the observer of a device that is being opened, for package gpu. It returns nil if no profiler is attached.
+// Observe returns the observer of a device that is being opened, for package gpu. It returns nil if
+// no profiler is attached.
 func (Tracer) Observe(*gpu.Device, *engine.Device, func() (reserved, used uint64)) (observe.Device, error) {
 	if !nvtx.Enabled() {
 		return nil, nil

@@ -114,7 +114,8 @@ func TestDriversShowLabels(t *testing.T) {
 	wrote(t, tool, "push 0 puregpu good 1:zero category 2 payload 1:64", "pop 0 puregpu")
 }
 
-// TestWithoutToolNothingIsObserved: the work of a device with the tracer allocates nothing, and its observer is nil.
+// TestWithoutToolNothingIsObserved: the work of a device with the tracer allocates nothing, and its
+// observer is nil.
 func TestWithoutToolNothingIsObserved(t *testing.T) {
 	if nvtx.Enabled() {
 		t.Skipf("%s is set", nvtx.Variable)
