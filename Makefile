@@ -15,9 +15,9 @@ TAGS      := puregpu_syscalln nogpu
 # What of the tag puregpu_static is another than without it.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(blas|collective|compile|dnn|fft|gpu|health|interop|random|solver|sparse|trace|internal/(blockpool|engine|memory|points|recording|sema|testkit|work)|rendezvous|smallfloat|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
+UNTAGGED  := puregpu/(runtime/(blas|collective|compile|dnn|fft|gpu|health|interop|random|solver|sparse|trace|internal/(blockpool|engine|memory|points|recording|sema|testkit|work)|rendezvous|smallfloat|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|release|shape|explore(/.*)?))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|cufile|hipblas|hipfft|hiprand|internal/(mathtest|toolkittest)|runtime/internal/(points|work)|runtime/(blas|dnn|fft|random|smallfloat|solver|sparse)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
+SERIAL    := puregpu/(cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|cufile|hipblas|hipfft|hiprand|internal/(mathtest|toolkittest)|runtime/internal/(points|work)|runtime/(blas|dnn|fft|random|smallfloat|solver|sparse)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|release|shape|reallibs|explore|explore/internal/.*))$$
 
 # The core: its tests are run with and without the race detector, and none is left out.
 CORE      := ./runtime/gpu ./runtime/collective ./runtime/interop ./runtime/internal/engine ./runtime/internal/memory ./runtime/internal/recording ./runtime/internal/sema
@@ -288,6 +288,10 @@ gpu-bundle: ## put programs and tests into build/gpu, to be run on a machine wit
 gpu-static: ## the same for static programs (build tag puregpu_static), a part of it: build/gpu-static/static.sh
 	GO="$(GO)" tools/bundle/gpustatic.sh $(BUILD)/gpu-static
 
+.PHONY: release
+release: ## check what a release needs, and write its module zip, bill of materials and checksums into build/release; VERSION=v0.1.0 if it is not the first of CHANGELOG.md
+	$(GO) run ./tools/release $(VERSION)
+
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/deploy $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu $(BUILD)/gpuinfo-static-arm64
+	rm -rf $(BUILD)/release $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/deploy $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu $(BUILD)/gpuinfo-static-arm64
