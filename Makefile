@@ -272,6 +272,26 @@ check-tidy: ## fail if go mod tidy would change a go.mod or go.sum
 	cd tools/gputrace/browsertest && $(GO) mod tidy -diff
 	cd deploy/deploytest && $(GO) mod tidy -diff
 
+# They are built by themselves, so that go.mod does not require what they need.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+VULNDB      ?= https://vuln.go.dev
+
+.PHONY: staticcheck
+staticcheck: ## look for mistakes with staticcheck, which the module proxy has (two minutes on two cores, the first time)
+	CGO_ENABLED=0 $(GO) run $(STATICCHECK) ./...
+
+.PHONY: vulncheck
+vulncheck: ## look for calls of functions with known vulnerabilities; if their database cannot be reached, it says so and does not fail
+	@echo "$(GO) run $(GOVULNCHECK) -db $(VULNDB) ./..."; \
+	said=$$(CGO_ENABLED=0 $(GO) run $(GOVULNCHECK) -db $(VULNDB) ./... 2>&1) && status=0 || status=$$?; \
+	printf '%s\n' "$$said"; \
+	case "$$status $$said" in \
+	0*) ;; \
+	*"fetching vulnerabilities"*) echo "vulncheck: NOTHING IS CHECKED: the database of vulnerabilities, $(VULNDB), cannot be reached from here" ;; \
+	*) exit 1 ;; \
+	esac
+
 .PHONY: fmt
 fmt: ## format the Go files
 	$(GO) fmt ./...
