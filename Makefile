@@ -15,9 +15,9 @@ TAGS      := puregpu_syscalln nogpu
 # What of the tag puregpu_static is another than without it.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
 # Packages that call no library are the same under every tag, and programs call what the packages do.
-UNTAGGED  := puregpu/(runtime/(blas|collective|compile|dnn|fft|gpu|health|interop|random|solver|sparse|trace|internal/(blockpool|engine|memory|points|recording|sema|testkit|work)|rendezvous|smallfloat|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|shape|explore(/.*)?))$$
+UNTAGGED  := puregpu/(runtime/(blas|collective|compile|dnn|fft|gpu|health|interop|random|solver|sparse|trace|internal/(blockpool|engine|memory|points|recording|sema|testkit|work)|rendezvous|smallfloat|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|release|shape|explore(/.*)?))$$
 # Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
-SERIAL    := puregpu/(cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|cufile|hipblas|hipfft|hiprand|internal/(mathtest|toolkittest)|runtime/internal/(points|work)|runtime/(blas|dnn|fft|random|smallfloat|solver|sparse)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|shape|reallibs|explore|explore/internal/.*))$$
+SERIAL    := puregpu/(cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|cufile|hipblas|hipfft|hiprand|internal/(mathtest|toolkittest)|runtime/internal/(points|work)|runtime/(blas|dnn|fft|random|smallfloat|solver|sparse)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|release|shape|reallibs|explore|explore/internal/.*))$$
 
 # The core: its tests are run with and without the race detector, and none is left out.
 CORE      := ./runtime/gpu ./runtime/collective ./runtime/interop ./runtime/internal/engine ./runtime/internal/memory ./runtime/internal/recording ./runtime/internal/sema
@@ -272,6 +272,26 @@ check-tidy: ## fail if go mod tidy would change a go.mod or go.sum
 	cd tools/gputrace/browsertest && $(GO) mod tidy -diff
 	cd deploy/deploytest && $(GO) mod tidy -diff
 
+# They are built by themselves, so that go.mod does not require what they need.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+VULNDB      ?= https://vuln.go.dev
+
+.PHONY: staticcheck
+staticcheck: ## look for mistakes with staticcheck, which the module proxy has (two minutes on two cores, the first time)
+	CGO_ENABLED=0 $(GO) run $(STATICCHECK) ./...
+
+.PHONY: vulncheck
+vulncheck: ## look for calls of functions with known vulnerabilities; if their database cannot be reached, it says so and does not fail
+	@echo "$(GO) run $(GOVULNCHECK) -db $(VULNDB) ./..."; \
+	said=$$(CGO_ENABLED=0 $(GO) run $(GOVULNCHECK) -db $(VULNDB) ./... 2>&1) && status=0 || status=$$?; \
+	printf '%s\n' "$$said"; \
+	case "$$status $$said" in \
+	0*) ;; \
+	*"fetching vulnerabilities"*) echo "vulncheck: NOTHING IS CHECKED: the database of vulnerabilities, $(VULNDB), cannot be reached from here" ;; \
+	*) exit 1 ;; \
+	esac
+
 .PHONY: fmt
 fmt: ## format the Go files
 	$(GO) fmt ./...
@@ -288,6 +308,10 @@ gpu-bundle: ## put programs and tests into build/gpu, to be run on a machine wit
 gpu-static: ## the same for static programs (build tag puregpu_static), a part of it: build/gpu-static/static.sh
 	GO="$(GO)" tools/bundle/gpustatic.sh $(BUILD)/gpu-static
 
+.PHONY: release
+release: ## check what a release needs, and write its module zip, bill of materials and checksums into build/release; VERSION=v0.1.0 if it is not the first of CHANGELOG.md
+	$(GO) run ./tools/release $(VERSION)
+
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/deploy $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu $(BUILD)/gpuinfo-static-arm64
+	rm -rf $(BUILD)/release $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/deploy $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu $(BUILD)/gpuinfo-static-arm64

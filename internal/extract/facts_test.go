@@ -16,6 +16,39 @@ func TestDiffPassesWriteErrorsOn(t *testing.T) {
 	}
 }
 
+// TestDiffRelease compares a release with the one before it, the oldest with the next, and does not
+// tell of constants that only tell the release.
+func TestDiffRelease(t *testing.T) {
+	v := func(minor int) symbols.Version { return symbols.Version{Major: 1, Minor: minor} }
+	d := &symbols.Description{
+		Headers: symbols.Headers{Version: symbols.HeaderVersion{Macros: []string{"X_MAJOR", "X_MINOR"}}},
+		Version: symbols.Numbering{Numbers: []symbols.Number{{Major: 1000, Minor: 10}}},
+	}
+	table := &symbols.Table{Library: "x", Version: v(3), Releases: []symbols.Version{v(1), v(2), v(3)}, Constants: []symbols.Constant{
+		{Name: "X_MAJOR", Type: "int", Value: "1"},
+		{Name: "X_MINOR", Type: "int", Value: "3", Others: []symbols.OtherConstant{{Span: symbols.Span{Since: v(1), Until: v(2)}, Type: "int", Value: "2"}}},
+		{Name: "X_BUILD", Type: "int", Value: "77", Others: []symbols.OtherConstant{{Span: symbols.Span{Since: v(1), Until: v(2)}, Type: "int", Value: "5"}}},
+		{Name: "X_VERSION", Type: "int", Value: "1030", Others: []symbols.OtherConstant{
+			{Span: symbols.Span{Since: v(1), Until: v(1)}, Type: "int", Value: "1010"}, {Span: symbols.Span{Since: v(2), Until: v(2)}, Type: "int", Value: "1020"},
+		}},
+		{Name: "X_FORMAT_VERSION", Type: "int", Value: "7", Others: []symbols.OtherConstant{{Span: symbols.Span{Since: v(1), Until: v(1)}, Type: "int", Value: "6"}}},
+	}}
+	for _, c := range []struct {
+		of   symbols.Version
+		want string
+	}{
+		{v(1), "x 1.2 -> 1.1\n~ constant X_FORMAT_VERSION: 7 (int) -> 6 (int)\n"},
+		{v(2), "x 1.1 -> 1.2\n~ constant X_FORMAT_VERSION: 6 (int) -> 7 (int)\n"},
+		{v(3), "x 1.2 -> 1.3\nnothing differs\n"},
+		{v(4), "x 1.4: there is no other release to compare it with\n"},
+	} {
+		var got strings.Builder
+		if err := DiffRelease(&got, d, table, c.of); err != nil || got.String() != c.want {
+			t.Errorf("%v: %v\n%swant\n%s", c.of, err, &got, c.want)
+		}
+	}
+}
+
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -97,7 +97,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *symbols.Table) int { return b.Version.Compare(a.Version) }) // as they come onto a table in any order
-	u := &union{t: in.Onto, report: in.Report, onto: in.Onto != nil, settled: d.Headers.Settled}
+	u := &union{d: d, t: in.Onto, report: in.Report, onto: in.Onto != nil, settled: d.Headers.Settled}
 	switch {
 	case u.t == nil:
 		u.t = all[0]

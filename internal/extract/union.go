@@ -16,6 +16,7 @@ import (
 // A record that is in the oldest release that was read has no since-version, and one that is in the newest no until-version. Functions
 // always tell when they came.
 type union struct {
+	d      *symbols.Description
 	t      *symbols.Table
 	report func(string)
 	onto   bool // the table was there before: what comes with a newer release is new to whoever uses it
@@ -332,7 +333,7 @@ func (u *union) structs(h *symbols.Table, s spans) {
 		})
 		in, what = insert(in, what, s.v, theirs)
 		s.both(&have.Since, &have.Until)
-		if !same(bound, theirs) {
+		if !same(bound, theirs) && !s.newer() {
 			u.report(fmt.Sprintf("struct %s has another layout in %v: %s", o.Name, s.v, layoutDiffers(bound, theirs)))
 		}
 		if s.newer() && !same(bound, theirs) {
@@ -460,7 +461,7 @@ func (u *union) enums(h *symbols.Table, s spans) {
 				continue
 			}
 			in, what := at(s.releases, y.Since, y.Until, y.Value, y.Others, func(o *symbols.OtherValue) (symbols.Span, int64) { return o.Span, o.Value })
-			if x.Value != y.Value {
+			if x.Value != y.Value && !s.newer() { // else it becomes what is bound
 				u.report(fmt.Sprintf("enumerator %s.%s is %d in %v, and %d where it is bound", name, x.Name, x.Value, s.v, y.Value))
 			}
 			in, what = insert(in, what, s.v, x.Value)
@@ -542,7 +543,7 @@ func (u *union) constants(h *symbols.Table, s spans) {
 		if o.Value == c.Value {
 			theirs.typ = c.Type
 		}
-		if o.Value != c.Value {
+		if o.Value != c.Value && !s.newer() && !tellsRelease(u.d, o, s.v) {
 			u.report(fmt.Sprintf("constant %s is %s in %v, and %s where it is bound", o.Name, o.Value, s.v, c.Value))
 		}
 		in, what = insert(in, what, s.v, theirs)

@@ -99,8 +99,14 @@ func (r *refresh) run() error {
 	if err := r.prove(d, table); err != nil {
 		return fmt.Errorf("nothing is changed: %w", err)
 	}
-	if err := extract.Diff(r.out, old, table); err != nil {
-		return err
+	for _, v := range table.Releases {
+		if v == old.Version || slices.Contains(old.Releases, v) {
+			continue
+		}
+		fmt.Fprintln(r.out)
+		if err := extract.DiffRelease(r.out, d, table, v); err != nil {
+			return err
+		}
 	}
 	overlayFile := filepath.Join(r.folder, "overlay.json")
 	overlay, err := os.ReadFile(overlayFile)

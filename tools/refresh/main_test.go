@@ -107,7 +107,9 @@ func TestRefresh(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
-		"+ function vecSum: vecStatus (int *values [out, guessed], int n), since 1.1\n",
+		"- function vecGone: vecStatus (int n)\n",
+		"+ function vecSum: vecStatus (int *values [out, guessed], int n)\n",
+		"~ struct vecSettings\n    ~ b: int at 4, 4 bytes -> int at 0, 4 bytes\n",
 		"struct vecSettings: what is bound stays",
 		"5 things that the headers do not say:\n",
 		overlay + ":11: vecSum.values: which side writes",

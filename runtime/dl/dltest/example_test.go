@@ -1,0 +1,19 @@
+package dltest_test
+
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/nccl"
+	"github.com/puregpu/puregpu/runtime/dl/dltest"
+)
+
+// A package of bindings has a test that calls each of its functions in a C library that records the
+// arguments. The tool bindgen writes it.
+func ExampleABI() {
+	testABI := func(t *testing.T) {
+		dltest.ABI(t, "internal/abi", func(path string) (any, error) {
+			return nccl.Open(nccl.Options{Path: path}) // of the package that is proven
+		})
+	}
+	_ = testABI // func TestABI(t *testing.T)
+}

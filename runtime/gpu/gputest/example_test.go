@@ -1,0 +1,26 @@
+package gputest_test
+
+import (
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu/gputest"
+)
+
+// The tests of a driver run the suite. What the harness leaves out is not tested.
+func ExampleRun() {
+	testConformance := func(t *testing.T) {
+		gputest.Run(t, func(t *testing.T) gputest.Harness {
+			d := simdriver.New(simdriver.Config{Devices: 2}) // the driver that is tested
+			return gputest.Harness{
+				Driver: d,
+				Comms:  true,
+				Stall: func(device int) (resume func()) {
+					d.StallDevice(device)
+					return func() { d.ResumeDevice(device) }
+				},
+			}
+		})
+	}
+	_ = testConformance // func TestConformance(t *testing.T)
+}
