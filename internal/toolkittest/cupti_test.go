@@ -78,7 +78,8 @@ func TestGPUCUPTIRecords(t *testing.T) {
 			}
 		}
 	}))
-	for _, kind := range []cupti.ActivityKind{cupti.ActivityKindConcurrentKernel, cupti.ActivityKindMemset, cupti.ActivityKindMemcpy, cupti.ActivityKindExternalCorrelation} {
+	for _, kind := range []cupti.ActivityKind{cupti.ActivityKindConcurrentKernel, cupti.ActivityKindMemset, cupti.ActivityKindMemcpy,
+		cupti.ActivityKindDriver, cupti.ActivityKindExternalCorrelation} { // numbers of the program come with records of the driver's calls
 		g.Check("ActivityEnable "+kind.String(), l.ActivityEnable(kind))
 		defer l.ActivityDisable(kind)
 	}
