@@ -40,7 +40,7 @@ func releaseTable(rows []row) string {
 // libraryTable is the table of the guide, a line for each library.
 func libraryTable(rows []row) string {
 	var b strings.Builder
-	b.WriteString("| library | package | functions | of which resolve, in each release | run |\n|---|---|---|---|---|\n")
+	b.WriteString("| library | package | functions | resolve, in each release | run |\n|---|---|---|---|---|\n")
 	end := func(r row) { fmt.Fprintf(&b, " | %s |\n", r.lib.run) }
 	for i, r := range rows {
 		if i == 0 || rows[i-1].lib != r.lib {
