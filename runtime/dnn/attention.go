@@ -1,0 +1,174 @@
+package dnn
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/puregpu/puregpu/cudnn"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/standin"
+)
+
+// AttentionShape describes scaled dot-product attention, softmax(q·kᵀ·Scale)·v for each head of each
+// sequence.
+//
+// Tensors are in row-major order. By default, the dimensions of q and out are Batch, Heads, Queries,
+// HeadDim, and those of k and v are Batch, KVHeads, Keys, HeadDim, as in PyTorch's
+// scaled_dot_product_attention.
+type AttentionShape struct {
+	Batch       int     // sequences
+	Heads       int     // of queries
+	KVHeads     int     // of keys and values; each serves Heads/KVHeads heads of queries; 0 means Heads
+	Queries     int     // tokens of a sequence that attend
+	Keys        int     // tokens of a sequence that are attended to; 0 means Queries
+	HeadDim     int     // elements of a head, a multiple of 8
+	Scale       float64 // 0 means 1/√HeadDim
+	Causal      bool    // a query attends to no later keys; the last query attends to all keys
+	TokensFirst bool    // the dimensions are sequences, tokens, heads, elements
+}
+
+// defaults returns the shape with defaults filled in.
+func (s AttentionShape) defaults() AttentionShape {
+	if s.KVHeads == 0 {
+		s.KVHeads = s.Heads
+	}
+	if s.Keys == 0 {
+		s.Keys = s.Queries
+	}
+	if s.Scale == 0 {
+		s.Scale = 1 / math.Sqrt(float64(s.HeadDim))
+	}
+	if s.Queries == 1 { // it attends to all keys
+		s.Causal = false
+	}
+	return s
+}
+
+// check checks a shape with defaults filled in. Later computations with it do not overflow.
+func (s AttentionShape) check() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("dnn: attention: %s: %w", fmt.Sprintf(format, args...), gpu.ErrArgument)
+	}
+	switch {
+	case s.Batch < 1 || s.Heads < 1 || s.KVHeads < 1 || s.Queries < 1 || s.Keys < 1:
+		return bad("%d sequences, %d heads, %d heads of keys, %d queries, %d keys", s.Batch, s.Heads, s.KVHeads, s.Queries, s.Keys)
+	case s.Queries > math.MaxInt32 || s.Keys > math.MaxInt32 || !fits(s.Batch, s.Heads, s.Queries, s.HeadDim) || !fits(s.Batch, s.KVHeads, s.Keys, s.HeadDim):
+		return bad("%d sequences, %d heads, %d queries, %d keys, %d elements are too large", s.Batch, s.Heads, s.Queries, s.Keys, s.HeadDim)
+	case s.Heads%s.KVHeads != 0:
+		return bad("%d heads of keys do not divide %d heads", s.KVHeads, s.Heads)
+	case s.HeadDim < 8 || s.HeadDim%8 != 0:
+		return bad("heads of %d elements; this must be a multiple of 8", s.HeadDim)
+	case s.Causal && s.Queries > s.Keys:
+		return bad("a causal mask with %d queries and %d keys: the first queries would attend to nothing", s.Queries, s.Keys)
+	case math.IsNaN(s.Scale) || math.IsInf(s.Scale, 0):
+		return bad("a scale of %v", s.Scale)
+	}
+	return nil
+}
+
+// An Attention is a plan for attention of one shape. It may be used concurrently, in several queues
+// and recordings.
+type Attention[T Half] struct {
+	plan    *plan
+	out, kv int // elements
+}
+
+// NewAttention makes a plan for attention. It blocks until cuDNN has chosen an engine, which
+// compiles a kernel. The kernel does not store the products of queries and keys. If cuDNN has no
+// engine for the shape or the device, the error is gpu.ErrUnsupported, with cuDNN's reason. The
+// device must be an Ampere or newer.
+func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
+	if l.isZero() {
+		return nil, errZero
+	}
+	s = s.defaults()
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	a := &Attention[T]{out: s.Batch * s.Heads * s.Queries * s.HeadDim, kv: s.Batch * s.KVHeads * s.Keys * s.HeadDim}
+	var err error
+	a.plan, err = newPlan(l, "attention",
+		func(h cudnn.Handle) ([]*program, error) { return attentionPrograms[T](l.lib, h, s) },
+		func(m standin.Memory, p []driver.Ptr) error { return attend[T](m, s, p) })
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Forward returns the Op that computes attention. out must not overlap the others.
+// C: cudnnBackendExecute.
+func (a *Attention[T]) Forward(out, q, k, v gpu.Slice[T]) gpu.Op {
+	return a.plan.op("attention", tensorOf("out", out, a.out), tensorOf("q", q, a.out), tensorOf("k", k, a.kv), tensorOf("v", v, a.kv))
+}
+
+// Close destroys the plan. It blocks until the device is done with all work. Close the recordings
+// that use the plan first. Closing again does nothing.
+func (a *Attention[T]) Close() error { return a.plan.close() }
+
+// The tensors of attention, as a call has them.
+const (
+	attentionOut = iota
+	attentionQ
+	attentionK
+	attentionV
+)
+
+// strides returns the strides of a tensor whose dimensions are sequences, heads, tokens, elements.
+func (s AttentionShape) strides(heads, tokens int) []int64 {
+	h, n, d := int64(heads), int64(tokens), int64(s.HeadDim)
+	if s.TokensFirst {
+		return []int64{n * h * d, d, h * d, 1}
+	}
+	return []int64{h * n * d, n * d, d, 1}
+}
+
+// attentionPrograms makes the program of attention. It has the steps of attention as single
+// operations, because all releases of cuDNN 9 have an engine that fuses them. The unified operation
+// (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) is of cuDNN 9.13, and takes a causal mask since 9.21
+// only.
+func attentionPrograms[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionShape) ([]*program, error) {
+	version := lib.Version()
+	switch {
+	case version == 91000 || version == 91001:
+		return nil, fmt.Errorf("cuDNN %s computes attention wrong: use 9.10.2 or newer: %w", cudnn.FormatVersion(version), gpu.ErrUnsupported)
+	case version < 90600 && s.Causal && s.Queries != s.Keys && (s.Queries%64 != 0 || s.Keys%64 != 0):
+		return nil, fmt.Errorf("cuDNN %s has no causal mask for %d queries and %d keys: use 9.6 or newer: %w", cudnn.FormatVersion(version), s.Queries, s.Keys, gpu.ErrUnsupported)
+	}
+	g, kind := &graph{lib: lib}, kindOf[T]()
+	b, heads, kvHeads, n, m, d := int64(s.Batch), int64(s.Heads), int64(s.KVHeads), int64(s.Queries), int64(s.Keys), int64(s.HeadDim)
+	outStrides, kvStrides := s.strides(s.Heads, s.Queries), s.strides(s.KVHeads, s.Keys)
+	transposed := []int64{kvStrides[0], kvStrides[1], kvStrides[3], kvStrides[2]}
+	out := g.memory(attentionOut, kind, []int64{b, heads, n, d}, outStrides)
+	q := g.memory(attentionQ, kind, []int64{b, heads, n, d}, outStrides)
+	k := g.memory(attentionK, kind, []int64{b, kvHeads, d, m}, transposed)
+	v := g.memory(attentionV, kind, []int64{b, kvHeads, m, d}, kvStrides)
+
+	scores := []int64{b, heads, n, m}
+	between := func(kind cudnn.DataType) node { return g.between(kind, scores, packed(scores)) }
+	score := g.matmul(between(cudnn.DataFloat), q, k)
+	score = g.arithmetic(cudnn.PointwiseMul, score, g.number(float32(s.Scale)))
+	if s.Causal {
+		row := g.pointwise(between(cudnn.DataInt32), cudnn.PointwiseGenIndex, cudnn.DataFloat, 2, score)
+		column := g.pointwise(between(cudnn.DataInt32), cudnn.PointwiseGenIndex, cudnn.DataFloat, 3, score)
+		if s.Queries != s.Keys {
+			row = g.pointwise(between(cudnn.DataInt32), cudnn.PointwiseAdd, cudnn.DataInt32, 0, row, g.integer(int32(s.Keys)))
+			row = g.pointwise(between(cudnn.DataInt32), cudnn.PointwiseSub, cudnn.DataInt32, 0, row, g.integer(int32(s.Queries)))
+		}
+		seen := g.pointwise(between(cudnn.DataBoolean), cudnn.PointwiseCmpGe, cudnn.DataBoolean, 0, row, column)
+		hidden := float32(math.Inf(-1))
+		if version < 91000 {
+			hidden = -math.MaxFloat32
+		}
+		score = g.arithmetic(cudnn.PointwiseBinarySelect, score, g.number(hidden), seen)
+	}
+	exp := g.arithmetic(cudnn.PointwiseExp, g.arithmetic(cudnn.PointwiseSub, score, g.reduce(cudnn.ReduceTensorMax, score)))
+	weight := g.pointwise(between(kind), cudnn.PointwiseDiv, cudnn.DataFloat, 0, exp, g.reduce(cudnn.ReduceTensorAdd, exp))
+	g.matmul(out, weight, v)
+	p, err := g.program(h)
+	if err != nil {
+		return nil, err
+	}
+	return []*program{p}, nil
+}
