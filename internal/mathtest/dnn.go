@@ -178,6 +178,10 @@ var attentionShapes = []dnn.AttentionShape{
 	{Batch: 3, Heads: 8, KVHeads: 4, Queries: 1, Keys: 77, HeadDim: 128, Causal: true, Scale: 0.2},
 	{Batch: 1, Heads: 2, Queries: 19, Keys: 3, HeadDim: 96, Scale: -1},
 	{Batch: 1, Heads: 2, Queries: 64, Keys: 128, HeadDim: 64, Causal: true},
+	{Batch: 4, Heads: 4, KVHeads: 2, Queries: 1, Keys: 150, HeadDim: 64, Lengths: true},
+	{Batch: 3, Heads: 2, Queries: 50, HeadDim: 64, Causal: true, Lengths: true},
+	{Batch: 3, Heads: 2, Queries: 20, Keys: 91, HeadDim: 32, Lengths: true},
+	{Batch: 3, Heads: 2, Queries: 20, Keys: 91, HeadDim: 128, Causal: true, Lengths: true},
 }
 
 // Attention checks attention of both element types, of odd numbers of tokens and with all options.
@@ -210,8 +214,23 @@ func attention[T dnn.Half](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dn
 		qs[i] = e.to(4 * e.from(qs[i]))
 	}
 	q, k, v, out := slice(t, dev, qs), slice(t, dev, ks), slice(t, dev, vs), slice(t, dev, make([]T, n))
-	all, st := twice(t, dev, n, func(out gpu.Slice[T]) gpu.Op { return plan.Forward(out, q, k, v) }), dev.Queue(0).NewStream()
-	must(t, st.Do(plan.Forward(out, q, k, v)))
+	queries, keys := make([]int32, s.Batch), make([]int32, s.Batch)
+	for b := range s.Batch {
+		queries[b], keys[b] = int32(s.Queries), int32(s.Keys)
+		if s.Lengths {
+			queries[b], keys[b] = int32(1+r.IntN(s.Queries)), int32(1+r.IntN(s.Keys))
+			if s.Causal {
+				queries[b] = min(queries[b], keys[b])
+			}
+		}
+	}
+	forward := func(out gpu.Slice[T]) gpu.Op { return plan.Forward(out, q, k, v) }
+	if s.Lengths {
+		queries, keys := slice(t, dev, queries), slice(t, dev, keys)
+		forward = func(out gpu.Slice[T]) gpu.Op { return plan.ForwardLengths(out, q, k, v, queries, keys) }
+	}
+	all, st := twice(t, dev, n, forward), dev.Queue(0).NewStream()
+	must(t, st.Do(forward(out)))
 	all = append(all, download(t, st, out)...)
 
 	index := func(heads, tokens, b, h, i, d int) int { // of an element
@@ -223,10 +242,10 @@ func attention[T dnn.Half](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dn
 	for b := range s.Batch {
 		for h := range s.Heads {
 			of := h * s.KVHeads / s.Heads
-			for i := range s.Queries {
-				weights, total := make([]float64, s.Keys), 0.0
+			for i := range int(queries[b]) {
+				weights, total := make([]float64, keys[b]), 0.0
 				for j := range weights {
-					if s.Causal && j > i+s.Keys-s.Queries {
+					if s.Causal && j > i+len(weights)-int(queries[b]) {
 						break
 					}
 					dot := 0.0
@@ -339,6 +358,14 @@ func DNNRefused(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 
 	conv, err := dnn.NewConv[float32](lib, good)
 	must(t, err)
+	plan, err := dnn.NewAttention[smallfloat.BFloat16](lib, attention)
+	must(t, err)
+	attention.Lengths = true
+	lengths, err := dnn.NewAttention[smallfloat.BFloat16](lib, attention)
+	must(t, err)
+	q, numbers := slice(t, dev, make([]smallfloat.BFloat16, 4*96)), slice(t, dev, make([]int32, 8))
+	out, k, v := q.Slice(96, 192), q.Slice(192, 288), q.Slice(288, 384)
+	q = q.Slice(0, 96)
 	y, x, w := slice(t, dev, make([]float32, 72)), slice(t, dev, make([]float32, 100)), slice(t, dev, make([]float32, 288))
 	none, both := gpu.Slice[float32]{}, slice(t, dev, make([]float32, 101))
 	for name, op := range map[string]gpu.Op{
@@ -348,6 +375,11 @@ func DNNRefused(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 		"no weights":     conv.Forward(y, x, none, none),
 		"no alignment":   conv.Forward(y, both.Slice(1, 101), w, none),
 		"overlapping":    conv.Forward(both.Slice(0, 72), both.Slice(0, 100), w, none),
+		"lengths":        plan.ForwardLengths(out, q, k, v, numbers.Slice(0, 1), numbers.Slice(4, 5)),
+		"without them":   lengths.Forward(out, q, k, v),
+		"many lengths":   lengths.ForwardLengths(out, q, k, v, numbers.Slice(0, 2), numbers.Slice(4, 5)),
+		"heads":          plan.Forward(out, q, k, v.Slice(0, 95)),
+		"no attention":   new(dnn.Attention[smallfloat.BFloat16]).Forward(out, q, k, v),
 		"no library":     dnn.Softmax(nil, x, x, 10),
 		"no columns":     dnn.Softmax(lib, x, x, 0),
 		"columns":        dnn.Softmax(lib, x, x, 11),

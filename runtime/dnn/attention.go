@@ -26,6 +26,7 @@ type AttentionShape struct {
 	Scale       float64 // 0 means 1/√HeadDim
 	Causal      bool    // a query attends to no later keys; the last query attends to all keys
 	TokensFirst bool    // the dimensions are sequences, tokens, heads, elements
+	Lengths     bool    // sequences have fewer tokens than Queries and Keys: [Attention.ForwardLengths] is told how many
 }
 
 // defaults returns the shape with defaults filled in.
@@ -72,6 +73,7 @@ func (s AttentionShape) check() error {
 type Attention[T Half] struct {
 	plan    *plan
 	out, kv int // elements
+	batch   int // lengths; 0 if the shape has none
 }
 
 // NewAttention makes a plan for attention. It blocks until cuDNN has chosen an engine, which
@@ -87,6 +89,9 @@ func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 		return nil, err
 	}
 	a := &Attention[T]{out: s.Batch * s.Heads * s.Queries * s.HeadDim, kv: s.Batch * s.KVHeads * s.Keys * s.HeadDim}
+	if s.Lengths {
+		a.batch = s.Batch
+	}
 	var err error
 	a.plan, err = newPlan(l, "attention",
 		func(h cudnn.Handle) ([]*program, error) { return attentionPrograms[T](l.lib, h, s) },
@@ -100,7 +105,22 @@ func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 // Forward returns the Op that computes attention. out must not overlap the others.
 // C: cudnnBackendExecute.
 func (a *Attention[T]) Forward(out, q, k, v gpu.Slice[T]) gpu.Op {
+	if a.batch > 0 {
+		return gpu.BadOp(fmt.Errorf("dnn: attention: the plan is one with lengths: use ForwardLengths: %w", gpu.ErrArgument))
+	}
 	return a.plan.op("attention", tensorOf("out", out, a.out), tensorOf("q", q, a.out), tensorOf("k", k, a.kv), tensorOf("v", v, a.kv))
+}
+
+// ForwardLengths is Forward for a shape with Lengths. Sequence i has queries[i] tokens that attend,
+// at most Queries, and keys[i] tokens that are attended to, at most Keys. They are the first tokens
+// of the sequence in the tensors. The other tokens of out are undefined. So one plan serves a cache
+// of keys and values that grows. The device reads the lengths, and does not check them.
+func (a *Attention[T]) ForwardLengths(out, q, k, v gpu.Slice[T], queries, keys gpu.Slice[int32]) gpu.Op {
+	if a.plan != nil && a.batch == 0 {
+		return gpu.BadOp(fmt.Errorf("dnn: attention: the plan is one without lengths: use Forward: %w", gpu.ErrArgument))
+	}
+	return a.plan.op("attention", tensorOf("out", out, a.out), tensorOf("q", q, a.out), tensorOf("k", k, a.kv), tensorOf("v", v, a.kv),
+		tensorOf("queries", queries, a.batch), tensorOf("keys", keys, a.batch))
 }
 
 // Close destroys the plan. It blocks until the device is done with all work. Close the recordings
@@ -113,6 +133,8 @@ const (
 	attentionQ
 	attentionK
 	attentionV
+	attentionQueries
+	attentionKeys
 )
 
 // strides returns the strides of a tensor whose dimensions are sequences, heads, tokens, elements.
@@ -145,27 +167,50 @@ func attentionPrograms[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionSh
 	k := g.memory(attentionK, kind, []int64{b, kvHeads, d, m}, transposed)
 	v := g.memory(attentionV, kind, []int64{b, kvHeads, m, d}, kvStrides)
 
+	var queries, keys node // numbers of tokens
+	if s.Lengths {
+		ones := []int64{1, 1, 1, 1}
+		queries = g.memory(attentionQueries, cudnn.DataInt32, []int64{b, 1, 1, 1}, ones)
+		keys = g.memory(attentionKeys, cudnn.DataInt32, []int64{b, 1, 1, 1}, ones)
+	}
+
 	scores := []int64{b, heads, n, m}
-	between := func(kind cudnn.DataType) node { return g.between(kind, scores, packed(scores)) }
-	score := g.matmul(between(cudnn.DataFloat), q, k)
+	point := func(kind, compute cudnn.DataType, mode cudnn.PointwiseMode, in ...node) node {
+		return g.pointwise(g.between(kind, scores, packed(scores)), mode, compute, in...)
+	}
+	index := func(x node, axis int64) node {
+		return g.index(g.between(cudnn.DataInt32, scores, packed(scores)), x, axis)
+	}
+	hidden := float32(math.Inf(-1))
+	if version < 91000 {
+		hidden = -math.MaxFloat32
+	}
+	show := func(score, seen node) node {
+		return g.arithmetic(cudnn.PointwiseBinarySelect, score, g.number(hidden), seen)
+	}
+
+	score := g.matmul(g.between(cudnn.DataFloat, scores, packed(scores)), q, k, queries, keys, node{})
 	score = g.arithmetic(cudnn.PointwiseMul, score, g.number(float32(s.Scale)))
+	if s.Lengths {
+		row := point(cudnn.DataBoolean, cudnn.DataBoolean, cudnn.PointwiseCmpLt, index(score, 2), queries)
+		column := point(cudnn.DataBoolean, cudnn.DataBoolean, cudnn.PointwiseCmpLt, index(score, 3), keys)
+		score = show(score, point(cudnn.DataBoolean, cudnn.DataBoolean, cudnn.PointwiseLogicalAnd, row, column))
+	}
 	if s.Causal {
-		row := g.pointwise(between(cudnn.DataInt32), cudnn.PointwiseGenIndex, cudnn.DataFloat, 2, score)
-		column := g.pointwise(between(cudnn.DataInt32), cudnn.PointwiseGenIndex, cudnn.DataFloat, 3, score)
-		if s.Queries != s.Keys {
-			row = g.pointwise(between(cudnn.DataInt32), cudnn.PointwiseAdd, cudnn.DataInt32, 0, row, g.integer(int32(s.Keys)))
-			row = g.pointwise(between(cudnn.DataInt32), cudnn.PointwiseSub, cudnn.DataInt32, 0, row, g.integer(int32(s.Queries)))
+		row, column := index(score, 2), index(score, 3)
+		if s.Lengths || s.Queries != s.Keys {
+			more, less := keys, queries
+			if !s.Lengths {
+				more, less = g.integer(int32(s.Keys)), g.integer(int32(s.Queries))
+			}
+			row = point(cudnn.DataInt32, cudnn.DataInt32, cudnn.PointwiseAdd, row, more)
+			row = point(cudnn.DataInt32, cudnn.DataInt32, cudnn.PointwiseSub, row, less)
 		}
-		seen := g.pointwise(between(cudnn.DataBoolean), cudnn.PointwiseCmpGe, cudnn.DataBoolean, 0, row, column)
-		hidden := float32(math.Inf(-1))
-		if version < 91000 {
-			hidden = -math.MaxFloat32
-		}
-		score = g.arithmetic(cudnn.PointwiseBinarySelect, score, g.number(hidden), seen)
+		score = show(score, point(cudnn.DataBoolean, cudnn.DataBoolean, cudnn.PointwiseCmpGe, row, column))
 	}
 	exp := g.arithmetic(cudnn.PointwiseExp, g.arithmetic(cudnn.PointwiseSub, score, g.reduce(cudnn.ReduceTensorMax, score)))
-	weight := g.pointwise(between(kind), cudnn.PointwiseDiv, cudnn.DataFloat, 0, exp, g.reduce(cudnn.ReduceTensorAdd, exp))
-	g.matmul(out, weight, v)
+	weight := point(kind, cudnn.DataFloat, cudnn.PointwiseDiv, exp, g.reduce(cudnn.ReduceTensorAdd, exp))
+	g.matmul(out, weight, v, queries, node{}, keys)
 	p, err := g.program(h)
 	if err != nil {
 		return nil, err

@@ -250,10 +250,10 @@ func convProgram[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape, con
 		if relu {
 			sum = g.between(cudnn.DataFloat, yDims, yStrides)
 		}
-		last = g.pointwise(sum, cudnn.PointwiseAdd, cudnn.DataFloat, 0, last, b)
+		last = g.pointwise(sum, cudnn.PointwiseAdd, cudnn.DataFloat, last, b)
 	}
 	if relu {
-		g.pointwise(y, cudnn.PointwiseRELUFwd, cudnn.DataFloat, 0, last)
+		g.relu(y, last)
 	}
 	avoid := []cudnn.BackendNumericalNote{cudnn.NumericalNoteDownConvertInputs, cudnn.NumericalNoteReducedPrecisionReduction}
 	if kind == cudnn.DataFloat && !s.TF32 {

@@ -129,18 +129,25 @@ func (g *graph) operation(kind cudnn.BackendDescriptorType, set ...func(*cudnn.D
 	g.ops = append(g.ops, g.make(kind, set...))
 }
 
-// pointwise adds an operation of each element. The inputs are x, then b, then the condition of a
-// selection. Those of fewer elements than y are repeated.
-func (g *graph) pointwise(y node, mode cudnn.PointwiseMode, compute cudnn.DataType, axis int64, in ...node) node {
-	set := []func(*cudnn.Descriptor) error{with(cudnn.AttrPointwiseMode, mode), with(cudnn.AttrPointwiseMathPrec, compute)}
-	switch mode {
-	case cudnn.PointwiseGenIndex:
-		set = append(set, with(cudnn.AttrPointwiseAxis, axis))
-	case cudnn.PointwiseRELUFwd:
-		set = append(set, with(cudnn.AttrPointwiseNanPropagation, cudnn.PropagateNan), with(cudnn.AttrPointwiseRELULowerClip, 0.0),
-			with(cudnn.AttrPointwiseRELUUpperClip, float64(math.MaxFloat32)), with(cudnn.AttrPointwiseRELULowerClipSlope, 0.0))
-	}
-	desc := g.make(cudnn.BackendPointwiseDescriptor, set...)
+// pointwise adds an operation of each element, and returns its result y. The inputs are x, then b,
+// then the condition of a selection. Those of fewer elements than y are repeated.
+func (g *graph) pointwise(y node, mode cudnn.PointwiseMode, compute cudnn.DataType, in ...node) node {
+	return g.each(y, compute, in, with(cudnn.AttrPointwiseMode, mode))
+}
+
+// relu adds an operation that replaces negative elements by 0.
+func (g *graph) relu(y, x node) node {
+	return g.each(y, cudnn.DataFloat, []node{x}, with(cudnn.AttrPointwiseMode, cudnn.PointwiseRELUFwd), with(cudnn.AttrPointwiseNanPropagation, cudnn.PropagateNan),
+		with(cudnn.AttrPointwiseRELULowerClip, 0.0), with(cudnn.AttrPointwiseRELUUpperClip, float64(math.MaxFloat32)), with(cudnn.AttrPointwiseRELULowerClipSlope, 0.0))
+}
+
+// index adds an operation whose result is each element's index in a dimension of x.
+func (g *graph) index(y, x node, axis int64) node {
+	return g.each(y, cudnn.DataFloat, []node{x}, with(cudnn.AttrPointwiseMode, cudnn.PointwiseGenIndex), with(cudnn.AttrPointwiseAxis, axis))
+}
+
+func (g *graph) each(y node, compute cudnn.DataType, in []node, set ...func(*cudnn.Descriptor) error) node {
+	desc := g.make(cudnn.BackendPointwiseDescriptor, append(set, with(cudnn.AttrPointwiseMathPrec, compute))...)
 	set = []func(*cudnn.Descriptor) error{with(cudnn.AttrOperationPointwisePwDescriptor, desc), with(cudnn.AttrOperationPointwiseYdesc, y.desc)}
 	for i, name := range []cudnn.BackendAttributeName{cudnn.AttrOperationPointwiseXdesc, cudnn.AttrOperationPointwiseBdesc, cudnn.AttrOperationPointwiseTdesc} {
 		if i < len(in) {
@@ -151,10 +158,10 @@ func (g *graph) pointwise(y node, mode cudnn.PointwiseMode, compute cudnn.DataTy
 	return y
 }
 
-// arithmetic adds an operation of each element in float32. The result has the shape of the first
-// input, and stays inside the graph.
+// arithmetic is pointwise in float32. The result has the shape of the first input, and stays inside
+// the graph.
 func (g *graph) arithmetic(mode cudnn.PointwiseMode, in ...node) node {
-	return g.pointwise(g.between(cudnn.DataFloat, in[0].dims, in[0].strides), mode, cudnn.DataFloat, 0, in...)
+	return g.pointwise(g.between(cudnn.DataFloat, in[0].dims, in[0].strides), mode, cudnn.DataFloat, in...)
 }
 
 // reduce adds an operation that reduces the last dimension to one element.
@@ -168,11 +175,18 @@ func (g *graph) reduce(op cudnn.ReduceTensorOp, x node) node {
 	return y
 }
 
-// matmul adds a product of matrices, which are the last two dimensions.
-func (g *graph) matmul(c, a, b node) node {
+// matmul adds a product of matrices, which are the last two dimensions. Nodes that are not zero tell
+// how many rows of a, columns of b, and columns of a each product has.
+func (g *graph) matmul(c, a, b node, rows, cols, depth node) node {
 	desc := g.make(cudnn.BackendMatmulDescriptor, with(cudnn.AttrMatmulCompType, cudnn.DataFloat))
-	g.operation(cudnn.BackendOperationMatmulDescriptor, with(cudnn.AttrOperationMatmulDesc, desc),
-		with(cudnn.AttrOperationMatmulAdesc, a.desc), with(cudnn.AttrOperationMatmulBdesc, b.desc), with(cudnn.AttrOperationMatmulCdesc, c.desc))
+	set := []func(*cudnn.Descriptor) error{with(cudnn.AttrOperationMatmulDesc, desc), with(cudnn.AttrOperationMatmulAdesc, a.desc),
+		with(cudnn.AttrOperationMatmulBdesc, b.desc), with(cudnn.AttrOperationMatmulCdesc, c.desc)}
+	for i, name := range []cudnn.BackendAttributeName{cudnn.AttrOperationMatmulGemmMOverrideDesc, cudnn.AttrOperationMatmulGemmNOverrideDesc, cudnn.AttrOperationMatmulGemmKOverrideDesc} {
+		if n := []node{rows, cols, depth}[i]; n.desc != 0 {
+			set = append(set, with(name, n.desc))
+		}
+	}
+	g.operation(cudnn.BackendOperationMatmulDescriptor, set...)
 	return c
 }
 

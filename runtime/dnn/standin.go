@@ -1,6 +1,7 @@
 package dnn
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/puregpu/puregpu/runtime/driver"
@@ -168,16 +169,31 @@ func attend[T Half](m standin.Memory, s AttentionShape, p []driver.Ptr) error {
 	if err != nil {
 		return err
 	}
+	queries, keys := make([]int32, s.Batch), make([]int32, s.Batch)
+	for b := range s.Batch {
+		queries[b], keys[b] = int32(s.Queries), int32(s.Keys)
+	}
+	if s.Lengths {
+		if queries, err = standin.Read[int32](m, p[attentionQueries], s.Batch); err != nil {
+			return err
+		}
+		if keys, err = standin.Read[int32](m, p[attentionKeys], s.Batch); err != nil {
+			return err
+		}
+	}
 	qs, ks := s.strides(s.Heads, s.Queries), s.strides(s.KVHeads, s.Keys)
 	weights, sums := make([]float64, s.Keys), make([]float64, s.HeadDim)
 	for b := range s.Batch {
+		if queries[b] < 0 || int(queries[b]) > s.Queries || keys[b] < 0 || int(keys[b]) > s.Keys {
+			return fmt.Errorf("sequence %d has %d queries of %d, and %d keys of %d", b, queries[b], s.Queries, keys[b], s.Keys)
+		}
 		for h := range s.Heads {
-			for i := range s.Queries {
+			for i := range int(queries[b]) {
 				query := b*int(qs[0]) + h*int(qs[1]) + i*int(qs[2])
 				head := b*int(ks[0]) + h/(s.Heads/s.KVHeads)*int(ks[1])
-				seen := s.Keys
+				seen := int(keys[b])
 				if s.Causal {
-					seen = i + 1 + s.Keys - s.Queries
+					seen = max(i+1+seen-int(queries[b]), 0)
 				}
 				for j := range seen {
 					dot := 0.0
