@@ -189,8 +189,11 @@ func Attention(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	for i, s := range attentionShapes {
 		for _, s.TokensFirst = range []bool{false, true} {
 			name := fmt.Sprintf("%d tokens first %v", i, s.TokensFirst)
-			t.Run(name+" Float16", func(t *testing.T) { attention(t, dev, lib, s, f16) })
-			t.Run(name+" BFloat16", func(t *testing.T) { attention(t, dev, lib, s, bf16) })
+			ok := t.Run(name+" Float16", func(t *testing.T) { attention(t, dev, lib, s, f16) })
+			ok = t.Run(name+" BFloat16", func(t *testing.T) { attention(t, dev, lib, s, bf16) }) && ok
+			if _, _, err := dev.MemInfo(); !ok && err != nil {
+				t.Fatal(err) // the device is lost
+			}
 		}
 	}
 }

@@ -208,8 +208,13 @@ func attentionPrograms[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionSh
 		}
 		score = show(score, point(cudnn.DataBoolean, cudnn.DataBoolean, cudnn.PointwiseCmpGe, row, column))
 	}
-	exp := g.arithmetic(cudnn.PointwiseExp, g.arithmetic(cudnn.PointwiseSub, score, g.reduce(cudnn.ReduceTensorMax, score)))
-	weight := point(kind, cudnn.DataFloat, cudnn.PointwiseDiv, exp, g.reduce(cudnn.ReduceTensorAdd, exp))
+	// cuDNN's engines know attention with the logarithms of sums, which training keeps. Here they stay
+	// inside the graph.
+	most := g.reduce(cudnn.ReduceTensorMax, score)
+	exp := g.arithmetic(cudnn.PointwiseExp, g.arithmetic(cudnn.PointwiseSub, score, most))
+	sum := g.reduce(cudnn.ReduceTensorAdd, exp)
+	g.arithmetic(cudnn.PointwiseAdd, most, g.arithmetic(cudnn.PointwiseLog, sum))
+	weight := point(kind, cudnn.DataFloat, cudnn.PointwiseDiv, exp, sum)
 	g.matmul(out, weight, v, queries, node{}, keys)
 	p, err := g.program(h)
 	if err != nil {
