@@ -176,7 +176,7 @@ var attentionShapes = []dnn.AttentionShape{
 	{Batch: 2, Heads: 6, KVHeads: 2, Queries: 71, HeadDim: 40, Causal: true},
 	{Batch: 1, Heads: 4, KVHeads: 1, Queries: 5, Keys: 130, HeadDim: 128, Causal: true},
 	{Batch: 3, Heads: 8, KVHeads: 4, Queries: 1, Keys: 77, HeadDim: 128, Causal: true, Scale: 0.2},
-	{Batch: 1, Heads: 2, Queries: 19, Keys: 3, HeadDim: 96, Scale: -1},
+	{Batch: 1, Heads: 2, Queries: 19, Keys: 3, HeadDim: 96, Scale: 1},
 	{Batch: 1, Heads: 2, Queries: 64, Keys: 128, HeadDim: 64, Causal: true},
 	{Batch: 4, Heads: 4, KVHeads: 2, Queries: 1, Keys: 150, HeadDim: 64, Lengths: true},
 	{Batch: 3, Heads: 2, Queries: 50, HeadDim: 64, Causal: true, Lengths: true},
@@ -314,6 +314,65 @@ func softmax[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library, e e
 	}
 }
 
+// normShapes have numbers of columns that are common, and odd ones.
+var normShapes = []dnn.NormShape{{Rows: 3, Cols: 128}, {Rows: 5, Cols: 1000}, {Rows: 2, Cols: 4096, Epsilon: 0.01}, {Rows: 129, Cols: 72}, {Rows: 4, Cols: 77}, {Rows: 1, Cols: 768}}
+
+// Norm checks normalizations of all element types, in recordings and in streams.
+func Norm(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
+	for _, s := range normShapes {
+		for _, s.RMS = range []bool{false, true} {
+			name := fmt.Sprintf("%d x %d RMS %v", s.Rows, s.Cols, s.RMS)
+			t.Run(name+" float32", func(t *testing.T) { norm(t, dev, lib, s, f32) })
+			t.Run(name+" Float16", func(t *testing.T) { norm(t, dev, lib, s, f16) })
+			t.Run(name+" BFloat16", func(t *testing.T) { norm(t, dev, lib, s, bf16) })
+		}
+	}
+}
+
+func norm[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dnn.NormShape, e element[T]) {
+	plan, err := dnn.NewNorm[T](lib, s)
+	must(t, err)
+	r, n := rand.New(rand.NewPCG(27, 28)), s.Rows*s.Cols
+	xs, scales, biases := randoms(r, e, n), randoms(r, e, s.Cols), randoms(r, e, s.Cols)
+	x, y, scale, bias := slice(t, dev, xs), slice(t, dev, make([]T, n)), slice(t, dev, scales), gpu.Slice[T]{}
+	if !s.RMS {
+		bias = slice(t, dev, biases)
+	}
+	forward, st := func(y gpu.Slice[T]) gpu.Op { return plan.Forward(y, x, scale, bias) }, dev.Queue(0).NewStream()
+	all := twice(t, dev, n, forward)
+	must(t, st.Do(forward(y)))
+	all = append(all, download(t, st, y)...)
+	epsilon := s.Epsilon
+	if epsilon == 0 {
+		epsilon = 1e-5
+	}
+	for i := range s.Rows {
+		sum, squares := 0.0, 0.0
+		for _, x := range xs[i*s.Cols : (i+1)*s.Cols] {
+			v := e.from(x)
+			sum, squares = sum+v, squares+v*v
+		}
+		mean, variance := sum/float64(s.Cols), squares/float64(s.Cols)
+		if s.RMS {
+			mean = 0
+		}
+		variance -= mean * mean
+		for j := range s.Cols {
+			want := (e.from(xs[i*s.Cols+j]) - mean) / math.Sqrt(variance+epsilon) * e.from(scales[j])
+			size := math.Abs(want)
+			if !s.RMS {
+				want += e.from(biases[j])
+			}
+			for k := range 3 {
+				if got := e.from(all[k*n+i*s.Cols+j]); !(math.Abs(got-want) <= e.eps*math.Abs(want)+0x1p-19*(1+size)) {
+					t.Fatalf("%+v: element (%d, %d) is %v; want %v", s, i, j, got, want)
+				}
+			}
+		}
+	}
+	must(t, plan.Close())
+}
+
 // DNNRefused gives wrong arguments.
 func DNNRefused(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	good := dnn.ConvShape{Batch: 1, In: 4, Out: 8, Size: []int{5, 5}, Kernel: []int{3, 3}}
@@ -343,7 +402,8 @@ func DNNRefused(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 		"elements":         func(s *dnn.AttentionShape) { s.HeadDim = 12 },
 		"keys":             func(s *dnn.AttentionShape) { s.Keys = -1 },
 		"too few to see":   func(s *dnn.AttentionShape) { s.Keys, s.Causal = 2, true },
-		"a scale":          func(s *dnn.AttentionShape) { s.Scale = math.NaN() },
+		"no scale":         func(s *dnn.AttentionShape) { s.Scale = math.NaN() },
+		"a scale below 0":  func(s *dnn.AttentionShape) { s.Scale = -1 },
 		"many of the keys": func(s *dnn.AttentionShape) { s.Keys = math.MaxInt },
 	} {
 		s := attention
@@ -359,6 +419,13 @@ func DNNRefused(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 		t.Errorf("a zero library: %v", err)
 	}
 
+	for _, s := range []dnn.NormShape{{Rows: 0, Cols: 8}, {Rows: 1 << 30, Cols: 1 << 30}, {Rows: 1, Cols: 8, Epsilon: -1}, {Rows: 1, Cols: 8, Epsilon: math.NaN()}} {
+		if _, err := dnn.NewNorm[float32](lib, s); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	rms, err := dnn.NewNorm[float32](lib, dnn.NormShape{Rows: 1, Cols: 32, RMS: true})
+	must(t, err)
 	conv, err := dnn.NewConv[float32](lib, good)
 	must(t, err)
 	plan, err := dnn.NewAttention[smallfloat.BFloat16](lib, attention)
@@ -383,6 +450,9 @@ func DNNRefused(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 		"many lengths":   lengths.ForwardLengths(out, q, k, v, numbers.Slice(0, 2), numbers.Slice(4, 5)),
 		"heads":          plan.Forward(out, q, k, v.Slice(0, 95)),
 		"no attention":   new(dnn.Attention[smallfloat.BFloat16]).Forward(out, q, k, v),
+		"a norm's bias":  rms.Forward(y.Slice(0, 32), x.Slice(0, 32), w.Slice(0, 32), w.Slice(32, 64)),
+		"a norm's scale": rms.Forward(y.Slice(0, 32), x.Slice(0, 32), w.Slice(0, 31), none),
+		"no norm":        new(dnn.Norm[float32]).Forward(y, x, w, none),
 		"no library":     dnn.Softmax(nil, x, x, 10),
 		"no columns":     dnn.Softmax(lib, x, x, 0),
 		"columns":        dnn.Softmax(lib, x, x, 11),

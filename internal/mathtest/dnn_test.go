@@ -43,20 +43,29 @@ func TestSoftmax(t *testing.T) {
 	Softmax(t, dev, lib)
 }
 
+func TestNorm(t *testing.T) {
+	dev, lib := openDNN(t)
+	Norm(t, dev, lib)
+}
+
 func TestDNNRefused(t *testing.T) {
 	dev, lib := openDNN(t)
 	DNNRefused(t, dev, lib)
-	_, err := dnn.NewConv[float32](lib, dnn.ConvShape{Batch: 1, In: 1, Out: 1, Size: []int{1 << 20}, Kernel: []int{1 << 20}, Dilation: []int{1}})
-	t.Log("a kernel of 2^20 elements:", err)
-	call := lib.Call("bad", 0, func(c dnn.Call) error {
-		return c.WithReason(func() error { return c.BackendExecute(c.Handle, 0, 0) })
-	})
-	err = dev.Queue(0).NewStream().Do(call)
-	if status, ok := errors.AsType[cudnn.Status](err); !ok {
-		t.Errorf("a call that cuDNN refuses: %v", err)
-	} else {
-		t.Log(status)
+	_, err := dnn.NewAttention[smallfloat.Float16](lib, dnn.AttentionShape{Batch: 1, Heads: 1, Queries: 8, HeadDim: 1 << 15})
+	if !errors.Is(err, gpu.ErrUnsupported) {
+		t.Errorf("heads of 32768 elements: %v", err)
 	}
+	t.Log(err) // with cuDNN's reason
+	call, st := lib.Call("bad", 0, func(c dnn.Call) error {
+		return c.WithReason(func() error { return c.BackendExecute(c.Handle, 0, 0) })
+	}), dev.Queue(0).NewStream()
+	if err = st.Do(call); err == nil {
+		err = st.Wait(minute(t))
+	}
+	if _, ok := errors.AsType[cudnn.Status](err); !ok {
+		t.Errorf("a call that cuDNN refuses: %v", err)
+	}
+	t.Log(err)
 }
 
 // TestDNNTorch writes results for PyTorch.
@@ -82,6 +91,13 @@ func TestDNNTorch(t *testing.T) {
 		}
 		recordAttention(t, rec, dev, lib, s, f16, "float16", 4e-3)
 		recordAttention(t, rec, dev, lib, s, bf16, "bfloat16", 3e-2)
+	}
+	for _, s := range normShapes {
+		for _, s.RMS = range []bool{false, true} {
+			recordNorm(t, rec, dev, lib, s, f32, "float32", 1e-6)
+			recordNorm(t, rec, dev, lib, s, f16, "float16", 1e-3)
+			recordNorm(t, rec, dev, lib, s, bf16, "bfloat16", 1e-2)
+		}
 	}
 	recordSoftmax(t, rec, dev, lib, f32, "float32", 1e-6)
 	recordSoftmax(t, rec, dev, lib, f16, "float16", 1e-3)
@@ -140,6 +156,22 @@ func recordAttention[T dnn.Half](t *testing.T, rec *recorder, dev *gpu.Device, l
 	must(t, plan.Close())
 }
 
+func recordNorm[T dnn.Element](t *testing.T, rec *recorder, dev *gpu.Device, lib *dnn.Library, s dnn.NormShape, e element[T], name string, eps float64) {
+	t.Helper()
+	plan, err := dnn.NewNorm[T](lib, s)
+	must(t, err)
+	r := rand.New(rand.NewPCG(37, 38))
+	xs, scales, biases := randoms(r, e, s.Rows*s.Cols), randoms(r, e, s.Cols), randoms(r, e, s.Cols)
+	y, bias := slice(t, dev, make([]T, len(xs))), gpu.Slice[T]{}
+	if !s.RMS {
+		bias = slice(t, dev, biases)
+	}
+	do(t, dev, plan.Forward(y, slice(t, dev, xs), slice(t, dev, scales), bias))
+	rec.add("norm", map[string]any{"type": name, "rms": s.RMS, "epsilon": s.Epsilon, "eps": eps},
+		wide("x", e, xs, s.Rows, s.Cols), wide("scale", e, scales, s.Cols), wide("bias", e, biases, s.Cols), wide("y", e, contents(t, dev, y), s.Rows, s.Cols))
+	must(t, plan.Close())
+}
+
 func recordSoftmax[T dnn.Element](t *testing.T, rec *recorder, dev *gpu.Device, lib *dnn.Library, e element[T], name string, eps float64) {
 	t.Helper()
 	const rows, cols = 37, 1001
@@ -165,6 +197,7 @@ func dnnTimes() []timed {
 		convTime[smallfloat.BFloat16](fused, "conv bias ReLU NHWC", "bfloat16"), convTime[smallfloat.BFloat16](small, "conv small", "bfloat16"),
 		attentionTime[smallfloat.BFloat16](prefill, "attention prefill", "bfloat16"), attentionTime[smallfloat.BFloat16](decode, "attention decode", "bfloat16"),
 		attentionTime[smallfloat.Float16](tiny, "attention small", "float16"),
+		normTime[smallfloat.BFloat16](dnn.NormShape{Rows: 16384, Cols: 4096}, "layer norm", "bfloat16"), normTime[smallfloat.BFloat16](dnn.NormShape{Rows: 16384, Cols: 4096, RMS: true}, "rms norm", "bfloat16"),
 		softmaxTime[float32](8192, "float32"), softmaxTime[smallfloat.BFloat16](8192, "bfloat16"), softmaxTime[float32](32, "float32"),
 	}
 }
@@ -230,6 +263,27 @@ func attentionTime[T dnn.Half](s dnn.AttentionShape, name, kind string) timed {
 			must(t, err)
 			n, m := s.Batch*s.Heads*s.Queries*s.HeadDim, s.Batch*heads*keys*s.HeadDim
 			return plan.Forward(zeros[T](t, dev, n), zeros[T](t, dev, n), zeros[T](t, dev, m), zeros[T](t, dev, m))
+		}}
+}
+
+func normTime[T dnn.Element](s dnn.NormShape, name, kind string) timed {
+	run := "torch.nn.functional.layer_norm(x, s.shape, s, s, 1e-5)"
+	if s.RMS {
+		run = "torch.nn.functional.rms_norm(x, s.shape, s, 1e-5)"
+	}
+	return timed{name: name + " " + kind, run: run,
+		setup: fmt.Sprintf("x = torch.zeros(%d, %d, dtype=torch.%s, device='cuda'); s = torch.zeros(%[2]d, dtype=x.dtype, device='cuda')", s.Rows, s.Cols, kind),
+		open: func(t *testing.T, dev *gpu.Device) gpu.Op {
+			lib, err := dnn.Open(dev, dnn.Options{})
+			has(t, err)
+			t.Cleanup(func() { must(t, lib.Close()) })
+			plan, err := dnn.NewNorm[T](lib, s)
+			must(t, err)
+			var bias gpu.Slice[T]
+			if !s.RMS {
+				bias = zeros[T](t, dev, s.Cols)
+			}
+			return plan.Forward(zeros[T](t, dev, s.Rows*s.Cols), zeros[T](t, dev, s.Rows*s.Cols), zeros[T](t, dev, s.Cols), bias)
 		}}
 }
 

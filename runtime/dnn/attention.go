@@ -23,7 +23,7 @@ type AttentionShape struct {
 	Queries     int     // tokens of a sequence that attend
 	Keys        int     // tokens of a sequence that are attended to; 0 means Queries
 	HeadDim     int     // elements of a head, a multiple of 8
-	Scale       float64 // 0 means 1/√HeadDim
+	Scale       float64 // positive; 0 means 1/√HeadDim
 	Causal      bool    // a query attends to no later keys; the last query attends to all keys
 	TokensFirst bool    // the dimensions are sequences, tokens, heads, elements
 	Lengths     bool    // sequences have fewer tokens than Queries and Keys: [Attention.ForwardLengths] is told how many
@@ -62,8 +62,8 @@ func (s AttentionShape) check() error {
 		return bad("heads of %d elements; this must be a multiple of 8", s.HeadDim)
 	case s.Causal && s.Queries > s.Keys:
 		return bad("a causal mask with %d queries and %d keys: the first queries would attend to nothing", s.Queries, s.Keys)
-	case math.IsNaN(s.Scale) || math.IsInf(s.Scale, 0):
-		return bad("a scale of %v", s.Scale)
+	case !(s.Scale > 0) || s.Scale > math.MaxFloat32: // cuDNN returns NaN if it is negative
+		return bad("a scale of %v, which is not a positive number", s.Scale)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 	}
 	var err error
 	a.plan, err = newPlan(l, "attention",
-		func(h cudnn.Handle) ([]*program, error) { return attentionPrograms[T](l.lib, h, s) },
+		func(h cudnn.Handle) ([]step, error) { return attentionSteps[T](l.lib, h, s) },
 		func(m standin.Memory, p []driver.Ptr) error { return attend[T](m, s, p) })
 	if err != nil {
 		return nil, err
@@ -146,11 +146,11 @@ func (s AttentionShape) strides(heads, tokens int) []int64 {
 	return []int64{h * n * d, n * d, d, 1}
 }
 
-// attentionPrograms makes the program of attention. It has the steps of attention as single
+// attentionSteps makes the only step of attention. It has the steps of attention as single
 // operations, because all releases of cuDNN 9 have an engine that fuses them. The unified operation
 // (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) is of cuDNN 9.13, and takes a causal mask since 9.21
 // only.
-func attentionPrograms[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionShape) ([]*program, error) {
+func attentionSteps[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionShape) ([]step, error) {
 	version := lib.Version()
 	switch {
 	case version == 91000 || version == 91001:
@@ -220,5 +220,5 @@ func attentionPrograms[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionSh
 	if err != nil {
 		return nil, err
 	}
-	return []*program{p}, nil
+	return []step{p}, nil
 }

@@ -1,6 +1,7 @@
 package dnn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -152,7 +153,7 @@ func NewConv[T Element](l *Library, s ConvShape) (*Conv[T], error) {
 	}
 	var err error
 	c.plan, err = newPlan(l, "convolution",
-		func(h cudnn.Handle) ([]*program, error) { return convPrograms[T](l.lib, h, s) },
+		func(h cudnn.Handle) ([]step, error) { return convSteps[T](l.lib, h, s) },
 		func(m standin.Memory, p []driver.Ptr) error { return convolve[T](m, s, p) })
 	if err != nil {
 		return nil, err
@@ -182,75 +183,60 @@ const (
 	convBias
 )
 
-// convPrograms makes the programs of a convolution: one for all if cuDNN has an engine for that, or
-// one for the convolution, and one for bias and ReLU.
-func convPrograms[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape) ([]*program, error) {
-	all, err := convProgram[T](lib, h, s, true, s.Bias, s.ReLU)
+// convSteps makes the steps of a convolution: one for all if cuDNN has an engine for that, or one
+// for the convolution and its epilogue.
+func convSteps[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape) ([]step, error) {
+	all, err := convProgram[T](lib, h, s, s.Bias, s.ReLU)
 	if err == nil {
-		return []*program{all}, nil
+		return []step{all}, nil
 	}
 	if !s.Bias && !s.ReLU {
 		return nil, err
 	}
-	first, err := convProgram[T](lib, h, s, true, false, false)
+	first, err := convProgram[T](lib, h, s, false, false)
 	if err != nil {
 		return nil, err
 	}
-	second, err := convProgram[T](lib, h, s, false, s.Bias, s.ReLU)
+	second, err := newEpilogue(lib, s, kindOf[T]())
 	if err != nil {
-		return []*program{first}, fmt.Errorf("bias and ReLU: %w", err)
+		return nil, errors.Join(fmt.Errorf("bias and ReLU: %w", err), first.destroy())
 	}
-	return []*program{first, second}, nil
+	return []step{first, second}, nil
 }
 
-// convProgram makes a program of a convolution, or one that only adds the bias to y and applies
-// ReLU.
-func convProgram[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape, convolve, bias, relu bool) (*program, error) {
+// convProgram makes a program of a convolution, with its bias and ReLU or without.
+func convProgram[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape, bias, relu bool) (*program, error) {
 	g, kind := &graph{lib: lib}, kindOf[T]()
 	yDims, yStrides := s.layout(s.Batch, s.Out, s.OutSize())
-	last := g.memory(convY, kind, yDims, yStrides)
-	y := last
-	if convolve {
-		n := len(yDims) - 2
-		list := func(values []int, otherwise int64) []int64 { // of one more dimension if there is only one
-			all := make([]int64, 0, 3)
-			for range n - len(s.Size) {
-				all = append(all, otherwise)
-			}
-			for i := range s.Size {
-				all = append(all, int64(or(values, i, int(otherwise))))
-			}
-			return all
+	xDims, xStrides := s.layout(s.Batch, s.In, s.Size)
+	wDims, wStrides := s.layout(s.Out, s.In/s.groups(), s.Kernel)
+	y, x, w := g.memory(convY, kind, yDims, yStrides), g.memory(convX, kind, xDims, xStrides), g.memory(convW, kind, wDims, wStrides)
+	result := func(last bool) node { // of an operation
+		if last {
+			return y
 		}
-		xDims, xStrides := s.layout(s.Batch, s.In, s.Size)
-		wDims, wStrides := s.layout(s.Out, s.In/s.groups(), s.Kernel)
-		x, w := g.memory(convX, kind, xDims, xStrides), g.memory(convW, kind, wDims, wStrides)
-		if bias || relu {
-			last = g.between(cudnn.DataFloat, yDims, yStrides)
-		}
-		desc := g.make(cudnn.BackendConvolutionDescriptor,
-			with(cudnn.AttrConvolutionCompType, cudnn.DataFloat), with(cudnn.AttrConvolutionConvMode, cudnn.CrossCorrelation),
-			with(cudnn.AttrConvolutionSpatialDims, int64(n)), with(cudnn.AttrConvolutionFilterStrides, list(s.Stride, 1)...),
-			with(cudnn.AttrConvolutionDilations, list(s.Dilation, 1)...),
-			with(cudnn.AttrConvolutionPrePaddings, list(s.Padding, 0)...), with(cudnn.AttrConvolutionPostPaddings, list(s.Padding, 0)...))
-		g.operation(cudnn.BackendOperationConvolutionForwardDescriptor, with(cudnn.AttrOperationConvolutionForwardConvDesc, desc),
-			with(cudnn.AttrOperationConvolutionForwardX, x.desc), with(cudnn.AttrOperationConvolutionForwardW, w.desc), with(cudnn.AttrOperationConvolutionForwardY, last.desc),
-			with(cudnn.AttrOperationConvolutionForwardAlpha, float32(1)), with(cudnn.AttrOperationConvolutionForwardBeta, float32(0)))
-	} else {
-		y = g.memory(convY, kind, yDims, yStrides) // in place
+		return g.between(cudnn.DataFloat, yDims, yStrides)
 	}
+	n := len(yDims) - 2
+	list := func(values []int, otherwise int) []int64 { // of one more dimension if there is only one
+		all := slices.Repeat([]int64{int64(otherwise)}, n)
+		for i := range s.Size {
+			all[n-len(s.Size)+i] = int64(or(values, i, otherwise))
+		}
+		return all
+	}
+	desc := g.make(cudnn.BackendConvolutionDescriptor,
+		with(cudnn.AttrConvolutionCompType, cudnn.DataFloat), with(cudnn.AttrConvolutionConvMode, cudnn.CrossCorrelation),
+		with(cudnn.AttrConvolutionSpatialDims, int64(n)), with(cudnn.AttrConvolutionFilterStrides, list(s.Stride, 1)...),
+		with(cudnn.AttrConvolutionDilations, list(s.Dilation, 1)...),
+		with(cudnn.AttrConvolutionPrePaddings, list(s.Padding, 0)...), with(cudnn.AttrConvolutionPostPaddings, list(s.Padding, 0)...))
+	last := result(!bias && !relu)
+	g.operation(cudnn.BackendOperationConvolutionForwardDescriptor, with(cudnn.AttrOperationConvolutionForwardConvDesc, desc),
+		with(cudnn.AttrOperationConvolutionForwardX, x.desc), with(cudnn.AttrOperationConvolutionForwardW, w.desc), with(cudnn.AttrOperationConvolutionForwardY, last.desc),
+		with(cudnn.AttrOperationConvolutionForwardAlpha, float32(1)), with(cudnn.AttrOperationConvolutionForwardBeta, float32(0)))
 	if bias {
-		dims, _ := s.layout(1, s.Out, make([]int, len(s.Size)))
-		strides := make([]int64, len(dims))
-		for i := range dims {
-			dims[i], strides[i] = max(dims[i], 1), int64(s.Out)
-		}
-		strides[1] = 1
-		b, sum := g.memory(convBias, kind, dims, strides), y
-		if relu {
-			sum = g.between(cudnn.DataFloat, yDims, yStrides)
-		}
-		last = g.pointwise(sum, cudnn.PointwiseAdd, cudnn.DataFloat, last, b)
+		dims, strides := s.biasLayout()
+		last = g.pointwise(result(!relu), cudnn.PointwiseAdd, cudnn.DataFloat, last, g.memory(convBias, kind, dims, strides))
 	}
 	if relu {
 		g.relu(y, last)
@@ -260,6 +246,14 @@ func convProgram[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape, con
 		avoid = append(avoid, cudnn.NumericalNoteTensorCore)
 	}
 	return g.program(h, avoid...)
+}
+
+// biasLayout returns the dimensions and strides of the bias.
+func (s ConvShape) biasLayout() (dims, strides []int64) {
+	n := 2 + max(len(s.Size), 2)
+	dims, strides = slices.Repeat([]int64{1}, n), slices.Repeat([]int64{int64(s.Out)}, n)
+	dims[1], strides[1] = int64(s.Out), 1
+	return dims, strides
 }
 
 // layout returns the dimensions and strides of images or weights, as cuDNN has them. An image of one

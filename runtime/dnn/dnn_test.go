@@ -46,6 +46,7 @@ func eachCaps(t *testing.T, check func(*testing.T, *gpu.Device, *dnn.Library)) {
 func TestConv(t *testing.T)      { eachCaps(t, mathtest.Conv) }
 func TestAttention(t *testing.T) { eachCaps(t, mathtest.Attention) }
 func TestSoftmax(t *testing.T)   { eachCaps(t, mathtest.Softmax) }
+func TestNorm(t *testing.T)      { eachCaps(t, mathtest.Norm) }
 
 // TestOutSize compares sizes of results with PyTorch's.
 func TestOutSize(t *testing.T) {

@@ -24,7 +24,7 @@ type Library struct {
 	lib    *cudnn.Library // nil on a simulated device
 	handle *libcall.Handle[cudnn.Handle]
 
-	programs map[*program]bool // that are not destroyed; used only by functions that use handle
+	steps map[step]bool // of plans, that are not destroyed; used only by functions that use handle
 }
 
 // Open loads cuDNN for a device and makes a handle. It blocks while the library initializes. If the
@@ -34,7 +34,7 @@ func Open(dev *gpu.Device, o Options) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Library{dev: on, programs: make(map[*program]bool)}
+	l := &Library{dev: on, steps: make(map[step]bool)}
 	if on.Simulated() {
 		return l, nil
 	}
@@ -60,10 +60,10 @@ func Open(dev *gpu.Device, o Options) (*Library, error) {
 // end destroys the plans and the handle.
 func (l *Library) end(h cudnn.Handle) error {
 	errs := []error{l.dev.Idle()}
-	for p := range l.programs {
+	for p := range l.steps {
 		errs = append(errs, p.destroy())
 	}
-	l.programs = nil
+	l.steps = nil
 	return errors.Join(append(errs, l.lib.Destroy(h))...)
 }
 

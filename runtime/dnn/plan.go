@@ -12,18 +12,26 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A plan is the common part of all plans: programs that run one after the other.
+// A step is a part of a plan. It is used only by functions that use the library's handle.
+type step interface {
+	// run gives the handle's stream the step's work. at are the addresses of the call.
+	run(h cudnn.Handle, at []driver.Ptr, workspace driver.Ptr) error
+	scratch() uint64 // size of the workspace
+	destroy() error  // what cuDNN has of the step
+}
+
+// A plan is the common part of all plans: steps that run one after the other.
 type plan struct {
 	lib       *Library
 	name      string
-	programs  []*program // none on a simulated device
-	workspace uint64     // that the programs share
+	steps     []step // none on a simulated device
+	workspace uint64 // that the steps share
 	run       func(gpu.NativeCall) error
 	closed    atomic.Bool
 }
 
-// newPlan makes a plan. make makes its programs, and inGo is its stand-in.
-func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]*program, error), inGo func(m standin.Memory, p []driver.Ptr) error) (*plan, error) {
+// newPlan makes a plan. make makes its steps, and inGo is its stand-in.
+func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]step, error), inGo func(m standin.Memory, p []driver.Ptr) error) (*plan, error) {
 	p := &plan{lib: l, name: name}
 	if l.dev.Simulated() {
 		p.run = func(n gpu.NativeCall) error {
@@ -36,10 +44,10 @@ func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]*program, err
 		return p, nil
 	}
 	err := l.handle.With(func(h cudnn.Handle) (err error) {
-		p.programs, err = make(h)
-		for _, x := range p.programs {
-			l.programs[x] = true
-			p.workspace = max(p.workspace, x.workspace)
+		p.steps, err = make(h)
+		for _, x := range p.steps {
+			l.steps[x] = true
+			p.workspace = max(p.workspace, x.scratch())
 		}
 		return err
 	})
@@ -55,8 +63,8 @@ func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]*program, err
 			if p.workspace > 0 {
 				workspace = n.Ptrs[len(n.Ptrs)-1]
 			}
-			for _, x := range p.programs {
-				if err := x.run(l.lib, h, n.Ptrs, workspace); err != nil {
+			for _, x := range p.steps {
+				if err := x.run(h, n.Ptrs, workspace); err != nil {
 					return fmt.Errorf("dnn: %s: %w", name, err)
 				}
 			}
@@ -115,20 +123,20 @@ func overlap(a, b gpu.Range) bool {
 	return a.Buffer == b.Buffer && a.Offset < b.Offset+b.Size && b.Offset < a.Offset+a.Size
 }
 
-// close destroys the programs.
+// close destroys the steps.
 func (p *plan) close() error {
 	if p == nil || p.closed.Swap(true) || p.lib.dev.Simulated() {
 		return nil
 	}
 	err := p.lib.handle.With(func(cudnn.Handle) error {
 		errs := []error{p.lib.dev.Idle()}
-		for _, x := range p.programs {
+		for _, x := range p.steps {
 			errs = append(errs, x.destroy())
-			delete(p.lib.programs, x)
+			delete(p.lib.steps, x)
 		}
 		return errors.Join(errs...)
 	})
-	if errors.Is(err, gpu.ErrClosed) || errors.Is(err, gpu.ErrLost) { // the programs are gone with the library or the device
+	if errors.Is(err, gpu.ErrClosed) || errors.Is(err, gpu.ErrLost) { // the steps are gone with the library or the device
 		return nil
 	}
 	return err

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A program is an execution plan. It is used only by functions that use the library's handle.
+// A program is an execution plan, as a step.
 type program struct {
 	graph     graph // has the descriptors
 	plan      *cudnn.Descriptor
@@ -37,7 +37,8 @@ func newProgram(g *graph, plan *cudnn.Descriptor, workspace uint64) *program {
 }
 
 // run gives the handle's stream the program.
-func (p *program) run(lib *cudnn.Library, h cudnn.Handle, at []driver.Ptr, workspace driver.Ptr) error {
+func (p *program) run(h cudnn.Handle, at []driver.Ptr, workspace driver.Ptr) error {
+	lib := p.graph.lib
 	var pin runtime.Pinner // cuDNN reads values by their address
 	pin.Pin(unsafe.SliceData(p.values))
 	defer pin.Unpin()
@@ -59,6 +60,8 @@ func (p *program) run(lib *cudnn.Library, h cudnn.Handle, at []driver.Ptr, works
 	}
 	return lib.WithReason(func() error { return lib.BackendExecute(h, p.plan.Handle(), p.pack.Handle()) })
 }
+
+func (p *program) scratch() uint64 { return p.workspace }
 
 // repack makes a variant pack for the present call.
 func (p *program) repack(lib *cudnn.Library) error {

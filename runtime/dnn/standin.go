@@ -252,3 +252,41 @@ func softmax[T Element](m standin.Memory, dst, src driver.Ptr, rows, cols int) e
 	}
 	return nil
 }
+
+// normalizeRows does on the simulated GPU what a plan of cuDNN does. p has the addresses of y, x,
+// scale and bias.
+func normalizeRows[T Element](m standin.Memory, s NormShape, p []driver.Ptr) error {
+	x, err := load[T](m, p[normX], s.Rows*s.Cols)
+	if err != nil {
+		return err
+	}
+	scale, err := load[T](m, p[normScale], s.Cols)
+	if err != nil {
+		return err
+	}
+	bias := make([]float64, s.Cols)
+	if !s.RMS {
+		if bias, err = load[T](m, p[normBias], s.Cols); err != nil {
+			return err
+		}
+	}
+	y, err := standin.Write[T](m, p[normY], s.Rows*s.Cols)
+	if err != nil {
+		return err
+	}
+	for i := range s.Rows {
+		row, mean, squares := x[i*s.Cols:(i+1)*s.Cols], 0.0, 0.0
+		if !s.RMS {
+			for _, v := range row {
+				mean += v / float64(s.Cols)
+			}
+		}
+		for _, v := range row {
+			squares += (v - mean) * (v - mean) / float64(s.Cols)
+		}
+		for j, v := range row {
+			y[i*s.Cols+j] = round[T]((v-mean)/math.Sqrt(squares+s.Epsilon)*scale[j] + bias[j])
+		}
+	}
+	return nil
+}

@@ -54,6 +54,10 @@ def dnn(name, p, a):
     f = torch.nn.functional
     if name == "softmax":
         yield name, a["y"], f.softmax(x["x"], dim=1).float(), p["eps"]
+    elif name == "norm":
+        cols, epsilon = x["scale"].shape, p["epsilon"] or 1e-5
+        y = f.rms_norm(x["x"], cols, x["scale"], epsilon) if p["rms"] else f.layer_norm(x["x"], cols, x["scale"], x["bias"], epsilon)
+        yield name, a["y"], y.float(), p["eps"]
     elif name == "attention":
         q, k, v = x["q"], x["k"], x["v"]
         groups, scale = q.shape[1] // k.shape[1], p["scale"] or None
