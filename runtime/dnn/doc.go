@@ -1,13 +1,14 @@
-// Package dnn computes convolutions, attention and softmax of neural networks on a device by NVIDIA's
-// cuDNN. Its operations are Ops of package gpu: streams, queues and recordings take them.
+// Package dnn computes convolutions, attention, normalizations and softmax of neural networks on a
+// device by NVIDIA's cuDNN. Its operations are Ops of package gpu: streams, queues and recordings take
+// them.
 //
 //	lib, err := dnn.Open(dev, dnn.Options{})
 //	attention, err := dnn.NewAttention[smallfloat.BFloat16](lib, dnn.AttentionShape{Batch: 1, Heads: 32, KVHeads: 8, Queries: 512, HeadDim: 128, Causal: true})
 //	err = stream.Do(attention.Forward(out, q, k, v))
 //
-// cuDNN makes a plan for one shape: it chooses kernels, and compiles some of them. NewConv and
-// NewAttention make plans, which takes milliseconds to seconds. So make plans in advance, and keep
-// them.
+// cuDNN makes a plan for one shape: it chooses kernels, and compiles some of them. NewConv,
+// NewAttention and NewNorm make plans, which takes milliseconds to seconds. So make plans in advance,
+// and keep them.
 //
 // A Library and its plans may be used by several goroutines, streams and recordings at once. One call
 // at a time uses the handle of the Library. While a plan is made, other calls wait. Each queue and
