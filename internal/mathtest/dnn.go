@@ -373,6 +373,56 @@ func norm[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dnn.
 	must(t, plan.Close())
 }
 
+// DNNTogether uses plans of one library in two streams, a recording and a queue's points at once.
+func DNNTogether(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
+	conv, err := dnn.NewConv[smallfloat.BFloat16](lib, dnn.ConvShape{Batch: 2, In: 16, Out: 32, Size: []int{9, 9}, Kernel: []int{3, 3}, Bias: true, ReLU: true})
+	must(t, err)
+	attention, err := dnn.NewAttention[smallfloat.BFloat16](lib, dnn.AttentionShape{Batch: 2, Heads: 2, Queries: 49, HeadDim: 16, Causal: true})
+	must(t, err)
+	const n = 2 * 32 * 7 * 7 // of the result of each, and of queries, keys and values
+	r := rand.New(rand.NewPCG(29, 30))
+	x, w, b := slice(t, dev, randoms(r, bf16, 2*16*9*9)), slice(t, dev, randoms(r, bf16, 32*16*9)), slice(t, dev, randoms(r, bf16, 32))
+	k, v := slice(t, dev, randoms(r, bf16, n)), slice(t, dev, randoms(r, bf16, n))
+	type pair struct {
+		y, out gpu.Slice[smallfloat.BFloat16]
+	}
+	results := func() pair {
+		return pair{slice(t, dev, make([]smallfloat.BFloat16, n)), slice(t, dev, make([]smallfloat.BFloat16, n))}
+	}
+	ops := func(p pair) [2]gpu.Op {
+		return [2]gpu.Op{conv.Forward(p.y, x, w, b), attention.Forward(p.out, p.y, k, v)}
+	}
+	all := []pair{results(), results(), results(), results()}
+	st, other, executions := dev.Queue(0).NewStream(), dev.Queue(0).NewStream(), dev.Queue(0).NewStream()
+	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true})
+	must(t, err)
+	for _, op := range ops(all[2]) {
+		_, err := rec.Add(op)
+		must(t, err)
+	}
+	must(t, rec.End())
+	done := new(gpu.Semaphore)
+	for i := range uint64(20) {
+		first, second := ops(all[0]), ops(all[1])
+		must(t, st.Do(first[:]...))
+		must(t, other.Do(second[:]...))
+		must(t, executions.Do(gpu.Execute(rec)))
+		queued := ops(all[3])
+		must(t, dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{done.At(2 * i)}, Signal: []gpu.Point{done.At(2*i + 1)}}, queued[0]))
+		must(t, dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{done.At(2*i + 1)}, Signal: []gpu.Point{done.At(2*i + 2)}}, queued[1]))
+	}
+	must(t, done.Wait(minute(t), 40))
+	want := download(t, st, all[0].out)
+	for i, s := range []*gpu.Stream{other, executions, st} {
+		for j, got := range download(t, s, all[i+1].out) {
+			if got != want[j] {
+				t.Fatalf("way %d: element %d is %v; want %v", i+1, j, got, want[j])
+			}
+		}
+	}
+	must(t, errors.Join(rec.Close(), attention.Close())) // the library closes the other plan
+}
+
 // DNNRefused gives wrong arguments.
 func DNNRefused(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	good := dnn.ConvShape{Batch: 1, In: 4, Out: 8, Size: []int{5, 5}, Kernel: []int{3, 3}}

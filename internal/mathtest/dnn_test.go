@@ -48,6 +48,11 @@ func TestNorm(t *testing.T) {
 	Norm(t, dev, lib)
 }
 
+func TestDNNTogether(t *testing.T) {
+	dev, lib := openDNN(t)
+	DNNTogether(t, dev, lib)
+}
+
 func TestDNNRefused(t *testing.T) {
 	dev, lib := openDNN(t)
 	DNNRefused(t, dev, lib)

@@ -47,6 +47,7 @@ func TestConv(t *testing.T)      { eachCaps(t, mathtest.Conv) }
 func TestAttention(t *testing.T) { eachCaps(t, mathtest.Attention) }
 func TestSoftmax(t *testing.T)   { eachCaps(t, mathtest.Softmax) }
 func TestNorm(t *testing.T)      { eachCaps(t, mathtest.Norm) }
+func TestTogether(t *testing.T)  { eachCaps(t, mathtest.DNNTogether) }
 
 // TestOutSize compares sizes of results with PyTorch's.
 func TestOutSize(t *testing.T) {
