@@ -154,7 +154,7 @@ func attentionSteps[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionShape
 	version := lib.Version()
 	switch {
 	case version == 91000 || version == 91001:
-		return nil, fmt.Errorf("cuDNN %s computes attention wrong: use 9.10.2 or newer: %w", cudnn.FormatVersion(version), gpu.ErrUnsupported)
+		return nil, fmt.Errorf("cuDNN %s has known bugs in attention: use 9.10.2 or newer: %w", cudnn.FormatVersion(version), gpu.ErrUnsupported)
 	case version < 90600 && s.Causal && s.Queries != s.Keys && (s.Queries%64 != 0 || s.Keys%64 != 0):
 		return nil, fmt.Errorf("cuDNN %s has no causal mask for %d queries and %d keys: use 9.6 or newer: %w", cudnn.FormatVersion(version), s.Queries, s.Keys, gpu.ErrUnsupported)
 	}
