@@ -94,11 +94,11 @@ func (s ConvShape) check() error {
 	return nil
 }
 
-// fits reports whether a tensor of some dimensions has less than 2⁴⁰ elements.
+// fits reports whether an int can count the bytes of a tensor of some dimensions, with room to spare.
 func fits(dims ...int) bool {
 	n := 1
 	for _, d := range dims {
-		if d > 1<<40/n {
+		if d > math.MaxInt/16/n {
 			return false
 		}
 		n *= d
