@@ -26,7 +26,7 @@ type timed struct {
 }
 
 // allTimes are the rows of TestTimes, those of one library after the other.
-func allTimes() []timed { return slices.Concat(blasTimes(), fftTimes(), randomTimes()) }
+func allTimes() []timed { return slices.Concat(blasTimes(), fftTimes(), randomTimes(), dnnTimes()) }
 
 // TestTimes prints the time of operations in a stream, and of the same in PyTorch: medians of turns that the two take one after the
 // other. The host's time is that of giving the work.

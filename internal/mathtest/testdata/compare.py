@@ -48,7 +48,38 @@ def random(name, p, a):
     yield name, a["x"], numpy.concatenate(parts), 1e-6 if name.startswith("normal") else 0
 
 
-LIBRARIES = {"fft": fft, "random": random}
+def dnn(name, p, a):
+    kind = getattr(torch, p["type"])
+    x = {k: torch.from_numpy(v).cuda().to(kind) for k, v in a.items()}
+    f = torch.nn.functional
+    if name == "softmax":
+        yield name, a["y"], f.softmax(x["x"], dim=1).float(), p["eps"]
+    elif name == "norm":
+        cols, epsilon = x["scale"].shape, p["epsilon"] or 1e-5
+        y = f.rms_norm(x["x"], cols, x["scale"], epsilon) if p["rms"] else f.layer_norm(x["x"], cols, x["scale"], x["bias"], epsilon)
+        yield name, a["y"], y.float(), p["eps"]
+    elif name == "attention":
+        q, k, v = x["q"], x["k"], x["v"]
+        groups, scale = q.shape[1] // k.shape[1], p["scale"] or None
+        k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+        mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device="cuda")
+        if p["causal"]:
+            mask = mask.tril(k.shape[2] - q.shape[2])
+        yield name, a["out"], f.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale).float(), p["eps"]
+    else:
+        torch.backends.cudnn.allow_tf32 = p["tf32"]
+        if p["channels_last"]:
+            x["x"], x["w"] = x["x"].movedim(-1, 1), x["w"].movedim(-1, 1)
+        conv = (f.conv1d, f.conv2d, f.conv3d)[x["x"].ndim - 3]
+        y = conv(x["x"], x["w"], x["bias"] if p["bias"] else None, stride=p["stride"] or 1, padding=p["padding"] or 0, dilation=p["dilation"] or 1, groups=p["groups"])
+        if p["relu"]:
+            y = f.relu(y)
+        if p["channels_last"]:
+            y = y.movedim(1, -1)
+        yield name, a["y"], y.float(), p["eps"]
+
+
+LIBRARIES = {"fft": fft, "random": random, "dnn": dnn}
 
 
 def load(folder, array):

@@ -69,6 +69,9 @@ func (d Device) Current(fn func() error) (err error) {
 	return fn()
 }
 
+// Idle blocks until the device has no more work. The device must be current on the thread.
+func (d Device) Idle() error { return d.cuda.Library.CtxSynchronize() }
+
 // StandIn gives the call's stream a Go function, which does the work of the library on a simulated
 // device.
 func (d Device) StandIn(call gpu.NativeCall, name string, fn func(standin.Memory) error) error {

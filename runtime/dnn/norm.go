@@ -1,0 +1,104 @@
+package dnn
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/puregpu/puregpu/cudnn"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/standin"
+)
+
+// NormShape describes the normalization of rows: (x - mean)/√(variance + Epsilon)·scale + bias, or
+// x/√(mean of squares + Epsilon)·scale if RMS is true, as PyTorch's layer_norm and rms_norm compute
+// them.
+type NormShape struct {
+	Rows, Cols int
+	RMS        bool
+	Epsilon    float64 // 0 means 1e-5
+}
+
+// A Norm is a plan for normalizations of one shape. It may be used concurrently, in several queues
+// and recordings.
+type Norm[T Element] struct {
+	plan            *plan
+	len, cols, bias int // elements
+}
+
+// NewNorm makes a plan for normalizations. It blocks until cuDNN has chosen an engine, which may
+// compile a kernel. If cuDNN has no engine for the shape or the device, the error is
+// gpu.ErrUnsupported, with cuDNN's reason. The device must be an Ampere or newer.
+// C: CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR.
+func NewNorm[T Element](l *Library, s NormShape) (*Norm[T], error) {
+	switch {
+	case l.isZero():
+		return nil, errZero
+	case s.Rows < 1 || s.Cols < 1 || !fits(s.Rows, s.Cols):
+		return nil, fmt.Errorf("dnn: norm: %d rows of %d elements: %w", s.Rows, s.Cols, gpu.ErrArgument)
+	case !(s.Epsilon >= 0) || math.IsInf(s.Epsilon, 0):
+		return nil, fmt.Errorf("dnn: norm: an epsilon of %v: %w", s.Epsilon, gpu.ErrArgument)
+	}
+	if s.Epsilon == 0 {
+		s.Epsilon = 1e-5
+	}
+	n := &Norm[T]{len: s.Rows * s.Cols, cols: s.Cols}
+	if !s.RMS {
+		n.bias = s.Cols
+	}
+	var err error
+	n.plan, err = newPlan(l, "norm",
+		func(h cudnn.Handle) ([]step, error) { return normSteps[T](l.lib, h, s) },
+		func(m standin.Memory, p []driver.Ptr) error { return normalizeRows[T](m, s, p) })
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// Forward returns the Op that normalizes the rows of x. scale and bias have Cols elements. bias is
+// the zero Slice if RMS is true. y must not overlap the others. C: cudnnBackendExecute.
+func (n *Norm[T]) Forward(y, x, scale, bias gpu.Slice[T]) gpu.Op {
+	tensors := [4]tensor{tensorOf("y", y, n.len), tensorOf("x", x, n.len), tensorOf("scale", scale, n.cols), tensorOf("bias", bias, n.bias)}
+	if n.bias == 0 && bias.Len() == 0 {
+		return n.plan.op("norm", tensors[:3]...)
+	}
+	return n.plan.op("norm", tensors[:]...)
+}
+
+// Close destroys the plan. It blocks until the device is done with all work. Close the recordings
+// that use the plan first. Closing again does nothing.
+func (n *Norm[T]) Close() error { return n.plan.close() }
+
+// The tensors of a normalization, as a call has them.
+const (
+	normY = iota
+	normX
+	normScale
+	normBias
+)
+
+func normSteps[T Element](lib *cudnn.Library, h cudnn.Handle, s NormShape) ([]step, error) {
+	g, kind := &graph{lib: lib}, kindOf[T]()
+	rows, cols := int64(s.Rows), int64(s.Cols)
+	strides := []int64{cols, 1, cols, cols}
+	set := []func(*cudnn.Descriptor) error{
+		with(cudnn.AttrOperationNormFwdPhase, cudnn.NormFwdInference),
+		with(cudnn.AttrOperationNormFwdYdesc, g.memory(normY, kind, []int64{rows, cols, 1, 1}, strides).desc),
+		with(cudnn.AttrOperationNormFwdXdesc, g.memory(normX, kind, []int64{rows, cols, 1, 1}, strides).desc),
+		with(cudnn.AttrOperationNormFwdScaleDesc, g.memory(normScale, kind, []int64{1, cols, 1, 1}, strides).desc),
+		with(cudnn.AttrOperationNormFwdEpsilonDesc, g.number(float32(s.Epsilon)).desc),
+	}
+	if s.RMS {
+		set = append(set, with(cudnn.AttrOperationNormFwdMode, cudnn.RmsNorm))
+	} else {
+		bias := g.memory(normBias, kind, []int64{1, cols, 1, 1}, strides)
+		set = append(set, with(cudnn.AttrOperationNormFwdMode, cudnn.LayerNorm), with(cudnn.AttrOperationNormFwdBiasDesc, bias.desc))
+	}
+	g.operation(cudnn.BackendOperationNormForwardDescriptor, set...)
+	p, err := g.program(h)
+	if err != nil {
+		return nil, err
+	}
+	return []step{p}, nil
+}

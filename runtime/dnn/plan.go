@@ -1,0 +1,162 @@
+package dnn
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/cudnn"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/standin"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
+)
+
+// A step is a part of a plan. It is used only by functions that use the library's handle.
+type step interface {
+	// run gives the handle's stream the step's work. at are the addresses of the call.
+	run(h cudnn.Handle, at []driver.Ptr, workspace driver.Ptr) error
+	scratch() uint64 // size of the workspace
+	destroy() error  // what cuDNN has of the step
+}
+
+// A plan is the common part of all plans: steps that run one after the other.
+type plan struct {
+	lib       *Library
+	name      string
+	steps     []step // none on a simulated device
+	workspace uint64 // that the steps share
+	run       func(gpu.NativeCall) error
+	closed    atomic.Bool
+}
+
+// newPlan makes a plan. make makes its steps, and inGo is its stand-in.
+func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]step, error), inGo func(m standin.Memory, p []driver.Ptr) error) (*plan, error) {
+	p := &plan{lib: l, name: name}
+	if l.dev.Simulated() {
+		p.run = func(n gpu.NativeCall) error {
+			if err := p.ready(); err != nil {
+				return err
+			}
+			at := append([]driver.Ptr(nil), n.Ptrs...)
+			return l.dev.StandIn(n, name, func(m standin.Memory) error { return inGo(m, at) })
+		}
+		return p, nil
+	}
+	err := l.handle.With(func(h cudnn.Handle) (err error) {
+		p.steps, err = make(h)
+		for _, x := range p.steps {
+			l.steps[x] = true
+			p.workspace = max(p.workspace, x.scratch())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dnn: %s: %w", name, err)
+	}
+	p.run = func(n gpu.NativeCall) error {
+		return l.handle.Use(n, 0, func(h cudnn.Handle) error {
+			if err := p.ready(); err != nil {
+				return err
+			}
+			var workspace driver.Ptr
+			if p.workspace > 0 {
+				workspace = n.Ptrs[len(n.Ptrs)-1]
+			}
+			for _, x := range p.steps {
+				if err := x.run(h, n.Ptrs, workspace); err != nil {
+					return fmt.Errorf("dnn: %s: %w", name, err)
+				}
+			}
+			return nil
+		})
+	}
+	return p, nil
+}
+
+// ready refuses a plan that is closed.
+func (p *plan) ready() error {
+	if p.closed.Load() {
+		return fmt.Errorf("dnn: %s: the plan: %w", p.name, gpu.ErrClosed)
+	}
+	return nil
+}
+
+// A tensor is an argument of an operation.
+type tensor struct {
+	name      string
+	memory    gpu.Range
+	len, want int
+}
+
+// tensorOf returns an argument that must have some elements.
+func tensorOf[T any](name string, s gpu.Slice[T], want int) tensor {
+	return tensor{name, s.Range(), s.Len(), want}
+}
+
+// op returns the operation with arguments. The first is the result.
+func (p *plan) op(name string, tensors ...tensor) gpu.Op {
+	if p == nil {
+		return gpu.BadOp(fmt.Errorf("dnn: %s: a zero plan, which was not made: %w", name, gpu.ErrArgument))
+	}
+	if err := p.ready(); err != nil {
+		return gpu.BadOp(err)
+	}
+	var room [6]gpu.Range
+	uses := room[:0]
+	for i, t := range tensors {
+		if t.len != t.want {
+			return gpu.BadOp(fmt.Errorf("dnn: %s: %s has %d elements, and the plan's has %d: %w", p.name, t.name, t.len, t.want, gpu.ErrArgument))
+		}
+		if t.memory.Offset%alignment != 0 {
+			return gpu.BadOp(fmt.Errorf("dnn: %s: %s is at offset %d, which is not a multiple of %d: %w", p.name, t.name, t.memory.Offset, alignment, gpu.ErrArgument))
+		}
+		if i > 0 && overlap(t.memory, tensors[0].memory) {
+			return gpu.BadOp(fmt.Errorf("dnn: %s: %s and %s overlap: %w", p.name, tensors[0].name, t.name, gpu.ErrArgument))
+		}
+		uses = append(uses, t.memory)
+	}
+	return gpu.Native(p.name, p.run, uses...).Scratch(p.workspace)
+}
+
+func overlap(a, b gpu.Range) bool {
+	return a.Buffer == b.Buffer && a.Offset < b.Offset+b.Size && b.Offset < a.Offset+a.Size
+}
+
+// close destroys the steps.
+func (p *plan) close() error {
+	if p == nil || p.closed.Swap(true) || p.lib.dev.Simulated() {
+		return nil
+	}
+	err := p.lib.handle.With(func(cudnn.Handle) error {
+		errs := []error{p.lib.dev.Idle()}
+		for _, x := range p.steps {
+			errs = append(errs, x.destroy())
+			delete(p.lib.steps, x)
+		}
+		return errors.Join(errs...)
+	})
+	if errors.Is(err, gpu.ErrClosed) || errors.Is(err, gpu.ErrLost) { // the steps are gone with the library or the device
+		return nil
+	}
+	return err
+}
+
+// Half is a float of 16 bits.
+type Half interface {
+	smallfloat.Float16 | smallfloat.BFloat16
+}
+
+// Element is a type of a tensor's elements.
+type Element interface{ float32 | Half }
+
+// kindOf returns cuDNN's name of an element.
+func kindOf[T Element]() cudnn.DataType {
+	switch any(*new(T)).(type) {
+	case smallfloat.Float16:
+		return cudnn.DataHalf
+	case smallfloat.BFloat16:
+		return cudnn.DataBfloat16
+	}
+	return cudnn.DataFloat
+}
