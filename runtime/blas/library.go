@@ -29,7 +29,7 @@ type Library struct {
 	workspace uint64
 	lt        *cublaslt.Library // nil on a simulated device
 	light     *libcall.Handle[cublaslt.Handle]
-	plans     map[planKey]*plan // used only by functions that use light
+	plans     map[planKey]*plan // used only by functions that use light, and by the one that ends it
 
 	mu     sync.Mutex // protects the following fields
 	blas   *cublas.Library
@@ -52,11 +52,10 @@ func Open(dev *gpu.Device, o Options) (*Library, error) {
 			l.workspace = 32 << 20
 		}
 	}
-	if on.Simulated() {
-		return l, nil
-	}
-	if l.lt, err = cublaslt.Open(o.CuBLASLt); err != nil {
-		return nil, fmt.Errorf("blas: %w", err)
+	if !on.Simulated() {
+		if l.lt, err = cublaslt.Open(o.CuBLASLt); err != nil {
+			return nil, fmt.Errorf("blas: %w", err)
+		}
 	}
 	l.light, err = libcall.NewHandle(on, l.lt.Create, func(cublaslt.Handle, cuda.Stream, cuda.DevicePtr) error { return nil }, l.endLight)
 	if err != nil {
@@ -76,23 +75,23 @@ func (l *Library) endLight(h cublaslt.Handle) error {
 }
 
 // Close destroys the handles. It blocks until the device is done with the library's work. Work that
-// was submitted and has not been issued fails with gpu.ErrClosed. Closing again does nothing.
+// was submitted and has not been issued fails with gpu.ErrClosed. Close recordings with such work
+// first, because their graphs may use memory of the handles. Closing again does nothing.
 func (l *Library) Close() error {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.closed = true
-	var errs [2]error
-	if l.handle != nil {
-		errs[0] = l.handle.Close()
-	}
-	if l.light != nil {
-		errs[1] = l.light.Close()
-	}
-	return errors.Join(errs[:]...)
+	handle := l.handle
+	l.mu.Unlock()
+	return errors.Join(handle.Close(), l.light.Close())
 }
+
+// isZero reports whether Open did not make the Library.
+func (l *Library) isZero() bool { return l == nil || l.light == nil }
+
+var errZero = fmt.Errorf("a nil or zero Library: use Open: %w", gpu.ErrArgument)
 
 // A Call is what a function given to [Library.Call] works with.
 type Call struct {
@@ -128,8 +127,8 @@ func (l *Library) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.
 
 // open makes the handle of cuBLAS.
 func (l *Library) open() (*cublas.Library, *libcall.Handle[cublas.Handle], error) {
-	if l == nil || l.plans == nil && l.light == nil {
-		return nil, nil, fmt.Errorf("blas: a nil or zero Library: use Open: %w", gpu.ErrArgument)
+	if l.isZero() {
+		return nil, nil, fmt.Errorf("blas: %w", errZero)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

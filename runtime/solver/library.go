@@ -33,11 +33,10 @@ func Open(dev *gpu.Device, o Options) (*Library, error) {
 		return nil, err
 	}
 	l := &Library{dev: on}
-	if on.Simulated() {
-		return l, nil
-	}
-	if l.lib, err = cusolver.Open(o.CuSOLVER); err != nil {
-		return nil, fmt.Errorf("solver: %w", err)
+	if !on.Simulated() {
+		if l.lib, err = cusolver.Open(o.CuSOLVER); err != nil {
+			return nil, fmt.Errorf("solver: %w", err)
+		}
 	}
 	set := func(h cusolver.DnHandle, s cuda.Stream, _ cuda.DevicePtr) error { return l.lib.DnSetStream(h, s) }
 	if l.handle, err = libcall.NewHandle(on, l.lib.DnCreate, set, l.lib.DnDestroy); err != nil {
@@ -47,9 +46,10 @@ func Open(dev *gpu.Device, o Options) (*Library, error) {
 }
 
 // Close destroys the handle. It blocks until the device is done with the library's work. Work that
-// was submitted and has not been issued fails with gpu.ErrClosed. Closing again does nothing.
+// was submitted and has not been issued fails with gpu.ErrClosed. Close recordings with such work
+// first, because their graphs may use memory of the handle. Closing again does nothing.
 func (l *Library) Close() error {
-	if l == nil || l.handle == nil {
+	if l == nil {
 		return nil
 	}
 	return l.handle.Close()
@@ -94,8 +94,9 @@ func (l *Library) call(name string, workspace uint64, fn func(Call) error, uses 
 }
 
 // With calls a function with the handle, and with the device current on the thread, at once. It is
-// for functions that tell how much memory another one works in. If the device is simulated, the
-// error is gpu.ErrUnsupported.
+// for functions that tell how much memory another one works in. A function given to [Library.Call]
+// has the handle already, and must not call With. If the device is simulated, the error is
+// gpu.ErrUnsupported.
 func (l *Library) With(fn func(*cusolver.Library, cusolver.DnHandle) error) error {
 	switch {
 	case l.isZero():

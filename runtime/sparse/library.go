@@ -18,14 +18,13 @@ type Options struct {
 	CuSPARSE cusparse.Options // where cuSPARSE is
 }
 
-// A Library is cuSPARSE for one device. All methods may be called
-// concurrently.
+// A Library is cuSPARSE for one device. All methods may be called concurrently.
 type Library struct {
 	dev    libcall.Device
 	lib    *cusparse.Library // nil on a simulated device
 	handle *libcall.Handle[cusparse.Handle]
 
-	plans map[planKey]*plan // used only by functions that use handle
+	plans map[planKey]*plan // used only by functions that use handle, and by the one that ends it
 }
 
 // Open loads cuSPARSE for a device and makes a handle. It blocks while the library initializes. If
@@ -36,11 +35,10 @@ func Open(dev *gpu.Device, o Options) (*Library, error) {
 		return nil, err
 	}
 	l := &Library{dev: on, plans: make(map[planKey]*plan)}
-	if on.Simulated() {
-		return l, nil
-	}
-	if l.lib, err = cusparse.Open(o.CuSPARSE); err != nil {
-		return nil, fmt.Errorf("sparse: %w", err)
+	if !on.Simulated() {
+		if l.lib, err = cusparse.Open(o.CuSPARSE); err != nil {
+			return nil, fmt.Errorf("sparse: %w", err)
+		}
 	}
 	set := func(h cusparse.Handle, s cuda.Stream, _ cuda.DevicePtr) error { return l.lib.SetStream(h, s) }
 	if l.handle, err = libcall.NewHandle(on, l.lib.Create, set, l.end); err != nil {
@@ -60,9 +58,10 @@ func (l *Library) end(h cusparse.Handle) error {
 }
 
 // Close destroys the handle. It blocks until the device is done with the library's work. Work that
-// was submitted and has not been issued fails with gpu.ErrClosed. Closing again does nothing.
+// was submitted and has not been issued fails with gpu.ErrClosed. Close recordings with such work
+// first, because their graphs may use memory of the handle. Closing again does nothing.
 func (l *Library) Close() error {
-	if l == nil || l.handle == nil {
+	if l == nil {
 		return nil
 	}
 	return l.handle.Close()
@@ -107,8 +106,9 @@ func (l *Library) call(name string, workspace uint64, fn func(Call) error, uses 
 }
 
 // With calls a function with the handle, and with the device current on the thread, at once. It is
-// for functions that tell how much memory another one works in. If the device is simulated, the
-// error is gpu.ErrUnsupported.
+// for functions that tell how much memory another one works in. A function given to [Library.Call]
+// has the handle already, and must not call With. If the device is simulated, the error is
+// gpu.ErrUnsupported.
 func (l *Library) With(fn func(*cusparse.Library, cusparse.Handle) error) error {
 	switch {
 	case l.isZero():

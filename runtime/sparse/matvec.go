@@ -82,7 +82,7 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 	if l.dev.Simulated() {
 		return gpu.Native("mat vec", func(n gpu.NativeCall) error {
 			p := [5]driver.Ptr(n.Ptrs)
-			return l.dev.StandIn(n, "mat vec", func(m standin.Memory) error { return multiply[T](m, k, f, p) })
+			return l.handle.StandIn(n, "mat vec", func(m standin.Memory) error { return multiply[T](m, k, f, p) })
 		}, uses...)
 	}
 	var workspace uint64

@@ -51,12 +51,18 @@ func (d Device) CUDA() *cuda.Library { return d.cuda.Library }
 // GPU returns the runtime's device.
 func (d Device) GPU() *gpu.Device { return d.dev }
 
-// Current calls a function with the device's CUDA context current on the thread. It fails if the
-// device is closed or lost. The device must not be simulated.
-func (d Device) Current(fn func() error) (err error) {
-	if err := gpu.Inside(d.dev).Ready(d.name); err != nil {
+// Current calls a function with the device's CUDA context current on the thread. The context stays
+// there until the function returns. Current fails if the device is closed or lost. The device must
+// not be simulated.
+func (d Device) Current(fn func() error) error {
+	inside := gpu.Inside(d.dev)
+	if err := inside.Ready(d.name); err != nil {
 		return err
 	}
+	return inside.Engine.WhileThere(func() error { return d.current(fn) })
+}
+
+func (d Device) current(fn func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := d.cuda.Library.CtxPushCurrent(d.cuda.Context); err != nil {
@@ -76,10 +82,15 @@ func (d Device) Idle() error { return d.cuda.Library.CtxSynchronize() }
 // device.
 func (d Device) StandIn(call gpu.NativeCall, name string, fn func(standin.Memory) error) error {
 	on, ok := call.Device.(standin.Device)
-	if !ok {
-		return fmt.Errorf("%s: %s: the operation is for a simulated device, and was given to another one: %w", d.name, name, gpu.ErrArgument)
+	if !ok || call.Device != gpu.Inside(d.dev).Engine.Native {
+		return d.elsewhere()
 	}
 	return on.RunGo(call.Stream, name, fn)
+}
+
+// elsewhere returns the error of an operation in a queue of another device.
+func (d Device) elsewhere() error {
+	return fmt.Errorf("%s: the operation was given to another device than the one that the library was opened for: %w", d.name, gpu.ErrArgument)
 }
 
 // EachExecution returns the Op of a gpu.Native whose function each execution of a recording calls.
@@ -90,7 +101,8 @@ func EachExecution(op gpu.Op) gpu.Op {
 }
 
 // A Handle is a library's handle for a device. One function at a time uses it, with the stream and
-// the workspace of its call.
+// the workspace of its call. On a simulated device there is no handle of a library: only StandIn and
+// Close may be called.
 type Handle[H any] struct {
 	dev Device
 	set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error
@@ -105,9 +117,12 @@ type Handle[H any] struct {
 
 // NewHandle makes a handle with create. Before a function uses the handle, set gives it the stream
 // and the workspace of the call, if it does not have them. end destroys it. All of them are called
-// with the device current.
+// with the device current, and none of them on a simulated device.
 func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error, end func(H) error) (*Handle[H], error) {
 	x := &Handle[H]{dev: dev, set: set, end: end}
+	if dev.Simulated() {
+		return x, nil
+	}
 	err := dev.Current(func() (err error) {
 		x.h, err = create()
 		return err
@@ -122,7 +137,7 @@ func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream
 // call has none.
 func (x *Handle[H]) Use(call gpu.NativeCall, workspace driver.Ptr, fn func(H) error) error {
 	if n, ok := cudadriver.NativeOf(call.Device); !ok || n != x.dev.cuda {
-		return fmt.Errorf("%s: the operation was given to another device than the one that the library was opened for: %w", x.dev.name, gpu.ErrArgument)
+		return x.dev.elsewhere()
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -139,6 +154,17 @@ func (x *Handle[H]) Use(call gpu.NativeCall, workspace driver.Ptr, fn func(H) er
 	return fn(x.h)
 }
 
+// StandIn is Device.StandIn. It fails if the handle is closed.
+func (x *Handle[H]) StandIn(call gpu.NativeCall, name string, fn func(standin.Memory) error) error {
+	x.mu.Lock()
+	closed := x.closed
+	x.mu.Unlock()
+	if closed {
+		return fmt.Errorf("%s: %w", x.dev.name, gpu.ErrClosed)
+	}
+	return x.dev.StandIn(call, name, fn)
+}
+
 // With calls a function with the handle and with the device current, outside of an operation: to ask
 // the library for a size, say.
 func (x *Handle[H]) With(fn func(H) error) error {
@@ -150,17 +176,28 @@ func (x *Handle[H]) With(fn func(H) error) error {
 	return x.dev.Current(func() error { return fn(x.h) })
 }
 
-// Close destroys the handle. That blocks until the device is done with the library's work. If the
-// device is closed or lost, the handle is gone with it. Closing again does nothing.
+// Close destroys the handle. That blocks until the device is done with the library's work.
+// Functions that want the handle meanwhile fail at once, because the device's work may wait for
+// them. If the device is closed or lost, the handle is left to the device's context. Closing a nil
+// handle, or closing again, does nothing.
 func (x *Handle[H]) Close() error {
+	if x == nil {
+		return nil
+	}
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.closed {
-		return nil
-	}
+	was := x.closed
 	x.closed = true
-	if gpu.Inside(x.dev.dev).Ready(x.dev.name) != nil {
+	x.mu.Unlock()
+	if was || x.dev.Simulated() {
 		return nil
 	}
-	return x.dev.Current(func() error { return x.end(x.h) })
+	ended := false
+	err := x.dev.Current(func() error {
+		ended = true
+		return x.end(x.h)
+	})
+	if !ended && gpu.Inside(x.dev.dev).Ready(x.dev.name) != nil {
+		return nil
+	}
+	return err
 }
