@@ -173,7 +173,7 @@ func product[C, A, B blas.Element](t *testing.T, dev *gpu.Device, lib *blas.Libr
 	})
 }
 
-// GemmRecorded executes a recorded product twice, with another result each time.
+// GemmRecorded executes a recorded product twice, with another result each time, as a graph and without one.
 func GemmRecorded(t *testing.T, dev *gpu.Device, lib *blas.Library) {
 	r, st := rand.New(rand.NewPCG(3, 4)), dev.Queue(0).NewStream()
 	a, _, _ := matrix(t, dev, r, f32, 5, 7, 1, false, false, 1)
@@ -184,22 +184,28 @@ func GemmRecorded(t *testing.T, dev *gpu.Device, lib *blas.Library) {
 	results, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 30)
 	must(t, err)
 	must(t, st.Do(blas.Gemm(lib, blas.Matrix[float32]{Data: direct, Rows: 5, Cols: 3}, a, b), direct.Download(want)))
-	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{})
-	must(t, err)
-	to, err := gpu.BindingSlice[float32](rec, 15)
-	must(t, err)
-	_, err = rec.Add(blas.Gemm(lib, blas.Matrix[float32]{Data: to, Rows: 5, Cols: 3}, a, b))
-	must(t, err)
-	must(t, rec.End())
-	must(t, st.Do(gpu.Execute(rec, results.Slice(0, 15).Range()), gpu.Execute(rec, results.Slice(15, 30).Range()), results.Download(two)))
-	must(t, st.Wait(minute(t)))
-	for i, x := range two {
-		if x != want[i%15] {
-			t.Fatalf("element %d is %v; want %v", i, x, want[i%15])
+	for _, mode := range modes {
+		rec, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+		must(t, err)
+		to, err := gpu.BindingSlice[float32](rec, 15)
+		must(t, err)
+		_, err = rec.Add(blas.Gemm(lib, blas.Matrix[float32]{Data: to, Rows: 5, Cols: 3}, a, b))
+		must(t, err)
+		must(t, rec.End())
+		must(t, st.Do(results.Fill(0), gpu.Execute(rec, results.Slice(0, 15).Range()), gpu.Execute(rec, results.Slice(15, 30).Range()), results.Download(two)))
+		must(t, st.Wait(minute(t)))
+		for i, x := range two {
+			if x != want[i%15] {
+				t.Fatalf("%v: element %d is %v; want %v", mode, i, x, want[i%15])
+			}
 		}
+		must(t, rec.Close())
 	}
-	must(t, errors.Join(rec.Close(), direct.Close(), results.Close()))
+	must(t, errors.Join(direct.Close(), results.Close()))
 }
+
+// modes are those of recordings that are no graph, and of those that are one.
+var modes = [...]gpu.Mode{gpu.StreamMode, gpu.GraphMode}
 
 func must(t testing.TB, err error) {
 	t.Helper()

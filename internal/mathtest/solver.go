@@ -157,39 +157,43 @@ func (s *system[T]) eigen(t testing.TB, st *gpu.Stream, eps float64) {
 	}
 }
 
-// SolverRecorded solves a system in a recording that is executed several times.
+// SolverRecorded solves systems in recordings that are executed several times, as graphs and without them.
 func SolverRecorded(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	r, st := rand.New(rand.NewPCG(7, 8)), dev.Queue(0).NewStream()
-	for _, spd := range []bool{true, false} {
-		s := newSystem[float32](t, dev, r, 37, 2, 0, spd)
-		rec, err := dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true})
-		must(t, err)
-		ops := []gpu.Op{solver.Cholesky(lib, s.a, s.info), solver.CholeskySolve(lib, s.a, s.b, s.info)}
-		if !spd {
-			ops = []gpu.Op{solver.LU(lib, s.a, s.pivots, s.info), solver.LUSolve(lib, s.a, s.pivots, s.b, s.info)}
-		}
-		for _, op := range ops {
-			_, err := rec.Add(op)
+	for _, mode := range modes {
+		for _, spd := range []bool{true, false} {
+			s := newSystem[float32](t, dev, r, 37, 2, 0, spd)
+			rec, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode, InOrder: true})
 			must(t, err)
+			ops := []gpu.Op{solver.Cholesky(lib, s.a, s.info), solver.CholeskySolve(lib, s.a, s.b, s.info)}
+			if !spd {
+				ops = []gpu.Op{solver.LU(lib, s.a, s.pivots, s.info), solver.LUSolve(lib, s.a, s.pivots, s.b, s.info)}
+			}
+			for _, op := range ops {
+				_, err := rec.Add(op)
+				must(t, err)
+			}
+			must(t, rec.End())
+			for range 3 {
+				must(t, st.Do(s.a.Data.Upload(s.as), s.b.Data.Upload(s.bs), gpu.Execute(rec)))
+				s.solved(t, st, 0x1p-13)
+			}
+			must(t, rec.Close())
 		}
+	}
+	for _, mode := range modes {
+		s := newSystem[float64](t, dev, r, 23, 1, 0, true)
+		rec, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+		must(t, err)
+		_, err = rec.Add(solver.Eigen(lib, s.a, s.values, true, s.info))
+		must(t, err)
 		must(t, rec.End())
-		for range 3 {
-			must(t, st.Do(s.a.Data.Upload(s.as), s.b.Data.Upload(s.bs), gpu.Execute(rec)))
-			s.solved(t, st, 0x1p-13)
+		for range 2 {
+			must(t, st.Do(s.a.Data.Upload(s.as), gpu.Execute(rec)))
+			s.eigen(t, st, 0x1p-45)
 		}
 		must(t, rec.Close())
 	}
-	s := newSystem[float64](t, dev, r, 23, 1, 0, true)
-	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{})
-	must(t, err)
-	_, err = rec.Add(solver.Eigen(lib, s.a, s.values, true, s.info))
-	must(t, err)
-	must(t, rec.End())
-	for range 2 {
-		must(t, st.Do(s.a.Data.Upload(s.as), gpu.Execute(rec)))
-		s.eigen(t, st, 0x1p-45)
-	}
-	must(t, rec.Close())
 }
 
 // SolverRefused gives the functions wrong arguments.
@@ -198,6 +202,8 @@ func SolverRefused(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	s := newSystem[float32](t, dev, r, 4, 2, 0, true)
 	wide := s.a
 	wide.Cols = 3
+	batch := s.a
+	batch.Batch = -1
 	long := s.b
 	long.Cols = 2
 	for name, op := range map[string]gpu.Op{
@@ -209,6 +215,7 @@ func SolverRefused(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 		"pivots":         solver.LU(lib, s.a, s.info, s.info),
 		"sides":          solver.CholeskySolve(lib, s.a, long, s.info),
 		"values":         solver.Eigen(lib, s.a, gpu.Slice[float32]{}, true, s.info),
+		"batch":          solver.Cholesky(lib, batch, s.info),
 		"short data":     solver.Cholesky(lib, blas.Matrix[float32]{Data: s.b.Data, Rows: 4, Cols: 4}, s.info),
 		"no function":    lib.Call("x", 0, nil),
 	} {

@@ -79,16 +79,18 @@ func sparseProducts[T sparse.Element](t *testing.T, dev *gpu.Device, lib *sparse
 		if i%4 != 0 {
 			continue
 		}
-		rec, err := dev.NewCommandBuffer(gpu.CommandOptions{})
-		must(t, err)
-		_, err = rec.Add(op)
-		must(t, err)
-		must(t, rec.End())
-		for range 2 {
-			must(t, st.Do(y.Upload(ys), gpu.Execute(rec)))
-			check(download(t, st, y))
+		for _, mode := range modes {
+			rec, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})
+			must(t, err)
+			_, err = rec.Add(op)
+			must(t, err)
+			must(t, rec.End())
+			for range 2 {
+				must(t, st.Do(y.Upload(ys), gpu.Execute(rec)))
+				check(download(t, st, y))
+			}
+			must(t, rec.Close())
 		}
-		must(t, rec.Close())
 	}
 }
 

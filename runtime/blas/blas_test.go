@@ -1,6 +1,7 @@
 package blas_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
@@ -60,10 +61,17 @@ func TestGemmRefused(t *testing.T) {
 	must(t, err)
 	tiny, err := gpu.AllocSlice[smallfloat.Float8E5M2](dev, gpu.DeviceMem, 1024)
 	must(t, err)
-	defer func() { must(t, errors.Join(data.Close(), wide.Close(), tiny.Close())) }()
+	fine, err := gpu.AllocSlice[smallfloat.Float8E4M3](dev, gpu.DeviceMem, 1024)
+	must(t, err)
+	defer func() { must(t, errors.Join(data.Close(), wide.Close(), tiny.Close(), fine.Close())) }()
 	type m = blas.Matrix[float32]
 	ok := m{Data: data, Rows: 4, Cols: 4}
 	eight := blas.Matrix[smallfloat.Float8E5M2]{Data: tiny, Rows: 16, Cols: 16}
+	row := func(from int) blas.Matrix[smallfloat.Float8E4M3] {
+		return blas.Matrix[smallfloat.Float8E4M3]{Data: fine.Slice(from, from+16), Rows: 1, Cols: 16}
+	}
+	square := blas.Matrix[smallfloat.Float8E4M3]{Data: fine.Slice(16, 272), Rows: 16, Cols: 16}
+	must(t, dev.Queue(0).NewStream().Do(blas.Gemm(lib, m{Data: data.Slice(0, 16), Rows: 1, Cols: 16}, row(0), square.T())))
 	for name, op := range map[string]gpu.Op{
 		"no library":       blas.Gemm(nil, ok, ok, ok),
 		"a zero library":   blas.Gemm(new(blas.Library), ok, ok, ok),
@@ -80,8 +88,10 @@ func TestGemmRefused(t *testing.T) {
 		"overlapping c":    blas.Gemm(lib, m{Data: data, Rows: 4, Cols: 4, Batch: 2, BatchStride: 8}, ok, ok),
 		"mixed types":      blas.Gemm(lib, ok, ok, blas.Matrix[float64]{Data: wide, Rows: 4, Cols: 4}),
 		"types of 8 bits":  blas.Gemm(lib, m{Data: data, Rows: 8, Cols: 8}, eight, eight.T()),
+		"odd 8 bits":       blas.Gemm(lib, m{Data: data.Slice(0, 16), Rows: 1, Cols: 16}, row(1), square.T()),
 		"activation":       blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{Activation: 9}),
 		"bias":             blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{Bias: data}),
+		"bias outside":     blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{Bias: data.Slice(64, 68)}),
 		"scale":            blas.GemmWith(lib, ok, ok, ok, blas.GemmOptions[float32]{ScaleA: data.Slice(0, 1)}),
 		"a call of no lib": lib.Call("x", nil),
 	} {
@@ -108,5 +118,27 @@ func TestGemmElsewhere(t *testing.T) {
 	m := blas.Matrix[float32]{Data: x, Rows: 4, Cols: 4}
 	if err := other.Queue(0).NewStream().Do(blas.Gemm(lib, m, m, m)); err == nil {
 		t.Error("memory of another device was taken")
+	}
+	st := dev.Queue(0).NewStream()
+	if err := errors.Join(st.Do(blas.Gemm(lib, m, m, m)), st.Wait(context.Background())); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("the library of another device: %v", err)
+	}
+}
+
+// TestClosed multiplies with a closed library.
+func TestClosed(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 16)
+	must(t, err)
+	defer x.Close()
+	m := blas.Matrix[float32]{Data: x, Rows: 4, Cols: 4}
+	op := blas.Gemm(lib, m, m, m)
+	must(t, lib.Close())
+	st := dev.Queue(0).NewStream()
+	if err := errors.Join(st.Do(op), st.Wait(context.Background())); !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("a closed library: %v", err)
+	}
+	if err := st.Do(lib.Call("x", func(blas.Call) error { return nil })); !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("a call of a closed library: %v", err)
 	}
 }

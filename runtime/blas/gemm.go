@@ -52,8 +52,8 @@ type GemmOptions[T Element] struct {
 //	Float8E4M3, Float8E5M2  Float16, BFloat16 or float32; not both a and b Float8E5M2
 //
 // Products are summed in float32, or float64 for that type. Matrices of 8 bits need a device since
-// Ada, a that is not Transposed and b that is, strides and K that are multiples of 16, and data at
-// multiples of 16 bytes. A bias needs c of the type of a, or of 16 bits.
+// Ada, a that is not Transposed and b that is, a K that is a multiple of 16, and rows of a, b and c
+// that begin at multiples of 16 bytes. A bias needs c of the type of a, or of 16 bits.
 //
 // c must not overlap a, b or the bias. The first Op with a new shape chooses an algorithm, which
 // takes about 50 µs of the host; the Library keeps it. Wrong arguments make an Op that carries the
@@ -76,7 +76,7 @@ func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]
 	if l.dev.Simulated() {
 		return gpu.Native("gemm", func(n gpu.NativeCall) error {
 			at := g.operands(n)
-			return l.dev.StandIn(n, "gemm", func(m standin.Memory) error { return multiply[C, A, B](m, &g, at) })
+			return l.light.StandIn(n, "gemm", func(m standin.Memory) error { return multiply[C, A, B](m, &g, at) })
 		}, uses...)
 	}
 	return gpu.Native("gemm", func(n gpu.NativeCall) error {
@@ -90,14 +90,21 @@ type gemm struct {
 	alpha, beta float64
 }
 
+// by16 reports whether each row of a matrix begins at a multiple of 16 bytes of the buffer.
+func by16[T Element](s shape, data gpu.Slice[T]) bool {
+	size := typeOf[T]().size()
+	return data.Range().Offset%16 == 0 && s.stride*size%16 == 0 && s.batchStride*size%16 == 0
+}
+
 // newGemm checks the arguments of GemmWith.
 func newGemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B], o GemmOptions[C]) (gemm, error) {
-	if l == nil || l.plans == nil && l.light == nil {
-		return gemm{}, fmt.Errorf("a nil or zero Library: use Open: %w", gpu.ErrArgument)
+	if l.isZero() {
+		return gemm{}, errZero
 	}
 	k := planKey{
 		types: [3]elementType{typeOf[C](), typeOf[A](), typeOf[B]()}, activation: o.Activation,
-		bias: o.Bias.Len() > 0, scaleA: o.ScaleA.Len() > 0, scaleB: o.ScaleB.Len() > 0, tf32: o.TF32, fast: o.FastAccumulate,
+		bias: o.Bias != gpu.Slice[C]{}, scaleA: o.ScaleA != gpu.Slice[float32]{}, scaleB: o.ScaleB != gpu.Slice[float32]{},
+		tf32: o.TF32, fast: o.FastAccumulate,
 	}
 	var err error
 	if k.c, err = c.shape("c"); err != nil {
@@ -130,14 +137,14 @@ func newGemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B],
 		return bad("a bias of %d elements for %d columns", o.Bias.Len(), n)
 	case k.bias && k.types[0] != k.types[1] && k.types[0].size() != 2:
 		return bad("a bias of %v with matrices of %v", k.types[0], k.types[1])
-	case o.ScaleA.Len() > 1 || o.ScaleB.Len() > 1:
+	case k.scaleA && o.ScaleA.Len() != 1 || k.scaleB && o.ScaleB.Len() != 1:
 		return bad("%d and %d scales; there is one for a matrix", o.ScaleA.Len(), o.ScaleB.Len())
 	case (k.scaleA || k.scaleB || k.fast) && k.types[1].size() != 1:
 		return bad("scales and FastAccumulate are for elements of 8 bits")
 	case k.types[1].size() == 1 && (k.a.transposed || !k.b.transposed):
 		return bad("of matrices with 8 bits b must be transposed, and a must not be")
-	case k.types[1].size() == 1 && (depth%16 != 0 || k.a.stride%16 != 0 || k.b.stride%16 != 0 || k.c.stride*k.types[0].size()%16 != 0):
-		return bad("of matrices with 8 bits K and the strides must be multiples of 16")
+	case k.types[1].size() == 1 && (depth%16 != 0 || !by16(k.a, a.Data) || !by16(k.b, b.Data) || !by16(k.c, c.Data)):
+		return bad("of matrices with 8 bits K, the strides and the first bytes must be multiples of 16")
 	case k.tf32 && k.types[1] != float32Type:
 		return bad("TF32 is for float32")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/blas"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/libcall"
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
@@ -96,8 +97,9 @@ func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b
 // Eigen returns an Op that computes the eigenvalues of a symmetric matrix, in ascending order, and
 // its eigenvectors if vectors is true. It reads the lower triangle of a. Row i of a is then the
 // eigenvector of values[i], of length 1; without vectors the contents of a are undefined. If info
-// is k > 0, the algorithm did not converge. The function may wait for work in the stream, so
-// recordings make no graph of it. C: cusolverDnSsyevd.
+// is k > 0, the algorithm did not converge. The function may wait for work in the stream, so it
+// never becomes a node of a graph: a recording is divided there, and each execution calls it. C:
+// cusolverDnSsyevd.
 func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors bool, info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("eigen", l, a, info)
 	if bad == nil && values.Len() != int(m.n) {
@@ -110,7 +112,7 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 	if vectors {
 		mode = cusolver.EigModeVector
 	}
-	return l.op("eigen", m,
+	return libcall.EachExecution(l.op("eigen", m,
 		func(h cusolver.DnHandle) (int32, error) {
 			return f.syevdSize(l.lib, h, mode, cublas.FillModeUpper, m.n, 0, m.stride, 0)
 		},
@@ -118,7 +120,7 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 			return f.syevd(c.Library, c.Handle, mode, cublas.FillModeUpper, m.n, at(c, 0), m.stride, at(c, 1), work, size, at(c, 2))
 		},
 		func(mem standin.Memory, p []driver.Ptr) error { return eigen[T](mem, m, vectors, p) },
-		a.Data.Range(), values.Range(), info.Range())
+		a.Data.Range(), values.Range(), info.Range()))
 }
 
 // at returns an address of a call.
@@ -131,7 +133,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 	if l.dev.Simulated() {
 		return gpu.Native(name, func(n gpu.NativeCall) error {
 			p := append([]driver.Ptr(nil), n.Ptrs...)
-			return l.dev.StandIn(n, name, func(mem standin.Memory) error { return inGo(mem, p) })
+			return l.handle.StandIn(n, name, func(mem standin.Memory) error { return inGo(mem, p) })
 		}, uses...)
 	}
 	var elements int32
@@ -211,7 +213,7 @@ func dense[T Element](name string, m blas.Matrix[T]) (int32, error) {
 		return 0, fmt.Errorf("matrix %s has %d rows, %d columns and a stride of %d", name, m.Rows, m.Cols, m.Stride)
 	case m.Rows > math.MaxInt32 || stride > math.MaxInt32:
 		return 0, fmt.Errorf("matrix %s is too large", name)
-	case m.Batch > 1:
+	case m.Batch != 0 && m.Batch != 1:
 		return 0, fmt.Errorf("matrix %s is %d matrices", name, m.Batch)
 	case m.Transposed:
 		return 0, fmt.Errorf("matrix %s is transposed", name)

@@ -120,3 +120,38 @@ func ExampleCholeskySolve() {
 	fmt.Printf("y = %.2f x + %.2f\n", line[0], line[1])
 	// Output: y = 1.50 x + -0.33
 }
+
+// TestClosed executes operations and a recording of a closed library. No graph has captured Eigen.
+func TestClosed(t *testing.T) {
+	dev, lib := open(t, simdriver.CUDACaps())
+	values, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer values.Close()
+	info, err := gpu.AllocSlice[int32](dev, gpu.DeviceMem, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer info.Close()
+	a := blas.Matrix[float32]{Data: values.Slice(0, 1), Rows: 1, Cols: 1}
+	op := solver.Eigen(lib, a, values.Slice(1, 2), false, info)
+	rec, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	if _, err := rec.Add(op); err != nil {
+		t.Fatal(err)
+	}
+	st := dev.Queue(0).NewStream()
+	if err := errors.Join(rec.End(), st.Do(values.Fill(1), gpu.Execute(rec)), st.Wait(context.Background()), lib.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for name, op := range map[string]gpu.Op{"an operation": solver.Cholesky(lib, a, info), "a recording": gpu.Execute(rec)} {
+		st := dev.Queue(0).NewStream()
+		if err := errors.Join(st.Do(op), st.Wait(context.Background())); !errors.Is(err, gpu.ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
