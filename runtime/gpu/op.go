@@ -40,7 +40,7 @@ type Op struct {
 	more   *opMore        // the parts that do not fit; nil in most Ops
 	label  string
 	timing *Timing
-	grid   Grid // of a native operation see setScratch
+	grid   Grid // of a native operation: its scratch size (see Scratch)
 	// args are the ranges of the operation, its destination first. A kernel argument that is not a
 	// buffer is in Offset and Size.
 	args [opArgs]Range

@@ -88,13 +88,26 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 	}
 	stage := uint64(q.dev.opt.StageSize)
 	share := r.Size // a multiple of stage, except for the last share
-	if n := min(transferGoroutines, runtime.GOMAXPROCS(0), int(r.Size/(piecesAhead*stage))); n > 1 {
-		share = (r.Size/uint64(n) + stage - 1) / stage * stage
+	var blocks []*memory.Block
+	for range max(1, min(transferGoroutines, runtime.GOMAXPROCS(0), int(r.Size/(piecesAhead*stage)))) {
+		b, err := q.dev.memory.Stage.Get(int(min(stage, r.Size)))
+		if err != nil && len(blocks) == 0 {
+			return err
+		}
+		if err != nil { // continue with fewer shares
+			break
+		}
+		defer b.Free() // pieces in flight hold their block, too
+		blocks = append(blocks, b)
+	}
+	if n := uint64(len(blocks)); n > 1 {
+		share = (r.Size + n*stage - 1) / (n * stage) * stage
 	}
 	shares, errs := make([]pieces, (r.Size+share-1)/share), make([]error, (r.Size+share-1)/share)
 	for i := range shares {
 		from := uint64(i) * share
-		shares[i] = pieces{q: q, up: up, free: free, done: new(Semaphore), r: memory.Range{Buffer: r.Buffer, Offset: r.Offset + from, Size: min(share, r.Size-from)}}
+		part := memory.Range{Buffer: r.Buffer, Offset: r.Offset + from, Size: min(share, r.Size-from)}
+		shares[i] = pieces{q: q, r: part, up: up, free: free, done: new(Semaphore), blocks: blocks[i : i+1 : i+1]}
 	}
 	run := func(i int) {
 		errs[i] = errEnded // if a function of the program ends the goroutine
@@ -142,7 +155,7 @@ type pieces struct {
 func (x *pieces) move(do pieceFunc) (err error) {
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)
-	for range min(n, piecesAhead) {
+	for len(x.blocks) < min(n, piecesAhead) {
 		b, err := x.q.dev.memory.Stage.Get(int(min(size, x.r.Size)))
 		if err != nil && len(x.blocks) == 0 {
 			return err

@@ -118,8 +118,8 @@ func (q *Queue) notStaged(o *Order, op string, err error) error {
 
 // ReadFrom returns an Op that reads into a range from a file, or from another io.ReaderAt,
 // beginning at offset. Goroutines read when the waits are reached, several at the same time if the
-// range is large. A read error fails the
-// signals, and so does an early end of the file. A recording cannot read files.
+// range is large. A read error fails the signals, and so does an early end of the file. A recording
+// cannot read files.
 func ReadFrom(dst Range, from io.ReaderAt, offset int64) (op Op) {
 	if from == nil || offset < 0 {
 		return BadOp(errs.Argument("read", "nothing to read from, or a negative offset"))
@@ -144,8 +144,8 @@ func (q *Queue) readFrom(o *Order, op *Op) error {
 
 // WriteTo returns an Op that writes a range to a file, or to another io.WriterAt, beginning at
 // offset. Goroutines write when the waits are reached, several at the same time if the range is
-// large. A write error fails the signals, and the
-// file may then have a part of the data. A recording cannot write files.
+// large. A write error fails the signals, and the file may then have a part of the data. A recording
+// cannot write files.
 func WriteTo(to io.WriterAt, offset int64, src Range) (op Op) {
 	if to == nil || offset < 0 {
 		return BadOp(errs.Argument("write", "nothing to write to, or a negative offset"))
