@@ -51,8 +51,8 @@ type Call struct {
 // gpu.Native says what the function may do.
 func (p *CustomPlan) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.Op {
 	switch {
-	case p.plan.lib == nil:
-		return gpu.BadOp(fmt.Errorf("fft: call: a zero plan, which was not made: %w", gpu.ErrArgument))
+	case p == nil || p.plan.lib == nil:
+		return gpu.BadOp(errZeroPlan)
 	case fn == nil:
 		return gpu.BadOp(fmt.Errorf("fft: call: no function: %w", gpu.ErrArgument))
 	}
@@ -65,4 +65,9 @@ func (p *CustomPlan) Call(name string, fn func(Call) error, uses ...gpu.Range) g
 }
 
 // Close destroys the plan: see [Plan.Close].
-func (p *CustomPlan) Close() error { return p.plan.Close() }
+func (p *CustomPlan) Close() error {
+	if p == nil {
+		return nil
+	}
+	return p.plan.Close()
+}

@@ -280,6 +280,11 @@ func TestMistakes(t *testing.T) {
 		return st.Wait(testkit.Within(t, time.Minute))
 	}
 	for what, op := range map[string]gpu.Op{
+		"no plan":                        (*fft.Plan[complex64])(nil).Forward(x, x),
+		"no plan, inverse":               (*fft.Plan[complex64])(nil).Inverse(x, x),
+		"no real plan":                   (*fft.RealPlan[float32, complex64])(nil).Forward(x, r),
+		"no real plan, inverse":          (*fft.RealPlan[float32, complex64])(nil).Inverse(r, x),
+		"no custom plan":                 (*fft.CustomPlan)(nil).Call("", nil),
 		"a zero plan":                    new(fft.Plan[complex64]).Forward(x, x),
 		"a zero real plan":               new(fft.RealPlan[float32, complex64]).Inverse(r, x),
 		"too long":                       p.Forward(x.Slice(0, 8), x.Slice(0, 9)),
@@ -298,6 +303,7 @@ func TestMistakes(t *testing.T) {
 	}
 	must(t, p.Close())
 	must(t, p.Close())
+	must(t, errors.Join((*fft.Plan[complex64])(nil).Close(), (*fft.RealPlan[float32, complex64])(nil).Close(), (*fft.CustomPlan)(nil).Close(), new(fft.CustomPlan).Close()))
 	if err := do(p.Forward(x.Slice(0, 8), x.Slice(0, 8))); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("a closed plan: %v", err)
 	}

@@ -64,6 +64,9 @@ func NewPlan[T Complex](l *Library, s Shape) (*Plan[T], error) {
 // Shape.Points elements for each transform of the batch. They are the same memory, or do not
 // overlap.
 func (p *Plan[T]) Forward(dst, src gpu.Slice[T]) gpu.Op {
+	if p == nil {
+		return gpu.BadOp(errZeroPlan)
+	}
 	n := p.plan.shape.Points() * p.plan.shape.batch()
 	return p.plan.op("forward", &p.plan.forward, dst.Range(), src.Range(), dst.Len(), n, src.Len(), n)
 }
@@ -71,6 +74,9 @@ func (p *Plan[T]) Forward(dst, src gpu.Slice[T]) gpu.Op {
 // Inverse returns the Op that transforms src to dst in the other direction, without dividing. See
 // [Plan.Forward] for its arguments.
 func (p *Plan[T]) Inverse(dst, src gpu.Slice[T]) gpu.Op {
+	if p == nil {
+		return gpu.BadOp(errZeroPlan)
+	}
 	n := p.plan.shape.Points() * p.plan.shape.batch()
 	return p.plan.op("inverse", &p.plan.inverse, dst.Range(), src.Range(), dst.Len(), n, src.Len(), n)
 }
@@ -79,7 +85,12 @@ func (p *Plan[T]) Inverse(dst, src gpu.Slice[T]) gpu.Op {
 // work. Operations and recordings that use the plan fail from then on, except for graphs that have
 // been made: close the recordings first, because cuFFT frees tables that their nodes read. Closing
 // again does nothing.
-func (p *Plan[T]) Close() error { return p.plan.Close() }
+func (p *Plan[T]) Close() error {
+	if p == nil {
+		return nil
+	}
+	return p.plan.Close()
+}
 
 // A RealPlan does transforms of real numbers to complex numbers, and back. Of a row of n real
 // numbers, the transform has the first n/2+1 complex numbers; the others are their conjugates. So
@@ -137,6 +148,9 @@ func NewRealPlan[R Real, C Complex](l *Library, s Shape) (*RealPlan[R, C], error
 // of dst and src does not overlap, or begins at the same address if the shape is padded. src begins
 // at an address that is a multiple of the size of a complex number.
 func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
+	if p == nil {
+		return gpu.BadOp(errZeroPlan)
+	}
 	rows := p.plan.shape.rows()
 	return p.plan.op("forward", &p.plan.forward, dst.Range(), src.Range(), dst.Len(), rows*p.plan.shape.half(), src.Len(), rows*p.plan.shape.pitch())
 }
@@ -146,12 +160,22 @@ func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
 // own conjugates, to be real. The contents of src are undefined afterwards, because cuFFT may use
 // the memory; on a simulated device they are NaN. See [RealPlan.Forward] for the arguments.
 func (p *RealPlan[R, C]) Inverse(dst gpu.Slice[R], src gpu.Slice[C]) gpu.Op {
+	if p == nil {
+		return gpu.BadOp(errZeroPlan)
+	}
 	rows := p.plan.shape.rows()
 	return p.plan.op("inverse", &p.plan.inverse, dst.Range(), src.Range(), dst.Len(), rows*p.plan.shape.pitch(), src.Len(), rows*p.plan.shape.half())
 }
 
 // Close destroys the plan: see [Plan.Close].
-func (p *RealPlan[R, C]) Close() error { return p.plan.Close() }
+func (p *RealPlan[R, C]) Close() error {
+	if p == nil {
+		return nil
+	}
+	return p.plan.Close()
+}
+
+var errZeroPlan = fmt.Errorf("fft: a nil or zero plan: use NewPlan, NewRealPlan or NewCustomPlan: %w", gpu.ErrArgument)
 
 // A plan is the common part of all plans.
 type plan struct {
@@ -288,7 +312,7 @@ func (p *plan) op(name string, d *direction, dst, src gpu.Range, dstLen, dstWant
 	}
 	switch {
 	case p.lib == nil:
-		return bad("a zero plan, which was not made")
+		return gpu.BadOp(errZeroPlan)
 	case p.closed.Load():
 		return gpu.BadOp(fmt.Errorf("fft: %s: the plan: %w", name, gpu.ErrClosed))
 	case dstLen != dstWant:

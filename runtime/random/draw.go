@@ -16,7 +16,9 @@ type Integer interface{ uint32 | uint64 }
 
 // Uniform returns the Op that writes numbers between 0 and 1 to dst, without 0 and with 1 (C:
 // curandGenerateUniform, curandGenerateUniformDouble). They have 32 random bits, or 53 as float64.
-// Elements that do not begin at a multiple of 16 bytes are drawn to scratch memory and copied.
+// Elements that do not begin at a multiple of 16 bytes of their buffer are drawn to scratch memory
+// and copied. The address of the buffer, or of what a recording's binding is bound to, must be a
+// multiple of 16; otherwise the draw fails with gpu.ErrArgument.
 func Uniform[T Float](g *Generator, dst gpu.Slice[T]) gpu.Op {
 	var zero T
 	d := draw{name: "curandGenerateUniform", size: 4, fill: fill(uniform32), call: func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error {
@@ -33,7 +35,7 @@ func Uniform[T Float](g *Generator, dst gpu.Slice[T]) gpu.Op {
 // Normal returns the Op that writes normally distributed numbers to dst (C: curandGenerateNormal,
 // curandGenerateNormalDouble). cuRAND makes them in pairs: of an odd count, one more is drawn.
 // Elements of an odd count, or that do not begin at a multiple of 16 bytes, are drawn to scratch
-// memory and copied.
+// memory and copied. See [Uniform] for addresses.
 func Normal[T Float](g *Generator, dst gpu.Slice[T], mean, stddev T) gpu.Op {
 	if !(stddev >= 0) {
 		return gpu.BadOp(fmt.Errorf("random: normal: a standard deviation of %v: %w", stddev, gpu.ErrArgument))
@@ -53,7 +55,8 @@ func Normal[T Float](g *Generator, dst gpu.Slice[T], mean, stddev T) gpu.Op {
 
 // Bits returns the Op that writes integers to dst, all of whose bits are random (C: curandGenerate).
 // A uint64 takes two of the generator's numbers, the first for its low half. Elements that do not
-// begin at a multiple of 16 bytes are drawn to scratch memory and copied.
+// begin at a multiple of 16 bytes are drawn to scratch memory and copied. See [Uniform] for
+// addresses.
 func Bits[T Integer](g *Generator, dst gpu.Slice[T]) gpu.Op {
 	n := dst.Len()
 	var zero T

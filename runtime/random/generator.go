@@ -94,17 +94,17 @@ func (l *Library) NewGenerator(o GeneratorOptions) (*Generator, error) {
 // the generator's work. Draws and recordings with draws fail from then on. Closing again does
 // nothing.
 func (g *Generator) Close() error {
+	if g.isZero() {
+		return nil
+	}
 	g.mu.Lock()
-	was := g.closed || g.lib == nil
+	was := g.closed
 	g.closed = true
 	g.mu.Unlock()
 	if was {
 		return nil
 	}
 	g.lib.generators.Remove(g)
-	if g.handle == nil {
-		return nil
-	}
 	return g.handle.Close()
 }
 
@@ -151,22 +151,17 @@ func (g *Generator) op(d draw, dst gpu.Range, n int) gpu.Op {
 	if count != uint64(n) || dst.Offset%vector != 0 {
 		scratch = count * d.size
 	}
-	if g.handle == nil {
-		return libcall.EachExecution(gpu.Native(d.name, func(v gpu.NativeCall) error {
-			if err := g.own(v); err != nil {
-				return err
-			}
-			to := v.Ptrs[0]
-			return g.lib.dev.StandIn(v, d.name, func(m standin.Memory) error { return d.fill(g.state, m, to, n, count) })
-		}, dst))
-	}
 	return libcall.EachExecution(gpu.Native(d.name, func(v gpu.NativeCall) error {
-		if err := g.own(v); err != nil {
-			return err
-		}
 		to := v.Ptrs[len(v.Ptrs)-1]
 		if uint64(to)%vector != 0 {
 			return fmt.Errorf("random: %s: memory at %#x, which is not a multiple of %d: %w", d.name, uint64(to), vector, gpu.ErrArgument)
+		}
+		if err := g.own(v); err != nil {
+			return err
+		}
+		if g.handle == nil {
+			to := v.Ptrs[0]
+			return g.lib.dev.StandIn(v, d.name, func(m standin.Memory) error { return d.fill(g.state, m, to, n, count) })
 		}
 		err := g.handle.Use(v, 0, func(h curand.Handle) error { return d.call(g.lib.curand, h, cuda.DevicePtr(to), count) })
 		if err == nil && scratch > 0 {

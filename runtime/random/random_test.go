@@ -167,7 +167,7 @@ func TestRecorded(t *testing.T) {
 		dev, lib := open(t)
 		o := random.GeneratorOptions{Seed: 9}
 		whole := drawn(t, dev, 80, func(x gpu.Slice[float32]) gpu.Op { return random.Uniform(generator(t, lib, o), x) })
-		g, x := generator(t, lib, o), alloc[float32](t, dev, 80)
+		g, x := generator(t, lib, o), alloc[float32](t, dev, 8*12)
 		c := testkit.CommandBuffer(t, dev, mode)
 		a, err := gpu.BindingSlice[float32](c, 10)
 		must(t, err)
@@ -179,13 +179,20 @@ func TestRecorded(t *testing.T) {
 		testkit.Recorded(t)(c.Add(random.Uniform(g, a)))
 		must(t, c.End())
 		st, got := dev.Queue(0).NewStream(), make([]float32, 80)
+		at := func(i int) gpu.Slice[float32] { return x.Slice(12*i, 12*i+10) }
 		for i := range 4 {
-			must(t, st.Do(gpu.Execute(c, x.Slice(20*i+10, 20*i+20).Range(), x.Slice(20*i, 20*i+10).Range())))
+			must(t, st.Do(gpu.Execute(c, at(2*i+1).Range(), at(2*i).Range())))
 		}
-		must(t, st.Do(x.Download(got)))
+		for i := range 8 {
+			must(t, st.Do(at(i).Download(got[10*i:][:10])))
+		}
 		must(t, st.Wait(testkit.Within(t, time.Minute)))
 		if !slices.Equal(got, whole) {
 			t.Errorf("%v: %v, want %v", mode, got, whole)
+		}
+		must(t, st.Do(gpu.Execute(c, x.Slice(1, 11).Range(), at(1).Range())))
+		if err := st.Wait(testkit.Within(t, time.Minute)); !errors.Is(err, gpu.ErrArgument) {
+			t.Errorf("%v: a binding that is not aligned: %v", mode, err)
 		}
 		must(t, c.Close())
 		must(t, dev.Close())
@@ -256,14 +263,15 @@ func TestMistakes(t *testing.T) {
 		op   gpu.Op
 		want error
 	}{
-		"no memory":            {random.Uniform(g, gpu.Slice[float32]{}), gpu.ErrArgument},
-		"no elements":          {random.Uniform(g, x.Slice(2, 2)), gpu.ErrArgument},
-		"a negative deviation": {random.Normal(g, x, 0, -1), gpu.ErrArgument},
-		"a deviation of NaN":   {random.Normal(g, x, 0, float32(math.NaN())), gpu.ErrArgument},
-		"no generator":         {random.Normal(nil, x, 0, 1), gpu.ErrArgument},
-		"a zero generator":     {random.Bits(new(random.Generator), alloc[uint32](t, dev, 1)), gpu.ErrArgument},
-		"no function":          {g.Call("", nil), gpu.ErrArgument},
-		"a call":               {g.Call("curandGeneratePoisson", func(random.Call) error { return nil }, x.Range()), gpu.ErrUnsupported},
+		"no memory":              {random.Uniform(g, gpu.Slice[float32]{}), gpu.ErrArgument},
+		"no elements":            {random.Uniform(g, x.Slice(2, 2)), gpu.ErrArgument},
+		"a negative deviation":   {random.Normal(g, x, 0, -1), gpu.ErrArgument},
+		"a deviation of NaN":     {random.Normal(g, x, 0, float32(math.NaN())), gpu.ErrArgument},
+		"no generator":           {random.Normal(nil, x, 0, 1), gpu.ErrArgument},
+		"a call of no generator": {(*random.Generator)(nil).Call("", nil), gpu.ErrArgument},
+		"a zero generator":       {random.Bits(new(random.Generator), alloc[uint32](t, dev, 1)), gpu.ErrArgument},
+		"no function":            {g.Call("", nil), gpu.ErrArgument},
+		"a call":                 {g.Call("curandGeneratePoisson", func(random.Call) error { return nil }, x.Range()), gpu.ErrUnsupported},
 	} {
 		if err := do(c.op); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", what, err)
@@ -275,6 +283,8 @@ func TestMistakes(t *testing.T) {
 	must(t, do(random.Uniform(g, x)))
 	must(t, g.Close())
 	must(t, g.Close())
+	must(t, (*random.Generator)(nil).Close())
+	must(t, new(random.Generator).Close())
 	if err := do(random.Uniform(g, x)); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("a closed generator: %v", err)
 	}
