@@ -64,7 +64,7 @@ func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 //
 // In a queue or a [Stream] it is memory of the queue, which all such operations of the queue share.
 // It is allocated by the first operation that needs it, which blocks, and again by one that needs
-// more. The queue keeps it until the device is closed. In a recording it is
+// more. The queue keeps it until the queue or the device is closed. In a recording it is
 // [CommandBuffer.Scratch] memory.
 func (op Op) Scratch(size uint64) Op {
 	switch op.kind {
@@ -84,12 +84,16 @@ func (op *Op) scratch() uint64 { return uint64(op.grid.Blocks[0]) | uint64(op.gr
 type queueScratch struct {
 	mu     sync.Mutex
 	buffer *memory.Buffer // mu protects it; nil until an operation needs scratch memory
+	closed bool           // mu protects it
 }
 
-// hold returns a buffer of at least size bytes, held.
+// hold returns a buffer of at least size bytes, held. If the queue is closed, it returns nil.
 func (x *queueScratch) hold(q *Queue, size uint64) (*memory.Buffer, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.closed {
+		return nil, nil
+	}
 	if x.buffer == nil || x.buffer.Size() < size {
 		b, err := q.dev.memory.Alloc(driver.DeviceMem, size)
 		if err != nil {
@@ -106,6 +110,7 @@ func (x *queueScratch) hold(q *Queue, size uint64) (*memory.Buffer, error) {
 func (x *queueScratch) close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.closed = true
 	if x.buffer == nil {
 		return nil
 	}
@@ -144,8 +149,10 @@ func (q *Queue) native(o *Order, op *Op) error {
 			s.drop()
 			return err
 		}
-		s.uses = append(s.uses, memory.Range{Buffer: b, Size: size})
-		s.keep(b)
+		if b != nil { // otherwise the submission fails
+			s.uses = append(s.uses, memory.Range{Buffer: b, Size: size})
+			s.keep(b)
+		}
 	}
 	s.native = op.obj.(func(NativeCall) error)
 	return q.submit(s, o)

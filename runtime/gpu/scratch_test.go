@@ -5,11 +5,13 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
 // scratchUser returns a function of Native that fills its scratch memory, copies it to its first range, and notes the address.
@@ -137,4 +139,37 @@ func TestNativeScratchAllocs(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	must(t, dev.Close())
+}
+
+// TestNativeScratchAdopted closes a queue with an adopted stream: its scratch memory is freed, and a later operation allocates none.
+func TestNativeScratchAdopted(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
+		if !caps.Native {
+			t.Skip("no access to streams")
+		}
+		dev, f := openDevice(t, d, 0, gpu.Options{}), testkit.NewForeign(t, d, 0)
+		for _, used := range []bool{false, true} {
+			q, b := f.Adopt(t, dev), allocate(t, dev, 64)
+			var at driver.Ptr
+			op := gpu.Native("", scratchUser(1, 64, &at), b.All())
+			if used {
+				st := q.NewStream()
+				must(t, st.Do(op.Scratch(64)))
+				must(t, st.Wait(in(t, time.Minute)))
+			}
+			must(t, q.Close())
+			for _, size := range []uint64{64, 128, 256} {
+				if err := q.NewStream().Do(op.Scratch(size)); !errors.Is(err, gpu.ErrClosed) {
+					t.Errorf("used %v, %d bytes of a closed queue: %v", used, size, err)
+				}
+			}
+			synctest.Wait()
+			if n := dev.Stats().Buffers; n != 1 {
+				t.Errorf("used %v: %d buffers", used, n)
+			}
+			must(t, b.Close())
+		}
+		f.End(t)
+		must(t, dev.Close())
+	})
 }
