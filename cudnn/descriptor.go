@@ -2,6 +2,7 @@ package cudnn
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -38,6 +39,9 @@ func (d *Descriptor) Handle() BackendDescriptor { return d.handle }
 
 // Finalize checks the attributes with [Library.BackendFinalize]. They cannot be set any more.
 func (d *Descriptor) Finalize() error {
+	if err := d.open(); err != nil {
+		return fmt.Errorf("finalize %v: %w", d.kind, err)
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := d.lib.BackendFinalize(d.handle); err != nil {
@@ -54,6 +58,14 @@ func (d *Descriptor) Close() error {
 	return d.lib.BackendDestroyDescriptor(d.handle)
 }
 
+// open returns an error if the descriptor is closed: the library would use memory that it has freed.
+func (d *Descriptor) open() error {
+	if d.closed.Load() {
+		return fmt.Errorf("cudnn: the descriptor: %w", os.ErrClosed)
+	}
+	return nil
+}
+
 // An Attribute is the type of the elements of an attribute. Text is of bytes, and addresses in device memory are of
 // [cuda.DevicePtr].
 type Attribute interface {
@@ -68,6 +80,9 @@ type Attribute interface {
 // Set sets an attribute of a descriptor to values, which the library copies. The type of the values must be that of the
 // attribute: an attribute of one int64 takes int64(1), not 1.
 func Set[T Attribute](d *Descriptor, name BackendAttributeName, values ...T) error {
+	if err := d.open(); err != nil {
+		return fmt.Errorf("set %v: %w", name, err)
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := d.lib.BackendSetAttribute(d.handle, name, attributeType[T](), int64(len(values)), unsafe.Pointer(unsafe.SliceData(values)))
@@ -81,6 +96,9 @@ func Set[T Attribute](d *Descriptor, name BackendAttributeName, values ...T) err
 // attribute has. Of an attribute that is a list of descriptors, values are descriptors of the program, which the library
 // fills.
 func Get[T Attribute](d *Descriptor, name BackendAttributeName, values []T) (int, error) {
+	if err := d.open(); err != nil {
+		return 0, fmt.Errorf("get %v: %w", name, err)
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	n, err := d.lib.BackendGetAttribute(d.handle, name, attributeType[T](), int64(len(values)), unsafe.Pointer(unsafe.SliceData(values)))

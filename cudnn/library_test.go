@@ -4,6 +4,7 @@ package cudnn
 
 import (
 	"errors"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -110,6 +111,12 @@ func TestDescriptor(t *testing.T) {
 	for range 2 {
 		if err := d.Close(); err != nil {
 			t.Errorf("Close: %v", err)
+		}
+	}
+	_, err = Get(d, AttrTensorDimensions, got)
+	for _, err := range []error{err, Set(d, AttrTensorDimensions, int64(2)), d.Finalize()} {
+		if !errors.Is(err, os.ErrClosed) {
+			t.Errorf("a closed descriptor: %v", err)
 		}
 	}
 	other, err := l.NewDescriptor(BackendTensorDescriptor)

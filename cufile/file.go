@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"unsafe"
 )
@@ -16,12 +16,17 @@ type File struct {
 	lib    *Library
 	file   *os.File
 	handle Handle
-	closed atomic.Bool
+
+	mu     sync.RWMutex // protects closed; a transfer holds it for reading
+	closed bool
 }
 
 // NewFile registers an open file with [Library.HandleRegister]. The driver must be open. The file must stay open until the File is
 // closed. Direct transfers need a file that was opened with O_DIRECT.
 func (l *Library) NewFile(file *os.File) (*File, error) {
+	if file == nil {
+		return nil, fmt.Errorf("cufile: register a nil file: %w", os.ErrInvalid)
+	}
 	libc() // an error of it is errno's
 	d := Descr{Type: HandleTypeOpaqueFD}
 	*d.Handle.Fd() = int32(file.Fd())
@@ -35,11 +40,14 @@ func (l *Library) NewFile(file *os.File) (*File, error) {
 // Handle returns the handle, for methods of [Library]. It must not be used after Close.
 func (f *File) Handle() Handle { return f.handle }
 
-// Close forgets the file with [Library.HandleDeregister]. The file itself stays open. Later calls do nothing.
+// Close waits for transfers, and forgets the file with [Library.HandleDeregister]. The file itself stays open. Later calls do nothing.
 func (f *File) Close() error {
-	if f.closed.Swap(true) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
 		return nil
 	}
+	f.closed = true
 	return f.lib.HandleDeregister(f.handle)
 }
 
@@ -67,7 +75,9 @@ func (f *File) transfer(op string, fn int, m Memory, off int64) (n int64, err er
 		err := fmt.Errorf("negative number: %d bytes at offset %d of memory, at offset %d of the file", m.Size, m.Offset, off)
 		return 0, &os.PathError{Op: op, Path: f.file.Name(), Err: err}
 	}
-	if f.closed.Load() {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.closed {
 		return 0, &os.PathError{Op: op, Path: f.file.Name(), Err: os.ErrClosed}
 	}
 	for n < m.Size {

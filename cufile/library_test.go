@@ -160,6 +160,9 @@ func TestFileReadsAndWrites(t *testing.T) {
 	if _, err := f.ReadAt(m, 0); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("reading a closed file: %v", err)
 	}
+	if _, err := l.NewFile(nil); !errors.Is(err, os.ErrInvalid) {
+		t.Errorf("no file: %v", err)
+	}
 }
 
 func TestTransferErrors(t *testing.T) {
