@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"testing"
 
 	"github.com/puregpu/puregpu/internal/mathtest"
@@ -141,4 +142,42 @@ func TestClosed(t *testing.T) {
 	if err := st.Do(lib.Call("x", func(blas.Call) error { return nil })); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("a call of a closed library: %v", err)
 	}
+}
+
+// TestCloseWhileInUse closes a library while goroutines multiply on two queues.
+func TestCloseWhileInUse(t *testing.T) {
+	d := simdriver.New(simdriver.Config{})
+	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2})
+	must(t, err)
+	lib, err := blas.Open(dev, blas.Options{})
+	must(t, err)
+	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 32)
+	must(t, err)
+	var wg sync.WaitGroup
+	for q := range 2 {
+		data := x.Slice(16*q, 16*q+16)
+		m := blas.Matrix[float32]{Data: data, Rows: 4, Cols: 4}
+		b := blas.Matrix[float32]{Data: data, Rows: 4, Cols: 4, Transposed: true}
+		wg.Go(func() {
+			for {
+				st := dev.Queue(q).NewStream()
+				err := errors.Join(st.Do(blas.Gemm(lib, m, m, b)), st.Wait(context.Background()))
+				if errors.Is(err, gpu.ErrClosed) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if q == 0 {
+					if err := lib.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	must(t, x.Close())
+	must(t, dev.Close())
 }

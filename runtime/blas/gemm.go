@@ -56,8 +56,8 @@ type GemmOptions[T Element] struct {
 // that begin at multiples of 16 bytes. A bias needs c of the type of a, or of 16 bits.
 //
 // c must not overlap a, b or the bias. The first Op with a new shape chooses an algorithm, which
-// takes about 50 µs of the host; the Library keeps it. Wrong arguments make an Op that carries the
-// error. To make an Op allocates; to use it again does not.
+// takes about 50 µs of the host; the Library keeps it for some thousands of shapes. Wrong arguments
+// make an Op that carries the error. To make an Op allocates; to use it again does not.
 func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B], o GemmOptions[C]) gpu.Op {
 	g, err := newGemm(l, c, a, b, o)
 	if err != nil {

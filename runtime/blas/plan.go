@@ -11,6 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
 // A planKey has everything that the choice of an algorithm depends on.
@@ -65,8 +66,11 @@ func (l *Library) matmul(h cublaslt.Handle, n gpu.NativeCall, g *gemm) error {
 	key.alignC, key.alignA, key.alignB = alignment(at.c), alignment(at.a), alignment(at.b)
 	p := l.plans[key]
 	if p == nil {
-		var err error
-		if p, err = l.newPlan(h, &key); err != nil {
+		err := libcall.MakeRoom(l.plans, func(p *plan) error { return p.destroy(l.lt) })
+		if err == nil {
+			p, err = l.newPlan(h, &key)
+		}
+		if err != nil {
 			return fmt.Errorf("blas: gemm: %w", err)
 		}
 		l.plans[key] = p
@@ -78,6 +82,7 @@ func (l *Library) matmul(h cublaslt.Handle, n gpu.NativeCall, g *gemm) error {
 		}
 		p.pointers[i] = want[i]
 		if err := l.lt.MatmulDescSetAttribute(p.desc, attr, unsafe.Pointer(&p.pointers[i]), 8); err != nil {
+			p.pointers[i] = 0 // so that it is set again
 			return fmt.Errorf("blas: gemm: %w", err)
 		}
 	}

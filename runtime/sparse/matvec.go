@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/cusparse"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/libcall"
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
@@ -47,7 +48,8 @@ type VecOptions struct {
 
 // MatVecWith returns an Op that computes y = alpha·a·x + beta·y. C: cusparseSpMV. The contents of
 // RowStarts and Columns are not checked: numbers outside the matrix make the device use memory that
-// is not theirs. The first product of a shape describes it to cuSPARSE; the Library keeps that.
+// is not theirs. The first product of a shape and a number of elements describes it to cuSPARSE; the
+// Library keeps that for some thousands of shapes.
 // Wrong arguments make an Op that carries the error.
 func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[T], o VecOptions) gpu.Op {
 	if l.isZero() {
@@ -97,7 +99,14 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 		return gpu.BadOp(fmt.Errorf("sparse: mat vec: %w", err))
 	}
 	return l.call("mat vec", workspace, func(c Call) error {
-		if err := l.plans[k].multiply(c, f); err != nil {
+		p, err := l.plan(c.Handle, k)
+		switch {
+		case err == nil && p.workspace > workspace:
+			err = fmt.Errorf("a workspace of %d bytes, and before %d", p.workspace, workspace)
+		case err == nil:
+			err = p.multiply(c, f)
+		}
+		if err != nil {
 			return fmt.Errorf("sparse: mat vec: %w", err)
 		}
 		return nil
@@ -126,9 +135,11 @@ func (l *Library) plan(h cusparse.Handle, k planKey) (*plan, error) {
 	if p := l.plans[k]; p != nil {
 		return p, nil
 	}
+	if err := libcall.MakeRoom(l.plans, func(p *plan) error { return p.destroy(l.lib) }); err != nil {
+		return nil, err
+	}
 	p := &plan{key: k}
-	err := p.describe(l.lib, h)
-	if err != nil {
+	if err := p.describe(l.lib, h); err != nil {
 		return nil, errors.Join(err, p.destroy(l.lib))
 	}
 	l.plans[k] = p
@@ -174,7 +185,7 @@ func (p *plan) set(f factors) {
 func (p *plan) multiply(c Call, f factors) error {
 	at := func(i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 	var work cuda.DevicePtr
-	if p.workspace > 0 {
+	if len(c.Ptrs) > 5 {
 		work = at(5)
 	}
 	p.set(f)

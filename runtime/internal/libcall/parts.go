@@ -9,6 +9,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
+// MostPlans is how many plans for shapes a library keeps.
+const MostPlans = 4096
+
+// MakeRoom removes one of a library's plans, and destroys it, if there are MostPlans. A program
+// whose shapes are ever new would have ever more of them.
+func MakeRoom[K comparable, P any](plans map[K]P, destroy func(P) error) error {
+	if len(plans) < MostPlans {
+		return nil
+	}
+	for k, p := range plans {
+		delete(plans, k)
+		return destroy(p)
+	}
+	return nil
+}
+
 // Parts are the plans, generators and the like that a library has made and that are not closed. The
 // zero Parts has none.
 type Parts struct {
