@@ -301,12 +301,25 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	c := testkit.CommandBuffer(t, dev, gpu.StreamMode)
+	from, err := gpu.BindingSlice[float32](c, 4)
+	must(t, err)
+	to, err := gpu.BindingSlice[complex64](c, 3)
+	must(t, err)
+	testkit.Recorded(t)(c.Add(q.Forward(to, from)))
+	must(t, c.End())
+	if err := do(gpu.Execute(c, r.Slice(0, 4).Range(), same.Range())); !errors.Is(err, gpu.ErrArgument) {
+		t.Errorf("reals in place without padding, in a recording: %v", err)
+	}
+	must(t, c.Close())
 	must(t, p.Close())
 	must(t, p.Close())
 	must(t, errors.Join((*fft.Plan[complex64])(nil).Close(), (*fft.RealPlan[float32, complex64])(nil).Close(), (*fft.CustomPlan)(nil).Close(), new(fft.CustomPlan).Close()))
 	if err := do(p.Forward(x.Slice(0, 8), x.Slice(0, 8))); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("a closed plan: %v", err)
 	}
+	other, err := fft.Open(dev, fft.Options{})
+	must(t, err)
 	must(t, lib.Close())
 	if err := do(q.Forward(x.Slice(0, 3), r.Slice(0, 4))); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("a plan of a closed library: %v", err)
@@ -315,6 +328,9 @@ func TestMistakes(t *testing.T) {
 		t.Errorf("a plan by a closed library: %v", err)
 	}
 	must(t, dev.Close())
+	if _, err := fft.NewPlan[complex64](other, fft.Shape{Dims: []int{4}}); !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("a plan for a closed device: %v", err)
+	}
 	if _, err := fft.Open(dev, fft.Options{}); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("a closed device: %v", err)
 	}

@@ -215,7 +215,7 @@ func (p *plan) Close() error {
 }
 
 // opened adds the plan to those of the library.
-func (p *plan) opened() error { return p.lib.plans.Add("fft", p) }
+func (p *plan) opened() error { return p.lib.plans.Add(p.lib.dev, p) }
 
 // make makes a plan of cuFFT. in and out are the numbers of a row in memory, or 0 if the rows are
 // those of the shape.
@@ -292,7 +292,7 @@ func (p *plan) stands(name string, fn func(m standin.Memory, dst, src driver.Ptr
 	}, 0}
 }
 
-// ready refuses a call with a closed plan, or with addresses that cuFFT refuses.
+// ready refuses a call with a closed plan, or with addresses that cuFFT does not take.
 func (p *plan) ready(v gpu.NativeCall) error {
 	if p.closed.Load() {
 		return fmt.Errorf("fft: the plan: %w", gpu.ErrClosed)
@@ -301,6 +301,9 @@ func (p *plan) ready(v gpu.NativeCall) error {
 		if uint64(at)%p.align != 0 {
 			return fmt.Errorf("fft: memory at %#x, which is not a multiple of %d, the size of a complex number: %w", uint64(at), p.align, gpu.ErrArgument)
 		}
+	}
+	if v.Ptrs[0] == v.Ptrs[1] && !p.inPlace { // ranges of bindings may be
+		return fmt.Errorf("fft: dst and src are the same memory: only a plan with padded rows transforms real numbers in place: %w", gpu.ErrArgument)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (l *Library) NewGenerator(o GeneratorOptions) (*Generator, error) {
 			return nil, err
 		}
 	}
-	return g, l.generators.Add("random", g)
+	return g, l.generators.Add(l.dev, g)
 }
 
 // Close destroys the generator (C: curandDestroyGenerator). It blocks until the device is done with

@@ -33,21 +33,25 @@ type Parts struct {
 	closed bool
 }
 
-// Add adds a part. If the library is closed, it closes the part, and the error is gpu.ErrClosed.
-func (p *Parts) Add(name string, c io.Closer) error {
+// Add adds a part. If the library is closed, or the device takes no more work, it closes the part
+// and returns an error.
+func (p *Parts) Add(d Device, c io.Closer) error {
+	err := gpu.Inside(d.dev).Ready(d.name)
 	p.mu.Lock()
-	closed := p.closed
-	if !closed {
+	if p.closed {
+		err = fmt.Errorf("%s: the library: %w", d.name, gpu.ErrClosed)
+	}
+	if err == nil {
 		if p.open == nil {
 			p.open = make(map[io.Closer]struct{})
 		}
 		p.open[c] = struct{}{}
 	}
 	p.mu.Unlock()
-	if closed {
-		return errors.Join(fmt.Errorf("%s: the library: %w", name, gpu.ErrClosed), c.Close())
+	if err != nil {
+		err = errors.Join(err, c.Close())
 	}
-	return nil
+	return err
 }
 
 // Remove removes a part, which is closed.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
@@ -38,19 +39,33 @@ func (p *part) Close() error { p.closed++; return nil }
 
 // TestParts closes the parts that are open, and parts that come too late.
 func TestParts(t *testing.T) {
-	var parts libcall.Parts
-	open, removed, late := new(part), new(part), new(part)
-	if err := errors.Join(parts.Add("x", open), parts.Add("x", removed)); err != nil {
+	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := libcall.For("x", dev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts, others libcall.Parts
+	open, removed, late, lost := new(part), new(part), new(part), new(part)
+	if err := errors.Join(parts.Add(d, open), parts.Add(d, removed)); err != nil {
 		t.Fatal(err)
 	}
 	parts.Remove(removed)
 	if err := errors.Join(parts.Close(), parts.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := parts.Add("x", late); !errors.Is(err, gpu.ErrClosed) {
+	if err := parts.Add(d, late); !errors.Is(err, gpu.ErrClosed) {
 		t.Errorf("a part that comes too late: %v", err)
 	}
-	if open.closed != 1 || removed.closed != 0 || late.closed != 1 {
-		t.Errorf("closed %d, %d and %d times", open.closed, removed.closed, late.closed)
+	if err := dev.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := others.Add(d, lost); !errors.Is(err, gpu.ErrClosed) {
+		t.Errorf("a part of a closed device: %v", err)
+	}
+	if open.closed != 1 || removed.closed != 0 || late.closed != 1 || lost.closed != 1 {
+		t.Errorf("closed %d, %d, %d and %d times", open.closed, removed.closed, late.closed, lost.closed)
 	}
 }
