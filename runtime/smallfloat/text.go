@@ -71,16 +71,20 @@ func (x Float8E4M3) MarshalJSON() ([]byte, error) { return toJSON(x) }
 // does not have.
 func (x Float8E5M2) MarshalJSON() ([]byte, error) { return toJSON(x) }
 
-// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64].
+// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64], or to a string that
+// UnmarshalText reads: package json calls it for keys of maps, too.
 func (x *Float16) UnmarshalJSON(text []byte) error { return fromJSON(x, text) }
 
-// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64].
+// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64], or to a string that
+// UnmarshalText reads: package json calls it for keys of maps, too.
 func (x *BFloat16) UnmarshalJSON(text []byte) error { return fromJSON(x, text) }
 
-// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64].
+// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64], or to a string that
+// UnmarshalText reads: package json calls it for keys of maps, too.
 func (x *Float8E4M3) UnmarshalJSON(text []byte) error { return fromJSON(x, text) }
 
-// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64].
+// UnmarshalJSON sets x to a number of JSON, converted as by [FromFloat64], or to a string that
+// UnmarshalText reads: package json calls it for keys of maps, too.
 func (x *Float8E5M2) UnmarshalJSON(text []byte) error { return fromJSON(x, text) }
 
 // appendText appends the number as strconv formats a float32.
@@ -117,10 +121,13 @@ func toJSON[T Float](x T) ([]byte, error) {
 }
 
 func fromJSON[T Float](x *T, text []byte) error {
+	n := len(text)
 	switch {
 	case string(text) == "null": // by convention it changes nothing
 		return nil
-	case len(text) == 0 || text[0] != '-' && (text[0] < '0' || text[0] > '9'):
+	case n > 1 && text[0] == '"' && text[n-1] == '"':
+		return parse(x, text[1:n-1])
+	case n == 0 || text[0] != '-' && (text[0] < '0' || text[0] > '9'):
 		return fmt.Errorf("smallfloat: %s is not a %v: write a number such as 1.5", text, reflect.TypeFor[T]())
 	}
 	return parse(x, text)

@@ -5,6 +5,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -129,7 +130,16 @@ func TestJSON(t *testing.T) {
 	if got := fmt.Sprint(out); got != "{-Inf [448 0.3125] <nil>}" {
 		t.Errorf("read %v", got)
 	}
-	for _, text := range []string{`"1"`, `true`, `[1]`, `{}`} {
+	keys := map[Float16]int{ToFloat16(1.5): 1, InfFloat16: 2, NaNFloat16: 3}
+	data, err = json.Marshal(keys)
+	if want := `{"+Inf":2,"1.5":1,"NaN":3}`; err != nil || string(data) != want {
+		t.Errorf("%s, %v, want %s", data, err, want)
+	}
+	var back map[Float16]int
+	if err := json.Unmarshal(data, &back); err != nil || !maps.Equal(back, keys) {
+		t.Errorf("keys %v come back as %v, %v", keys, back, err)
+	}
+	for _, text := range []string{`"one"`, `""`, `true`, `[1]`, `{}`} {
 		x := ToFloat16(7)
 		if err := json.Unmarshal([]byte(text), &x); err == nil || x != ToFloat16(7) || !strings.Contains(err.Error(), "smallfloat.Float16") {
 			t.Errorf("%s is read as %v, %v", text, x, err)
