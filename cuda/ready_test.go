@@ -41,7 +41,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestReadyHidden: with CUDA_VISIBLE_DEVICES set and empty, no file can have a device.
+// TestReadyHidden checks that no file has a device if CUDA_VISIBLE_DEVICES is set and empty.
 func TestReadyHidden(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
 	for _, defines := range [][]string{nil, {"INIT_RESULT=100"}} {
@@ -55,7 +55,8 @@ func TestReadyHidden(t *testing.T) {
 	}
 }
 
-// TestDiagnose has what is said besides for each code in package hostinfo, and on whole machines in package gpuinfo.
+// TestDiagnose checks that Diagnose adds causes. Package hostinfo tests the text for each code, and
+// package gpuinfo tests whole machines.
 func TestDiagnose(t *testing.T) {
 	l := openFake(t, 13000, []string{"INIT_RESULT=999"})
 	err := l.Diagnose(l.Init(0))
