@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuBLAS asks whether it is there.
+// A program that can run without cuBLAS checks whether it is installed.
 func ExampleOpen() {
 	os.Setenv("PUREGPU_CUBLAS_LIBRARY", "/no/such/libcublas.so.13") // as on a machine without cuBLAS
 	defer os.Unsetenv("PUREGPU_CUBLAS_LIBRARY")
@@ -28,7 +28,8 @@ func ExampleOpen() {
 	// Output: no cuBLAS here: multiplying on the host
 }
 
-// multiply computes c = a·b of n by n matrices of float32, in the order of a stream. A CUDA context is current.
+// multiply computes c = a·b for n by n matrices of float32, in order on a stream. A CUDA context
+// must be current.
 func multiply(l *cublas.Library, stream cuda.Stream, c, a, b cuda.DevicePtr, n int32) error {
 	blas, err := l.NewContext()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuFFT asks whether it is there.
+// A program that can run without cuFFT checks whether it is installed.
 func ExampleOpen() {
 	os.Setenv("PUREGPU_CUFFT_LIBRARY", "/no/such/libcufft.so.12") // as on a machine without cuFFT
 	defer os.Unsetenv("PUREGPU_CUFFT_LIBRARY")
@@ -28,7 +28,8 @@ func ExampleOpen() {
 	// Output: no cuFFT here: transforming on the host
 }
 
-// forward transforms n complex numbers of float32 in place, in the order of a stream. A CUDA context is current.
+// forward transforms n complex numbers of float32 in place, in order on a stream. A CUDA context
+// must be current.
 func forward(l *cufft.Library, stream cuda.Stream, data cuda.DevicePtr, n int32) error {
 	plan, err := l.NewPlan()
 	if err != nil {

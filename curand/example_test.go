@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuRAND asks whether it is there.
+// A program that can run without cuRAND checks whether it is installed.
 func ExampleOpen() {
 	os.Setenv("PUREGPU_CURAND_LIBRARY", "/no/such/libcurand.so.10") // as on a machine without cuRAND
 	defer os.Unsetenv("PUREGPU_CURAND_LIBRARY")
@@ -28,7 +28,7 @@ func ExampleOpen() {
 	// Output: no cuRAND here: drawing on the host
 }
 
-// normal writes n numbers to device memory, in the order of a stream. A CUDA context is current.
+// normal writes n numbers to device memory, in order on a stream. A CUDA context must be current.
 func normal(l *curand.Library, stream cuda.Stream, data cuda.DevicePtr, n, seed uint64) error {
 	g, err := l.NewGenerator(curand.RNGPseudoPhilox4_32_10)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuSOLVER asks whether it is there.
+// A program that can run without cuSOLVER checks whether it is installed.
 func ExampleOpen() {
 	os.Setenv("PUREGPU_CUSOLVER_LIBRARY", "/no/such/libcusolver.so.12") // as on a machine without cuSOLVER
 	defer os.Unsetenv("PUREGPU_CUSOLVER_LIBRARY")
@@ -29,9 +29,9 @@ func ExampleOpen() {
 	// Output: no cuSOLVER here: solving on the host
 }
 
-// solve solves a·x = b of an n by n matrix of float64 by LU, and puts x into b, in the order of the handle's stream. It gets
-// device memory of a number of bytes from alloc. A CUDA context is current. After the stream, info is zero, or k if the k-th
-// pivot is zero.
+// solve solves a·x = b for an n by n matrix of float64 by LU, and writes x to b, in order on the
+// handle's stream. alloc allocates a number of bytes of device memory. A CUDA context must be
+// current. When the work has completed, info is zero, or k if the k-th pivot is zero.
 func solve(l *cusolver.Library, c *cusolver.DnContext, a, b, info cuda.DevicePtr, n int32, alloc func(bytes uint64) cuda.DevicePtr) error {
 	count, err := l.DnDgetrfBufferSize(c.Handle(), n, n, a, n)
 	if err != nil {
