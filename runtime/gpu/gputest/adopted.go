@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// natively calls a function of the driver's own API with a device current, as a program or a library does.
+// natively calls a function of the driver's own API with a device current, as a program or library
+// does.
 func (e *env) natively(d *gpu.Device, fn func(v driver.Device) error) {
 	e.Helper()
 	s := e.sem()
@@ -19,7 +20,7 @@ func (e *env) natively(d *gpu.Device, fn func(v driver.Device) error) {
 	e.wait(s, 1)
 }
 
-// stream makes a native stream, which the runtime knows nothing of. It is destroyed when the test ends.
+// stream makes a native stream that the runtime does not know. It is destroyed when the test ends.
 func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	e.Helper()
 	e.hasNative()
@@ -27,7 +28,7 @@ func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	e.Cleanup(func() {
 		e.natively(d, func(v driver.Device) error {
 			err := v.DestroyStream(h)
-			for errors.Is(err, driver.ErrBusy) && e.ctx.Err() == nil { // what it has may be about to be over
+			for errors.Is(err, driver.ErrBusy) && e.ctx.Err() == nil { // its work may be about to complete
 				err = v.DestroyStream(h)
 			}
 			return err
@@ -36,7 +37,8 @@ func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	return h
 }
 
-// adopt makes a queue of a native stream, which is closed when the test ends, or skips the test where the driver takes no such streams.
+// adopt makes a queue from a native stream, and closes it when the test ends. It skips the test if
+// the driver cannot adopt streams.
 func (e *env) adopt(d *gpu.Device) (*gpu.Queue, driver.Stream) {
 	e.Helper()
 	h := e.stream(d)
@@ -57,7 +59,7 @@ var adopted = []test{
 		}
 		const n = 80
 		b, s, v, last := e.buffer(8*n), e.sem(), uint64(0), uint64(0)
-		step := func(submit func(o gpu.Order, to, from gpu.Range)) { // each copies what the one before it has left
+		step := func(submit func(o gpu.Order, to, from gpu.Range)) { // each copies the result of the one before
 			last++
 			submit(between(s, v, s, v+1), b.Range(8*last, 8), b.Range(8*last-8, 8))
 			v++
@@ -69,7 +71,7 @@ var adopted = []test{
 		v++
 		for last < n-4 {
 			on(q)
-			e.must(s.WaitIssued(e.ctx, v)) // from now on native work comes behind it
+			e.must(s.WaitIssued(e.ctx, v)) // later native work comes after it
 			last++
 			to := b.Ptr() + driver.Ptr(8*last)
 			e.natively(e.devs[0], func(d driver.Device) error { return d.Copy(h, to, to-8, 8) })
@@ -105,7 +107,7 @@ var adopted = []test{
 				c.fill(to.Range(8*i, 8), []byte{byte(i + 1)})
 			}
 			c.end()
-			for range n { // in two streams in turn
+			for range n { // alternately in two streams
 				e.must(s.Do(gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
 				e.must(inStream(s, e.q(0), gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
 			}
@@ -186,7 +188,7 @@ var adopted = []test{
 		resume()
 		e.wait(s, 2)
 		e.must(host.Signal(2))
-		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, b.Ptr(), 9, 1, 64) }) // the stream is there
+		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, b.Ptr(), 9, 1, 64) }) // the stream still exists
 		again, err := interop.AdoptStream(e.devs[0], h)
 		e.must(err)
 		e.must(again.Submit(signal(s, 3), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
@@ -223,7 +225,7 @@ var adopted = []test{
 			e.Errorf("AdoptStream on a device that is closed: %v", err)
 		}
 		own := e.buffer(64)
-		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, own.Ptr(), 3, 1, 64) }) // it is still there
+		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, own.Ptr(), 3, 1, 64) }) // the stream still exists
 		e.back(e.devs[0], h, host, 0)
 		e.holds(own, 3)
 	}},
@@ -256,7 +258,8 @@ var adopted = []test{
 		}
 		e.settled(d)
 		e.must(d.Trim())
-		// How many are held for the last of the work depends on when it ended. A hundred queues more are not to be seen.
+		// The number of records that the last work holds depends on when it ended. A hundred more
+		// queues must not change it.
 		if now := d.Stats(); now.Records.Held > first.Records.Held+10 || now.Events.Held > first.Events.Held+10 {
 			e.Errorf("%+v, and %+v after half of them", now, first)
 		}
@@ -336,7 +339,7 @@ var adopted = []test{
 			}
 			return errors.Join(err, graphs.DestroyGraph(g))
 		})
-		e.must(q.Submit(signal(done, 3), gpu.Fill(b.Range(60, 4), []byte{4}))) // behind the graph
+		e.must(q.Submit(signal(done, 3), gpu.Fill(b.Range(60, 4), []byte{4}))) // after the graph
 		e.same("what the graph leaves", e.read(b, gpu.Point{Semaphore: done, Value: 3}),
 			append(append(pattern([]byte{2}, 32), pattern([]byte{3}, 28)...), 4, 4, 4, 4))
 		e.natively(d, func(driver.Device) error { return graphs.DestroyExec(x) })
@@ -345,7 +348,7 @@ var adopted = []test{
 		q, _ := e.adopt(e.devs[0])
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, got := e.sem(), e.sem(), make([]byte, 64)
-			b := e.alloc(1, between(host, 1, s, 1), p, 4096) // which is nowhere yet
+			b := e.alloc(1, between(host, 1, s, 1), p, 4096) // not issued yet
 			e.must(q.Submit(between(s, 1, s, 2), gpu.Fill(b.Range(64, 64), []byte{5})))
 			e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Download(got, b.Range(64, 64))))
 			e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Free(b)))
@@ -411,7 +414,7 @@ var adopted = []test{
 			e.natively(d, func(v driver.Device) error {
 				return errors.Join(v.Fill(h, b.Ptr(), uint32(i+1), 1, 64), v.Record(native, h))
 			})
-			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), interop.WaitEvent(theirs))) // what others have done is a point
+			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), interop.WaitEvent(theirs))) // a point represents the work of others
 			e.must(e.q(int(i)+1).Submit(between(s, 2*i+1, s, 2*i+2), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 			e.wait(s, 2*i+2)
 		}
@@ -421,7 +424,7 @@ var adopted = []test{
 		if err := e.q(0).Submit(signal(s, 1000), interop.WaitEvent(theirs)); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("an event that was closed: %v", err)
 		}
-		e.natively(d, func(v driver.Device) error { // which is still there
+		e.natively(d, func(v driver.Device) error { // which still exists
 			err := v.Record(native, h)
 			for done := false; err == nil && !done; {
 				done, err = v.Query(native)
@@ -456,7 +459,7 @@ var adopted = []test{
 	}},
 }
 
-// back has a semaphore, which has been given value v, reach the next one when a native stream has come so far.
+// back makes a semaphore at value v reach the next value when a native stream reaches this point.
 func (e *env) back(d *gpu.Device, h driver.Stream, s *gpu.Semaphore, v uint64) {
 	e.Helper()
 	e.natively(d, func(dev driver.Device) error {

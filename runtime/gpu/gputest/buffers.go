@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// memories are those that there may be, the device's own first: the others the host sees.
+// memories are the kinds of memory, the device's own first. The host can access all others.
 var memories = []struct {
 	name  string
 	alloc func(e *env, size uint64) (*gpu.Buffer, error)
@@ -21,13 +21,13 @@ var memories = []struct {
 	{"the host's", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.HostMem, size) }},
 	{"of both", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.ManagedMem, size) }},
 	{"the program's", func(e *env, size uint64) (*gpu.Buffer, error) {
-		return e.devs[0].ImportHost(make([]byte, max(size, 64<<10))[:size], nil) // in pages of its own
+		return e.devs[0].ImportHost(make([]byte, max(size, 64<<10))[:size], nil) // in separate pages
 	}},
 	{"of a pool", func(e *env, size uint64) (*gpu.Buffer, error) { return e.hostPool(false, size), nil }},
 	{"of a portable pool", func(e *env, size uint64) (*gpu.Buffer, error) { return e.hostPool(true, size), nil }},
 }
 
-// hostPool allocates from a pool of the host's memory.
+// hostPool allocates from a pool of host memory.
 func (e *env) hostPool(portable bool, size uint64) *gpu.Buffer {
 	e.Helper()
 	p, s := e.pool(gpu.PoolOptions{Kind: gpu.HostMem, Portable: portable}), e.sem()
@@ -36,7 +36,7 @@ func (e *env) hostPool(portable bool, size uint64) *gpu.Buffer {
 	return b
 }
 
-// eachVisible runs a test with each kind of memory that the host sees, one after the other.
+// eachVisible runs a test with each kind of memory that the host can access.
 func (e *env) eachVisible(run func(e *env, alloc func(size uint64) *gpu.Buffer)) {
 	e.Helper()
 	for _, x := range memories[1:] {
@@ -58,7 +58,7 @@ func (e *env) eachVisible(run func(e *env, alloc func(size uint64) *gpu.Buffer))
 	}
 }
 
-// parts returns parts of a buffer: the whole, those behind an offset and before the end, some in between, and none.
+// parts returns parts of a buffer: the whole, a tail, a head, some in the middle, and an empty one.
 func parts(b *gpu.Buffer) []gpu.Range {
 	n := b.Size()
 	return []gpu.Range{b.All(), b.Range(9, n-9), b.Range(0, n/2), b.Range(24, 16), b.Range(n/4-3, n/2+5), b.Range(5, 1), b.Range(n, 0)}
@@ -178,7 +178,7 @@ var buffers = []test{
 				e.Error("the host does not see what the device wrote")
 			}
 		}
-		if st := d.Stats(); st.Buffers != 4 || st.Device.Live != 10_000 || st.Host.Live != 0 { // what is imported does not count
+		if st := d.Stats(); st.Buffers != 4 || st.Device.Live != 10_000 || st.Host.Live != 0 { // imported memory does not count
 			e.Errorf("%+v", st)
 		}
 		for _, b := range bufs {
@@ -191,7 +191,7 @@ var buffers = []test{
 		if len(freed) > 0 {
 			e.Error("told twice")
 		}
-		again, err := d.ImportHost(mem, nil) // which nobody has registered any more
+		again, err := d.ImportHost(mem, nil) // which is no longer registered
 		e.must(err)
 		e.must(again.Close())
 	}},
@@ -216,7 +216,7 @@ var buffers = []test{
 		left, err := d.ImportHost(mem, func() { freed <- struct{}{} })
 		e.must(err)
 		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Fill(left.All(), []byte{2})))
-		e.must(d.Close()) // which lets go of it, when it is used no more
+		e.must(d.Close()) // which releases it when it is no longer used
 		<-freed
 		e.same("the memory", mem, bytes.Repeat([]byte{2}, 256))
 		e.must(left.Close())
@@ -404,7 +404,7 @@ var buffers = []test{
 				c.end()
 				x, y, near := alloc(n), alloc(n), e.buffer(n)
 				host, s, v := e.sem(), e.sem(), uint64(0)
-				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} { // of one kind of memory, and of two
+				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} { // one kind of memory, and two kinds
 					v++
 					input, own := random(n, v), random(n, 100+v)
 					e.must(e.q(int(v)).Submit(between(host, 2*v, s, v), gpu.Execute(c.CommandBuffer, bound[0].All(), bound[1].All())))
@@ -488,7 +488,7 @@ var buffers = []test{
 			e.Cleanup(func() { b.Close() })
 			all, names, want = append(all, b), append(names, x.name), append(want, nil)
 		}
-		// copies makes one from each to each, and to itself, and says what comes of it.
+		// copies copies between each pair, including each to itself, and checks the results.
 		copies := func(do func(dst, src gpu.Range)) {
 			for i, src := range all {
 				for j, dst := range all {

@@ -27,7 +27,7 @@ var variables = []byte(`.version 6.4
 }
 ` + "\x00")
 
-// tabled is code with a kernel that has 16 KiB of shared memory of its own.
+// tabled is code with a kernel that has 16 KiB of static shared memory.
 var tabled = []byte(`.version 6.4
 .target sm_50
 .address_size 64
@@ -44,7 +44,7 @@ var tabled = []byte(`.version 6.4
 }
 ` + "\x00")
 
-// paired is code with a kernel whose blocks come in clusters of two.
+// paired is code with a kernel whose blocks form clusters of two.
 var paired = []byte(`.version 7.8
 .target sm_90
 .address_size 64
@@ -126,7 +126,7 @@ var codeTests = []test{
 		e.holds(b, 0)
 	}},
 	{name: "B194 a dimension of zero is one", kernels: true, run: func(e *env) {
-		// A thread writes one word, so as many words are written as there are threads.
+		// Each thread writes one word, so the number of words is the number of threads.
 		typed := bind[indexArgs](e, e.kernel(kernels.Basic, "index"))
 		plain := e.kernel(kernels.Basic, "index")
 		for _, c := range []struct {

@@ -100,8 +100,8 @@ var devices = []test{
 		for i, d := range e.devs {
 			mem[i] = [2]*gpu.Buffer{e.bufferOn(d, size), e.bufferOn(d, size)}
 		}
-		// At v a device has what was sent it in mem[v%2]. It sends that on when the next one has sent on what it had there, and
-		// after what it sent before.
+		// At value v a device has its received data in mem[v%2]. It sends the data on after the
+		// next device has sent on its previous data, and after its own previous send.
 		for v := uint64(rounds); v >= 1; v-- {
 			for i, d := range e.devs {
 				next, after := (i+1)%n, (i+2)%n

@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// tells reports whether a driver tells something, as the device's capabilities say that it does. It ends the test on any other error.
+// tells reports whether a driver supports a query, as the device's capabilities say. It ends the
+// test on any other error.
 func (e *env) tells(what string, able bool, err error) bool {
 	e.Helper()
 	if !able {

@@ -14,7 +14,7 @@ var failures = []test{
 		host.Fail(io.ErrUnexpectedEOF)
 		e.failed(s, 1, io.ErrUnexpectedEOF)
 		e.failed(x, 1, io.ErrUnexpectedEOF)
-		y := e.sem() // failed before
+		y := e.sem() // has failed already
 		e.must(e.q(0).Submit(between(host, 1, y, 1), gpu.Fill(b.All(), []byte{1})))
 		err := e.failed(y, 1, io.ErrUnexpectedEOF)
 		var se *gpu.SubmitError
@@ -25,7 +25,7 @@ var failures = []test{
 	}},
 	{name: "B77 a wait fails that the work before it in the same queue was to end", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
-		for v := range uint64(4) { // so that there are records to be used again
+		for v := range uint64(4) { // so that there are records to reuse
 			e.must(e.q(0).Submit(signal(y, v+1), gpu.Fill(b.All(), []byte{0})))
 		}
 		e.wait(y, 4)
@@ -60,7 +60,7 @@ var failures = []test{
 				}
 				fails.Fail(io.ErrUnexpectedEOF)
 				e.failed(s, 1, io.ErrUnexpectedEOF)
-				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil { // failed before
+				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil { // has failed already
 					e.Fatalf("%s: %v", name, err)
 				}
 				e.failed(x, 1, io.ErrUnexpectedEOF)
@@ -226,7 +226,7 @@ var failures = []test{
 					o := gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x[i], Value: 1}}}
 					e.must(e.q(i%queues).Submit(o, gpu.Fill(b.Range(uint64(i), 1), []byte{1})))
 				}
-				e.must(gate.Signal(1)) // only then the value is not known to be reached when the second is submitted
+				e.must(gate.Signal(1)) // only then is the value not known to be reached when the second is submitted
 				failed := 0
 				for _, x := range x {
 					if err := x.Wait(e.ctx, 1); errors.Is(err, gpu.ErrValue) {

@@ -45,7 +45,7 @@ type writer func(p []byte, at int64) (int, error)
 
 func (f writer) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// small has transfers go in pieces of a page.
+// small makes transfers move in pieces of a page.
 var small = gpu.Options{StageSize: 4096}
 
 var files = []test{

@@ -97,7 +97,7 @@ var memoryKinds = []test{
 				e.Errorf("%s: %v", what, c.err)
 			}
 		}
-		e.must(s.Signal(5)) // nobody has taken the point
+		e.must(s.Signal(5)) // no one has signalled the point
 	}},
 	{name: "B97 memory of the program's own that is only read", run: func(e *env) {
 		d, q := e.devs[0], e.q(0)
@@ -143,7 +143,7 @@ var memoryKinds = []test{
 		e.same("what was bound", e.read(dev, gpu.Point{Semaphore: s, Value: 3}), want)
 		e.must(b.Close())
 		<-freed
-		again, err := d.ImportHostReadOnly(mem, nil) // which nobody has registered any more
+		again, err := d.ImportHostReadOnly(mem, nil) // which is no longer registered
 		e.must(err)
 		e.must(again.Close())
 		empty, err := d.ImportHostReadOnly(nil, nil)

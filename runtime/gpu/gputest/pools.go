@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// eachPool runs a test on pools of all kinds, one after the other.
+// eachPool runs a test with each kind of pool.
 func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
 	e.Helper()
 	d := e.devs[0]
@@ -35,7 +35,7 @@ func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
 	}
 }
 
-// byStream reports whether a pool of device 0 is one of the driver's that keep memory by the stream.
+// byStream reports whether a pool of device 0 is a driver's pool that keeps memory per stream.
 func (e *env) byStream(p *gpu.Pool) bool {
 	o, caps := p.Options(), e.caps(0)
 	return caps.Pools && caps.PoolsByStream && !o.Portable && o.Over == nil
@@ -195,7 +195,7 @@ var pools = []test{
 			}
 			e.unused(p)
 			most := before
-			if e.byStream(p) { // where each queue has memory of its own
+			if e.byStream(p) { // if each queue has its own memory
 				most *= uint64(e.devs[0].Queues())
 			}
 			if after := e.memory(p).Reserved; after < before || after > most {
@@ -305,7 +305,7 @@ var pools = []test{
 			e.must(e.q(1).Submit(between(bad, 1, x, 1), gpu.Free(b)))
 			bad.Fail(io.EOF)
 			e.failed(x, 1, io.EOF)
-			y := e.sem() // failed before
+			y := e.sem() // has failed already
 			e.must(e.q(1).Submit(between(bad, 1, y, 1), gpu.Free(b)))
 			e.failed(y, 1, io.EOF)
 			e.holds(b, 9, gpu.Point{Semaphore: s, Value: 2})
@@ -350,7 +350,7 @@ var pools = []test{
 				e.wait(s, 1)
 				e.settled(d)
 				resume := e.h.Stall(0)
-				picks := func(want int) { // of the two, the first of those with the least to do
+				picks := func(want int) { // of the two, the first one with the least work
 					e.until("the other queue has less to do, or the first one the same", func() bool {
 						q, err := d.Pick(1<<origin | 1<<next)
 						return q == d.Queue(want) && err == nil
@@ -373,7 +373,7 @@ var pools = []test{
 			s := e.sems(rounds)
 			for i := range got {
 				got[i] = make([]byte, n)
-				b := e.alloc(i, gpu.Order{}, p, n) // where the memory of those before it may be had
+				b := e.alloc(i, gpu.Order{}, p, n) // if the memory of earlier work is available
 				e.must(e.q(i).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{byte(i)})))
 				e.must(e.q(i).Submit(signal(s[i], 1), gpu.Download(got[i], b.All())))
 				e.must(e.q(i).Submit(gpu.Order{}, gpu.Free(b)))
@@ -412,7 +412,7 @@ var pools = []test{
 			b := e.alloc(0, signal(s, 1), p, 4096)
 			e.wait(s, 1)
 			size := uint64(4096)
-			if p.Options().Over != nil { // which is counted already
+			if p.Options().Over != nil { // already counted
 				size = 0
 			}
 			if st := d.Stats(); st.Buffers != live.Buffers+1 || st.Device.Live+st.Host.Live != live.Device.Live+live.Host.Live+size {
@@ -432,7 +432,7 @@ var pools = []test{
 			e.wait(s, 2)
 			e.until("it is freed", func() bool { return d.Stats().Buffers == live.Buffers })
 			e.unused(p)
-			for name, err := range map[string]error{ // as before it was
+			for name, err := range map[string]error{ // as before
 				"fill":     e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})),
 				"download": e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 4096), b.All())),
 				"free":     e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
@@ -477,7 +477,7 @@ var pools = []test{
 			first, second := make([]byte, 1<<20), make([]byte, 1<<20)
 			e.must(e.q(0).Submit(gpu.Order{}, gpu.Download(first, a.All())))
 			e.must(e.q(0).Submit(signal(x, 1), gpu.Free(a)))
-			b := e.alloc(1, gpu.Order{}, p, 1<<20) // that is all there is over a buffer
+			b := e.alloc(1, gpu.Order{}, p, 1<<20) // that is all that remains of a buffer
 			e.must(e.q(1).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{2})))
 			e.must(e.q(1).Submit(signal(y, 1), gpu.Download(second, b.All())))
 			e.at(y, 0)
@@ -491,7 +491,7 @@ var pools = []test{
 	}},
 	{name: "B98 an allocation that waits for a free stays within a pool's limit", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
-			const size = 32 << 20 // drivers take memory in large pieces
+			const size = 32 << 20 // drivers allocate memory in large pieces
 			p := e.pool(gpu.PoolOptions{MaxSize: size, Portable: portable})
 			host, s, x := e.sem(), e.sem(), e.sem()
 			a := e.alloc(0, signal(s, 1), p, size)
@@ -619,7 +619,7 @@ var pools = []test{
 			e.must(e.q(0).Submit(signal(y, 1), gpu.Fill(big.Range(0, 1), []byte{1})))
 			e.failed(y, 1, gpu.ErrUnallocated)
 			var now *gpu.Buffer
-			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(&now, p, 4*most)); err == nil { // then it shows when the memory is used
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(&now, p, 4*most)); err == nil { // then the error appears when the memory is used
 				z := e.sem()
 				e.must(e.q(0).Submit(signal(z, 1), gpu.Fill(now.Range(0, 1), []byte{1})))
 				e.failed(z, 1, gpu.ErrUnallocated)
@@ -636,7 +636,7 @@ var pools = []test{
 				e.Errorf("%+v", st)
 			}
 			e.must(big.Close())
-			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b))) // and nothing else is hurt
+			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b))) // and nothing else fails
 			e.wait(s, 2)
 			e.unused(p)
 		}
@@ -728,7 +728,7 @@ var pools = []test{
 			e.wait(s, 4)
 			e.until("it is given back", func() bool {
 				if !portable {
-					e.must(p.Trim(0)) // for only a wait for a whole stream would
+					e.must(p.Trim(0)) // otherwise only a wait for a whole stream would
 				}
 				return e.memory(p).Reserved == 0
 			})
@@ -918,7 +918,7 @@ var pools = []test{
 			e.holds(there, 8)
 			e.unused(p)
 			if err == nil {
-				if err := p.Access(other, false); !errors.Is(err, driver.ErrUnsupported) { // as it is of a portable pool
+				if err := p.Access(other, false); !errors.Is(err, driver.ErrUnsupported) { // as for a portable pool
 					e.must(err)
 				}
 			}
@@ -945,7 +945,7 @@ var pools = []test{
 			e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Free(b)))
 			e.wait(s, 4)
 			e.must(left.Close())
-			if o.Over != nil { // the pool lets go of it with the last of its memory
+			if o.Over != nil { // the pool frees it with the last of its memory
 				live := e.devs[0].Stats().Buffers
 				e.must(o.Over.Close())
 				e.until("the buffer is freed", func() bool { return e.devs[0].Stats().Buffers < live })
@@ -1027,7 +1027,7 @@ var pools = []test{
 			e.Errorf("%d calls", native)
 		}
 		e.settled(e.devs[0])
-		// On one stream, one after the other, with semaphores: an event each at the most, and no wait.
+		// On one stream, one after the other, with semaphores: at most one event each, and no wait.
 		records, waits, v := count("record"), count("wait"), uint64(2)
 		for range 10 {
 			b := e.alloc(1, between(s, v, s, v+1), p, 1024)
@@ -1041,7 +1041,7 @@ var pools = []test{
 			e.Errorf("%d waits on one stream", n)
 		}
 		e.wait(s, v)
-		// Several waits for one stream are one.
+		// Several waits for one stream become one.
 		x := e.sems(8)
 		for i := range x {
 			e.must(e.q(2).Submit(signal(x[i], 1), gpu.Fill(e.buffer(4).All(), []byte{1})))

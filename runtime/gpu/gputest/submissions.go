@@ -214,7 +214,7 @@ var submissions = []test{
 		}
 	}},
 	{name: "B75 a value that a device of two raises in any order of discovery", run: func(e *env) {
-		// The end of a chain may be found done before its beginning.
+		// The end of a chain may be found complete before its beginning.
 		b := e.buffer(64)
 		for range 200 {
 			s, x := e.sem(), e.sem()

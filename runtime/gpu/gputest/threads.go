@@ -160,7 +160,7 @@ var threads = []test{
 	}},
 }
 
-// locked runs f on a thread of its own, which ends with it.
+// locked runs f on a new thread, which ends after f.
 func locked(f func()) {
 	done := make(chan struct{})
 	go func() {

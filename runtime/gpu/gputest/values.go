@@ -14,12 +14,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// number returns the number that the host sees at the start of a buffer.
+// number returns the number at the start of a buffer, as the host sees it.
 func number(b *gpu.Buffer) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b.Bytes())))
 }
 
-// numbers makes a buffer of numbers that are 0, and skips the test where there are no values in memory.
+// numbers makes a buffer of zeros, and skips the test if the driver has no values in memory.
 func (e *env) numbers(d *gpu.Device, kind gpu.MemKind, n uint64) *gpu.Buffer {
 	e.Helper()
 	b, err := d.Alloc(kind, 8*n)
@@ -45,7 +45,7 @@ func (e *env) zeroed(b *gpu.Buffer) *gpu.Buffer {
 	return b
 }
 
-// reaches waits until the host finds a number.
+// reaches waits until the host sees a number.
 func (e *env) reaches(at *atomic.Uint64, want uint64) {
 	e.Helper()
 	for at.Load() < want {
@@ -88,7 +88,7 @@ var values = []test{
 					e.must(s.Do(interop.WaitValue(b.Range(0, 8), 2*i+1)))
 					e.must(s.Copy(seen.All(), data.All()))
 					e.must(s.Fill(data.All(), []byte{byte(i), byte(i >> 8), 0, 0, 0, 0, 0, 0}))
-					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // who sees it sees the copy
+					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // whoever sees it sees the copy
 				}
 				for i := range min(turns, ahead) {
 					submit(i)
@@ -231,7 +231,7 @@ var values = []test{
 		b, s, t := e.numbers(e.devs[0], gpu.HostMem, 1), e.sem(), e.sem()
 		data := e.buffer(64)
 		e.must(e.q(0).Submit(signal(s, 1), interop.WaitValue(b.All(), 1)))
-		e.must(e.q(0).Submit(signal(t, 1), gpu.Fill(data.All(), []byte{1}))) // behind it, in its stream
+		e.must(e.q(0).Submit(signal(t, 1), gpu.Fill(data.All(), []byte{1}))) // after it, in its stream
 		for i := range uint64(20) {
 			u := e.sem()
 			e.must(e.q(1+int(i)%3).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{2})))
@@ -264,7 +264,7 @@ var values = []test{
 				e.must(wait(signal(s, 1)))
 				e.must(s.WaitIssued(e.ctx, 1))
 				e.must(lent.Close())
-				for i := range uint64(20) { // which a driver that waits for the stream would not take
+				for i := range uint64(20) { // a driver that waits for the stream would refuse this
 					u := e.sem()
 					e.must(e.q(1).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{byte(i)})))
 					e.wait(u, 1)
@@ -292,7 +292,7 @@ var values = []test{
 			e.must(e.q(0).Submit(signal(s, 2), interop.WaitValue(b.All(), i+1)))
 			e.wait(s, 1)
 			e.at(s, 1)
-			number(b).Store(i + 1) // which the host does only then
+			number(b).Store(i + 1) // the host does this only then
 			e.wait(s, 2)
 		}
 	}},
@@ -345,7 +345,7 @@ var values = []test{
 			r     gpu.Range
 			value uint64
 			want  error
-			write bool // only to write it is refused
+			write bool // only writing it is refused
 		}{
 			{"4 bytes", b.Range(0, 4), 1, gpu.ErrArgument, false},
 			{"16 bytes", b.Range(0, 16), 1, gpu.ErrArgument, false},
