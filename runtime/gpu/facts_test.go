@@ -69,7 +69,7 @@ func TestLink(t *testing.T) {
 			}()
 			synctest.Wait() // it is in the driver
 			must(t, b.Close())
-			synctest.Wait() // until the goroutine has told
+			synctest.Wait() // until the goroutine has reported
 			select {
 			case err := <-answered:
 				must(t, err)
@@ -96,11 +96,11 @@ func TestOccupancy(t *testing.T) {
 		for _, c := range []struct{ shared, most, threads, held int }{
 			{0, 0, 1024, 2},
 			{0, 1024, 1024, 2},
-			{0, 1000, 512, 4},      // 3 times 672 are less
-			{0, 100, 64, 32},       // and 21 times 96
-			{0, 40, 40, 32},        // no whole warps, and more than those
+			{0, 1000, 512, 4},      // 3 blocks of 672 threads are fewer
+			{0, 100, 64, 32},       // also 21 blocks of 96
+			{0, 40, 40, 32},        // not whole warps, and more than the limit
 			{0, 20, 20, 32},        // less than a warp
-			{50 << 10, 0, 1024, 2}, // as much as twice fits
+			{50 << 10, 0, 1024, 2}, // fits exactly twice
 			{51 << 10, 0, 1024, 1},
 			{97 << 10, 0, 0, 0},
 		} {
@@ -112,7 +112,7 @@ func TestOccupancy(t *testing.T) {
 	})
 }
 
-// TestFactsFail has the driver fail where it is asked.
+// TestFactsFail fails driver queries.
 func TestFactsFail(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -130,7 +130,7 @@ func TestFactsFail(t *testing.T) {
 		}
 		must(t, d.LoseDevice(0, errHostCall))
 		for op, ask := range asks {
-			if err := ask(); caps.MemInfo && !errors.Is(err, driver.ErrLost) { // which the first finds out
+			if err := ask(); caps.MemInfo && !errors.Is(err, driver.ErrLost) { // which the first query finds
 				t.Errorf("%s of a device that is lost: %v", op, err)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// total sums something over a driver's devices.
+// total sums a value over a driver's devices.
 func total(d *simdriver.Driver, f func(simdriver.DeviceCounters) int) (n int) {
 	for _, c := range d.Counters().Devices {
 		n += f(c)
@@ -20,7 +20,7 @@ func total(d *simdriver.Driver, f func(simdriver.DeviceCounters) int) (n int) {
 	return n
 }
 
-// TestOpenGroup has opening fail.
+// TestOpenGroup checks failures of opening a group.
 func TestOpenGroup(t *testing.T) {
 	const devices = 4
 	eachCaps(t, "one that fails closes the others", func(t *testing.T, caps driver.Caps) {
@@ -87,7 +87,7 @@ func TestOpenGroup(t *testing.T) {
 	})
 }
 
-// TestPeersOfGroups has kernels of one device use the memory of another with a group, and without.
+// TestPeersOfGroups lets kernels of one device use another's memory, with and without a group.
 func TestPeersOfGroups(t *testing.T) {
 	eachCaps(t, "a kernel", func(t *testing.T, caps driver.Caps) {
 		for _, grouped := range []bool{true, false} {
@@ -119,7 +119,7 @@ func TestPeersOfGroups(t *testing.T) {
 	})
 }
 
-// TestGroupFailures has what a group makes on all devices fail on one.
+// TestGroupFailures makes objects that a group creates on all devices fail on one.
 func TestGroupFailures(t *testing.T) {
 	eachCaps(t, "code", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
@@ -168,7 +168,7 @@ func TestGroupFailures(t *testing.T) {
 	})
 }
 
-// TestAcross has copies between two drivers fail.
+// TestAcross makes copies between two drivers fail.
 func TestAcross(t *testing.T) {
 	const stage, size = 4096, 10*4096 + 5
 	type side struct {
@@ -193,7 +193,7 @@ func TestAcross(t *testing.T) {
 		"its work":   {Op: simdriver.OpRecord, N: 7, Lost: true, AtExecution: true},
 	} {
 		eachCaps(t, "B80 B117 fails: "+name, func(t *testing.T, caps driver.Caps) {
-			for _, here := range []bool{true, false} { // the side of the queue
+			for _, here := range []bool{true, false} { // the queue's side
 				for _, up := range []bool{true, false} {
 					x, y := setup(t, caps)
 					bad, good, dst, src := x, y, x, y
@@ -207,7 +207,7 @@ func TestAcross(t *testing.T) {
 					s := semaphores(t, 2)
 					must(t, x.v.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Copy(dst.b.All(), src.b.All())))
 					err := s[0].Wait(minute(t), 1)
-					asked := name == "an event" // by who waits, who asks again
+					asked := name == "an event" // by the waiter, which polls
 					if err == nil && i.Hits() > 0 && !asked {
 						t.Errorf("here %t, up %t: it has not failed", here, up)
 					}
@@ -222,7 +222,7 @@ func TestAcross(t *testing.T) {
 	}
 	eachCaps(t, "B81 B86 a side is closed in the middle", func(t *testing.T, caps driver.Caps) {
 		for _, here := range []bool{true, false} {
-			for _, stalled := range []bool{true, false} { // the side that is closed, or the other one
+			for _, stalled := range []bool{true, false} { // the closed side, or the other one
 				x, y := setup(t, caps)
 				s := semaphores(t, 1)[0]
 				closing, other := x, y
@@ -271,7 +271,8 @@ func TestAcross(t *testing.T) {
 	})
 }
 
-// TestGroupLoadsInParallel has each device take an hour to load code, in a bubble, where time is exact.
+// TestGroupLoadsInParallel makes each device take an hour to load code, in a synctest bubble, where
+// time is exact.
 func TestGroupLoadsInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{Devices: 4, Kernels: simKernels})

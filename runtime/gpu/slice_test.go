@@ -174,7 +174,7 @@ func alloc[T any](dev *gpu.Device, n int) error {
 	return err
 }
 
-// TestBytesOf looks at elements as bytes.
+// TestBytesOf converts elements to bytes.
 func TestBytesOf(t *testing.T) {
 	xs := []uint32{1, 2}
 	b := gpu.BytesOf(xs)

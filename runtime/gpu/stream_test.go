@@ -137,7 +137,7 @@ func TestStream(t *testing.T) {
 			must(t, err)
 			s, got := dev.Queue(0).NewStream(), make([]byte, 4)
 			must(t, s.After(host.At(1)))
-			for i := range byte(8) { // more than the limit, were they there at the same time
+			for i := range byte(8) { // more than the limit, if they existed at the same time
 				b, err := s.Alloc(p, 1<<19)
 				must(t, err)
 				must(t, s.Fill(b.All(), []byte{i}))
@@ -247,7 +247,7 @@ func TestStream(t *testing.T) {
 			for range 8 {
 				go func() {
 					for range 50 {
-						if err := s.Do(gpu.HostCall(func() error { n++; return nil })); err != nil { // one at a time, as the race detector sees
+						if err := s.Do(gpu.HostCall(func() error { n++; return nil })); err != nil { // one at a time, as the race detector checks
 							ended <- err
 							return
 						}
@@ -265,14 +265,14 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestStreamAllocs, of B142, submits to a stream without garbage.
+// TestStreamAllocs tests B142: submitting to a stream allocates nothing.
 func TestStreamAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for kind, caps := range bothCaps() {
 		d := newSim(t, simdriver.Config{Caps: &caps})
-		dev := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: time.Minute}) // a device's thread does not make timers
+		dev := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: time.Minute}) // a device's thread that does not allocate timers
 		b, host, data := allocate(t, dev, 64), semaphores(t, 1)[0], make([]byte, 64)
 		x, err := dev.Load(simdriver.Image("nothing"))
 		must(t, err)
@@ -312,8 +312,8 @@ func TestStreamAllocs(t *testing.T) {
 	}
 }
 
-// BenchmarkStream submits fills of which each waits for the one before: to a stream, and to a queue with a semaphore. The device is done with
-// each at once.
+// BenchmarkStream submits fills, each of which waits for the one before: to a stream, and to a
+// queue with a semaphore. The device completes each at once.
 func BenchmarkStream(b *testing.B) {
 	dev := idle(b)
 	buf, err := dev.Alloc(gpu.DeviceMem, 4096)
@@ -340,8 +340,8 @@ func BenchmarkStream(b *testing.B) {
 	})
 }
 
-// TestFailedStreamCallsNothing fails a stream whose next operation waits for a point only: what was
-// in front of it is done. When the point is reached, no function of the program is called.
+// TestFailedStreamCallsNothing fails a stream whose next operation waits only for a point, because
+// earlier work has completed. When the point is reached, no function of the program may be called.
 func TestFailedStreamCallsNothing(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{StageSize: 64})
 	b := allocate(t, dev, 256)
@@ -364,7 +364,7 @@ func TestFailedStreamCallsNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Work behind the operations is done when they would have been called.
+	// Work after the operations completes when they would have been called.
 	s := dev.Queue(0).NewStream()
 	must(t, s.Do(gpu.HostCall(func() error { called <- "last"; return nil })))
 	must(t, s.Wait(minute(t)))
