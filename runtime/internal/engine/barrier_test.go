@@ -71,7 +71,7 @@ func TestBarriers(t *testing.T) {
 		must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.Range(16, 8), []byte{1}))) // nothing orders it
 		must(t, dev.Queue(0).Submit(order(s[2], 1, s[4], 1), gpu.Fill(b.Range(24, 8), []byte{1})))
 		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 5 }, dev)
-		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // the stream of queue 2 did one of the two
+		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // the stream of queue 2 executed one of the two
 			t.Errorf("%d waits, want 1", n)
 		}
 		d.ResumeStream(streams[0])
@@ -172,7 +172,7 @@ func TestBarriers(t *testing.T) {
 	})
 }
 
-// submitted counts the device's native calls that give work to streams.
+// submitted counts the device's native calls that submit work to streams.
 func submitted(d *simdriver.Driver, device int) (n uint64) {
 	for _, op := range []simdriver.Op{simdriver.OpRecord, simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpCopy, simdriver.OpUpload, simdriver.OpDownload, simdriver.OpLaunch} {
 		n += calls(d, device, op)

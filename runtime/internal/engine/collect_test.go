@@ -22,8 +22,8 @@ func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Dr
 	}
 }
 
-// TestCollect allocates memory that is unused but not free yet: its work is done and not retired,
-// or the reclaimer has not freed it yet.
+// TestCollect allocates memory that is unused but not free yet: its work has completed but is not
+// retired, or the reclaimer has not freed it.
 func TestCollect(t *testing.T) {
 	for name, bare := range map[string]bool{"without lists": true, "with a signal": false} {
 		take := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) *gpu.Buffer {
@@ -51,7 +51,8 @@ func TestCollect(t *testing.T) {
 			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
 			must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(take(t, dev.Queue(1), p))))
 		})
-		// elsewhere allocates memory that another queue has freed behind work that is just done.
+		// elsewhere allocates memory that another queue has freed after work that has just
+		// completed.
 		elsewhere := func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, on *gpu.Queue, p *gpu.Pool) {
 			t.Helper()
 			q, s := dev.Queue(0), semaphores(t, 1)[0]
@@ -199,8 +200,8 @@ func TestCollectTrims(t *testing.T) {
 	}
 }
 
-// TestCollectsForeignDealloca frees memory on a queue of another device. Nobody waits for that
-// free. An allocation that finds no memory polls the other device.
+// TestCollectsForeignDealloca frees memory on a queue of another device, without a wait for that
+// free. An allocation that finds no memory must poll the other device.
 func TestCollectsForeignDealloca(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2, Memory: 4 << 20})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

@@ -19,16 +19,16 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// given frees b, all the memory of a pool, and checks that the pool has none to allocate. Work
-// whose signals have failed, or work behind it, may still use b.
+// given frees b, all the memory of a pool, and checks that the pool cannot allocate it. Work whose
+// signals have failed, or later work, may still use b.
 func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 	t.Helper()
 	must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 	full(t, q, p)
 }
 
-// TestMishap frees memory after a failure of a semaphore. The failure says nothing about the work
-// that uses the memory, which may still be in a stream.
+// TestMishap frees memory after a semaphore was failed by hand. The failure says nothing about the
+// work that uses the memory, which may still be in a stream.
 func TestMishap(t *testing.T) {
 	t.Run("B125 work behind a lost device signals the same semaphore", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
@@ -43,8 +43,8 @@ func TestMishap(t *testing.T) {
 		if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Fatal(err)
 		}
-		// The device that waits for the lost one is about to be lost too. Before and after that,
-		// nobody gets the memory.
+		// The device that waits for the lost one is about to be lost too. Neither before nor after
+		// that may the memory be allocated.
 		if err := dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
@@ -358,7 +358,7 @@ type readerFunc func(p []byte, at int64) (int, error)
 func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
 // TestPinnedMemory fails transfers in pieces while the device copies some of the pieces. The pinned
-// memory of these pieces is not used for other transfers.
+// memory of these pieces must not be used for other transfers.
 func TestPinnedMemory(t *testing.T) {
 	const piece = 4096
 	setup := func(t *testing.T, caps driver.Caps) (d *simdriver.Driver, q *gpu.Queue, a, b *gpu.Buffer) {
@@ -407,7 +407,7 @@ func TestPinnedMemory(t *testing.T) {
 	}
 }
 
-// TestBroken has native calls fail in the middle of a submission.
+// TestBroken fails native calls in the middle of a submission.
 func TestBroken(t *testing.T) {
 	t.Run("B80 B87 work of which the stream has got a part keeps what it uses", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -503,7 +503,7 @@ func TestBroken(t *testing.T) {
 	})
 }
 
-// TestLostParked loses devices whose work waits for points that nobody signals.
+// TestLostParked loses devices whose work waits for points that are never signalled.
 func TestLostParked(t *testing.T) {
 	for op, provoke := range map[simdriver.Op]func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error{
 		simdriver.OpAlloc: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error {
@@ -537,7 +537,7 @@ func TestLostParked(t *testing.T) {
 			if err := provoke(dev, x, b); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("the call: %v", err)
 			}
-			for i := range 4 { // nobody signals the points of their waits
+			for i := range 4 { // the points of their waits are never signalled
 				if err := s[i].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("semaphore %d: %v", i, err)
 				}
@@ -607,7 +607,7 @@ func TestLostParked(t *testing.T) {
 	})
 }
 
-// TestElided loses a device after work of another device has been ordered behind its work.
+// TestElided loses a device after work of another device was ordered after its work.
 func TestElided(t *testing.T) {
 	eachCaps(t, "B78 B81 what needs no wait of its own fails with what it waited for", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
@@ -673,7 +673,7 @@ func TestLostEvents(t *testing.T) {
 	})
 }
 
-// TestStrategies waits in every way, with every strategy of waiting.
+// TestStrategies waits in every way, with every waiting strategy.
 func TestStrategies(t *testing.T) {
 	for name, o := range map[string]gpu.Options{
 		"usual": {}, "park at once": {Spin: -1, Poll: -1}, "spin only": {Spin: 1 << 62, Poll: -1}, "ask only": {Spin: -1, Poll: 1 << 62}, "both": {Spin: 1 << 62, Poll: 1 << 62}, "a little": {Spin: 1, Poll: 1},

@@ -39,8 +39,8 @@ func (f *telling) yet() {
 	}
 }
 
-// TestFree checks that operations signal the points of Order.Free when nothing uses their memory
-// any more, whether their signals succeed or fail.
+// TestFree checks that operations signal the points of Order.Free when their memory is no longer
+// used, whether their signals succeed or fail.
 func TestFree(t *testing.T) {
 	const piece = 4096
 	for name, size := range map[string]int{"staged": 64, "in pieces": 5 * piece} {
@@ -80,7 +80,7 @@ func TestFree(t *testing.T) {
 			f.yet()
 			must(t, d.ResumeDevice(0))
 			f.soon()
-			mem[0] = 2 // the slice belongs to the program again
+			mem[0] = 2 // the program may use the slice again
 			must(t, b.Close())
 		})
 	})
@@ -190,7 +190,7 @@ func TestFree(t *testing.T) {
 }
 
 // TestFreeOfPartRefused executes a recording whose later part a communicator refuses. The points of
-// Free are signalled when the first part is over.
+// Free must be signalled when the first part has completed.
 func TestFreeOfPartRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, comms := openCommunicators(t, d, 1, collective.Options{})

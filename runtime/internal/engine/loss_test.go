@@ -22,8 +22,8 @@ import (
 )
 
 // TestLossBelow loses a device with work in flight that signals a lower value than any waiter
-// needs. The waiters for later values get the loss too, although no work in flight reaches their
-// values.
+// needs. The waiters for later values must get the loss too, although no work in flight reaches
+// their values.
 func TestLossBelow(t *testing.T) {
 	for name, wait := range waiters {
 		for _, when := range []string{"before the work", "behind the work", "behind the work again"} {
@@ -44,7 +44,7 @@ func TestLossBelow(t *testing.T) {
 					if ended == nil {
 						ended = wait(t, other, s, 2)
 					}
-					time.Sleep(time.Second) // of the bubble: the waiters have parked by now
+					time.Sleep(time.Second) // bubble time: the waiters have parked by now
 					d.LoseDevice(0, nil)
 					ends(t, ended, driver.ErrLost)
 				})
@@ -53,9 +53,10 @@ func TestLossBelow(t *testing.T) {
 	}
 }
 
-// TestLossAtOnce has devices wait for one another in a chain. When the call that finds the loss of
-// the first device returns, all devices of the chain are lost. Other devices are not: neither a
-// device whose stream has passed its wait, nor one that only used the lost device's memory.
+// TestLossAtOnce makes devices wait for one another in a chain. When the call that finds the loss
+// of the first device returns, all devices of the chain must be lost. Other devices must not be:
+// neither a device whose stream has passed its wait, nor one that only used the lost device's
+// memory.
 func TestLossAtOnce(t *testing.T) {
 	onEach(t, 5, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const chain = 3
@@ -108,7 +109,7 @@ func TestLossAtOnce(t *testing.T) {
 }
 
 // TestLossFar loses the last device of a long chain of waiting devices, while a goroutine waits
-// only for the first one. The devices between are polled too.
+// only for the first one. The devices between must be polled too.
 func TestLossFar(t *testing.T) {
 	const devices = 8
 	onEach(t, devices, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -130,7 +131,7 @@ func TestLossFar(t *testing.T) {
 }
 
 // TestLossBehindRefused loses a device that another device's stream waits for, because of an
-// allocation that the driver has refused. Work behind that wait does not wait for ever.
+// allocation that the driver has refused. Work after that wait must not wait forever.
 func TestLossBehindRefused(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Pools {
@@ -271,7 +272,7 @@ func TestLost(t *testing.T) {
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
 		}
-		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // the host does not know that the first part was done
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // the host does not know that the first part has completed
 			t.Error(err)
 		}
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -328,7 +329,7 @@ func TestLost(t *testing.T) {
 }
 
 // TestRecover loses a device with work in flight, parked work and a recording. It closes the
-// device, opens it again, and goes on with a new semaphore.
+// device, opens it again, and continues with a new semaphore.
 func TestRecover(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		bystander := openDevice(t, d, 1, gpu.Options{})
@@ -371,9 +372,9 @@ func TestRecover(t *testing.T) {
 	})
 }
 
-// TestLostHoldsUp has a queue stuck behind a lost device, and another queue of the same device
-// behind that one. Only the driver knows of the second wait. The work fails or is done and does not
-// hang, and the whole device is lost.
+// TestLostHoldsUp makes one queue stuck behind a lost device, and another queue of the same device
+// behind that one. Only the driver knows of the second wait. The work must fail or complete, and
+// the whole device must be lost.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
 		d = simdriver.New(simdriver.Config{Devices: 2}) // the driver's own waits are left to it: see the end
@@ -411,7 +412,7 @@ func TestLostHoldsUp(t *testing.T) {
 		must(t, stuck.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c)))
 		must(t, other.Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(c)))
 		d.LoseDevice(0, nil)
-		end(t, s[2]) // first, because nobody polls the stuck queue
+		end(t, s[2]) // first, because no one polls the stuck queue
 		end(t, s[1])
 		if err := other.Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Execute(c)); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("what comes later: %v", err)
@@ -446,8 +447,8 @@ func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaph
 }
 
 // TestCloseBehind closes a device that is lost behind another one and still runs other work. Close
-// waits for that work, and signals the points of Order.Free after it. Work that does not end in
-// time is left to the driver, and its points fail.
+// must wait for that work, and signal the points of Order.Free after it. Work that does not end in
+// time is left to the driver, and its points must fail.
 func TestCloseBehind(t *testing.T) {
 	for name, of := range map[string]struct{ resumed, refused bool }{
 		"work that ends":                     {resumed: true},
@@ -506,8 +507,8 @@ func TestCloseBehind(t *testing.T) {
 }
 
 // TestCloseLentBehind closes a device whose memory is used by a second device. The second one is
-// lost behind a third one and goes on running. The memory is not freed before that work is over, or
-// not at all.
+// lost behind a third one and continues to run. The memory must not be freed before that work has
+// completed, or not at all.
 func TestCloseLentBehind(t *testing.T) {
 	for _, resumed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
@@ -547,8 +548,7 @@ func TestCloseLentBehind(t *testing.T) {
 	}
 }
 
-// TestWaitForClosed has work that is about to wait for another device when that device is lost and
-// closed. The work fails.
+// TestWaitForClosed loses and closes a device just before work waits for it. The work must fail.
 func TestWaitForClosed(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
 	defer d.Kill() // ends the stalled stream
@@ -592,8 +592,8 @@ func TestWaitForClosed(t *testing.T) {
 }
 
 // TestLostWhileFollowed loses a device after another device's submission has found its work in
-// flight, and before that submission makes the native wait. At that time nobody can find the wait.
-// The submission itself finds the loss, even if the stream has received only its waits.
+// flight, and before that submission makes the native wait. At that time the wait cannot be found.
+// The submission itself must find the loss, even if the stream has received only its waits.
 func TestLostWhileFollowed(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer, o gpu.Order) error{
 		"a fill": func(q *gpu.Queue, _ *gpu.Pool, b *gpu.Buffer, o gpu.Order) error {
@@ -636,7 +636,7 @@ func TestLostWhileFollowed(t *testing.T) {
 			}()
 			untilIn("(*loan).add(")
 			d.LoseDevice(0, nil)
-			native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // and nobody can find the device that waits
+			native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // and the device that waits cannot be found
 			native(devs[0]).FailInFlight()
 			native(devs[0]).LentMutex().Unlock()
 			check(<-result)

@@ -28,7 +28,7 @@ func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps))
 	}
 }
 
-// fills submits fills that raise a semaphore from one value to another. An event is recorded behind
+// fills submits fills that raise a semaphore from one value to another. An event is recorded after
 // each.
 func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to uint64) {
 	t.Helper()
@@ -37,7 +37,7 @@ func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to
 	}
 }
 
-// lazily makes a stream and returns it with its semaphore. Events behind its work are recorded only
+// lazily makes a stream and returns it with its semaphore. Events after its work are recorded only
 // on demand. Operation n signals n.
 func lazily(q *gpu.Queue) (*gpu.Stream, *gpu.Semaphore) {
 	st := q.NewStream()
@@ -62,7 +62,7 @@ func launchOf(t testing.TB, dev *gpu.Device, name string) gpu.Op {
 	return gpu.Launch(k, gpu.Grid{}, uint64(1))
 }
 
-// TestRecords counts the events that are recorded.
+// TestRecords counts the recorded events.
 func TestRecords(t *testing.T) {
 	records := func(d *simdriver.Driver) int { return int(calls(d, 0, simdriver.OpRecord)) }
 	anywhere(t, "one behind each submission of a queue, and for every few of a stream", func(t *testing.T, caps driver.Caps) {
@@ -149,7 +149,7 @@ func TestRecords(t *testing.T) {
 			"large fill":       {gpu.Fill(b.All(), []byte{1}), 0},
 			"large copy":       {gpu.Copy(b.Range(0, 1<<17), b.Range(1<<17, 1<<17)), 0},
 			"large update":     {gpu.UploadCopy(b.Range(0, 1<<17), make([]byte, 1<<17)), 0},
-			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // an event behind it
+			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // an event after it
 			"another's memory": {gpu.Copy(far.Range(0, 8), b.Range(0, 8)), 1},
 			"wait":             {gpu.Fill(b.Range(0, 8), []byte{1}), 1},
 		} {
@@ -195,7 +195,7 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// TestNotHeldUp waits for work in front of work that does not end.
+// TestNotHeldUp waits for work before other work that does not end.
 func TestNotHeldUp(t *testing.T) {
 	waits := map[string]gpu.Options{"usual": {}, "parked": {Spin: -1}, "parked, without haste": {Spin: -1, Poll: -1}, "spin": {Spin: time.Minute}}
 	for name, o := range waits {
@@ -272,7 +272,7 @@ func TestNotHeldUp(t *testing.T) {
 	}
 }
 
-// TestMarkAcross has streams wait for work of other streams that has no event yet.
+// TestMarkAcross makes streams wait for work of other streams that has no event yet.
 func TestMarkAcross(t *testing.T) {
 	for _, devices := range []int{1, 2} {
 		for _, first := range []string{"the work", "who waits"} {
@@ -437,7 +437,7 @@ func TestMarkEnds(t *testing.T) {
 	})
 }
 
-// TestMarkFaults fails the recording of events behind work that was submitted earlier.
+// TestMarkFaults fails the recording of events after work that was submitted earlier.
 func TestMarkFaults(t *testing.T) {
 	broken := errors.New("no more marks")
 	setup := func(t *testing.T, caps driver.Caps) (*simdriver.Driver, *gpu.Device, *gpu.Buffer, []*gpu.Semaphore) {
@@ -503,7 +503,7 @@ func TestMarkFaults(t *testing.T) {
 }
 
 // TestForeignLaunchesOnDemand launches kernels in a Stream that use memory of another device. That
-// does not make the stream wait, so no event is recorded in front of each kernel.
+// must not make the stream wait, so no event may be recorded before each kernel.
 func TestForeignLaunchesOnDemand(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

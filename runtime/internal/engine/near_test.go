@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// TestNear submits work that waits for the previous work of its own stream. For such a wait the
-// semaphore is not searched.
+// TestNear submits work that waits for the previous work of its own stream. Such a wait must not
+// search the semaphore.
 func TestNear(t *testing.T) {
 	checkLeaks(t)
 	open := func(t *testing.T) (*gpu.Device, *gpu.Queue, *gpu.Buffer) {

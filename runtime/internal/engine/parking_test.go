@@ -139,7 +139,7 @@ func TestParked(t *testing.T) {
 			for d.Stats().InFlight < 3 {
 				runtime.Gosched()
 			}
-			lockOf(first).Lock() // the barrier gets no further than this mutex
+			lockOf(first).Lock() // the barrier blocks at this mutex
 			sim.ResumeDevice(0)
 			done := make(chan error, 1)
 			go func() { done <- behind.Wait(minute(t), 1) }()
@@ -192,8 +192,8 @@ func TestParked(t *testing.T) {
 }
 
 // TestReleasedAfterClose fails the wait of a parked execution, closes the device, and then releases
-// the execution, as if other goroutines had come between. By then the recording has been destroyed.
-// The execution fails all the same.
+// the execution, as if other goroutines had run in between. By then the recording has been
+// destroyed. The execution must still fail.
 func TestReleasedAfterClose(t *testing.T) {
 	checkLeaks(t)
 	d, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})

@@ -35,12 +35,12 @@ var (
 // TestRandom submits random graphs of operations, in a random order and from several goroutines,
 // and compares the results with a sequential model. The graphs run over 1, 2 and 8 devices in turn,
 // with the rules of CUDA and of HIP. In some graphs another process owns or imports part of the
-// memory and works on it too. In some graphs a device is closed or lost. Then each point that is
+// memory and also uses it. In some graphs a device is closed or lost. Then each point that is
 // reached must come after the points that it waits for, each point that is not must have a reason,
-// other devices must go on, and nothing may hang. A pool may be closed at the same time. Meanwhile
-// other goroutines close and trim some pools and read their statistics, devices are trimmed, and a
-// tracer has room for only a few records. Operations signal the points of Order.Free and report how
-// long the device took.
+// other devices must keep working, and nothing may hang. A pool may be closed at the same time.
+// Meanwhile other goroutines close and trim some pools and read their statistics, devices are
+// trimmed, and a tracer has room for only a few records. Operations signal the points of Order.Free
+// and report their time on the device.
 func TestRandom(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -115,7 +115,7 @@ func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) 
 	return n
 }
 
-// fill has other code fill a range in its stream, between two events.
+// fill makes other code fill a range in its stream, between two events.
 func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 	before, err := interop.NewEvent(n.dev)
 	after, err2 := interop.NewEvent(n.dev)
@@ -136,14 +136,14 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 			})
 		}
 		if err == nil {
-			err = x.give(n.q, o, interop.WaitEvent(after)) // that others come after the waits the runtime does not know
+			err = x.give(n.q, o, interop.WaitEvent(after)) // the runtime does not know that others come after the waits
 		}
 		if err != nil {
 			n.t.Error(err)
 			o.Signal[0].Semaphore.Fail(err)
 			return
 		}
-		o.Signal[0].Semaphore.Wait(context.Background(), o.Signal[0].Value) // so that nobody waits for the events any more
+		o.Signal[0].Semaphore.Wait(context.Background(), o.Signal[0].Value) // so that nothing waits for the events any more
 		before.Close()
 		after.Close()
 	})
@@ -181,7 +181,7 @@ type node struct {
 	check  func() error // checks the result of an operation that has succeeded
 
 	told     *told // the point of its order's Free; nil if it has none
-	passesOn bool  // another operation gives its signals, perhaps later
+	passesOn bool  // another operation makes its signals, perhaps later
 	refused  bool  // the call has returned an error
 }
 
@@ -194,7 +194,7 @@ func (x *node) give(q *gpu.Queue, o gpu.Order, op gpu.Op) error {
 // access must wait for.
 type cell struct {
 	r        gpu.Range
-	far      gpu.Range // the same memory in the other process, if it has it
+	far      gpu.Range // the same memory in the other process, if that has it
 	imported bool      // the other process owns it
 	pooled   bool      // it is from a pool of the other process
 	value    [8]byte
@@ -229,9 +229,9 @@ type graph struct {
 	gate   *gpu.Semaphore // signalled by the host at the end
 	doomed *gpu.Semaphore // fails at the end
 	bad    []gpu.Point    // points that will fail
-	breaks bool           // some work fails in its stream, so memory may return to pools later than is signalled
+	breaks bool           // some work fails in its stream, so memory may return to pools after the signal
 
-	notes atomic.Int64 // notifications still to come
+	notes atomic.Int64 // pending notifications
 	trace *graphTrace  // nil without a trace
 }
 
@@ -244,7 +244,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	caps, kind := simdriver.CUDACaps(), "cuda"
 	if seed%2 == 0 {
 		caps, kind = simdriver.HIPCaps(), "hip"
-		caps.Cooperative = r.IntN(2) == 0 // which is nothing for its graphs
+		caps.Cooperative = r.IntN(2) == 0 // which its graphs ignore
 	}
 	devices := deviceCounts[seed/2%uint64(len(deviceCounts))]
 	cells := uint64(min(12, 24/devices)) // cells of each device: few, so that each is used often
@@ -333,7 +333,7 @@ func (c *cell) usable(q *gpu.Queue) bool {
 	return c.r.Buffer.Kind() != gpu.ShareableMem || c.r.Buffer.Device() == q.Device()
 }
 
-// cell returns a cell on which a queue can do every operation.
+// cell returns a cell on which a queue can execute every operation.
 func (g *graph) cell(q *gpu.Queue) *cell {
 	for {
 		if c := &g.cells[g.r.IntN(len(g.cells))]; c.usable(q) {
@@ -406,7 +406,7 @@ func (g *graph) add() {
 			x.submit = func(o gpu.Order) error {
 				return x.give(q, o, gpu.Notify(func() { g.t.Error("notified of a failure") }))
 			}
-		default: // with another failure
+		default: // with another error
 			x.order.Wait = append(x.order.Wait, g.bad[r.IntN(len(g.bad))])
 			switch k {
 			case 4:
@@ -470,7 +470,7 @@ func (g *graph) add() {
 		v := r.Uint64N(1 << 63)
 		x.submit = func(o gpu.Order) error { return x.give(q, o, interop.WriteValue(to, v)) }
 		binary.LittleEndian.PutUint64(c.value[:], v)
-	case kind < 29 && g.mode == sound: // otherwise memory that nobody holds is freed with its device
+	case kind < 29 && g.mode == sound: // otherwise memory without an owner is freed with its device
 		x.what = "others' work"
 		n := g.natives[r.IntN(len(g.natives))]
 		dst = g.cellOf(n.dev)
@@ -561,7 +561,7 @@ func (g *graph) add() {
 			g.launch(x, q, dst, src)
 		default:
 			x.what = "copy"
-			if c := &g.cells[r.IntN(len(g.cells))]; c != src { // also a cell that the device can use in no other way
+			if c := &g.cells[r.IntN(len(g.cells))]; c != src { // also a cell that the device can only copy
 				dst = c
 			}
 			to, from := dst.r, src.r
@@ -577,7 +577,7 @@ func (g *graph) add() {
 		x.order.Wait = append(append(x.order.Wait, dst.written...), dst.read...)
 		dst.written, dst.read = []gpu.Point{x.done}, nil
 	}
-	if r.IntN(3) == 0 { // and on a point that it need not wait for
+	if r.IntN(3) == 0 { // and on an unnecessary point
 		if y := g.nodes[r.IntN(len(g.nodes))]; !y.fails && y.may == nil {
 			x.order.Wait = append(x.order.Wait, y.done)
 		}
@@ -650,13 +650,13 @@ func (g *graph) run() {
 		}
 	}
 	workers, early := 1+r.IntN(3), r.IntN(2) == 0
-	end := len(order) // the place in order at which the device is closed or lost
+	end := len(order) // the position in order at which the device is closed or lost
 	if g.mode != sound {
 		end = r.IntN(len(order))
 	}
 	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // so that pools are closed meanwhile
 	var wg, ending, meddling sync.WaitGroup
-	const now = 16 // nodes are submitted for each call of meddle
+	const now = 16 // number of submitted nodes for each call of meddle
 	turns := make(chan struct{}, 1)
 	for k := range uint64(2) {
 		m := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}
@@ -800,7 +800,7 @@ func (g *graph) run() {
 		if i == g.victim {
 			continue
 		}
-		// The other devices go on, except those whose stream waits for the victim.
+		// The other devices keep working, except devices whose stream waits for the victim.
 		behind := func(err error) bool {
 			return g.mode != sound && errors.Is(err, driver.ErrLost) && strings.Contains(err.Error(), "waits for work of another device")
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestImportHostReadOnly has the driver refuse to pin memory for reading only. The runtime then
-// pins it for reading and writing, and ImportHostReadOnly fails only if that fails too.
+// TestImportHostReadOnly makes the driver refuse to pin memory read-only. The runtime must then pin
+// it for reading and writing, and ImportHostReadOnly must fail only if that fails too.
 func TestImportHostReadOnly(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -175,8 +175,7 @@ func TestRegister(t *testing.T) {
 	})
 }
 
-// A watched driver checks which device is current when streams and events are made and
-// destroyed.
+// A watched driver checks which device is current when streams and events are made and destroyed.
 type watched struct {
 	*simdriver.Driver
 	t    testing.TB
@@ -218,8 +217,8 @@ func (v *watchedDevice) DestroyStream(s driver.Stream) error {
 	return v.Device.DestroyStream(s)
 }
 
-// TestLentMemoryIsGivenBackUnasked closes lent memory that work still uses. Nobody waits for
-// that work. It is issued, parked, or of another device.
+// TestLentMemoryIsGivenBackUnasked closes lent memory that work still uses, without a wait for that
+// work. The work is issued, parked, or on another device.
 func TestLentMemoryIsGivenBackUnasked(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

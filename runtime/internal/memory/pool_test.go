@@ -388,8 +388,8 @@ func (v *busyDevice) DestroyPool(p driver.Pool) error {
 	return v.Pools.DestroyPool(p)
 }
 
-// TestPoolCloseBusy closes a pool that the driver calls busy. The runtime tries again by itself
-// until the pool is destroyed.
+// TestPoolCloseBusy closes a pool that the driver reports as busy. The runtime must retry until the
+// pool is destroyed.
 func TestPoolCloseBusy(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, sim *simdriver.Driver, caps driver.Caps) {
 		if !caps.Pools {
@@ -413,9 +413,9 @@ func TestPoolCloseBusy(t *testing.T) {
 	})
 }
 
-// TestPoolMadeAgain makes a pool for which there is no memory at first, and whose first native
-// pool the driver does not destroy. NewPool makes a second native pool, which works like any
-// other. The first is destroyed when the device is closed.
+// TestPoolMadeAgain makes a pool for which there is no memory at first, and whose first native pool
+// the driver does not destroy. NewPool must make a second native pool, which works like any other.
+// The first must be destroyed when the device is closed.
 func TestPoolMadeAgain(t *testing.T) {
 	sim := newSim(t, simdriver.Config{})
 	d := &busyDriver{Driver: sim}
@@ -431,8 +431,8 @@ func TestPoolMadeAgain(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestPoolInitial makes a pool with an initial size and allocates all of it on queue 1, while
-// the stream of queue 0 is stalled. Earlier work of queue 1 is still seen done.
+// TestPoolInitial makes a pool with an initial size and allocates all of it on queue 1, while the
+// stream of queue 0 is stalled. Earlier work of queue 1 must still be seen as complete.
 func TestPoolInitial(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
@@ -448,9 +448,9 @@ func TestPoolInitial(t *testing.T) {
 	})
 }
 
-// TestPoolInitialUnused makes pools that reserve a quarter of their limit, on devices that are
-// slow to free memory. The reserved memory of a new pool is unused: an allocation of the whole
-// limit succeeds at once.
+// TestPoolInitialUnused makes pools that reserve a quarter of their limit, on devices that are slow
+// to free memory. The reserved memory of a new pool is unused: an allocation of the whole limit
+// must succeed at once.
 func TestPoolInitialUnused(t *testing.T) {
 	const most = 4 << 20
 	for kind, portable := range map[string]bool{"the driver's pool": false, "a portable pool": true} {
@@ -482,9 +482,9 @@ func TestPoolInitialUnused(t *testing.T) {
 	}
 }
 
-// TestPoolInitialStuck makes a pool with an initial size on a stalled device. NewPool waits
-// until the device goes on. It fails after ten seconds, or when the device is closed or lost. It
-// leaks nothing, unless the device is closed while it is stalled.
+// TestPoolInitialStuck makes a pool with an initial size on a stalled device. NewPool must wait
+// until the device continues. It must fail after ten seconds, or when the device is closed or lost.
+// It must leak nothing, unless the device is closed while it is stalled.
 func TestPoolInitialStuck(t *testing.T) {
 	for name, then := range map[string]struct {
 		do   func(t *testing.T, d *simdriver.Driver, dev *gpu.Device)
@@ -566,7 +566,7 @@ func TestPoolClosedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPoolLimit makes pools whose limits are no multiple of the alignment, and allocates all of
+// TestPoolLimit makes pools whose limits are not a multiple of the alignment, and allocates all of
 // each.
 func TestPoolLimit(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {

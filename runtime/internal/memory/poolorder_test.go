@@ -112,7 +112,7 @@ func TestPoolOrder(t *testing.T) {
 			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(x.All(), []byte{1})))
 			must(t, other.Submit(gpu.Order{}, gpu.Free(x)))
 			must(t, p.Close())
-			synctest.Wait() // until the pool has given back its unused memory
+			synctest.Wait() // until the pool has released its unused memory
 			must(t, one.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Free(y)))
 			must(t, s[0].Wait(soon(t), 1))
 			d.ResumeStream(d.Streams(0)[1])
@@ -133,11 +133,11 @@ func TestPoolOrder(t *testing.T) {
 					must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
 					must(t, s[0].Wait(soon(t), 2))
 					must(t, p.Close())
-					synctest.Wait() // until the pool has given back its unused memory
+					synctest.Wait() // until the pool has released its unused memory
 					if trim {
 						must(t, dev.Trim())
 					}
-					for v := range uint64(2) { // work that Close has not requested polling for
+					for v := range uint64(2) { // work for which Close has not requested polling
 						must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], v+3)}, gpu.Fill(b.All(), []byte{1})))
 						must(t, s[0].Wait(soon(t), v+3))
 					}
@@ -184,8 +184,8 @@ func TestPoolAborted(t *testing.T) {
 	})
 }
 
-// TestPoolBehindFailure allocates memory that is free behind failed work. The allocation does
-// not wait for that work's signals. It runs after the work, and does not fail.
+// TestPoolBehindFailure allocates memory that is free after failed work. The allocation must not
+// wait for that work's signals. It must run after the work, and succeed.
 func TestPoolBehindFailure(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})

@@ -17,7 +17,7 @@ type naive struct {
 
 type naivePoint struct {
 	Point[int]
-	passed bool // other work has raised the value further, so the signal is no mistake
+	passed bool // other work has raised the value further, so the signal is not a mistake
 }
 
 func (m *naive) add(p Point[int]) {
@@ -77,7 +77,7 @@ type work struct {
 	signals []uint64
 }
 
-// play has producers signal values of a semaphore, and compares the Set with a naive one. It
+// play makes producers signal values of a semaphore, and compares the Set with a naive one. It
 // returns an error if they differ.
 func play(r tape, steps int) error {
 	var s Set[int]
@@ -98,7 +98,7 @@ func play(r tape, steps int) error {
 		case 2: // any value, rarely the same twice
 			return now + 1 + uint64(r.IntN(256))<<16 + uint64(r.IntN(256))<<8 + uint64(r.IntN(256))
 		}
-		return now + uint64(r.IntN(20)) // often the same value twice, or one that is reached
+		return now + uint64(r.IntN(20)) // often the same value twice, or a reached one
 	}
 	for step := range steps {
 		fail := func(format string, args ...any) error {
@@ -308,8 +308,8 @@ func check[T comparable](l *list[T]) error {
 	return nil
 }
 
-// TestAsk checks which work is polled for a waiter. If values are added in order, no other work is
-// polled.
+// TestAsk checks which work is polled for a waiter. If values are added in order, no other work may
+// be polled.
 func TestAsk(t *testing.T) {
 	at := func(producer int, seq, value uint64) Point[int] {
 		return Point[int]{Value: value, Producer: producer, Seq: seq}

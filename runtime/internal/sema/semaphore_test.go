@@ -39,7 +39,7 @@ func wantNoTimepoints(t testing.TB, all ...*gpu.Semaphore) {
 	}
 }
 
-// ended is a context that has ended. A wait with it only polls.
+// ended is an ended context. A wait with it only polls.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -52,7 +52,7 @@ func fired() (func(error), chan error) {
 	return func(err error) { c <- err }, c
 }
 
-// once checks that a channel gets exactly one result, and returns the result.
+// once checks that a channel gets exactly one result, and returns it.
 func once(t testing.TB, c chan error) error {
 	t.Helper()
 	select {
@@ -276,7 +276,7 @@ func TestSemaphoreFailure(t *testing.T) {
 			if cancel() {
 				t.Error("a callback that runs was taken back")
 			}
-			s.OnReached(1, fn) // is called at once
+			s.OnReached(1, fn) // called at once
 			s.OnReached(2, fn)
 		})
 		s.Fail(cause)
@@ -865,7 +865,7 @@ func TestLink(t *testing.T) {
 		if v, err := a.Query(); v != 1 || err != io.ErrUnexpectedEOF {
 			t.Errorf("the target is at %d, %v", v, err)
 		}
-		s.Link(1, b, 3) // fails at once, and the value does not matter
+		s.Link(1, b, 3) // fails at once, with any value
 		if v, err := b.Query(); v != 2 || err != io.ErrUnexpectedEOF {
 			t.Errorf("the second target is at %d, %v", v, err)
 		}
@@ -1090,8 +1090,8 @@ func TestSemaphoreModel(t *testing.T) {
 	}
 }
 
-// TestSemaphoreStorm signals, waits, registers functions and cancels them, all at once. Each
-// function is called once or cancelled, and no timepoints are left.
+// TestSemaphoreStorm concurrently signals, waits, registers functions and cancels them. Each
+// function must be called once or cancelled, and no timepoints may be left.
 func TestSemaphoreStorm(t *testing.T) {
 	checkLeaks(t)
 	ctx := minute(t)
@@ -1135,7 +1135,7 @@ func TestSemaphoreStorm(t *testing.T) {
 	wantNoTimepoints(t, s)
 }
 
-// TestSemaphoreAllocs, for B142, checks that signals, queries and waits allocate nothing.
+// TestSemaphoreAllocs tests B142: signals, queries and waits allocate nothing.
 func TestSemaphoreAllocs(t *testing.T) {
 	s := newSemaphore(t, 1)
 	v := uint64(1)

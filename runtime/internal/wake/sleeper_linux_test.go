@@ -18,7 +18,7 @@ func TestSleeper(t *testing.T) {
 			}
 		}()
 		for i := range n {
-			if i%1000 == 0 { // otherwise the thread is mostly about to sleep
+			if i%1000 == 0 { // otherwise the thread is usually about to sleep
 				for s.word.Load() == 0 {
 					runtime.Gosched()
 				}
