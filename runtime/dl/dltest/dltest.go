@@ -37,7 +37,7 @@ type Function struct {
 	Returns   Returns `json:"returns"`
 	Registers bool    `json:"registers,omitempty"` // changes the path of all later calls, so it is called last
 	Fast      bool    `json:"fast,omitempty"`      // called through a frame on the stack, on platforms with fast calls
-	Params    []Param `json:"params"`              // the C function's name
+	Params    []Param `json:"params"`              // parameters of the C function
 
 	skip bool // takes a pointer to C's long, whose size differs on Windows
 }
@@ -56,7 +56,7 @@ const (
 // A Param describes a C parameter and its Go counterpart.
 type Param struct {
 	Name    string `json:"name"`
-	Type    string `json:"type"` // name in C
+	Type    string `json:"type"` // C type
 	Role    Role   `json:"role"`
 	Size    int    `json:"size,omitempty"`    // size of the Go type, of a slice's element, or of the memory that an output points to
 	Counts  int    `json:"counts,omitempty"`  // for a Count or a CountOut: index of the parameter that it counts
@@ -193,7 +193,7 @@ func Prove(t *testing.T, name, source string, functions []Function, open func(pa
 	e := openEcho(t, path)
 	fast := 0
 	for _, heap := range []bool{false, true} {
-		e.fail = 2 // Open may ask for the version, also through a pointer, and for addresses; an echo has none
+		e.fail = 2 // Open may ask for the version, as an output or a result, and for addresses; an echo has none
 		l, err := open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -479,7 +479,7 @@ func compareWord(f *Function, a Param, v reflect.Value, got []byte) error {
 	case Pointer:
 		return sameAddress(got, uintptr(v.UnsafePointer()))
 	}
-	if a.Widened && (v.CanInt() || v.CanUint()) && int(v.Type().Size()) < len(got) { // the hand-chosen type, widened
+	if a.Widened && (v.CanInt() || v.CanUint()) && int(v.Type().Size()) < len(got) { // the overlay's narrower type, widened
 		var want uint64
 		if v.CanInt() {
 			want = uint64(v.Int())

@@ -91,8 +91,8 @@ func start() error {
 	if offset := int(table[len(imports)]); offset != -tlsSize {
 		broken = fmt.Errorf("the loader %s puts the first thread-local variable at %d, and Go needs it at %d", ld.path, offset, -tlsSize)
 	} else if v := table[rseqSize]; v != 0 && le.Uint32(memory(v, 4)) != 0 {
-		broken = errors.New("the C library uses restartable sequences, which it would not find on threads of Go's: it does not heed " +
-			"GLIBC_TUNABLES=glibc.pthread.rseq=0, as in a program that has the rights of another user")
+		broken = errors.New("the C library uses restartable sequences, which do not work on Go's threads: it ignored " +
+			"GLIBC_TUNABLES=glibc.pthread.rseq=0, as in a set-user-ID program")
 	} else {
 		libc = &Libc{Loader: ld.path, Dlopen: table[0], Dlsym: table[1], Dlerror: table[2], Dlinfo: table[3]}
 	}
@@ -122,7 +122,7 @@ func find() (*loader, *program, error) {
 		}
 	}
 	if len(refused) > 0 {
-		return nil, nil, fmt.Errorf("no loader of glibc's to use: %s; name one in %s", strings.Join(refused, "; "), Env)
+		return nil, nil, fmt.Errorf("no usable glibc loader: %s; name one in %s", strings.Join(refused, "; "), Env)
 	}
 	return nil, nil, fmt.Errorf("%w on this machine, which GPU libraries need: no ld-linux-x86-64.so.2 in %s; name it in %s if it is elsewhere",
 		ErrAbsent, strings.Join(dirs, ", "), Env)
