@@ -30,8 +30,8 @@ func TestNoGPU(t *testing.T) {
 		file    func(t *testing.T) string
 		open    error   // Open's error; nil if it opens
 		init    error   // else Init's error
-		not     []error // texts that neither error contains
-		message string  // texts in the error; FILE stands for the library
+		not     []error // errors that neither is
+		message string  // text of the error; FILE stands for the library
 	}{
 		{
 			name:    "library absent",

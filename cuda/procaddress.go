@@ -33,7 +33,7 @@ func resolver(l *dl.Library) dl.Resolver {
 	}
 	return func(sym *dl.Symbol) (uintptr, string) {
 		if v := l.Version(); v != 0 && sym.Since > v {
-			return 0, "newer than the driver" // before 12.0 the driver only reports that the version is invalid
+			return 0, "newer than the driver" // the driver would only report an invalid version
 		}
 		switch err := ask(sym); {
 		case err != nil:

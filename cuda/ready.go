@@ -28,7 +28,7 @@ func ready(l *dl.Library) error {
 			return fmt.Errorf("cuDeviceGetCount: %w", err)
 		}
 		if *n <= 0 {
-			return none(errors.New("cuDeviceGetCount counts none"))
+			return none(errors.New("cuDeviceGetCount returned 0"))
 		}
 		return nil
 	}

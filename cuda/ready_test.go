@@ -19,7 +19,7 @@ func TestReady(t *testing.T) {
 		not     []error
 		says    string
 	}{
-		{"no devices counted", nil, []error{dl.ErrNoDevice}, []error{dl.ErrStub}, "no device (cuDeviceGetCount counts none)"},
+		{"no devices counted", nil, []error{dl.ErrNoDevice}, []error{dl.ErrStub}, "no device (cuDeviceGetCount returned 0)"},
 		{"no device", []string{"INIT_RESULT=100"}, []error{dl.ErrNoDevice, ErrorNoDevice}, []error{dl.ErrStub}, "no device (cuInit: cuda: CUDA_ERROR_NO_DEVICE (100): "},
 		{"stub", []string{"INIT_RESULT=34"}, []error{dl.ErrStub, ErrorStubLibrary}, []error{dl.ErrNoDevice}, "stub library, only for linking (cuInit: "},
 		{"failure", []string{"INIT_RESULT=802"}, []error{ErrorSystemNotReady}, []error{dl.ErrStub, dl.ErrNoDevice}, "cuInit: cuda: CUDA_ERROR_SYSTEM_NOT_READY (802): "},
