@@ -106,7 +106,7 @@ func ExampleLibrary_BackendExecute() {
 		return
 	}
 	defer c.Close()
-	plan, err := l.NewDescriptor(cudnn.BackendExecutionPlanDescriptor) // finalized, with an engine of the graph
+	plan, err := l.NewDescriptor(cudnn.BackendExecutionPlanDescriptor) // then set an engine of the graph, and finalize it
 	if err != nil {
 		fmt.Println(err)
 		return

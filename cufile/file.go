@@ -23,7 +23,7 @@ type File struct {
 // must stay open until the File is closed. Direct transfers need a file that was opened with
 // O_DIRECT.
 func (l *Library) NewFile(file *os.File) (*File, error) {
-	libc() // it sets errno on failure
+	libc() // errno returns its error
 	d := Descr{Type: HandleTypeOpaqueFD}
 	*d.Handle.Fd() = int32(file.Fd())
 	h, err := l.HandleRegister(&d)
@@ -102,7 +102,7 @@ func (f *File) call(fn int, m Memory, done, off int64) (moved int64, err error) 
 	case moved < 0:
 		return 0, OpError(-moved).asError()
 	case moved > m.Size-done:
-		return 0, fmt.Errorf("cufile: the library says that it moved %d bytes of %d", moved, m.Size-done)
+		return 0, fmt.Errorf("cufile: the library reports %d bytes moved of %d", moved, m.Size-done)
 	default:
 		return moved, nil
 	}

@@ -18,7 +18,7 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 	if v := versionInName(path); v != 0 {
 		return v, nil
 	}
-	return 0, errors.New("the name of the file does not tell the version, as libhipblas.so.2.4 does")
+	return 0, errors.New("the file's name has no version, as libhipblas.so.2.4 has")
 }
 
 var versioned = regexp.MustCompile(`\.so\.(\d{1,2})\.(\d{1,2})(\.\d+)?$`)
