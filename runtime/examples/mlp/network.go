@@ -71,7 +71,7 @@ func (n *network) compare(inputs, outputs [][]float32) (worst float64, err error
 			largest = max(largest, float64(v))
 		}
 		if largest == 0 {
-			return 0, errors.New("no output of the host's is above 0, so that there is nothing to compare with")
+			return 0, errors.New("all outputs of the host are 0: there is nothing to compare")
 		}
 		for k, v := range want {
 			e := math.Abs(float64(outputs[i][k])-float64(v)) / largest
