@@ -414,7 +414,7 @@ var adopted = []test{
 			e.natively(d, func(v driver.Device) error {
 				return errors.Join(v.Fill(h, b.Ptr(), uint32(i+1), 1, 64), v.Record(native, h))
 			})
-			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), interop.WaitEvent(theirs))) // a point represents the work of others
+			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), interop.WaitEvent(theirs))) // makes the other code's work a point
 			e.must(e.q(int(i)+1).Submit(between(s, 2*i+1, s, 2*i+2), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 			e.wait(s, 2*i+2)
 		}

@@ -156,7 +156,7 @@ var closing = []test{
 			e.Errorf("the waiter got %v", err)
 		}
 		e.at(never, 0)
-		e.must(never.Signal(50)) // B86: no one would see it
+		e.must(never.Signal(50)) // B86: nothing waits for it any more
 		e.must(never.Signal(500))
 	}},
 	{name: "B85 Close waits for what the device is at", run: func(e *env) {
@@ -196,7 +196,7 @@ var closing = []test{
 		go func() { got <- x.Wait(e.ctx, 1) }()
 		closed := make(chan error, 1)
 		go func() { closed <- e.devs[0].Close() }()
-		if err := <-got; !errors.Is(err, gpu.ErrClosed) { // only x: the others wait for the work
+		if err := <-got; !errors.Is(err, gpu.ErrClosed) { // from x's waiter: the other one ends when the work does
 			e.Errorf("the barrier that waits: %v", err)
 		}
 		resume()

@@ -592,7 +592,7 @@ var collectives = []test{
 				t.checkReduction(&reductions[0], collective.Float32, 1000)
 				t.checkMoves(collective.Int32, 33)
 			}
-			rest("suspend", (*collective.Communicator).Suspend) // and it is closed that way
+			rest("suspend", (*collective.Communicator).Suspend) // then it is closed while suspended
 		})
 		e.team(1, collective.Options{}, func(t *team) {
 			if err := t.comms[0].Suspend(t.ctx); !errors.Is(err, driver.ErrUnsupported) {
@@ -1067,7 +1067,7 @@ func (e *env) neverComes(n int) {
 				b.Close()
 				for i, c := range t.comms {
 					if i > 0 {
-						c.Abort(nil) // the lost rank does not close with them
+						c.Abort(nil) // the lost rank does not take part in their Close
 					}
 					if err := c.Close(); err != nil {
 						t.Errorf("%s: close of rank %d: %v", what, i, err)

@@ -338,7 +338,7 @@ var commandBuffers = []test{
 				e.must(e.q(int(i)).Submit(between(s, v, s, v+1), gpu.Execute(c)))
 				e.must(c.Close())
 			}
-			for i := range uint64(n) { // no work waits for them
+			for i := range uint64(n) { // the host waits for none of them
 				run(i, s[0], i, func(c *recorder) {
 					f := c.fill(b.All(), []byte{byte(i)})
 					c.copy(slots.Range(64*i, 64), b.All(), f)

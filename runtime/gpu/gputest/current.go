@@ -34,7 +34,7 @@ type stand struct {
 	p     *gpu.Pool
 	comm  *collective.Communicator // of one rank, or nil
 	mode  gpu.Mode                 // of command buffers
-	how   string                   // the current device
+	how   string                   // says which device is current
 
 	scratch [2]*gpu.Buffer // of the devices, only for drain
 }
@@ -821,8 +821,8 @@ var operations = []struct {
 	{"Device.Trim", func(x *stand) { x.must(x.d.Trim()) }},
 	{"Pool.Trim", func(x *stand) { x.must(x.p.Trim(0)) }},
 	{"Pool.Access", func(x *stand) {
-		if x.may(x.p.Access(x.other, true)) && x.count > 1 { // its own pool cannot be lost
-			x.may(x.p.Access(x.other, false)) // not called on a portable pool
+		if x.may(x.p.Access(x.other, true)) && x.count > 1 { // a device cannot lose access to its own pool
+			x.may(x.p.Access(x.other, false)) // a portable pool does not ask the driver
 		}
 	}},
 	{"interop.ExportPool", func(x *stand) {

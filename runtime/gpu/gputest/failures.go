@@ -14,7 +14,7 @@ var failures = []test{
 		host.Fail(io.ErrUnexpectedEOF)
 		e.failed(s, 1, io.ErrUnexpectedEOF)
 		e.failed(x, 1, io.ErrUnexpectedEOF)
-		y := e.sem() // has failed already
+		y := e.sem() // of work that waits for a failed semaphore
 		e.must(e.q(0).Submit(between(host, 1, y, 1), gpu.Fill(b.All(), []byte{1})))
 		err := e.failed(y, 1, io.ErrUnexpectedEOF)
 		var se *gpu.SubmitError
@@ -60,7 +60,7 @@ var failures = []test{
 				}
 				fails.Fail(io.ErrUnexpectedEOF)
 				e.failed(s, 1, io.ErrUnexpectedEOF)
-				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil { // has failed already
+				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil { // one wait has already failed
 					e.Fatalf("%s: %v", name, err)
 				}
 				e.failed(x, 1, io.ErrUnexpectedEOF)

@@ -149,7 +149,7 @@ var natives = []test{
 		if e.h.Current == nil {
 			e.Skip("there is no current device")
 		}
-		var own [2]any // the current device, if the driver has one
+		var own [2]any // the result of Current for each device
 		locked(func() {
 			for i := range own {
 				e.h.SetCurrent(i)
@@ -297,7 +297,7 @@ var natives = []test{
 			one := c.native(func(v gpu.NativeCall) error {
 				return errors.Join(filling(with+1, 8)(v), copying(4)(v)) // the start of the range that it filled
 			}, []gpu.Range{fixed.Range(8, 4), to.Range(8, 8)}, fill)
-			two := c.native(filling(5, 4), []gpu.Range{fixed.Range(32, 4)}, fill) // which always exists
+			two := c.native(filling(5, 4), []gpu.Range{fixed.Range(32, 4)}, fill) // its memory does not move
 			c.copy(to.Range(0, 4), fixed.Range(8, 4), one, two)
 			c.copy(to.Range(4, 4), fixed.Range(32, 4), one, two)
 			c.barrier()

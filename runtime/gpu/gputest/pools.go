@@ -195,7 +195,7 @@ var pools = []test{
 			}
 			e.unused(p)
 			most := before
-			if e.byStream(p) { // if each queue has its own memory
+			if e.byStream(p) { // each queue keeps its own memory
 				most *= uint64(e.devs[0].Queues())
 			}
 			if after := e.memory(p).Reserved; after < before || after > most {
@@ -305,7 +305,7 @@ var pools = []test{
 			e.must(e.q(1).Submit(between(bad, 1, x, 1), gpu.Free(b)))
 			bad.Fail(io.EOF)
 			e.failed(x, 1, io.EOF)
-			y := e.sem() // has failed already
+			y := e.sem() // of work that waits for a failed semaphore
 			e.must(e.q(1).Submit(between(bad, 1, y, 1), gpu.Free(b)))
 			e.failed(y, 1, io.EOF)
 			e.holds(b, 9, gpu.Point{Semaphore: s, Value: 2})
@@ -350,7 +350,7 @@ var pools = []test{
 				e.wait(s, 1)
 				e.settled(d)
 				resume := e.h.Stall(0)
-				picks := func(want int) { // of the two, the first one with the least work
+				picks := func(want int) { // the queue with the least work, or the first of two equal ones
 					e.until("the other queue has less to do, or the first one the same", func() bool {
 						q, err := d.Pick(1<<origin | 1<<next)
 						return q == d.Queue(want) && err == nil
@@ -373,7 +373,7 @@ var pools = []test{
 			s := e.sems(rounds)
 			for i := range got {
 				got[i] = make([]byte, n)
-				b := e.alloc(i, gpu.Order{}, p, n) // if the memory of earlier work is available
+				b := e.alloc(i, gpu.Order{}, p, n) // reuses the memory of earlier work if the pool can
 				e.must(e.q(i).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{byte(i)})))
 				e.must(e.q(i).Submit(signal(s[i], 1), gpu.Download(got[i], b.All())))
 				e.must(e.q(i).Submit(gpu.Order{}, gpu.Free(b)))
@@ -477,7 +477,7 @@ var pools = []test{
 			first, second := make([]byte, 1<<20), make([]byte, 1<<20)
 			e.must(e.q(0).Submit(gpu.Order{}, gpu.Download(first, a.All())))
 			e.must(e.q(0).Submit(signal(x, 1), gpu.Free(a)))
-			b := e.alloc(1, gpu.Order{}, p, 1<<20) // that is all that remains of a buffer
+			b := e.alloc(1, gpu.Order{}, p, 1<<20) // all memory of a pool over a buffer
 			e.must(e.q(1).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{2})))
 			e.must(e.q(1).Submit(signal(y, 1), gpu.Download(second, b.All())))
 			e.at(y, 0)
@@ -728,7 +728,7 @@ var pools = []test{
 			e.wait(s, 4)
 			e.until("it is given back", func() bool {
 				if !portable {
-					e.must(p.Trim(0)) // otherwise only a wait for a whole stream would
+					e.must(p.Trim(0)) // otherwise only a wait for a whole stream would release it
 				}
 				return e.memory(p).Reserved == 0
 			})

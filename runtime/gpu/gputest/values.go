@@ -88,7 +88,7 @@ var values = []test{
 					e.must(s.Do(interop.WaitValue(b.Range(0, 8), 2*i+1)))
 					e.must(s.Copy(seen.All(), data.All()))
 					e.must(s.Fill(data.All(), []byte{byte(i), byte(i >> 8), 0, 0, 0, 0, 0, 0}))
-					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // whoever sees it sees the copy
+					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // a reader that sees it also sees the copy
 				}
 				for i := range min(turns, ahead) {
 					submit(i)
@@ -264,7 +264,7 @@ var values = []test{
 				e.must(wait(signal(s, 1)))
 				e.must(s.WaitIssued(e.ctx, 1))
 				e.must(lent.Close())
-				for i := range uint64(20) { // a driver that waits for the stream would refuse this
+				for i := range uint64(20) { // a driver that blocks until the stream is empty would not accept these
 					u := e.sem()
 					e.must(e.q(1).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{byte(i)})))
 					e.wait(u, 1)
