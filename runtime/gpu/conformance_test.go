@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 		if testing.Short() && on.name != "cuda" && on.devices != 2 {
 			continue
 		}
-		if raceEnabled && on.name != "cuda" && on.name != "hip over 2 devices" { // which shares its goroutines with the others
+		if raceEnabled && on.name != "cuda" && on.name != "hip over 2 devices" { // the others run the same goroutines
 			continue
 		}
 		t.Run(on.name, func(t *testing.T) {

@@ -382,7 +382,7 @@ func (f *fuzz) other() {
 func (f *fuzz) run() {
 	t := f.t
 	caps := capabilitySets()[f.n(len(capabilitySets()))].Caps
-	const memory = 16 << 20 // so that asking for all returns few
+	const memory = 16 << 20 // small, because an operation may allocate all of it
 	sims := []*simdriver.Driver{newSim(t, simdriver.Config{Devices: 2, Caps: &caps, Memory: memory, HostMemory: memory}),
 		newSim(t, simdriver.Config{Memory: memory, HostMemory: memory})}
 	opt := gpu.Options{Queues: 1 + f.n(3), StageSize: 1 + 16*f.n(256), Events: 1 + f.n(4)}

@@ -137,7 +137,7 @@ func TestStream(t *testing.T) {
 			must(t, err)
 			s, got := dev.Queue(0).NewStream(), make([]byte, 4)
 			must(t, s.After(host.At(1)))
-			for i := range byte(8) { // more than the limit, if they existed at the same time
+			for i := range byte(8) { // together more than the limit
 				b, err := s.Alloc(p, 1<<19)
 				must(t, err)
 				must(t, s.Fill(b.All(), []byte{i}))
@@ -272,7 +272,7 @@ func TestStreamAllocs(t *testing.T) {
 	}
 	for kind, caps := range bothCaps() {
 		d := newSim(t, simdriver.Config{Caps: &caps})
-		dev := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: time.Minute}) // a device's thread that does not allocate timers
+		dev := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: time.Minute}) // so that the device's thread makes no timers
 		b, host, data := allocate(t, dev, 64), semaphores(t, 1)[0], make([]byte, 64)
 		x, err := dev.Load(simdriver.Image("nothing"))
 		must(t, err)
