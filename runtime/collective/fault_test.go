@@ -170,11 +170,11 @@ type stubbornDriver struct {
 	destroy func(v *stubbornDevice, c driver.Comm) error
 	split   func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error)
 	record  func(v *stubbornDevice, e driver.Event, s driver.Stream) error
-	unbind  func() // before the call
-	stream  func() // the fields below are passed through:
+	unbind  func() // called before the driver's Unbind
+	stream  func() // called after the driver's call, like the next two
 	rank    func(v *stubbornDevice)
-	told    func() error // of memory registration
-	free    func()       // before the call
+	told    func() error // for RegisterComm
+	free    func()       // called before the driver's Free
 
 	mu   sync.Mutex
 	late []string // calls to closed devices
@@ -461,7 +461,7 @@ func TestReclaimedLate(t *testing.T) {
 func TestAbortNeverReturns(t *testing.T) {
 	for _, how := range []struct {
 		what          string
-		abort, thread time.Duration // duration of the abort
+		abort, thread time.Duration // durations of the abort and of the thread's library call
 	}{
 		{"soon", time.Second, 2 * time.Second},
 		{"late", 13 * time.Second, 0},

@@ -91,7 +91,7 @@ func TestImportMemory(t *testing.T) {
 		}
 		s := semaphores(t, 1)[0]
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
-		must(t, s.Wait(minute(t), 1)) // the host tells the other process
+		must(t, s.Wait(minute(t), 1)) // the host orders the two processes
 		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(o.Range(16, 16), []byte{2})))
 		must(t, s.Wait(minute(t), 2))
 		want := bytes.Repeat([]byte{1}, 1024)

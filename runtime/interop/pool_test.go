@@ -67,7 +67,7 @@ func TestPoolSharing(t *testing.T) {
 		must(t, err)
 		whole, err := q.Import(h, nil)
 		must(t, err)
-		must(t, s.Wait(minute(t), 1)) // the host tells the other process
+		must(t, s.Wait(minute(t), 1)) // the host orders the two processes
 		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(o.Range(0, 16), []byte{2})))
 		must(t, s.Wait(minute(t), 2))
 		if got := bytesOf(t, a.Queue(0), own); got[255] != 1 || got[256] != 2 || got[271] != 2 || got[272] != 1 {
