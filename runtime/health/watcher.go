@@ -118,7 +118,7 @@ func (w *Watcher) end() error {
 				select {
 				case <-d.done:
 				default:
-					errs = append(errs, fmt.Errorf("health: close %s: a call of the source did not return within %v; its goroutine is left behind", describe(d.info), patience))
+					errs = append(errs, fmt.Errorf("health: close %s: a call of the source did not return within %v; its goroutine leaks", describe(d.info), patience))
 				}
 			}
 			return errors.Join(errs...)
@@ -244,7 +244,7 @@ func (d *watched) run() {
 		}
 		d.fails(errors.Join(readErr, waitErr))
 		wait := time.Duration(0)
-		if !asked { // Wait returned early, so the loop has not waited
+		if !asked { // no call of Wait has paused this loop
 			wait = d.untilNext(readAt)
 		}
 		if !d.pause(wait) {

@@ -86,7 +86,7 @@ func (s source) Watch(info driver.Info) (health.Session, error) {
 		}
 	}
 	if err := w.register(); missing(err) {
-		w.noXIDs = fmt.Errorf("NVML tells no XID errors of the GPU at %s on this system (%w): %w; look for \"Xid\" in the system's log", where, err, errors.ErrUnsupported)
+		w.noXIDs = fmt.Errorf("NVML reports no XID errors of the GPU at %s on this system (%w): %w; look for \"Xid\" in the system's log", where, err, errors.ErrUnsupported)
 	} else if err != nil {
 		return nil, fmt.Errorf("XID errors of the GPU at %s: %w%s", where, err, advice(err, info))
 	}
