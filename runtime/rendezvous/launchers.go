@@ -192,8 +192,8 @@ func none(e env) error {
 	var names []string
 	for _, l := range launchers {
 		names = append(names, l.rank[0])
-		if name, _ := e.first(l.rank); name != "" { // so it lacks only one
-			return fmt.Errorf("rendezvous: %w: %s is set and %s is not, so this is not a process that %s was told to start; start it with srun",
+		if name, _ := e.first(l.rank); name != "" { // a variable of l.only is missing
+			return fmt.Errorf("rendezvous: %w: %s is set and %s is not, so %s did not start this process as a rank; start it with srun",
 				ErrNone, name, strings.Join(l.only, " or "), l.name)
 		}
 	}

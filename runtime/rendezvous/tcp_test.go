@@ -136,7 +136,7 @@ func TestStrangers(t *testing.T) {
 			share(short, at(1), 1, "", id)
 			cancel()
 		}
-		time.Sleep(100 * time.Millisecond) // until rank 0 sees it
+		time.Sleep(100 * time.Millisecond) // gives rank 0 time to see it
 		close(left)
 		return share(ctx, at(1), 1, "", id)
 	})

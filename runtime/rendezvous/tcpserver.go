@@ -15,7 +15,7 @@ type tcpServer struct {
 	x   *tcpExchange
 	all chan struct{} // closed when all ranks are connected
 	wg  sync.WaitGroup
-	ctx context.Context // goroutines of the connections
+	ctx context.Context // for the connections
 
 	mu       sync.Mutex // protects the following fields
 	greeting []net.Conn // connections without a proof so far, oldest first

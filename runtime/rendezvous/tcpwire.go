@@ -122,7 +122,7 @@ func (t *transcript) receiveID(c net.Conn) ([]byte, error) {
 	t.add(size)
 	t.add(id)
 	if err := t.check(ofID, m); err != nil {
-		return nil, errors.New("the id was changed on its way")
+		return nil, errors.New("the id was changed in transit")
 	}
 	return id, nil
 }
@@ -164,7 +164,7 @@ func (x *tcpExchange) take(ctx context.Context) ([]byte, error) {
 		if errors.Is(err, errCount) {
 			return nil, err
 		}
-		if ctx.Err() == nil { // the error only reflects the end of the context
+		if ctx.Err() == nil { // otherwise err only reflects the end of the context
 			last = err
 		}
 		if err := pace.wait(ctx); err != nil {
