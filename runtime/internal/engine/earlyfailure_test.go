@@ -54,7 +54,7 @@ func TestMishap(t *testing.T) {
 			err = again.Wait(minute(t), 1)
 		}
 		if !errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrOutOfMemory) {
-			t.Errorf("the memory is given out again: %v", err)
+			t.Errorf("the memory is allocated again: %v", err)
 		}
 		eventually(t, "the device that waits for the lost one is lost as well", func() bool { return dev.Stats().Lost }, dev)
 	})

@@ -577,7 +577,7 @@ func (g *graph) add() {
 		x.order.Wait = append(append(x.order.Wait, dst.written...), dst.read...)
 		dst.written, dst.read = []gpu.Point{x.done}, nil
 	}
-	if r.IntN(3) == 0 { // and on an unnecessary point
+	if r.IntN(3) == 0 { // and on a point that it need not wait for
 		if y := g.nodes[r.IntN(len(g.nodes))]; !y.fails && y.may == nil {
 			x.order.Wait = append(x.order.Wait, y.done)
 		}

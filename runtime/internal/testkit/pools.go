@@ -60,7 +60,7 @@ func Full(t *testing.T, q *gpu.Queue, p *gpu.Pool) {
 	s := Semaphores(t, 1)[0]
 	b := Alloca(t, q, gpu.Order{Signal: Points(s, 1)}, p, 1<<16)
 	if err := s.Wait(Minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
-		t.Errorf("memory at %#x is given out again: %v", b.Ptr(), err)
+		t.Errorf("memory at %#x is allocated again: %v", b.Ptr(), err)
 	}
 }
 
