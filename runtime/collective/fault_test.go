@@ -809,7 +809,7 @@ func TestAbortWhileSplit(t *testing.T) {
 // TestGroupFails tests the runtime's share of B113: all groups come from one thread, so the thread
 // that began a library group also ends it, even if a call inside it fails.
 func TestGroupFails(t *testing.T) {
-	t.Run("B113 groups come from one thread, and one that fails fails with those behind it", func(t *testing.T) {
+	t.Run("B113 groups come from one thread, and a failed group fails the later ones", func(t *testing.T) {
 		broken, why := 3, errors.New("broken in the midst of a group")
 		var mu sync.Mutex
 		threads, calls := map[int]bool{}, 0

@@ -106,7 +106,7 @@ func TestSlowWords(t *testing.T) {
 	}
 }
 
-// structs for by-value arguments.
+// pattern returns the bytes of a struct for a by-value argument.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {

@@ -121,7 +121,7 @@ type Symbol struct {
 
 // A Misfit is a range of versions in which a function must not be called.
 type Misfit struct {
-	From, To Version // first such version, and the first later one that is fine; To is 0 if there is none
+	From, To Version // first bad version, and the first good one after it; To is 0 if there is none
 	Why      string  // what differs
 }
 

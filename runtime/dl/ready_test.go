@@ -58,9 +58,9 @@ func TestReady(t *testing.T) {
 		{"the last", []error{none, errBroken, nil}, 2, 3},
 		{"behind a stub", []error{fmt.Errorf("error 34: %w", ErrStub), none, nil}, 2, 3},
 		{"the second, whose devices are hidden", []error{errBroken, fmt.Errorf("%w (error 100)", ErrHidden), nil}, 1, 2},
-		{"none: one that has more to say than that there is no device", []error{none, errBroken, none}, 1, 3},
+		{"none ready: an error other than no device", []error{none, errBroken, none}, 1, 3},
 		{"none: the first", []error{none, none, none}, 0, 3},
-		{"none: the first of those that fail", []error{errBroken, none, errors.New("error 803")}, 0, 3},
+		{"none ready: the first failed one", []error{errBroken, none, errors.New("error 803")}, 0, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var dirs []string

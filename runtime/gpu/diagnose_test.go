@@ -22,7 +22,7 @@ func named(t testing.TB, name string) *gpu.Semaphore {
 	return s
 }
 
-// says reports an error if the text of what lacks any of texts.
+// says reports an error if what.String() lacks one of texts.
 func says(t *testing.T, what fmt.Stringer, texts ...string) {
 	t.Helper()
 	for _, text := range texts {

@@ -42,7 +42,7 @@ func TestMemInfo(t *testing.T) {
 }
 
 func TestLink(t *testing.T) {
-	t.Run("B150 what the driver tells of links, and none between drivers", func(t *testing.T) {
+	t.Run("B150 links come from the driver, and drivers have none between them", func(t *testing.T) {
 		pcie := driver.Link{Kind: driver.LinkPCIe, Rank: 1, Hops: 2, Arrays: true}
 		d := newSim(t, simdriver.Config{Devices: 2, Links: func(from, to int) driver.Link { return pcie }})
 		a, b := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -58,7 +58,7 @@ func TestLink(t *testing.T) {
 			t.Errorf("a device of another driver: %+v, %v", l, err)
 		}
 	})
-	t.Run("B150 a device that is asked about closes when the driver has answered", func(t *testing.T) {
+	t.Run("B150 a device closes after the driver has answered a query", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 2, Latency: map[simdriver.Op]time.Duration{simdriver.OpLink: time.Second}})
 			a, b := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

@@ -23,7 +23,7 @@ func total(d *simdriver.Driver, f func(simdriver.DeviceCounters) int) (n int) {
 // TestOpenGroup checks failures of opening a group.
 func TestOpenGroup(t *testing.T) {
 	const devices = 4
-	eachCaps(t, "one that fails closes the others", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "a failed one closes the others", func(t *testing.T, caps driver.Caps) {
 		for _, op := range []simdriver.Op{simdriver.OpOpen, simdriver.OpBind, simdriver.OpNewStream, simdriver.OpNewEvent, simdriver.OpEnablePeer} {
 			d := newSim(t, simdriver.Config{Devices: devices, Caps: &caps})
 			i := d.Inject(simdriver.Fault{Op: op, Device: 2, N: 1})
@@ -44,7 +44,7 @@ func TestOpenGroup(t *testing.T) {
 			}
 		}
 	})
-	eachCaps(t, "a device that is lost while the others are let in", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "a device is lost while the others get access", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Devices: 2, Caps: &caps})
 		a, b := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 		d.Inject(simdriver.Fault{Op: simdriver.OpEnablePeer, Device: 1, Lost: true, N: 1})
@@ -58,7 +58,7 @@ func TestOpenGroup(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	eachCaps(t, "hardware without a way", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "hardware without a path", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Devices: 2, Caps: &caps, Apart: true})
 		g, err := gpu.OpenGroup(d, gpu.Options{})
 		must(t, err)
@@ -252,7 +252,7 @@ func TestAcross(t *testing.T) {
 			}
 		}
 	})
-	eachCaps(t, "B87 both ways at once, again and again", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B87 both directions at once, repeatedly", func(t *testing.T, caps driver.Caps) {
 		x, y := setup(t, caps)
 		s := semaphores(t, 2)
 		must(t, x.v.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(x.b.All(), []byte{1})))

@@ -45,7 +45,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B145 a refused call fails the stream, and what comes later is not run", func(t *testing.T) {
+	t.Run("B145 a refused call fails the stream, and later work does not run", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b := allocate(t, dev, 8)
@@ -151,7 +151,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B146 an operation with an Order of its own, in a stream's order", func(t *testing.T) {
+	t.Run("B146 an operation with its own Order, in stream order", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 			s, x, b, got := dev.Queue(0).NewStream(), semaphores(t, 3), allocate(t, dev, 4), make([]byte, 4)
@@ -170,7 +170,7 @@ func TestStream(t *testing.T) {
 			holds(t, "the memory", dev, b, 2)
 		})
 	})
-	t.Run("B145 points that cannot come", func(t *testing.T) {
+	t.Run("B145 points that cannot be reached", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		q := openDevice(t, d, 0, gpu.Options{}).Queue(0)
 		for name, p := range map[string]func(s *gpu.Stream) gpu.Point{
@@ -189,7 +189,7 @@ func TestStream(t *testing.T) {
 		must(t, s.Do(gpu.Barrier()))
 		must(t, s.Wait(soon(t)))
 	})
-	t.Run("B77 B145 Fail stops what has not been issued, and nothing else", func(t *testing.T) {
+	t.Run("B77 B145 Fail stops only work that was not issued", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev, failure := openDevice(t, d, 0, gpu.Options{Queues: 2}), errors.New("enough")
 			first, far, waiting := allocate(t, dev, 8), allocate(t, dev, 8), allocate(t, dev, 8)

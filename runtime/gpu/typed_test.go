@@ -178,7 +178,7 @@ func TestTypedKernel(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a launch keeps what it uses, which is refused once it has been closed", func(t *testing.T) {
+	t.Run("a launch keeps its objects, and refuses closed ones", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			q := dev.Queue(0)

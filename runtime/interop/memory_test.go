@@ -145,20 +145,20 @@ func TestSharedFileMistakes(t *testing.T) {
 			err, want error
 			say       string
 		}{
-			"no file":                    {only(interop.ImportMemoryFile(b, nil, 64, nil)), gpu.ErrArgument, "no file"},
-			"nothing":                    {only(interop.ImportMemoryFile(b, file, 0, nil)), gpu.ErrArgument, "0 bytes"},
-			"more than there is":         {only(interop.ImportMemoryFile(b, file, 1025, func() { called = true })), simdriver.ErrInvalidValue, "the memory has 1024"},
-			"more than there can be":     {only(interop.ImportMemoryFile(b, file, 1<<64-1, nil)), driver.ErrOutOfMemory, ""},
-			"another file":               {only(interop.ImportMemoryFile(b, other, 64, nil)), simdriver.ErrInvalidHandle, "import a shared file"},
-			"export of other memory":     {only(interop.ExportMemoryFile(plain)), gpu.ErrArgument, "of kind ShareableMem"},
-			"export of what is imported": {only(interop.ExportMemoryFile(far)), gpu.ErrArgument, "can be sent on"},
-			"export of a part":           {only(interop.ExportMemoryFile(alloca(t, a.Queue(0), gpu.Order{}, over, 16))), gpu.ErrArgument, ""},
-			"export of no bytes":         {only(interop.ExportMemoryFile(shareable(t, a, 0))), gpu.ErrArgument, "no memory"},
-			"export of a closed buffer":  {only(interop.ExportMemoryFile(closed)), gpu.ErrClosed, ""},
-			"export of no buffer":        {only(interop.ExportMemoryFile(new(gpu.Buffer))), gpu.ErrArgument, ""},
-			"its handle":                 {only(interop.ExportMemory(own)), gpu.ErrArgument, "ExportMemoryFile"},
-			"a pool of it":               {only(a.NewPool(gpu.PoolOptions{Kind: gpu.ShareableMem})), driver.ErrUnsupported, ""},
-			"more than the device has":   {only(a.Alloc(gpu.ShareableMem, 1<<40)), driver.ErrOutOfMemory, ""},
+			"no file":                   {only(interop.ImportMemoryFile(b, nil, 64, nil)), gpu.ErrArgument, "no file"},
+			"nothing":                   {only(interop.ImportMemoryFile(b, file, 0, nil)), gpu.ErrArgument, "0 bytes"},
+			"more than there is":        {only(interop.ImportMemoryFile(b, file, 1025, func() { called = true })), simdriver.ErrInvalidValue, "the memory has 1024"},
+			"more than there can be":    {only(interop.ImportMemoryFile(b, file, 1<<64-1, nil)), driver.ErrOutOfMemory, ""},
+			"another file":              {only(interop.ImportMemoryFile(b, other, 64, nil)), simdriver.ErrInvalidHandle, "import a shared file"},
+			"export of other memory":    {only(interop.ExportMemoryFile(plain)), gpu.ErrArgument, "of kind ShareableMem"},
+			"export of imported memory": {only(interop.ExportMemoryFile(far)), gpu.ErrArgument, "can be sent on"},
+			"export of a part":          {only(interop.ExportMemoryFile(alloca(t, a.Queue(0), gpu.Order{}, over, 16))), gpu.ErrArgument, ""},
+			"export of no bytes":        {only(interop.ExportMemoryFile(shareable(t, a, 0))), gpu.ErrArgument, "no memory"},
+			"export of a closed buffer": {only(interop.ExportMemoryFile(closed)), gpu.ErrClosed, ""},
+			"export of no buffer":       {only(interop.ExportMemoryFile(new(gpu.Buffer))), gpu.ErrArgument, ""},
+			"its handle":                {only(interop.ExportMemory(own)), gpu.ErrArgument, "ExportMemoryFile"},
+			"a pool of it":              {only(a.NewPool(gpu.PoolOptions{Kind: gpu.ShareableMem})), driver.ErrUnsupported, ""},
+			"more than the device has":  {only(a.Alloc(gpu.ShareableMem, 1<<40)), driver.ErrOutOfMemory, ""},
 		} {
 			if !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.say) {
 				t.Errorf("%s: %v; want %v", what, c.err, c.want)

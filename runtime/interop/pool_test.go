@@ -124,21 +124,21 @@ func TestPoolSharingMistakes(t *testing.T) {
 		must(t, closed.Close())
 		only := func(_ any, err error) error { return err }
 		for what, x := range map[string]struct{ err, want error }{
-			"export of an ordinary pool":            {only(interop.ExportPool(ordinary)), gpu.ErrArgument},
-			"export of a closed pool":               {only(interop.ExportPool(closed)), gpu.ErrClosed},
-			"export of an ordinary pool's memory":   {only(interop.ExportMemory(alloca(t, a.Queue(0), gpu.Order{}, ordinary, 64))), gpu.ErrArgument},
-			"export of what has not been allocated": {only(interop.ExportMemory(parked)), gpu.ErrUnallocated},
-			"import of no file":                     {only(interop.ImportPool(b, nil)), gpu.ErrArgument},
-			"import of another file":                {only(interop.ImportPool(b, file)), simdriver.ErrInvalidHandle},
-			"import in the same process":            {only(interop.ImportPool(a, mine)), driver.ErrSameProcess},
-			"import of ordinary memory":             {only(q.Import(ph, nil)), gpu.ErrArgument},
-			"import of another pool's memory":       {only(otherImported.Import(h, nil)), simdriver.ErrInvalidHandle},
-			"import of what is not in it":           {only(q.Import(outside, nil)), gpu.ErrRange},
-			"import of nothing":                     {only(q.Import(interop.MemoryHandle{Pooled: true}, nil)), gpu.ErrArgument},
-			"import of a pool's as other memory":    {only(interop.ImportMemory(b, h, nil)), gpu.ErrArgument},
-			"a shareable portable pool":             {only(a.NewPool(gpu.PoolOptions{Shareable: true, Portable: true})), driver.ErrUnsupported},
-			"a shareable pool of host memory":       {only(a.NewPool(gpu.PoolOptions{Shareable: true, Kind: gpu.HostMem})), driver.ErrUnsupported},
-			"a shareable pool over a buffer":        {only(a.NewPool(gpu.PoolOptions{Shareable: true, Over: plain})), driver.ErrUnsupported},
+			"export of an ordinary pool":          {only(interop.ExportPool(ordinary)), gpu.ErrArgument},
+			"export of a closed pool":             {only(interop.ExportPool(closed)), gpu.ErrClosed},
+			"export of an ordinary pool's memory": {only(interop.ExportMemory(alloca(t, a.Queue(0), gpu.Order{}, ordinary, 64))), gpu.ErrArgument},
+			"export of unallocated memory":        {only(interop.ExportMemory(parked)), gpu.ErrUnallocated},
+			"import of no file":                   {only(interop.ImportPool(b, nil)), gpu.ErrArgument},
+			"import of another file":              {only(interop.ImportPool(b, file)), simdriver.ErrInvalidHandle},
+			"import in the same process":          {only(interop.ImportPool(a, mine)), driver.ErrSameProcess},
+			"import of ordinary memory":           {only(q.Import(ph, nil)), gpu.ErrArgument},
+			"import of another pool's memory":     {only(otherImported.Import(h, nil)), simdriver.ErrInvalidHandle},
+			"import of memory outside the pool":   {only(q.Import(outside, nil)), gpu.ErrRange},
+			"import of nothing":                   {only(q.Import(interop.MemoryHandle{Pooled: true}, nil)), gpu.ErrArgument},
+			"import of a pool's as other memory":  {only(interop.ImportMemory(b, h, nil)), gpu.ErrArgument},
+			"a shareable portable pool":           {only(a.NewPool(gpu.PoolOptions{Shareable: true, Portable: true})), driver.ErrUnsupported},
+			"a shareable pool of host memory":     {only(a.NewPool(gpu.PoolOptions{Shareable: true, Kind: gpu.HostMem})), driver.ErrUnsupported},
+			"a shareable pool over a buffer":      {only(a.NewPool(gpu.PoolOptions{Shareable: true, Over: plain})), driver.ErrUnsupported},
 		} {
 			if !errors.Is(x.err, x.want) {
 				t.Errorf("%s: %v; want %v", what, x.err, x.want)

@@ -52,7 +52,7 @@ func (e *env) adopt(d *gpu.Device) (*gpu.Queue, driver.Stream) {
 }
 
 var adopted = []test{
-	{name: "B164 a native stream's work is in order with a queue's on it, and by semaphores with all other", run: func(e *env) {
+	{name: "B164 a native stream's work is ordered with its queue's work, and with other work by semaphores", run: func(e *env) {
 		q, h := e.adopt(e.devs[0])
 		if q.Device() != e.devs[0] || q.Priority() != 0 || !strings.HasPrefix(q.String(), "native stream 0x") {
 			e.Errorf("%v, of priority %d", q, q.Priority())
@@ -96,7 +96,7 @@ var adopted = []test{
 		e.must(q.Flush())
 		e.settled(e.devs[0])
 	}},
-	{name: "B164 a queue on a native stream takes whatever a queue takes", kernels: true, run: func(e *env) {
+	{name: "B164 a queue on a native stream takes every operation", kernels: true, run: func(e *env) {
 		q, _ := e.adopt(e.devs[0])
 		const n = 20
 		b, got, s, word := e.buffer(64), make([]byte, 64), q.NewStream(), e.buffer(8)
@@ -140,7 +140,7 @@ var adopted = []test{
 			}
 		}
 	}},
-	{name: "B164 what is parked on a native stream's queue, and work of another device", devices: 2, run: func(e *env) {
+	{name: "B164 parked work on a native stream's queue, and work of another device", devices: 2, run: func(e *env) {
 		e.pairs(func(x, y *gpu.Device) {
 			q, _ := e.adopt(x)
 			a, b, host, s := e.bufferOn(x, 64), e.bufferOn(y, 64), e.sem(), e.sem()
@@ -157,7 +157,7 @@ var adopted = []test{
 			e.holds(a, 7)
 		})
 	}},
-	{name: "B165 a queue is closed while its work is in flight, and its stream goes on", stall: true, run: func(e *env) {
+	{name: "B165 a queue is closed while its work is in flight, and its stream stays usable", stall: true, run: func(e *env) {
 		q, h := e.adopt(e.devs[0])
 		b, host, s, parked := e.buffer(64), e.sem(), e.sem(), e.sem()
 		e.settled(e.devs[0])
@@ -229,7 +229,7 @@ var adopted = []test{
 		e.back(e.devs[0], h, host, 0)
 		e.holds(own, 3)
 	}},
-	{name: "B172 queues on native streams that come and go do not add up", run: func(e *env) {
+	{name: "B172 queues that are adopted and closed repeatedly do not leak", run: func(e *env) {
 		_, h := e.adopt(e.devs[0])
 		b, s, d := e.buffer(64), e.sem(), e.devs[0]
 		p, err := d.NewPool(gpu.PoolOptions{})
@@ -293,7 +293,7 @@ var adopted = []test{
 			}
 		})
 	}},
-	{name: "B166 a stream that somebody captures takes nothing of a queue, and the capture goes on", run: func(e *env) {
+	{name: "B166 a stream that is being captured refuses a queue's work, and the capture continues", run: func(e *env) {
 		d := e.devs[0]
 		q, h := e.adopt(d)
 		var graphs driver.Graphs
@@ -395,7 +395,7 @@ var adopted = []test{
 		}
 		e.must(own.Close())
 	}},
-	{name: "B168 an event that others have made and record", run: func(e *env) {
+	{name: "B168 an event that other code makes and records", run: func(e *env) {
 		d := e.devs[0]
 		h := e.stream(d)
 		var native driver.Event
@@ -432,7 +432,7 @@ var adopted = []test{
 			return errors.Join(err, v.DestroyEvent(native))
 		})
 	}},
-	{name: "B168 events of others in use are not told to be free", stall: true, run: func(e *env) {
+	{name: "B168 adopted events in use are not reported free", stall: true, run: func(e *env) {
 		d := e.devs[0]
 		h := e.stream(d)
 		var native driver.Event

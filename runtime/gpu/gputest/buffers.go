@@ -93,7 +93,7 @@ var buffers = []test{
 			e.Errorf("%+v", st)
 		}
 	}},
-	{name: "B97 a buffer of no size", run: func(e *env) {
+	{name: "B97 a buffer of size 0", run: func(e *env) {
 		b, err := e.devs[0].Alloc(gpu.DeviceMem, 0)
 		e.must(err)
 		s := e.sem()
@@ -141,7 +141,7 @@ var buffers = []test{
 			e.Errorf("the host sees %d bytes", len(x))
 		}
 	}},
-	{name: "B97 imported memory is somebody else's", run: func(e *env) {
+	{name: "B97 imported memory belongs to the program", run: func(e *env) {
 		own := e.buffer(64)
 		b, err := interop.ImportPointer(e.devs[0], own.Ptr()+16, 32, nil)
 		e.must(err)
@@ -154,7 +154,7 @@ var buffers = []test{
 			e.Errorf("%x", got)
 		}
 	}},
-	{name: "B97 memory of the program's own moves without being copied on the way, and is let go of once", run: func(e *env) {
+	{name: "B97 transfers of the program's memory need no staging copy, and release it once", run: func(e *env) {
 		d, mem := e.devs[0], random(5000, 1)
 		freed := make(chan struct{}, 2)
 		var bufs []*gpu.Buffer
@@ -195,7 +195,7 @@ var buffers = []test{
 		e.must(err)
 		e.must(again.Close())
 	}},
-	{name: "B97 memory of the program's own stays while it is used", run: func(e *env) {
+	{name: "B97 the program's memory stays imported while it is used", run: func(e *env) {
 		d, mem := e.devs[0], make([]byte, 256)
 		freed := make(chan struct{}, 2)
 		b, err := d.ImportHost(mem, func() { freed <- struct{}{} })
@@ -240,7 +240,7 @@ var buffers = []test{
 			<-freed
 		}
 	}},
-	{name: "B95 who lent memory is told once that it is used no more", run: func(e *env) {
+	{name: "B95 the lender of memory is told once that it is no longer used", run: func(e *env) {
 		d, own, host, s := e.devs[0], e.buffer(64), e.sem(), e.sem()
 		freed := make(chan struct{}, 2)
 		b, err := interop.ImportPointer(d, own.Ptr(), 64, func() { freed <- struct{}{} })
@@ -263,7 +263,7 @@ var buffers = []test{
 			e.Error("told twice")
 		}
 	}},
-	{name: "B97 a buffer of no size is used no more when it is closed", run: func(e *env) {
+	{name: "B97 a closed buffer of size 0 is no longer in use", run: func(e *env) {
 		for _, kind := range []driver.MemKind{gpu.DeviceMem, gpu.HostMem} {
 			b, err := e.devs[0].Alloc(kind, 0)
 			e.must(err)
@@ -304,7 +304,7 @@ var buffers = []test{
 		}
 		e.until("all is freed", func() bool { return d.Stats().Buffers == 0 })
 	}},
-	{name: "B97 the device reads what the host has written, whole and in part", options: small, run: func(e *env) {
+	{name: "B97 the device reads the host's writes, whole and in part", options: small, run: func(e *env) {
 		e.eachVisible(func(e *env, alloc func(size uint64) *gpu.Buffer) {
 			const n = 2*4096 + 100
 			b, dev, host, s, v := alloc(n), e.buffer(n), e.sem(), e.sems(3), uint64(0)
@@ -332,7 +332,7 @@ var buffers = []test{
 			}
 		})
 	}},
-	{name: "B97 the host reads what the device has written, whole and in part", options: small, run: func(e *env) {
+	{name: "B97 the host reads the device's writes, whole and in part", options: small, run: func(e *env) {
 		e.eachVisible(func(e *env, alloc func(size uint64) *gpu.Buffer) {
 			const n = 2*4096 + 100
 			b, dev, host, s, v := alloc(n), e.buffer(n), e.sem(), e.sem(), uint64(0)
@@ -386,7 +386,7 @@ var buffers = []test{
 			}
 		})
 	}},
-	{name: "B97 B102 recordings use memory that the host sees, in place and bound", run: func(e *env) {
+	{name: "B97 B102 recordings use memory that the host can access, recorded and bound", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			e.eachVisible(func(e *env, alloc func(size uint64) *gpu.Buffer) {
 				const n = 96
@@ -434,7 +434,7 @@ var buffers = []test{
 			})
 		})
 	}},
-	{name: "B97 B107 kernels use memory that the host sees", kernels: true, run: func(e *env) {
+	{name: "B97 B107 kernels use memory that the host can access", kernels: true, run: func(e *env) {
 		const n = 500
 		index, words := e.kernel(kernels.Basic, "index"), e.kernel(kernels.Basic, "words")
 		check := func(e *env, b *gpu.Buffer, submit func(o gpu.Order) error) {

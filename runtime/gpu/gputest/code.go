@@ -281,7 +281,7 @@ var codeTests = []test{
 		e.must(e.q(0).Submit(signal(s, 1), gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{2, 3, 1}}, b.Ptr())))
 		e.wait(s, 1)
 	}},
-	{name: "B59 code that is closed with a launch under way", kernels: true, run: func(e *env) {
+	{name: "B59 code is closed with a launch in flight", kernels: true, run: func(e *env) {
 		x, err := e.devs[0].Load(kernels.Basic)
 		e.must(err)
 		k, err := x.Kernel("index")
@@ -302,7 +302,7 @@ var codeTests = []test{
 			e.Errorf("%v", w)
 		}
 	}},
-	{name: "B133 a kernel that is not there, and code that is none", kernels: true, run: func(e *env) {
+	{name: "B133 a missing kernel, and invalid code", kernels: true, run: func(e *env) {
 		x, err := e.devs[0].Load(kernels.Basic)
 		e.must(err)
 		defer x.Close()
@@ -313,7 +313,7 @@ var codeTests = []test{
 			e.Error("Load took it")
 		}
 	}},
-	{name: "B107 many blocks, and a kernel again and again", kernels: true, run: func(e *env) {
+	{name: "B107 many blocks, and repeated launches", kernels: true, run: func(e *env) {
 		index := e.kernel(kernels.Basic, "index")
 		const n = 1 << 20
 		b, s := e.buffer(4*n), e.sem()

@@ -702,7 +702,7 @@ var collectives = []test{
 			}
 		})
 	}},
-	{name: "B136 another rank that never comes", comms: true, run: func(e *env) {
+	{name: "B136 another rank never arrives", comms: true, run: func(e *env) {
 		infos, err := e.h.Driver.Devices()
 		e.must(err)
 		for _, n := range []int{2, min(len(infos), 8)} {
@@ -718,7 +718,7 @@ var collectives = []test{
 			e.Errorf("a communicator of which the other rank does not come: %v", err)
 		}
 	}},
-	{name: "B136 a wait that fails", comms: true, run: func(e *env) {
+	{name: "B136 a wait fails", comms: true, run: func(e *env) {
 		e.team(1, collective.Options{}, func(t *team) {
 			b, why := t.memory(0, make([]byte, 64)), errors.New("why")
 			from, s, next := t.sem(), t.sem(), t.sem()
@@ -733,7 +733,7 @@ var collectives = []test{
 			t.must(t.comms[0].Close())
 		})
 	}},
-	{name: "B136 what depends on a group that fails", comms: true, run: func(e *env) {
+	{name: "B136 work that depends on a failed group", comms: true, run: func(e *env) {
 		e.teams(2, func(t *team) {
 			t.meet()
 			s := t.alone(0, t.ctx)
@@ -748,7 +748,7 @@ var collectives = []test{
 			b.Close()
 		})
 	}},
-	{name: "B77 B136 B145 issued work behind a failed collective fails its signals, and the rest does not run", comms: true, run: func(e *env) {
+	{name: "B77 B136 B145 issued work after a failed collective fails its signals, and the rest does not run", comms: true, run: func(e *env) {
 		e.teams(2, func(t *team) {
 			t.meet()
 			ctx, cancel := context.WithCancel(t.ctx)
@@ -898,7 +898,7 @@ var collectives = []test{
 			}
 		})
 	}},
-	{name: "B139 memory that a communicator knows", comms: true, run: func(e *env) {
+	{name: "B139 memory registered with a communicator", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
 			n := len(t.comms)
 			b, known := make([]*gpu.Buffer, n), make([]*collective.Memory, n)

@@ -140,7 +140,7 @@ var commandBuffers = []test{
 			e.wait(s, 2)
 		})
 	}},
-	{name: "B99 fills of all widths, and nothing beside them", run: func(e *env) {
+	{name: "B99 fills of all widths change nothing else", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, c := e.buffer(8192), e.commands(m)
 			want := make([]byte, 8192)
@@ -260,7 +260,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B103 what comes after what, without barriers", run: func(e *env) {
+	{name: "B103 the order of commands without barriers", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			a, b, x, c := e.buffer(4096), e.buffer(4096), e.buffer(64), e.commands(m)
 			f := c.fill(a.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})
@@ -283,7 +283,7 @@ var commandBuffers = []test{
 			e.same("x", e.read(x), got)
 		})
 	}},
-	{name: "B103 more commands than a graph begins with room for, again and again", run: func(e *env) {
+	{name: "B103 more commands than a new graph has room for, repeatedly", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 129
 			b, c := e.buffer(4*n), e.commands(m)
@@ -414,7 +414,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B102 the same recording with other bindings while it is under way", run: func(e *env) {
+	{name: "B102 a recording in flight is executed with other bindings", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 64
 			c := e.commands(m)
@@ -488,7 +488,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B59 B102 B107 launches with what is bound and what is not, after the caller has let go of it", kernels: true, run: func(e *env) {
+	{name: "B59 B102 B107 launches with bindings and without, after the caller has closed the buffers", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 100
 			x, err := e.devs[0].Load(kernels.Basic)
@@ -527,7 +527,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B102 B107 several launches, again and again, on what those before have left", kernels: true, run: func(e *env) {
+	{name: "B102 B107 several launches, repeatedly, each on the results before it", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n, rounds = 100, 8
 			k, c := e.kernel(kernels.Saxpy, "saxpy"), e.commands(m)
@@ -634,7 +634,7 @@ var commandBuffers = []test{
 			e.same("the memory", e.read(b), want)
 		})
 	}},
-	{name: "B154 of several recordings one that fails ends the stream", run: func(e *env) {
+	{name: "B154 one failed recording of several fails the stream", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b := e.buffer(64)
 			first, fails, last := e.commands(m), e.commands(m), e.commands(m)
@@ -968,7 +968,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B82 mistakes in recordings are told at once, by number and name, and change nothing", kernels: true, run: func(e *env) {
+	{name: "B82 mistakes in recordings are reported at once, by number and name, and change nothing", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			k := e.kernel(kernels.Basic, "words")
 			a, gone, c, other := e.buffer(64), e.buffer(64), e.commands(m), e.commands(m)
@@ -1098,7 +1098,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B82 modes that there are not", devices: 2, run: func(e *env) {
+	{name: "B82 invalid modes", devices: 2, run: func(e *env) {
 		for _, m := range []gpu.Mode{-1, 3} {
 			if c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: m}); c != nil || !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("mode %d: %v", m, err)
@@ -1110,7 +1110,7 @@ var commandBuffers = []test{
 			e.Errorf("Execute on another device = %v", err)
 		}
 	}},
-	{name: "B59 what is executed stays until that is over, whatever is closed", kernels: true, run: func(e *env) {
+	{name: "B59 an execution keeps closed objects until it has completed", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			d := e.devs[0]
 			for order := range 6 {
@@ -1157,7 +1157,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B82 what a recording uses has been closed", run: func(e *env) {
+	{name: "B82 a recording uses a closed object", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, c := e.buffer(64), e.commands(m)
 			c.fill(b.All(), []byte{1})
@@ -1229,7 +1229,7 @@ var commandBuffers = []test{
 			e.Errorf("NewCommandBuffer = %v", err)
 		}
 	}},
-	{name: "B59 B84 memory of another device stays until recordings have used it, and is then gone", devices: 2, stall: true, run: func(e *env) {
+	{name: "B59 B84 memory of another device stays until recordings have used it, and is then freed", devices: 2, stall: true, run: func(e *env) {
 		d, other := e.devs[0], e.devs[1]
 		var all []*recorder
 		bound, own, resume := e.bufferOn(other, 64), e.buffer(64), e.h.Stall(0)

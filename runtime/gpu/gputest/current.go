@@ -1280,7 +1280,7 @@ func takesDevices(f *ast.FuncDecl) bool {
 }
 
 var current = []test{
-	{name: "B115 every operation is tried", run: func(e *env) {
+	{name: "B115 every operation is in the list", run: func(e *env) {
 		tried := map[string]bool{}
 		for _, op := range operations {
 			tried[op.name] = true

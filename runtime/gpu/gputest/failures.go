@@ -23,7 +23,7 @@ var failures = []test{
 		}
 		e.holds(b, 0)
 	}},
-	{name: "B77 a wait fails that the work before it in the same queue was to end", run: func(e *env) {
+	{name: "B77 a wait for failed earlier work of the same queue fails", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
 		for v := range uint64(4) { // so that there are records to reuse
 			e.must(e.q(0).Submit(signal(y, v+1), gpu.Fill(b.All(), []byte{0})))
@@ -38,7 +38,7 @@ var failures = []test{
 		e.wait(z, 1)
 		e.holds(b, 0)
 	}},
-	{name: "B77 one failed wait is enough, whatever becomes of the others", run: func(e *env) {
+	{name: "B77 one failed wait is enough", run: func(e *env) {
 		b, never := e.buffer(64), e.sem()
 		for name, do := range map[string]func(gpu.Order) error{
 			"fill":    func(o gpu.Order) error { return e.q(0).Submit(o, gpu.Fill(b.All(), []byte{1})) },
@@ -83,7 +83,7 @@ var failures = []test{
 		}
 		e.holds(b, 0)
 	}},
-	{name: "B79 a failure hurts nothing else", run: func(e *env) {
+	{name: "B79 a failure does not affect unrelated work", run: func(e *env) {
 		b, bad, x := e.buffer(64), e.sem(), e.sem()
 		e.must(e.q(0).Submit(between(bad, 1, x, 1), gpu.Fill(b.Range(0, 8), []byte{1})))
 		good, y := e.sem(), e.sem()
@@ -97,7 +97,7 @@ var failures = []test{
 		e.wait(z, 1)
 		e.holds(b, 3)
 	}},
-	{name: "B82 a mistake is told at once, and nothing has changed", run: func(e *env) {
+	{name: "B82 a mistake is reported at once, and changes nothing", run: func(e *env) {
 		b, s := e.buffer(64), e.sem()
 		other, err := e.devs[0].Alloc(gpu.DeviceMem, 16)
 		e.must(err)
@@ -153,7 +153,7 @@ var failures = []test{
 			e.Errorf("left: %+v", n)
 		}
 	}},
-	{name: "B83 a value that has passed fails its own submission only", run: func(e *env) {
+	{name: "B83 a passed value fails only its own submission", run: func(e *env) {
 		b, gate, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem(), e.sem()
 		e.must(e.q(0).Submit(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 5}, {Semaphore: x, Value: 1}}}, gpu.Fill(b.All(), []byte{1})))
 		e.must(s.Signal(5))
@@ -164,7 +164,7 @@ var failures = []test{
 		e.wait(y, 1)
 		e.holds(b, 2)
 	}},
-	{name: "B79 a closed semaphore in a list hurts no other", run: func(e *env) {
+	{name: "B79 a closed semaphore in a list does not affect the others", run: func(e *env) {
 		b, gate, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
 		e.must(e.q(0).Submit(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 1}}}, gpu.Fill(b.All(), []byte{1})))
 		e.must(s.Close())
@@ -205,7 +205,7 @@ var failures = []test{
 		e.holds(b, 0)
 		e.settled(e.devs[0])
 	}},
-	{name: "B24 semaphores that fail together fail what waits for each", run: func(e *env) {
+	{name: "B24 semaphores that fail together fail the waiters of each", run: func(e *env) {
 		b, s, x := e.buffer(64), e.sems(3), e.sems(3)
 		for i := range s {
 			e.must(e.q(i).Submit(between(s[i], 1, x[i], 1), gpu.Fill(b.All(), []byte{1})))
@@ -242,7 +242,7 @@ var failures = []test{
 			}
 		}
 	}},
-	{name: "B5 B75 values that unordered work raises are all reached, whoever is first", run: func(e *env) {
+	{name: "B5 B75 values raised by unordered work are all reached, in any order", run: func(e *env) {
 		const n = 400
 		b, s := e.buffer(64), e.sem()
 		for v := range uint64(n) {
@@ -252,7 +252,7 @@ var failures = []test{
 		e.settled(e.devs[0])
 		e.at(s, n)
 	}},
-	{name: "B5 B83 a value that other work has passed while this work was parked is no mistake", run: func(e *env) {
+	{name: "B5 B83 a value passed by other work while this work was parked is not a mistake", run: func(e *env) {
 		b, gate, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
 		for i := range uint64(3) {
 			o := gpu.Order{Wait: points(gate, i+1), Signal: []gpu.Point{{Semaphore: s, Value: i + 1}, {Semaphore: x, Value: i + 1}}}

@@ -318,7 +318,7 @@ var groups = []test{
 			}
 		}
 	}},
-	{name: "B116 random work over a group does what a sequential model does", devices: 2, run: func(e *env) {
+	{name: "B116 random work over a group matches a sequential model", devices: 2, run: func(e *env) {
 		for seed := range uint64(8) {
 			randomGroup(e, seed)
 		}
@@ -365,7 +365,7 @@ var groups = []test{
 			e.Errorf("a queue of neither driver: %v", err)
 		}
 	}},
-	{name: "B132 a copy between drivers keeps what it copies", run: func(e *env) {
+	{name: "B132 a copy between drivers keeps its buffers", run: func(e *env) {
 		const n = 3<<20 + 5
 		other := e.stranger(gpu.Options{})
 		data := random(n, 3)
@@ -398,7 +398,7 @@ var groups = []test{
 		}
 		e.must(pool.Close())
 	}},
-	{name: "B81 B86 a copy between drivers of which one is closed", run: func(e *env) {
+	{name: "B81 B86 a copy between drivers, one of which is closed", run: func(e *env) {
 		for closeOther := range 2 {
 			other := e.stranger(gpu.Options{StageSize: 4096})
 			mine, err := gpu.Open(e.h.Driver, 0, gpu.Options{StageSize: 4096})

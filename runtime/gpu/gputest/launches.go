@@ -131,7 +131,7 @@ type (
 )
 
 var launches = []test{
-	{name: "B152 clusters that the launch asks for", kernels: true, run: func(e *env) {
+	{name: "B152 launches with clusters", kernels: true, run: func(e *env) {
 		const blocks = 48
 		k := newer[ringArgs](e, kernels.Ring, "ring")
 		s, out := e.q(0).NewStream(), wordSlice(e, 2*blocks)
@@ -226,7 +226,7 @@ var launches = []test{
 			}
 		}
 	}},
-	{name: "B152 dependent launches come after what they wait for", kernels: true, run: func(e *env) {
+	{name: "B152 dependent launches come after the work that they wait for", kernels: true, run: func(e *env) {
 		const threads = 256
 		lead, follow := newer[leadArgs](e, kernels.Dependent, "lead"), newer[followArgs](e, kernels.Dependent, "follow")
 		s, flags, mid, out := e.q(0).NewStream(), wordSlice(e, 2), wordSlice(e, threads), wordSlice(e, threads)
@@ -275,7 +275,7 @@ var launches = []test{
 			e.Error("the second kernel has never begun before the first had ended")
 		}
 	}},
-	{name: "B187 an event is recorded when a launch has begun, and stays until then", kernels: true, run: func(e *env) {
+	{name: "B187 a launch event is recorded when the launch has begun, and stays until then", kernels: true, run: func(e *env) {
 		const n = 1000
 		k, b, s, w := e.kernel(kernels.Basic, "index"), e.buffer(4*n), e.sem(), e.sem()
 		event := func() *interop.Event {
@@ -337,7 +337,7 @@ var launches = []test{
 		})
 		e.settled(e.devs[0])
 	}},
-	{name: "B153 priorities of queues, and wishes of launches", kernels: true, options: gpu.Options{Priorities: []int{-1000, 1000, -1}}, run: func(e *env) {
+	{name: "B153 priorities of queues, and preferences of launches", kernels: true, options: gpu.Options{Priorities: []int{-1000, 1000, -1}}, run: func(e *env) {
 		least, most := e.devs[0].PriorityRange()
 		for i, want := range []int{most, least, min(max(-1, most), least), 0} {
 			if got := e.q(i).Priority(); got != want {
@@ -368,7 +368,7 @@ var launches = []test{
 			}
 		}
 	}},
-	{name: "B107 as many bytes of arguments as there can be", kernels: true, run: func(e *env) {
+	{name: "B107 the largest possible arguments", kernels: true, run: func(e *env) {
 		type args struct {
 			Out  gpu.Slice[uint64]
 			All  [4094]uint64

@@ -119,7 +119,7 @@ var natives = []test{
 			}
 		}
 	}},
-	{name: "B156 a function is called once, after its waits, and not if one fails", run: func(e *env) {
+	{name: "B156 a function is called once, after its waits, and not if a wait fails", run: func(e *env) {
 		e.hasNative()
 		host, s, never := e.sem(), e.sem(), e.sem()
 		var calls atomic.Int32
@@ -144,7 +144,7 @@ var natives = []test{
 			e.Errorf("%d calls, want 8", n)
 		}
 	}},
-	{name: "B115 B156 the device is current in a function, and what is made current there stays there", devices: 2, run: func(e *env) {
+	{name: "B115 B156 the device is current in a function, and a change there does not reach the caller", devices: 2, run: func(e *env) {
 		e.hasNative()
 		if e.h.Current == nil {
 			e.Skip("there is no current device")
@@ -237,7 +237,7 @@ var natives = []test{
 		}
 		e.settled(e.devs[0])
 	}},
-	{name: "B157 what native work uses is held until the stream has passed it, also after an error", stall: true, run: func(e *env) {
+	{name: "B157 memory of native work is held until the stream has passed the work, also after an error", stall: true, run: func(e *env) {
 		e.hasNative()
 		for _, fail := range []error{nil, io.ErrNoProgress} {
 			d, own, mem, freed, s := e.devs[0], e.buffer(64), make([]byte, 64<<10), make(chan struct{}, 1), e.sem()
@@ -265,7 +265,7 @@ var natives = []test{
 			e.same("the memory", mem[:64], pattern([]byte{8}, 64))
 		}
 	}},
-	{name: "B158 a parked function that takes its time holds up neither who signals nor other queues", run: func(e *env) {
+	{name: "B158 a slow parked function delays neither the signalling goroutine nor other queues", run: func(e *env) {
 		e.hasNative()
 		for _, m := range []gpu.Mode{-1, gpu.StreamMode, gpu.AutoMode} {
 			b, host, s, x, cont := e.buffer(64), e.sem(), e.sem(), e.sem(), make(chan struct{})
@@ -287,7 +287,7 @@ var natives = []test{
 			e.holds(b, 2)
 		}
 	}},
-	{name: "B159 recorded native work goes where its ranges are, in every execution", run: func(e *env) {
+	{name: "B159 recorded native work uses its ranges' addresses in every execution", run: func(e *env) {
 		e.hasNative()
 		e.eachMode(func(e *env, m gpu.Mode) {
 			fixed, with := e.buffer(64), byte(1)
@@ -353,7 +353,7 @@ var natives = []test{
 			}
 		})
 	}},
-	{name: "B159 a function that does something else each time, and one that fails", run: func(e *env) {
+	{name: "B159 a function whose work changes each time, and a failing one", run: func(e *env) {
 		e.hasNative()
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, calls, fail := e.buffer(1<<12), uint64(0), false

@@ -52,7 +52,7 @@ var nested = []test{
 			}
 		})
 	}},
-	{name: "B103 mistakes where recordings come after commands change nothing", run: func(e *env) {
+	{name: "B103 mistakes in the order of recordings change nothing", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			inner := e.commands(m)
 			x := inner.binding()
@@ -94,7 +94,7 @@ var nested = []test{
 			e.holds(to, 7)
 		})
 	}},
-	{name: "B102 B105 a graph of what is bound is made when it ends, once, for all kinds of memory", run: func(e *env) {
+	{name: "B102 B105 End makes one graph for bindings of all kinds of memory", run: func(e *env) {
 		const n = 1 << 20 // larger than its placeholder
 		d := e.devs[0]
 		if c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode}); errors.Is(err, driver.ErrUnsupported) {

@@ -205,7 +205,7 @@ func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order)
 // peers are tests of copies between two devices without access to each other's pools, which is the
 // default.
 var peers = []test{
-	{name: "B116 copies between the default pools of two devices, which neither has access to", devices: 2, run: func(e *env) {
+	{name: "B116 copies between the default pools of two devices without access to each other's", devices: 2, run: func(e *env) {
 		e.ungroupedAndGrouped(func(e *env) {
 			const n = 3000
 			seed := uint64(0)
@@ -383,7 +383,7 @@ var peers = []test{
 			})
 		}
 	}},
-	{name: "B130 a fill, or a kernel, of memory of another device's pool is refused until the pool lets the device in", devices: 2, run: func(e *env) {
+	{name: "B130 a fill or a kernel on another device's pool memory is refused until the pool gives access", devices: 2, run: func(e *env) {
 		const n = 256
 		d, other := e.devs[0], e.devs[1]
 		if !e.caps(1).Pools {
@@ -430,7 +430,7 @@ var peers = []test{
 			refused()
 		}
 	}},
-	{name: "B191 of shareable memory another device makes copies only", devices: 2, run: func(e *env) {
+	{name: "B191 another device can only copy shareable memory", devices: 2, run: func(e *env) {
 		e.ungroupedAndGrouped(func(e *env) {
 			d, other := e.devs[0], e.devs[1]
 			own := e.allocOn(other, gpu.ShareableMem, 256)

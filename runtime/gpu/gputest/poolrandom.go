@@ -23,7 +23,7 @@ type peek struct {
 }
 
 var randomPools = []test{
-	{name: "B90 B91 B95 memory is nobody else's while it is somebody's, at random", run: func(e *env) {
+	{name: "B90 B91 B95 memory has one owner at a time, in random work", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			first := rand.Uint64()
 			for seed := first; seed < first+6 && !e.Failed(); seed++ {

@@ -85,7 +85,7 @@ func (e *env) unused(p *gpu.Pool) {
 }
 
 var pools = []test{
-	{name: "B179 an allocation behind the point of a deallocation has its memory at the pool's limit", run: func(e *env) {
+	{name: "B179 an allocation after the point of a free reuses its memory at the pool's limit", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			e.sub(map[bool]string{false: "the driver's, if it has some", true: "portable"}[portable], func(e *env) {
 				const size, rounds = 4 << 20, 12
@@ -107,7 +107,7 @@ var pools = []test{
 			})
 		}
 	}},
-	{name: "B88 memory has a name at once, and what is ordered after its allocation uses it", run: func(e *env) {
+	{name: "B88 memory has an address at once, and work after its allocation uses it", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s := e.sem(), e.sem()
 			b := e.alloc(0, between(host, 1, s, 1), p, 1000)
@@ -131,7 +131,7 @@ var pools = []test{
 			e.wait(s, 5)
 		})
 	}},
-	{name: "B89 an allocation waits, and holds up nobody", run: func(e *env) {
+	{name: "B89 a waiting allocation delays no other work", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, x := e.sem(), e.sem(), e.sem()
 			b, ordinary := e.alloc(0, between(host, 1, s, 1), p, 256), e.buffer(64)
@@ -247,7 +247,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B91 memory that nothing orders after its allocation cannot be used", run: func(e *env) {
+	{name: "B91 memory cannot be used without an order after its allocation", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, x := e.sem(), e.sem(), e.sems(4)
 			b, other := e.alloc(0, between(host, 1, s, 1), p, 256), e.buffer(256)
@@ -265,7 +265,7 @@ var pools = []test{
 			e.wait(s, 3)
 		})
 	}},
-	{name: "B91 memory that is deallocated cannot be used", run: func(e *env) {
+	{name: "B91 freed memory cannot be used", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, x, y := e.sem(), e.sem(), e.sem(), e.sem()
 			b, other := e.alloc(0, signal(s, 1), p, 256), e.buffer(256)
@@ -297,7 +297,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B92 a free whose wait fails leaves the memory", run: func(e *env) {
+	{name: "B92 a free whose wait fails does not free", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			bad, s, x := e.sem(), e.sem(), e.sem()
 			b := e.alloc(0, signal(s, 1), p, 256)
@@ -314,7 +314,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B92 memory whose allocation fails is never there", run: func(e *env) {
+	{name: "B92 memory whose allocation fails never exists", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			bad, s, x := e.sem(), e.sem(), e.sems(2)
 			before := e.devs[0].Stats()
@@ -366,7 +366,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B94 without lists a free comes behind the work of its queue", run: func(e *env) {
+	{name: "B94 without lists a free comes after the work of its queue", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			const rounds, n = 32, 100_000
 			var got [rounds][]byte
@@ -405,7 +405,7 @@ var pools = []test{
 			e.must(d.SetCurrentPool(p))
 		}
 	}},
-	{name: "B95 memory that no queue deallocates goes with its last use, once", run: func(e *env) {
+	{name: "B95 memory that is not freed on a queue is freed after its last use, once", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			d, host, s := e.devs[0], e.sem(), e.sem()
 			live := d.Stats()
@@ -443,7 +443,7 @@ var pools = []test{
 			}
 		})
 	}},
-	{name: "B95 memory that is closed before it is there goes as well", run: func(e *env) {
+	{name: "B95 memory closed before its allocation is also freed", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s := e.sem(), e.sem()
 			b := e.alloc(0, between(host, 1, s, 1), p, 4096)
@@ -453,7 +453,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B97 memory of no size", run: func(e *env) {
+	{name: "B97 memory of size 0", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s := e.sem(), e.sem()
 			b := e.alloc(0, between(host, 1, s, 1), p, 0)
@@ -508,7 +508,7 @@ var pools = []test{
 			e.wait(x, 3)
 		}
 	}},
-	{name: "B98 a pool that is used up has memory again when some is deallocated", run: func(e *env) {
+	{name: "B98 an exhausted pool has memory again after a free", run: func(e *env) {
 		p := e.pool(gpu.PoolOptions{Over: e.buffer(4096 + 256)})
 		s := e.sem()
 		all := e.alloc(0, signal(s, 1), p, 4096)
@@ -545,7 +545,7 @@ var pools = []test{
 			}
 		}
 	}},
-	{name: "B128 a pool of managed memory, where the driver has such", run: func(e *env) {
+	{name: "B128 a pool of managed memory, if the driver has it", run: func(e *env) {
 		p, err := e.devs[0].NewPool(gpu.PoolOptions{Kind: gpu.ManagedMem, InitialSize: 4096})
 		if !e.caps(0).ManagedPools {
 			if p != nil || !errors.Is(err, driver.ErrUnsupported) {
@@ -571,7 +571,7 @@ var pools = []test{
 		e.wait(s, 3)
 		e.unused(p)
 	}},
-	{name: "B128 a pool tells whether it is the driver's or the runtime's own", run: func(e *env) {
+	{name: "B128 a pool reports whether it is the driver's or portable", run: func(e *env) {
 		caps := e.caps(0)
 		def, err := e.devs[0].DefaultPool()
 		e.must(err)
@@ -590,7 +590,7 @@ var pools = []test{
 			}
 		}
 	}},
-	{name: "B128 memory is zero if a pool is to make it so", run: func(e *env) {
+	{name: "B128 memory is zero if the pool's options say so", run: func(e *env) {
 		for _, o := range []gpu.PoolOptions{{Zero: true}, {Zero: true, Portable: true}, {Zero: true, Over: e.buffer(8192)}, {Zero: true, Kind: gpu.HostMem}} {
 			p, s, v := e.pool(o), e.sem(), uint64(0)
 			for range 3 {
@@ -603,7 +603,7 @@ var pools = []test{
 			e.wait(s, v)
 		}
 	}},
-	{name: "B128 a pool has as much as it may, and says that there is no more", run: func(e *env) {
+	{name: "B128 a pool allocates up to its limit, and then reports that it is full", run: func(e *env) {
 		const most = 64 << 20
 		for _, portable := range []bool{false, true} {
 			p := e.pool(gpu.PoolOptions{MaxSize: most, Portable: portable})
@@ -641,7 +641,7 @@ var pools = []test{
 			e.unused(p)
 		}
 	}},
-	{name: "B128 a pool has what it is to begin with", run: func(e *env) {
+	{name: "B128 a pool has its initial size", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			p := e.pool(gpu.PoolOptions{InitialSize: 3 << 20, Portable: portable})
 			st := e.memory(p)
@@ -657,7 +657,7 @@ var pools = []test{
 			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 		}
 	}},
-	{name: "B128 what a pool has to begin with is free, also for an allocation of all that it may have", run: func(e *env) {
+	{name: "B128 a pool's initial memory is free, also for an allocation of the whole limit", run: func(e *env) {
 		const most = 32 << 20
 		for _, portable := range []bool{false, true} {
 			for range 4 {
@@ -697,7 +697,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B128 a pool gives back what it is to give back", run: func(e *env) {
+	{name: "B128 a pool releases the memory that its options say", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			p, s := e.pool(gpu.PoolOptions{Portable: portable}), e.sem()
 			if n := p.Options().Threshold; n != gpu.KeepAll {
@@ -766,7 +766,7 @@ var pools = []test{
 			}
 		})
 	}},
-	{name: "B129 the default pool is one, and stays", run: func(e *env) {
+	{name: "B129 there is one default pool, and it stays open", run: func(e *env) {
 		d := e.devs[0]
 		p, err := d.DefaultPool()
 		e.must(err)
@@ -805,7 +805,7 @@ var pools = []test{
 			e.Errorf("SetCurrentPool = %v", err)
 		}
 	}},
-	{name: "B82 pools that there cannot be, and memory that cannot be had", run: func(e *env) {
+	{name: "B82 invalid pools and allocations", run: func(e *env) {
 		d, s, other := e.devs[0], e.sem(), e.buffer(4096)
 		closed := e.pool(gpu.PoolOptions{})
 		for range 2 {

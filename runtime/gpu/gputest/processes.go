@@ -278,7 +278,7 @@ func (t *table) turn(pattern []byte) error {
 }
 
 var processes = []test{
-	{name: "B160 another process reads what was exported, whole or in part", run: func(e *env) {
+	{name: "B160 another process reads exported memory, whole or in part", run: func(e *env) {
 		sizes := []uint64{4, 100, 1 << 10, 4 << 10, 100_000, 2 << 20, 3<<20 + 4}
 		o := e.other()
 		var all []*gpu.Buffer
@@ -306,7 +306,7 @@ var processes = []test{
 			e.Error("more than there is")
 		}
 	}},
-	{name: "B160 what a process has exported it does not import itself", run: func(e *env) {
+	{name: "B160 a process does not import its own exports", run: func(e *env) {
 		b := e.buffer(1 << 10)
 		h := e.exported(b)
 		if _, err := interop.ImportMemory(e.devs[0], h, nil); !errors.Is(err, driver.ErrSameProcess) {
@@ -345,7 +345,7 @@ var processes = []test{
 			e.must(errors.Join(t.ready.Close(), t.there.Close()))
 		}
 	}},
-	{name: "B160 B169 two processes hand a number to each other", run: func(e *env) {
+	{name: "B160 B169 two processes exchange a number", run: func(e *env) {
 		t := e.other().table(64 << 10)
 		e.zeroed(t.own)
 		_, err := t.ask(farQuestion{Do: "values"})
@@ -361,7 +361,7 @@ var processes = []test{
 			e.must(errors.Join(t.ready.Close(), t.there.Close()))
 		}
 	}},
-	{name: "B190 shareable memory is used by two addresses, and stays until both are given back", run: func(e *env) {
+	{name: "B190 shareable memory is used at two addresses, and stays until both are closed", run: func(e *env) {
 		d := e.devs[0]
 		if !d.Has(gpu.ShareableMem) {
 			f, err := os.CreateTemp(e.TempDir(), "")
@@ -402,7 +402,7 @@ var processes = []test{
 			e.must(again.Close())
 		}
 	}},
-	{name: "B190 what is no shareable memory is neither exported nor imported", run: func(e *env) {
+	{name: "B190 memory that is not shareable is neither exported nor imported", run: func(e *env) {
 		d := e.devs[0]
 		own := e.allocOn(d, gpu.ShareableMem, 64)
 		if own == nil {

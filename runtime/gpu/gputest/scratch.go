@@ -184,7 +184,7 @@ func scratchSum(r *recorder, to *gpu.Buffer, n int, size uint64) uint64 {
 }
 
 var scratchMemory = []test{
-	{name: "B173 scratch memory that is in use at a time lies apart, whatever the commands and their order", run: func(e *env) {
+	{name: "B173 scratch memory in use at the same time does not overlap, for any commands in any order", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			var words *gpu.Kernel
 			if e.h.Kernels {
@@ -222,7 +222,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B173 commands that may run at once have scratch memory of their own, those in order share it", run: func(e *env) {
+	{name: "B173 concurrent commands have separate scratch memory, ordered ones share it", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const size = 1000
 			for _, x := range []struct {
@@ -259,7 +259,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B174 executions that overlap do not share scratch memory, in whatever order they begin", run: func(e *env) {
+	{name: "B174 overlapping executions do not share scratch memory, in any order of their starts", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			for _, split := range []bool{false, true} {
 				const n, size = 8, 4096
@@ -292,7 +292,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B174 executions that overlap are given to the device ahead", stall: true, run: func(e *env) {
+	{name: "B174 overlapping executions are issued ahead of the device", stall: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
 			out := c.binding()
@@ -319,7 +319,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B175 an execution that fails gives its block back", run: func(e *env) {
+	{name: "B175 a failed execution returns its block", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			fails := true
 			c := e.commands(m)
@@ -359,7 +359,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B176 scratch memory of nested recordings is the outer one's, each time anew", run: func(e *env) {
+	{name: "B176 each nesting takes scratch memory from the outer recording", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const size = 512
 			inner := e.commands(m)
@@ -418,7 +418,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B177 scratch memory of the program's is shared, bound, and of pools", run: func(e *env) {
+	{name: "B177 the program's scratch memory is shared, bound, and from pools", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			small, large, bound := e.commands(m), e.commands(m), e.commands(m)
 			at := bound.binding()
@@ -487,7 +487,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B178 what stands for scratch memory is refused elsewhere, and mistakes change nothing", run: func(e *env) {
+	{name: "B178 scratch buffers are refused elsewhere, and mistakes change nothing", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			remain := func(n int) {
 				e.Helper()

@@ -57,7 +57,7 @@ func (e *env) reaches(at *atomic.Uint64, want uint64) {
 }
 
 var values = []test{
-	{name: "B169 the host and a queue hand a number to each other", run: func(e *env) {
+	{name: "B169 the host and a queue exchange a number", run: func(e *env) {
 		own := make([]byte, 4096)
 		for _, c := range []struct {
 			kind string
@@ -110,7 +110,7 @@ var values = []test{
 			})
 		}
 	}},
-	{name: "B169 two queues hand a number to each other, in memory of each kind", run: func(e *env) {
+	{name: "B169 two queues exchange a number, in memory of each kind", run: func(e *env) {
 		const turns = 200
 		check := func(e *env, r gpu.Range, x, y *gpu.Queue) {
 			e.Helper()
@@ -151,7 +151,7 @@ var values = []test{
 			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 		})
 	}},
-	{name: "B169 queues of two devices hand a number to each other", devices: 2, run: func(e *env) {
+	{name: "B169 queues of two devices exchange a number", devices: 2, run: func(e *env) {
 		e.pairs(func(x, y *gpu.Device) {
 			b, s, t := e.numbers(x, gpu.HostMem, 2), e.sem(), e.sem()
 			r := b.Range(8, 8)
@@ -163,7 +163,7 @@ var values = []test{
 			e.wait(s, 2)
 		})
 	}},
-	{name: "B169 values are in the order of all work, parked and in streams", run: func(e *env) {
+	{name: "B169 value operations are ordered with all work, parked and in streams", run: func(e *env) {
 		b, host, s := e.numbers(e.devs[0], gpu.HostMem, 4), e.sem(), e.sem()
 		data, got := e.buffer(8), make([]byte, 8)
 		e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Download(got, data.All())))
@@ -186,7 +186,7 @@ var values = []test{
 			}
 		}
 	}},
-	{name: "B169 values in recordings, where their ranges are, and in the order of the recording", run: func(e *env) {
+	{name: "B169 value operations in recordings, on bindings, and in the order of the recording", run: func(e *env) {
 		b := e.numbers(e.devs[0], gpu.HostMem, 8)
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
@@ -227,7 +227,7 @@ var values = []test{
 			}
 		})
 	}},
-	{name: "B170 a value that does not come holds up nothing but its stream", run: func(e *env) {
+	{name: "B170 a missing value blocks only its stream", run: func(e *env) {
 		b, s, t := e.numbers(e.devs[0], gpu.HostMem, 1), e.sem(), e.sem()
 		data := e.buffer(64)
 		e.must(e.q(0).Submit(signal(s, 1), interop.WaitValue(b.All(), 1)))
@@ -247,7 +247,7 @@ var values = []test{
 		e.wait(t, 1)
 		e.holds(data, 1)
 	}},
-	{name: "B186 what is let go of while a stream waits for a value is given back when that has come", run: func(e *env) {
+	{name: "B186 objects closed while a stream waits for a value are freed after it", run: func(e *env) {
 		b, data := e.numbers(e.devs[0], gpu.HostMem, 2), e.buffer(64)
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
@@ -284,7 +284,7 @@ var values = []test{
 			}
 		})
 	}},
-	{name: "B170 a signal in front of a wait for a value comes before the value", run: func(e *env) {
+	{name: "B170 a signal before a wait for a value arrives before the value", run: func(e *env) {
 		b, data := e.numbers(e.devs[0], gpu.HostMem, 1), e.buffer(64)
 		for i := range uint64(50) {
 			s := e.sem()
@@ -296,7 +296,7 @@ var values = []test{
 			e.wait(s, 2)
 		}
 	}},
-	{name: "B164 B170 a signal of a queue on a native stream does not wait for what others give the stream later", run: func(e *env) {
+	{name: "B164 B170 a signal of a queue on a native stream does not wait for other code's later work", run: func(e *env) {
 		b, data := e.numbers(e.devs[0], gpu.HostMem, 1), e.buffer(64)
 		q, h := e.adopt(e.devs[0])
 		for i := range uint64(50) {

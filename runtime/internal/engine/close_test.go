@@ -252,7 +252,7 @@ func TestShutdownStuckDriver(t *testing.T) {
 // TestCloseAsksAgain fails one query of the event that Close waits for. The device does not allow
 // that event to be recorded again.
 func TestCloseAsksAgain(t *testing.T) {
-	t.Run("B85 an event that cannot be asked about at once", func(t *testing.T) {
+	t.Run("B85 an event that cannot be queried at first", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			caps := hipPoolCaps()
 			d := newSim(t, simdriver.Config{Caps: &caps})
@@ -320,7 +320,7 @@ func TestCloseTells(t *testing.T) {
 			})
 		})
 	}
-	t.Run("B85 a loss that is found while work in flight is waited for", func(t *testing.T) {
+	t.Run("B85 a loss found during the wait for work in flight", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev, s, why := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0], errors.New("it fell off the bus")
 			d.SetLatency(simdriver.OpFill, time.Second)
@@ -338,7 +338,7 @@ func TestCloseTells(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B85 nothing is left of a device that is lost", func(t *testing.T) {
+	t.Run("B85 a lost device leaks nothing", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			allocate(t, dev, 64)
@@ -549,7 +549,7 @@ func TestShutdownTold(t *testing.T) {
 		"work in flight": func(t *testing.T, dev, _ *gpu.Device, s *gpu.Semaphore) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		},
-		"a barrier behind another device's work": func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore) {
+		"a barrier after another device's work": func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore) {
 			first := semaphores(t, 1)[0]
 			must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(first, 1)}, gpu.Fill(allocate(t, other, 64).All(), []byte{1})))
 			must(t, dev.Queue(0).Submit(order(first, 1, s, 1), gpu.Barrier()))

@@ -94,7 +94,7 @@ func TestLowestPoint(t *testing.T) {
 		d.ResumeStream(streams[1])
 		must(t, s[0].Wait(minute(t), 7))
 	})
-	t.Run("B29 a wait is over when a higher value comes first, from another stream", func(t *testing.T) {
+	t.Run("B29 a wait ends when a higher value comes first, from another stream", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		b, s := allocate(t, dev, 64), semaphores(t, 1)
@@ -132,7 +132,7 @@ func TestManyPoints(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
-	t.Run("B120 10,000 parked, released at once", func(t *testing.T) {
+	t.Run("B120 10,000 parked submissions, released at once", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		b, s := allocate(t, dev, 64), semaphores(t, 3)

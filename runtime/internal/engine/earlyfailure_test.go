@@ -30,7 +30,7 @@ func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 // TestMishap frees memory after a semaphore was failed by hand. The failure says nothing about the
 // work that uses the memory, which may still be in a stream.
 func TestMishap(t *testing.T) {
-	t.Run("B125 work behind a lost device signals the same semaphore", func(t *testing.T) {
+	t.Run("B125 work after a lost device's signals the same semaphore", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s := semaphores(t, 1)[0]
@@ -116,7 +116,7 @@ func TestMishap(t *testing.T) {
 			unused(t, p) // although no goroutine polls
 		})
 	}
-	t.Run("B90 memory that such work does not use goes back as its dealloca says", func(t *testing.T) {
+	t.Run("B90 memory that such work does not use is freed as its free says", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 3)
 		p, all := whole(t, dev)
@@ -240,7 +240,7 @@ func TestMishap(t *testing.T) {
 		must(t, s[0].Signal(1))
 		unused(t, p)
 	})
-	t.Run("B125 such work of another device is found done though nobody asks", func(t *testing.T) {
+	t.Run("B125 such work of another device is found complete without polling", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 1)[0]
 		p, all := whole(t, dev)
@@ -262,7 +262,7 @@ func TestMishap(t *testing.T) {
 			must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 		},
 	} {
-		t.Run("B90 memory that a recording has goes back as its dealloca says where "+name, func(t *testing.T) {
+		t.Run("B90 memory of a recording is freed as its free says where "+name, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
 			p, all := whole(t, dev)
@@ -409,7 +409,7 @@ func TestPinnedMemory(t *testing.T) {
 
 // TestBroken fails native calls in the middle of a submission.
 func TestBroken(t *testing.T) {
-	t.Run("B80 B87 work of which the stream has got a part keeps what it uses", func(t *testing.T) {
+	t.Run("B80 B87 work that the stream has received in part keeps its memory", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b, s := allocate(t, dev, 1<<20), semaphores(t, 3) // large enough that each fill has an event of its own
@@ -437,7 +437,7 @@ func TestBroken(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B80 B86 B87 so does work of which nobody can know when the stream has passed it, until the device is closed", func(t *testing.T) {
+	t.Run("B80 B86 B87 so does work whose end in the stream is unknown, until the device is closed", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b, s := allocate(t, dev, 1<<20), semaphores(t, 2)
@@ -463,7 +463,7 @@ func TestBroken(t *testing.T) {
 			}
 		})
 	})
-	eachCaps(t, "B77 B80 B82 what the driver refuses fails the signals with the driver's error, and nothing else", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B77 B80 B82 refused work fails its signals with the driver's error, and nothing else", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		x, err := dev.Load(kernels.Basic)
@@ -548,7 +548,7 @@ func TestLostParked(t *testing.T) {
 			eventually(t, "nothing is left", func() bool { st := dev.Stats(); return st.InFlight+st.Parked == 0 }, dev)
 		})
 	}
-	eachCaps(t, "B81 pinned memory that cannot be had because the device is lost", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B81 no pinned memory because the device is lost", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		b, s := allocate(t, dev, 64), semaphores(t, 2)
@@ -565,7 +565,7 @@ func TestLostParked(t *testing.T) {
 			}
 		}
 	})
-	eachCaps(t, "B82 pinned memory that cannot be had", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B82 no pinned memory", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{StageSize: 4096})
 		b, s := allocate(t, dev, 3*4096), semaphores(t, 2)
@@ -609,7 +609,7 @@ func TestLostParked(t *testing.T) {
 
 // TestElided loses a device after work of another device was ordered after its work.
 func TestElided(t *testing.T) {
-	eachCaps(t, "B78 B81 what needs no wait of its own fails with what it waited for", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B78 B81 work without a native wait fails with the work that it depends on", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		a, b, s := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 6)

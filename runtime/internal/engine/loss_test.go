@@ -178,7 +178,7 @@ func BenchmarkOnReachedBehind(b *testing.B) {
 func TestLost(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
-	t.Run("B81 a lost device fails what it has and what it gets, and no other device", func(t *testing.T) {
+	t.Run("B81 a lost device fails its present and later work, and no other device", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
 		ctx, cause := minute(t), errors.New("fell off the bus")
@@ -212,7 +212,7 @@ func TestLost(t *testing.T) {
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[5].Wait(ctx, 1))
 	})
-	t.Run("B78 B81 a device of which a stream waits for a lost one is lost after it, as a whole, and others go on", func(t *testing.T) {
+	t.Run("B78 B81 a device with a stream that waits for a lost one is lost too, as a whole, and others stay usable", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 3})
 		lost, other, third := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2}), openDevice(t, d, 2, gpu.Options{})
 		ctx := minute(t)
@@ -236,7 +236,7 @@ func TestLost(t *testing.T) {
 		must(t, third.Queue(0).Submit(gpu.Order{Signal: pts(s[4], 1)}, gpu.Fill(allocate(t, third, 64).All(), []byte{1})))
 		must(t, s[4].Wait(ctx, 1))
 	})
-	t.Run("B78 B81 what comes after a barrier of a lost device fails, though the work in front of it does not", func(t *testing.T) {
+	t.Run("B78 B81 work after a barrier of a lost device fails, although the work before it does not", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s, b := semaphores(t, 4), allocate(t, other, 64)
@@ -259,7 +259,7 @@ func TestLost(t *testing.T) {
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[3].Wait(minute(t), 1))
 	})
-	t.Run("B78 B81 a device goes on that comes after work of a lost one which was done before", func(t *testing.T) {
+	t.Run("B78 B81 a device that follows completed work of a lost one stays usable", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{Spin: -1}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s, b := semaphores(t, 3), allocate(t, other, 64)
@@ -278,7 +278,7 @@ func TestLost(t *testing.T) {
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[2].Wait(minute(t), 1))
 	})
-	t.Run("B81 B85 a device closes though another one waits for it, stuck behind a lost one", func(t *testing.T) {
+	t.Run("B81 B85 a device closes although another one, stuck behind a lost one, waits for it", func(t *testing.T) {
 		for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
 			d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
 			lost, healthy, stuck := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), openDevice(t, d, 2, gpu.Options{})
@@ -308,7 +308,7 @@ func TestLost(t *testing.T) {
 			must(t, stuck.Close())
 		}
 	})
-	t.Run("B81 a kernel that does what it must not", func(t *testing.T) {
+	t.Run("B81 a faulty kernel", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		x, err := dev.Load(kernels.Basic)

@@ -65,7 +65,7 @@ func launchOf(t testing.TB, dev *gpu.Device, name string) gpu.Op {
 // TestRecords counts the recorded events.
 func TestRecords(t *testing.T) {
 	records := func(d *simdriver.Driver) int { return int(calls(d, 0, simdriver.OpRecord)) }
-	anywhere(t, "one behind each submission of a queue, and for every few of a stream", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "one after each submission of a queue, and one for every few of a stream", func(t *testing.T, caps driver.Caps) {
 		const n = 1000
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{Events: 2 * n})
@@ -131,7 +131,7 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%d without signals, want %d", got, 2*n/markEvery)
 		}
 	})
-	anywhere(t, "one before what may wait for others, and none before anything else", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "one before work that may wait for others, and none before other work", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		dev, other := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 256}), openDevice(t, d, 1, gpu.Options{})
 		b, far, s := allocate(t, dev, 1<<20), allocate(t, other, 64), semaphores(t, 1)[0]
@@ -379,7 +379,7 @@ func TestMarkEnds(t *testing.T) {
 			}
 		}
 	})
-	anywhere(t, "B85 Close of what somebody else waits for", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "B85 Close of a device that others wait for", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 		b, c, s := allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 2)
@@ -450,7 +450,7 @@ func TestMarkFaults(t *testing.T) {
 		s[0] = first
 		return d, dev, b, s
 	}
-	anywhere(t, "B80 before what may hold up the stream, which is refused", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "B80 before a refused operation that may block the stream", func(t *testing.T, caps driver.Caps) {
 		d, dev, b, s := setup(t, caps)
 		w := semaphores(t, 1)[0]
 		fills(t, dev.Queue(1), allocate(t, dev, 64), w, 0, 1)
@@ -480,7 +480,7 @@ func TestMarkFaults(t *testing.T) {
 		must(t, s[2].Wait(minute(t), 1))
 		must(t, s[0].Wait(minute(t), 3))
 	})
-	anywhere(t, "B80 for somebody who waits, who asks again", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "B80 for a waiter, which polls again", func(t *testing.T, caps driver.Caps) {
 		d, _, _, s := setup(t, caps)
 		for n := range uint64(7) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: n + 1, Err: broken})
@@ -488,7 +488,7 @@ func TestMarkFaults(t *testing.T) {
 		d.ResumeDevice(0)
 		must(t, s[0].Wait(minute(t), 2))
 	})
-	anywhere(t, "B81 again and again, which loses the device", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "B81 repeatedly, which loses the device", func(t *testing.T, caps driver.Caps) {
 		d, dev, _, s := setup(t, caps)
 		d.Inject(simdriver.Fault{Op: simdriver.OpRecord, Err: broken})
 		d.ResumeDevice(0)

@@ -86,7 +86,7 @@ func TestRegister(t *testing.T) {
 			}
 		})
 	}
-	eachCaps(t, "B97 where host memory cannot be registered an import is refused", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B97 an import is refused if host memory cannot be registered", func(t *testing.T, caps driver.Caps) {
 		caps.HostRegister = false
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -100,7 +100,7 @@ func TestRegister(t *testing.T) {
 		must(t, b.Close())
 		count(t, d, 0, 0)
 	})
-	eachCaps(t, "B97 an import that fails leaves nothing", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B97 a failed import leaks nothing", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		d.Inject(simdriver.Fault{Op: simdriver.OpRegister, N: 1})
@@ -112,7 +112,7 @@ func TestRegister(t *testing.T) {
 		}
 		count(t, d, 1, 0)
 	})
-	eachCaps(t, "B95 code is unloaded with the last of its variables and dispatches", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B95 code is unloaded with the last of its variables and launches", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		x, err := dev.Load(simdriver.Image("words", "table=64"))
@@ -137,7 +137,7 @@ func TestRegister(t *testing.T) {
 			t.Errorf("%d modules unloaded", n)
 		}
 	})
-	t.Run("B118 B119 every native call that makes or destroys something comes from a thread on which the device is current", func(t *testing.T) {
+	t.Run("B118 B119 native calls that make or destroy objects come from threads on which the device is current", func(t *testing.T) {
 		if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
 			t.Skip("threads cannot be told apart")
 		}

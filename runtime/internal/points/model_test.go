@@ -319,15 +319,15 @@ func TestAsk(t *testing.T) {
 		value  uint64
 		want   map[int]uint64
 	}{
-		"nothing in flight":             {nil, 5, map[int]uint64{}},
-		"the only one, above":           {[]Point[int]{at(0, 1, 7)}, 5, map[int]uint64{0: 1}},
-		"the only one, below":           {[]Point[int]{at(0, 1, 3)}, 5, map[int]uint64{0: 1}},
-		"one producer":                  {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(0, 3, 3), at(0, 4, 4)}, 3, map[int]uint64{0: 3}},
-		"two producers":                 {[]Point[int]{at(0, 1, 1), at(1, 1, 2), at(0, 2, 3), at(1, 2, 4), at(0, 3, 5), at(1, 3, 6)}, 3, map[int]uint64{0: 2, 1: 2}},
-		"one producer is all below":     {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(1, 9, 5)}, 3, map[int]uint64{0: 2, 1: 9}},
-		"later work has a lower value":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9)}, 7, map[int]uint64{0: 3}},
-		"what comes after is in order":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9), at(0, 4, 10), at(0, 5, 11)}, 10, map[int]uint64{0: 4}},
-		"a barrier behind earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Producer: 0, Seq: 3, ByBarrier: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
+		"nothing in flight":            {nil, 5, map[int]uint64{}},
+		"the only one, above":          {[]Point[int]{at(0, 1, 7)}, 5, map[int]uint64{0: 1}},
+		"the only one, below":          {[]Point[int]{at(0, 1, 3)}, 5, map[int]uint64{0: 1}},
+		"one producer":                 {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(0, 3, 3), at(0, 4, 4)}, 3, map[int]uint64{0: 3}},
+		"two producers":                {[]Point[int]{at(0, 1, 1), at(1, 1, 2), at(0, 2, 3), at(1, 2, 4), at(0, 3, 5), at(1, 3, 6)}, 3, map[int]uint64{0: 2, 1: 2}},
+		"one producer is all below":    {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(1, 9, 5)}, 3, map[int]uint64{0: 2, 1: 9}},
+		"later work has a lower value": {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9)}, 7, map[int]uint64{0: 3}},
+		"later work is in order":       {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9), at(0, 4, 10), at(0, 5, 11)}, 10, map[int]uint64{0: 4}},
+		"a barrier after earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Producer: 0, Seq: 3, ByBarrier: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
 	} {
 		var s Set[int]
 		for _, p := range c.points {

@@ -18,7 +18,7 @@ import (
 
 // TestGraphConcurrency runs kernels that end only when others have begun.
 func TestGraphConcurrency(t *testing.T) {
-	t.Run("B103 what nothing orders runs at once, and what something orders does not", func(t *testing.T) {
+	t.Run("B103 unordered commands run concurrently, ordered ones do not", func(t *testing.T) {
 		left, right := make(chan struct{}), make(chan struct{})
 		var mu sync.Mutex
 		var order []string
@@ -95,7 +95,7 @@ func TestGraphFaults(t *testing.T) {
 			must(t, dev.Close())
 		}
 	})
-	t.Run("B105 a graph that is made when it is executed, and cannot be", func(t *testing.T) {
+	t.Run("B105 a graph made at execution fails", func(t *testing.T) {
 		for _, op := range []simdriver.Op{simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate, simdriver.OpLaunchGraph} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
@@ -118,7 +118,7 @@ func TestGraphFaults(t *testing.T) {
 			must(t, dev.Close())
 		}
 	})
-	t.Run("B102 what the driver will not change makes a new graph", func(t *testing.T) {
+	t.Run("B102 an update that the driver refuses makes a new graph", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
 		from, to, c := allocate(t, dev, 256), allocate(t, dev, 256), commandBuffer(t, dev, gpu.GraphMode)
@@ -159,7 +159,7 @@ func TestGraphFaults(t *testing.T) {
 		must(t, c.Close())
 		must(t, dev.Close())
 	})
-	t.Run("B87 graphs that were replaced are destroyed when they are used no more", func(t *testing.T) {
+	t.Run("B87 replaced graphs are destroyed after their last use", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
 		b, c := allocate(t, dev, 512), commandBuffer(t, dev, gpu.GraphMode)
@@ -178,7 +178,7 @@ func TestGraphFaults(t *testing.T) {
 		}
 		must(t, dev.Close())
 	})
-	t.Run("B102 nodes that stay where they are are not set", func(t *testing.T) {
+	t.Run("B102 unchanged nodes are not updated", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
 		b, c := allocate(t, dev, 256), commandBuffer(t, dev, gpu.GraphMode)
@@ -201,7 +201,7 @@ func TestGraphFaults(t *testing.T) {
 		}
 		must(t, dev.Close())
 	})
-	t.Run("B80 a command in the middle that the driver refuses", func(t *testing.T) {
+	t.Run("B80 the driver refuses a command in the middle", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
 		b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode)

@@ -81,7 +81,7 @@ func TestLongChain(t *testing.T) {
 		must(t, q.Submit(gpu.Order{Signal: pts(first, 1)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
 		must(t, last.Wait(minute(t), 1))
 	})
-	t.Run("B50 failed by a device that is lost", func(t *testing.T) {
+	t.Run("B50 failed by a lost device", func(t *testing.T) {
 		d, q := open(t)
 		first, last := start(t)
 		d.StallDevice(0)
