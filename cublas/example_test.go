@@ -12,7 +12,7 @@ import (
 
 // A program that can run without cuBLAS checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUBLAS_LIBRARY", "/no/such/libcublas.so.13") // as on a machine without cuBLAS
+	os.Setenv("PUREGPU_CUBLAS_LIBRARY", "/no/such/libcublas.so.13") // simulates a machine without cuBLAS
 	defer os.Unsetenv("PUREGPU_CUBLAS_LIBRARY")
 
 	l, err := cublas.Open(cublas.Options{})
@@ -49,8 +49,8 @@ func ExampleLibrary_Sgemm() {
 		fmt.Println(err)
 		return
 	}
-	var stream cuda.Stream     // of package cuda
-	var a, b, c cuda.DevicePtr // of cuda.Library.MemAlloc
+	var stream cuda.Stream     // from package cuda
+	var a, b, c cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := multiply(l, stream, c, a, b, 1024); err != nil {
 		fmt.Println(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // A program that can run without cuBLASLt checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUBLASLT_LIBRARY", "/no/such/libcublasLt.so.13") // as on a machine without cuBLASLt
+	os.Setenv("PUREGPU_CUBLASLT_LIBRARY", "/no/such/libcublasLt.so.13") // simulates a machine without cuBLASLt
 	defer os.Unsetenv("PUREGPU_CUBLASLT_LIBRARY")
 
 	l, err := cublaslt.Open(cublaslt.Options{})
@@ -72,8 +72,8 @@ func ExampleLibrary_Matmul() {
 		fmt.Println(err)
 		return
 	}
-	var stream cuda.Stream       // of package cuda
-	var a, b, out cuda.DevicePtr // of cuda.Library.MemAlloc
+	var stream cuda.Stream       // from package cuda
+	var a, b, out cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := p.run(context, stream, out, a, b); err != nil {
 		fmt.Println(err)
 	}

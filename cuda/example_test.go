@@ -11,7 +11,7 @@ import (
 
 // A program reports what is missing, and continues without a GPU if it can.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUDA_LIBRARY", "/no/such/libcuda.so.1") // as on a machine without a driver
+	os.Setenv("PUREGPU_CUDA_LIBRARY", "/no/such/libcuda.so.1") // simulates a machine without a driver
 	defer os.Unsetenv("PUREGPU_CUDA_LIBRARY")
 
 	l, err := cuda.Open(cuda.Options{})

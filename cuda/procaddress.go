@@ -11,7 +11,8 @@ import (
 // do not know. Drivers before 12.0 have the older cuGetProcAddress, which does not say why a
 // function is missing. Drivers before 11.3 have neither.
 func resolver(l *dl.Library) dl.Resolver {
-	const legacyStreams = uintptr(GetProcAddressLegacyStream) // independent of the default stream of other code in the process
+	// Independent of the default stream of other code in the process.
+	const legacyStreams = uintptr(GetProcAddressLegacyStream)
 	out := new(struct {
 		fn     uintptr
 		status DriverProcAddressQueryResult

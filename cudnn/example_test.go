@@ -12,7 +12,7 @@ import (
 
 // A program that can run without cuDNN checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUDNN_LIBRARY", "/no/such/libcudnn.so.9") // as on a machine without cuDNN
+	os.Setenv("PUREGPU_CUDNN_LIBRARY", "/no/such/libcudnn.so.9") // simulates a machine without cuDNN
 	defer os.Unsetenv("PUREGPU_CUDNN_LIBRARY")
 
 	l, err := cudnn.Open(cudnn.Options{})
@@ -106,13 +106,14 @@ func ExampleLibrary_BackendExecute() {
 		return
 	}
 	defer c.Close()
-	plan, err := l.NewDescriptor(cudnn.BackendExecutionPlanDescriptor) // then set an engine of the graph, and finalize it
+	// Afterwards set an engine of the graph, and finalize the plan.
+	plan, err := l.NewDescriptor(cudnn.BackendExecutionPlanDescriptor)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer plan.Close()
-	var x, y, workspace cuda.DevicePtr // of cuda.Library.MemAlloc
+	var x, y, workspace cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := run(l, c, plan, x, y, workspace); err != nil {
 		fmt.Println(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // A program that can run without cuFFT checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUFFT_LIBRARY", "/no/such/libcufft.so.12") // as on a machine without cuFFT
+	os.Setenv("PUREGPU_CUFFT_LIBRARY", "/no/such/libcufft.so.12") // simulates a machine without cuFFT
 	defer os.Unsetenv("PUREGPU_CUFFT_LIBRARY")
 
 	l, err := cufft.Open(cufft.Options{})
@@ -52,8 +52,8 @@ func ExampleLibrary_ExecC2C() {
 		fmt.Println(err)
 		return
 	}
-	var stream cuda.Stream  // of package cuda
-	var data cuda.DevicePtr // of cuda.Library.MemAlloc
+	var stream cuda.Stream  // from package cuda
+	var data cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := forward(l, stream, data, 1<<20); err != nil {
 		fmt.Println(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // A program that can run without cuFile checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUFILE_LIBRARY", "/no/such/libcufile.so.0") // as on a machine without cuFile
+	os.Setenv("PUREGPU_CUFILE_LIBRARY", "/no/such/libcufile.so.0") // simulates a machine without cuFile
 	defer os.Unsetenv("PUREGPU_CUFILE_LIBRARY")
 
 	l, err := cufile.Open(cufile.Options{})
@@ -57,7 +57,7 @@ func ExampleFile_ReadAt() {
 		return
 	}
 	defer driver.Close()
-	var data cuda.DevicePtr // of cuda.Library.MemAlloc
+	var data cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := load(l, "weights.bin", data, 1<<20); err != nil {
 		fmt.Println(err)
 	}

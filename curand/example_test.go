@@ -12,7 +12,7 @@ import (
 
 // A program that can run without cuRAND checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CURAND_LIBRARY", "/no/such/libcurand.so.10") // as on a machine without cuRAND
+	os.Setenv("PUREGPU_CURAND_LIBRARY", "/no/such/libcurand.so.10") // simulates a machine without cuRAND
 	defer os.Unsetenv("PUREGPU_CURAND_LIBRARY")
 
 	l, err := curand.Open(curand.Options{})
@@ -50,8 +50,8 @@ func ExampleLibrary_GenerateNormal() {
 		fmt.Println(err)
 		return
 	}
-	var stream cuda.Stream  // of package cuda
-	var data cuda.DevicePtr // of cuda.Library.MemAlloc
+	var stream cuda.Stream  // from package cuda
+	var data cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := normal(l, stream, data, 1<<20, 42); err != nil {
 		fmt.Println(err)
 	}

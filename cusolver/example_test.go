@@ -13,7 +13,7 @@ import (
 
 // A program that can run without cuSOLVER checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUSOLVER_LIBRARY", "/no/such/libcusolver.so.12") // as on a machine without cuSOLVER
+	os.Setenv("PUREGPU_CUSOLVER_LIBRARY", "/no/such/libcusolver.so.12") // simulates a machine without cuSOLVER
 	defer os.Unsetenv("PUREGPU_CUSOLVER_LIBRARY")
 
 	l, err := cusolver.Open(cusolver.Options{})
@@ -56,7 +56,7 @@ func ExampleLibrary_DnDgetrf() {
 		return
 	}
 	defer c.Close()
-	var a, b, info cuda.DevicePtr // of cuda.Library.MemAlloc
+	var a, b, info cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := solve(l, c, a, b, info, 1000, func(bytes uint64) cuda.DevicePtr { return 0 }); err != nil {
 		fmt.Println(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // A program that can run without cuSPARSE checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUSPARSE_LIBRARY", "/no/such/libcusparse.so.12") // as on a machine without cuSPARSE
+	os.Setenv("PUREGPU_CUSPARSE_LIBRARY", "/no/such/libcusparse.so.12") // simulates a machine without cuSPARSE
 	defer os.Unsetenv("PUREGPU_CUSPARSE_LIBRARY")
 
 	l, err := cusparse.Open(cusparse.Options{})
@@ -76,7 +76,7 @@ func ExampleLibrary_SpMV() {
 		return
 	}
 	defer c.Close()
-	var x, y cuda.DevicePtr // of cuda.Library.MemAlloc, like the buffer
+	var x, y cuda.DevicePtr // from cuda.Library.MemAlloc, like the buffer
 	a := matrix{rows: 1000, cols: 1000, nonzeros: 5000}
 	if err := multiply(l, c, y, a, x, func(size uint64) cuda.DevicePtr { return 0 }); err != nil {
 		fmt.Println(err)

@@ -11,7 +11,7 @@ import (
 
 // A program reports what is missing, and continues without a GPU if it can.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_HIP_LIBRARY", "/no/such/libamdhip64.so.6") // as on a machine without ROCm
+	os.Setenv("PUREGPU_HIP_LIBRARY", "/no/such/libamdhip64.so.6") // simulates a machine without ROCm
 	defer os.Unsetenv("PUREGPU_HIP_LIBRARY")
 
 	l, err := hip.Open(hip.Options{})

@@ -12,7 +12,7 @@ import (
 
 // A program that can run without hipBLAS checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_HIPBLAS_LIBRARY", "/no/such/libhipblas.so.3") // as on a machine without hipBLAS
+	os.Setenv("PUREGPU_HIPBLAS_LIBRARY", "/no/such/libhipblas.so.3") // simulates a machine without hipBLAS
 	defer os.Unsetenv("PUREGPU_HIPBLAS_LIBRARY")
 
 	l, err := hipblas.Open(hipblas.Options{})
@@ -49,8 +49,8 @@ func ExampleLibrary_Sgemm() {
 		fmt.Println(err)
 		return
 	}
-	var stream hip.Stream     // of package hip
-	var a, b, c hip.DevicePtr // of hip.Library.Malloc
+	var stream hip.Stream     // from package hip
+	var a, b, c hip.DevicePtr // from hip.Library.Malloc
 	if err := multiply(l, stream, c, a, b, 1024); err != nil {
 		fmt.Println(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // A program that can run without hipFFT checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_HIPFFT_LIBRARY", "/no/such/libhipfft.so.0") // as on a machine without hipFFT
+	os.Setenv("PUREGPU_HIPFFT_LIBRARY", "/no/such/libhipfft.so.0") // simulates a machine without hipFFT
 	defer os.Unsetenv("PUREGPU_HIPFFT_LIBRARY")
 
 	l, err := hipfft.Open(hipfft.Options{})
@@ -52,8 +52,8 @@ func ExampleLibrary_ExecC2C() {
 		fmt.Println(err)
 		return
 	}
-	var stream hip.Stream  // of package hip
-	var data hip.DevicePtr // of hip.Library.Malloc
+	var stream hip.Stream  // from package hip
+	var data hip.DevicePtr // from hip.Library.Malloc
 	if err := forward(l, stream, data, 1<<20); err != nil {
 		fmt.Println(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // A program that can run without hipRAND checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_HIPRAND_LIBRARY", "/no/such/libhiprand.so.1") // as on a machine without hipRAND
+	os.Setenv("PUREGPU_HIPRAND_LIBRARY", "/no/such/libhiprand.so.1") // simulates a machine without hipRAND
 	defer os.Unsetenv("PUREGPU_HIPRAND_LIBRARY")
 
 	l, err := hiprand.Open(hiprand.Options{})
@@ -50,8 +50,8 @@ func ExampleLibrary_GenerateNormal() {
 		fmt.Println(err)
 		return
 	}
-	var stream hip.Stream  // of package hip
-	var data hip.DevicePtr // of hip.Library.Malloc
+	var stream hip.Stream  // from package hip
+	var data hip.DevicePtr // from hip.Library.Malloc
 	if err := normal(l, stream, data, 1<<20, 42); err != nil {
 		fmt.Println(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // A program that ships code objects continues without hipRTC.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_HIPRTC_LIBRARY", "/no/such/libhiprtc.so.6") // as on a machine without ROCm
+	os.Setenv("PUREGPU_HIPRTC_LIBRARY", "/no/such/libhiprtc.so.6") // simulates a machine without ROCm
 	defer os.Unsetenv("PUREGPU_HIPRTC_LIBRARY")
 
 	l, err := hiprtc.Open(hiprtc.Options{})

@@ -12,7 +12,7 @@ import (
 
 // A program that can use one GPU continues without NCCL.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_NCCL_LIBRARY", "/no/such/libnccl.so.2") // as on a machine without NCCL
+	os.Setenv("PUREGPU_NCCL_LIBRARY", "/no/such/libnccl.so.2") // simulates a machine without NCCL
 	defer os.Unsetenv("PUREGPU_NCCL_LIBRARY")
 
 	l, err := nccl.Open(nccl.Options{})

@@ -13,7 +13,7 @@ import (
 
 // A program that does not need linking continues without nvJitLink.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_NVJITLINK_LIBRARY", "/no/such/libnvJitLink.so.12") // as on a machine without nvJitLink
+	os.Setenv("PUREGPU_NVJITLINK_LIBRARY", "/no/such/libnvJitLink.so.12") // simulates a machine without nvJitLink
 	defer os.Unsetenv("PUREGPU_NVJITLINK_LIBRARY")
 
 	l, err := nvjitlink.Open(nvjitlink.Options{})

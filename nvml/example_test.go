@@ -11,7 +11,7 @@ import (
 
 // A program that shows the use of GPUs continues without a driver.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_NVML_LIBRARY", "/no/such/libnvidia-ml.so.1") // as on a machine without NVIDIA's driver
+	os.Setenv("PUREGPU_NVML_LIBRARY", "/no/such/libnvidia-ml.so.1") // simulates a machine without NVIDIA's driver
 	defer os.Unsetenv("PUREGPU_NVML_LIBRARY")
 
 	l, err := nvml.Open(nvml.Options{})

@@ -12,7 +12,7 @@ import (
 
 // A program that ships PTX continues without NVRTC.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_NVRTC_LIBRARY", "/no/such/libnvrtc.so.12") // as on a machine without NVRTC
+	os.Setenv("PUREGPU_NVRTC_LIBRARY", "/no/such/libnvrtc.so.12") // simulates a machine without NVRTC
 	defer os.Unsetenv("PUREGPU_NVRTC_LIBRARY")
 
 	l, err := nvrtc.Open(nvrtc.Options{})

@@ -177,7 +177,8 @@ func ExampleNew_moreRanks() {
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 3}), gpu.Options{}, 0, 1, 2)
 	check(err)
 	defer group.Close()
-	join := func(id collective.ID, devices ...*gpu.Device) []*collective.Communicator { // normally each rank is a process
+	// Normally each rank is a process.
+	join := func(id collective.ID, devices ...*gpu.Device) []*collective.Communicator {
 		ranks := make([]*collective.Communicator, len(devices))
 		var all sync.WaitGroup
 		for i, dev := range devices {

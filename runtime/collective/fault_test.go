@@ -890,7 +890,8 @@ func TestLostUnderCommunicator(t *testing.T) {
 			must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), sum(b))))
 			inFlight(t, dev, 1)
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
-			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1}))) // enough operations that an event follows them
+			// These are enough operations that an event follows them.
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
 			fault.Remove()
 			for i, s := range s {
 				if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {

@@ -89,7 +89,8 @@ func TestOpenIrregularSearch(t *testing.T) {
 		return
 	}
 	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	level := map[string]string{"amd64": "x86-64-v2", "arm64": "atomics"}[runtime.GOARCH] // a feature of every processor in use
+	// A feature of every processor in use.
+	level := map[string]string{"amd64": "x86-64-v2", "arm64": "atomics"}[runtime.GOARCH]
 	for _, c := range []struct{ name, folder, search string }{
 		{"a folder", "", "/nowhere:DIR"},
 		{"an empty element", ".", "/nowhere:"},
@@ -122,7 +123,8 @@ func TestOpenIrregularSearch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second) // a thread that waits in open(2) keeps a panic from ending its process
+			// A thread that waits in open(2) keeps a panic from ending its process.
+			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe, "-test.run=^TestOpenIrregularSearch$")
 			cmd.Dir = dir

@@ -449,7 +449,8 @@ func (f *fuzz) run() {
 	}
 	for _, d := range f.devs {
 		start := time.Now()
-		if err := d.Close(); err != nil && !errors.Is(err, driver.ErrLost) { // memory used without an order is a mistake that loses a device
+		// Memory used without an order is a mistake that loses a device.
+		if err := d.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("close: %v", err)
 		}
 		if took := time.Since(start); took > time.Second {

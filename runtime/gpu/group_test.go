@@ -214,7 +214,8 @@ func TestAcross(t *testing.T) {
 					if lost := errors.Is(err, driver.ErrLost); i.Hits() > 0 && lost != f.Lost {
 						t.Errorf("here %t, up %t: %v", here, up, err)
 					}
-					must(t, good.v.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(good.b.All(), []byte{1}))) // the other one works
+					// The other one works.
+					must(t, good.v.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(good.b.All(), []byte{1})))
 					must(t, s[1].Wait(minute(t), 1))
 				}
 			}

@@ -168,7 +168,8 @@ func TestNativeHolds(t *testing.T) {
 			}
 			slow.Store(true)
 			must(t, run(order(s[0], 1, s[1], executed+1), b.Range(8, 8)))
-			for _, done := range s[2:] { // the signalling goroutine issues one of them, and the device's thread the other
+			// The signalling goroutine issues one of them, and the device's thread the other.
+			for _, done := range s[2:] {
 				must(t, dev.Queue(1).Submit(order(s[0], 1, done, 1), gpu.Fill(b.Range(32, 8), []byte{1})))
 			}
 			start := time.Now()

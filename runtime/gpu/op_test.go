@@ -70,7 +70,8 @@ func TestWrongOps(t *testing.T) {
 			s, done, r := q.NewStream(), semaphores(t, 1)[0], commandBuffer(t, dev, gpu.AutoMode)
 			must(t, s.Do(gpu.Barrier()))
 			_, recorded := r.Add(c.op)
-			if !errors.Is(recorded, c.kind) && !errors.Is(recorded, gpu.ErrArgument) { // a recording need not check Ops that it does not take
+			// A recording need not check Ops that it does not take.
+			if !errors.Is(recorded, c.kind) && !errors.Is(recorded, gpu.ErrArgument) {
 				t.Errorf("%s, in a recording: %v", name, recorded)
 			}
 			for way, err := range map[string]error{"stream": s.Do(c.op), "queue": q.Submit(gpu.Order{Signal: pts(done, 1)}, c.op)} {

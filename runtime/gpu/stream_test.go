@@ -247,7 +247,8 @@ func TestStream(t *testing.T) {
 			for range 8 {
 				go func() {
 					for range 50 {
-						if err := s.Do(gpu.HostCall(func() error { n++; return nil })); err != nil { // one at a time, as the race detector checks
+						// One at a time, as the race detector checks.
+						if err := s.Do(gpu.HostCall(func() error { n++; return nil })); err != nil {
 							ended <- err
 							return
 						}
@@ -272,7 +273,8 @@ func TestStreamAllocs(t *testing.T) {
 	}
 	for kind, caps := range bothCaps() {
 		d := newSim(t, simdriver.Config{Caps: &caps})
-		dev := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: time.Minute}) // so that the device's thread makes no timers
+		// With these options the device's thread makes no timers.
+		dev := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: time.Minute})
 		b, host, data := allocate(t, dev, 64), semaphores(t, 1)[0], make([]byte, 64)
 		x, err := dev.Load(simdriver.Image("nothing"))
 		must(t, err)

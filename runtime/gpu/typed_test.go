@@ -484,7 +484,8 @@ func TestTypedAllocs(t *testing.T) {
 	}
 	for _, set := range capabilitySets() {
 		d := newSim(t, simdriver.Config{Caps: &set.Caps})
-		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1, Poll: time.Minute}) // so that the device's thread makes no timers
+		// With these options the device's thread makes no timers.
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1, Poll: time.Minute})
 		s, sem := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
 		_, k := bind[saxpySlices](t, dev, "saxpy")
 		_, others := bind[saxpyArgs[*gpu.Buffer, gpu.Range]](t, dev, "saxpy")

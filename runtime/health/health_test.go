@@ -160,7 +160,8 @@ func TestReadings(t *testing.T) {
 			e.String() != "device 0 (Simulated GPU 0): ECC found memory errors: 2 corrected, 1 uncorrected" {
 			t.Errorf("%v", e)
 		}
-		f.Set(0, health.Reading{ECC: true, Corrected: 1, Uncorrected: 1, Clocks: true}) // the counts were reset and have grown again
+		// The counts were reset and have grown again.
+		f.Set(0, health.Reading{ECC: true, Corrected: 1, Uncorrected: 1, Clocks: true})
 		time.Sleep(time.Second)
 		if e := next(t, c); e.Corrected != 1 || e.Uncorrected != 0 {
 			t.Errorf("%v", e)

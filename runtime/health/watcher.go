@@ -69,8 +69,8 @@ type Status struct {
 	Err     error     // why the source fails, or nil
 }
 
-// Watch begins to watch devices. If one of them cannot be watched, the error says which and why,
-// and none is watched. Close the watcher when it is no longer needed.
+// Watch begins to watch devices. If one cannot be watched, none is, and the error names
+// the device and says why. Close the watcher when it is no longer needed.
 func Watch(source Source, devices []driver.Info, opt Options) (*Watcher, error) {
 	if source == nil {
 		return nil, errors.New("health: no source: open one with nvmlhealth.Open, or use a health.Fake")

@@ -67,7 +67,8 @@ func TestAdoptedStuck(t *testing.T) {
 		}
 		must(t, q.Close())
 		first.Close()
-		if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrBusy) { // the stream may still be running, as far as is known
+		// The stream may still be running, as far as is known.
+		if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrBusy) {
 			t.Errorf("Close = %v", err)
 		}
 		f.End(t)

@@ -113,7 +113,8 @@ func ExampleAdoptEvent() {
 	check(err)
 	check(
 		dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1})),
-		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, interop.RecordEvent(ours)), // point s at 1, as an event
+		// Point s at 1, as an event.
+		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, interop.RecordEvent(ours)),
 		s.WaitIssued(ctx, 2),
 	)
 	lib.call(func() {
@@ -125,7 +126,8 @@ func ExampleAdoptEvent() {
 	})
 	out := make([]byte, 8)
 	check(
-		dev.Queue(1).Submit(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, interop.WaitEvent(theirs)), // the event, as point s at 3
+		// The event, as point s at 3.
+		dev.Queue(1).Submit(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, interop.WaitEvent(theirs)),
 		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 3), Signal: at(s, 4)}, gpu.Download(out, mem.All())),
 		s.Wait(ctx, 4),
 		ours.Close(), theirs.Close(),
@@ -142,7 +144,8 @@ func ExampleWaitValue() {
 	defer dev.Close()
 	words, err := dev.Alloc(gpu.HostMem, 16)
 	check(err)
-	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(words.Bytes()))) // the first 8 bytes, as the host sees them
+	// The first 8 bytes, as the host sees them.
+	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(words.Bytes())))
 	input := words.Bytes()[8:]
 
 	s, sum := dev.Queue(0).NewStream(), make([]byte, 8)

@@ -182,7 +182,9 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 		defer dev.Close() // with its error, if the fault hits it
 		sides[i] = &side{dev: dev, stream: dev.Queue(1).NewStream()}
 	}
-	defer synctest.Wait() // before the devices are closed: a lost stream may still access the other's memory, and the other cannot know
+	// Before the devices are closed: a lost stream may still access the other's memory, and the
+	// other cannot know.
+	defer synctest.Wait()
 	for _, x := range sides {
 		var err error
 		if x.pool, err = x.dev.NewPool(gpu.PoolOptions{Shareable: true, Threshold: 64}); err != nil {
@@ -231,7 +233,9 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 			select {
 			case <-x.back:
 			case <-in(t, 5*time.Second).Done(): // closing the device frees objects that the fault hit
-				synctest.Wait() // the other process may still hold this one's memory, without having reported the end of its use
+				// The other process may still hold this one's memory, without having reported the
+				// end of its use.
+				synctest.Wait()
 				x.dev.Close()
 				select {
 				case <-x.back:
@@ -324,7 +328,8 @@ func TestPoolProcessKilled(t *testing.T) {
 			if _, err := interop.ImportPool(b, file); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "gone with its process") {
 				t.Errorf("import of its pool: %v", err)
 			}
-			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 2)}, gpu.Fill(far.All(), []byte{4}))) // no one waits for it
+			// No one waits for it.
+			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 2)}, gpu.Fill(far.All(), []byte{4})))
 			must(t, far.Close())
 			<-back
 			must(t, q.Close())

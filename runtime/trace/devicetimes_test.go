@@ -142,7 +142,8 @@ func TestTraceClockLate(t *testing.T) {
 		tracer := newTracer(t, trace.TracerOptions{})
 		d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice, N: 1}) // the clock's event
 		dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
-		no := d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice}) // later attempts fail too
+		// Later attempts fail too.
+		no := d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice})
 		b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 		for i := range uint64(10) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{byte(i)})))

@@ -143,7 +143,8 @@ func TestTrace(t *testing.T) {
 	if len(commands) != 5 || commands[4].Args.Command != 4 || commands[4].Args.Kernel != "nothing" || commands[0].Args.Sub != byLabel["step/execute"].Args.Sub {
 		t.Errorf("commands: %+v", commands)
 	}
-	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 { // four in the chain, one of the wait, one of the function
+	// Four in the chain, one of the wait, one of the function.
+	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 {
 		t.Errorf("%d arrows", n)
 	}
 	names := map[string]int{}
@@ -174,7 +175,8 @@ func TestKilled(t *testing.T) {
 	if file := os.Getenv("PUREGPU_TRACE_TEST_FILE"); file != "" {
 		busy(t, file)
 	}
-	name := filepath.Join(t.TempDir(), "killed.json") // created here, because the killed process would leave the folder behind
+	// Created here, because the killed process would leave the folder behind.
+	name := filepath.Join(t.TempDir(), "killed.json")
 	exe, err := os.Executable()
 	must(t, err)
 	for i := range 3 {

@@ -115,7 +115,8 @@ func TestTraceRing(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	submit(1000, n)
 	runtime.ReadMemStats(&after)
-	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 && !raceEnabled { // the storage for the points of each record, once
+	// The storage for the points of each record, once.
+	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 && !raceEnabled {
 		t.Errorf("%d bytes were allocated", got)
 	}
 	must(t, s.Wait(context.Background(), n))
@@ -167,7 +168,9 @@ func TestTraceAllocs(t *testing.T) {
 			one()
 		}
 		n := testing.AllocsPerRun(1000, one)
-		for range 4 { // the refiller may still be making events, and AllocsPerRun counts the allocations of all goroutines
+		// The refiller may still be making events, and AllocsPerRun counts the allocations of all
+		// goroutines.
+		for range 4 {
 			if n > 0 {
 				n = testing.AllocsPerRun(1000, one)
 			}
@@ -349,7 +352,8 @@ func TestTraceOver(t *testing.T) {
 	var s gpu.Semaphore
 	use := func(v uint64) weak.Pointer[trace.Tracer] {
 		tracer := newTracer(t, trace.TracerOptions{Records: 16, Times: trace.NoTimes})
-		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer}) // the driver belongs only to this device
+		// The driver belongs only to this device.
+		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
 		must(t, err)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(&s, v)}, gpu.Barrier()))
 		must(t, s.Wait(minute(t), v))

@@ -479,7 +479,8 @@ func compareWord(f *Function, a Param, v reflect.Value, got []byte) error {
 	case Pointer:
 		return sameAddress(got, uintptr(v.UnsafePointer()))
 	}
-	if a.Widened && (v.CanInt() || v.CanUint()) && int(v.Type().Size()) < len(got) { // the overlay's narrower type, widened
+	// The overlay's narrower type, widened.
+	if a.Widened && (v.CanInt() || v.CanUint()) && int(v.Type().Size()) < len(got) {
 		var want uint64
 		if v.CanInt() {
 			want = uint64(v.Int())

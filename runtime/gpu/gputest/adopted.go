@@ -188,7 +188,8 @@ var adopted = []test{
 		resume()
 		e.wait(s, 2)
 		e.must(host.Signal(2))
-		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, b.Ptr(), 9, 1, 64) }) // the stream still exists
+		// The stream still exists.
+		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, b.Ptr(), 9, 1, 64) })
 		again, err := interop.AdoptStream(e.devs[0], h)
 		e.must(err)
 		e.must(again.Submit(signal(s, 3), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
@@ -225,7 +226,8 @@ var adopted = []test{
 			e.Errorf("AdoptStream on a device that is closed: %v", err)
 		}
 		own := e.buffer(64)
-		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, own.Ptr(), 3, 1, 64) }) // the stream still exists
+		// The stream still exists.
+		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, own.Ptr(), 3, 1, 64) })
 		e.back(e.devs[0], h, host, 0)
 		e.holds(own, 3)
 	}},
@@ -414,7 +416,8 @@ var adopted = []test{
 			e.natively(d, func(v driver.Device) error {
 				return errors.Join(v.Fill(h, b.Ptr(), uint32(i+1), 1, 64), v.Record(native, h))
 			})
-			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), interop.WaitEvent(theirs))) // makes the other code's work a point
+			// This makes the other code's work a point.
+			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), interop.WaitEvent(theirs)))
 			e.must(e.q(int(i)+1).Submit(between(s, 2*i+1, s, 2*i+2), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 			e.wait(s, 2*i+2)
 		}

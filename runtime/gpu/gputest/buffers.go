@@ -178,7 +178,8 @@ var buffers = []test{
 				e.Error("the host does not see what the device wrote")
 			}
 		}
-		if st := d.Stats(); st.Buffers != 4 || st.Device.Live != 10_000 || st.Host.Live != 0 { // imported memory does not count
+		// Imported memory does not count.
+		if st := d.Stats(); st.Buffers != 4 || st.Device.Live != 10_000 || st.Host.Live != 0 {
 			e.Errorf("%+v", st)
 		}
 		for _, b := range bufs {
@@ -404,7 +405,8 @@ var buffers = []test{
 				c.end()
 				x, y, near := alloc(n), alloc(n), e.buffer(n)
 				host, s, v := e.sem(), e.sem(), uint64(0)
-				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} { // one kind of memory, and two kinds
+				// One kind of memory, and two kinds.
+				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} {
 					v++
 					input, own := random(n, v), random(n, 100+v)
 					e.must(e.q(int(v)).Submit(between(host, 2*v, s, v), gpu.Execute(c.CommandBuffer, bound[0].All(), bound[1].All())))

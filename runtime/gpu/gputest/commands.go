@@ -1210,7 +1210,8 @@ var commandBuffers = []test{
 		e.must(d.Close())
 		for i := range all {
 			e.failed(s[4+i], 1, gpu.ErrClosed)
-			if err := s[i].Wait(e.ctx, 1); err != nil && !errors.Is(err, gpu.ErrClosed) { // it had host calls left to make
+			// It had host calls left to make.
+			if err := s[i].Wait(e.ctx, 1); err != nil && !errors.Is(err, gpu.ErrClosed) {
 				e.Error(err)
 			}
 		}

@@ -60,7 +60,8 @@ var failures = []test{
 				}
 				fails.Fail(io.ErrUnexpectedEOF)
 				e.failed(s, 1, io.ErrUnexpectedEOF)
-				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil { // one wait has already failed
+				// One wait has already failed.
+				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil {
 					e.Fatalf("%s: %v", name, err)
 				}
 				e.failed(x, 1, io.ErrUnexpectedEOF)

@@ -619,7 +619,8 @@ var pools = []test{
 			e.must(e.q(0).Submit(signal(y, 1), gpu.Fill(big.Range(0, 1), []byte{1})))
 			e.failed(y, 1, gpu.ErrUnallocated)
 			var now *gpu.Buffer
-			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(&now, p, 4*most)); err == nil { // then the error appears when the memory is used
+			// If this succeeds, the error appears when the memory is used.
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(&now, p, 4*most)); err == nil {
 				z := e.sem()
 				e.must(e.q(0).Submit(signal(z, 1), gpu.Fill(now.Range(0, 1), []byte{1})))
 				e.failed(z, 1, gpu.ErrUnallocated)

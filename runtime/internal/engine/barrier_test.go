@@ -98,7 +98,8 @@ func TestBarriers(t *testing.T) {
 			eventually(t, "all is issued", func() bool { return work.Stats().InFlight == 2 && barriers.Stats().InFlight == 100 }, work, barriers)
 			d.LoseDevice(lost, nil)
 			if lost == 1 {
-				if _, err := barriers.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // this call finds the loss
+				// This call finds the loss.
+				if _, err := barriers.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("Alloc = %v", err)
 				}
 				d.ResumeDevice(0)

@@ -523,7 +523,8 @@ func TestRecordBehindEnd(t *testing.T) {
 		}()
 		synctest.Wait()
 		sim.LoseDevice(0, nil)
-		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // this call finds the loss without a query of an event
+		// This call finds the loss without a query of an event.
+		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Alloc = %v", err)
 		}
 		d.asked = func() {

@@ -617,7 +617,8 @@ func TestElided(t *testing.T) {
 		must(t, other.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.Range(0, 16), []byte{1})))  // waits for an event
 		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(16, 16), []byte{2}))) // on the same stream
 		must(t, other.Queue(1).Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.Range(32, 16), []byte{3}))) // and on another
-		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4}))) // the wait above may cover this one
+		// The wait above may cover this one.
+		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4})))
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Fill(b.Range(0, 0), []byte{5})))
 		eventually(t, "both devices are through", func() bool {
 			c := d.Counters()

@@ -272,7 +272,8 @@ func TestLost(t *testing.T) {
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
 		}
-		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // the host does not know that the first part has completed
+		// The host does not know that the first part has completed.
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -477,8 +478,9 @@ func TestCloseBehind(t *testing.T) {
 				}
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
-				time.Sleep(100 * time.Millisecond)                               // time of the bubble
-				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused { // without that stream, everything is left to the driver at once
+				time.Sleep(100 * time.Millisecond) // time of the bubble
+				// Without that stream, everything is left to the driver at once.
+				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused {
 					t.Errorf("told free: %d, %v", v, err)
 				}
 				if n := calls(d, 1, simdriver.OpFreeAsync); n != 0 {

@@ -397,7 +397,8 @@ func TestMarkEnds(t *testing.T) {
 	})
 	anywhere(t, "B81 a lost device fails it", func(t *testing.T, caps driver.Caps) {
 		for _, how := range []string{"somebody waits", "nobody waits", "another one waits"} {
-			d := simdriver.New(simdriver.Config{Caps: &caps, Devices: 2}) // the driver may leave a stream that waits for a lost device
+			// The driver may leave a stream that waits for a lost device.
+			d := simdriver.New(simdriver.Config{Caps: &caps, Devices: 2})
 			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			b, c, s := allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)
 			d.StallDevice(0)

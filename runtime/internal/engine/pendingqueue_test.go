@@ -171,7 +171,8 @@ func TestHeldGrowth(t *testing.T) {
 				if name == "none" {
 					d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, OOM: true})
 				}
-				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil }))) // so that the pending-queue thread issues the parked work
+				// This makes the pending-queue thread issue the parked work.
+				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil })))
 				synctest.Wait()
 				start := time.Now()
 				must(t, s[2].Signal(1))
@@ -216,12 +217,14 @@ func TestHeldInstantiate(t *testing.T) {
 			_, err := c.Add(gpu.Fill(to.Range(i, 1), []byte{byte(i)}))
 			must(t, err)
 		}
-		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true}) // no memory for the binding's placeholder, so that End makes no graph
+		// No memory for the binding's placeholder, so that End makes no graph.
+		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true})
 		must(t, c.End())
 		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, m.All())))
 		must(t, q.Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.All(), []byte{1})))
 		d.SetLatency(simdriver.OpInstantiate, time.Minute)
-		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil }))) // so that the pending-queue thread issues the parked work
+		// This makes the pending-queue thread issue the parked work.
+		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil })))
 		synctest.Wait()
 		start := time.Now()
 		must(t, s[2].Signal(1))

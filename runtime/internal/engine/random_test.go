@@ -143,7 +143,8 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 			o.Signal[0].Semaphore.Fail(err)
 			return
 		}
-		o.Signal[0].Semaphore.Wait(context.Background(), o.Signal[0].Value) // so that nothing waits for the events any more
+		// After this, nothing waits for the events.
+		o.Signal[0].Semaphore.Wait(context.Background(), o.Signal[0].Value)
 		before.Close()
 		after.Close()
 	})
@@ -262,7 +263,8 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	g.breaks = r.IntN(2) == 0
 	g.trace = newGraphTrace(t, r)
 	for i := range devices {
-		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)} // stages smaller or larger than a cell
+		// Stages smaller or larger than a cell.
+		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)}
 		if r.IntN(4) == 0 {
 			opt.Spin, opt.Poll = -1, -1
 		}
@@ -609,7 +611,8 @@ func (g *graph) run() {
 		for _, dev := range g.devs {
 			known := dev.Stats().Lost
 			if err := dev.Close(); err != nil {
-				if g.mode == loses && errors.Is(err, driver.ErrBusy) { // a native stream still has work that waits for the lost device
+				// A native stream still has work that waits for the lost device.
+				if g.mode == loses && errors.Is(err, driver.ErrBusy) {
 					left = true
 				} else if g.mode != loses || known || !errors.Is(err, driver.ErrLost) { // otherwise Close is the first call to find the loss
 					t.Errorf("close: %v", err)
@@ -710,7 +713,8 @@ func (g *graph) run() {
 					if g.mode == sound && x.may == nil || g.mode != sound && !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
 						t.Errorf("%s: %v", x.what, err)
 					}
-					x.done.Semaphore.Fail(err) // nothing was submitted, for example because the device of a buffer was closed
+					// Nothing was submitted, for example because the device of a buffer was closed.
+					x.done.Semaphore.Fail(err)
 				}
 			}
 		})

@@ -406,7 +406,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		if closes {
 			return nil
 		}
-		if g.mode != sound && len(p.slots) == 0 { // a free whose wait fails does not free the memory, and other nodes may wait for it
+		// A free whose wait fails does not free the memory, and other nodes may wait for it.
+		if g.mode != sound && len(p.slots) == 0 {
 			middle.OnReached(at, func(err error) {
 				if err != nil {
 					b.Close()

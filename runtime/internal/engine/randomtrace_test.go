@@ -313,7 +313,8 @@ func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(con
 			return errors.Join(err, err2)
 		}
 		for _, p := range rep.Problems {
-			if !strings.HasPrefix(p.Text, "flow ") { // in a bubble no time passes, so slices at the same moment cannot be distinguished
+			// In a bubble no time passes, so slices at the same moment cannot be distinguished.
+			if !strings.HasPrefix(p.Text, "flow ") {
 				err = errors.Join(err, errors.New(p.String()))
 			}
 		}

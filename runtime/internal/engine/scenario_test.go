@@ -306,7 +306,8 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	defer dev.Close()
 	const block, n = 512, 5
 	for _, o := range []gpu.PoolOptions{{MaxSize: block}, {MaxSize: block, Portable: true, Zero: true}} {
-		cells, err := dev.Alloc(gpu.DeviceMem, 3*n) // new memory each time, because a failed stream may still use the old
+		// New memory each time, because a failed stream may still use the old.
+		cells, err := dev.Alloc(gpu.DeviceMem, 3*n)
 		if err != nil {
 			return nil
 		}
@@ -446,7 +447,8 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		return v.Close()
 	})
 	for i := range devices {
-		dev, err := gpu.Open(d, i, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1}) // without spinning and polling there are few native calls
+		// Without spinning and polling there are few native calls.
+		dev, err := gpu.Open(d, i, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 		if err != nil {
 			return nil
 		}

@@ -239,7 +239,8 @@ func TestPoolFaults(t *testing.T) {
 		d.StallStream(streams[1])
 		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(other.All(), []byte{1})))
 		d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1, Err: broken})
-		b := alloca(t, dev.Queue(0), order(s[1], 1, s[2], 1), p, 1<<16) // the allocation is parked, and zeroing it will fail
+		// The allocation is parked, and zeroing it will fail.
+		b := alloca(t, dev.Queue(0), order(s[1], 1, s[2], 1), p, 1<<16)
 		if err := s[2].Wait(minute(t), 1); !errors.Is(err, broken) {
 			t.Errorf("%v", err)
 		}
@@ -287,7 +288,8 @@ func TestPoolFaults(t *testing.T) {
 			if inStream {
 				st := dev.Queue(0).NewStream()
 				must(t, st.Free(b))
-				if err := st.Wait(minute(t)); err != nil { // the waiting goroutine has an event recorded, and polls again
+				// The waiting goroutine has an event recorded, and polls again.
+				if err := st.Wait(minute(t)); err != nil {
 					t.Errorf("%v", err)
 				}
 			} else { // the stream has received a part of it

@@ -80,7 +80,8 @@ func poolFaults(t *testing.T, seed uint64) {
 	var fault *simdriver.Injected
 	q := func() *gpu.Queue { return dev.Queue(r.IntN(3)) }
 	for i := range 200 {
-		if (fault == nil || fault.Hits() > 0) && r.IntN(4) == 0 { // one at a time: a second failed record loses the device
+		// One at a time: a second failed record loses the device.
+		if (fault == nil || fault.Hits() > 0) && r.IntN(4) == 0 {
 			fault = d.Inject(simdriver.Fault{Op: ops[r.IntN(len(ops))], N: 1 + r.Uint64N(8)})
 		}
 		s, v := semaphores(t, 1)[0], uint64(0)

@@ -98,7 +98,8 @@ func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 // unused waits until all memory is back in the pool.
 func (x ownedPool) unused(t *testing.T) {
 	t.Helper()
-	for ctx := minute(t); ; time.Sleep(time.Millisecond) { // a bubble's time passes only while all other goroutines wait
+	// A bubble's time passes only while all other goroutines wait.
+	for ctx := minute(t); ; time.Sleep(time.Millisecond) {
 		if st, err := x.p.Stats(); err != nil || ctx.Err() != nil {
 			t.Fatalf("memory stays in use: %+v, %v", st, err)
 		} else if st.Used == 0 {
@@ -194,7 +195,8 @@ func TestOwnersByAddress(t *testing.T) {
 			must(t, s[1].WaitIssued(minute(t), 1))
 			must(t, s[2].WaitIssued(minute(t), 1))
 			s[2].Fail(io.EOF)
-			must(t, x.dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b))) // a free with a signal would hold the buffer itself
+			// A free with a signal would hold the buffer itself.
+			must(t, x.dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			must(t, x.d.ResumeStream(x.streams[2]))
 			synctest.Wait() // until nothing holds the buffer
 			c, filled := x.next(t, 1)

@@ -297,7 +297,8 @@ func TestBlockAfterFailure(t *testing.T) {
 			if err := s[1].Wait(minute(t), 1); groups != errors.Is(err, gpu.ErrClosed) || !groups && err != nil {
 				t.Error(err)
 			}
-			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1}))) // after its remaining work
+			// This runs after its remaining work.
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, s[2].Wait(minute(t), 1))
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 2)}, gpu.Execute(c)))
 			if err := s[2].Wait(minute(t), 2); groups != errors.Is(err, gpu.ErrClosed) || !groups && err != nil {

@@ -559,7 +559,7 @@ func TestParamsOfManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestParamAllocations executes with values in steady state.
+// TestParamAllocations checks that executing with values allocates nothing in steady state.
 func TestParamAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

@@ -52,7 +52,9 @@ func Eventually(t testing.TB, what string, holds func() bool, devices ...*gpu.De
 		if ctx.Err() != nil {
 			t.Fatalf("%s: it does not happen\n%s", what, Dump(devices...))
 		}
-		time.Sleep(pause) // otherwise no time passes in a bubble of testing/synctest, also for goroutines that poll the device
+		// Otherwise no time passes in a bubble of testing/synctest, also for goroutines that poll
+		// the device.
+		time.Sleep(pause)
 	}
 }
 
