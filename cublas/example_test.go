@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuBLAS asks whether it is there.
+// A program that can run without cuBLAS checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUBLAS_LIBRARY", "/no/such/libcublas.so.13") // as on a machine without cuBLAS
+	os.Setenv("PUREGPU_CUBLAS_LIBRARY", "/no/such/libcublas.so.13") // simulates a machine without cuBLAS
 	defer os.Unsetenv("PUREGPU_CUBLAS_LIBRARY")
 
 	l, err := cublas.Open(cublas.Options{})
@@ -28,7 +28,8 @@ func ExampleOpen() {
 	// Output: no cuBLAS here: multiplying on the host
 }
 
-// multiply computes c = a·b of n by n matrices of float32, in the order of a stream. A CUDA context is current.
+// multiply computes c = a·b for n by n matrices of float32, in order on a stream. A CUDA context
+// must be current.
 func multiply(l *cublas.Library, stream cuda.Stream, c, a, b cuda.DevicePtr, n int32) error {
 	blas, err := l.NewContext()
 	if err != nil {
@@ -48,8 +49,8 @@ func ExampleLibrary_Sgemm() {
 		fmt.Println(err)
 		return
 	}
-	var stream cuda.Stream     // of package cuda
-	var a, b, c cuda.DevicePtr // of cuda.Library.MemAlloc
+	var stream cuda.Stream     // from package cuda
+	var a, b, c cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := multiply(l, stream, c, a, b, 1024); err != nil {
 		fmt.Println(err)
 	}

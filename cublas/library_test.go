@@ -65,7 +65,7 @@ func TestSgemmDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failed error
-	one, zero := float32(1), float32(0) // a scalar escapes to the heap: a program makes it once
+	one, zero := float32(1), float32(0) // a scalar escapes to the heap; a program makes it once
 	n := testing.AllocsPerRun(100, func() {
 		failed = errors.Join(failed, l.Sgemm(7, OpN, OpT, 2, 3, 4, &one, 0x1000, 2, 0x2000, 3, &zero, 0x3000, 2))
 	})
@@ -74,7 +74,7 @@ func TestSgemmDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRealSymbols opens the cuBLAS of this machine, which needs no GPU for it.
+// TestRealSymbols opens this machine's cuBLAS. Opening it needs no GPU.
 func TestRealSymbols(t *testing.T) {
 	l := toolkittest.Real(t, "cublas", open, FormatVersion).(*Library)
 	if text, err := l.GetStatusName(StatusNotSupported); err == nil && text != "CUBLAS_STATUS_NOT_SUPPORTED" {

@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion asks the library for its version, part by part: the function that returns it whole takes a handle.
+// askVersion asks the library for each part of its version. The function that returns the whole
+// version needs a handle.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	var parts [3]dl.Version
 	for i := range parts {

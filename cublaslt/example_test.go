@@ -11,9 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuBLASLt asks whether it is there.
+// A program that can run without cuBLASLt checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUBLASLT_LIBRARY", "/no/such/libcublasLt.so.13") // as on a machine without cuBLASLt
+	os.Setenv("PUREGPU_CUBLASLT_LIBRARY", "/no/such/libcublasLt.so.13") // simulates a machine without cuBLASLt
 	defer os.Unsetenv("PUREGPU_CUBLASLT_LIBRARY")
 
 	l, err := cublaslt.Open(cublaslt.Options{})
@@ -29,7 +29,7 @@ func ExampleOpen() {
 	// Output: no cuBLASLt here: multiplying on the host
 }
 
-// A product has the scalars and descriptions of c = a·b of n by n matrices of bfloat16.
+// A product holds the scalars and descriptions of c = a·b for n by n matrices of bfloat16.
 type product struct {
 	lib       *cublaslt.Library
 	one, zero float32
@@ -37,7 +37,7 @@ type product struct {
 	layout    cublaslt.MatrixLayout
 }
 
-// describe makes a product, and needs no device.
+// describe makes a product. It needs no device.
 func describe(l *cublaslt.Library, n uint64) (*product, error) {
 	p := &product{lib: l, one: 1}
 	var err error
@@ -48,7 +48,8 @@ func describe(l *cublaslt.Library, n uint64) (*product, error) {
 	return p, err
 }
 
-// run computes a product by the algorithm that cuBLASLt thinks best, in the order of a stream. A CUDA context is current.
+// run computes a product with the algorithm that cuBLASLt ranks first, in order on a stream. A CUDA
+// context must be current.
 func (p *product) run(c *cublaslt.Context, stream cuda.Stream, out, a, b cuda.DevicePtr) error {
 	return p.lib.Matmul(c.Handle(), p.desc, unsafe.Pointer(&p.one), a, p.layout, b, p.layout, unsafe.Pointer(&p.zero), out, p.layout, out, p.layout,
 		nil, 0, 0, stream)
@@ -71,8 +72,8 @@ func ExampleLibrary_Matmul() {
 		fmt.Println(err)
 		return
 	}
-	var stream cuda.Stream       // of package cuda
-	var a, b, out cuda.DevicePtr // of cuda.Library.MemAlloc
+	var stream cuda.Stream       // from package cuda
+	var a, b, out cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := p.run(context, stream, out, a, b); err != nil {
 		fmt.Println(err)
 	}

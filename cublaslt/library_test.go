@@ -75,7 +75,8 @@ func TestMatmulDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRealDescriptions makes descriptions with the cuBLASLt of this machine, which needs no GPU for them.
+// TestRealDescriptions makes descriptions with the cuBLASLt of this machine, which needs no GPU for
+// them.
 func TestRealDescriptions(t *testing.T) {
 	l := toolkittest.Real(t, "cublaslt", open, FormatVersion).(*Library)
 	layout, err := l.MatrixLayoutCreate(cuda.DataTypeR32F, 3, 5, 4)

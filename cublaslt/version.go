@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion asks the library for its version, part by part: releases differ in how they make one number of the parts.
+// askVersion asks the library for each part of its version: releases combine the parts into one
+// number differently.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	var parts [3]dl.Version
 	for i := range parts {

@@ -9,11 +9,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// errSink keeps the compiler from dropping what a test computes.
+// errSink keeps the compiler from removing the tested computation.
 var errSink error
 
-// TestCallsAllocateNothing covers the shapes of calls that a program makes in its inner loop, when they succeed and when
-// they answer that something is not ready.
+// TestCallsAllocateNothing covers the shapes of calls in a program's inner loop, both when they
+// succeed and when they return not ready.
 func TestCallsAllocateNothing(t *testing.T) {
 	if !dl.Fast {
 		t.Skip("no fast path in this build")
@@ -60,7 +60,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestSlowCallsAnswerAlike makes the same calls on the other path.
+// TestSlowCallsAnswerAlike checks that the slow path returns the same results for the same calls.
 func TestSlowCallsAnswerAlike(t *testing.T) {
 	l := openFake(t, 13000, nil)
 	l.HeapFrames()

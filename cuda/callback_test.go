@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// onSmallStack runs f on a new goroutine, whose stack has to move as soon as something needs much of it.
+// onSmallStack runs f on a new goroutine. Its stack is small, so it moves at the first deep call.
 func onSmallStack(f func()) {
 	done := make(chan bool)
 	go func() {
@@ -20,9 +20,9 @@ func onSmallStack(f func()) {
 	<-done
 }
 
-// TestLogCallbackMovesTheStack registers a function that the driver runs inside a failing call, before it writes what the
-// call returns. The function moves the caller's stack, and the outputs must arrive all the same: no call may have its frame
-// on the stack from then on.
+// TestLogCallbackMovesTheStack registers a function that the driver runs inside a failing call,
+// before it writes the call's results. The function moves the caller's stack. The results must
+// still arrive, so a call's frame must not be on that stack.
 func TestLogCallbackMovesTheStack(t *testing.T) {
 	l := openFake(t, 13000, nil)
 	calls := 0
@@ -56,7 +56,7 @@ func TestLogCallbackMovesTheStack(t *testing.T) {
 	}
 }
 
-// TestCallbackDuringCall has a call run a Go function before it returns.
+// TestCallbackDuringCall tests a call that runs a Go function before it returns.
 func TestCallbackDuringCall(t *testing.T) {
 	l := openFake(t, 13000, nil)
 	cb, err := dl.Callback(func(blockSize int32) uintptr {

@@ -6,8 +6,8 @@ import "strconv"
 // cudaDataType). The driver itself does not use it.
 type DataType uint32
 
-// Values of DataType. R is real, C complex; then come the bits, and I for a signed integer, U for an unsigned one, F for a floating-point
-// number, BF for a bfloat16.
+// Values of DataType. R means real, C complex. Then come the number of bits and the kind: I is a
+// signed integer, U unsigned, F floating point, BF bfloat16.
 const (
 	DataTypeR32F     DataType = 0  // CUDA_R_32F
 	DataTypeR64F     DataType = 1  // CUDA_R_64F
@@ -100,7 +100,8 @@ const (
 	PatchLevel   LibraryProperty = 2 // PATCH_LEVEL
 )
 
-// An EmulationStrategy says when libraries on top of CUDA compute by emulation on tensor cores (C: cudaEmulationStrategy).
+// An EmulationStrategy says when libraries on top of CUDA emulate on tensor cores (C:
+// cudaEmulationStrategy).
 type EmulationStrategy uint32
 
 // Values of EmulationStrategy.
@@ -110,17 +111,18 @@ const (
 	EmulationStrategyEager      EmulationStrategy = 2 // CUDA_EMULATION_STRATEGY_EAGER: if it is possible
 )
 
-// An EmulationMantissaControl says how many bits of mantissas an emulation keeps (C: cudaEmulationMantissaControl).
+// An EmulationMantissaControl says how many mantissa bits an emulation keeps (C:
+// cudaEmulationMantissaControl).
 type EmulationMantissaControl uint32
 
 // Values of EmulationMantissaControl.
 const (
 	EmulationMantissaDynamic EmulationMantissaControl = 0 // CUDA_EMULATION_MANTISSA_CONTROL_DYNAMIC: as many as the emulated type needs
-	EmulationMantissaFixed   EmulationMantissaControl = 1 // CUDA_EMULATION_MANTISSA_CONTROL_FIXED: as many as the program says
+	EmulationMantissaFixed   EmulationMantissaControl = 1 // CUDA_EMULATION_MANTISSA_CONTROL_FIXED: as many as the program sets
 )
 
-// An EmulationSpecialValues has a bit for each kind of special value that an emulation must handle (C:
-// cudaEmulationSpecialValuesSupport).
+// An EmulationSpecialValues has a bit for each kind of special value that an emulation must handle
+// (C: cudaEmulationSpecialValuesSupport).
 type EmulationSpecialValues uint32
 
 // Values of EmulationSpecialValues.

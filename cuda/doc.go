@@ -7,8 +7,8 @@
 // errors.Is(err, cuda.ErrorNotReady). A function that the driver lacks returns a [*dl.SymbolError]
 // that names the release that introduced it; [dl.Library.Has] reports on a whole set of functions.
 //
-// The plain name of a method is the ABI that cuda.h's plain name means. Older and newer ones have a
-// number, as CtxCreateV2 has. Handles are numbers: zero is no handle, and only the library's own
+// A method's plain name means the same ABI as the plain name in cuda.h. Older and newer ABIs have a
+// number, as in CtxCreateV2. Handles are numbers: zero is no handle, and only the library's own
 // functions free them.
 //
 // # Memory

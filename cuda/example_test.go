@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program says what is missing, and goes on without a GPU if it can.
+// A program reports what is missing, and continues without a GPU if it can.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUDA_LIBRARY", "/no/such/libcuda.so.1") // as on a machine without a driver
+	os.Setenv("PUREGPU_CUDA_LIBRARY", "/no/such/libcuda.so.1") // simulates a machine without a driver
 	defer os.Unsetenv("PUREGPU_CUDA_LIBRARY")
 
 	l, err := cuda.Open(cuda.Options{})
@@ -35,13 +35,13 @@ func ExampleOpen() {
 func ExampleResult_Error() {
 	var err error = cuda.ErrorNotReady
 	fmt.Println(err)
-	fmt.Println(cuda.Result(12345)) // from a driver newer than these bindings
+	fmt.Println(cuda.Result(12345)) // added by a driver newer than these bindings
 	// Output:
 	// cuda: CUDA_ERROR_NOT_READY (600): not finished yet; ask again
 	// cuda: Result(12345) (12345)
 }
 
-// An error code is a constant, and stays recognizable when it is wrapped.
+// An error code is a constant. errors.Is finds it in a wrapped error.
 func Example_errorsIs() {
 	poll := func() error { return fmt.Errorf("frame 7: %w", cuda.ErrorNotReady) }
 
@@ -51,9 +51,10 @@ func Example_errorsIs() {
 	// Output: later
 }
 
-// Has asks once for a group of functions that came together. A function that the driver lacks also says so itself.
+// Has checks a group of functions that were introduced together. A call of a missing function also
+// returns an error that says so.
 func Example_optionalFunctions() {
-	var l cuda.Library // a program has it from Open
+	var l cuda.Library // a program gets it from Open
 	if !l.Has("memory-pools") {
 		fmt.Println("no memory pools")
 	}

@@ -21,7 +21,7 @@ import (
 	table "github.com/puregpu/puregpu/symbols"
 )
 
-// These tests need a GPU and skip without one, unless PUREGPU_TEST_REQUIRE_GPU is set: then they fail.
+// These tests need a GPU. They skip without one, or fail if PUREGPU_TEST_REQUIRE_GPU is set.
 
 func skipNoGPU(t testing.TB, err error) {
 	t.Helper()
@@ -45,7 +45,8 @@ func openGPU(t testing.TB) (*Library, Device) {
 	return l, dev
 }
 
-// openContext makes the primary context of device 0 current on the test's thread until the test ends.
+// openContext makes the primary context of device 0 current on the test's thread, until the test
+// ends.
 func openContext(t testing.TB) (*Library, Device, Context) {
 	t.Helper()
 	l, dev := openGPU(t)
@@ -125,7 +126,7 @@ $again:
 }
 ` + "\x00"
 
-// absent are functions that a driver new enough need not have.
+// absent names functions that a new enough driver may still lack.
 var absent = map[string]string{}
 
 func TestGPUSymbols(t *testing.T) {
@@ -153,7 +154,8 @@ func TestGPUSymbols(t *testing.T) {
 	}
 }
 
-// TestGPUProcAddress compares what the driver hands out with what the loader finds under the exact exported name.
+// TestGPUProcAddress compares the functions that the driver returns with the functions that the
+// loader finds under the exact exported name.
 func TestGPUProcAddress(t *testing.T) {
 	l, _ := openGPU(t)
 	need(t, l, "proc-address")
@@ -177,7 +179,7 @@ func TestGPUProcAddress(t *testing.T) {
 		}
 	}
 	t.Logf("%d functions are the same, %d differ", same, differ)
-	// Two ABIs of one function must not end up in one place.
+	// Two ABIs of one function must have different addresses.
 	for api, is := range byAPI {
 		for n, i := range is {
 			for _, j := range is[:n] {
@@ -230,7 +232,7 @@ func TestGPUDevice(t *testing.T) {
 	}
 }
 
-// TestGPUErrorNames checks every code that the table knows against the driver's own name for it.
+// TestGPUErrorNames compares the name of every code in the table with the driver's own name.
 func TestGPUErrorNames(t *testing.T) {
 	l, _ := openGPU(t)
 	for _, r := range known() {
@@ -289,7 +291,7 @@ func TestGPUMemory(t *testing.T) {
 	}
 }
 
-// TestGPUContexts makes a context by every ABI of cuCtxCreate.
+// TestGPUContexts makes a context with every ABI of cuCtxCreate.
 func TestGPUContexts(t *testing.T) {
 	l, dev := openGPU(t)
 	runtime.LockOSThread()
@@ -353,7 +355,7 @@ func TestGPUNotReady(t *testing.T) {
 	ok(t, "EventQuery", l.EventQuery(ev))
 }
 
-// saxpy has x and y on the device, and the parameters of the kernel in memory that stays put.
+// A saxpy holds x and y on the device, and the kernel's parameters in memory that does not move.
 type saxpy struct {
 	fn     Function
 	n      uint64
@@ -527,7 +529,7 @@ func TestGPUTensorMap(t *testing.T) {
 	}
 }
 
-// TestGPUOccupancyCallback has the driver call back into Go before it returns.
+// TestGPUOccupancyCallback tests a call in which the driver calls back into Go.
 func TestGPUOccupancyCallback(t *testing.T) {
 	l, _, _ := openContext(t)
 	need(t, l, "occupancy")
@@ -550,8 +552,8 @@ func TestGPUOccupancyCallback(t *testing.T) {
 	}
 }
 
-// TestGPULogs registers a function that the driver runs inside a call that fails, on the caller's goroutine. It moves the
-// stack there; the results must arrive all the same.
+// TestGPULogs registers a function that the driver runs inside a failing call, on the caller's
+// goroutine. The function moves the stack. The results must still arrive.
 func TestGPULogs(t *testing.T) {
 	l, dev, _ := openContext(t)
 	need(t, l, "logs")
@@ -571,7 +573,7 @@ func TestGPULogs(t *testing.T) {
 	ok(t, "Callback", err)
 	h, err := l.LogsRegisterCallback(LogsCallback(cb), 4711)
 	ok(t, "LogsRegisterCallback", err)
-	// Other libraries of this process would run the function on the fast path.
+	// A function left registered would run on the fast path when other tests call the driver.
 	defer func() { ok(t, "LogsUnregisterCallback", l.LogsUnregisterCallback(h)) }()
 
 	p := newSaxpy(t, l, 1, 1)
@@ -585,7 +587,8 @@ func TestGPULogs(t *testing.T) {
 		"MemFree":        {func() error { return l.MemFree(12345) }, ErrorInvalidValue},
 		"MemAlloc":       {func() error { _, err := l.MemAlloc(0); return err }, ErrorInvalidValue},
 	} {
-		// Each on a new goroutine, whose stack is small. It has the context on a thread of its own.
+		// Each call runs on a new goroutine, which has a small stack, and on a thread of its own
+		// with the context.
 		done := make(chan error)
 		go func() {
 			runtime.LockOSThread()
@@ -618,7 +621,8 @@ func TestGPULogs(t *testing.T) {
 	}
 }
 
-// TestGPUStackMoves makes calls while goroutines' stacks grow and shrink around them and the collector runs.
+// TestGPUStackMoves makes calls while goroutines' stacks grow and shrink and the garbage collector
+// runs.
 func TestGPUStackMoves(t *testing.T) {
 	l, dev, _ := openContext(t)
 	s := newStream(t, l)
@@ -635,7 +639,7 @@ func TestGPUStackMoves(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				runtime.GC() // shrinks stacks too
+				runtime.GC() // also shrinks stacks
 			}
 		}
 	})
@@ -664,8 +668,8 @@ func TestGPUStackMoves(t *testing.T) {
 	collector.Wait()
 }
 
-// TestGPUSearch looks for the driver, in a process that has none yet, where a file of its name in front is another library: that is
-// passed over, and the system's driver taken.
+// TestGPUSearch looks for the driver in a process that has not loaded one. The first file of its
+// name is another library. Open must skip it and take the system's driver.
 func TestGPUSearch(t *testing.T) {
 	const child = "PUREGPU_TEST_SEARCH"
 	if dir := os.Getenv(child); dir != "" {

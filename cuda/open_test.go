@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestNoGPU goes through the machines on which there is no CUDA to be had. Each has an error of its own, which says what is
-// wrong, and none of them crashes.
+// TestNoGPU tests machines without usable CUDA. Each must give its own error, which says what is
+// wrong, and none may crash.
 func TestNoGPU(t *testing.T) {
 	required := 0
 	for _, s := range symbols {
@@ -28,10 +28,10 @@ func TestNoGPU(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		file    func(t *testing.T) string
-		open    error   // what Open's error is; nil if it opens
-		init    error   // else, what Init's error is
-		not     []error // what neither is
-		message string  // of either; FILE stands for the library
+		open    error   // Open's error; nil if it opens
+		init    error   // else Init's error
+		not     []error // errors that neither is
+		message string  // text of the error; FILE stands for the library
 	}{
 		{
 			name:    "library absent",
@@ -164,7 +164,7 @@ func TestZeroLibraryIsNotOpen(t *testing.T) {
 	}
 }
 
-// TestMissingOptionalSymbol calls a function that came after the driver.
+// TestMissingOptionalSymbol calls a function that the driver is too old to have.
 func TestMissingOptionalSymbol(t *testing.T) {
 	l := openFake(t, 12000, nil)
 	_, err := l.LogsCurrent(0)
@@ -199,12 +199,13 @@ func TestMissingOptionalSymbol(t *testing.T) {
 	}
 }
 
-// TestMissingSets opens drivers of several releases. A release has every set that came by then, and of a later one nothing.
+// TestMissingSets opens drivers of several releases. A release must have every set introduced by
+// then, and nothing of a later set.
 func TestMissingSets(t *testing.T) {
 	for _, release := range []dl.Version{11020, 11040, 12000, 12050, 13000} {
 		l := openFake(t, release, []string{"PROC=0"})
 		for _, s := range l.Sets() {
-			// The look-up by name is left out of the fake.
+			// The fake lacks the look-up by name.
 			if strings.HasPrefix(s.Name, "proc-address") {
 				continue
 			}

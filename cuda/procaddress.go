@@ -6,12 +6,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// resolver asks the driver for each function, at the release that introduced the ABI. The name
-// alone would give the oldest ABI with dlsym, and at the driver's own release perhaps an ABI that
-// these bindings do not know. Drivers before 12.0 have the older cuGetProcAddress, which does not
-// say why a function is missing, and drivers before 11.3 have none.
+// resolver asks the driver for each function at the release that introduced its ABI. dlsym finds
+// the oldest ABI under the plain name. The driver's own release may give an ABI that these bindings
+// do not know. Drivers before 12.0 have the older cuGetProcAddress, which does not say why a
+// function is missing. Drivers before 11.3 have neither.
 func resolver(l *dl.Library) dl.Resolver {
-	const legacyStreams = uintptr(GetProcAddressLegacyStream) // whatever default the program was compiled with elsewhere
+	// Independent of the default stream of other code in the process.
+	const legacyStreams = uintptr(GetProcAddressLegacyStream)
 	out := new(struct {
 		fn     uintptr
 		status DriverProcAddressQueryResult
@@ -33,7 +34,7 @@ func resolver(l *dl.Library) dl.Resolver {
 	}
 	return func(sym *dl.Symbol) (uintptr, string) {
 		if v := l.Version(); v != 0 && sym.Since > v {
-			return 0, "newer than the driver" // which would only call the version invalid
+			return 0, "newer than the driver" // the driver would only report an invalid version
 		}
 		switch err := ask(sym); {
 		case err != nil:

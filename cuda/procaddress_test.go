@@ -9,15 +9,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestProcAddress checks which function each ABI of a versioned one reaches: the driver's own for that release where the
-// driver can be asked for it, else the one with the exact exported name. The plain name alone would be the oldest ABI to
-// the loader, and the newest to the driver.
+// TestProcAddress checks which function each ABI of a versioned function reaches. A driver with a
+// look-up must give the function of that release; for others the loader must find the exact
+// exported name. Under the plain name the loader finds the oldest ABI, and the driver the newest.
 func TestProcAddress(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		release dl.Version
 		defines []string
-		way     Context // how the ABIs that are there were found
+		way     Context // how each present ABI was found
 		newest  int     // ABI
 	}{
 		{"cuGetProcAddress_v2", 13000, []string{"PROC=2"}, 'P', 4},
@@ -48,7 +48,7 @@ func TestProcAddress(t *testing.T) {
 					t.Errorf("ABI %d: context %#x, %v; want %#x", abi, got, err, want)
 				}
 			}
-			// What the driver does not hand out is found by its name.
+			// Functions that the driver's look-up lacks are found by exported name.
 			if err := l.StreamQuery(600); err != ErrorNotReady {
 				t.Errorf("StreamQuery: %v", err)
 			}
@@ -56,7 +56,8 @@ func TestProcAddress(t *testing.T) {
 	}
 }
 
-// TestProcAddressSaysWhy checks the reason that Explain gives for a function that neither way finds.
+// TestProcAddressSaysWhy checks the reason that Explain gives for a function that neither the
+// driver's look-up nor the loader finds.
 func TestProcAddressSaysWhy(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -28,7 +28,7 @@ func ready(l *dl.Library) error {
 			return fmt.Errorf("cuDeviceGetCount: %w", err)
 		}
 		if *n <= 0 {
-			return none(errors.New("cuDeviceGetCount counts none"))
+			return none(errors.New("cuDeviceGetCount returned 0"))
 		}
 		return nil
 	}
@@ -42,8 +42,8 @@ func ready(l *dl.Library) error {
 }
 
 // Diagnose adds to an error of [Library.Init], or to [ErrorNoDevice], the cause as far as the
-// machine shows it, what to do, and each file that was found with its answer. It returns other
-// errors, and nil, unchanged.
+// machine shows it, what to do, and the result for each file found. It returns other errors, and
+// nil, unchanged.
 func (l *Library) Diagnose(err error) error {
 	code, ok := errors.AsType[Result](err)
 	if !ok {

@@ -19,7 +19,7 @@ func TestReady(t *testing.T) {
 		not     []error
 		says    string
 	}{
-		{"no devices counted", nil, []error{dl.ErrNoDevice}, []error{dl.ErrStub}, "no device (cuDeviceGetCount counts none)"},
+		{"no devices counted", nil, []error{dl.ErrNoDevice}, []error{dl.ErrStub}, "no device (cuDeviceGetCount returned 0)"},
 		{"no device", []string{"INIT_RESULT=100"}, []error{dl.ErrNoDevice, ErrorNoDevice}, []error{dl.ErrStub}, "no device (cuInit: cuda: CUDA_ERROR_NO_DEVICE (100): "},
 		{"stub", []string{"INIT_RESULT=34"}, []error{dl.ErrStub, ErrorStubLibrary}, []error{dl.ErrNoDevice}, "stub library, only for linking (cuInit: "},
 		{"failure", []string{"INIT_RESULT=802"}, []error{ErrorSystemNotReady}, []error{dl.ErrStub, dl.ErrNoDevice}, "cuInit: cuda: CUDA_ERROR_SYSTEM_NOT_READY (802): "},
@@ -41,7 +41,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestReadyHidden: with CUDA_VISIBLE_DEVICES set and empty, no file can have a device.
+// TestReadyHidden checks that no file has a device if CUDA_VISIBLE_DEVICES is set and empty.
 func TestReadyHidden(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "")
 	for _, defines := range [][]string{nil, {"INIT_RESULT=100"}} {
@@ -55,7 +55,8 @@ func TestReadyHidden(t *testing.T) {
 	}
 }
 
-// TestDiagnose has what is said besides for each code in package hostinfo, and on whole machines in package gpuinfo.
+// TestDiagnose checks that Diagnose adds causes. Package hostinfo tests the text for each code, and
+// package gpuinfo tests whole machines.
 func TestDiagnose(t *testing.T) {
 	l := openFake(t, 13000, []string{"INIT_RESULT=999"})
 	err := l.Diagnose(l.Init(0))

@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// openReal opens the driver's library of this machine. Opening it needs neither a GPU nor the kernel's driver.
+// openReal opens this machine's driver library. Opening it needs neither a GPU nor the kernel
+// driver.
 func openReal(t *testing.T) *Library {
 	t.Helper()
 	l, err := Open(Options{})
@@ -26,7 +27,7 @@ func openReal(t *testing.T) *Library {
 	return l
 }
 
-// TestRealSymbols holds the table's since-versions against the library.
+// TestRealSymbols checks the table's since-versions against the library.
 func TestRealSymbols(t *testing.T) {
 	l := openReal(t)
 	if v, err := l.DriverGetVersion(); err != nil || dl.Version(v) != l.Version() {
@@ -41,7 +42,7 @@ func TestRealSymbols(t *testing.T) {
 	}
 }
 
-// TestRealErrors compares the names of errors with the library's.
+// TestRealErrors compares the names of errors with the library's names.
 func TestRealErrors(t *testing.T) {
 	l := openReal(t)
 	known := 0
@@ -65,7 +66,8 @@ func TestRealErrors(t *testing.T) {
 	}
 }
 
-// TestRealWithoutDevice calls what works before Init, and wants an error from the rest, and from Init where there is no GPU.
+// TestRealWithoutDevice calls the functions that work before Init. All others must return an error,
+// and so must Init without a GPU.
 func TestRealWithoutDevice(t *testing.T) {
 	l := openReal(t)
 	if l.HasSymbol("cuGetProcAddress_v2") {

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// known returns the codes that the table knows.
+// known returns the codes in the table.
 func known() []Result {
 	var rs []Result
 	for r := range Result(2000) {

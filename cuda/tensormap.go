@@ -2,7 +2,7 @@ package cuda
 
 import "unsafe"
 
-// tensorMapAlign is the alignment that CUDA 13 asks of a tensor map; CUDA 12 asked 64.
+// tensorMapAlign is the alignment of a tensor map that CUDA 13 requires; CUDA 12 required 64.
 const tensorMapAlign = 128
 
 // NewTensorMap returns a tensor map at a multiple of 128 bytes, as functions that encode one

@@ -20,7 +20,8 @@ func TestNewTensorMapIsAligned(t *testing.T) {
 			maps[i].Opaque[j] = uint64(i)
 		}
 	}
-	// They neither overlap nor move, and a pointer into the middle of the allocation keeps it.
+	// The maps neither overlap nor move, and a pointer into the middle of the allocation keeps the
+	// whole allocation alive.
 	runtime.GC()
 	for i, m := range maps {
 		if m.Opaque[0] != uint64(i) || m.Opaque[15] != uint64(i) {

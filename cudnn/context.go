@@ -2,7 +2,7 @@ package cudnn
 
 import "sync/atomic"
 
-// A Context is a handle that is destroyed once.
+// A Context owns a [Handle]; Close destroys it.
 type Context struct {
 	lib    *Library
 	handle Handle
@@ -21,8 +21,8 @@ func (l *Library) NewContext() (*Context, error) {
 // Handle returns the handle, for methods of [Library]. It must not be used after Close.
 func (c *Context) Handle() Handle { return c.handle }
 
-// Close destroys the handle with [Library.Destroy], which waits until the device has no more work. The handle's CUDA
-// context must be current. Later calls do nothing.
+// Close destroys the handle with [Library.Destroy], which waits until the device is idle. The
+// handle's CUDA context must be current. Later calls do nothing.
 func (c *Context) Close() error {
 	if c.closed.Swap(true) {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// A Descriptor is a descriptor of the backend API that is destroyed once. Its attributes are set with [Set], then
-// Finalize makes it usable. A descriptor must stay open as long as another one that has it as an attribute. It must not
-// be used by two goroutines at a time.
+// A Descriptor owns a descriptor of the backend API; Close destroys it. [Set] sets its attributes,
+// then Finalize makes it usable. A descriptor must stay open as long as another descriptor has it
+// as an attribute. It must not be used by two goroutines at a time.
 //
 // The errors of a Descriptor have the library's reason, as from [Library.WithReason].
 type Descriptor struct {
@@ -33,11 +33,11 @@ func (l *Library) NewDescriptor(kind BackendDescriptorType) (*Descriptor, error)
 	return &Descriptor{lib: l, handle: handle, kind: kind}, nil
 }
 
-// Handle returns the descriptor, for methods of [Library] and as an attribute of other descriptors. It must not be used
-// after Close.
+// Handle returns the descriptor, for methods of [Library] and as an attribute of other descriptors.
+// It must not be used after Close.
 func (d *Descriptor) Handle() BackendDescriptor { return d.handle }
 
-// Finalize checks the attributes with [Library.BackendFinalize]. They cannot be set any more.
+// Finalize checks the attributes with [Library.BackendFinalize]. Set fails from then on.
 func (d *Descriptor) Finalize() error {
 	if err := d.open(); err != nil {
 		return fmt.Errorf("finalize %v: %w", d.kind, err)
@@ -66,8 +66,8 @@ func (d *Descriptor) open() error {
 	return nil
 }
 
-// An Attribute is the type of the elements of an attribute. Text is of bytes, and addresses in device memory are of
-// [cuda.DevicePtr].
+// An Attribute is the element type of an attribute. Text has elements of type byte, and device
+// addresses have type [cuda.DevicePtr].
 type Attribute interface {
 	Handle | BackendDescriptor | cuda.DevicePtr | bool | byte | int32 | int64 | float32 | float64 | Fraction |
 		DataType | ConvolutionMode | PointwiseMode | ReduceTensorOp | NanPropagation | GenStatsMode | BnFinalizeStatsMode |
@@ -77,8 +77,8 @@ type Attribute interface {
 		BackendOperationGraphMode
 }
 
-// Set sets an attribute of a descriptor to values, which the library copies. The type of the values must be that of the
-// attribute: an attribute of one int64 takes int64(1), not 1.
+// Set sets an attribute of a descriptor to values, which the library copies. The type of the values
+// must be the type of the attribute: an attribute of one int64 takes int64(1), not 1.
 func Set[T Attribute](d *Descriptor, name BackendAttributeName, values ...T) error {
 	if err := d.open(); err != nil {
 		return fmt.Errorf("set %v: %w", name, err)
@@ -92,9 +92,9 @@ func Set[T Attribute](d *Descriptor, name BackendAttributeName, values ...T) err
 	return nil
 }
 
-// Get reads an attribute of a finalized descriptor into values, as many elements as fit, and returns how many the
-// attribute has. Of an attribute that is a list of descriptors, values are descriptors of the program, which the library
-// fills.
+// Get reads an attribute of a finalized descriptor into values, as many elements as fit, and
+// returns the number of elements that the attribute has. For an attribute that is a list of
+// descriptors, values holds descriptors of the program, and the library fills them.
 func Get[T Attribute](d *Descriptor, name BackendAttributeName, values []T) (int, error) {
 	if err := d.open(); err != nil {
 		return 0, fmt.Errorf("get %v: %w", name, err)

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuDNN asks whether it is there.
+// A program that can run without cuDNN checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUDNN_LIBRARY", "/no/such/libcudnn.so.9") // as on a machine without cuDNN
+	os.Setenv("PUREGPU_CUDNN_LIBRARY", "/no/such/libcudnn.so.9") // simulates a machine without cuDNN
 	defer os.Unsetenv("PUREGPU_CUDNN_LIBRARY")
 
 	l, err := cudnn.Open(cudnn.Options{})
@@ -28,7 +28,7 @@ func ExampleOpen() {
 	// Output: no cuDNN here: computing on the host
 }
 
-// tensor describes a tensor of float32 without gaps, which a variant pack knows by its id.
+// tensor describes a dense tensor of float32. A variant pack refers to it by its id.
 func tensor(l *cudnn.Library, id int64, dims ...int64) (*cudnn.Descriptor, error) {
 	d, err := l.NewDescriptor(cudnn.BackendTensorDescriptor)
 	if err != nil {
@@ -72,7 +72,8 @@ func ExampleSet() {
 	defer x.Close()
 }
 
-// run executes a plan on the tensors 1 and 2, in the order of the context's stream. A CUDA context is current.
+// run executes a plan on tensors 1 and 2, in order on the context's stream. A CUDA context must be
+// current.
 func run(l *cudnn.Library, c *cudnn.Context, plan *cudnn.Descriptor, x, y, workspace cuda.DevicePtr) error {
 	pack, err := l.NewDescriptor(cudnn.BackendVariantPackDescriptor)
 	if err != nil {
@@ -105,13 +106,14 @@ func ExampleLibrary_BackendExecute() {
 		return
 	}
 	defer c.Close()
-	plan, err := l.NewDescriptor(cudnn.BackendExecutionPlanDescriptor) // with an engine of the graph, finalized
+	// Afterwards set an engine of the graph, and finalize the plan.
+	plan, err := l.NewDescriptor(cudnn.BackendExecutionPlanDescriptor)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer plan.Close()
-	var x, y, workspace cuda.DevicePtr // of cuda.Library.MemAlloc
+	var x, y, workspace cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := run(l, c, plan, x, y, workspace); err != nil {
 		fmt.Println(err)
 	}

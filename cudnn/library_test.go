@@ -46,7 +46,8 @@ func openFake(t *testing.T) *Library {
 
 func TestOpen(t *testing.T) { toolkittest.Run(t, release) }
 
-// TestRefusesCuDNN8 has the error for a library of cuDNN 8 name its release and the one that is needed.
+// TestRefusesCuDNN8 checks that the error for a library of cuDNN 8 names its release and the needed
+// release.
 func TestRefusesCuDNN8(t *testing.T) {
 	older := release
 	older.File, older.Release = "libcudnn.so.8", "8.9.7"
@@ -150,7 +151,8 @@ func TestWithReason(t *testing.T) {
 	}
 }
 
-// TestEachAttributeTypeHasAGoType compares the types of attributes of the C API with those of Attribute.
+// TestEachAttributeTypeHasAGoType checks that Attribute has a Go type for each attribute type of
+// the C API.
 func TestEachAttributeTypeHasAGoType(t *testing.T) {
 	var have []BackendAttributeType
 	add := func(kind BackendAttributeType) { have = append(have, kind) }
@@ -230,7 +232,7 @@ func TestCallsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRealDescriptors makes a descriptor of a tensor with the cuDNN of this machine, which needs no GPU for it.
+// TestRealDescriptors makes a tensor descriptor with this machine's cuDNN, which needs no GPU.
 func TestRealDescriptors(t *testing.T) {
 	l := toolkittest.Real(t, "cudnn", open, FormatVersion).(*Library)
 	if name, err := l.GetErrorString(StatusNotSupportedLayout); err != nil || name != StatusNotSupportedLayout.Name() {

@@ -9,15 +9,17 @@ import (
 	"github.com/puregpu/puregpu/internal/printable"
 )
 
-// WithReason calls do and returns its error. If that is a [Status], it adds the reason that the library gives for it. The
-// library keeps its reasons for each thread, so WithReason keeps do on one thread. errors.Is finds the code in the result.
+// WithReason calls do and returns its error. If the error is a [Status], it adds the reason that
+// the library gives. The library keeps its reasons per thread, so WithReason locks do to one
+// thread. errors.Is finds the code in the result.
 func (l *Library) WithReason(do func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return l.withReason(do())
 }
 
-// withReason adds the library's last reason to a Status. The call that failed ran on this thread.
+// withReason adds the library's last reason to a Status. The failed call must have run on this
+// thread.
 func (l *Library) withReason(err error) error {
 	if _, ok := errors.AsType[Status](err); !ok {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuFFT asks whether it is there.
+// A program that can run without cuFFT checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUFFT_LIBRARY", "/no/such/libcufft.so.12") // as on a machine without cuFFT
+	os.Setenv("PUREGPU_CUFFT_LIBRARY", "/no/such/libcufft.so.12") // simulates a machine without cuFFT
 	defer os.Unsetenv("PUREGPU_CUFFT_LIBRARY")
 
 	l, err := cufft.Open(cufft.Options{})
@@ -28,7 +28,8 @@ func ExampleOpen() {
 	// Output: no cuFFT here: transforming on the host
 }
 
-// forward transforms n complex numbers of float32 in place, in the order of a stream. A CUDA context is current.
+// forward transforms n complex numbers of float32 in place, in order on a stream. A CUDA context
+// must be current.
 func forward(l *cufft.Library, stream cuda.Stream, data cuda.DevicePtr, n int32) error {
 	plan, err := l.NewPlan()
 	if err != nil {
@@ -51,8 +52,8 @@ func ExampleLibrary_ExecC2C() {
 		fmt.Println(err)
 		return
 	}
-	var stream cuda.Stream  // of package cuda
-	var data cuda.DevicePtr // of cuda.Library.MemAlloc
+	var stream cuda.Stream  // from package cuda
+	var data cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := forward(l, stream, data, 1<<20); err != nil {
 		fmt.Println(err)
 	}

@@ -56,7 +56,7 @@ func TestPlanIsDestroyedOnce(t *testing.T) {
 	}
 }
 
-// TestRealSymbols opens the cuFFT of this machine, which needs no GPU for it.
+// TestRealSymbols opens this machine's cuFFT. Opening it needs no GPU.
 func TestRealSymbols(t *testing.T) {
 	l := toolkittest.Real(t, "cufft", open, FormatVersion).(*Library)
 	major, err := l.GetProperty(cuda.MajorVersion)

@@ -1,26 +1,30 @@
-// Package cufile binds cuFile, NVIDIA's library for GPUDirect Storage, without cgo: files are read into device memory, and
-// written from it.
+// Package cufile binds cuFile, NVIDIA's library for GPUDirect Storage, without cgo. It reads files
+// into device memory and writes them from it.
 //
-// [Open] finds libcufile and resolves its functions. Every function is a method of [Library] that returns its outputs and an
-// error, nil on success. The error of a function is an [Error], a struct of two codes: an [OpError] of cuFile, and a
-// [cuda.Result], which is 0 unless CUDA failed. errors.Is compares it with either. A function that the library lacks returns
-// a [*dl.SymbolError] that names the release that brought it.
+// [Open] finds libcufile and resolves its functions. Every function is a method of [Library] that
+// returns its outputs and an error, nil on success. A function's error is an [Error], a struct of
+// two codes: an [OpError] of cuFile, and a [cuda.Result], which is 0 unless CUDA failed. errors.Is
+// matches either code. A function that the library lacks returns a [*dl.SymbolError] that names the
+// release that introduced it.
 //
-// A program opens the driver once with [Library.NewDriver] and closes it at the end. [Library.NewFile] registers an open file,
-// and [File.ReadAt] and [File.WriteAt] move its bytes. [Library.NewBuffer] pins device memory that is used for many
-// transfers. A CUDA context must be current on the calling thread. All methods may be called concurrently.
+// A program opens the driver once with [Library.NewDriver] and closes it at the end.
+// [Library.NewFile] registers an open file, and [File.ReadAt] and [File.WriteAt] move its bytes.
+// [Library.NewBuffer] pins device memory for many transfers. A CUDA context must be current on the
+// calling thread. All methods may be called concurrently.
 //
-// Direct transfers need the kernel module nvidia-fs, or a new enough kernel and driver, and a file that was opened with
-// O_DIRECT on a file system that supports them. Elsewhere cuFile copies through host memory: this is its compatibility mode,
-// which is on by default. The file /etc/cufile.json and variables of the environment that begin with CUFILE_ configure cuFile.
-// It reads the environment that the process was started with: os.Setenv does not reach it.
+// Direct transfers need the kernel module nvidia-fs, or a new enough kernel and driver. The file
+// must be opened with O_DIRECT on a file system that supports them. Otherwise cuFile copies through
+// host memory: this is its compatibility mode, which is on by default. The file /etc/cufile.json
+// and environment variables that begin with CUFILE_ configure cuFile. cuFile reads the environment
+// that the process started with, so os.Setenv has no effect on it.
 //
-// cuFile is for Linux only. It counts releases of its own, which all versions here mean; it tells no third part:
+// cuFile is for Linux only. It has its own release numbers, and versions in this package are these
+// numbers. They have two parts:
 //
 //	CUDA    11.8  12.4  12.5  13.0
 //	cuFile  1.4   1.9   1.10  1.15
 //
-// cuFile 1.4 does not tell its version. The name of its file does.
+// cuFile 1.4 does not report its version; it is in the file's name.
 package cufile
 
 //go:generate go run github.com/puregpu/puregpu/tools/gen cufile

@@ -2,7 +2,7 @@ package cufile
 
 import "sync/atomic"
 
-// A Driver is the library, started. It is closed once.
+// A Driver is the started library. Close stops it once.
 type Driver struct {
 	lib    *Library
 	closed atomic.Bool
@@ -16,7 +16,8 @@ func (l *Library) NewDriver() (*Driver, error) {
 	return &Driver{lib: l}, nil
 }
 
-// Close stops the library with [Library.DriverClose]. Files and buffers must have been closed. Later calls do nothing.
+// Close stops the library with [Library.DriverClose]. Files and buffers must have been closed.
+// Later calls do nothing.
 func (d *Driver) Close() error {
 	if d.closed.Swap(true) {
 		return nil

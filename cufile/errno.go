@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// libc is the C library, which is in the process once libcufile is.
+// libc is the C library. libcufile has already loaded it into the process.
 var libc = sync.OnceValues(func() (*dl.Library, error) {
 	l := new(dl.Library)
 	err := l.Open(&dl.Spec{
@@ -20,8 +20,9 @@ var libc = sync.OnceValues(func() (*dl.Library, error) {
 	return l, err
 })
 
-// errno returns the error that the last C function of this thread has left. The goroutine must have been locked to the thread
-// since, and libc called before: to open a library changes errno.
+// errno returns the error that the last C function set on this thread. The caller must have locked
+// the goroutine to the thread before that function, and called libc before it: opening a library
+// changes errno.
 func errno() error {
 	l, err := libc()
 	if err != nil {

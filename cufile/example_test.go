@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuFile asks whether it is there.
+// A program that can run without cuFile checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUFILE_LIBRARY", "/no/such/libcufile.so.0") // as on a machine without cuFile
+	os.Setenv("PUREGPU_CUFILE_LIBRARY", "/no/such/libcufile.so.0") // simulates a machine without cuFile
 	defer os.Unsetenv("PUREGPU_CUFILE_LIBRARY")
 
 	l, err := cufile.Open(cufile.Options{})
@@ -28,7 +28,8 @@ func ExampleOpen() {
 	// Output: no cuFile here: reading through the host
 }
 
-// load reads the first bytes of a file into device memory. The driver is open, and a CUDA context is current.
+// load reads the first bytes of a file into device memory. The driver must be open and a CUDA
+// context current.
 func load(l *cufile.Library, name string, data cuda.DevicePtr, size int64) error {
 	file, err := os.Open(name) // for direct transfers: os.OpenFile with syscall.O_DIRECT
 	if err != nil {
@@ -56,7 +57,7 @@ func ExampleFile_ReadAt() {
 		return
 	}
 	defer driver.Close()
-	var data cuda.DevicePtr // of cuda.Library.MemAlloc
+	var data cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := load(l, "weights.bin", data, 1<<20); err != nil {
 		fmt.Println(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// A File is an open file that is registered with the library.
+// A File is an open file registered with the library.
 type File struct {
 	lib    *Library
 	file   *os.File
@@ -21,13 +21,14 @@ type File struct {
 	closed bool
 }
 
-// NewFile registers an open file with [Library.HandleRegister]. The driver must be open. The file must stay open until the File is
-// closed. Direct transfers need a file that was opened with O_DIRECT.
+// NewFile registers an open file with [Library.HandleRegister]. The driver must be open. The file
+// must stay open until the File is closed. Direct transfers need a file that was opened with
+// O_DIRECT.
 func (l *Library) NewFile(file *os.File) (*File, error) {
 	if file == nil {
 		return nil, fmt.Errorf("cufile: register a nil file: %w", os.ErrInvalid)
 	}
-	libc() // an error of it is errno's
+	libc() // errno returns its error
 	d := Descr{Type: HandleTypeOpaqueFD}
 	*d.Handle.Fd() = int32(file.Fd())
 	h, err := l.HandleRegister(&d)
@@ -40,7 +41,8 @@ func (l *Library) NewFile(file *os.File) (*File, error) {
 // Handle returns the handle, for methods of [Library]. It must not be used after Close.
 func (f *File) Handle() Handle { return f.handle }
 
-// Close waits for transfers, and forgets the file with [Library.HandleDeregister]. The file itself stays open. Later calls do nothing.
+// Close waits for transfers, and unregisters the file with [Library.HandleDeregister]. The file itself
+// stays open. Later calls do nothing.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,25 +53,26 @@ func (f *File) Close() error {
 	return f.lib.HandleDeregister(f.handle)
 }
 
-// ReadAt reads from the file, from offset off on, into memory, and returns the number of bytes read. It waits until they are
-// there. If they are fewer than m.Size, the error says why: io.EOF at the end of the file. An error is an [*os.PathError] around a
-// syscall.Errno of the file system, or around an [OpError].
+// ReadAt reads from the file at offset off into memory, and returns the number of bytes read. It
+// blocks until the bytes are in memory. If they are fewer than m.Size, the error says why: io.EOF
+// at the end of the file. Other errors are an [*os.PathError] around a syscall.Errno of the file
+// system, or around an [OpError].
 func (f *File) ReadAt(m Memory, off int64) (n int64, err error) {
 	return f.transfer("read", fnRead, m, off)
 }
 
-// WriteAt writes memory to the file, from offset off on, and returns the number of bytes written. It waits until the memory may be
-// changed; work in streams that writes the memory must be done before. If the bytes are fewer than m.Size, the error says why, as
-// that of ReadAt does.
+// WriteAt writes memory to the file at offset off, and returns the number of bytes written. It
+// blocks until the memory may be changed. Work in streams that writes the memory must have
+// completed before the call. If the bytes are fewer than m.Size, the error says why, as for ReadAt.
 func (f *File) WriteAt(m Memory, off int64) (n int64, err error) {
 	n, err = f.transfer("write", fnWrite, m, off)
-	if errors.Is(err, io.EOF) { // the library wrote nothing, and did not say why
+	if errors.Is(err, io.EOF) { // the library wrote nothing and reported no error
 		err = &os.PathError{Op: "write", Path: f.file.Name(), Err: io.ErrShortWrite}
 	}
 	return n, err
 }
 
-// transfer calls a function until everything is moved.
+// transfer calls a function until all bytes are moved.
 func (f *File) transfer(op string, fn int, m Memory, off int64) (n int64, err error) {
 	if m.Size < 0 || m.Offset < 0 || off < 0 {
 		err := fmt.Errorf("negative number: %d bytes at offset %d of memory, at offset %d of the file", m.Size, m.Offset, off)
@@ -93,7 +96,7 @@ func (f *File) transfer(op string, fn int, m Memory, off int64) (n int64, err er
 	return n, nil
 }
 
-// call moves bytes once: those of m behind the first done ones.
+// call moves bytes once, after the first done bytes of m.
 func (f *File) call(fn int, m Memory, done, off int64) (moved int64, err error) {
 	defer runtime.KeepAlive(f.file)
 	runtime.LockOSThread() // errno is the thread's
@@ -104,12 +107,12 @@ func (f *File) call(fn int, m Memory, done, off int64) (moved int64, err error) 
 		return 0, err
 	case moved == -1:
 		return 0, errno()
-	case moved < 0 && moved >= -BaseErr: // as cuFile 1.4 does it
+	case moved < 0 && moved >= -BaseErr: // the way of cuFile 1.4
 		return 0, syscall.Errno(-moved)
 	case moved < 0:
 		return 0, OpError(-moved).asError()
 	case moved > m.Size-done:
-		return 0, fmt.Errorf("cufile: the library says that it moved %d bytes of %d", moved, m.Size-done)
+		return 0, fmt.Errorf("cufile: the library reports %d bytes moved of %d", moved, m.Size-done)
 	default:
 		return moved, nil
 	}

@@ -108,13 +108,13 @@ func TestBufferIsUnpinnedOnce(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-	d.Close() // from now on the library returns an error
+	d.Close() // the library returns an error from now on
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// hostMemory keeps host memory in place, which the fake takes for device memory.
+// hostMemory pins host memory, which the fake treats as device memory.
 func hostMemory(t *testing.T, data []byte) Memory {
 	var p runtime.Pinner
 	p.Pin(&data[0])
@@ -171,7 +171,7 @@ func TestTransferErrors(t *testing.T) {
 	if err := os.WriteFile(name, make([]byte, 100), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(name) // for reading only
+	file, err := os.Open(name) // read-only
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestBatchEntryTakesDeviceMemory(t *testing.T) {
 	}
 }
 
-// TestRealSymbols opens the cuFile of this machine, which needs no GPU for it.
+// TestRealSymbols opens this machine's cuFile. Opening it needs no GPU.
 func TestRealSymbols(t *testing.T) {
 	l := toolkittest.Real(t, "cufile", open, FormatVersion).(*Library)
 	if l.Version() == 0 {
@@ -225,7 +225,7 @@ func TestRealSymbols(t *testing.T) {
 	if v, err := l.GetVersion(); err == nil && v != int32(l.Version()) {
 		t.Errorf("the library tells version %d", v)
 	}
-	t.Chdir(t.TempDir()) // the library writes a log there
+	t.Chdir(t.TempDir()) // the library writes a log in the current folder
 	d, err := l.NewDriver()
 	if err == nil {
 		err = d.Close()

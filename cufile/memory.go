@@ -7,15 +7,16 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// A Memory is a piece of device memory: Size bytes, Offset bytes behind Base. Base is an address that [cuda.Library.MemAlloc] or
-// another function that allocates has returned, or the base of a [Buffer]. Newer releases take host memory, too: its address is
-// converted, and the program keeps it in place.
+// A Memory is a piece of device memory: Size bytes, Offset bytes after Base. Base is an address
+// returned by [cuda.Library.MemAlloc] or another function that allocates, or the base of a
+// [Buffer]. Newer releases accept host memory too: convert its address, and keep the memory in
+// place.
 type Memory struct {
 	Base         cuda.DevicePtr
 	Offset, Size int64
 }
 
-// A Buffer is device memory that is pinned for direct transfers. It is unpinned once.
+// A Buffer is device memory pinned for direct transfers. Close unpins it once.
 type Buffer struct {
 	lib    *Library
 	memory Memory
@@ -33,8 +34,8 @@ func (l *Library) NewBuffer(base cuda.DevicePtr, size int64) (*Buffer, error) {
 // Memory returns the whole buffer.
 func (b *Buffer) Memory() Memory { return b.memory }
 
-// Close unpins the buffer with [Library.BufDeregister]. The memory stays allocated, and must be until Close returns. Later calls
-// do nothing.
+// Close unpins the buffer with [Library.BufDeregister]. The memory stays allocated, and must not be
+// freed before Close returns. Later calls do nothing.
 func (b *Buffer) Close() error {
 	if b.closed.Swap(true) {
 		return nil
@@ -42,7 +43,8 @@ func (b *Buffer) Close() error {
 	return b.lib.BufDeregister(b.memory.Base)
 }
 
-// SetDevPtr sets DevPtrBase, which has a Go type for addresses in host memory, to one in device memory.
+// SetDevPtr sets DevPtrBase to a device address. The field's Go type is for addresses in host
+// memory.
 func (p *IOParamsUBatch) SetDevPtr(base cuda.DevicePtr) {
 	*(*cuda.DevicePtr)(unsafe.Pointer(&p.DevPtrBase)) = base
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion asks the library for its version. One that has no function for it tells it in the name of its file.
+// askVersion asks the library for its version. A library without that function has the version in
+// its file's name.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	v, err := libraryVersion(l)
 	if errors.Is(err, dl.ErrSymbol) {
@@ -22,7 +23,7 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 
 var versioned = regexp.MustCompile(`\.so\.(\d{1,3})\.(\d{1,2})\.\d+$`)
 
-// versionInName reads the version off libcufile.so.1.4.0, which links lead to.
+// versionInName reads the version from a name such as libcufile.so.1.4.0, to which links lead.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

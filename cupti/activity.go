@@ -10,13 +10,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// activities has the buffers of activity records, of which a process has one set.
+// activities has the buffers of activity records. A process has one set.
 var activities struct {
 	sync.Mutex
 	size int
 	done func(records []byte)
-	lent map[uintptr][]uint64 // that CUPTI has, by address
-	free [][]uint64           // that may be used again, all of the size
+	lent map[uintptr][]uint64 // held by CUPTI, by address
+	free [][]uint64           // free for reuse, all of this size
 
 	once      sync.Once
 	requested uintptr // C functions
@@ -24,15 +24,15 @@ var activities struct {
 	err       error
 }
 
-// minBuffer is the size of the smallest buffer that surely has room for a record.
+// minBuffer is the size of the smallest buffer with certain room for a record.
 const minBuffer = 1 << 12
 
-// CollectActivities has CUPTI write activity records into buffers of a size, a multiple of 8 of at
-// least 4096 bytes, and calls done with the records of each buffer that CUPTI hands over. Sizes
-// from 1 MiB on are usual. [Library.Records] reads the records. They are in memory that is used
-// again after done has returned.
+// CollectActivities makes CUPTI write activity records to buffers of a size, a multiple of 8 of at
+// least 4096 bytes. It calls done with the records of each buffer that CUPTI returns. Sizes from 1
+// MiB are usual. [Library.Records] reads the records. Their memory is reused after done has
+// returned.
 //
-// done may run on a thread of CUPTI, several times at once, and in the call of
+// done may run on a thread of CUPTI, concurrently with itself, and in the call of
 // [Library.ActivityFlushAll]. It must not call CUDA, and must not panic. A process has one such
 // function: a later call of CollectActivities replaces it. CollectActivities calls
 // [dl.AllHeapFrames]. Call it when the program starts.
@@ -63,8 +63,8 @@ func (l *Library) CollectActivities(size int, done func(records []byte)) error {
 	return l.ActivityRegisterCallbacks(BuffersCallbackRequestFunc(a.requested), BuffersCallbackCompleteFunc(a.completed))
 }
 
-// bufferRequested gives CUPTI a buffer. The parameters are pointers to C's memory, in which there
-// may be anything, so they are not pointers to Go pointers.
+// bufferRequested passes a buffer to CUPTI. The parameters point to C memory with arbitrary
+// contents, so their types are not pointers to Go pointers.
 func bufferRequested(buffer *uintptr, size, maxRecords *uint64) uintptr {
 	a := &activities
 	a.Lock()
@@ -79,7 +79,7 @@ func bufferRequested(buffer *uintptr, size, maxRecords *uint64) uintptr {
 		a.lent = map[uintptr][]uint64{}
 	}
 	address := uintptr(unsafe.Pointer(&b[0]))
-	a.lent[address] = b // the map keeps the memory
+	a.lent[address] = b // the map keeps the memory alive
 	*buffer, *size, *maxRecords = address, uint64(len(b)*8), 0
 	return 0
 }
@@ -108,8 +108,8 @@ func bufferCompleted(_ cuda.Context, _ uint32, buffer uintptr, _, valid uint64) 
 // A Record is an activity record in a buffer.
 type Record struct{ activity *Activity }
 
-// Records goes through the activity records of a buffer, in the order in which CUPTI wrote them.
-// After an error it ends.
+// Records iterates over a buffer's activity records, in the order in which CUPTI wrote them. It
+// ends after an error.
 func (l *Library) Records(records []byte) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if len(records) == 0 {
@@ -139,12 +139,12 @@ func (r Record) Kind() ActivityKind {
 	return r.activity.Kind
 }
 
-// Pointer returns the address of the record, to convert it to the struct that the library's release
-// has for its kind.
+// Pointer returns the address of the record. Convert it to the struct that the library's release
+// has for the record's kind.
 func (r Record) Pointer() unsafe.Pointer { return unsafe.Pointer(r.activity) }
 
-// Kernel returns the record of a kernel, or nil if it is another one: the fields that all releases
-// have. CacheConfig is a union whose fields each release names anew.
+// Kernel returns a kernel's record with the fields that all releases have, or nil for a record of
+// another kind. CacheConfig is a union whose fields have other names in each release.
 func (r Record) Kernel() *ActivityKernel6 {
 	switch r.Kind() {
 	case ActivityKindKernel, ActivityKindConcurrentKernel:
@@ -153,7 +153,7 @@ func (r Record) Kernel() *ActivityKernel6 {
 	return nil
 }
 
-// Name returns the name of the kernel in the record of a kernel, and "" in another one.
+// Name returns the name of the kernel in a kernel's record, and "" for another record.
 func (r Record) Name() string {
 	if k := r.Kernel(); k != nil {
 		return dl.GoString(unsafe.Pointer(k.Name))
@@ -161,8 +161,8 @@ func (r Record) Name() string {
 	return ""
 }
 
-// Memcpy returns the record of a copy, or nil if it is another one: the fields that all releases
-// have. Copies between devices are [ActivityKindMemcpy2], of which the struct is
+// Memcpy returns a copy's record with the fields that all releases have, or nil for a record of
+// another kind. Copies between devices have kind [ActivityKindMemcpy2] and struct
 // [ActivityMemcpyPtoP3].
 func (r Record) Memcpy() *ActivityMemcpy4 {
 	if r.Kind() == ActivityKindMemcpy {
@@ -171,8 +171,8 @@ func (r Record) Memcpy() *ActivityMemcpy4 {
 	return nil
 }
 
-// Memset returns the record of a fill, or nil if it is another one: the fields that all releases
-// have.
+// Memset returns a fill's record with the fields that all releases have, or nil for a record of
+// another kind.
 func (r Record) Memset() *ActivityMemset3 {
 	if r.Kind() == ActivityKindMemset {
 		return (*ActivityMemset3)(r.Pointer())
@@ -180,9 +180,9 @@ func (r Record) Memset() *ActivityMemset3 {
 	return nil
 }
 
-// ExternalCorrelation returns the record that joins a number of the program's
-// ([Library.ActivityPushExternalCorrelationId]) to the CorrelationId of other records, or nil if it
-// is another one.
+// ExternalCorrelation returns the record that relates one of the program's numbers
+// ([Library.ActivityPushExternalCorrelationId]) to the CorrelationId of other records, or nil for a
+// record of another kind.
 func (r Record) ExternalCorrelation() *ActivityExternalCorrelation {
 	if r.Kind() == ActivityKindExternalCorrelation {
 		return (*ActivityExternalCorrelation)(r.Pointer())

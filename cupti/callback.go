@@ -9,13 +9,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A Callback is a function for [Library.SubscribeFunc]. What data points to is the domain's: a
-// [CallbackData] in the domains of the driver and the runtime API, a [ResourceData], a
+// A Callback is a function for [Library.SubscribeFunc]. The type behind data depends on the domain:
+// a [CallbackData] in the domains of the driver and the runtime API, and a [ResourceData], a
 // [SynchronizeData], a [NvtxData] or a [StateData] in the domains of these names. The memory is
-// good until the callback returns.
+// valid until the callback returns.
 type Callback func(domain CallbackDomain, cbid CallbackId, data unsafe.Pointer)
 
-// subscribed is the function of the subscriber, of which a process has one.
+// subscribed is the subscriber's function. A process has one subscriber.
 var subscribed struct {
 	fn   atomic.Pointer[Callback]
 	once sync.Once
@@ -23,9 +23,9 @@ var subscribed struct {
 	err  error
 }
 
-// SubscribeFunc makes the subscriber, of which a process has one, with a Go function.
-// [Library.EnableCallback] and [Library.EnableDomain] then choose the calls in which it runs, on
-// the thread of the call. The function must not call CUDA, and must not panic.
+// SubscribeFunc makes the subscriber with a Go function. A process can have one subscriber.
+// [Library.EnableCallback] and [Library.EnableDomain] then choose the calls in which the function
+// runs, on the thread of the call. The function must not call CUDA, and must not panic.
 // [Library.Unsubscribe] ends the subscription. SubscribeFunc calls [dl.AllHeapFrames]. Call it when
 // the program starts.
 func (l *Library) SubscribeFunc(fn Callback) (SubscriberHandle, error) {
@@ -42,7 +42,7 @@ func (l *Library) SubscribeFunc(fn Callback) (SubscriberHandle, error) {
 	}
 	dl.AllHeapFrames()
 	handle, err := l.Subscribe(CallbackFunc(s.addr), 0)
-	if err == nil { // before that, another function may be subscribed
+	if err == nil { // before this, another function may be subscribed
 		s.fn.Store(&fn)
 	}
 	return handle, err

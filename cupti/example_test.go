@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without CUPTI asks whether it is there.
+// A program that can run without CUPTI checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUPTI_LIBRARY", "/no/such/libcupti.so.12") // as on a machine without CUPTI
+	os.Setenv("PUREGPU_CUPTI_LIBRARY", "/no/such/libcupti.so.12") // simulates a machine without CUPTI
 	defer os.Unsetenv("PUREGPU_CUPTI_LIBRARY")
 
 	l, err := cupti.Open(cupti.Options{})
@@ -28,8 +28,8 @@ func ExampleOpen() {
 	// Output: no CUPTI here: nothing is profiled
 }
 
-// profile runs some work and prints how long each of its kernels ran. work waits until the device
-// has done it.
+// profile runs some work and prints the time of each of its kernels. work waits until the device
+// has completed it.
 func profile(l *cupti.Library, work func() error) error {
 	err := l.CollectActivities(1<<20, func(records []byte) {
 		for r, err := range l.Records(records) {

@@ -48,7 +48,7 @@ func TestRecords(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
 	err := l.CollectActivities(minBuffer, func(records []byte) {
-		testlib.Deep(500) // the stack of a call that is under way moves
+		testlib.Deep(500) // the stack of a call in progress moves
 		for r, err := range l.Records(records) {
 			line := fmt.Sprint(r.Kind())
 			switch {
@@ -84,9 +84,9 @@ func TestRecords(t *testing.T) {
 			fmt.Sprintf("memcpy 4096 %d-%d", 200*i, 200*i+9), fmt.Sprintf("memset 4096 %d-%d", 200*i, 200*i+9))
 	}
 	done := make(chan error)
-	for range 3 { // buffers are used again
+	for range 3 { // buffers are reused
 		got = nil
-		go func() { done <- l.ActivityFlushAll(1) }() // on a stack that is small
+		go func() { done <- l.ActivityFlushAll(1) }() // on a small stack
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestRecords(t *testing.T) {
 func TestRecordsOfABrokenBuffer(t *testing.T) {
 	l := openFake(t)
 	broken := make([]uint64, 20)
-	broken[0], broken[11] = uint64(ActivityKindMemset), 77 // a record, and none
+	broken[0], broken[11] = uint64(ActivityKindMemset), 77 // a record, and an empty buffer
 	var got []error
 	for r, err := range l.Records(unsafe.Slice((*byte)(unsafe.Pointer(&broken[0])), 160)) {
 		if got = append(got, err); err != nil && (r.Kind() != 0 || r.Kernel() != nil || r.Name() != "" || r.Memcpy() != nil) {
@@ -188,8 +188,8 @@ func TestSubscribeFunc(t *testing.T) {
 	}
 }
 
-// TestLongerRecordsBeginWithShorterOnes: the structs that Record returns are the beginning of those
-// of later releases.
+// TestLongerRecordsBeginWithShorterOnes checks that the structs that Record returns are the
+// beginning of later releases' structs.
 func TestLongerRecordsBeginWithShorterOnes(t *testing.T) {
 	lib, err := table.Load("cupti")
 	if err != nil {
@@ -228,7 +228,7 @@ func TestLongerRecordsBeginWithShorterOnes(t *testing.T) {
 	}
 }
 
-// TestRealSymbols opens the CUPTI of this machine, which needs no GPU for it.
+// TestRealSymbols opens this machine's CUPTI. Opening it needs no GPU.
 func TestRealSymbols(t *testing.T) {
 	l := toolkittest.Real(t, "cupti", open, FormatVersion).(*Library)
 	if name, err := l.GetResultString(ErrorInvalidKind); err != nil || name != "CUPTI_ERROR_INVALID_KIND" {

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuRAND asks whether it is there.
+// A program that can run without cuRAND checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CURAND_LIBRARY", "/no/such/libcurand.so.10") // as on a machine without cuRAND
+	os.Setenv("PUREGPU_CURAND_LIBRARY", "/no/such/libcurand.so.10") // simulates a machine without cuRAND
 	defer os.Unsetenv("PUREGPU_CURAND_LIBRARY")
 
 	l, err := curand.Open(curand.Options{})
@@ -28,7 +28,7 @@ func ExampleOpen() {
 	// Output: no cuRAND here: drawing on the host
 }
 
-// normal writes n numbers to device memory, in the order of a stream. A CUDA context is current.
+// normal writes n numbers to device memory, in order on a stream. A CUDA context must be current.
 func normal(l *curand.Library, stream cuda.Stream, data cuda.DevicePtr, n, seed uint64) error {
 	g, err := l.NewGenerator(curand.RNGPseudoPhilox4_32_10)
 	if err != nil {
@@ -50,8 +50,8 @@ func ExampleLibrary_GenerateNormal() {
 		fmt.Println(err)
 		return
 	}
-	var stream cuda.Stream  // of package cuda
-	var data cuda.DevicePtr // of cuda.Library.MemAlloc
+	var stream cuda.Stream  // from package cuda
+	var data cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := normal(l, stream, data, 1<<20, 42); err != nil {
 		fmt.Println(err)
 	}

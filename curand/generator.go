@@ -2,7 +2,7 @@ package curand
 
 import "sync/atomic"
 
-// A Generator is a handle that is destroyed once.
+// A Generator owns a [Handle]; Close destroys it.
 type Generator struct {
 	lib    *Library
 	handle Handle
@@ -21,7 +21,8 @@ func (l *Library) NewGenerator(kind RNGType) (*Generator, error) {
 // Handle returns the handle, for methods of [Library]. It must not be used after Close.
 func (g *Generator) Handle() Handle { return g.handle }
 
-// Close destroys the handle with [Library.DestroyGenerator]. The generator's context must be current. Later calls do nothing.
+// Close destroys the handle with [Library.DestroyGenerator]. The generator's context must be
+// current. Later calls do nothing.
 func (g *Generator) Close() error {
 	if g.closed.Swap(true) {
 		return nil

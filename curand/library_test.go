@@ -74,7 +74,7 @@ func TestGenerateUniformDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRealSymbols opens the cuRAND of this machine, which needs no GPU for it.
+// TestRealSymbols opens this machine's cuRAND. Opening it needs no GPU.
 func TestRealSymbols(t *testing.T) {
 	l := toolkittest.Real(t, "curand", open, FormatVersion).(*Library)
 	major, err := l.GetProperty(cuda.MajorVersion)

@@ -2,7 +2,7 @@ package cusolver
 
 import "sync/atomic"
 
-// A DnContext is a handle for dense matrices that is destroyed once.
+// A DnContext owns a handle for dense matrices; Close destroys it.
 type DnContext struct {
 	lib    *Library
 	handle DnHandle
@@ -21,7 +21,8 @@ func (l *Library) NewDnContext() (*DnContext, error) {
 // Handle returns the handle, for methods of [Library]. It must not be used after Close.
 func (c *DnContext) Handle() DnHandle { return c.handle }
 
-// Close destroys the handle with [Library.DnDestroy]. The handle's CUDA context must be current. Later calls do nothing.
+// Close destroys the handle with [Library.DnDestroy]. The handle's CUDA context must be current.
+// Later calls do nothing.
 func (c *DnContext) Close() error {
 	if c.closed.Swap(true) {
 		return nil

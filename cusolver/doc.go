@@ -1,23 +1,28 @@
-// Package cusolver binds cuSOLVER, NVIDIA's library of factorizations, solvers and eigenvalues, without cgo: its parts for dense
-// matrices (Dn), sparse ones (Sp) and refactorization (Rf). The part for several GPUs (Mg) is a library of its own.
+// Package cusolver binds cuSOLVER, NVIDIA's library of factorizations, solvers and eigenvalues,
+// without cgo: its parts for dense matrices (Dn), sparse matrices (Sp) and refactorization (Rf).
+// The part for several GPUs (Mg) is a separate library.
 //
-// [Open] finds libcusolver and resolves its functions. It loads cuBLAS, cuSPARSE and nvJitLink of the same CUDA release, which
-// the loader must find beside it. Every function is a method of [Library] that returns its outputs and an error, nil on success.
-// An error code is a [Status], a constant: compare it with errors.Is. A function that the library lacks, because it is older
-// or because a release dropped it, returns a [*dl.SymbolError] that names the release.
+// [Open] finds libcusolver and resolves its functions. It loads cuBLAS, cuSPARSE and nvJitLink of
+// the same CUDA release, which the loader must find beside it. Every function is a method of
+// [Library] that returns its outputs and an error, nil on success. An error code is a [Status], a
+// constant: compare it with errors.Is. If the library is too old for a function or has dropped it,
+// the method returns a [*dl.SymbolError] that names the release.
 //
-// Matrices, which lie in columns as in Fortran, and memory to work in are in device memory: an address there is a
-// [cuda.DevicePtr]. A function whose name ends with BufferSize tells how much memory another one works in. What a factorization
-// found, such as a singular matrix, is not in the error: the library writes it to device memory, to the last address of the
-// call. Functions whose names end with Host take arrays of the host. Types of cuBLAS and cuSPARSE are those of their packages.
+// Matrices and workspaces are in device memory: an address there is a [cuda.DevicePtr]. Matrices
+// are column-major, as in Fortran. A function whose name ends with BufferSize returns the size of
+// another function's workspace. The error does not report findings of a factorization, such as a
+// singular matrix: the library writes them to device memory, at the last address of the call.
+// Functions whose names end with Host take arrays in host memory. Types of cuBLAS and cuSPARSE come
+// from packages cublas and cusparse.
 //
-// A [DnHandle] is the state of the library for one device, as in C. [Library.NewDnContext] makes a [DnContext], which has a
-// handle and a Close; handles of the other parts are freed by [Library.SpDestroy] and [Library.RfDestroy]. A handle belongs to
-// the CUDA context that is current when it is made, and the same context must be current in all its calls. Calls with one
-// handle come from one goroutine at a time; all other methods may be called concurrently. Work is in the order of the handle's
-// stream ([Library.DnSetStream]), and most calls do not wait for it.
+// A [DnHandle] is the state of the library for one device, as in C. [Library.NewDnContext] makes a
+// [DnContext], which has a handle and a Close; [Library.SpDestroy] and [Library.RfDestroy] free
+// handles of the other parts. A handle belongs to the CUDA context that is current when it is made,
+// and the same context must be current in all its calls. Calls with one handle come from one
+// goroutine at a time; all other methods may be called concurrently. Work runs in order on the
+// handle's stream ([Library.DnSetStream]), and most calls do not wait for it.
 //
-// cuSOLVER counts releases of its own, which all versions here mean:
+// cuSOLVER has its own release numbers, and versions in this package are these numbers:
 //
 //	CUDA      11.2  11.8    12.4    12.5    13.0
 //	cuSOLVER  11.1  11.4.1  11.6.1  11.6.2  12.0.4

@@ -11,9 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuSOLVER asks whether it is there.
+// A program that can run without cuSOLVER checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUSOLVER_LIBRARY", "/no/such/libcusolver.so.12") // as on a machine without cuSOLVER
+	os.Setenv("PUREGPU_CUSOLVER_LIBRARY", "/no/such/libcusolver.so.12") // simulates a machine without cuSOLVER
 	defer os.Unsetenv("PUREGPU_CUSOLVER_LIBRARY")
 
 	l, err := cusolver.Open(cusolver.Options{})
@@ -29,9 +29,9 @@ func ExampleOpen() {
 	// Output: no cuSOLVER here: solving on the host
 }
 
-// solve solves a·x = b of an n by n matrix of float64 by LU, and puts x into b, in the order of the handle's stream. It gets
-// device memory of a number of bytes from alloc. A CUDA context is current. After the stream, info is zero, or k if the k-th
-// pivot is zero.
+// solve solves a·x = b for an n by n matrix of float64 by LU, and writes x to b, in order on the
+// handle's stream. alloc allocates a number of bytes of device memory. A CUDA context must be
+// current. When the work has completed, info is zero, or k if the k-th pivot is zero.
 func solve(l *cusolver.Library, c *cusolver.DnContext, a, b, info cuda.DevicePtr, n int32, alloc func(bytes uint64) cuda.DevicePtr) error {
 	count, err := l.DnDgetrfBufferSize(c.Handle(), n, n, a, n)
 	if err != nil {
@@ -56,7 +56,7 @@ func ExampleLibrary_DnDgetrf() {
 		return
 	}
 	defer c.Close()
-	var a, b, info cuda.DevicePtr // of cuda.Library.MemAlloc
+	var a, b, info cuda.DevicePtr // from cuda.Library.MemAlloc
 	if err := solve(l, c, a, b, info, 1000, func(bytes uint64) cuda.DevicePtr { return 0 }); err != nil {
 		fmt.Println(err)
 	}

@@ -73,7 +73,7 @@ func TestCholeskyDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRealSymbols opens the cuSOLVER of this machine, which needs no GPU for it.
+// TestRealSymbols opens this machine's cuSOLVER. Opening it needs no GPU.
 func TestRealSymbols(t *testing.T) {
 	l := toolkittest.Real(t, "cusolver", open, FormatVersion).(*Library)
 	major, err := l.GetProperty(cuda.MajorVersion)

@@ -11,9 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without cuSPARSE asks whether it is there.
+// A program that can run without cuSPARSE checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_CUSPARSE_LIBRARY", "/no/such/libcusparse.so.12") // as on a machine without cuSPARSE
+	os.Setenv("PUREGPU_CUSPARSE_LIBRARY", "/no/such/libcusparse.so.12") // simulates a machine without cuSPARSE
 	defer os.Unsetenv("PUREGPU_CUSPARSE_LIBRARY")
 
 	l, err := cusparse.Open(cusparse.Options{})
@@ -29,15 +29,15 @@ func ExampleOpen() {
 	// Output: no cuSPARSE here: multiplying on the host
 }
 
-// A matrix is in CSR in device memory.
+// A matrix is a CSR matrix in device memory.
 type matrix struct {
 	rows, cols, nonzeros int64
 
-	offsets, columns, values cuda.DevicePtr // of int32, int32 and float32
+	offsets, columns, values cuda.DevicePtr // int32, int32 and float32 elements
 }
 
-// multiply computes y = a·x in the order of the handle's stream, in a buffer that it is given for its size. A CUDA
-// context is current.
+// multiply computes y = a·x in order on the handle's stream. buffer returns work memory of a given
+// size. A CUDA context must be current.
 func multiply(l *cusparse.Library, c *cusparse.Context, y cuda.DevicePtr, a matrix, x cuda.DevicePtr, buffer func(size uint64) cuda.DevicePtr) error {
 	m, err := l.CreateCsr(a.rows, a.cols, a.nonzeros, a.offsets, a.columns, a.values,
 		cusparse.Index32i, cusparse.Index32i, cusparse.IndexBaseZero, cuda.DataTypeR32F)
@@ -76,7 +76,7 @@ func ExampleLibrary_SpMV() {
 		return
 	}
 	defer c.Close()
-	var x, y cuda.DevicePtr // of cuda.Library.MemAlloc, as the buffer is
+	var x, y cuda.DevicePtr // from cuda.Library.MemAlloc, like the buffer
 	a := matrix{rows: 1000, cols: 1000, nonzeros: 5000}
 	if err := multiply(l, c, y, a, x, func(size uint64) cuda.DevicePtr { return 0 }); err != nil {
 		fmt.Println(err)

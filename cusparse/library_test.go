@@ -32,7 +32,7 @@ var release = toolkittest.Case{
 
 func TestOpen(t *testing.T) { toolkittest.Run(t, release) }
 
-// TestDroppedFunction has CUDA 12 lack what it dropped.
+// TestDroppedFunction checks that CUDA 12 lacks the functions that it dropped.
 func TestDroppedFunction(t *testing.T) {
 	newer := release
 	newer.File, newer.Release = "libcusparse.so.12", "12.3.1"
@@ -88,7 +88,7 @@ func TestSpMVDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRealDescriptors makes descriptors with the cuSPARSE of this machine, which needs no GPU for them.
+// TestRealDescriptors makes descriptors with this machine's cuSPARSE, which needs no GPU.
 func TestRealDescriptors(t *testing.T) {
 	l := toolkittest.Real(t, "cusparse", open, FormatVersion).(*Library)
 	if name, err := l.GetErrorName(StatusZeroPivot); err != nil || name != "CUSPARSE_STATUS_ZERO_PIVOT" {

@@ -2,12 +2,13 @@ package hip
 
 import "strconv"
 
-// A DataType is the type of an element of a matrix or a tensor, which libraries on top of HIP take beside an address (C: hipDataType).
-// The HIP runtime itself knows none of them.
+// A DataType is the type of an element of a matrix or a tensor, for libraries on top of HIP (C:
+// hipDataType). The HIP runtime itself does not use it.
 type DataType uint32
 
-// Values of DataType. R is real, C complex; then come the bits, and I for a signed integer, U for an unsigned one, F for a floating-point
-// number, BF for a bfloat16. The types of 8 bits and fewer with E in their names came with HIP 6 and 7.
+// Values of DataType. R means real, C complex. Then come the number of bits and the kind: I is a
+// signed integer, U unsigned, F floating point, BF bfloat16. HIP 6 and 7 introduced the types of 8
+// bits and fewer with E in their names.
 const (
 	DataTypeR32F        DataType = 0    // HIP_R_32F
 	DataTypeR64F        DataType = 1    // HIP_R_64F

@@ -7,15 +7,14 @@
 // function that the library lacks returns a [*dl.SymbolError] that names the release that
 // introduced it.
 //
-// The bindings are proven against a C library that records calls, and against the real libraries'
+// The bindings are tested with a C library that records calls, and against the real libraries'
 // symbols. They have not been run on an AMD GPU.
 //
 // # Releases
 //
 // If the library's release has another struct, other enumeration values or other parameters for a
-// function than this package, the function is not called: it returns a [*dl.SymbolError] that says
-// what differs and what to call instead. The function's documentation says it too. These functions
-// are refused:
+// function, the method does not call it: it returns a [*dl.SymbolError] that says what differs and
+// what to call instead. The function's documentation says it too. These functions are refused:
 //
 //   - before 5.3 MemCreate, MemGetAllocationGranularity and MemGetAllocationPropertiesFromHandle
 //   - before 5.5 GraphNodeGetType
@@ -24,7 +23,7 @@
 //     WaitExternalSemaphoresAsync
 //   - from 7.0 on DrvGraphAddMemsetNode and DrvGraphExecMemsetNodeSetParams
 //
-// Values without a type of their own are the library's: before 6.0 PointerGetAttribute and
+// Plain integers pass unchanged, with the library's meaning: before 6.0 PointerGetAttribute and
 // DrvPointerGetAttributes write 0 for host memory and 1 for device memory, and IpcOpenMemHandle
 // takes 0 instead of IpcMemLazyEnablePeerAccess.
 //

@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program says what is missing, and goes on without a GPU if it can.
+// A program reports what is missing, and continues without a GPU if it can.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_HIP_LIBRARY", "/no/such/libamdhip64.so.6") // as on a machine without ROCm
+	os.Setenv("PUREGPU_HIP_LIBRARY", "/no/such/libamdhip64.so.6") // simulates a machine without ROCm
 	defer os.Unsetenv("PUREGPU_HIP_LIBRARY")
 
 	l, err := hip.Open(hip.Options{})
@@ -37,9 +37,9 @@ func ExampleResult_Error() {
 	// true
 }
 
-// Releases before 6.0 have device properties in another layout, under another name.
+// Releases before 6.0 have another layout of device properties, under another name.
 func ExampleLibrary_GetDeviceProperties() {
-	var l hip.Library // a program has it from Open
+	var l hip.Library // a program gets it from Open
 	if l.Has("device-properties") {
 		p, err := l.GetDeviceProperties(0)
 		fmt.Println(p.MultiProcessorCount, err)

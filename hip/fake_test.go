@@ -16,10 +16,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// errSink keeps the compiler from dropping what a test computes.
+// errSink keeps the compiler from removing the tested computation.
 var errSink error
 
-// fake builds a release of the library from testdata/fakes/hip.c. It exports what that release has, but for without.
+// fake builds a release of the library from testdata/fakes/hip.c. It exports the functions of that
+// release, except the functions in without.
 func fake(t testing.TB, file string, release dl.Version, defines []string, without ...string) string {
 	t.Helper()
 	f := testlib.Fake{File: file, Source: "hip.c", Defines: append([]string{fmt.Sprintf("VERSION=%d", release)}, defines...)}
@@ -62,7 +63,8 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestVersion finds the version where the library tells it, and else in the name of the file that a link leads to.
+// TestVersion checks that the version comes from the library, or from the name of the file that a
+// link leads to.
 func TestVersion(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -129,8 +131,8 @@ func TestNoDevice(t *testing.T) {
 	}
 }
 
-// TestMissingSets opens releases of the library. Each has every set that came by then, but for what is refused, and of a later
-// one nothing.
+// TestMissingSets opens several releases of the library. A release must have every set introduced
+// by then, except refused functions, and nothing of a later set.
 func TestMissingSets(t *testing.T) {
 	for _, release := range []dl.Version{50200000, 50731921, 60000000, 60443484} {
 		l := openFake(t, release)

@@ -18,7 +18,7 @@ func ready(l *dl.Library) error {
 	case err == nil && *n > 0:
 		return nil
 	case err == nil:
-		return fmt.Errorf("%w: hipGetDeviceCount counts none", dl.ErrNoDevice)
+		return fmt.Errorf("%w: hipGetDeviceCount returned 0", dl.ErrNoDevice)
 	case err == ErrorNoDevice, err == ErrorInvalidDevice: // the code of older releases
 		return fmt.Errorf("%w (%s: %w)", dl.ErrNoDevice, call, err)
 	}

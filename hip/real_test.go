@@ -16,8 +16,9 @@ import (
 	table "github.com/puregpu/puregpu/symbols"
 )
 
-// These tests hold the table against a real library, which needs no AMD GPU. They run if PUREGPU_TEST_REAL_HIP is set,
-// against the library that Open finds; PUREGPU_HIP_LIBRARY names another release.
+// These tests compare the table with a real library. They need no AMD GPU. They run if
+// PUREGPU_TEST_REAL_HIP is set, with the library that Open finds; PUREGPU_HIP_LIBRARY names another
+// release.
 
 func needReal(t *testing.T) {
 	t.Helper()
@@ -39,8 +40,8 @@ func openReal(t *testing.T) *Library {
 	return l
 }
 
-// undefined returns the functions that the headers of a release declare and its library for Linux does not export. Nothing breaks by it:
-// they are reported as missing, like any other.
+// undefined returns the functions that a release's headers declare and its Linux library does not
+// export. Open reports them as missing, like any other.
 func undefined(release dl.Version) map[string]bool {
 	names := map[string]bool{"hipExternalMemoryGetMappedMipmappedArray": true}
 	if release < 7_00_00000 {
@@ -60,7 +61,8 @@ var semaphoreNodes = map[string]bool{
 	"hipGraphExecExternalSemaphoresWaitNodeSetParams":   true,
 }
 
-// withdrawn returns the functions that the headers of a release no longer declare; its library may lack them.
+// withdrawn returns the functions that a release's headers no longer declare; its library may lack
+// them.
 func withdrawn(t *testing.T, release dl.Version) map[string]bool {
 	t.Helper()
 	lib, err := table.Load("hip")
@@ -76,7 +78,8 @@ func withdrawn(t *testing.T, release dl.Version) map[string]bool {
 	return names
 }
 
-// TestRealSymbols looks up the table's functions in the library's file, whether or not this system can load it.
+// TestRealSymbols looks up the table's functions in the library's file, even if this system cannot
+// load it.
 func TestRealSymbols(t *testing.T) {
 	needReal(t)
 	path := os.Getenv(spec.Env)
@@ -123,7 +126,7 @@ func TestRealSymbols(t *testing.T) {
 	t.Logf("HIP %s in %s: %d of %d functions, and %d that the table has as newer", FormatVersion(version), path, have, len(symbols), early)
 }
 
-// TestRealOpen opens the library where there is no AMD GPU.
+// TestRealOpen opens the library on a machine without an AMD GPU.
 func TestRealOpen(t *testing.T) {
 	l := openReal(t)
 	release := l.Version() / 100_000 * 100_000
@@ -159,14 +162,14 @@ func TestRealOpen(t *testing.T) {
 	}
 }
 
-// TestRealNoDevice wants a clear answer where there is no GPU, and no crash.
+// TestRealNoDevice checks that a machine without a GPU gives a clear error and no crash.
 func TestRealNoDevice(t *testing.T) {
 	l := openReal(t)
 	err := l.Init(0)
 	if err == nil {
 		t.Skip("there is a GPU")
 	}
-	// Release 5.2 calls the absent device an invalid one.
+	// Release 5.2 reports the absent device as an invalid device.
 	if !errors.Is(err, ErrorNoDevice) && !errors.Is(err, ErrorInvalidDevice) {
 		t.Errorf("Init: %v, want %v", err, ErrorNoDevice)
 	}
@@ -181,7 +184,7 @@ func TestRealNoDevice(t *testing.T) {
 	}
 }
 
-// TestRealErrorNames checks every code that the table knows against the library's own name for it.
+// TestRealErrorNames compares the name of every code in the table with the library's own name.
 func TestRealErrorNames(t *testing.T) {
 	l := openReal(t)
 	for r := range Result(2000) {

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// refused returns the functions of a release that must not be called, sorted. People have found them by comparing the headers of all releases
-// from 5.2 to 7.2; the generated tables have to come to the same.
+// refused returns the functions of a release that must not be called, sorted. The list was made by
+// hand from the headers of all releases from 5.2 to 7.2. The generated tables must agree with it.
 func refused(release dl.Version) (names []string) {
 	if release < 5_03_00000 {
 		names = append(names, "hipMemCreate", "hipMemGetAllocationGranularity", "hipMemGetAllocationPropertiesFromHandle")
@@ -33,7 +33,7 @@ func refused(release dl.Version) (names []string) {
 	return names
 }
 
-// TestRefused has each release refuse what takes another layout there, and nothing else.
+// TestRefused checks that each release refuses exactly the functions whose layout differs there.
 func TestRefused(t *testing.T) {
 	for _, release := range []dl.Version{5_02_21153, 5_02_99999, 5_03_00000, 5_04_99999, 5_05_00000, 5_99_99999, 6_00_00000, 6_04_43484, 6_99_99999,
 		7_00_00000, 7_02_53211} {
@@ -50,7 +50,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedCalls calls what is refused.
+// TestRefusedCalls calls refused functions.
 func TestRefusedCalls(t *testing.T) {
 	const is = "; found HIP runtime %s): not called: "
 	calls := map[dl.Version]map[string]func(l *Library) error{
@@ -100,7 +100,8 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
-// TestMemsetNodes has every release get what its functions for fills are told.
+// TestMemsetNodes checks that the fill functions of every release receive the arguments of the
+// call.
 func TestMemsetNodes(t *testing.T) {
 	dst := new([1536]byte)
 	for _, release := range []dl.Version{5_02_00000, 5_07_31921, 6_04_43484, 7_00_51831, 7_01_52801} {

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without hipBLAS asks whether it is there.
+// A program that can run without hipBLAS checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_HIPBLAS_LIBRARY", "/no/such/libhipblas.so.3") // as on a machine without hipBLAS
+	os.Setenv("PUREGPU_HIPBLAS_LIBRARY", "/no/such/libhipblas.so.3") // simulates a machine without hipBLAS
 	defer os.Unsetenv("PUREGPU_HIPBLAS_LIBRARY")
 
 	l, err := hipblas.Open(hipblas.Options{})
@@ -28,7 +28,8 @@ func ExampleOpen() {
 	// Output: no hipBLAS here: multiplying on the host
 }
 
-// multiply computes c = a·b of n by n matrices of float32, in the order of a stream. A device is current.
+// multiply computes c = a·b for n by n matrices of float32, in order on a stream. A device must be
+// current.
 func multiply(l *hipblas.Library, stream hip.Stream, c, a, b hip.DevicePtr, n int32) error {
 	blas, err := l.NewContext()
 	if err != nil {
@@ -48,8 +49,8 @@ func ExampleLibrary_Sgemm() {
 		fmt.Println(err)
 		return
 	}
-	var stream hip.Stream     // of package hip
-	var a, b, c hip.DevicePtr // of hip.Library.Malloc
+	var stream hip.Stream     // from package hip
+	var a, b, c hip.DevicePtr // from hip.Library.Malloc
 	if err := multiply(l, stream, c, a, b, 1024); err != nil {
 		fmt.Println(err)
 	}

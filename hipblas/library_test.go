@@ -67,7 +67,7 @@ func TestSgemmDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failed error
-	one, zero := float32(1), float32(0) // a scalar escapes to the heap: a program makes it once
+	one, zero := float32(1), float32(0) // a scalar escapes to the heap; a program makes it once
 	n := testing.AllocsPerRun(100, func() {
 		failed = errors.Join(failed, l.Sgemm(7, OpN, OpT, 2, 3, 4, &one, 0x1000, 2, 0x2000, 3, &zero, 0x3000, 2))
 	})
@@ -102,7 +102,7 @@ func TestChangedFunctionIsNotCalled(t *testing.T) {
 	}
 }
 
-// TestRealSymbols opens the hipBLAS of this machine, which needs no GPU for it.
+// TestRealSymbols opens this machine's hipBLAS. Opening it needs no GPU.
 func TestRealSymbols(t *testing.T) {
 	l := toolkittest.Real(t, "hipblas", open, FormatVersion).(*Library)
 	if text, err := l.StatusToString(StatusNotSupported); err == nil && text != "HIPBLAS_STATUS_NOT_SUPPORTED" {

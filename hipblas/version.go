@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion reads the library's version off its file's name: no function tells it.
+// askVersion reads the version from the file's name, because no function returns it.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	path := l.Path()
 	if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -18,12 +18,13 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 	if v := versionInName(path); v != 0 {
 		return v, nil
 	}
-	return 0, errors.New("the name of the file does not tell the version, as libhipblas.so.2.4 does")
+	return 0, errors.New("the file's name has no version, as libhipblas.so.2.4 has")
 }
 
 var versioned = regexp.MustCompile(`\.so\.(\d{1,2})\.(\d{1,2})(\.\d+)?$`)
 
-// versionInName reads the version off libhipblas.so.2.4 and libhipblas.so.2.4.60403, of which the last number is ROCm's release.
+// versionInName reads the version from names such as libhipblas.so.2.4 and libhipblas.so.2.4.60403,
+// where the last number is ROCm's release.
 func versionInName(path string) dl.Version {
 	m := versioned.FindStringSubmatch(path)
 	if m == nil {
@@ -35,7 +36,7 @@ func versionInName(path string) dl.Version {
 	case err1 != nil || err2 != nil:
 		return 0
 	case major == 0:
-		return floor // all releases before 1.0 have one name
+		return floor // all releases before 1.0 have the same name
 	}
 	return dl.Version(major*10000 + minor*100)
 }

@@ -1,19 +1,23 @@
-// Package hipfft binds hipFFT, ROCm's library of fast Fourier transforms, without cgo. It has the shape of package cufft.
+// Package hipfft binds hipFFT, ROCm's library of fast Fourier transforms, without cgo. It has the
+// shape of package cufft.
 //
-// It has never run on an AMD GPU: the project has none. Its calls are proven against C libraries made from the headers, and
-// Debian's builds of hipFFT are opened and asked what works without a GPU.
+// It has never run on an AMD GPU: the project has none. Its calls are tested with C libraries made
+// from the headers. Tests also open Debian's builds of hipFFT and call the functions that need no
+// GPU.
 //
-// [Open] finds libhipfft and resolves its functions. Every function is a method of [Library] that returns its outputs and an
-// error, nil on success. An error code is a [Result], a constant: compare it with errors.Is. A function that the library
-// lacks returns a [*dl.SymbolError] that names the release that brought it. Data is in device memory: its address is a
-// [hip.DevicePtr].
+// [Open] finds libhipfft and resolves its functions. Every function is a method of [Library] that
+// returns its outputs and an error, nil on success. An error code is a [Result], a constant:
+// compare it with errors.Is. A function that the library lacks returns a [*dl.SymbolError] that
+// names the release that introduced it. Data is in device memory: its address is a [hip.DevicePtr].
 //
-// A [Handle] is a plan, as in C. [Library.NewPlan] makes a [Plan], which has a handle and a Close. A plan belongs to the
-// device that is current when it is made, and the same device must be current in all its calls. Calls of one plan come from
-// one goroutine at a time; all other methods may be called concurrently. A transform is in the order of the plan's stream
-// ([Library.SetStream]), and the call does not wait for it. Backward transforms are not scaled.
+// A [Handle] is a plan, as in C. [Library.NewPlan] makes a [Plan], which has a handle and a Close.
+// A plan belongs to the device that is current when it is made, and the same device must be current
+// in all its calls. Calls of one plan come from one goroutine at a time; all other methods may be
+// called concurrently. A transform runs in order on the plan's stream ([Library.SetStream]), and
+// the call does not wait for it. Backward transforms are not scaled.
 //
-// hipFFT tells the release of rocFFT, the library that it calls. All versions here mean rocFFT's:
+// hipFFT reports the release of rocFFT, the library that it calls. Versions in this package are
+// rocFFT's:
 //
 //	ROCm    6.1     6.4     7.2
 //	rocFFT  1.0.27  1.0.32  1.0.36

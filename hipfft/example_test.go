@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without hipFFT asks whether it is there.
+// A program that can run without hipFFT checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_HIPFFT_LIBRARY", "/no/such/libhipfft.so.0") // as on a machine without hipFFT
+	os.Setenv("PUREGPU_HIPFFT_LIBRARY", "/no/such/libhipfft.so.0") // simulates a machine without hipFFT
 	defer os.Unsetenv("PUREGPU_HIPFFT_LIBRARY")
 
 	l, err := hipfft.Open(hipfft.Options{})
@@ -28,7 +28,8 @@ func ExampleOpen() {
 	// Output: no hipFFT here: transforming on the host
 }
 
-// forward transforms n complex numbers of float32 in place, in the order of a stream. A device is current.
+// forward transforms n complex numbers of float32 in place, in order on a stream. A device must be
+// current.
 func forward(l *hipfft.Library, stream hip.Stream, data hip.DevicePtr, n int32) error {
 	plan, err := l.NewPlan()
 	if err != nil {
@@ -51,8 +52,8 @@ func ExampleLibrary_ExecC2C() {
 		fmt.Println(err)
 		return
 	}
-	var stream hip.Stream  // of package hip
-	var data hip.DevicePtr // of hip.Library.Malloc
+	var stream hip.Stream  // from package hip
+	var data hip.DevicePtr // from hip.Library.Malloc
 	if err := forward(l, stream, data, 1<<20); err != nil {
 		fmt.Println(err)
 	}

@@ -55,7 +55,7 @@ func TestPlanIsDestroyedOnce(t *testing.T) {
 	}
 }
 
-// TestRealSymbols opens the hipFFT of this machine, which needs no GPU for it.
+// TestRealSymbols opens this machine's hipFFT. Opening it needs no GPU.
 func TestRealSymbols(t *testing.T) {
 	l := toolkittest.Real(t, "hipfft", open, FormatVersion).(*Library)
 	patch, err := l.GetProperty(PatchLevel)

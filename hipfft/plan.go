@@ -2,14 +2,15 @@ package hipfft
 
 import "sync/atomic"
 
-// A Plan is a handle that is destroyed once.
+// A Plan owns a [Handle]; Close destroys it.
 type Plan struct {
 	lib    *Library
 	handle Handle
 	closed atomic.Bool
 }
 
-// NewPlan makes a handle with [Library.Create]. Functions such as [Library.MakePlan1d] make a plan of it.
+// NewPlan makes a handle with [Library.Create]. Functions such as [Library.MakePlan1d] turn it into
+// a plan.
 func (l *Library) NewPlan() (*Plan, error) {
 	h, err := l.Create()
 	if err != nil {
@@ -21,8 +22,8 @@ func (l *Library) NewPlan() (*Plan, error) {
 // Handle returns the handle, for methods of [Library]. It must not be used after Close.
 func (p *Plan) Handle() Handle { return p.handle }
 
-// Close destroys the handle with [Library.Destroy] and frees the plan's memory. The plan's device must be current. Later
-// calls do nothing.
+// Close destroys the handle with [Library.Destroy] and frees the plan's memory. The plan's device
+// must be current. Later calls do nothing.
 func (p *Plan) Close() error {
 	if p.closed.Swap(true) {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without hipRAND asks whether it is there.
+// A program that can run without hipRAND checks whether it is installed.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_HIPRAND_LIBRARY", "/no/such/libhiprand.so.1") // as on a machine without hipRAND
+	os.Setenv("PUREGPU_HIPRAND_LIBRARY", "/no/such/libhiprand.so.1") // simulates a machine without hipRAND
 	defer os.Unsetenv("PUREGPU_HIPRAND_LIBRARY")
 
 	l, err := hiprand.Open(hiprand.Options{})
@@ -28,7 +28,7 @@ func ExampleOpen() {
 	// Output: no hipRAND here: drawing on the host
 }
 
-// normal writes n numbers to device memory, in the order of a stream. A device is current.
+// normal writes n numbers to device memory, in order on a stream. A device must be current.
 func normal(l *hiprand.Library, stream hip.Stream, data hip.DevicePtr, n, seed uint64) error {
 	g, err := l.NewGenerator(hiprand.RNGPseudoPhilox4_32_10)
 	if err != nil {
@@ -50,8 +50,8 @@ func ExampleLibrary_GenerateNormal() {
 		fmt.Println(err)
 		return
 	}
-	var stream hip.Stream  // of package hip
-	var data hip.DevicePtr // of hip.Library.Malloc
+	var stream hip.Stream  // from package hip
+	var data hip.DevicePtr // from hip.Library.Malloc
 	if err := normal(l, stream, data, 1<<20, 42); err != nil {
 		fmt.Println(err)
 	}

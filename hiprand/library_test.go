@@ -73,7 +73,7 @@ func TestGenerateUniformDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestRealSymbols opens the hipRAND of this machine, which needs no GPU for it.
+// TestRealSymbols opens this machine's hipRAND. Opening it needs no GPU.
 func TestRealSymbols(t *testing.T) {
 	l := toolkittest.Real(t, "hiprand", open, FormatVersion).(*Library)
 	if err := l.SetPseudoRandomGeneratorSeed(0, 42); !errors.Is(err, StatusNotInitialized) {

@@ -15,8 +15,8 @@
 // [dl.Library.Version] is the HIP release in the name of the library's file, or 0 if the name has
 // none, because [Library.GetVersion] of older libraries returns 9 and 0.
 //
-// All methods may be called concurrently, but those of one program or link by one goroutine at a
-// time. [Library.CompileProgram] blocks for as long as the compiler works. Package hip has the
+// All methods may be called concurrently, but only one goroutine at a time may use a program or
+// link. [Library.CompileProgram] blocks for as long as the compiler works. Package hip has the
 // linker of HIP 6.4 too, under the same names as CUDA's.
 package hiprtc
 

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that brings code objects of its own goes on without hipRTC.
+// A program that ships code objects continues without hipRTC.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_HIPRTC_LIBRARY", "/no/such/libhiprtc.so.6") // as on a machine without ROCm
+	os.Setenv("PUREGPU_HIPRTC_LIBRARY", "/no/such/libhiprtc.so.6") // simulates a machine without ROCm
 	defer os.Unsetenv("PUREGPU_HIPRTC_LIBRARY")
 
 	l, err := hiprtc.Open(hiprtc.Options{})
@@ -35,7 +35,8 @@ func ExampleTexts() {
 	// Output: hiprtc: text 1, "-I/usr\x00/include": string contains a NUL byte
 }
 
-// compile makes a code object of HIP C++. An error of the source has the compiler's messages.
+// compile makes a code object from HIP C++. An error in the source contains the compiler's
+// messages.
 func compile(l *hiprtc.Library, source, file string, options ...string) ([]byte, error) {
 	program, err := l.CreateProgram(source, file, nil, nil)
 	if err != nil {

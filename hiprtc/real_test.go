@@ -13,7 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// openReal opens the hipRTC of this machine, which needs no GPU. In HIP 5 it is a part of libamdhip64, which is opened only when asked for.
+// openReal opens this machine's hipRTC, which needs no GPU. In HIP 5 hipRTC is part of libamdhip64,
+// which is opened only on request.
 func openReal(t *testing.T) *Library {
 	t.Helper()
 	if os.Getenv(spec.Env) == "" && os.Getenv("PUREGPU_TEST_REAL_HIP") != "1" {

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion finds the HIP release in the file's name. Without one it returns the library's answer,
-// except 9.0: libraries of HIP 5 return that, the version of an interface.
+// askVersion finds the HIP release in the file's name. Otherwise it returns the library's answer,
+// except 9.0: libraries of HIP 5 return 9.0, the version of an interface.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	p := new([2]int32)
 	if err := check(l.Slow(fnGetVersion, uintptr(unsafe.Pointer(&p[0])), uintptr(unsafe.Pointer(&p[1])))); err != nil {

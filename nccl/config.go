@@ -17,10 +17,10 @@ type configField struct {
 	since   dl.Version
 	name    string
 	offset  uintptr
-	pointer bool // else an int32
+	pointer bool // else int32
 }
 
-// number is where an int32 of a config is.
+// number returns the address of an int32 field of a config.
 func (f *configField) number(c *Config) *int32 {
 	return (*int32)(unsafe.Add(unsafe.Pointer(c), f.offset))
 }
@@ -40,7 +40,7 @@ func (f *configField) set(c *Config) bool {
 func (l *Library) NewConfig() Config { return newConfig(l.Version()) }
 
 func newConfig(v dl.Version) Config {
-	if v == 0 || v > tableVersion { // unknown, or more than the table knows
+	if v == 0 || v > tableVersion { // unknown, or newer than the table
 		v = tableVersion
 	}
 	c := Config{Magic: configMagic, Version: uint32(v), Size: configLayouts[0].size}

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// releases says how long ncclConfig_t is in each release that changed it, and which fields that release brought.
+// releases lists the length of ncclConfig_t and the new fields in each release that changed it.
 var releases = []struct {
 	version dl.Version
 	size    uint64
@@ -27,7 +27,7 @@ var releases = []struct {
 	{23007, 96, []string{"GraphStreamOrdering"}}, // into padding
 }
 
-// fields sets one field each.
+// fields has a function for each field that sets it.
 var fields = map[string]func(*Config){
 	"Blocking":            func(c *Config) { c.Blocking = 0 },
 	"CgaClusterSize":      func(c *Config) { c.CgaClusterSize = 2 },
@@ -64,11 +64,11 @@ func TestNewConfigFitsTheLibrary(t *testing.T) {
 			t.Errorf("NCCL %s: %v", FormatVersion(r.version), err)
 		}
 	}
-	// A library newer than the bindings gets the layout that they know.
+	// A library newer than the bindings gets the newest layout that they know.
 	if c := newConfig(99999); c.Size != uint64(unsafe.Sizeof(c)) || c.Version != tableVersion {
 		t.Errorf("NCCL 9.99.99: size %d, version %d", c.Size, c.Version)
 	}
-	// One that has no settings yet gets the shortest.
+	// A library without settings gets the shortest layout.
 	if c := newConfig(21003); c.Size != 24 {
 		t.Errorf("NCCL 2.10.3: size %d", c.Size)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do with one GPU goes on without NCCL.
+// A program that can use one GPU continues without NCCL.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_NCCL_LIBRARY", "/no/such/libnccl.so.2") // as on a machine without NCCL
+	os.Setenv("PUREGPU_NCCL_LIBRARY", "/no/such/libnccl.so.2") // simulates a machine without NCCL
 	defer os.Unsetenv("PUREGPU_NCCL_LIBRARY")
 
 	l, err := nccl.Open(nccl.Options{})
@@ -37,9 +37,10 @@ func ExampleResult_Error() {
 	// true
 }
 
-// A config starts with every field left to the library. CheckConfig finds what the library is too old to know.
+// A config starts with every field left to the library. CheckConfig finds fields that the library
+// is too old to know.
 func ExampleLibrary_NewConfig() {
-	var l nccl.Library // a program has it from Open
+	var l nccl.Library // a program gets it from Open
 	config := l.NewConfig()
 	config.Blocking = 0
 	if err := l.CheckConfig(&config); err != nil {
@@ -50,7 +51,8 @@ func ExampleLibrary_NewConfig() {
 	// Output: true 0
 }
 
-// join makes a nonblocking communicator as one of several ranks, on the CUDA device that is current on the thread.
+// join makes a nonblocking communicator as one of several ranks, on the thread's current CUDA
+// device.
 func join(l *nccl.Library, ranks, rank int32, id nccl.UniqueID) (nccl.Comm, error) {
 	config := l.NewConfig()
 	config.Blocking = 0
@@ -66,7 +68,7 @@ func join(l *nccl.Library, ranks, rank int32, id nccl.UniqueID) (nccl.Comm, erro
 	return *comm, err
 }
 
-// A communicator that does not block is asked until it is ready.
+// A program polls a nonblocking communicator until it is ready.
 func ExampleLibrary_CommInitRankConfig() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -75,7 +77,7 @@ func ExampleLibrary_CommInitRankConfig() {
 		fmt.Println(err)
 		return
 	}
-	id, err := l.GetUniqueID() // on one rank; the others get it from there
+	id, err := l.GetUniqueID() // on one rank, which sends it to the others
 	if err != nil {
 		fmt.Println(err)
 		return

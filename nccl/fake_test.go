@@ -15,11 +15,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// errSink keeps the compiler from dropping what a test computes.
+// errSink keeps the compiler from removing the tested computation.
 var errSink error
 
-// fake builds a release from testdata/fakes/nccl.c. It exports what that release of NCCL has, and with rccl what RCCL has
-// beyond that.
+// fake builds a release from testdata/fakes/nccl.c. It exports the functions of that release of
+// NCCL. With rccl it also exports RCCL's own.
 func fake(t testing.TB, release dl.Version, rccl bool, defines ...string) string {
 	t.Helper()
 	f := testlib.Fake{File: "libnccl.so.2", Source: "nccl.c", Defines: append([]string{fmt.Sprintf("VERSION=%d", release)}, defines...)}
@@ -69,7 +69,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// TestVersion covers both ways in which releases count.
+// TestVersion covers both numbering schemes of releases.
 func TestVersion(t *testing.T) {
 	for _, c := range []struct {
 		code dl.Version
@@ -102,7 +102,7 @@ func TestVersionThatCannotBeTold(t *testing.T) {
 	}
 }
 
-// TestRCCL checks that each of the two libraries has its own extras.
+// TestRCCL checks that each library has its own extra functions.
 func TestRCCL(t *testing.T) {
 	l, err := OpenRCCL(Options{Path: fake(t, 22105, true)})
 	if err != nil {
@@ -129,7 +129,8 @@ func TestRCCL(t *testing.T) {
 	}
 }
 
-// TestMissingSets opens releases of the library. Each has every set that came by then, and of a later one nothing.
+// TestMissingSets opens several releases of the library. A release must have every set introduced
+// by then, and nothing of a later set.
 func TestMissingSets(t *testing.T) {
 	for _, release := range []dl.Version{2305, 2703, 21003, 21403, 21801, 22304, 22703, 22803} {
 		l := openFake(t, release)
@@ -154,7 +155,8 @@ func TestMissingSets(t *testing.T) {
 	}
 }
 
-// TestConfigArrives checks what the library sees of settings, none among them, beside an identity of 128 bytes by value.
+// TestConfigArrives checks that the library receives the settings, nil or not, together with an
+// identity of 128 bytes by value.
 func TestConfigArrives(t *testing.T) {
 	l := openFake(t, 21801)
 	id, err := l.GetUniqueID()
@@ -186,8 +188,8 @@ func TestConfigArrives(t *testing.T) {
 	}
 }
 
-// TestWrittenLate has a thread of the library write the new communicator when the call has long returned, the stack that it
-// was made on has moved, and the collector has run.
+// TestWrittenLate lets a thread of the library write the new communicator late: the call has
+// returned, its stack has moved and the garbage collector has run.
 func TestWrittenLate(t *testing.T) {
 	l := openFake(t, 22803)
 	const late = 12345

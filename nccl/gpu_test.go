@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// These tests need NCCL and a GPU and skip without, unless PUREGPU_TEST_REQUIRE_GPU is set: then they fail.
+// These tests need NCCL and a GPU. They skip without them, or fail if PUREGPU_TEST_REQUIRE_GPU is
+// set.
 
 func skipNoGPU(t testing.TB, err error) {
 	t.Helper()
@@ -29,7 +30,8 @@ func ok(t testing.TB, what string, err error) {
 	}
 }
 
-// openGPU opens both libraries and makes device 0 current on the test's thread until the test ends.
+// openGPU opens both libraries and makes device 0 current on the test's thread, until the test
+// ends.
 func openGPU(t testing.TB) (*Library, *cuda.Library) {
 	t.Helper()
 	gpu, err := cuda.Open(cuda.Options{})
@@ -85,7 +87,7 @@ func TestGPUTexts(t *testing.T) {
 			t.Errorf("GetErrorString(%v) = %q, %v", r, text, err)
 		}
 	}
-	// A failure leaves a text behind.
+	// A failure leaves an error text in the library.
 	if err := l.CommInitRank(new(Comm), 0, UniqueID{}, 0); err == nil {
 		t.Error("a communicator of no ranks")
 	} else if !errors.Is(err, ErrorInvalidArgument) {
@@ -101,7 +103,7 @@ func TestGPUTexts(t *testing.T) {
 	t.Logf("last error: %s", text)
 }
 
-// TestGPUAllReduce makes communicators of one rank in every way and reduces on them.
+// TestGPUAllReduce makes communicators of one rank in every way, and reduces on each.
 func TestGPUAllReduce(t *testing.T) {
 	l, gpu := openGPU(t)
 	stream, err := gpu.StreamCreate(cuda.StreamNonBlocking)
@@ -149,7 +151,7 @@ func TestGPUAllReduce(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// A subtest is a goroutine of its own.
+			// A subtest runs on its own goroutine.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			dev, err := gpu.DeviceGet(0)
@@ -185,7 +187,7 @@ func TestGPUAllReduce(t *testing.T) {
 	}
 }
 
-// settle waits until a nonblocking communicator has done what it was asked.
+// settle waits until a nonblocking communicator has finished its operation.
 func settle(l *Library, comm Comm, err error) error {
 	for end := time.Now().Add(time.Minute); err == ErrorInProgress && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		var state Result
@@ -208,7 +210,7 @@ func reduce(t *testing.T, l *Library, gpu *cuda.Library, comm Comm, stream cuda.
 	defer gpu.MemFree(p)
 	q := p + 4*n
 	ok(t, "MemcpyHtoD", gpu.MemcpyHtoD(p, unsafe.Pointer(&in[0]), 4*n))
-	ok(t, "CtxSynchronize", gpu.CtxSynchronize()) // the copy may return before the device has all of it, and other streams don't wait for that
+	ok(t, "CtxSynchronize", gpu.CtxSynchronize()) // the copy may return before the device has all the data, and other streams do not wait for it
 	ok(t, "GroupStart", l.GroupStart())
 	ok(t, "AllReduce", settle(l, comm, l.AllReduce(DevicePtr(p), DevicePtr(q), n, Float32, Sum, comm, CudaStream(stream))))
 	ok(t, "GroupEnd", settle(l, comm, l.GroupEnd()))

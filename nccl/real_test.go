@@ -13,7 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// openReal opens the RCCL that PUREGPU_RCCL_LIBRARY names, else the NCCL of this machine. Opening either needs no GPU.
+// openReal opens the RCCL that PUREGPU_RCCL_LIBRARY names, or this machine's NCCL. Opening either
+// needs no GPU.
 func openReal(t *testing.T) *Library {
 	t.Helper()
 	open, env := Open, spec.Env
@@ -31,8 +32,8 @@ func openReal(t *testing.T) *Library {
 	return l
 }
 
-// TestRealSymbols holds the table's since-versions against the library. RCCL tells the release of NCCL that it was made from, and need not
-// have all of that.
+// TestRealSymbols checks the table's since-versions against the library. RCCL reports the release
+// of NCCL that it is based on, and may lack some of its functions.
 func TestRealSymbols(t *testing.T) {
 	l := openReal(t)
 	if v, err := l.GetVersion(); err != nil || dl.Version(v) != l.Version() || l.Version() == 0 {
@@ -53,7 +54,7 @@ func TestRealSymbols(t *testing.T) {
 			} else {
 				t.Errorf("%s lacks %s, since %s", FormatVersion(l.Version()), s.Name, FormatVersion(s.Since))
 			}
-		case i < 0 && s.Since > l.Version() && rccl: // ncclGather and ncclScatter were its own before they were NCCL's
+		case i < 0 && s.Since > l.Version() && rccl: // RCCL had ncclGather and ncclScatter before NCCL did
 			t.Logf("%s is there, since %s", s.Name, FormatVersion(s.Since))
 		case i < 0 && s.Since > l.Version():
 			t.Errorf("%s has %s, since %s", FormatVersion(l.Version()), s.Name, FormatVersion(s.Since))
@@ -61,7 +62,8 @@ func TestRealSymbols(t *testing.T) {
 	}
 }
 
-// TestRealWithoutDevice calls what works without a GPU, and wants an error from the rest where there is none.
+// TestRealWithoutDevice calls the functions that work without a GPU. All others must return an
+// error on a machine without one.
 func TestRealWithoutDevice(t *testing.T) {
 	l := openReal(t)
 	texts := map[string]Result{}
@@ -75,7 +77,7 @@ func TestRealWithoutDevice(t *testing.T) {
 		}
 		texts[text] = r
 	}
-	// RCCL 5.4 needs a GPU to end a group.
+	// RCCL 5.4 needs a GPU for GroupEnd.
 	if err := cmp.Or(l.GroupStart(), l.GroupEnd()); err != nil && (os.Getenv(rcclSpec.Env) == "" || !errors.Is(err, ErrorUnhandledCUDA)) {
 		t.Errorf("an empty group: %v", err)
 	}

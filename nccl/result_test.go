@@ -31,7 +31,7 @@ func TestKnownErrorsAllocateNothing(t *testing.T) {
 			t.Errorf("message %q, want it to begin with %q", sink, want)
 		}
 	}
-	if known < 10 { // as many as 2.30 has
+	if known < 10 { // the number of codes in 2.30
 		t.Errorf("%d codes are known, want 10 at the least", known)
 	}
 }

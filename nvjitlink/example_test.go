@@ -11,9 +11,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that can do without linking goes on without nvJitLink.
+// A program that does not need linking continues without nvJitLink.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_NVJITLINK_LIBRARY", "/no/such/libnvJitLink.so.12") // as on a machine without nvJitLink
+	os.Setenv("PUREGPU_NVJITLINK_LIBRARY", "/no/such/libnvJitLink.so.12") // simulates a machine without nvJitLink
 	defer os.Unsetenv("PUREGPU_NVJITLINK_LIBRARY")
 
 	l, err := nvjitlink.Open(nvjitlink.Options{})
@@ -29,13 +29,13 @@ func ExampleOpen() {
 	// Output: no nvJitLink here: each module by itself
 }
 
-// link makes machine code of PTX. An error has the linker's messages.
+// link makes machine code from PTX. An error contains the linker's messages.
 func link(l *nvjitlink.Library, arch string, ptx ...[]byte) ([]byte, error) {
 	options, err := nvjitlink.Texts("-arch=" + arch)
 	if err != nil {
 		return nil, err
 	}
-	runtime.LockOSThread() // a linker keeps to one thread
+	runtime.LockOSThread() // all calls for a linker come from one thread
 	defer runtime.UnlockOSThread()
 	linker, err := l.Create(options)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// openReal opens the nvJitLink of this machine, which needs no GPU.
+// openReal opens this machine's nvJitLink, which needs no GPU.
 func openReal(t *testing.T) *Library {
 	t.Helper()
 	l, err := Open(Options{})
@@ -35,7 +35,7 @@ func newLinker(t *testing.T, l *Library, options ...string) Handle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runtime.LockOSThread() // a linker keeps to one thread
+	runtime.LockOSThread() // all calls for a linker come from one thread
 	h, err := l.Create(texts)
 	if err != nil {
 		t.Fatalf("options %q: %v", options, err)
@@ -49,7 +49,7 @@ func newLinker(t *testing.T, l *Library, options ...string) Handle {
 	return h
 }
 
-// output fetches what a pair of functions gives.
+// output fetches the output of a pair of functions, one for the size and one for the bytes.
 func output(t *testing.T, h Handle, size func(Handle) (uint64, error), get func(Handle, []byte) error) []byte {
 	t.Helper()
 	n, err := size(h)
@@ -80,14 +80,14 @@ func TestRealSymbols(t *testing.T) {
 	}
 }
 
-// Two files, of which one calls what the other has.
+// Two files: a function in one calls a function in the other.
 var sources = map[string]string{
 	"factor.cu": `__device__ float factor(int i) { return 2.0f * i; }`,
 	"scale.cu": `extern __device__ float factor(int i);
 extern "C" __global__ void scale(float *x) { x[threadIdx.x] *= factor(threadIdx.x); }`,
 }
 
-// ptx is what sources are without a compiler.
+// ptx has the sources as PTX, for machines without a compiler.
 var ptx = map[string]string{
 	"factor.cu": `.version 8.0
 .target sm_75
@@ -120,7 +120,8 @@ var ptx = map[string]string{
 `,
 }
 
-// compile makes PTX, or LTO-IR, of a source with the NVRTC of this machine. Without one PTX is what was written by hand.
+// compile makes PTX, or LTO-IR, from a source with this machine's NVRTC. Without NVRTC it returns
+// the PTX written by hand.
 func compile(t *testing.T, name, arch string, lto bool) []byte {
 	t.Helper()
 	l, err := nvrtc.Open(nvrtc.Options{})
@@ -163,8 +164,8 @@ func compile(t *testing.T, name, arch string, lto bool) []byte {
 	return out
 }
 
-// hasKernel reports an error if machine code is no ELF file that has the kernel. Package debug/elf reads none of NVIDIA's: the
-// file's version is that of the toolkit.
+// hasKernel reports an error if machine code is not an ELF file with the kernel. Package debug/elf
+// cannot read NVIDIA's ELF files, because their version is the toolkit's.
 func hasKernel(t *testing.T, cubin []byte, kernel string) {
 	t.Helper()
 	if !bytes.HasPrefix(cubin, []byte("\x7fELF")) || !bytes.Contains(cubin, []byte("\x00.text."+kernel+"\x00")) {
@@ -191,7 +192,8 @@ func TestRealLink(t *testing.T) {
 	}
 }
 
-// TestRealLinkTimeOptimization links LTO-IR, to PTX and to machine code: what the other file has is inlined.
+// TestRealLinkTimeOptimization links LTO-IR to PTX and to machine code. The linker must inline the
+// other file's function.
 func TestRealLinkTimeOptimization(t *testing.T) {
 	l := openReal(t)
 	add := func(h Handle) {
@@ -235,7 +237,8 @@ func TestRealMessages(t *testing.T) {
 			t.Log(err)
 		}
 	}
-	// A function that no input has is found when linking. nvJitLink 12.4 names it on the standard error only.
+	// Linking finds a function that no input defines. nvJitLink 12.4 names it only on standard
+	// error.
 	h := newLinker(t, l, "-arch=sm_80")
 	if err := l.AddData(h, InputPTX, compile(t, "scale.cu", "80", false), "scale.cu"); err != nil {
 		t.Fatal(err)
@@ -244,7 +247,7 @@ func TestRealMessages(t *testing.T) {
 	if text := errorLog(t, l, h); !errors.Is(err, ErrorInternal) || text == "" {
 		t.Errorf("linking without what is called: %v\n%s", err, text)
 	}
-	// PTX that is none.
+	// Invalid PTX.
 	h = newLinker(t, l, "-arch=sm_80")
 	err = l.AddData(h, InputPTX, []byte(".version 8.0\n.target sm_80\nnonsense\n"), "broken.ptx")
 	if err == nil {

@@ -15,15 +15,15 @@
 //
 // If a function has several ABIs, the plain name is the one that NVML's header gives the plain
 // name, such as nvmlDeviceGetCount_v2 for [Library.DeviceGetCount]. Older ones end in V and their
-// number ([Library.DeviceGetCountV1]). A structure with a field Version must say its layout before
-// the call. The constant has the name of the structure and Version:
+// number ([Library.DeviceGetCountV1]). Set the field Version of a structure before the call; it
+// names the layout. The constant's name is the structure's name and Version:
 //
 //	m := nvml.MemoryV2{Version: nvml.MemoryV2Version}
 //	err := lib.DeviceGetMemoryInfoV2(device, &m)
 //
 // A structure's plain name, such as [PciInfoExt], is an alias for the layout that the header means
 // by it. Prefer the name with a number. The library looks only at the version, so a function also
-// takes another layout, as a pointer converted by package unsafe.
+// takes another layout: convert the pointer with package unsafe.
 //
 // Some fields, such as [FiPwrSmoothingEnabled], have another number in some releases; the comment
 // of the constant says which. Pass that number to a library of such a release.

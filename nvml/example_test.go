@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that shows what GPUs do goes on where there is no driver.
+// A program that shows the use of GPUs continues without a driver.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_NVML_LIBRARY", "/no/such/libnvidia-ml.so.1") // as on a machine without NVIDIA's driver
+	os.Setenv("PUREGPU_NVML_LIBRARY", "/no/such/libnvidia-ml.so.1") // simulates a machine without NVIDIA's driver
 	defer os.Unsetenv("PUREGPU_NVML_LIBRARY")
 
 	l, err := nvml.Open(nvml.Options{})
@@ -58,7 +58,8 @@ func ExampleLibrary_DeviceGetMemoryInfoV2() {
 	}
 }
 
-// The processes that compute on a GPU: their count first, then a slice with some room for new ones.
+// The processes that compute on a GPU: first their number, then a slice with room for new
+// processes.
 func ExampleLibrary_DeviceGetComputeRunningProcesses() {
 	processes := func(l *nvml.Library, device nvml.Device) ([]nvml.ProcessInfoV2, error) {
 		var list []nvml.ProcessInfoV2

@@ -23,7 +23,7 @@ func ready(l *dl.Library) error {
 	case err != nil:
 		return fmt.Errorf("nvmlDeviceGetCount: %w", err)
 	case *n == 0:
-		return fmt.Errorf("%w: nvmlDeviceGetCount counts none", dl.ErrNoDevice)
+		return fmt.Errorf("%w: nvmlDeviceGetCount returned 0", dl.ErrNoDevice)
 	}
 	return nil
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestReady leaves NVML as it was: not started.
+// TestReady checks that ready leaves NVML stopped.
 func TestReady(t *testing.T) {
 	for _, c := range []struct {
 		defines []string
 		want    error
-	}{{nil, dl.ErrNoDevice}, {[]string{"BROKEN"}, ErrorDriverNotLoaded}} { // the fake counts none
+	}{{nil, dl.ErrNoDevice}, {[]string{"BROKEN"}, ErrorDriverNotLoaded}} { // the fake has no devices
 		l, err := Open(Options{Path: testlib.NVML(t, c.defines...).Build(t)})
 		if err != nil {
 			t.Fatal(err)

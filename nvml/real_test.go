@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// openReal opens the NVML of this machine. Opening it needs neither a GPU nor the kernel's driver.
+// openReal opens this machine's NVML. Opening it needs neither a GPU nor the kernel driver.
 func openReal(t *testing.T) *Library {
 	t.Helper()
 	l, err := Open(Options{})
@@ -35,7 +35,7 @@ func TestRealSymbols(t *testing.T) {
 	for _, s := range symbols {
 		i := slices.IndexFunc(lacks, func(m dl.MissingSymbol) bool { return m.Name == s.Name })
 		missing := i >= 0
-		// 525 lacks a function that the header of 12.0 has.
+		// Driver 525 lacks a function that the header of 12.0 declares.
 		late := s.Name == "nvmlDeviceSetVgpuSchedulerState" && l.Version() < 12020
 		refused := missing && slices.ContainsFunc(s.Misfits, func(m dl.Misfit) bool { return lacks[i].Why == "not called: "+m.Why })
 		if missing && s.Since <= l.Version() && !strings.HasPrefix(lacks[i].Set, "gone") && !late && !refused {
@@ -47,11 +47,11 @@ func TestRealSymbols(t *testing.T) {
 	}
 }
 
-// TestRealWithoutDevice calls what works without the kernel's driver.
+// TestRealWithoutDevice calls the functions that work without the kernel driver.
 func TestRealWithoutDevice(t *testing.T) {
 	l := openReal(t)
 	text, err := l.SystemGetNVMLVersion()
-	early := l.Version() < 12020 && errors.Is(err, ErrorUninitialized) // 470 tells it after Init only
+	early := l.Version() < 12020 && errors.Is(err, ErrorUninitialized) // 470 reports it only after Init
 	if !early && (err != nil || parseVersion(text) != l.Version()) {
 		t.Errorf("version %q, %v; Open found %d", text, err, l.Version())
 	}
@@ -71,7 +71,7 @@ func TestRealWithoutDevice(t *testing.T) {
 	}
 }
 
-// TestRealDevices asks the GPUs that there are, or gets the error that tells that there is no driver.
+// TestRealDevices reads the GPUs of this machine, or checks for the error that there is no driver.
 func TestRealDevices(t *testing.T) {
 	l := openReal(t)
 	if err := l.Init(); err != nil {

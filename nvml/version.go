@@ -20,8 +20,8 @@ var branches = []struct{ driver, major, minor int }{
 	{580, 13, 0}, {590, 13, 1}, {595, 13, 2}, {610, 13, 3},
 }
 
-// askVersion asks the library for its version. Older ones, such as 470, do not report it before
-// Init; then the file's name has it.
+// askVersion asks the library for its version. Older libraries, such as 470, do not report it
+// before Init; then the file's name has it.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	text := make([]byte, SystemNVMLVersionBufferSize)
 	err := check(l.Slow(fnSystemGetNVMLVersion, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text))))
@@ -44,7 +44,8 @@ func versionInName(path string) dl.Version {
 	return releaseOf(driver)
 }
 
-// parseVersion reads a version such as 12.550.163.01: a CUDA release's first part, and the driver's release.
+// parseVersion reads a version such as 12.550.163.01: a CUDA release's first part, and the driver's
+// release.
 func parseVersion(text string) dl.Version {
 	_, driver, _ := strings.Cut(text, ".")
 	return releaseOf(driver)

@@ -12,7 +12,7 @@ func TestVersionIsTheBranchsCUDARelease(t *testing.T) {
 		"11.470.256.02": 11040,
 		"12.535.261.03": 12020,
 		"12.550.163.01": 12040,
-		"12.552.12":     12040, // a branch for Windows, between two that are known
+		"12.552.12":     12040, // a Windows branch, between two known branches
 		"13.580.65.06":  13000,
 		"13.999.1":      13030,
 		"11.450.248.02": 11000, // older than the oldest supported
@@ -42,7 +42,8 @@ func TestVersionIsTheBranchsCUDARelease(t *testing.T) {
 	}
 }
 
-// TestStructVersions compares versions with sizes, as NVML's header makes them.
+// TestStructVersions compares the version constants with the sizes of structs, as NVML's header
+// computes them.
 func TestStructVersions(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

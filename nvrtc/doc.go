@@ -16,7 +16,7 @@
 // in a heap that all programs share; [Library.GetPCHCreateStatus] reports on it afterwards.
 // [Library.SetFlowCallback] lets a function made by [dl.Callback] cancel a compilation.
 //
-// All methods may be called concurrently, but those of one program by one goroutine at a time.
+// All methods may be called concurrently, but only one goroutine at a time may use a program.
 // [Library.CompileProgram] blocks for as long as the compiler works.
 package nvrtc
 

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A program that brings PTX of its own goes on without NVRTC.
+// A program that ships PTX continues without NVRTC.
 func ExampleOpen() {
-	os.Setenv("PUREGPU_NVRTC_LIBRARY", "/no/such/libnvrtc.so.12") // as on a machine without NVRTC
+	os.Setenv("PUREGPU_NVRTC_LIBRARY", "/no/such/libnvrtc.so.12") // simulates a machine without NVRTC
 	defer os.Unsetenv("PUREGPU_NVRTC_LIBRARY")
 
 	l, err := nvrtc.Open(nvrtc.Options{})
@@ -35,7 +35,7 @@ func ExampleTexts() {
 	// Output: nvrtc: text 1, "-I/usr\x00/include": string contains a NUL byte
 }
 
-// compile makes PTX of CUDA C++. An error of the source has the compiler's messages.
+// compile makes PTX from CUDA C++. An error in the source contains the compiler's messages.
 func compile(l *nvrtc.Library, source, file string, options ...string) ([]byte, error) {
 	program, err := l.CreateProgram(source, file, nil, nil)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// openReal opens the NVRTC of this machine, which needs no GPU.
+// openReal opens this machine's NVRTC, which needs no GPU.
 func openReal(t *testing.T) *Library {
 	t.Helper()
 	l, err := Open(Options{})
@@ -43,7 +43,7 @@ func newProgram(t *testing.T, l *Library, source, file string, headers, names []
 	return p
 }
 
-// output fetches what a pair of functions gives.
+// output fetches the output of a pair of functions, one for the size and one for the bytes.
 func output(t *testing.T, p Program, size func(Program) (uint64, error), get func(Program, []byte) error) []byte {
 	t.Helper()
 	n, err := size(p)
@@ -104,7 +104,8 @@ template <typename T> __global__ void scale(T *x, int n) {
 extern "C" __global__ void plain(float *x) { x[threadIdx.x] += FACTOR; }
 `
 
-// TestRealCompile compiles for the architectures that the release has, with a header, options and a lowered name.
+// TestRealCompile compiles for the release's architectures, with a header, options and a lowered
+// name.
 func TestRealCompile(t *testing.T) {
 	l := openReal(t)
 	n, err := l.GetNumSupportedArchs()
@@ -125,7 +126,7 @@ func TestRealCompile(t *testing.T) {
 		}
 		headers, names := texts(t, "#define FACTOR 3\n"), texts(t, "factor.h")
 		p := newProgram(t, l, scale, "scale.cu", headers, names)
-		*headers[0], *names[0] = '?', '?' // the library has copies, so that Go may free these
+		*headers[0], *names[0] = '?', '?' // the library has copied them, so Go may free them
 		if err := l.AddNameExpression(p, "scale<double>"); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +149,7 @@ func TestRealCompile(t *testing.T) {
 	}
 }
 
-// TestRealMessages has a source fail, whose message tells where.
+// TestRealMessages checks that the message for an error in the source has file and line.
 func TestRealMessages(t *testing.T) {
 	l := openReal(t)
 	p := newProgram(t, l, "extern \"C\" __global__ void f(int *x) {\n\t*x = nothing;\n}\n", "broken.cu", nil, nil)
@@ -177,7 +178,8 @@ func TestRealMessages(t *testing.T) {
 	}
 }
 
-// TestRealPrecompiled makes a precompiled header in one compilation and uses it in another, with releases that can.
+// TestRealPrecompiled makes a precompiled header in one compilation and uses it in another, if the
+// release can.
 func TestRealPrecompiled(t *testing.T) {
 	l := openReal(t)
 	size, err := l.GetPCHHeapSize()
@@ -227,7 +229,8 @@ func TestRealPrecompiled(t *testing.T) {
 	}
 }
 
-// TestRealCancel has a function of Go cancel a compilation, or watch it, with releases that ask it.
+// TestRealCancel checks that a Go function can cancel or watch a compilation, if the release calls
+// it.
 func TestRealCancel(t *testing.T) {
 	l := openReal(t)
 	const cancel, watch = 7, 8
@@ -263,7 +266,7 @@ func TestRealCancel(t *testing.T) {
 	}
 }
 
-// absent reports an error that is not that of a function which came with a later release.
+// absent fails the test unless err says that a later release introduced the function.
 func absent(t *testing.T, err error, since string) {
 	t.Helper()
 	if !errors.Is(err, dl.ErrSymbol) || !strings.Contains(err.Error(), since) {

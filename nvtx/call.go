@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A call is the memory of one call of the tool's functions. It lies on the heap, so it stays where
-// it is if the tool calls back into Go.
+// A call is the memory for one call of the tool's functions. It is on the heap, so it stays in
+// place if the tool calls back into Go.
 type call struct {
 	frame struct {
 		dl.Frame
@@ -46,10 +46,10 @@ const colorARGB = 1
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// maxText bounds the memory for texts that a call keeps.
+// maxText bounds the memory that a call keeps for texts.
 const maxText = 4096
 
-// put gives the memory back for another call.
+// put returns the memory for another call.
 func (c *call) put() {
 	if cap(c.text) > maxText {
 		c.text = nil
@@ -57,8 +57,8 @@ func (c *call) put() {
 	calls.Put(c)
 }
 
-// do calls a function of the tool, unless the tool has none. Each function has up to three
-// arguments, and C ignores the registers of those that it does not have.
+// do calls a function of the tool, if the tool has it. Every call passes three arguments; C ignores
+// registers beyond a function's own arguments.
 func (c *call) do(module, function int, args ...uintptr) uintptr {
 	fn := atomic.LoadUintptr(&tables.slots[module][function])
 	if fn == 0 {
@@ -76,7 +76,7 @@ func (c *call) do(module, function int, args ...uintptr) uintptr {
 	return f.Ret
 }
 
-// cString returns the address of a C string with the text, up to its first NUL. It is good until
+// cString returns the address of a C string with the text, up to its first NUL. It is valid until
 // the call's next text.
 func (c *call) cString(text string) uintptr {
 	if i := strings.IndexByte(text, 0); i >= 0 {
@@ -86,7 +86,7 @@ func (c *call) cString(text string) uintptr {
 	return uintptr(unsafe.Pointer(&c.text[0]))
 }
 
-// event returns the address of the attributes of an event in a domain, whose handle is given.
+// event returns the address of the attributes of an event in a domain with the given handle.
 func (c *call) event(e *Event, domain uintptr) uintptr {
 	a := &c.attributes
 	*a = attributes{version: version, size: uint16(unsafe.Sizeof(*a)), category: e.Category, payloadType: e.Payload.kind, payload: e.Payload.bits}

@@ -2,14 +2,14 @@ package nvtx
 
 import "sync"
 
-// A Domain separates the events of a library from those of others: tools show and filter each
-// domain by itself. The tool learns of a domain at its first event, so a package may keep one in a
+// A Domain separates the events of a library from other events: tools show and filter each domain
+// separately. The tool learns of a domain at its first event, so a package may keep one in a
 // variable. A nil Domain is the default domain.
 type Domain struct {
 	name string
 
-	mu     sync.RWMutex // held for reading by calls with the handle
-	handle uintptr      // of the tool
+	mu     sync.RWMutex // read-locked by calls that use the handle
+	handle uintptr      // the tool's
 	made   bool
 	closed bool
 }
@@ -33,8 +33,8 @@ func (d *Domain) Close() {
 	d.closed = true
 }
 
-// enter returns the tool's handle of the domain, which is good until leave. It returns false if the
-// domain is closed. The default domain has handle 0.
+// enter returns the tool's handle of the domain, which is valid until leave. It returns false if
+// the domain is closed. The default domain has handle 0.
 func (d *Domain) enter() (handle uintptr, ok bool) {
 	if d == nil {
 		return 0, true
@@ -52,7 +52,7 @@ func (d *Domain) enter() (handle uintptr, ok bool) {
 	return d.handle, true
 }
 
-// leave ends what enter began.
+// leave ends the use that enter began.
 func (d *Domain) leave() {
 	if d != nil {
 		d.mu.RUnlock()
@@ -78,7 +78,7 @@ func (d *Domain) Mark(message string) {
 	}
 }
 
-// Start is the function [Start] in the domain.
+// Start is [Start] in the domain.
 func (d *Domain) Start(message string) Range {
 	if !Enabled() {
 		return Range{}
@@ -86,7 +86,7 @@ func (d *Domain) Start(message string) Range {
 	return start(&Event{Domain: d, Message: message})
 }
 
-// Push is the function [Push] in the domain.
+// Push is [Push] in the domain.
 func (d *Domain) Push(message string) ThreadRange {
 	if !Enabled() {
 		return ThreadRange{}
@@ -112,14 +112,14 @@ func (d *Domain) NameCategory(category uint32, name string) {
 	}
 }
 
-// A String is a text that the tool knows. Events with a String cost less than those with a text.
-// The tool keeps the text until it exits or the domain is closed.
+// A String is a text registered with the tool. Events with a String cost less than events with a
+// text. The tool keeps the text until it exits or the domain is closed.
 type String struct {
 	domain *Domain
 	text   string
 
 	once   sync.Once
-	handle uintptr // of the tool, or 0 if the tool registers no strings
+	handle uintptr // the tool's, or 0 if the tool registers no strings
 }
 
 // Register makes a String for events of the domain. In events of other domains it is an ordinary

@@ -10,7 +10,7 @@ type Event struct {
 	Domain   *Domain // nil is the default domain
 	Message  string
 	String   *String // if not nil, the message: a registered string, which costs less
-	Category uint32  // of the domain; 0 is none; see [Domain.NameCategory]
+	Category uint32  // number in the domain; 0 means none; see [Domain.NameCategory]
 	Color    Color   // 0 leaves the choice to the tool
 	Payload  Payload
 }
@@ -18,7 +18,7 @@ type Event struct {
 // A Color is a colour as 0xAARRGGBB.
 type Color uint32
 
-// A Payload is a number that belongs to an event. The zero Payload is none.
+// A Payload is a number that belongs to an event. The zero Payload means none.
 type Payload struct {
 	kind int32
 	bits uint64
@@ -33,14 +33,14 @@ func Int(n int64) Payload { return Payload{2, uint64(n)} }
 // Float returns a payload of a floating-point number.
 func Float(x float64) Payload { return Payload{3, math.Float64bits(x)} }
 
-// A Range is a range of the process. The zero Range is none, and End does nothing.
+// A Range is a range of the process. For the zero Range End does nothing.
 type Range struct {
 	domain  *Domain
 	id      uint64
 	started bool
 }
 
-// A ThreadRange is a range of a thread. The zero ThreadRange is none, and Pop does nothing.
+// A ThreadRange is a range of a thread. For the zero ThreadRange Pop does nothing.
 type ThreadRange struct {
 	domain *Domain
 	pushed bool
@@ -63,8 +63,8 @@ func Start(message string) Range {
 	return start(&Event{Message: message})
 }
 
-// Push begins a range of the calling thread, inside those that it has. It keeps the calling
-// goroutine on the thread, as [runtime.LockOSThread] does, until Pop.
+// Push begins a range of the calling thread, inside the thread's open ranges. It locks the calling
+// goroutine to the thread, as [runtime.LockOSThread] does, until Pop.
 //
 //	defer nvtx.Push("forward").Pop()
 func Push(message string) ThreadRange {
@@ -81,7 +81,7 @@ func (e Event) Mark() {
 	}
 }
 
-// Start is the function [Start] for an event.
+// Start is [Start] for an event.
 func (e Event) Start() Range {
 	if !Enabled() {
 		return Range{}
@@ -89,7 +89,7 @@ func (e Event) Start() Range {
 	return start(&e)
 }
 
-// Push is the function [Push] for an event.
+// Push is [Push] for an event.
 func (e Event) Push() ThreadRange {
 	if !Enabled() {
 		return ThreadRange{}
@@ -158,8 +158,8 @@ func (r Range) End() {
 	}
 }
 
-// Pop ends the range, and takes the goroutine's lock on its thread back. The goroutine that has
-// begun the range must call Pop, once, after the Pop of each range that it has begun later.
+// Pop ends the range, and releases the goroutine's lock on its thread. The goroutine that began the
+// range must call Pop once, after the Pop of each range that it began later.
 func (r ThreadRange) Pop() {
 	if !r.pushed {
 		return

@@ -28,7 +28,7 @@ func pass(name string) {
 	// Submit the work of the pass to the GPU.
 }
 
-// Enabled saves the work of making a message that nobody reads.
+// Enabled avoids the work of formatting a message without a tool.
 func ExampleEnabled() {
 	batch := []string{"a", "b"}
 	if nvtx.Enabled() {

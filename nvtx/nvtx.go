@@ -1,23 +1,23 @@
-// Package nvtx marks what a program does, for NVIDIA's profilers: NVTX 3, the NVIDIA Tools
-// Extension, without cgo. Nsight Systems and Nsight Compute show the marks and ranges beside what
-// the GPU does.
+// Package nvtx marks a program's activities for NVIDIA's profilers: NVTX 3, the NVIDIA Tools
+// Extension, without cgo. Nsight Systems and Nsight Compute show the marks and ranges next to the
+// GPU's activities.
 //
 //	defer nvtx.Start("load the model").End()
 //
-// NVTX is no library. A tool names a library of its own in the environment variable
-// NVTX_INJECTION64_PATH, and this package, like the headers of C, loads that library and calls the
-// functions that the library puts into a table. The first use of the package loads it, once.
-// Without a tool each call does nothing, allocates nothing, and costs one atomic load. On platforms
-// where package dl loads no libraries, and in programs that have more rights than their caller,
-// there is no tool.
+// NVTX is not a library. A tool names its own library in the environment variable
+// NVTX_INJECTION64_PATH. Like the C headers, this package loads that library and calls the
+// functions that it writes to a table. The first use of the package loads the library, once.
+// Without a tool each call does nothing, allocates nothing, and costs one atomic load. There is no
+// tool on platforms where package dl loads no libraries, and in programs with more privileges than
+// their caller.
 //
 // # Threads and goroutines
 //
 // NVTX has two kinds of ranges. [Start] begins a range of the process, which any goroutine can end.
-// [Push] begins a range of the calling thread. Such ranges nest, and tools assign to a range the
-// GPU work that the thread submits meanwhile. Since goroutines move between threads, Push keeps the
-// calling goroutine on its thread until [ThreadRange.Pop]. Tools also assign GPU work to a range of
-// the process, if it begins and ends on one thread: a program that wants that uses Push.
+// [Push] begins a range of the calling thread. Thread ranges nest, and tools assign to a range the
+// GPU work that the thread submits meanwhile. Goroutines move between threads, so Push locks the
+// calling goroutine to its thread until [ThreadRange.Pop]. Tools also assign GPU work to a range of
+// the process if it begins and ends on one thread; use Push for that.
 //
 // All functions may be called concurrently. A text ends at its first NUL.
 package nvtx
@@ -48,18 +48,18 @@ var (
 	loadErr error // written by load
 )
 
-// Enabled reports whether a tool is attached. Programs call it to leave out work that only a tool
-// needs, such as formatting messages.
+// Enabled reports whether a tool is attached. Programs call it to skip work that only a tool needs,
+// such as formatting messages.
 func Enabled() bool { return state.Load() != absent && load() }
 
 // Err says why the library that the environment variable names is not used. It returns nil if the
-// library is used, and if the variable names none.
+// library is used, or if the variable is not set.
 func Err() error {
 	load()
 	return loadErr
 }
 
-// load loads the tool, unless that has been done, and reports whether there is one.
+// load loads the tool if that has not been done, and reports whether there is one.
 func load() bool {
 	once.Do(func() {
 		now := uint32(absent)
@@ -75,7 +75,7 @@ func load() bool {
 	return state.Load() == attached
 }
 
-// tool is the library of the tool.
+// tool is the tool's library.
 var tool dl.Library
 
 var toolSpec = dl.Spec{
@@ -86,7 +86,7 @@ var toolSpec = dl.Spec{
 	Hint:    "the profiler sets the variable: start the program with the profiler, or unset " + Variable,
 }
 
-// attach loads the tool's library and has it fill the tables.
+// attach loads the tool's library and lets it fill the tables.
 func attach(path string) error {
 	if err := tool.Open(&toolSpec, nil, dl.Options{Path: path}); err != nil {
 		return err

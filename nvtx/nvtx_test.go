@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// wrote tests what the tool has written down. In want, # stands for any number.
+// wrote checks the tool's record of calls. In want, # stands for any number.
 func wrote(t *testing.T, tool *nvtxtest.Tool, want ...string) {
 	t.Helper()
 	got := tool.Wrote()
@@ -87,7 +87,7 @@ func TestToolIsToldOfDomains(t *testing.T) {
 	for range 2 {
 		nvtx.Event{Domain: d, String: s, Payload: nvtx.Uint(7)}.Mark()
 	}
-	nvtx.Event{String: s}.Mark() // the tool knows the string in its domain only
+	nvtx.Event{String: s}.Mark() // the tool knows the string only in its domain
 	wrote(t, tool, "register lib step", "mark lib good 3:step payload 1:7", "mark lib good 3:step payload 1:7", "mark - good 1:step")
 
 	d.Close()
@@ -165,8 +165,8 @@ func TestThreadRangesStayOnTheirThread(t *testing.T) {
 	}
 }
 
-// TestCloseWhileInUse closes a domain while other goroutines use it. The fake would write
-// DESTROYED.
+// TestCloseWhileInUse closes a domain while other goroutines use it. The fake writes DESTROYED for
+// a use after the close.
 func TestCloseWhileInUse(t *testing.T) {
 	tool := nvtxtest.Attach(t)
 	if tool == nil {
@@ -254,7 +254,7 @@ func TestToolThatCannotBeUsed(t *testing.T) {
 	everything(nvtx.NewDomain("lib"))
 }
 
-// TestRealTool has the CUPTI of this machine as the tool, which attaches without a GPU.
+// TestRealTool uses this machine's CUPTI as the tool. It attaches without a GPU.
 func TestRealTool(t *testing.T) {
 	l, err := cupti.Open(cupti.Options{})
 	if err != nil {
@@ -271,7 +271,7 @@ func TestRealTool(t *testing.T) {
 	d.Close()
 }
 
-// everything calls each function of the package but constructors of domains.
+// everything calls each function of the package except constructors of domains.
 func everything(d *nvtx.Domain) {
 	nvtx.Mark("m")
 	nvtx.Start("s").End()
@@ -308,7 +308,7 @@ func TestWithToolNothingIsAllocated(t *testing.T) {
 		return
 	}
 	if !dl.Fast || raceEnabled {
-		t.Skip("calls allocate in this build") // the race detector has pools forget at random
+		t.Skip("calls allocate in this build") // under the race detector a sync.Pool drops items at random
 	}
 	d := nvtx.NewDomain("lib")
 	s := d.Register("step")

@@ -17,7 +17,7 @@ const (
 	modules
 )
 
-// sizes are the numbers of functions of the modules, and one more: number 0 is no function.
+// sizes are the numbers of functions of the modules, plus one: number 0 is unused.
 var sizes = [modules]int{moduleCore: 16, moduleCUDA: 9, moduleOpenCL: 15, moduleCUDART: 7, moduleCore2: 16, moduleSync: 7}
 
 // The functions that this package calls: their numbers in the tables.
@@ -46,7 +46,7 @@ const (
 	core2Destroy        = 14
 )
 
-// What a tool asks getExportTable for.
+// Identifiers of the tables that a tool requests by getExportTable.
 const (
 	tableCallbacks = 1
 	tableVersion   = 3
@@ -55,13 +55,13 @@ const (
 // version is the version of NVTX.
 const version = 3
 
-// tables is the memory that the tool reads and writes. The tool keeps pointers into it, so it is
-// never given back, and memory of Go does not move.
+// tables is the memory that the tool reads and writes. The tool keeps pointers into it. It is never
+// freed, and global variables do not move.
 var tables struct {
 	// The tool writes the addresses of its functions here. It may change them later.
 	slots [modules][16]uintptr
 
-	// pointers are the tables that the tool gets: of pointers to the slots.
+	// pointers are the tables for the tool: pointers to the slots.
 	pointers [modules][17]*uintptr
 
 	callbacks struct { // NvtxExportTableCallbacks
@@ -94,7 +94,7 @@ func makeTables() (getExportTable uintptr, err error) {
 	return dl.Callback(exportTable)
 }
 
-// exportTable is what the tool calls getExportTable.
+// exportTable is the function that the tool calls as getExportTable.
 func exportTable(id uint32) uintptr {
 	switch id {
 	case tableCallbacks:
@@ -105,7 +105,7 @@ func exportTable(id uint32) uintptr {
 	return 0
 }
 
-// moduleTable is what the tool calls GetModuleFunctionTable.
+// moduleTable is the function that the tool calls as GetModuleFunctionTable.
 func moduleTable(module uint32, table *unsafe.Pointer, size *uint32) uintptr {
 	if module < moduleCore || module >= modules {
 		return 0

@@ -2,5 +2,5 @@
 
 package nvtx
 
-// threadID is not called: on this platform no tool is attached.
+// threadID is never called: no tool is attached on this platform.
 func threadID() uint32 { return 0 }

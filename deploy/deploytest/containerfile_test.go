@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// A stage is one FROM of a container file, with what follows it.
+// A stage is one FROM of a container file and the instructions after it.
 type stage struct {
 	base, name string
 	steps      []step
 }
 
-// A step is one instruction: COPY, RUN, ENV and so on, and the rest of its line.
+// A step is one instruction, such as COPY, RUN or ENV, and the rest of its line.
 type step struct{ instruction, rest string }
 
-// parse reads a container file. It knows the instructions that the recipes use, and refuses others.
+// parse reads a container file. It knows the instructions of the recipes, and refuses all others.
 func parse(text string) (stages []stage, err error) {
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -43,7 +43,7 @@ func parse(text string) (stages []stage, err error) {
 	return stages, nil
 }
 
-// An image is a root folder, and how its program is started.
+// An image is a root folder and the way to start its program.
 type image struct {
 	dir        string
 	env        []string
@@ -54,7 +54,7 @@ type image struct {
 // assignment is one NAME=value of ENV.
 var assignment = regexp.MustCompile(`^[A-Z_]+=[^\s"'$\\]+$`)
 
-// make follows the recipe of a container file whose argument PACKAGE is given. debian is a root
+// make follows the recipe of a container file, with pkg as its argument PACKAGE. debian is a root
 // folder with Debian's C library.
 func (b *builder) make(t *testing.T, file, pkg string) image {
 	t.Helper()
@@ -119,8 +119,8 @@ func (b *builder) make(t *testing.T, file, pkg string) image {
 	return img
 }
 
-// build runs the first stage in a root folder that has the host's programs, and in /src the module's
-// files. It returns the root folder.
+// build runs the first stage in a root folder with the host's programs, and the module's files in
+// /src. It returns the root folder.
 func (b *builder) build(t *testing.T, s stage, pkg string) string {
 	t.Helper()
 	var key strings.Builder
@@ -149,7 +149,7 @@ func (b *builder) build(t *testing.T, s stage, pkg string) string {
 	return dir
 }
 
-// TestParse has what the test cannot follow refused.
+// TestParse checks that parse refuses unknown instructions and forms.
 func TestParse(t *testing.T) {
 	stages, err := parse("# comment\nFROM a AS build\nARG X=1\nRUN go build -o /out/program .\n\nFROM scratch\nCOPY --from=build /a /b\n")
 	if got := fmt.Sprintf("%+v", stages); err != nil || got != "[{base:a name:build steps:[{instruction:ARG rest:X=1} {instruction:RUN rest:go build -o /out/program .}]} {base:scratch name: steps:[{instruction:COPY rest:--from=build /a /b}]}]" {

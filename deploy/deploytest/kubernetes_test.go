@@ -18,8 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/rendezvous"
 )
 
-// decode reads the documents of a manifest into the types of Kubernetes' API. A field that is not in
-// the type, or stands twice, is an error.
+// decode reads the documents of a manifest into the types of Kubernetes' API. An unknown or
+// repeated field is an error.
 func decode(text string) (deployments []appsv1.Deployment, services []corev1.Service, jobs []batchv1.Job, err error) {
 	for i, doc := range strings.Split(text, "\n---\n") {
 		fail := func(err error) error { return fmt.Errorf("document %d: %w", i+1, err) }
@@ -53,8 +53,8 @@ func decode(text string) (deployments []appsv1.Deployment, services []corev1.Ser
 	return deployments, services, jobs, nil
 }
 
-// onePod checks what every pod must have: a GPU of the device plugin, the toleration of its nodes, and
-// a program without rights.
+// onePod checks the parts that every pod must have: a GPU of the device plugin, the toleration of
+// its nodes, and a program without privileges.
 func onePod(t *testing.T, what string, pod corev1.PodSpec) corev1.Container {
 	t.Helper()
 	if len(pod.Containers) != 1 {
@@ -80,7 +80,7 @@ func onePod(t *testing.T, what string, pod corev1.PodSpec) corev1.Container {
 	return c
 }
 
-// TestManifest decodes the manifest strictly, and checks what the API's types do not.
+// TestManifest decodes the manifest strictly, and checks requirements that the API's types do not.
 func TestManifest(t *testing.T) {
 	text, err := os.ReadFile("../kubernetes.yaml")
 	check(t, err)
@@ -122,7 +122,7 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestStrict has mistakes refused that a lenient decoder passes over.
+// TestStrict checks that decode refuses mistakes that a lenient decoder accepts.
 func TestStrict(t *testing.T) {
 	text, err := os.ReadFile("../kubernetes.yaml")
 	check(t, err)

@@ -19,7 +19,7 @@ import (
 type builder struct {
 	debian  string // a root folder with Debian's C library, musl and busybox
 	scratch string
-	built   map[string]string // root folders of stages that build, by what they were made of
+	built   map[string]string // root folders of finished build stages, keyed by their inputs
 }
 
 func check(t *testing.T, err error) {
@@ -29,7 +29,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// newBuilder skips the test where no root folders can be made, and fails in CI.
+// newBuilder skips the test where root folders cannot be made, and fails in CI.
 func newBuilder(t *testing.T) *builder {
 	t.Helper()
 	unavailable := t.Skipf
@@ -46,7 +46,7 @@ func newBuilder(t *testing.T) *builder {
 	return b
 }
 
-// inside follows links of a path that is inside of a root folder.
+// inside resolves the links in a path within a root folder.
 func inside(t *testing.T, root, path string) string {
 	t.Helper()
 	for range 20 {
@@ -88,7 +88,7 @@ func copyFile(t *testing.T, to, from string) {
 	check(t, os.Chmod(to, info.Mode().Perm()|0o444))
 }
 
-// debianImage stands for debian:bookworm-slim.
+// debianImage makes a stand-in for debian:bookworm-slim.
 func (b *builder) debianImage(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"bin", "lib", "lib64"} {
@@ -111,7 +111,7 @@ func (b *builder) debianImage(t *testing.T, dir string) {
 	check(t, os.WriteFile(filepath.Join(dir, "etc/debian_version"), []byte("12.0\n"), 0o644))
 }
 
-// alpineImage stands for alpine: musl and busybox.
+// alpineImage makes a stand-in for alpine: musl and busybox.
 func (b *builder) alpineImage(t *testing.T, dir string) {
 	t.Helper()
 	copyFile(t, filepath.Join(dir, "lib/ld-musl-x86_64.so.1"), inside(t, b.debian, "/usr/lib/x86_64-linux-musl/libc.so"))
@@ -124,8 +124,8 @@ func (b *builder) busybox(t *testing.T, dir string) {
 	check(t, os.Symlink("busybox", filepath.Join(dir, "bin/sh")))
 }
 
-// runInBuild runs a command of the shell in a root folder that has the host's programs and the
-// module's files, in a namespace of mounts that ends with it.
+// runInBuild runs a shell command in a root folder that has the host's programs and the module's
+// files. The mounts are in a namespace that ends with the command.
 func (b *builder) runInBuild(t *testing.T, dir, workdir, arg, command string) {
 	t.Helper()
 	source, err := os.Getwd()
@@ -155,8 +155,8 @@ func (b *builder) runInBuild(t *testing.T, dir, workdir, arg, command string) {
 	}
 }
 
-// run starts the image's program, as its user and with its environment alone, and returns what it
-// prints.
+// run starts the image's program as the image's user, with only the image's environment, and
+// returns its output.
 func (i image) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	for _, name := range []string{"dev", "proc", "tmp"} {
@@ -177,7 +177,7 @@ func (i image) run(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
-// fakeCUDA builds a CUDA driver 13.0 with two devices, with a C compiler.
+// fakeCUDA compiles a fake CUDA driver 13.0 with two devices.
 func fakeCUDA(t *testing.T) string {
 	t.Helper()
 	tab, err := symbols.Load("cuda")
@@ -192,10 +192,10 @@ func fakeCUDA(t *testing.T) string {
 }
 
 // TestRecipes follows each container file and starts programs in the image: without a GPU, and with
-// a driver where container runtimes put it.
+// a driver in the folder that container runtimes use.
 func TestRecipes(t *testing.T) {
 	b := newBuilder(t)
-	t.Chdir("../..") // to the root of the module that has the programs and the C source of the driver
+	t.Chdir("../..") // to the root of the module with the programs and the driver's C source
 	driver := fakeCUDA(t)
 	files, err := filepath.Glob("deploy/*.Containerfile")
 	if err != nil || len(files) != 3 {
@@ -213,7 +213,7 @@ func TestRecipes(t *testing.T) {
 			}
 			for _, folder := range []string{"/usr/local/nvidia/lib64", "/usr/lib64", "/usr/lib/x86_64-linux-gnu"} {
 				if strings.HasPrefix(filepath.Base(file), "glibc") && folder == "/usr/lib64" {
-					continue // Debian's images have it elsewhere
+					continue // Debian's images have it in another folder
 				}
 				name := filepath.Join(img.dir, folder, "libcuda.so.1")
 				copyFile(t, name, driver)

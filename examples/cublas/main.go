@@ -1,6 +1,7 @@
-// Cublas multiplies matrices of bfloat16 by NVIDIA's cuBLAS and cuBLASLt, in the order of a queue. It checks
-// each way of multiplying against the host, times a queue against a loop of plain calls, and both against PyTorch, whose result must be the
-// same to the bit. Where there is no GPU, no cuBLAS or no PyTorch it says what is missing.
+// Cublas multiplies matrices of bfloat16 with NVIDIA's cuBLAS and cuBLASLt, in order on a queue. It
+// checks each way of multiplying against the host. It times a queue against a loop of plain calls,
+// and both against PyTorch, whose result must be bit-identical. Without a GPU, cuBLAS or PyTorch it
+// reports what is missing.
 package main
 
 import (
@@ -31,7 +32,7 @@ var (
 	slower  = flag.Float64("slower", 1.02, "how many times PyTorch's time a product may take")
 )
 
-// errMissing is of what this machine does not have, which is no failure.
+// errMissing is the error for parts that this machine lacks. It is no failure.
 var (
 	errMissing = errors.New("not run")
 	errNoGPU   = fmt.Errorf("%w: no GPU", errMissing)
@@ -70,7 +71,7 @@ func run(ctx context.Context) (err error) {
 	if missing == nil {
 		defer func() { err = errors.Join(err, torch.close()) }()
 		if *file == "" {
-			*file = torch.CuBLAS // the same library computes the same
+			*file = torch.CuBLAS // the same library must give the same result
 		}
 		fmt.Printf("PyTorch %s with %s on %s\n", torch.Version, torch.CuBLAS, torch.Device)
 	}
@@ -125,7 +126,8 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// libraries says where cuBLAS is, if a file is named, and cuBLASLt, if it is beside that file.
+// libraries returns the paths of cuBLAS, if a file is named, and of cuBLASLt, if it is in the same
+// folder.
 func libraries(file string) (o blas.Options) {
 	o.CuBLAS.Path = file
 	for _, version := range []string{"13", "12", "11"} {
@@ -143,7 +145,7 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// ratio is the median of the rounds' ratios, which the device's changing clock leaves alone.
+// ratio returns the median of the rounds' ratios. Changes of the device's clock do not affect it.
 func ratio(a, b []float64) float64 {
 	all := make([]float64, len(a))
 	for i := range a {

@@ -13,7 +13,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestProgram runs the program on a CUDA driver, a cuBLAS and a PyTorch that multiply in the host's memory.
+// TestProgram runs the program with fakes of a CUDA driver, cuBLAS and PyTorch that multiply in
+// host memory.
 func TestProgram(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")

@@ -16,24 +16,26 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A multiplier multiplies in the order of a stream.
+// A multiplier multiplies in order on a stream.
 type multiplier struct {
 	dev    *gpu.Device
 	lib    *blas.Library
 	stream *gpu.Stream
 }
 
-// Factors of products, on the host.
+// Factors of the products, in host memory.
 var one, zero float32 = 1, 0
 
-// gemm computes c = a·b of matrices in rows: for cuBLAS, which has them in columns, their transposes, so b is first.
+// gemm computes c = a·b for row-major matrices. cuBLAS sees them as column-major, so as transposes;
+// b therefore comes first.
 func gemm(l blas.Call, side int32, c, a, b cuda.DevicePtr) error {
 	const bf = cuda.DataTypeR16BF
 	return l.GemmEx(l.Handle, cublas.OpN, cublas.OpN, side, side, side, unsafe.Pointer(&one), b, bf, side, a, bf, side,
 		unsafe.Pointer(&zero), c, bf, side, cublas.Compute32f, cublas.GemmDefaultTensorOp)
 }
 
-// check multiplies small matrices of small whole numbers, which every way of adding sums exactly, and compares with the host.
+// check multiplies small matrices of small whole numbers, whose sums are exact in any order, and
+// compares with the host.
 func (x *multiplier) check(ctx context.Context) error {
 	const n, batch = 64, 3
 	const bf, f32 = cuda.DataTypeR16BF, cuda.DataTypeR32F
@@ -62,12 +64,12 @@ func (x *multiplier) check(ctx context.Context) error {
 	if err := x.stream.Do(version); err != nil {
 		return err
 	}
-	type arguments struct{ c, a, b cuda.DevicePtr } // and behind them arrays of addresses
+	type arguments struct{ c, a, b cuda.DevicePtr } // followed by arrays of addresses
 	for _, way := range []struct {
 		name   string
 		narrow bool                                                           // bfloat16, else float32
-		count  int                                                            // matrices that are multiplied
-		call   func(l blas.Call, at arguments, lists [3]cuda.DevicePtr) error // nil: package blas multiplies
+		count  int                                                            // number of matrices
+		call   func(l blas.Call, at arguments, lists [3]cuda.DevicePtr) error // nil: use package blas
 	}{
 		{"GemmEx", true, 1, func(l blas.Call, at arguments, _ [3]cuda.DevicePtr) error { return gemm(l, n, at.c, at.a, at.b) }},
 		{"LtMatmul", true, 1, nil},
@@ -100,7 +102,7 @@ func (x *multiplier) check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var lists []byte // of addresses: of c, of a, of b
+		var lists []byte // of the addresses of c, a and b
 		for i := range uint64(3) {
 			for k := range uint64(batch) {
 				lists = binary.LittleEndian.AppendUint64(lists, uint64(mem.Ptr())+i*size+k*matrix)
@@ -136,7 +138,7 @@ func (x *multiplier) check(ctx context.Context) error {
 	return nil
 }
 
-// product returns the operation of package blas for c = a·b.
+// product returns package blas's operation for c = a·b.
 func (x *multiplier) product(side int, c, a, b gpu.Range) gpu.Op {
 	var m [3]blas.Matrix[smallfloat.BFloat16]
 	for i, r := range []gpu.Range{c, a, b} {
@@ -186,7 +188,7 @@ func (p *product) result(ctx context.Context) ([]smallfloat.BFloat16, error) {
 	return c, p.x.stream.Wait(ctx)
 }
 
-// queue times operations of a queue, one for each product.
+// queue times operations in a queue, one for each product.
 func (p *product) queue(ctx context.Context, n int) (ns float64, err error) {
 	return timed(n, func() error {
 		for range n {
@@ -223,7 +225,7 @@ func random(side int, seed uint64) []smallfloat.BFloat16 {
 	return m
 }
 
-// difference says how far two matrices are apart, one of which is given as bytes.
+// difference returns the largest difference between two matrices; the second is given as bytes.
 func difference(a []smallfloat.BFloat16, bytes []byte) string {
 	if len(gpu.BytesOf(a)) != len(bytes) {
 		return fmt.Sprintf("%d bytes and %d", len(gpu.BytesOf(a)), len(bytes))

@@ -1,6 +1,7 @@
-# Multiplies two matrices of bfloat16 with PyTorch, for the program cublas, which starts it with their side, a file that has both, and one for
-# the product. What is meant for that program it prints on lines with a mark: first what it is, in JSON, then for each number of products
-# that it reads the nanoseconds that one took.
+# Multiplies two matrices of bfloat16 with PyTorch. The program cublas starts it with three
+# arguments: the matrices' side, a file with both matrices, and a file for the product. Lines for
+# that program begin with a mark. The first line describes PyTorch and the GPU in JSON. Then the
+# script reads numbers of products, and prints for each the nanoseconds that one product took.
 
 import ctypes
 import gc

@@ -18,7 +18,7 @@ import (
 //go:embed pytorch.py
 var script string
 
-// A torch is a process of PyTorch that multiplies the same matrices.
+// A torch is a PyTorch process that multiplies the same matrices.
 type torch struct {
 	Version string `json:"version"`
 	Device  string `json:"device"`
@@ -32,9 +32,9 @@ type torch struct {
 	dir    string
 }
 
-const mark = "@cublas " // begins the lines that are meant for this program
+const mark = "@cublas " // prefix of the lines for this program
 
-// startTorch has PyTorch compute the product. missing says why there is none.
+// startTorch starts PyTorch to compute the product. missing says why PyTorch cannot run.
 func startTorch(ctx context.Context, python string, side int, matrices []byte) (t *torch, missing error) {
 	absent := func(err error) error { return fmt.Errorf("%w: PyTorch: %w", errMissing, err) }
 	if python == "" {
@@ -87,7 +87,7 @@ func startTorch(ctx context.Context, python string, side int, matrices []byte) (
 	return t, nil
 }
 
-// line reads a line that is meant for this program.
+// line reads the next line for this program.
 func (t *torch) line() (string, error) {
 	for t.out.Scan() {
 		if text, ok := strings.CutPrefix(t.out.Text(), mark); ok {
@@ -97,7 +97,7 @@ func (t *torch) line() (string, error) {
 	return "", errors.Join(errors.New("the process of PyTorch ended"), t.out.Err())
 }
 
-// time has PyTorch multiply n times ahead of a wait.
+// time makes PyTorch multiply n times before one wait.
 func (t *torch) time(_ context.Context, n int) (ns float64, err error) {
 	if _, err := fmt.Fprintln(t.in, n); err != nil {
 		return 0, err
@@ -111,7 +111,7 @@ func (t *torch) time(_ context.Context, n int) (ns float64, err error) {
 
 func (t *torch) close() error {
 	err := t.in.Close()
-	for t.out.Scan() { // to its end
+	for t.out.Scan() { // to end of file
 	}
 	return errors.Join(err, t.cmd.Wait(), os.RemoveAll(t.dir))
 }

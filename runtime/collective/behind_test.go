@@ -13,14 +13,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// waysToFail are the ways in which an all-reduce of rank 0 fails while the work behind it is in the stream. Rank 1 is stalled, or
-// does not take part, so the all-reduce cannot end by itself.
+// waysToFail are the ways in which rank 0's all-reduce fails while later work waits in the stream.
+// Rank 1 is stalled or does not take part, so the all-reduce cannot complete.
 var waysToFail = []struct {
 	name    string
 	timeout time.Duration
 	joins   bool // rank 1 submits the all-reduce too
 	end     func(t *testing.T, d *simdriver.Driver, comms []*collective.Communicator)
-	err     error // what the failure is; nil where only the communicator's own error tells
+	err     error // the failure's error; nil if only the communicator's own error says it
 }{
 	{name: "the peer is killed", joins: true, end: func(t *testing.T, d *simdriver.Driver, _ []*collective.Communicator) {
 		must(t, d.KillComm(d.Comms(1)[0], time.Millisecond))
@@ -31,8 +31,8 @@ var waysToFail = []struct {
 	}, err: collective.ErrAborted},
 }
 
-// TestBehindFailedCollective has an all-reduce fail while other work waits for it. Work that was issued runs, and its signals fail. Work
-// that was not issued does not run, and fails with the same error.
+// TestBehindFailedCollective fails an all-reduce while other work waits for it. Issued work runs,
+// and its signals fail. Work that was not issued does not run, and fails with the same error.
 func TestBehindFailedCollective(t *testing.T) {
 	for _, way := range waysToFail {
 		// start submits the all-reduce of rank 0, and returns rank 0's device.
@@ -51,7 +51,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				way.end(t, d, comms)
 			}
 		}
-		// ended checks that err is the communicator's failure.
+		// ended checks that err is the communicator's error.
 		ended := func(t *testing.T, what string, err error) {
 			t.Helper()
 			if _, ok := errors.AsType[*collective.Error](err); !ok || !errors.Is(err, way.err) {
@@ -73,7 +73,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				p := s.Point()
 				must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
 				must(t, s.Do(gpu.HostCall(func() error { t.Error("a host call behind the all-reduce runs"); return nil })))
-				must(t, s.Fill(waiting.All(), []byte{1})) // parked behind the host call
+				must(t, s.Fill(waiting.All(), []byte{1})) // parked: it waits for the host call
 				fail(t, d, comms)
 				err := s.Wait(soon(t))
 				ended(t, "the stream", err)
@@ -106,7 +106,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				ended(t, "the all-reduce", reduced.Wait(soon(t), 1))
 				ended(t, "work behind it", x[0].Wait(soon(t), 1))
 				ended(t, "work behind that", x[1].Wait(soon(t), 1))
-				must(t, gate.Signal(1)) // the other wait of the parked work
+				must(t, gate.Signal(1)) // the second wait of the parked work
 				ended(t, "parked work", x[2].Wait(soon(t), 1))
 				must(t, q.Submit(order(x[1], 1, x[3], 1), gpu.Fill(waiting.All(), []byte{2})))
 				ended(t, "work that is submitted after the failure", x[3].Wait(soon(t), 1))
@@ -147,8 +147,8 @@ func TestBehindFailedCollective(t *testing.T) {
 	}
 }
 
-// TestPoolsAndNativeBehindFailedCollective has memory of a pool given back and allocated, and a native function called, behind an
-// all-reduce that fails later. All three were issued, so they happen.
+// TestPoolsAndNativeBehindFailedCollective frees and allocates memory of a pool, and calls a native
+// function, after an all-reduce that fails later. All three were issued, so they run.
 func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 	eachCaps(t, "B92 B156", func(t *testing.T, caps driver.Caps) {
 		if !caps.Comms || !caps.Native {
@@ -180,11 +180,12 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 		done := semaphores(t, 1)[0]
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Fill(made.All(), []byte{1})))
 		must(t, done.Wait(soon(t), 1))
-		must(t, made.Close()) // gives it back: the failed stream does not
+		must(t, made.Close()) // frees it here: the failed stream does not
 	})
 }
 
-// TestWaitFailsWhileAnotherIsOpen is of B77: parked work fails as soon as one of its waits fails, also where that wait's work was issued.
+// TestWaitFailsWhileAnotherIsOpen tests B77: parked work fails as soon as one of its waits fails,
+// even if that wait's work was issued.
 func TestWaitFailsWhileAnotherIsOpen(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		t.Skip("a parked operation does not watch a wait whose work was issued: it finds the failure when its other waits are over")

@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestShutdown closes a communicator whose other rank does not come.
+// TestShutdown closes a communicator whose other rank does not arrive.
 func TestShutdown(t *testing.T) {
 	for name, shut := range map[string]func(t *testing.T, c *collective.Communicator) error{
 		"Close":                  func(t *testing.T, c *collective.Communicator) error { return c.Close() },
@@ -60,8 +60,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestThreadEnds holds a communicator's thread in its last call of the driver: Close of the communicator waits for it, so that the device is
-// not closed before.
+// TestThreadEnds blocks a communicator's thread in its last driver call. Close of the communicator
+// must wait for the thread, so that the device is not closed before.
 func TestThreadEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
@@ -78,8 +78,8 @@ func TestThreadEnds(t *testing.T) {
 	})
 }
 
-// TestCloseBeforeListed closes a device when a communicator's stream has been made, and the device does not know the communicator yet: it waits for
-// the communicator's thread to end.
+// TestCloseBeforeListed closes a device after a communicator's stream was made and before the
+// device lists the communicator. Close must wait for the communicator's thread.
 func TestCloseBeforeListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}
@@ -106,7 +106,7 @@ func TestCloseBeforeListed(t *testing.T) {
 	})
 }
 
-// TestLingers closes one rank of a library that waits in that for the others.
+// TestLingers closes one rank with a library whose close waits for the other ranks.
 func TestLingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2, LingerComms: true})

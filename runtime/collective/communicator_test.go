@@ -20,7 +20,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestCollectives runs the suite's part over communicators that connect when they first must, and that are destroyed together.
+// TestCollectives runs the suite's collectives with communicators that connect lazily and are
+// destroyed together.
 func TestCollectives(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	for name, c := range map[string]simdriver.Config{
@@ -37,7 +38,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// reduceAll submits an all-reduce on each rank and returns what it signals.
+// reduceAll submits an all-reduce on each rank and returns the points that they signal.
 func reduceAll(t *testing.T, comms []*collective.Communicator, bufs []*gpu.Buffer) (done []*gpu.Semaphore) {
 	t.Helper()
 	done = semaphores(t, len(comms))
@@ -47,8 +48,8 @@ func reduceAll(t *testing.T, comms []*collective.Communicator, bufs []*gpu.Buffe
 	return done
 }
 
-// TestDeadRank has one rank die in the middle of an all-reduce: all others end in time, every time, whether they are told or have to
-// find out by waiting.
+// TestDeadRank fails one rank in the middle of an all-reduce. All other ranks must end in time,
+// whether they are told of the failure or find it by a deadline.
 func TestDeadRank(t *testing.T) {
 	for _, n := range []int{2, 4, 8} {
 		for _, way := range []struct {
@@ -61,7 +62,7 @@ func TestDeadRank(t *testing.T) {
 				if n == 2 || raceEnabled {
 					rounds = 5
 				}
-				if way.notice < 0 { // then only the time tells
+				if way.notice < 0 { // then only the deadline finds it
 					rounds, limit = 5, 200*time.Millisecond
 				}
 				for round := range rounds {
@@ -72,7 +73,7 @@ func TestDeadRank(t *testing.T) {
 						bufs = append(bufs, allocate(t, dev, 4096))
 					}
 					dead := round % n
-					must(t, d.StallDevice(dead)) // so that nobody can finish
+					must(t, d.StallDevice(dead)) // so that no rank can finish
 					done := reduceAll(t, comms, bufs)
 					if way.lose {
 						must(t, d.LoseDevice(dead, errors.New("fell off the bus")))
@@ -92,7 +93,7 @@ func TestDeadRank(t *testing.T) {
 						}
 					}
 					cancel()
-					for i, c := range comms { // nobody hangs, though one is missing
+					for i, c := range comms { // no rank hangs although one is missing
 						if err := c.Close(); err != nil && !(way.lose && i == dead) {
 							t.Errorf("close of rank %d: %v", i, err)
 						}
@@ -104,7 +105,7 @@ func TestDeadRank(t *testing.T) {
 	}
 }
 
-// TestCollectAllocs, of B142, submits collectives in steady state without a single allocation.
+// TestCollectAllocs tests B142: collectives in steady state allocate nothing.
 func TestCollectAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -121,7 +122,7 @@ func TestCollectAllocs(t *testing.T) {
 		if v++; err != nil {
 			t.Fatal(err)
 		}
-		for { // without parking, which makes a channel
+		for { // avoid parking, which makes a Go channel
 			if now, err := s.Query(); now == v || err != nil {
 				break
 			}
@@ -136,8 +137,8 @@ func TestCollectAllocs(t *testing.T) {
 	}
 }
 
-// TestGroupSizes submits and records groups of which an Op has room for the operations, and longer
-// ones. Each operation is done once. The Op is used twice.
+// TestGroupSizes submits and records groups that fit in an Op, and longer ones. Each operation is
+// done once. The Op is used twice.
 func TestGroupSizes(t *testing.T) {
 	g, comms := openCommunicators(t, newSim(t, simdriver.Config{}), 1, collective.Options{Timeout: time.Minute})
 	dev := g.Devices()[0]
@@ -149,7 +150,7 @@ func TestGroupSizes(t *testing.T) {
 			ops = append(ops, collective.AllReduce(part, part, collective.Uint8, collective.PreMulSum(float64(i+2))))
 		}
 		op := comms[0].Group(ops...)
-		clear(ops) // the Op has a copy
+		clear(ops) // the Op has its own copy
 		c := commandBuffer(t, dev, gpu.StreamMode)
 		recorded(t)(c.Add(op))
 		must(t, c.End())
@@ -164,7 +165,8 @@ func TestGroupSizes(t *testing.T) {
 	}
 }
 
-// TestNoComms says what is missing where a device has no communicators, at the calls that need them.
+// TestNoComms checks that calls that need communicators say what is missing on a device without
+// them.
 func TestNoComms(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	caps.Comms = false
@@ -181,7 +183,8 @@ func TestNoComms(t *testing.T) {
 	}
 }
 
-// TestMismatch has two ranks disagree about a count: the library finds out, and both end.
+// TestMismatch lets two ranks disagree about a count. The library finds the mismatch, and both
+// ranks end.
 func TestMismatch(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{})
@@ -198,8 +201,8 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestFaults fails the n-th driver call of a scenario with communicators, for every n: nobody hangs, nothing stays behind, and every
-// signal is reached or fails.
+// TestFaults fails the n-th driver call of a scenario with communicators, for every n. No call may
+// hang, nothing may leak, and every signal must be reached or fail.
 func TestFaults(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -227,7 +230,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// scenario uses all that there is of communicators, on two devices, and ends whatever fails on the way.
+// scenario uses every feature of communicators on two devices, and ends whichever call fails.
 func scenario(ctx context.Context, d driver.Driver, sound bool) error {
 	opt := gpu.Options{Events: 2, Spin: -1, Poll: -1}
 	g, err := gpu.OpenGroup(d, opt)
@@ -274,7 +277,7 @@ func scenario(ctx context.Context, d driver.Driver, sound bool) error {
 			defer rest.Abort(nil)
 			b, err := dev.Alloc(gpu.CommMem, 64)
 			if !note(err) {
-				c.Abort(err) // or the other rank would wait for its timeout
+				c.Abort(err) // else the other rank waits for its timeout
 				return
 			}
 			defer b.Close()
@@ -344,8 +347,8 @@ func failing(sound bool, err error) error {
 	return nil
 }
 
-// TestRandomGroups has ranks submit groups that wait for each other, for hosts and for queues, and suspend and resume in between, while
-// somebody aborts or closes one: everything ends.
+// TestRandomGroups submits groups on several ranks that wait for each other, for hosts and for
+// queues, and suspends, resumes, aborts and closes communicators at random. Everything must end.
 func TestRandomGroups(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -370,7 +373,7 @@ func TestRandomGroups(t *testing.T) {
 		}
 		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2}, indices...)
 		must(t, err)
-		rest := r.IntN(40) // before which group they rest, if it is one
+		rest := r.IntN(40) // the group before which the ranks suspend, if any
 		comms, err := collective.NewAll(minute(t), g.Devices(), collective.Options{Timeout: time.Second, Plain: rest < 20})
 		must(t, err)
 		const groups = 20
@@ -448,7 +451,7 @@ func TestRandomGroups(t *testing.T) {
 	}
 }
 
-// TestRanks has every rank check for itself what it gets.
+// TestRanks runs a check on every rank of the results that it receives.
 func TestRanks(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		_, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: n}), n, collective.Options{})
@@ -462,7 +465,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestPoolOfRegisteredMemory allocates from memory that a communicator knows: whatever comes from the pool needs no copies.
+// TestPoolOfRegisteredMemory allocates from memory registered with a communicator: collectives on
+// memory from the pool need no copies.
 func TestPoolOfRegisteredMemory(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{})

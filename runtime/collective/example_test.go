@@ -14,17 +14,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// check ends the example if something is wrong.
+// check ends the example on an error.
 func check(errs ...error) {
 	if err := errors.Join(errs...); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// at is a list of one point.
+// at returns a list of one point.
 func at(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
 
-// Four devices of one process add their numbers. Each gets the sum.
+// Four devices of one process add their numbers. Each receives the sum.
 func Example() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 4}), gpu.Options{})
@@ -56,7 +56,7 @@ func Example() {
 	// 3 of 4 10
 }
 
-// A step of training, recorded: gradients are reduced as one group, and later commands see the sums.
+// A recorded training step: one group reduces the gradients, and later commands see the sums.
 func ExampleCommunicator_Group() {
 	ctx := context.Background()
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
@@ -113,8 +113,8 @@ func ExampleCommunicator_GroupContext() {
 	// [[2 2 2 2] [2 2 2 2]]
 }
 
-// A rank whose counterpart never comes: nothing hangs, and the error says which communicator failed,
-// and why.
+// The other rank never arrives. No call hangs, and the error says which communicator failed and
+// why.
 func ExampleError() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2}), gpu.Options{})
@@ -136,8 +136,8 @@ func ExampleError() {
 	// true gpu: communicator gradients, rank 0 of 2, on Simulated GPU 0: a group was not done 20ms after it was issued: context deadline exceeded
 }
 
-// A program takes the memory of a communicator for something else, and gives it back. All ranks do
-// so at once.
+// A program uses the memory of a communicator for something else, then returns it. All ranks do so
+// together.
 func ExampleCommunicator_Suspend() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 2, CommMemory: 64 << 20}), gpu.Options{})
@@ -170,14 +170,15 @@ func ExampleCommunicator_Suspend() {
 	// suspended: false, 64 MiB of the communicator's, 960 MiB free
 }
 
-// A third rank joins the other two: all make a new communicator, and the old one goes on until they
-// have.
+// A third rank joins two others. All ranks make a new communicator, and the old one works until
+// then.
 func ExampleNew_moreRanks() {
 	ctx := context.Background()
 	group, err := gpu.OpenGroup(simdriver.New(simdriver.Config{Devices: 3}), gpu.Options{}, 0, 1, 2)
 	check(err)
 	defer group.Close()
-	join := func(id collective.ID, devices ...*gpu.Device) []*collective.Communicator { // as each rank would in a process of its own
+	// Normally each rank is a process.
+	join := func(id collective.ID, devices ...*gpu.Device) []*collective.Communicator {
 		ranks := make([]*collective.Communicator, len(devices))
 		var all sync.WaitGroup
 		for i, dev := range devices {

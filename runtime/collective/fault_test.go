@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// hasFailed checks that a semaphore fails with a communicator's failure of a kind.
+// hasFailed checks that a semaphore failed with a communicator error of a kind.
 func hasFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(minute(t), 1)
@@ -28,8 +28,8 @@ func hasFailed(t *testing.T, what string, s *gpu.Semaphore, kind error) {
 	}
 }
 
-// TestShrinkOfStuckThread shrinks a communicator whose thread waits for other ranks in the library, which is told to abort by nobody but
-// the runtime.
+// TestShrinkOfStuckThread shrinks a communicator whose thread is waiting in the library for other
+// ranks. Only the runtime tells the library to abort.
 func TestShrinkOfStuckThread(t *testing.T) {
 	for what, x := range map[string]struct {
 		timeout, wait time.Duration
@@ -63,7 +63,8 @@ func TestShrinkOfStuckThread(t *testing.T) {
 	}
 }
 
-// TestShrinkRefused has the driver refuse to shrink, or not get to it: the communicator has failed by then, and is aborted.
+// TestShrinkRefused makes the driver refuse to shrink, or ends the shrink before it reaches the
+// driver. Either way the communicator has failed, and is aborted.
 func TestShrinkRefused(t *testing.T) {
 	for what, f := range map[string]simdriver.Fault{
 		"unsupported": {Op: simdriver.OpShrinkComm, Device: simdriver.AnyDevice, Err: driver.ErrUnsupported},
@@ -95,8 +96,8 @@ func TestShrinkRefused(t *testing.T) {
 	}
 }
 
-// TestShrinkWithWorkUnderWay goes on without a rank that is gone, also when one of the others shrinks long after the first: until it
-// does, its communicator is looked at and found sound.
+// TestShrinkWithWorkUnderWay continues without a lost rank. One remaining rank may shrink long
+// after the first: until then its communicator is sound.
 func TestShrinkWithWorkUnderWay(t *testing.T) {
 	for _, inTurn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in turn %v", inTurn), func(t *testing.T) {
@@ -133,7 +134,8 @@ func TestShrinkWithWorkUnderWay(t *testing.T) {
 	}
 }
 
-// TestForeignDeadline has a group wait for what another driver's device has been given and does not do.
+// TestForeignDeadline makes a group wait for work of another driver's device that does not
+// complete.
 func TestForeignDeadline(t *testing.T) {
 	for what, limit := range map[string]time.Duration{"a context": 0, "a timeout": 300 * time.Millisecond} {
 		t.Run(what, func(t *testing.T) {
@@ -160,7 +162,7 @@ func TestForeignDeadline(t *testing.T) {
 	}
 }
 
-// A stubbornDriver has communicators that can be tampered with.
+// A stubbornDriver is a driver whose communicators misbehave on request.
 type stubbornDriver struct {
 	*simdriver.Driver
 	collect func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error
@@ -168,14 +170,14 @@ type stubbornDriver struct {
 	destroy func(v *stubbornDevice, c driver.Comm) error
 	split   func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error)
 	record  func(v *stubbornDevice, e driver.Event, s driver.Stream) error
-	unbind  func() // before it
-	stream  func() // behind it, as is:
+	unbind  func() // called before the driver's Unbind
+	stream  func() // called after the driver's call, like the next two
 	rank    func(v *stubbornDevice)
-	told    func() error // of memory
-	free    func()       // in front of it
+	told    func() error // for RegisterComm
+	free    func()       // called before the driver's Free
 
 	mu   sync.Mutex
-	late []string // calls of devices that have been closed
+	late []string // calls to closed devices
 }
 
 type stubbornDevice struct {
@@ -193,7 +195,7 @@ func (d *stubbornDriver) Open(i int) (driver.Device, error) {
 	return &stubbornDevice{Device: v, Comms: v.(driver.Comms), d: d}, nil
 }
 
-// note notes a call of a device that has been closed.
+// note records a call to a closed device.
 func (v *stubbornDevice) note(call string) {
 	if v.closed.Load() {
 		v.d.mu.Lock()
@@ -202,7 +204,7 @@ func (v *stubbornDevice) note(call string) {
 	}
 }
 
-// notLate checks that no device has been called when it was closed.
+// notLate checks that no closed device was called.
 func (d *stubbornDriver) notLate(t *testing.T) {
 	t.Helper()
 	d.mu.Lock()
@@ -217,7 +219,7 @@ func (v *stubbornDevice) Close() error {
 	return v.Device.Close()
 }
 
-func (v *stubbornDevice) Caps() driver.Caps { // without what the wrapper hides
+func (v *stubbornDevice) Caps() driver.Caps { // without the interfaces that the wrapper hides
 
 	return driver.Caps{Comms: true, RerecordEvents: v.Device.Caps().RerecordEvents}
 
@@ -315,8 +317,9 @@ func (v *stubbornDevice) SplitComm(c driver.Comm, color, key int) (driver.Comm, 
 	return v.Comms.SplitComm(c, color, key)
 }
 
-// TestThreadNeverReturns closes a communicator whose thread the library keeps, for the communicator cannot be aborted: all that was
-// submitted fails by then, and when the library returns after all nothing comes of it.
+// TestThreadNeverReturns closes a communicator whose thread stays in the library, because the
+// communicator cannot be aborted. By then all submitted work has failed. If the library returns
+// later, it must have no effect.
 func TestThreadNeverReturns(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after the device is closed %v", late), func(t *testing.T) {
@@ -375,14 +378,15 @@ func neverReturns(t *testing.T, late bool) {
 	d.notLate(t)
 }
 
-// TestReturnsAndStays has the library return to a communicator's thread that was given up while the device is open, and keep it anew when that is
-// closed, or leave its stream with what does not come to an end: nobody calls the driver when the device has been closed.
+// TestReturnsAndStays lets the library return late to a communicator's abandoned thread, while the
+// device is open. Then the library keeps the thread again while the device closes, or leaves work
+// in its stream that never ends. No goroutine may call the driver after the device has closed.
 func TestReturnsAndStays(t *testing.T) {
 	for _, kept := range []bool{true, false} {
 		t.Run(fmt.Sprintf("the library keeps the thread %v", kept), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stuck := make(chan struct{})
-				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may be left
+				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may leak
 				d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
 					<-stuck
 					if kept {
@@ -416,17 +420,18 @@ func TestReturnsAndStays(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				d.notLate(t)
 				g.Close()
-				d.Kill() // the stream is left with what does not end
+				d.Kill() // the stream leaks with its endless work
 			})
 		})
 	}
 }
 
-// TestReclaimedLate closes a device while the driver keeps who gives memory back, as it may until work has ended: what else there is to give back
-// the device gives back itself, and nobody does so again when the driver returns.
+// TestReclaimedLate closes a device while the driver blocks the goroutine that frees memory, as it
+// may until work has ended. The device must free everything else itself, and nothing may be freed
+// twice when the driver returns.
 func TestReclaimedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // the memory is left
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // the memory leaks
 		var first atomic.Bool
 		d.free = func() {
 			if first.CompareAndSwap(false, true) {
@@ -449,13 +454,14 @@ func TestReclaimedLate(t *testing.T) {
 	})
 }
 
-// TestAbortNeverReturns closes a device whose communicator's communicator the library takes its time to abort, or does not come to an end with,
-// while the communicator's thread is in the library or is not: Close returns in time, all that was submitted has failed, and whoever comes back from
-// the library later does not call the device's driver any more.
+// TestAbortNeverReturns closes a device while the library is slow to abort its communicator, or
+// never finishes. The communicator's thread may be inside the library. Close must return in time,
+// all submitted work must have failed, and a late return from the library must not call the
+// device's driver.
 func TestAbortNeverReturns(t *testing.T) {
 	for _, how := range []struct {
 		what          string
-		abort, thread time.Duration // how long they take
+		abort, thread time.Duration // durations of the abort and of the thread's library call
 	}{
 		{"soon", time.Second, 2 * time.Second},
 		{"late", 13 * time.Second, 0},
@@ -466,7 +472,7 @@ func TestAbortNeverReturns(t *testing.T) {
 		t.Run(how.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Devices: 2})}
-				defer d.Kill() // a stream that does not end is left
+				defer d.Kill() // a stream that does not end leaks
 				d.abort = func(v *stubbornDevice, c driver.Comm) error {
 					time.Sleep(how.abort)
 					return v.Comms.AbortComm(c)
@@ -496,8 +502,8 @@ func TestAbortNeverReturns(t *testing.T) {
 	}
 }
 
-// TestSplitWhileAborting splits a communicator where the library does not come to an end with that in time, nor with aborting the whole: that is
-// waited for as long as Close would.
+// TestSplitWhileAborting splits a communicator while the library finishes neither the split nor the
+// abort in time. Split must wait as long as Close would.
 func TestSplitWhileAborting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Devices: 2})}
@@ -521,8 +527,9 @@ func TestSplitWhileAborting(t *testing.T) {
 	})
 }
 
-// TestAbortAfterDestroy has the time of a communicator's Shutdown end while the communicator is destroyed, and the abort come when that is
-// done: then there is nothing left to abort, which is no error.
+// TestAbortAfterDestroy lets the timeout of Shutdown pass while the communicator is being
+// destroyed. The abort comes after the destroy, has nothing left to abort, and must not be an
+// error.
 func TestAbortAfterDestroy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		aborting, destroyed := make(chan struct{}), make(chan struct{})
@@ -548,7 +555,8 @@ func TestAbortAfterDestroy(t *testing.T) {
 	})
 }
 
-// TestRefusedOperation has the library lack something: one submission fails, with what waits for it, and the communicator goes on.
+// TestRefusedOperation uses an operation that the library lacks. Its submission fails, with the
+// work that waits for it, and the communicator stays usable.
 func TestRefusedOperation(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: 10 * time.Second})
@@ -583,7 +591,7 @@ func TestRefusedOperation(t *testing.T) {
 		unsupported("a fill behind it", after)
 		unsupported("a group behind that", behind)
 	}
-	for i, c := range comms { // also where the stream has got something before
+	for i, c := range comms { // also if the stream already has work
 		s := semaphores(t, 1)[0]
 		must(t, submitGroup(c, gpu.Order{Signal: pts(s, 1)}, collective.SendReceive(bufs[i].Range(0, 32), gpu.Range{}, collective.Uint8, -1, -1), collective.AllGather(bufs[i].All(), bufs[i].Range(32, 32), collective.Uint8)))
 		unsupported("zeros and a group", s)
@@ -607,7 +615,7 @@ func TestRefusedOperation(t *testing.T) {
 	sound("an execution")
 }
 
-// An oldDevice has an old library for communicators, and says so.
+// An oldDevice has an old communicator library, and reports its age.
 type oldDevice struct{ *stubbornDevice }
 
 func (v oldDevice) CheckOp(_ driver.Comm, o driver.CommOp) error {
@@ -629,7 +637,8 @@ func (d oldDriver) Open(i int) (driver.Device, error) {
 	return oldDevice{v.(*stubbornDevice)}, nil
 }
 
-// TestOldLibrary asks for what a library lacks that can tell beforehand: nothing is submitted, recorded or aborted.
+// TestOldLibrary calls functions that a library lacks and reports as missing beforehand. Nothing
+// may be submitted, recorded or aborted.
 func TestOldLibrary(t *testing.T) {
 	g, comms := openCommunicators(t, oldDriver{&stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 2})}}, 2, collective.Options{})
 	b := []*gpu.Buffer{allocate(t, g.Devices()[0], 64), allocate(t, g.Devices()[1], 64)}
@@ -655,7 +664,8 @@ func TestOldLibrary(t *testing.T) {
 	}
 }
 
-// TestFailedWaitOfAnotherKind has a group wait for what a queue could not do: other ranks know nothing of that, and the communicator fails.
+// TestFailedWaitOfAnotherKind makes a group wait for a queue's work that fails. Other ranks do not
+// know of the failure, so the communicator must fail.
 func TestFailedWaitOfAnotherKind(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, comms := openCommunicators(t, d, 1, collective.Options{})
@@ -670,8 +680,8 @@ func TestFailedWaitOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestEmptyCollective records operations that move nothing between a send and its receive: all are one group, without which each
-// rank would wait for the other.
+// TestEmptyCollective records empty operations between a send and its receive. All must form one
+// group: otherwise each rank waits for the other.
 func TestEmptyCollective(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	g, comms := openCommunicators(t, d, 2, collective.Options{Timeout: 5 * time.Second})
@@ -713,7 +723,8 @@ func TestEmptyCollective(t *testing.T) {
 	}
 }
 
-// TestSplitInVain has a rank not come to a split: the making of a part is ended by aborting the whole, which says so.
+// TestSplitInVain tests a split in which one rank does not take part. Aborting the parent ends the
+// split, and the error must say so.
 func TestSplitInVain(t *testing.T) {
 	for what, split := range map[string]func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error){
 		"split": func(ctx context.Context, c *collective.Communicator) (*collective.Communicator, error) {
@@ -742,8 +753,8 @@ func TestSplitInVain(t *testing.T) {
 	}
 }
 
-// TestSplitGivenUp has the context of a split end while the library begins it. Whether the library finds that it was aborted or has begun
-// to make a part, the split fails, and says why.
+// TestSplitGivenUp ends the context of a split while the library begins it. The split must fail and
+// say why, whether or not the library has begun to make a part.
 func TestSplitGivenUp(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		t.Run(fmt.Sprintf("the library has begun %v", begun), func(t *testing.T) {
@@ -778,7 +789,8 @@ func TestSplitGivenUp(t *testing.T) {
 	}
 }
 
-// TestAbortWhileSplit aborts a communicator while a part of it waits for another rank: the split fails by what the communicator was aborted with.
+// TestAbortWhileSplit aborts a communicator while its split waits for another rank. The split must
+// fail with the abort's error.
 func TestAbortWhileSplit(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	_, comms := openCommunicators(t, d, 2, collective.Options{})
@@ -794,10 +806,10 @@ func TestAbortWhileSplit(t *testing.T) {
 	}
 }
 
-// TestGroupFails is B113 as far as the runtime goes: that the library's group is ended on the thread that began it, also if
-// something in it fails, depends on all groups coming from one thread.
+// TestGroupFails tests the runtime's share of B113: all groups come from one thread, so the thread
+// that began a library group also ends it, even if a call inside it fails.
 func TestGroupFails(t *testing.T) {
-	t.Run("B113 groups come from one thread, and one that fails fails with those behind it", func(t *testing.T) {
+	t.Run("B113 groups come from one thread, and a failed group fails the later ones", func(t *testing.T) {
 		broken, why := 3, errors.New("broken in the midst of a group")
 		var mu sync.Mutex
 		threads, calls := map[int]bool{}, 0
@@ -807,7 +819,7 @@ func TestGroupFails(t *testing.T) {
 			defer mu.Unlock()
 			threads[thread()] = true
 			if calls++; calls == broken {
-				v.Comms.Collect(s, c, ops[:1]) // the stream has got some of it
+				v.Comms.Collect(s, c, ops[:1]) // the stream has received part of the group
 				return why
 			}
 			return v.Comms.Collect(s, c, ops)
@@ -820,7 +832,7 @@ func TestGroupFails(t *testing.T) {
 			must(t, submitGroup(comms[0], gpu.Order{Wait: wait, Signal: pts(s, 1)}, sum(b), sum(b)))
 		}
 		for i := range 3 {
-			wg.Go(func() { // from threads of all sorts
+			wg.Go(func() { // from different threads
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				if i > 0 {
@@ -848,8 +860,8 @@ func TestGroupFails(t *testing.T) {
 	})
 }
 
-// TestAbortUnbound has the driver refuse the thread on which a communicator is aborted: closing the communicator aborts it, and its device goes
-// on.
+// TestAbortUnbound makes the driver refuse to bind the thread that aborts a communicator. Closing
+// the communicator must abort it, and its device stays usable.
 func TestAbortUnbound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
@@ -866,8 +878,9 @@ func TestAbortUnbound(t *testing.T) {
 	})
 }
 
-// TestLostUnderCommunicator loses a device, by work of which the stream has got a part and no event, while a communicator of it has work under way:
-// the communicator fails, and closing it aborts the communicator.
+// TestLostUnderCommunicator loses a device while its communicator has work in flight. The stream
+// has received part of that work and no event. The communicator must fail, and closing it must
+// abort it.
 func TestLostUnderCommunicator(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		t.Run(fmt.Sprintf("closed when it has failed %v", wait), func(t *testing.T) {
@@ -877,7 +890,8 @@ func TestLostUnderCommunicator(t *testing.T) {
 			must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), sum(b))))
 			inFlight(t, dev, 1)
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
-			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1}))) // so much that an event comes behind it
+			// These are enough operations that an event follows them.
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
 			fault.Remove()
 			for i, s := range s {
 				if err := s.Wait(minute(t), 1); !errors.Is(err, simdriver.ErrInjected) {
@@ -891,15 +905,16 @@ func TestLostUnderCommunicator(t *testing.T) {
 			if n := calls(d, 0, simdriver.OpAbortComm); n != 1 {
 				t.Errorf("the communicator was aborted %d times", n)
 			}
-			g.Close() // with the loss
+			g.Close() // with the loss's error
 		})
 	}
 }
 
-// TestAbortWithoutEnd aborts a communicator whose stream does not come to an end all the same: its device is lost, and nobody hangs.
+// TestAbortWithoutEnd aborts a communicator whose stream still does not end. Its device is lost,
+// and no call hangs.
 func TestAbortWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := simdriver.New(simdriver.Config{}) // a stream that does not end may be left
+		d := simdriver.New(simdriver.Config{}) // a stream that does not end may leak
 		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 3)
 		q, streams, x := dev.Queue(0), d.Streams(0), allocate(t, dev, 64)
@@ -919,15 +934,15 @@ func TestAbortWithoutEnd(t *testing.T) {
 		}
 		comms[0].Close()
 		must(t, d.ResumeStream(streams[len(streams)-1]))
-		g.Close() // with the loss
+		g.Close() // with the loss's error
 	})
 }
 
-// TestAbortWithGroupInHand aborts a communicator whose thread gives the library a group meanwhile, which comes into the stream and does not come to an
-// end there: the device is lost, and nobody hangs.
+// TestAbortWithGroupInHand aborts a communicator while its thread passes a group to the library.
+// The group enters the stream and never ends there. The device is lost, and no call hangs.
 func TestAbortWithGroupInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may be left
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})} // a stream that does not end may leak
 		d.collect = func(v *stubbornDevice, s driver.Stream, c driver.Comm, ops []driver.CommOp) error {
 			time.Sleep(6 * time.Second)
 			return v.Fill(s, ops[0].Dst, 0, 1, 64)
@@ -948,12 +963,13 @@ func TestAbortWithGroupInHand(t *testing.T) {
 		}
 		comms[0].Close()
 		must(t, d.ResumeStream(streams[len(streams)-1]))
-		g.Close() // with the loss
+		g.Close() // with the loss's error
 	})
 }
 
-// TestAbortedStreamTakesTime closes a communicator that was aborted and whose stream takes its time to end, with other work beside it, where events
-// cannot be recorded anew before: what looks whether it has ended is in nobody's way.
+// TestAbortedStreamTakesTime closes an aborted communicator whose stream ends slowly, beside other
+// work. Events cannot be recorded again before the stream ends. Polling for the end must not delay
+// other work.
 func TestAbortedStreamTakesTime(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -972,7 +988,7 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 				v := uint64(0)
 				for n := range 25 {
 					time.Sleep(100 * time.Millisecond)
-					for range n { // more and more, which take new events
+					for range n { // more and more work, which takes new events
 						v++
 						must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], v)}, gpu.Fill(x.All(), []byte{1})))
 					}
@@ -985,11 +1001,11 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 	}
 }
 
-// TestShrunkWithoutEnd shrinks a communicator whose stream does not come to an end, though the library has aborted the communicator: its device is
-// lost, and nobody hangs.
+// TestShrunkWithoutEnd shrinks a communicator whose stream does not end, although the library has
+// aborted the communicator. Its device is lost, and no call hangs.
 func TestShrunkWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := simdriver.New(simdriver.Config{Devices: 3}) // a stream that does not end may be left
+		d := simdriver.New(simdriver.Config{Devices: 3}) // a stream that does not end may leak
 		g, comms := newCommunicators(t, d, gpu.Options{Queues: 1}, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 2)
 		streams, x := d.Streams(0), allocate(t, dev, 64)
@@ -1014,19 +1030,20 @@ func TestShrunkWithoutEnd(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		must(t, d.ResumeStream(streams[len(streams)-1]))
-		g.Close() // with the loss
+		g.Close() // with the loss's error
 	})
 }
 
-// TestCloseLookingForEnd closes a device while the thread of its communicator, to which the library has been late to come back, looks whether the
-// stream ends, which it does not, and the driver is slow: the device is lost, and nobody calls the driver for it when it has been closed.
+// TestCloseLookingForEnd closes a device with a slow driver while its communicator's thread, which
+// returned late from the library, polls a stream that never ends. The device is lost, and no
+// goroutine may call its driver after it has closed.
 func TestCloseLookingForEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
-		defer d.Kill() // a stream that does not end is left
+		defer d.Kill() // a stream that does not end leaks
 		d.destroy = func(v *stubbornDevice, c driver.Comm) error {
 			time.Sleep(1500 * time.Millisecond)
-			d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error { // the thread's
+			d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error { // the thread's calls
 				time.Sleep(5 * time.Second)
 				return v.Device.Record(e, s)
 			}
@@ -1049,8 +1066,9 @@ func TestCloseLookingForEnd(t *testing.T) {
 	})
 }
 
-// TestCloseWithoutEvents closes a communicator behind whose stream the driver records no event: it is asked again in pauses, until the time of the
-// abort is over. Then nobody knows whether the stream has ended, and the device is lost.
+// TestCloseWithoutEvents closes a communicator while the driver cannot record an event in its
+// stream. The runtime retries until the abort's deadline. After it the end of the stream is
+// unknown, so the device is lost.
 func TestCloseWithoutEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, refusal, tries := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}, errors.New("no events today"), 0
@@ -1072,7 +1090,8 @@ func TestCloseWithoutEvents(t *testing.T) {
 	})
 }
 
-// TestLostWhileMade loses a device while a communicator is being made on it, which fails then, at once or with the loss.
+// TestLostWhileMade loses a device while a communicator is being made on it. Making it must fail,
+// at once or with the loss.
 func TestLostWhileMade(t *testing.T) {
 	for range 20 {
 		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
@@ -1082,7 +1101,7 @@ func TestLostWhileMade(t *testing.T) {
 		d.rank = func(*stubbornDevice) {
 			go func() {
 				d.LoseDevice(0, nil)
-				_, err := g.Devices()[0].Alloc(gpu.DeviceMem, 64) // which finds it out
+				_, err := g.Devices()[0].Alloc(gpu.DeviceMem, 64) // which finds the loss
 				lost <- err
 			}()
 		}
@@ -1100,15 +1119,15 @@ func TestLostWhileMade(t *testing.T) {
 	}
 }
 
-// TestLostBeforeListed loses a device when a communicator's stream has been made, and the device does not know the communicator yet: nothing of it
-// is left behind.
+// TestLostBeforeListed loses a device after a communicator's stream was made and before the device
+// lists the communicator. Nothing may leak.
 func TestLostBeforeListed(t *testing.T) {
 	d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{})}
 	g, err := gpu.OpenGroup(d, gpu.Options{})
 	must(t, err)
 	d.stream = func() {
 		d.LoseDevice(0, nil)
-		if _, err := g.Devices()[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds it out
+		if _, err := g.Devices()[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds the loss
 			t.Errorf("it is not lost: %v", err)
 		}
 	}
@@ -1121,8 +1140,8 @@ func TestLostBeforeListed(t *testing.T) {
 	}
 }
 
-// TestShrinkWhileGroupFails has the library fail the group that a communicator's thread has in hand, since a rank is gone, when the communicator is
-// being shrunk: the group fails, and the communicator is shrunk.
+// TestShrinkWhileGroupFails shrinks a communicator while the library fails its current group
+// because a rank is gone. The group must fail, and the shrink must succeed.
 func TestShrinkWhileGroupFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{Devices: 3})}
@@ -1151,8 +1170,9 @@ func TestShrinkWhileGroupFails(t *testing.T) {
 	})
 }
 
-// TestRegisterLate has the library keep the thread that tells it of memory until the communicator has been given up, and then return after all:
-// the memory, which nobody has closed, stays, and when it is closed it goes.
+// TestRegisterLate keeps the registering thread in the library until the communicator has been
+// given up, and then lets it return. The memory is still open and must stay usable; closing it must
+// free it.
 func TestRegisterLate(t *testing.T) {
 	for what, outcome := range map[string]error{"with it": nil, "with an error": errors.New("much too late")} {
 		t.Run(what, func(t *testing.T) {
@@ -1201,8 +1221,8 @@ func TestRegisterLate(t *testing.T) {
 	}
 }
 
-// TestClosedWhileMade closes a device while a communicator is being made on it. If that was not open before, there is no communicator, but an error;
-// else there is one, which is closed.
+// TestClosedWhileMade closes a device while a communicator is being made on it. The result must be
+// an error, or a communicator that is closed.
 func TestClosedWhileMade(t *testing.T) {
 	beside := func(t *testing.T, wait func()) (*collective.Communicator, error) {
 		d := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}

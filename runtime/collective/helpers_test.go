@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// Short names for helpers that the tests of several packages share.
+// Short names for helpers that several packages' tests share.
 
 const raceEnabled = testkit.RaceEnabled
 
@@ -46,5 +46,5 @@ func submitGroup(c *collective.Communicator, o gpu.Order, ops ...collective.Oper
 	return c.Device().Queue(0).Submit(o, c.Group(ops...))
 }
 
-// noContext is a nil context, which a program passes by mistake.
+// noContext is a nil context, as a program may pass by mistake.
 var noContext context.Context

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestNil uses a communicator that there is not: the error says so, and the stream is not locked.
+// TestNil calls methods of a nil communicator. The error must say so, and the stream must stay
+// usable.
 func TestNil(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	for _, c := range []*collective.Communicator{nil, new(collective.Communicator)} {
@@ -24,8 +25,8 @@ func TestNil(t *testing.T) {
 	}
 }
 
-// TestOtherDevice submits and records a group on another device than the communicator's, which is of
-// the same type: the error tells the two apart.
+// TestOtherDevice submits and records a group on a device other than the communicator's. Both
+// devices have the same type; the error must distinguish them.
 func TestOtherDevice(t *testing.T) {
 	g, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: 2}), 2, collective.Options{})
 	other := g.Devices()[1]
@@ -43,7 +44,7 @@ func TestOtherDevice(t *testing.T) {
 	must(t, comms[0].Err())
 }
 
-// TestNoContext gives calls that wait a nil context, which changes nothing.
+// TestNoContext passes a nil context to calls that wait. It must act as a context that never ends.
 func TestNoContext(t *testing.T) {
 	g, comms := openCommunicators(t, newSim(t, simdriver.Config{Devices: 2}), 2, collective.Options{})
 	dev, c := g.Devices()[0], comms[0]

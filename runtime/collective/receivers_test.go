@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestNilAndZeroReceivers is of B143.
+// TestNilAndZeroReceivers tests B143.
 func TestNilAndZeroReceivers(t *testing.T) {
 	testkit.Receivers(t,
 		testkit.Receiver{Nil: (*collective.Communicator)(nil)},

@@ -16,10 +16,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// commMemory is what a rank takes here.
+// commMemory is the memory of one rank in these tests.
 const commMemory = 1 << 20
 
-// openPlain opens a group with a communicator that has joined plainly.
+// openPlain opens a group whose communicator joined with default options.
 func openPlain(t *testing.T, c simdriver.Config, o collective.Options) (*simdriver.Driver, *gpu.Group, []*collective.Communicator) {
 	t.Helper()
 	c.CommMemory, o.Plain = commMemory, true
@@ -28,7 +28,7 @@ func openPlain(t *testing.T, c simdriver.Config, o collective.Options) (*simdriv
 	return d, g, comms
 }
 
-// onAll calls f for all communicators at once.
+// onAll calls f for all communicators concurrently.
 func onAll(comms []*collective.Communicator, f func(c *collective.Communicator) error) error {
 	errs := make([]error, len(comms))
 	var wg sync.WaitGroup
@@ -47,7 +47,7 @@ func resumeAll(ctx context.Context, comms []*collective.Communicator) error {
 	return onAll(comms, func(c *collective.Communicator) error { return c.Resume(ctx) })
 }
 
-// works has the ranks reduce something.
+// works checks that the ranks can reduce.
 func works(t *testing.T, comms []*collective.Communicator) {
 	t.Helper()
 	var bufs []*gpu.Buffer
@@ -61,7 +61,8 @@ func works(t *testing.T, comms []*collective.Communicator) {
 	}
 }
 
-// TestSuspend suspends and resumes a communicator twice. Meanwhile there is more memory, and what is submitted or executed fails.
+// TestSuspend suspends and resumes a communicator twice. While it is suspended, more memory is
+// free, and submitted and executed work fails.
 func TestSuspend(t *testing.T) {
 	_, g, comms := openPlain(t, simdriver.Config{Devices: 2}, collective.Options{})
 	c, dev := comms[0], g.Devices()[0]
@@ -123,7 +124,8 @@ func TestSuspend(t *testing.T) {
 	must(t, told.Close())
 }
 
-// TestSuspendRefused says what cannot be suspended, and that it goes on.
+// TestSuspendRefused checks that a refused suspension says why, and that the communicator stays
+// usable.
 func TestSuspendRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	_, shared := openCommunicators(t, d, 2, collective.Options{})
@@ -161,8 +163,8 @@ func bubble(t *testing.T) (*simdriver.Driver, *gpu.Group, []*collective.Communic
 	return d, g, comms
 }
 
-// TestSuspendWithWorkUnderWay has groups wait for the host when their communicator is suspended: it waits for them, and if the context ends before
-// nothing has happened.
+// TestSuspendWithWorkUnderWay suspends a communicator whose groups wait for the host. Suspend must
+// wait for them. If its context ends first, the communicator must be unchanged.
 func TestSuspendWithWorkUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, g, comms := bubble(t)
@@ -197,7 +199,8 @@ func TestSuspendWithWorkUnderWay(t *testing.T) {
 	})
 }
 
-// TestSuspendInVain has the other rank not come when one is suspended, or resumed, or go away: nobody hangs, and the communicator fails.
+// TestSuspendInVain tests suspend and resume when the other rank does not arrive or leaves. No call
+// may hang, and the communicator must fail.
 func TestSuspendInVain(t *testing.T) {
 	for what, x := range map[string]struct {
 		limit time.Duration
@@ -247,7 +250,8 @@ func TestSuspendInVain(t *testing.T) {
 	}
 }
 
-// TestResumeOutOfMemory has the program take what a communicator has given back: the communicator fails, on all ranks.
+// TestResumeOutOfMemory uses a suspended communicator's memory for something else. The communicator
+// must fail on all ranks.
 func TestResumeOutOfMemory(t *testing.T) {
 	_, g, comms := openPlain(t, simdriver.Config{Devices: 2, Memory: 4 << 20}, collective.Options{})
 	must(t, suspendAll(minute(t), comms))
@@ -267,7 +271,7 @@ func TestResumeOutOfMemory(t *testing.T) {
 	must(t, all.Close())
 }
 
-// TestSuspendedEnds closes and aborts communicators that are suspended, and loses their device.
+// TestSuspendedEnds closes and aborts suspended communicators, and loses their device.
 func TestSuspendedEnds(t *testing.T) {
 	for what, end := range map[string]func(t *testing.T, d *simdriver.Driver, g *gpu.Group, comms []*collective.Communicator) error{
 		"closed on all ranks": func(_ *testing.T, _ *simdriver.Driver, _ *gpu.Group, comms []*collective.Communicator) error {
@@ -306,7 +310,7 @@ func TestSuspendedEnds(t *testing.T) {
 				return fmt.Errorf("resumed: %w", err)
 			}
 			comms[1].Abort(nil)
-			g.Close() // with the loss
+			g.Close() // with the loss's error
 			return nil
 		},
 	} {
@@ -326,7 +330,8 @@ func TestSuspendedEnds(t *testing.T) {
 	}
 }
 
-// TestSuspendFails has the driver fail: the communicator fails, but if it is refused.
+// TestSuspendFails makes the driver fail. The communicator must fail, unless the driver refused the
+// operation.
 func TestSuspendFails(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpSuspendComm, simdriver.OpResumeComm} {
 		for _, kind := range []error{simdriver.ErrInjected, driver.ErrUnsupported} {

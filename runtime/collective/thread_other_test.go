@@ -2,5 +2,5 @@
 
 package collective_test
 
-// thread returns nothing: there is no way to ask for the calling thread's id here.
+// thread returns 0: this platform has no way to get the calling thread's id.
 func thread() int { return 0 }

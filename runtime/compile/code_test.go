@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// FuzzUnpack unpacks any bytes. Either they are refused, or the code survives packing again.
+// FuzzUnpack unpacks arbitrary bytes. They must be refused, or the code must be the same after
+// packing again.
 func FuzzUnpack(f *testing.F) {
 	for _, code := range []driver.Code{
 		{},

@@ -491,7 +491,7 @@ func TestCompileHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestCompileNothing: B143 a device that was not opened is an error, with any source.
+// TestCompileNothing: B143 compiling for an unopened device is an error, for any source.
 func TestCompileNothing(t *testing.T) {
 	sources := []compile.Source{{}, {Text: "nothing", Names: []string{"nothing"}}, {Options: []string{""}}, {Text: "nothing", Link: make([]compile.Source, 1)},
 		{Headers: map[string]string{"": ""}, LinkOptions: []string{"nothing"}, Revision: "nothing"}}
@@ -519,8 +519,8 @@ func TestCompileNothing(t *testing.T) {
 	}
 }
 
-// TestCompileTrace: a tracer has a record for each run of the compiler, with the source's name, and
-// none for code that was found on disk.
+// TestCompileTrace: a tracer gets a record of each run of the compiler, with the source's name, and
+// no record for code found on disk.
 func TestCompileTrace(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	tracer, err := trace.NewTracer(trace.TracerOptions{})

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A program in CUDA C++ is compiled for the device. The simulated GPU runs the Go functions of the
-// same names.
+// The program compiles CUDA C++ for the device. The simulated GPU runs the Go functions of the same
+// names.
 func ExampleCompile() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {
@@ -60,7 +60,7 @@ func ExampleCompile_errors() {
 	// scale.cu, line 2: kernel scale has no Go function in Config.Kernels
 }
 
-// simSaxpy does on a simulated GPU what saxpy does on a real one.
+// simSaxpy is the simulated GPU's saxpy.
 var simSaxpy = simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) error {
 	xs, errX := simdriver.View[float32](g, x, int(n))
 	ys, errY := simdriver.View[float32](g, y, int(n))

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// recording is a compiler that keeps the last source.
+// A recording is a compiler that stores the last source.
 type recording struct {
 	driver.Driver
 	last *driver.Source
@@ -45,7 +45,7 @@ func (c recordingCompiler) Compile(src *driver.Source) (driver.Code, error) {
 	return c.Compiler.Compile(src)
 }
 
-// TestOptions: options come behind those of the source and change nothing of it.
+// TestOptions checks that options come after the source's own and do not change the source.
 func TestOptions(t *testing.T) {
 	r := &recording{Driver: newSim(t, 1)}
 	dev := openDevice(t, r)
@@ -76,7 +76,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestOptionsCache: the cache is that of the options, and so is the revision.
+// TestOptionsCache checks that the cache and the revision come from the options.
 func TestOptionsCache(t *testing.T) {
 	d := newCompiling(t, 1)
 	dev := openDevice(t, d)

@@ -14,7 +14,7 @@ const (
 	win64              // Microsoft x64
 )
 
-// A place is a kind of storage that an argument word goes to.
+// A place is a kind of storage for an argument word.
 type place uint8
 
 const (
@@ -28,15 +28,15 @@ type move struct {
 	arg   uint8  // index of the argument
 	to    place  //
 	index uint16 // register number, or number of the stack word
-	from  int16  // for a word of a struct: its byte offset; -1: the argument word itself
-	size  uint8  // for a word of a struct: how many bytes of it there are
+	from  int16  // for a word of a struct: its byte offset in the struct; -1: the argument word itself
+	size  uint8  // for a word of a struct: number of its bytes
 }
 
-// arrange appends to moves where each word of a call with signature sig goes under a.
-// The argument word of a struct is its address: where the ABI passes structs by
-// reference, that word itself is passed.
+// arrange appends to moves the place of each word of a call with signature sig under ABI a. The
+// argument word of a struct is its address. If the ABI passes structs by reference, that word
+// itself is passed.
 func arrange(a abi, sig string, moves []move) ([]move, error) {
-	ints, floats, stack := 0, 0, 0 // used up so far
+	ints, floats, stack := 0, 0, 0 // used so far
 	maxInts := 6
 	if a == aapcs64 {
 		maxInts = 8
@@ -54,8 +54,8 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 		m := move{arg: uint8(arg), from: -1}
 
 		if a == win64 {
-			// One slot a parameter, whatever it is; the caller fills both the integer
-			// and the vector register of each of the first four.
+			// Each parameter takes one slot. The caller fills both the integer and the vector
+			// register of each of the first four.
 			m.to, m.index = inStack, uint16(stack)
 			if p.kind == 'h' && (p.size == 4 || p.size == 8) { // the struct itself
 				m.from, m.size = 0, uint8(p.size)
@@ -73,7 +73,7 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 			if fits = fits && floats+n <= 8; !fits {
 				step, n = 8, p.words()
 				if a == aapcs64 {
-					floats = 8 // AAPCS64 6.8.2 C.3: nothing comes back to a register
+					floats = 8 // AAPCS64 6.8.2 C.3: later arguments get no such register
 				}
 			}
 			for w := range n {
@@ -109,7 +109,7 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 			inRegisters = false // SysV class MEMORY
 		}
 		if !inRegisters && a == aapcs64 {
-			ints = maxInts // AAPCS64 6.8.2 C.13: nothing comes back to a register
+			ints = maxInts // AAPCS64 6.8.2 C.13: later arguments get no such register
 		}
 		for w := range n {
 			if p.kind == 's' {

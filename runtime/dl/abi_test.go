@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// show writes moves as "<place>=<argument>", with the bytes of a struct's words.
+// show writes moves as "<place>=<argument>", with the byte count for words of a struct.
 func show(moves []move) string {
 	var b strings.Builder
 	for i, m := range moves {
@@ -175,8 +175,8 @@ func TestSigErrors(t *testing.T) {
 	}
 }
 
-// FuzzSig checks that signatures never make the parser or the arrangement panic, that
-// the two agree on what is one, and that no two words get the same place.
+// FuzzSig checks that no signature makes the parser or arrange panic, that both accept the same
+// signatures, and that no two words get the same place.
 func FuzzSig(f *testing.F) {
 	for _, s := range []string{"", "w", "wws128;w", "ws12;s12;www", "fwds12;f", "s", "s8;", "x", "s4096;s4096;", "h2f;>d", "wh4d;h3f;fffffh2d;h1f;w>f", "h5f;", "h2w;"} {
 		f.Add(s)

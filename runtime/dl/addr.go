@@ -2,10 +2,10 @@ package dl
 
 import "fmt"
 
-// CallAddr calls the C function at an address that a library has handed out, for example in a table
-// of functions. Its parameters must be integers and pointers of up to 8 bytes, 16 at most, and so
-// must its result. CallAddr returns the full word that the function returned: of a 32-bit result
-// only the low half counts.
+// CallAddr calls the C function at an address that a library has returned, for example in a table
+// of functions. The function's parameters must be integers and pointers of up to 8 bytes, at most
+// 16 of them, and so must its result. CallAddr returns the full result word: of a 32-bit result
+// only the low half is valid.
 //
 // A pointer must be converted to uintptr in the call itself, as for [Library.Slow]. The function
 // may call back into Go. If the address is 0, or this build cannot load libraries, CallAddr returns

@@ -13,22 +13,22 @@ import (
 // anything but 0.
 const Fast = true
 
-// Load returns the address that Open stored at p, an element of its fast slice, or 0
-// when the call must go through [Library.Slow].
+// Load returns the address that Open stored at p, an element of its fast slice, or 0 if the call
+// must use [Library.Slow].
 func Load(p *uintptr) uintptr { return atomic.LoadUintptr(p) }
 
-// Call calls the C function of a frame, blocking until it returns, and returns the
-// low half of its result. The frame begins with a [Frame] whose Fn is not 0, and n
-// words of arguments follow it; n should be a constant, from 0 to 16.
+// Call calls the C function of a frame, blocking until it returns, and returns the low half of its
+// result. The frame begins with a [Frame] whose Fn is not 0, and n words of arguments follow it; n
+// should be a constant, from 0 to 16.
 //
-// Neither the frame nor what it points to escapes, so both can lie on the stack. That
-// is sound only if the function does not call back into Go before it returns.
-// Concurrent calls with different frames are safe.
+// Neither the frame nor the memory that it points to escapes, so both may be on the stack. This is
+// safe only if the function does not call back into Go before it returns. Concurrent calls with
+// different frames are safe.
 func Call(n int, frame unsafe.Pointer) uint32 {
 	return uint32(goruntime.Call(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[n])), frame))
 }
 
-// callAny runs a general frame, which lies on the heap, through its trampoline.
+// callAny runs a general frame, which is on the heap, through its trampoline.
 func callAny(frame unsafe.Pointer) {
 	goruntime.CallEscape(*(*unsafe.Pointer)(unsafe.Pointer(&trampolines[anyTrampoline])), frame)
 }

@@ -8,10 +8,9 @@ import "unsafe"
 // anything but 0.
 const Fast = false
 
-// Load returns the address that Open stored at p, an element of its fast slice, or 0
-// when the call must go through [Library.Slow]. In this build that is always so, and
-// the compiler drops what follows a test for it.
+// Load returns the address that Open stored at p, an element of its fast slice, or 0 if the call
+// must use [Library.Slow]. This build always returns 0, so the compiler removes the fast path.
 func Load(p *uintptr) uintptr { return 0 }
 
-// Call is never reached in this build, since [Load] returns 0. It does nothing.
+// Call does nothing: this build never calls it, because [Load] returns 0.
 func Call(n int, frame unsafe.Pointer) uint32 { return ^uint32(0) }

@@ -5,13 +5,13 @@ package dl
 import (
 	"unsafe"
 
-	_ "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go" // for the linker's message, so before purego
+	_ "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go" // imported before purego, so that the linker prints its message
 
 	"github.com/ebitengine/purego"
 )
 
-// callAny runs a general frame, which lies on the heap, through its trampoline. That
-// is a C function of one pointer, so SyscallN can call it whatever the frame holds.
+// callAny runs a general frame, which is on the heap, through its trampoline. The trampoline is a C
+// function of one pointer, so SyscallN can call it for any frame.
 func callAny(frame unsafe.Pointer) {
 	purego.SyscallN(trampolines[anyTrampoline], uintptr(frame))
 }

@@ -106,7 +106,7 @@ func TestSlowWords(t *testing.T) {
 	}
 }
 
-// structs for by-value arguments.
+// pattern returns the bytes of a struct for a by-value argument.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -279,8 +279,8 @@ func grow(n int) byte {
 	return b[0] + b[n%1024]
 }
 
-// TestStackMoves makes calls with outputs while the stacks of the callers grow and
-// collections shrink them again.
+// TestStackMoves makes calls with outputs while the callers' stacks grow and garbage collections
+// shrink them.
 func TestStackMoves(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	cb, err := Callback(func(v uint64) uint64 {
@@ -309,7 +309,7 @@ func TestStackMoves(t *testing.T) {
 			}
 			return (*p - 1) / 2, nil
 		}},
-		// The output starts on the stack here: Slow itself has to move it to the heap.
+		// The output starts on the stack here, so Slow itself must move it to the heap.
 		"callback, local output": {slow, func(l *lib, v uint64) (uint64, error) {
 			var out uint64
 			_, err := l.Slow(fCallBack, cb, uintptr(v), uintptr(unsafe.Pointer(&out)))
@@ -330,7 +330,7 @@ func TestStackMoves(t *testing.T) {
 					for i := range rounds {
 						v := uint64(g*rounds + i)
 						if i%3 == 0 {
-							grow(i % 64) // now the stack is too large, and is shrunk
+							grow(i % 64) // now the stack is too large, so the collector shrinks it
 						}
 						out, err := atDepth(i%40, func() (uint64, error) { return c.call(c.l, v) })
 						if out != v || err != nil {
@@ -357,8 +357,8 @@ func atDepth(n int, f func() (uint64, error)) (uint64, error) {
 	return f()
 }
 
-// TestCallbackMovesStack makes each call on a new goroutine, whose stack is certain to
-// move when the callback grows it.
+// TestCallbackMovesStack makes each call on a new goroutine, whose stack always moves when the
+// callback grows it.
 func TestCallbackMovesStack(t *testing.T) {
 	l := openFixture(t)
 	cb, err := Callback(func(v uint64) uint64 { grow(100); runtime.GC(); return v })
@@ -422,7 +422,7 @@ func TestHeapFrames(t *testing.T) {
 		t.Errorf("Out2 = %d, %v", out, err)
 	}
 
-	// Asked for beforehand it holds too.
+	// HeapFrames also works before Open.
 	early := new(lib)
 	early.HeapFrames()
 	if err := early.Open(testSpec(), early.fns[:], Options{Path: fixture(t)}); err != nil {

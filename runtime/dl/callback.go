@@ -2,18 +2,18 @@ package dl
 
 import "fmt"
 
-// Callback returns the address of a C function that runs fn, a func whose parameters are integers
-// and pointers of at most 8 bytes and which returns nothing or one of these. On Linux parameters
+// Callback returns the address of a C function that runs fn. fn must be a func whose parameters are
+// integers and pointers of at most 8 bytes, with no result or one such result. On Linux parameters
 // may also be float32 and float64, except in builds with the tag puregpu_static and without cgo.
 //
 // An address is never freed, and a process has about 2000 of them: make one for each C signature
-// when the program starts, and distinguish calls by their user-data argument. On Linux, too many
-// callbacks and an unsuitable fn are errors; on Windows, the Go runtime ends the process when it
+// when the program starts, and distinguish calls by their user-data argument. On Linux, running out
+// of callbacks and an unsuitable fn are errors; on Windows, the Go runtime ends the process when it
 // runs out.
 //
 // fn may run on a thread of the library. It must not panic: that ends the process. If it may run on
-// the thread of a call in progress, that call must be a [Library.Slow], or [Library.HeapFrames]
-// must have been called before.
+// the thread of a call in progress, that call must be a [Library.Slow], or the program must have
+// called [Library.HeapFrames] before.
 //
 // Callback may be called concurrently. In builds that cannot load libraries the error is
 // [ErrUnsupported].

@@ -19,7 +19,7 @@ import (
 	"unsafe"
 )
 
-// cLibrary names the functions of testdata/clib.c and what they take.
+// cLibrary lists the functions of testdata/clib.c and their signatures.
 var cLibrary = []Symbol{
 	{Name: "set_errno", Sig: "w"}, {Name: "get_errno"}, {Name: "fail"},
 	{Name: "count", Sig: "w"}, {Name: "init_count", Sig: "w"},
@@ -74,13 +74,13 @@ func (l *cLib) text(s string) uintptr {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	texts.Store(p, nil) // for as long as the process lives: the address is passed as a number
+	texts.Store(p, nil) // never freed: the address is passed as a number
 	return uintptr(unsafe.Pointer(p))
 }
 
 var texts sync.Map
 
-// want reports a result that is not want, of functions that return an int.
+// want calls a function that returns an int, and reports a result other than want.
 func (l *cLib) want(want int, name string, args ...uintptr) {
 	l.t.Helper()
 	if got := int(int32(l.call(name, args...))); got != want {
@@ -88,13 +88,13 @@ func (l *cLib) want(want int, name string, args ...uintptr) {
 	}
 }
 
-// onThreads runs f on n threads at once, each of which ends with it.
+// onThreads runs f concurrently on n new threads, and ends each thread after f.
 func onThreads(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Add(1)
 		go func() {
-			runtime.LockOSThread() // and never unlocked
+			runtime.LockOSThread() // never unlocked, so the thread ends
 			defer wg.Done()
 			f(i)
 		}()
@@ -102,7 +102,8 @@ func onThreads(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// TestCLibraryThreadState checks that what C keeps of a thread stays with the thread from call to call.
+// TestCLibraryThreadState checks that C's thread state is kept from call to call on the same
+// thread.
 func TestCLibraryThreadState(t *testing.T) {
 	l := openCLib(t)
 	ids := make([]int, 20)
@@ -111,9 +112,9 @@ func TestCLibraryThreadState(t *testing.T) {
 	onThreads(len(ids), func(i int) {
 		ids[i] = l.call("self")
 		meet.Done()
-		meet.Wait() // so that all live at once
+		meet.Wait() // so that all threads live at the same time
 		l.want(int(syscall.EBADF), "fail")
-		l.want(0, "count", 0) // the first use of such a variable takes memory, and may set errno
+		l.want(0, "count", 0) // the first use of such a variable allocates memory, and may set errno
 		l.want(0, "set_errno", uintptr(1000+i))
 		l.want(0, "set_specific", 1)
 		for n := 1; n <= 100; n++ {
@@ -136,7 +137,8 @@ func TestCLibraryThreadState(t *testing.T) {
 	}
 }
 
-// TestCLibraryThreadEnd checks that C's destructors run when a thread of Go's ends, and that the memory of threads is given back.
+// TestCLibraryThreadEnd checks that C's destructors run when a Go thread ends, and that the
+// threads' memory is freed.
 func TestCLibraryThreadEnd(t *testing.T) {
 	l := openCLib(t)
 	before := int(int32(l.call("get_ended")))
@@ -145,12 +147,12 @@ func TestCLibraryThreadEnd(t *testing.T) {
 	for range rounds {
 		onThreads(each, func(int) { l.want(0, "set_specific", 1) })
 	}
-	// The process's first thread, which may have run one of the goroutines, does not end with it.
+	// The process's first thread may have run one of the goroutines. It does not end.
 	await(t, "destructors", func() bool { return int(int32(l.call("get_ended")))-before >= rounds*each-1 })
 	await(t, "the threads' ends", func() bool { return threadCount(t) < threads+rounds*each/2 })
 }
 
-// await waits until done.
+// await waits until done returns true.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
@@ -190,7 +192,8 @@ func TestCLibraryMutexes(t *testing.T) {
 	l.want(0, "unlock", checking)
 }
 
-// TestCLibraryRobustMutex has threads and a process end while they hold a mutex, and checks that the next one that locks it is told so.
+// TestCLibraryRobustMutex ends threads and a process while they hold a mutex. The next thread that
+// locks the mutex must be told.
 func TestCLibraryRobustMutex(t *testing.T) {
 	var list, size uintptr
 	if _, _, err := syscall.Syscall(syscall.SYS_GET_ROBUST_LIST, 0, uintptr(unsafe.Pointer(&list)), uintptr(unsafe.Pointer(&size))); err == syscall.ENOSYS {
@@ -209,7 +212,7 @@ func TestCLibraryRobustMutex(t *testing.T) {
 			var meet sync.WaitGroup
 			var once sync.Once
 			meet.Add(2)
-			onThreads(2, func(int) { // one of the two is not the process's first, which would not end
+			onThreads(2, func(int) { // one of the two is not the process's first thread, which would not end
 				meet.Done()
 				meet.Wait()
 				if syscall.Gettid() != os.Getpid() {
@@ -221,7 +224,7 @@ func TestCLibraryRobustMutex(t *testing.T) {
 	} {
 		for range 20 {
 			c.hold()
-			l.want(int(syscall.EOWNERDEAD), "robust_lock") // which waits for the end
+			l.want(int(syscall.EOWNERDEAD), "robust_lock") // waits for the end of the thread
 			l.want(0, "robust_consistent")
 			l.want(0, "robust_unlock")
 			l.want(0, "robust_lock")
@@ -242,7 +245,8 @@ func TestCLibraryThreads(t *testing.T) {
 	})
 }
 
-// TestCLibraryDeepStack checks that C has a stack of a megabyte at least, on threads that Go starts and on the first one.
+// TestCLibraryDeepStack checks that C has a stack of at least a megabyte, on threads started by Go
+// and on the first thread.
 func TestCLibraryDeepStack(t *testing.T) {
 	l := openCLib(t)
 	for range 10 {
@@ -268,7 +272,7 @@ func TestCLibraryLocale(t *testing.T) {
 	l := openCLib(t)
 	euro := l.text("€")
 	onThreads(4, func(int) {
-		if got := int(int32(l.call("characters", euro, 1))); got != 3 && got != -1 { // -1: no such locale here
+		if got := int(int32(l.call("characters", euro, 1))); got != 3 && got != -1 { // -1: this machine lacks the locale
 			t.Errorf("a character of %d bytes, want 3", got)
 		}
 		l.want(2469, "decimal")
@@ -294,7 +298,8 @@ func TestCLibraryFork(t *testing.T) {
 	})
 }
 
-// TestCLibraryUser checks that C can set the user, or where it cannot be set for all threads is told so.
+// TestCLibraryUser checks that C can set the user, or gets an error where it cannot be set for all
+// threads.
 func TestCLibraryUser(t *testing.T) {
 	l := openCLib(t)
 	if err := syscall.Errno(l.call("set_user")); err != 0 && err != syscall.ENOTSUP {
@@ -328,7 +333,8 @@ func TestCLibraryEnvironment(t *testing.T) {
 	}
 }
 
-// TestCLibraryCallbacks checks that C calls Go on the thread of a call, deep in its stack too, and on threads of its own.
+// TestCLibraryCallbacks checks that C can call Go on the thread of a call, also deep in its stack,
+// and on threads of its own.
 func TestCLibraryCallbacks(t *testing.T) {
 	l := openCLib(t)
 	var grow func(n int) int
@@ -370,7 +376,8 @@ func addrOfAdd(t *testing.T) uintptr {
 	return fn
 }
 
-// TestCLibrarySignals checks that signals reach Go while its threads are in C, and that C finds the signals' mask as Go has it.
+// TestCLibrarySignals checks that signals reach Go while its threads are in C, and that C sees Go's
+// signal mask.
 func TestCLibrarySignals(t *testing.T) {
 	l := openCLib(t)
 	l.want(0, "blocked", uintptr(syscall.SIGURG))
@@ -398,21 +405,22 @@ func TestCLibrarySignals(t *testing.T) {
 	wg.Wait()
 }
 
-// TestCLibraryStress calls C from many goroutines while all that may disturb a call goes on, and checks that nothing is left of it: what the
-// process holds in the end is compared with what it held after half of the time. With -dl.stress it takes that long.
+// TestCLibraryStress calls C from many goroutines together with everything that may disturb a call,
+// and checks for leaks: it compares the process's resources at the end with those at half time. The
+// flag -dl.stress sets the duration.
 func TestCLibraryStress(t *testing.T) {
 	l := openCLib(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
 	l.stress(t, *stressFor/2, 1)
 	before := l.held(t)
-	for same := 0; same < 20; same++ { // until what has ended is gone
+	for same := 0; same < 20; same++ { // until ended threads and processes are gone
 		if least := before.least(l.held(t)); least != before {
 			before, same = least, 0
 		}
 	}
 
-	// In as many calls even 16 bytes of each, which are 32 to malloc, are seen. The race detector, and what emulates a processor, have
-	// memory of their own in the process, and take their time.
+	// With this many calls a leak of 16 bytes per call (32 in malloc) is visible. The race detector
+	// and CPU emulators use memory of their own and are slow.
 	calls, allowed := 150_000, held{threads: 8, mappings: 16, memory: 2 << 10}
 	if comm, _ := os.ReadFile("/proc/self/comm"); race || strings.HasPrefix(string(comm), "qemu-") {
 		calls, allowed.memory = 1, math.MaxInt32
@@ -427,7 +435,8 @@ func TestCLibraryStress(t *testing.T) {
 	})
 }
 
-// stress calls C from many goroutines for a time, and as many times at least, and returns what was done.
+// stress calls C from many goroutines for at least d and a number of calls, and returns the number
+// of calls made.
 func (l *cLib) stress(t *testing.T, d time.Duration, least int) string {
 	end := time.Now().Add(d)
 	var calls, endings, processes atomic.Int64
@@ -442,7 +451,7 @@ func (l *cLib) stress(t *testing.T, d time.Duration, least int) string {
 		}
 	}
 	var sink atomic.Pointer[[]byte]
-	each(16, func(i int) { // calls, garbage, and stacks that grow and shrink
+	each(16, func(i int) { // calls, garbage, and growing and shrinking stacks
 		if got := l.call("mixture", uintptr(i)); got != i {
 			t.Errorf("mixture(%d) = %d", i, got)
 		}
@@ -467,7 +476,7 @@ func (l *cLib) stress(t *testing.T, d time.Duration, least int) string {
 		runtime.KeepAlive(x)
 		runtime.GC()
 	})
-	each(1, func(int) { // threads of C's
+	each(1, func(int) { // threads made by C
 		l.want(4*4950, "threads", 4)
 	})
 	if callbacks, err := addOnce(); err != nil {
@@ -501,19 +510,20 @@ func (l *cLib) stress(t *testing.T, d time.Duration, least int) string {
 	return done
 }
 
-// What a process holds.
+// The resources that a process holds.
 type held struct {
 	threads, files, mappings int
 	memory                   int // resident, in KiB
 }
 
-// least returns the least of both of each.
+// least returns the smaller value of each field.
 func (h held) least(o held) held {
 	return held{min(h.threads, o.threads), min(h.files, o.files), min(h.mappings, o.mappings), min(h.memory, o.memory)}
 }
 
-// held returns what the process holds now. It first has Go start 64 threads, more than the test uses otherwise, so that threads that Go
-// keeps count the same each time, and gives unused memory back, Go's and malloc's.
+// held returns the resources that the process holds now. It first makes Go start 64 threads, more
+// than the test uses otherwise, so that the threads that Go keeps count the same each time. Then it
+// frees unused memory of Go and malloc.
 func (l *cLib) held(t *testing.T) (h held) {
 	const threads = 64
 	var meet, ready sync.WaitGroup

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestClosedRuntime builds a program as a Go release would that closes to other modules the functions
-// that this one borrows from its runtime. The linker must say what to do, under every build tag that calls C, and doing that must help.
+// TestClosedRuntime builds a program with a Go release that hides the runtime functions that this
+// module links to. The linker's message must say what to do, under every build tag that calls C,
+// and doing it must help.
 func TestClosedRuntime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds Go's runtime")
@@ -28,7 +29,7 @@ func TestClosedRuntime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The go command replaces no file of a toolchain that lies in the module cache.
+	// The go command cannot overlay files of a toolchain in the module cache.
 	dir := t.TempDir()
 	root := filepath.Join(dir, "go")
 	if err := os.Symlink(strings.TrimSpace(string(out)), root); err != nil {

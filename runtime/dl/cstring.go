@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// CString returns a copy of s that ends in NUL, in Go memory: it lives as long as the
-// pointer is held. If s contains a NUL itself, the error is [ErrNUL].
+// CString returns a copy of s in Go memory, ended by NUL. If s contains a NUL, the error is
+// [ErrNUL].
 func CString(s string) (*byte, error) {
 	if strings.IndexByte(s, 0) >= 0 {
 		return nil, ErrNUL
@@ -17,8 +17,8 @@ func CString(s string) (*byte, error) {
 	return &b[0], nil
 }
 
-// CStrings returns copies of texts as [CString] does, as C takes them in an array of char *. The error of a text with a NUL in it
-// tells which one it is, and is [ErrNUL].
+// CStrings returns copies of texts as by [CString], for a C array of char *. If a text contains a
+// NUL, the error names the text and is [ErrNUL].
 func CStrings(texts ...string) ([]*byte, error) {
 	out := make([]*byte, len(texts))
 	for i, s := range texts {
@@ -30,11 +30,11 @@ func CStrings(texts ...string) ([]*byte, error) {
 	return out, nil
 }
 
-// maxString bounds what GoString reads where a NUL never comes.
+// maxString bounds the bytes that GoString reads if there is no NUL.
 const maxString = 1 << 20
 
-// GoString returns a copy of the C string at p, cut off after 1 MiB. It returns "" if
-// p is nil. The string must end in NUL or be longer than that.
+// GoString returns a copy of the C string at p, cut off after 1 MiB. It returns "" if p is nil. The
+// string must end in NUL or be longer than 1 MiB.
 func GoString(p unsafe.Pointer) string {
 	if p == nil {
 		return ""

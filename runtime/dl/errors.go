@@ -11,43 +11,42 @@ import (
 	"github.com/puregpu/puregpu/internal/printable"
 )
 
-// What went wrong, for errors.Is. Each is wrapped in an error with the particulars.
+// Kinds of errors, for errors.Is. Each is wrapped in an error with details.
 var (
 	// ErrNotOpen: a function was called before Open succeeded.
 	ErrNotOpen = errors.New("library is not open")
 
-	// ErrNotFound: no candidate file exists. It is in an [*OpenError].
+	// ErrNotFound: no candidate file exists. It comes in an [*OpenError].
 	ErrNotFound = errors.New("library not found")
 
-	// ErrNotLoadable: a file exists, but the system loader refused it. It is in an
-	// [*OpenError].
+	// ErrNotLoadable: a file exists, but the system loader refused it. It comes in an [*OpenError].
 	ErrNotLoadable = errors.New("library not loadable")
 
-	// ErrStub: the file is a placeholder to link programs with, not the library. A
-	// Spec's Version function returns it; Open then counts the file as not loadable.
+	// ErrStub: the file is a placeholder for linking, not the library. A Spec's Version function
+	// returns it; Open then counts the file as not loadable.
 	ErrStub = errors.New("stub library, only for linking")
 
-	// ErrNoDevice: the library works, and there is no device for it. A Spec's Ready function
-	// returns it; Open then goes on to other files, and takes this one if none is better.
+	// ErrNoDevice: the library works, but finds no device. A Spec's Ready function returns it; Open
+	// then tries other files, and takes this one if none is better.
 	ErrNoDevice = errors.New("no device")
 
-	// ErrHidden: the library works, and the program's environment hides all devices from it. A
-	// Spec's Ready function returns it; Open then takes this file, because no other would show
-	// a device.
+	// ErrHidden: the library works, but the environment hides all devices from the program. A
+	// Spec's Ready function returns it; Open then takes this file, because no other could find a
+	// device.
 	ErrHidden = errors.New("all devices are hidden")
 
-	// ErrTooOld: the library lacks functions of its required set, or is of a version
-	// below the oldest supported. It is in a [*TooOldError].
+	// ErrTooOld: the library lacks functions of its required set, or its version is below the
+	// oldest supported. It comes in a [*TooOldError].
 	ErrTooOld = errors.New("library too old")
 
-	// ErrSymbol: the function that was called is missing. It is in a [*SymbolError].
+	// ErrSymbol: the called function is missing. It comes in a [*SymbolError].
 	ErrSymbol = errors.New("function missing")
 
 	// ErrNUL: a string for C contains a NUL byte.
 	ErrNUL = errors.New("string contains a NUL byte")
 
-	// ErrUnsupported: this build cannot load libraries, because of its platform or of
-	// the build tag nogpu. It is an [errors.ErrUnsupported] too.
+	// ErrUnsupported: this build cannot load libraries, because of its platform or the build tag
+	// nogpu. It is also an [errors.ErrUnsupported].
 	ErrUnsupported error = unsupported{}
 )
 
@@ -63,17 +62,17 @@ func (unsupported) Unwrap() error { return errors.ErrUnsupported }
 type Attempt struct {
 	Path    string  // file, or bare name for the system loader to find
 	Source  string  // why it was considered
-	File    string  // file that was loaded; "" if none was, or the loader does not tell
-	Version Version // that the library told; 0 if it was not loaded or did not tell
-	Err     error   // what was wrong with it, or why it is not ready; nil if it was taken
+	File    string  // file that was loaded; "" if none was, or if the loader does not report it
+	Version Version // version that the library reported; 0 if it was not loaded or reported none
+	Err     error   // the failure, or why the library is not ready; nil if Open took the file
 }
 
 func (a Attempt) String() string { return describeAttempts([]string{a.name()}, a.label(), a.result()) }
 
-// name returns the file, as exactly as it is known.
+// name returns the file's name, as exactly as it is known.
 func (a Attempt) name() string { return cmp.Or(a.File, a.Path) }
 
-// label returns what tells why the candidate was considered, or "" if its path does.
+// label returns the reason why the candidate was considered, or "" if its path shows it.
 func (a Attempt) label() string {
 	if dir, ok := strings.CutPrefix(a.Source, "directory "); ok && (a.Path == dir || filepath.Dir(a.Path) == dir) {
 		return ""
@@ -81,7 +80,7 @@ func (a Attempt) label() string {
 	return a.Source
 }
 
-// result returns what became of the candidate.
+// result returns the candidate's result as text.
 func (a Attempt) result() string {
 	if a.Err == nil {
 		return "loaded"
@@ -92,7 +91,7 @@ func (a Attempt) result() string {
 // refused reports whether the candidate exists and was not loaded.
 func (a Attempt) refused() bool { return a.Err != nil && !errors.Is(a.Err, ErrNotFound) }
 
-// describeAttempts describes candidates that have label and result in common.
+// describeAttempts describes candidates with the same label and result.
 func describeAttempts(paths []string, label, result string) string {
 	s := strings.Join(paths, ", ")
 	if label != "" {
@@ -101,8 +100,8 @@ func describeAttempts(paths []string, label, result string) string {
 	return printable.Text(s + ": " + result)
 }
 
-// An OpenError says that no candidate could be loaded. It is [ErrNotFound] if none of
-// them exists and [ErrNotLoadable] otherwise.
+// An OpenError says that no candidate could be loaded. It is [ErrNotFound] if none exists, and
+// [ErrNotLoadable] otherwise.
 type OpenError struct {
 	Package  string
 	Name     string    // Spec.Name
@@ -110,8 +109,8 @@ type OpenError struct {
 	Hint     string    // what to do
 }
 
-// Error says in the first line what failed, which file was refused if it is only one, and
-// what to do. The other candidates follow, one line for all to which the same happened.
+// Error's first line says what failed, which file was refused if there is only one, and what to do.
+// Lines with the other candidates follow, one line for all with the same result.
 func (e *OpenError) Error() string {
 	var b strings.Builder
 	what := "found, but it cannot be loaded"
@@ -138,8 +137,8 @@ func (e *OpenError) Error() string {
 	return b.String()
 }
 
-// main returns the index of the only attempt, or else of the only one that was refused, or
-// -1 if there is no such attempt.
+// main returns the index of the only attempt, or of the only refused one, or -1 if there is no such
+// attempt.
 func (e *OpenError) main() int {
 	if len(e.Attempts) == 1 {
 		return 0
@@ -161,8 +160,8 @@ func (e *OpenError) kind() error {
 // Is reports whether target is the kind of e.
 func (e *OpenError) Is(target error) bool { return target == e.kind() }
 
-// Unwrap returns the errors of the attempts that existed, so that errors.Is finds
-// ErrStub among them, say.
+// Unwrap returns the errors of the candidates that exist, so that errors.Is finds ErrStub, for
+// example.
 func (e *OpenError) Unwrap() []error {
 	var errs []error
 	for _, a := range e.Attempts {
@@ -173,11 +172,11 @@ func (e *OpenError) Unwrap() []error {
 	return errs
 }
 
-// A loadError is what became of one candidate.
+// A loadError is the failure of one candidate.
 type loadError struct {
 	kind   error  // ErrNotFound, ErrNotLoadable or ErrStub
-	plain  string // what is wrong in plain words, "" if only the loader knows
-	loader string // what the system loader said, "" if it was not asked
+	plain  string // the cause in plain words, "" if only the loader knows it
+	loader string // the system loader's message, "" if it was not called
 	musl   bool   // the system loader is musl's
 }
 
@@ -194,18 +193,18 @@ func (e *loadError) Error() string {
 
 func (e *loadError) Unwrap() error { return e.kind }
 
-// A TooOldError says that the library was loaded but lacks functions of the required
-// set, or tells a version below the oldest supported. It is an [ErrTooOld].
+// A TooOldError says that a loaded library lacks functions of the required set, or reports a
+// version below the oldest supported. It is an [ErrTooOld].
 type TooOldError struct {
 	Package  string
 	Name     string          // Spec.Name
 	Path     string          // file that was loaded
-	Found    Version         // 0 if the library did not tell
-	Floor    Version         // oldest version supported
-	Missing  []MissingSymbol // of the required set; none where only the version is too old
+	Found    Version         // 0 if the library reported none
+	Floor    Version         // oldest supported version
+	Missing  []MissingSymbol // missing functions of the required set; empty if only the version is too old
 	Required int             // size of the required set
 	Hint     string
-	Others   []Attempt // other files that were found and are no better
+	Others   []Attempt // other files that were found and are not better
 
 	spec *Spec
 }
@@ -254,7 +253,7 @@ func (e *TooOldError) Error() string {
 	return b.String()
 }
 
-// short says the same of a file that has been named.
+// short is Error for a named file.
 func (e *TooOldError) short() string {
 	if e.Found == 0 {
 		return "too old, or another library"
@@ -265,16 +264,15 @@ func (e *TooOldError) short() string {
 // Is reports whether target is [ErrTooOld].
 func (e *TooOldError) Is(target error) bool { return target == ErrTooOld }
 
-// A SymbolError says that a function that was called is missing from the library. It
-// is an [ErrSymbol].
+// A SymbolError says that the library lacks the called function. It is an [ErrSymbol].
 type SymbolError struct {
 	Package string
 	Symbol  string  // exported name
 	Set     string  // name of its set
-	Since   Version // version that brought it
-	Until   Version // last one that is known to have it, 0 if the newest has
+	Since   Version // version that introduced it
+	Until   Version // last version known to have it; 0 if the newest has it
 	Found   Version // version of the library, 0 if unknown
-	Why     string  // what the look-up said
+	Why     string  // reason from the look-up
 
 	spec *Spec
 }

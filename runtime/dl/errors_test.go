@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestOpenErrorText checks that the first line of an error stands by itself, with what to do, and that each thing that
-// happened to candidates is said once.
+// TestOpenErrorText checks that an error's first line is complete by itself, with what to do, and
+// that each result of candidates appears once.
 func TestOpenErrorText(t *testing.T) {
-	local := filepath.FromSlash // paths are the system's
+	local := filepath.FromSlash // the separators are the system's
 	absent := func(path, source string) Attempt {
 		return Attempt{Path: local(path), Source: local(source), Err: &loadError{kind: ErrNotFound, plain: "no such file"}}
 	}

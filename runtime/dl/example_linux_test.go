@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// libc describes what a program wants of the C library: two functions that it has, and one, in a set of its own, that it has not.
+// libc describes the C library for a program: two functions that it has, and one, in a separate
+// set, that it lacks.
 var libc = dl.Spec{
 	Name: "C library", Package: "libc", Names: []string{"libc.so.6"},
 	Sets: []dl.Set{{Name: "core"}, {Name: "future"}},
@@ -22,14 +23,14 @@ var libc = dl.Spec{
 	},
 }
 
-// The symbols of libc.
+// Indexes into libc.Symbols.
 const (
 	strlen = iota
 	labs
 	strlenOnGPU
 )
 
-// A program opens a library without cgo, calls a function of it, and learns which are missing.
+// A program opens a library without cgo, calls a function, and checks which functions are missing.
 func Example() {
 	var l dl.Library
 	if err := l.Open(&libc, nil, dl.Options{}); err != nil {
@@ -55,8 +56,9 @@ func Example() {
 	// libc: strlen_on_gpu is missing (set future, since 9; found C library unknown): undefined symbol
 }
 
-// The fast way, which the generated bindings take: the arguments lie in a frame, and nothing is allocated. Where a build has no
-// fast way, or the function is missing, Load returns 0 and the slow way does it or says why not.
+// Generated bindings make fast calls: the arguments are in a frame, and nothing is allocated. If a
+// build has no fast calls, or the function is missing, Load returns 0; the slow call then makes the
+// call or returns the error.
 func ExampleCall() {
 	var l dl.Library
 	fast := make([]uintptr, len(libc.Symbols))
@@ -81,7 +83,8 @@ func ExampleCall() {
 	// Output: 42 <nil>
 }
 
-// A library that is not there is an error that says so, and what to do. The lines below the first tell what was tried.
+// Opening a missing library returns an error that says so, and what to do. The following lines list
+// the places searched.
 func ExampleOpenError() {
 	spec := &dl.Spec{
 		Name: "toy library", Package: "toy", Names: []string{"libpuregpu-toy.so.1", "libpuregpu-toy.so"}, Dirs: []string{"/opt/no-toys"},

@@ -8,9 +8,9 @@ import (
 	"github.com/puregpu/puregpu/internal/printable"
 )
 
-// Explain returns a text for a bug report, of several lines: which file was loaded and
-// why that one, its version, which sets it has, and which functions are missing. After
-// an Open that failed it lists every candidate and what was wrong with it.
+// Explain returns a text of several lines for a bug report: the loaded file and why it was taken,
+// its version, its sets, and its missing functions. After a failed Open it lists every candidate
+// and its error.
 func (l *Library) Explain() string {
 	var b strings.Builder
 	if lib := l.open.Load(); lib != nil {
@@ -31,7 +31,7 @@ func (f *openFail) explain(b *strings.Builder) {
 	}
 }
 
-// explainAttempts says what the library answered, and lists what was tried besides.
+// explainAttempts writes the library's own result, and lists the other candidates.
 func (lib *library) explainAttempts(b *strings.Builder) {
 	if err := lib.attempts[lib.taken].Err; err != nil && lib.spec.Ready != nil {
 		fmt.Fprintf(b, "not ready: %v\n", err)

@@ -12,39 +12,39 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// The search goes through places in this order, the same for every library:
+// Open searches these places in this order, for every library:
 //
 //  1. [Options].Path. Nothing else is tried.
 //  2. The file in the library's own environment variable ([Spec].Env). Nothing else is tried.
 //  3. The folders in [Options].Dirs, then those in the environment variable PUREGPU_LIBRARY_PATH.
-//  4. What the process has loaded already.
-//  5. $ORIGIN/lib: the folder lib beside the program, if it is no link, and only its owner can write
-//     to it and to the file.
+//  4. Libraries that the process has already loaded.
+//  5. $ORIGIN/lib: the folder lib beside the program, if it is no link, and only its owner can
+//     write to it and to the file.
 //  6. The system loader's own search: LD_LIBRARY_PATH, the loader's cache, the system's folders.
 //  7. Caches of ldconfig that the loader of this process may not read; see [caches].
 //  8. The folders in [Spec].Dirs.
 //
-// Each file that is there is loaded and asked; see [Spec].Ready. The first that is ready is taken. In
-// a program with more rights than its caller, 2, 3 without the option, 5, and folders in 8 that
-// begin with a variable are left out.
+// Open loads each existing file and calls [Spec].Ready. It takes the first file that is ready. A
+// program with more privileges than its caller skips 2, the variable in 3, 5, and folders in 8 that
+// begin with a variable.
 
 // A candidate is a file that may be the library.
 type candidate struct {
 	path   string
 	source string
-	named  bool  // the caller or the environment names this file: there is no other
-	loaded bool  // take it only if the process has it already
-	err    error // known beforehand: there is nothing to load
+	named  bool  // named by the caller or the environment: there is no other
+	loaded bool  // take it only if the process has already loaded it
+	err    error // already known to fail: do not load it
 }
 
-// bare reports whether the system loader has to search for the file.
+// bare reports whether the system loader must search for the file.
 func (c candidate) bare() bool { return isBare(c.path) }
 
 func isBare(path string) bool {
 	return filepath.Base(path) == path && path != "." && path != ".."
 }
 
-// explicit returns the one candidate that the caller or the environment asks for.
+// explicit returns the candidate that the caller or the environment names.
 func (s *Spec) explicit(opt *Options) (c candidate, ok bool) {
 	if opt.Path != "" {
 		return candidate{path: opt.Path, source: "Options.Path", named: true}, true
@@ -57,8 +57,8 @@ func (s *Spec) explicit(opt *Options) (c candidate, ok bool) {
 	return candidate{}, false
 }
 
-// candidates returns the files to try, in order. An explicit one is the only one:
-// falling back from it silently would hide a mistake.
+// candidates returns the files to try, in order. An explicit candidate is the only one: silently
+// trying others would hide a mistake.
 func (s *Spec) candidates(opt *Options) []candidate {
 	if c, ok := s.explicit(opt); ok {
 		return []candidate{c}
@@ -89,8 +89,8 @@ func (s *Spec) candidates(opt *Options) []candidate {
 	return cs
 }
 
-// inFolder appends what a folder has that a person has named: in the folder itself, or, if it is the
-// site-packages folder of Python, in those of NVIDIA's wheels.
+// inFolder appends the files in a folder that a user has named. If the folder is Python's
+// site-packages, it appends the files in NVIDIA's wheels there.
 func (s *Spec) inFolder(cs []candidate, dir, source string) []candidate {
 	n := len(cs)
 	cs = s.inDir(cs, dir, source)
@@ -105,11 +105,11 @@ func (s *Spec) inFolder(cs []candidate, dir, source string) []candidate {
 	return cs
 }
 
-// inDir appends what the folders have that match a pattern, or that they have nothing.
+// inDir appends the files in the folders that match a pattern, or a note that they have none.
 func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	n := len(cs)
 	for _, d := range folders.Match(pattern) {
-		d, err := filepath.Abs(d) // a bare name would be looked for in the system
+		d, err := filepath.Abs(d) // the system loader would search for a bare name
 		if err != nil {
 			continue
 		}
@@ -129,8 +129,8 @@ func (s *Spec) inDir(cs []candidate, pattern, source string) []candidate {
 	return cs
 }
 
-// besideProgram appends what the folder lib beside the program has. The program may lie in a shared
-// folder, such as /tmp, where anybody could have made lib.
+// besideProgram appends the files in the folder lib beside the program. The program may be in a
+// shared folder, such as /tmp, where anyone could have made lib.
 func (s *Spec) besideProgram(cs []candidate) []candidate {
 	const source = "directory $ORIGIN/lib"
 	program := secureenv.Program()
@@ -140,11 +140,12 @@ func (s *Spec) besideProgram(cs []candidate) []candidate {
 	return s.trusted(cs, filepath.Join(filepath.Dir(program), "lib"), source)
 }
 
-// trusted appends what a folder has, if nobody but its owner or root can change the folder and the file.
+// trusted appends the files in a folder, if only its owner or root can change the folder and the
+// file.
 func (s *Spec) trusted(cs []candidate, dir, source string) []candidate {
 	n := len(cs)
 	if cs = s.inDir(cs, folders.Quote(dir), source); cs[n].err != nil {
-		return cs[:n] // few programs have one
+		return cs[:n] // few programs have such a folder
 	}
 	refused := func(path string, err error) candidate {
 		return candidate{path: path, source: source, err: &loadError{kind: ErrNotLoadable, plain: "not used: " + plainIO(err)}}
@@ -160,7 +161,7 @@ func (s *Spec) trusted(cs []candidate, dir, source string) []candidate {
 	return cs
 }
 
-// load has the system loader open c, and says in plain words why it could not.
+// load opens c with the system loader. Its error says the cause in plain words.
 func (c candidate) load(ld *loader) (handle uintptr, err error) {
 	if c.err != nil {
 		return 0, c.err
@@ -193,7 +194,7 @@ func (c candidate) load(ld *loader) (handle uintptr, err error) {
 		e.plain = plain
 	}
 	if !c.bare() {
-		e.kind = ErrNotLoadable // the file is there
+		e.kind = ErrNotLoadable // the file exists
 	}
 	return 0, e
 }

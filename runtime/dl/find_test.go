@@ -71,7 +71,8 @@ func TestIsBare(t *testing.T) {
 	}
 }
 
-// TestFolderIsNotBare: a file in a named folder has a path, or else the loader would look in the system.
+// TestFolderIsNotBare checks that a file in a named folder gets a path: the loader would search the
+// system for a bare name.
 func TestFolderIsNotBare(t *testing.T) {
 	root := t.TempDir()
 	t.Chdir(root)

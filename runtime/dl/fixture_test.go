@@ -14,8 +14,8 @@ import (
 	"unsafe"
 )
 
-// buildDir holds compiled fixtures for as long as the tests run: a library that was
-// opened stays open, so a single test's directory is too short-lived.
+// buildDir holds compiled fixtures until all tests have ended. An opened library stays loaded, so a
+// test's own directory would vanish too early.
 var buildDir string
 
 func TestMain(m *testing.M) {
@@ -262,7 +262,7 @@ func (l *lib) Out2(v uint64) (out uint64, err error) {
 	return out, nil
 }
 
-// OutSpin is another one, for a function that takes its time.
+// OutSpin is Out2 for a slow function.
 func (l *lib) OutSpin(v, n uint64) (out uint64, err error) {
 	fn := Load(&l.fns[fOutSpin])
 	if fn == 0 {
@@ -289,7 +289,7 @@ func (l *lib) OutSpin(v, n uint64) (out uint64, err error) {
 	return out, nil
 }
 
-// Out11 has two outputs, one of them behind stack words.
+// Out11 has two outputs, one of them after stack words.
 func (l *lib) Out11(a [9]uint64) (x, y uint64, err error) {
 	fn := Load(&l.fns[fOut11])
 	if fn == 0 {
@@ -340,7 +340,7 @@ func (l *lib) Fail7() error {
 	return nil
 }
 
-// hash is the fixture's.
+// hash is the fixture's hash function.
 func hash(h, w uint64) uint64 { return (h^w)*1099511628211 + 7 }
 
 func hashAll(words ...uint64) uint64 {

@@ -1,7 +1,7 @@
 package dl
 
-// A Frame is the head of the argument frame that [Call] takes. The words of the
-// arguments follow it, 8 bytes each:
+// A Frame is the head of the argument frame that [Call] takes. The words of the arguments follow
+// it, 8 bytes each:
 //
 //	var f struct {
 //		dl.Frame
@@ -10,11 +10,11 @@ package dl
 //	}
 //	f.Fn, f.Ret, f.a0, f.a1 = fn, 0, &stream, uintptr(flags)
 //
-// One assignment to every field, Ret included, is the form that the compiler makes the
-// least code of: it clears nothing beforehand and copies nothing.
+// Assign every field in one statement, Ret included. The compiler then generates the least code: it
+// clears and copies nothing.
 type Frame struct {
 	Fn  uintptr // address of the function, from [Load]
-	Ret uintptr // after the call: the full word that the function returned
+	Ret uintptr // after the call: the full result word
 }
 
 // maxFastWords is the largest number of argument words that [Call] takes.

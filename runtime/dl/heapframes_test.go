@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestAllHeapFrames runs in a process of its own: there is no way back.
+// TestAllHeapFrames runs in a separate process, because AllHeapFrames cannot be undone.
 func TestAllHeapFrames(t *testing.T) {
 	const variable = "PUREGPU_TEST_ALL_HEAP_FRAMES"
 	if os.Getenv(variable) == "" {

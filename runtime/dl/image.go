@@ -10,20 +10,20 @@ import (
 	"github.com/puregpu/puregpu/internal/regular"
 )
 
-// A fault is what is wrong with a library file.
+// A fault is a problem of a library file.
 type fault struct {
-	plain   string // "" if nothing was found
-	harmful bool   // the system loader must not be given the file
+	plain   string // "" if there is none
+	harmful bool   // the file must not be passed to the system loader
 }
 
-// inspectFile looks for what keeps the file at path from being loaded.
+// inspectFile looks for problems that keep the file at path from being loaded.
 func inspectFile(path string) (fault, error) {
 	f, fi, err := regular.Open(path)
 	if err != nil {
 		return fault{}, err
 	}
 	defer f.Close()
-	if fi.Size() == 0 { // or made by the system, which the loader might wait for
+	if fi.Size() == 0 { // or a file of the kernel, which the loader might wait for
 		return fault{plain: "an empty file", harmful: true}, nil
 	}
 	if runtime.GOOS == "windows" {
@@ -37,8 +37,7 @@ const (
 	elfSegment = 1 // PT_LOAD
 )
 
-// inspectELF looks at the ELF file r for a process on goarch, which is a 64-bit
-// little-endian one.
+// inspectELF checks the ELF file r for a process on goarch, a 64-bit little-endian architecture.
 func inspectELF(r io.ReaderAt, size int64, goarch string) fault {
 	var head [64]byte
 	n, _ := r.ReadAt(head[:], 0)
@@ -64,8 +63,8 @@ func inspectELF(r io.ReaderAt, size int64, goarch string) fault {
 		return fault{plain: "an ELF file, but not a shared library"}
 	}
 
-	// A segment that ends behind the end of the file maps well and then kills the
-	// process with SIGBUS, inside the loader.
+	// A segment that ends after the end of the file can be mapped, but then kills the process with
+	// SIGBUS inside the loader.
 	need := uint64(0)
 	off, entry, count := le.Uint64(head[32:]), uint64(le.Uint16(head[54:])), uint64(le.Uint16(head[56:]))
 	if entry < 56 {

@@ -16,14 +16,15 @@ import (
 	"time"
 )
 
-// promptly ends the process if a call blocks: a thread that waits in open(2) cannot be taken back.
+// promptly ends the process if a call blocks: a thread that waits in open(2) cannot be recovered.
 func promptly(t *testing.T) {
 	t.Helper()
 	late := time.AfterFunc(20*time.Second, func() { panic("it blocks") })
 	t.Cleanup(func() { late.Stop() })
 }
 
-// TestOpenIrregular opens what is no regular file. The call returns at once, and the error says what it is.
+// TestOpenIrregular opens files that are not regular. The call must return at once, and the error
+// must say the file's kind.
 func TestOpenIrregular(t *testing.T) {
 	promptly(t)
 	dir := t.TempDir()
@@ -40,8 +41,8 @@ func TestOpenIrregular(t *testing.T) {
 		"/dev/zero":        device,
 		"/dev/null":        device,
 		"/dev/tty":         device,
-		"/dev/fd/0":        "", // whatever it is
-		"/proc/kmsg":       "", // a read of it blocks, where it is allowed
+		"/dev/fd/0":        "", // whatever its kind
+		"/proc/kmsg":       "", // reading it blocks, if permitted
 		"/proc/version":    "an empty file",
 		"/proc/self/mem":   "an empty file",
 		"/proc/self/fd/99": "no such file",
@@ -72,8 +73,9 @@ func TestOpenIrregular(t *testing.T) {
 	}
 }
 
-// TestOpenIrregularSearch has the system loader meet a named pipe where the environment tells it to search. A process for each place
-// opens the library: the loader reads the environment once.
+// TestOpenIrregularSearch puts a named pipe in the folders that the environment tells the system
+// loader to search. Each case runs in a separate process, because the loader reads the environment
+// once.
 func TestOpenIrregularSearch(t *testing.T) {
 	const variable = "PUREGPU_TEST_PIPE"
 	if path := os.Getenv(variable); path != "" {
@@ -87,7 +89,8 @@ func TestOpenIrregularSearch(t *testing.T) {
 		return
 	}
 	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	level := map[string]string{"amd64": "x86-64-v2", "arm64": "atomics"}[runtime.GOARCH] // what every processor in use has
+	// A feature of every processor in use.
+	level := map[string]string{"amd64": "x86-64-v2", "arm64": "atomics"}[runtime.GOARCH]
 	for _, c := range []struct{ name, folder, search string }{
 		{"a folder", "", "/nowhere:DIR"},
 		{"an empty element", ".", "/nowhere:"},
@@ -120,7 +123,8 @@ func TestOpenIrregularSearch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second) // a thread that waits in open(2) keeps a panic from ending its process
+			// A thread that waits in open(2) keeps a panic from ending its process.
+			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe, "-test.run=^TestOpenIrregularSearch$")
 			cmd.Dir = dir
@@ -136,7 +140,8 @@ func TestOpenIrregularSearch(t *testing.T) {
 	}
 }
 
-// TestErrorsPrintable opens files in a folder whose name would rewrite a terminal and forge a line. No error has it as it is.
+// TestErrorsPrintable opens files in a folder whose name contains terminal escapes and a forged
+// line. No error may contain the name unquoted.
 func TestErrorsPrintable(t *testing.T) {
 	const bad, shown = "a\x1bc\nb\xff", `a\x1bc\nb\xff`
 	dir := filepath.Join(t.TempDir(), bad)

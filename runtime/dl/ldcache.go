@@ -11,16 +11,15 @@ import (
 	"github.com/puregpu/puregpu/internal/regular"
 )
 
-// caches are files in which ldconfig has written where libraries are. The system loader reads one of
-// them. It may be another one than the system's: a loader of Nix, Guix or Conda, with which a program
-// may be linked, has a cache of its own, or none.
+// caches are files in which ldconfig records the paths of libraries. The system loader reads only
+// its own cache. A program linked with a loader of Nix, Guix or Conda has another cache, or none.
 var caches = []string{
 	"etc/ld.so.cache",
 	"var/cache/ldconfig/ld.so.cache", // Clear Linux
-	"run/flatpak/ld.so.cache",        // inside of Flatpak
+	"run/flatpak/ld.so.cache",        // inside Flatpak
 }
 
-// cached appends the files that caches below a root folder tell of.
+// cached appends the files listed in caches below a root folder.
 func (s *Spec) cached(cs []candidate, root string) []candidate {
 	if runtime.GOOS != "linux" {
 		return cs
@@ -44,19 +43,19 @@ func (s *Spec) cached(cs []candidate, root string) []candidate {
 	return cs
 }
 
-// The format of a cache, of which glibc has written no other since 2.32. Older ones may put the cache in an older
-// format before it, which has the same entries.
+// The format of a cache. glibc since 2.32 writes only this one. Older releases may put the cache
+// after an older format, which has the same entries.
 const (
 	cacheMagic = "glibc-ld.so.cache1.1"
-	cacheHead  = len(cacheMagic) + 28 // number of entries, length of the texts, and what is not read
-	cacheEntry = 24                   // flags, offsets of name and path, what is not read, and the hardware needed
+	cacheHead  = len(cacheMagic) + 28 // number of entries, length of the texts, and unused fields
+	cacheEntry = 24                   // flags, offsets of name and path, an unused field, and the needed hardware
 )
 
-// cacheFlags are those of a library for glibc on a platform.
+// cacheFlags are the flags of a library for glibc on each platform.
 var cacheFlags = map[string]uint32{"amd64": 0x0303, "arm64": 0x0a03}
 
-// lookUp returns the paths that a cache has for a name, in order. It passes over libraries for some
-// processors only, as in a folder glibc-hwcaps: this one may lack what they need.
+// lookUp returns the paths in a cache for a name, in order. It skips libraries for special
+// processors, as in a folder glibc-hwcaps: this processor may lack their instructions.
 func lookUp(cache []byte, name, goarch string) (paths []string) {
 	at := bytes.Index(cache, []byte(cacheMagic))
 	if at < 0 || at > 0 && !bytes.HasPrefix(cache, []byte("ld.so-1.7.0")) || len(cache) < at+cacheHead {

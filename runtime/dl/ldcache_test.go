@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// cacheOf makes a cache of ldconfig.
+// cacheOf makes a cache in ldconfig's format.
 func cacheOf(entries ...[2]string) []byte {
 	b := []byte(cacheMagic)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(entries)))
@@ -50,7 +50,7 @@ func TestLookUp(t *testing.T) {
 	if got, want := lookUp(hwcap, "libcuda.so.1", "amd64"), []string{want[1], want[0]}; !slices.Equal(got, want) {
 		t.Errorf("with a library for another processor: %q, want %q", got, want)
 	}
-	for n := range cache { // cut anywhere
+	for n := range cache { // cut at any length
 		for _, p := range lookUp(cache[:n], "libcuda.so.1", "amd64") {
 			if !slices.Contains(want, p) {
 				t.Errorf("cut at %d: %q", n, p)

@@ -2,7 +2,8 @@ package dl
 
 import "fmt"
 
-// A LengthError says that two slices which C counts with one number have different lengths. The call was not made.
+// A LengthError says that two slices have different lengths, although C takes one count for both.
+// The call was not made.
 type LengthError struct {
 	Function   string // exported name
 	A, B       string // names of the slices

@@ -9,8 +9,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// findLoader finds the functions of the dynamic linker that started the process. Calling them directly, and not through purego, saves
-// allocations and gives access to dlinfo.
+// findLoader finds the functions of the dynamic linker that started the process. Calling them
+// directly, without purego, saves allocations and gives access to dlinfo.
 func findLoader() (*loader, error) {
 	ld := new(loader)
 	for _, f := range []struct {
@@ -20,7 +20,7 @@ func findLoader() (*loader, error) {
 		a, err := purego.Dlsym(purego.RTLD_DEFAULT, f.name)
 		if err != nil {
 			if f.addr == &ld.dlinfo {
-				continue // only tells the path
+				continue // only needed for the path
 			}
 			return nil, fmt.Errorf("the C library of this process has no %s: %w", f.name, err)
 		}

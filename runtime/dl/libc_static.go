@@ -9,11 +9,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl/internal/hostlibc"
 )
 
-// enter is the address of what a trampoline calls on a thread that is none of the C library's. It is set before the first address of a C
-// function is known.
+// enter is the address of the code that a trampoline calls on a thread unknown to the C library. It
+// is set before the first address of a C function is known.
 var enter uintptr
 
-// findLoader starts the machine's C library in the process, if that has not been done, and finds the functions of its dynamic linker.
+// findLoader starts the machine's C library in the process, unless it has started already, and
+// finds the functions of its dynamic linker.
 func findLoader() (*loader, error) {
 	libc, err := hostlibc.Start()
 	if err != nil {

@@ -12,43 +12,41 @@ import (
 	"weak"
 )
 
-// Options say how Open goes about it. The zero value is the usual way.
+// Options change how Open searches. The zero value is the default search.
 type Options struct {
-	// Path names the library's file. Nothing else is tried then, not even the
-	// environment variable. A name without a slash is searched for by the system
-	// loader.
+	// Path names the library's file. Nothing else is tried, not even the environment variable. The
+	// system loader searches for a name without a slash.
 	Path string
 
-	// Dirs are folders to look in before all other places, unless Path or the library's
-	// environment variable names a file. Each has the library itself, or is a site-packages folder of Python with NVIDIA's
-	// wheels in it, as in nvidia/nccl/lib. They may be patterns, as those of [Spec].Dirs, without
-	// variables. The environment variable PUREGPU_LIBRARY_PATH has more of them, as PATH has.
+	// Dirs are folders to search before all other places, unless Path or the library's environment
+	// variable names a file. Each folder contains the library itself, or is Python's site-packages
+	// with NVIDIA's wheels, as in nvidia/nccl/lib. Dirs may be patterns as in [Spec].Dirs, without
+	// variables. The environment variable PUREGPU_LIBRARY_PATH adds folders, in the form of PATH.
 	Dirs []string
 
 	// Logger gets a debug record for each candidate; nil for none.
 	Logger *slog.Logger
 }
 
-// A Library is a C library. The zero Library is not open, and every call through it
-// fails with [ErrNotOpen]; once open, it stays so. Apart from Open and HeapFrames its
-// methods only read, and all may be called concurrently. A Library must not be copied
-// after Open.
+// A Library is a C library. The zero Library is not open, and every call through it fails with
+// [ErrNotOpen]. An open Library stays open. All methods except Open and HeapFrames only read, and
+// all may be called concurrently. A Library must not be copied after Open.
 type Library struct {
 	mu   sync.Mutex               // serializes Open and HeapFrames
 	open atomic.Pointer[library]  // nil until Open succeeds
-	fail atomic.Pointer[openFail] // what the last failing Open met
+	fail atomic.Pointer[openFail] // attempts of the last failed Open
 	heap atomic.Bool              // HeapFrames was called
 }
 
-// openFail is what a failed Open leaves for Explain.
+// openFail is the result of a failed Open, for Explain.
 type openFail struct {
 	spec     *Spec
 	attempts []Attempt
 	err      error
 }
 
-// library is an open library. It does not change once Open has published it, except
-// for the elements of fast.
+// A library is an open library. It does not change after Open has published it, except for the
+// elements of fast.
 type library struct {
 	spec     *Spec
 	fast     []uintptr
@@ -56,32 +54,31 @@ type library struct {
 	why      map[int]string // by missing symbol
 	have     []int          // by set: symbols found
 	total    []int          // by set: symbols
-	path     string         // file loaded
-	asked    string         // what the loader was asked for
-	source   string         // why it was asked for that
+	path     string         // loaded file
+	asked    string         // name passed to the loader
+	source   string         // why it was tried
 	attempts []Attempt      // candidates
-	taken    int            // which of them this one is
+	taken    int            // index of this candidate
 	version  Version
 	verErr   error
 
-	// While its version is asked, look-ups go to the system loader.
+	// While Version runs, look-ups use the system loader.
 	ld     *loader
 	handle uintptr
 }
 
-// Open finds and loads the library that spec describes and resolves its functions.
-// Each fast[i] gets the address of function i where [Call] can be used for it, and
-// becomes or stays 0 otherwise; fast must be as long as spec.Symbols, or empty, and
-// belongs to the Library from then on: read it with [Load].
+// Open finds and loads the library that spec describes, and resolves its functions. Each fast[i]
+// becomes the address of function i if [Call] can call it, and 0 otherwise. fast must be empty or
+// as long as spec.Symbols. It belongs to the Library from then on: read it with [Load].
 //
-// Of several files Open takes the first that is ready; see [Spec].Ready. If a file was loaded
-// and none is ready, that is no error: the program asks the library the same, and gets its error.
-// [Library.Attempts] has what each of the others answered.
+// Open takes the first file that is ready; see [Spec].Ready. If a file was loaded but none is
+// ready, Open succeeds: the program gets the error when it makes the same calls. [Library.Attempts]
+// has the result of each other file.
 //
-// If nothing can be loaded the error is an [*OpenError], if the library lacks required
-// functions, or tells a version below spec.Floor, it is a [*TooOldError], and in a build
-// that cannot load libraries it is [ErrUnsupported]. After an error Open may be called again. Opening a library twice,
-// in two Library values, is fine: both use the same copy of it, independently.
+// If nothing can be loaded, the error is an [*OpenError]. If the library lacks required functions,
+// or reports a version below spec.Floor, it is a [*TooOldError]. In a build that cannot load
+// libraries it is [ErrUnsupported]. After an error Open may be called again. Two Library values may
+// open the same library: both use the same loaded copy, independently.
 //
 // Open blocks while the library's own start-up code runs, which may take long.
 func (l *Library) Open(spec *Spec, fast []uintptr, opt Options) error {
@@ -114,7 +111,7 @@ func (l *Library) Open(spec *Spec, fast []uintptr, opt Options) error {
 	return nil
 }
 
-// openLibrary goes through the candidates until one is ready. It appends to attempts what became of each.
+// openLibrary tries the candidates until one is ready. It appends the result of each to attempts.
 func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*library, error) {
 	if err := spec.check(fast); err != nil {
 		return nil, err
@@ -126,17 +123,17 @@ func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*libr
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot open %s: %w", spec.Package, spec.Name, err)
 	}
-	var best *library // loaded and complete, and not ready
+	var best *library // loaded and complete, but not ready
 	var bestErr error
 	var old *TooOldError
 	seen := map[uintptr]bool{}
 	for _, c := range spec.candidates(opt) {
 		handle, err := c.load(ld)
 		if err != nil && c.loaded {
-			continue // a mere probe
+			continue // only a probe
 		}
 		if err == nil && seen[handle] {
-			continue // the same file by another name
+			continue // the same file under another name
 		}
 		a := Attempt{Path: c.path, Source: c.source}
 		var lib *library
@@ -197,18 +194,18 @@ func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*libr
 	return nil, &OpenError{Package: spec.Package, Name: spec.Name, Attempts: *attempts, Hint: hint}
 }
 
-// ready asks the library whether it can be used.
+// ready checks whether the library can be used.
 func (lib *library) ready() error {
 	if lib.spec.Ready == nil {
 		return lib.verErr
 	}
-	var l Library // of its own, so that nobody sees the one being opened
+	var l Library // a separate Library, so that no other goroutine sees the one being opened
 	l.open.Store(lib)
 	return lib.spec.Ready(&l)
 }
 
-// bind asks a loaded library for its version and its functions. It fails only if the
-// library is a stub.
+// bind gets the version and the functions of a loaded library. It fails only if the library is a
+// stub.
 func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error) {
 	lib := &library{
 		spec:   spec,
@@ -224,7 +221,7 @@ func bind(spec *Spec, ld *loader, handle uintptr, c candidate) (*library, error)
 	if lib.path == "" {
 		lib.path = c.path
 	}
-	// Version and Resolve get a Library of their own, so that nobody sees l half open.
+	// Version and Resolve get a separate Library, so that no other goroutine sees l half open.
 	var l Library
 	l.open.Store(lib)
 	if spec.Version != nil {
@@ -283,7 +280,7 @@ func (lib *library) addr(i int) uintptr {
 	return lib.addrs[i]
 }
 
-// missing returns the symbols that were not found and that keep accepts.
+// missing returns the missing symbols for which keep returns true.
 func (lib *library) missing(keep func(*Symbol) bool) []MissingSymbol {
 	var ms []MissingSymbol
 	for i, a := range lib.addrs {
@@ -308,18 +305,17 @@ func (lib *library) tooOld() *TooOldError {
 	}
 }
 
-// Slow calls function i with args, one for each of its parameters, and returns the
-// full word that it returned: of a 32-bit result only the low half counts. An integer
-// or pointer is passed as it is, a float as its bits ([math.Float32bits],
-// [math.Float64bits]), a struct by value as the address of a copy of it, which the
-// function may overwrite.
+// Slow calls function i with args, one for each of its parameters, and returns the full result
+// word: of a 32-bit result only the low half is valid. Pass an integer or pointer as it is, a float
+// as its bits ([math.Float32bits], [math.Float64bits]), and a struct as the address of a copy,
+// which the function may overwrite.
 //
-// A pointer must be converted to uintptr in the call itself, as for [syscall.Syscall]:
-// what it points to then moves to the heap and stays alive until the call returns. So
-// a function may call back into Go, whatever happens to the stack there.
+// A pointer must be converted to uintptr in the call itself, as for [syscall.Syscall]: the memory
+// that it points to then moves to the heap and stays alive until the call returns. So the function
+// may call back into Go, even if that moves the stack.
 //
-// Slow blocks until the function returns. If the function is missing the error is a
-// [*SymbolError], if the library is not open it is [ErrNotOpen].
+// Slow blocks until the function returns. If the function is missing, the error is a
+// [*SymbolError]. If the library is not open, it is [ErrNotOpen].
 //
 //go:uintptrescapes
 func (l *Library) Slow(i int, args ...uintptr) (uintptr, error) {
@@ -378,11 +374,10 @@ func checkArgs(sig string, args []uintptr) error {
 	return nil
 }
 
-// HeapFrames makes every call from now on a slow one, by zeroing the fast slice that
-// Open was given. It is needed before a Go callback is registered that the library may
-// run on the thread of any later call: Go code can grow the stack, and so move a frame
-// that is on it. Calls that are under way are not affected. There is no way back.
-// HeapFrames may be called before Open.
+// HeapFrames makes every later call a slow one, by zeroing the fast slice that Open was given. Call
+// it before you register a Go callback that the library may run on the thread of a later call: Go
+// code can grow the stack, and so move a frame on it. Calls in progress are not affected.
+// HeapFrames cannot be undone. It may be called before Open.
 func (l *Library) HeapFrames() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -394,14 +389,14 @@ func (l *Library) HeapFrames() {
 	}
 }
 
-// opened are the libraries of the process that are open.
+// opened has the open libraries of the process.
 var opened struct {
 	sync.Mutex
 	libs []weak.Pointer[Library]
 	heap bool // AllHeapFrames was called
 }
 
-// note adds the library, which is being opened, to those that are open.
+// note adds the library to the open ones. Open calls it.
 func (l *Library) note() {
 	opened.Lock()
 	defer opened.Unlock()
@@ -411,9 +406,9 @@ func (l *Library) note() {
 	}
 }
 
-// AllHeapFrames is [Library.HeapFrames] for all libraries of the process, also for those that it
-// opens later. It is needed before a Go callback is registered that one library may run in the
-// calls of others: CUPTI runs its callbacks in calls of the CUDA driver, which cuBLAS makes as well.
+// AllHeapFrames is [Library.HeapFrames] for all libraries of the process, including libraries opened
+// later. Call it before you register a Go callback that one library may run in calls of others:
+// CUPTI runs its callbacks in calls of the CUDA driver, and cuBLAS makes such calls too.
 func AllHeapFrames() {
 	opened.Lock()
 	opened.heap = true
@@ -426,7 +421,7 @@ func AllHeapFrames() {
 	}
 }
 
-// Path returns the file that was really loaded, or "" if the library is not open.
+// Path returns the loaded file, or "" if the library is not open.
 func (l *Library) Path() string {
 	if lib := l.open.Load(); lib != nil {
 		return lib.path
@@ -434,9 +429,9 @@ func (l *Library) Path() string {
 	return ""
 }
 
-// Attempts returns what became of each candidate, in the order in which they were tried: the library that is open is
-// the one without an error or, if none was ready, the one whose File is [Library.Path]. It returns nil if the library is not
-// open; then the error of Open has them.
+// Attempts returns the result of each candidate, in the order tried. The open library is the one
+// without an error or, if none was ready, the one whose File is [Library.Path]. Attempts returns
+// nil if the library is not open; then the error of Open has the results.
 func (l *Library) Attempts() []Attempt {
 	if lib := l.open.Load(); lib != nil {
 		return slices.Clone(lib.attempts)
@@ -444,8 +439,8 @@ func (l *Library) Attempts() []Attempt {
 	return nil
 }
 
-// Version returns the version that the library told, or 0 if it is unknown or the
-// library is not open.
+// Version returns the version that the library reported, or 0 if it is unknown or the library is
+// not open.
 func (l *Library) Version() Version {
 	if lib := l.open.Load(); lib != nil {
 		return lib.version
@@ -463,8 +458,8 @@ func (l *Library) Has(set string) bool {
 	return i >= 0 && lib.have[i] == lib.total[i]
 }
 
-// HasSymbol reports whether the library is open and has the function with the exported
-// name cname. It searches the table: ask once and keep the answer.
+// HasSymbol reports whether the library is open and has the function with the exported name cname.
+// It searches the table: call it once and keep the answer.
 func (l *Library) HasSymbol(cname string) bool {
 	lib := l.open.Load()
 	if lib == nil {
@@ -484,16 +479,16 @@ func (l *Library) Addr(i int) uintptr {
 	return lib.addr(i)
 }
 
-// A MissingSymbol is a function that the open library does not have.
+// A MissingSymbol is a function that the open library lacks.
 type MissingSymbol struct {
 	Name  string  // exported name
 	Set   string  // name of its set
-	Since Version // version that brought it
-	Why   string  // what the look-up said
+	Since Version // version that introduced it
+	Why   string  // reason from the look-up
 }
 
-// Missing returns the functions that the open library does not have, in the order of
-// the spec. It returns nil if the library is not open.
+// Missing returns the functions that the open library lacks, in the order of the spec. It returns
+// nil if the library is not open.
 func (l *Library) Missing() []MissingSymbol {
 	lib := l.open.Load()
 	if lib == nil {

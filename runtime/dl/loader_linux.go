@@ -22,8 +22,8 @@ const (
 
 const dlinfoLinkmap = 2 // RTLD_DI_LINKMAP
 
-// A loader is the dynamic linker of the process. The goroutine must stay on its
-// thread while it uses one: dlerror is per thread, and it is a call of its own.
+// A loader is the dynamic linker of the process. The goroutine must stay locked to its thread while
+// it uses a loader, because dlerror is a separate call and keeps its message per thread.
 type loader struct {
 	dlopen, dlsym, dlerror, dlinfo uintptr
 
@@ -52,13 +52,13 @@ func (ld *loader) call(fn uintptr, args ...uintptr) uintptr {
 	return f[frameRet]
 }
 
-// error returns what the loader has to say about the last failure.
+// error returns the loader's message about the last failure.
 func (ld *loader) error() string {
 	p := ld.call(ld.dlerror)
 	return GoString(*(*unsafe.Pointer)(unsafe.Pointer(&p)))
 }
 
-// open opens a library, or with loaded only finds one that the process has already.
+// open opens a library. With loaded it only finds a library that the process has already loaded.
 func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) {
 	mode := rtldNow
 	if loaded {
@@ -78,8 +78,9 @@ func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) 
 	return h, words
 }
 
-// irregular says which file that is not regular the loader would open when it searches LD_LIBRARY_PATH for a name: opening a named
-// pipe blocks until there is a writer. It returns "" if there is none. What a library needs in turn is not looked for.
+// irregular returns the irregular file that the loader would open when it searches LD_LIBRARY_PATH
+// for a name, or "": opening a named pipe blocks until there is a writer. It does not check the
+// library's own dependencies.
 func irregular(name string) string {
 	if !isBare(name) {
 		return ""
@@ -89,7 +90,7 @@ func irregular(name string) string {
 		switch _, err := regular.Stat(path); {
 		case err == nil:
 			if fault, err := inspectFile(path); err == nil && fault.plain == "" {
-				return "" // the loader goes no further
+				return "" // the loader stops here
 			}
 		case errors.Is(err, regular.ErrIrregular):
 			return path + ": " + plainIO(err)
@@ -98,15 +99,16 @@ func irregular(name string) string {
 	return ""
 }
 
-// searched returns the folders that glibc's loader searches for a value of LD_LIBRARY_PATH, in order. It returns those for all
-// processors that the loader knows, which may be more than the loader searches on this one.
+// searched returns the folders that glibc's loader searches for a value of LD_LIBRARY_PATH, in
+// order. It includes folders for all processors that the loader knows, which may be more than the
+// loader searches on this one.
 func searched(value string) (dirs []string) {
 	if value == "" {
 		return nil
 	}
 	for _, dir := range strings.Split(strings.ReplaceAll(value, ";", ":"), ":") {
 		if dir == "" {
-			dir = "." // as the loader takes it
+			dir = "." // as the loader parses it
 		}
 		hwcaps := dir + "/glibc-hwcaps"
 		levels, _ := os.ReadDir(hwcaps)
@@ -119,7 +121,8 @@ func searched(value string) (dirs []string) {
 	return dirs
 }
 
-// below appends the folders below dir that glibc before 2.37 searches: any of the names, each below another one that precedes it.
+// below appends the folders below dir that glibc before 2.37 searches: paths made of any of names,
+// in their order.
 func below(dirs []string, dir string, names []string) []string {
 	for i, n := range names {
 		if d := dir + "/" + n; isFolder(d) {
@@ -134,13 +137,13 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// sym finds a function.
+// sym returns the address of a function.
 func (ld *loader) sym(handle uintptr, name string) (addr uintptr, words string) {
 	ld.name = append(append(ld.name[:0], name...), 0)
 	a := ld.call(ld.dlsym, handle, uintptr(unsafe.Pointer(&ld.name[0])))
 	if a == 0 {
 		words = ld.error()
-		// "<path>: undefined symbol: <name>": both are known.
+		// "<path>: undefined symbol: <name>": the caller knows both.
 		if strings.Contains(words, "undefined symbol") {
 			words = "undefined symbol"
 		}
@@ -167,7 +170,7 @@ type linkMap struct {
 	name unsafe.Pointer
 }
 
-// explain puts what the loader said about path in plain words.
+// explain turns the loader's message about path into plain words.
 func explain(path, words string) *loadError {
 	if e := explainMusl(path, words); e != nil {
 		return e

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// muslHint says what to do where the system loader is musl's. A program with these bindings
-// starts there if something, such as gcompat, stands for glibc's loader.
+// muslHint says what to do if the system loader is musl's. A program with these bindings starts
+// there if a substitute for glibc's loader, such as gcompat, is installed.
 const muslHint = "this process has musl for its C library, as on Alpine Linux, and GPU libraries need glibc: " +
 	"run the program on a system with glibc, such as Debian or Ubuntu"
 
-// byMusl reports whether musl's loader was asked for a candidate.
+// byMusl reports whether musl's loader tried a candidate.
 func byMusl(a Attempt) bool {
 	e, ok := errors.AsType[*loadError](a.Err)
 	return ok && e.musl
 }
 
-// explainMusl puts what musl's loader said about path in plain words. It returns nil for
-// words of another loader.
+// explainMusl turns musl's loader message about path into plain words. It returns nil for another
+// loader's message.
 func explainMusl(path, words string) *loadError {
 	e := &loadError{kind: ErrNotLoadable, loader: words, musl: true}
 	if rest, ok := strings.CutPrefix(words, "Error loading shared library "); ok {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestMuslWords has what musl's loader says put in plain words.
+// TestMuslWords checks the plain words for messages of musl's loader.
 func TestMuslWords(t *testing.T) {
 	for _, test := range []struct {
 		path, words string
@@ -42,8 +42,8 @@ func TestMuslWords(t *testing.T) {
 	}
 }
 
-// TestMusl opens libraries in a process that musl's loader started, which PUREGPU_TEST_MUSL names or the system has. With cgo the
-// test would need more of glibc than musl has.
+// TestMusl opens libraries in a process that musl's loader started. PUREGPU_TEST_MUSL names the
+// loader, or the system has it. With cgo the test would need more of glibc than musl has.
 func TestMusl(t *testing.T) {
 	if os.Getenv("PUREGPU_TEST_IN_MUSL") != "" {
 		_, err := open(t, Options{}, func(s *Spec) { s.Dirs = []string{"/nowhere"} })

@@ -47,7 +47,7 @@ func distinct(t *testing.T, err, want error) {
 	}
 }
 
-// wantText compares texts in which file, unless empty, stands for FILE.
+// wantText compares texts. FILE in want stands for file, unless file is empty.
 func wantText(t *testing.T, got, file, want string) {
 	t.Helper()
 	if file != "" {
@@ -76,7 +76,7 @@ func TestOpenAbsent(t *testing.T) {
 	distinct(t, err, ErrNotFound)
 	wantText(t, err.Error(), "", "fix: fixture not found: /nowhere/x.so (Options.Path): no such file; install the fixture")
 
-	// A path through a file is no path either.
+	// A path through a file does not exist either.
 	_, err = open(t, Options{Path: "/dev/null/x.so"}, nil)
 	distinct(t, err, ErrNotFound)
 
@@ -199,7 +199,7 @@ func TestOpenStub(t *testing.T) {
 	wantText(t, err.Error(), fixture(t), "fix: fixture found, but it cannot be loaded: FILE (Options.Path): stub library, only for linking; install the fixture")
 }
 
-// copyOf copies a library into a folder of its own: the loader knows the file for another one.
+// copyOf copies a library into a new folder, so that the loader treats it as another file.
 func copyOf(t testing.TB, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -232,7 +232,7 @@ func TestOpenTooOld(t *testing.T) {
 		"\tabsent_v3 (set core, since 12.6): get_proc: error 500; undefined symbol\n"+
 		"\tgone (set core, since 12.6): undefined symbol\n")
 
-	// Another library altogether.
+	// Another library.
 	_, err = open(t, Options{Path: fixture(t)}, func(s *Spec) {
 		for i := range s.Symbols {
 			s.Symbols[i].Name += "_nope"
@@ -244,7 +244,8 @@ func TestOpenTooOld(t *testing.T) {
 		"the oldest version supported is 11.0; install the fixture")
 }
 
-// TestOpenBelowFloor refuses a version below the floor that has every required function, and takes one that tells no version.
+// TestOpenBelowFloor checks that Open refuses a version below the floor, even with every required
+// function, and takes a library that reports no version.
 func TestOpenBelowFloor(t *testing.T) {
 	l, err := open(t, Options{Path: fixture(t)}, func(s *Spec) { s.Floor = 12051 })
 	distinct(t, err, ErrTooOld)
@@ -271,7 +272,7 @@ func TestMissingSymbol(t *testing.T) {
 	if !errors.As(err, &se) || se.Package != "fix" || se.Symbol != "absent_v3" || se.Set != "newer" || se.Since != 12090 || se.Found != 12050 {
 		t.Errorf("SymbolError: %+v", se)
 	}
-	// What the resolver found counts, although no such name is exported.
+	// The resolver finds this function, although its name is not exported.
 	if r, err := l.Slow(fResolved, 1); r != 1001 || err != nil {
 		t.Errorf("resolved = %d, %v", r, err)
 	}
@@ -354,7 +355,7 @@ func TestExplainSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.ReplaceAll(l.Explain(), filepath.Dir(dir), "DIR")
-	// The fixture may be in the process from another test, under its own name.
+	// Another test may have loaded the fixture under its own name.
 	got = strings.Replace(got, "path: "+fixture(t)+"\n", "path: LOADED\n", 1)
 	got = strings.Replace(got, "path: DIR/a-1/libpuregpu-absent.so -> "+fixture(t)+"\n", "path: LOADED\n", 1)
 	got, _, _ = strings.Cut(got, "calls:")
@@ -372,12 +373,13 @@ version: unknown (will not say), oldest supported 11.0
 	}
 }
 
-// TestOpenLoaded finds by its soname what the process has already, wherever it is.
+// TestOpenLoaded checks that a library already loaded in the process is found by its soname,
+// wherever its file is.
 func TestOpenLoaded(t *testing.T) {
 	if os.Getenv("PUREGPU_TEST_FIXTURES") != "" {
 		t.Skip("needs a C compiler")
 	}
-	// A new name each time: what an earlier run loaded is still in the process.
+	// A new name each time: libraries of an earlier run are still loaded.
 	name := fmt.Sprintf("libpuregpu-loaded-%d.so", time.Now().UnixNano())
 	file := build(t, name, "int one(void) { return 1; }", "-Wl,-soname,"+name+".1")
 	spec := &Spec{
@@ -420,8 +422,7 @@ func TestOpenBadSpec(t *testing.T) {
 	}
 }
 
-// TestErrorsAreOwn checks that opens that fail at the same time each get what the
-// loader said about theirs: of its words only the open's own name is left out.
+// TestErrorsAreOwn checks that concurrent failing opens each get their own loader message.
 func TestErrorsAreOwn(t *testing.T) {
 	spec := &Spec{Name: "absent", Package: "x"}
 	rounds := 200
@@ -459,7 +460,7 @@ func TestConcurrentOpens(t *testing.T) {
 	}
 	wg.Wait()
 
-	// Of several opens of one Library, one succeeds.
+	// One of several concurrent opens of a Library succeeds.
 	var l lib
 	var mu sync.Mutex
 	opened := 0
@@ -497,7 +498,7 @@ func TestOpenTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures time")
 	}
-	openFixture(t) // so that dlopen has nothing left to do
+	openFixture(t) // so that dlopen has no work left
 	spec := bigSpec()
 	best := time.Hour
 	for range 10 {

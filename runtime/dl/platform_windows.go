@@ -20,7 +20,7 @@ var (
 
 const (
 	searchSystem32 = 0x800 // LOAD_LIBRARY_SEARCH_SYSTEM32
-	alteredPath    = 0x8   // LOAD_WITH_ALTERED_SEARCH_PATH: look for dependencies beside the file
+	alteredPath    = 0x8   // LOAD_WITH_ALTERED_SEARCH_PATH: search for dependencies in the file's folder
 )
 
 // A loader is the module loader of the process.
@@ -28,9 +28,9 @@ type loader struct{}
 
 func newLoader() (*loader, error) { return new(loader), nil }
 
-// open opens a library, or with loaded only finds one that the process has already. A
-// bare name is looked for in the system directory alone, so that a file planted in the
-// working directory is never taken.
+// open opens a library. With loaded it only finds a library that the process has already loaded. It
+// searches only the system directory for a bare name, so that it never takes a file planted in the
+// working directory.
 func (ld *loader) open(path string, loaded bool) (handle uintptr, words string) {
 	if !isBare(path) {
 		// LOAD_WITH_ALTERED_SEARCH_PATH is only defined for full paths.
@@ -62,8 +62,8 @@ const (
 	errorBadExeFormat syscall.Errno = 193
 )
 
-// describe returns what err says, and its number, which explain goes by since the text
-// is in the user's language.
+// describe returns err's text and its number. explain uses the number, because the text is in the
+// user's language.
 func describe(err error) string {
 	if no, ok := err.(syscall.Errno); ok {
 		return fmt.Sprintf("error %d: %s", uint32(no), no.Error())
@@ -71,7 +71,7 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// sym finds a function.
+// sym returns the address of a function.
 func (ld *loader) sym(handle uintptr, name string) (addr uintptr, words string) {
 	addr, err := syscall.GetProcAddress(syscall.Handle(handle), name)
 	if err != nil {
@@ -95,7 +95,7 @@ func (ld *loader) file(handle uintptr) string {
 	return ""
 }
 
-// explain puts what the loader said about path in plain words.
+// explain turns the loader's message about path into plain words.
 func explain(path, words string) *loadError {
 	e := &loadError{kind: ErrNotLoadable, loader: words}
 	var no uint32
@@ -104,8 +104,8 @@ func explain(path, words string) *loadError {
 	case syscall.ERROR_FILE_NOT_FOUND, syscall.ERROR_PATH_NOT_FOUND:
 		e.kind = ErrNotFound
 	case errorModNotFound:
-		// The same number stands for a file that is absent and for one of its
-		// dependencies; load knows whether the file is there.
+		// The number is the same for an absent file and for an absent dependency; load knows
+		// whether the file exists.
 		if isBare(path) {
 			e.kind = ErrNotFound
 		} else {
@@ -135,8 +135,7 @@ func callSlow(fn uintptr, sig string, args []uintptr) (uintptr, error) {
 	for _, m := range moves {
 		words[m.index] = m.value(args)
 	}
-	// The runtime fills the vector registers from the first four words as well, which
-	// is where a float among them is expected.
+	// The runtime also copies the first four words to the vector registers, where C expects floats.
 	r, float, _ := syscall.SyscallN(fn, words...)
 	runtime.KeepAlive(args)
 	if _, result := cutResult(sig); result != 0 {
@@ -145,7 +144,7 @@ func callSlow(fn uintptr, sig string, args []uintptr) (uintptr, error) {
 	return r, nil
 }
 
-// maxSyscallN is how many words syscall.SyscallN takes.
+// maxSyscallN is the number of words that syscall.SyscallN takes.
 const maxSyscallN = 42
 
 func newCallback(fn any) (uintptr, error) {

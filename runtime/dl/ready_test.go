@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// places makes folders with copies of the fixture, each of which is another library to the loader, and a spec that looks into them.
+// places makes folders with copies of the fixture, which are different libraries to the loader, and
+// a spec that searches them.
 func places(t *testing.T, n int, ready func(path string) error) (dirs []string, change func(*Spec)) {
 	t.Helper()
 	name := filepath.Base(fixture(t))
@@ -29,7 +30,7 @@ func places(t *testing.T, n int, ready func(path string) error) (dirs []string, 
 	}
 }
 
-// answers returns a Ready that answers by the folder.
+// answers returns a Ready whose result depends on the folder.
 func answers(dirs *[]string, errs ...error) func(string) error {
 	return func(path string) error {
 		for i, d := range *dirs {
@@ -43,23 +44,23 @@ func answers(dirs *[]string, errs ...error) func(string) error {
 
 var errBroken = errors.New("error 999")
 
-// TestReady takes the first library that is ready, and else the best.
+// TestReady checks that Open takes the first ready library, or else the best.
 func TestReady(t *testing.T) {
 	none := fmt.Errorf("%w (error 100)", ErrNoDevice)
 	for _, c := range []struct {
 		name  string
 		errs  []error
 		taken int
-		asked int // how many were tried
+		asked int // number of tried libraries
 	}{
 		{"the first", []error{nil, nil, nil}, 0, 1},
 		{"the second", []error{none, nil, nil}, 1, 2},
 		{"the last", []error{none, errBroken, nil}, 2, 3},
 		{"behind a stub", []error{fmt.Errorf("error 34: %w", ErrStub), none, nil}, 2, 3},
 		{"the second, whose devices are hidden", []error{errBroken, fmt.Errorf("%w (error 100)", ErrHidden), nil}, 1, 2},
-		{"none: one that has more to say than that there is no device", []error{none, errBroken, none}, 1, 3},
+		{"none ready: an error other than no device", []error{none, errBroken, none}, 1, 3},
 		{"none: the first", []error{none, none, none}, 0, 3},
-		{"none: the first of those that fail", []error{errBroken, none, errors.New("error 803")}, 0, 3},
+		{"none ready: the first failed one", []error{errBroken, none, errors.New("error 803")}, 0, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var dirs []string
@@ -75,7 +76,7 @@ func TestReady(t *testing.T) {
 				t.Errorf("resolved = %d, %v", r, err)
 			}
 			as := l.Attempts()
-			as = as[len(as)-c.asked:] // before them is the system's loader
+			as = as[len(as)-c.asked:] // the system loader's candidate comes first
 			for i, a := range as {
 				if a.File != filepath.Join(dirs[i], filepath.Base(fixture(t))) || a.Source != "directory "+dirs[i] || (a.Err == nil) != (c.errs[i] == nil) ||
 					c.errs[i] != nil && !errors.Is(c.errs[i], ErrStub) && (a.Err != c.errs[i] || a.Version != 12050) {
@@ -95,7 +96,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestReadyNamed takes a file that is named without asking it, and an alias of a file once.
+// TestReadyNamed checks that Open takes a named file without calling Ready, and tries an alias of a
+// file only once.
 func TestReadyNamed(t *testing.T) {
 	var dirs []string
 	dirs, change := places(t, 2, func(string) error { return errBroken })
@@ -128,7 +130,7 @@ func TestReadyNamed(t *testing.T) {
 	}
 }
 
-// TestReadyByVersion: without Ready a library that does not tell its version is not ready.
+// TestReadyByVersion checks that without Ready a library that reports no version is not ready.
 func TestReadyByVersion(t *testing.T) {
 	dirs, change := places(t, 2, nil)
 	l, err := open(t, Options{}, func(s *Spec) {
@@ -146,10 +148,11 @@ func TestReadyByVersion(t *testing.T) {
 	}
 }
 
-// TestTooOldAmongOthers passes over a library that is too old, and lists all that were found if there is no better one.
+// TestTooOldAmongOthers checks that Open skips a too old library, and lists all found libraries if
+// none is better.
 func TestTooOldAmongOthers(t *testing.T) {
 	var dirs []string
-	old := func(s *Spec) { // the version says in which folder it is
+	old := func(s *Spec) { // the version is the number of the library's folder
 		version := s.Version
 		s.Floor, s.Version = 13000, func(l *Library) (Version, error) {
 			if filepath.Dir(l.Path()) == dirs[len(dirs)-1] {
@@ -172,7 +175,7 @@ func TestTooOldAmongOthers(t *testing.T) {
 		"\t%[3]s/%[2]s: too old: version 12.5\n\t%[4]s/%[2]s: too old: version 12.5", dirs[0], name, dirs[1], dirs[2]))
 }
 
-// TestDirs looks into folders that are named before all others.
+// TestDirs checks that Open searches named folders before all others.
 func TestDirs(t *testing.T) {
 	dirs, change := places(t, 2, func(string) error { return nil })
 	name := filepath.Base(fixture(t))

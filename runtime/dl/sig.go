@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// maxStruct bounds the size of a struct passed by value. It is far above what any
-// library uses and keeps a frame small.
+// maxStruct bounds the size of a struct passed by value. It is far above the size that any library
+// uses, and keeps a frame small.
 const maxStruct = 1 << 12
 
 // maxParams bounds the number of parameters.
@@ -15,11 +15,11 @@ const maxParams = 64
 // A param is one parameter of a signature.
 type param struct {
 	kind byte // 'w', 'f', 'd', 's' or 'h'
-	size int  // of an 's' or an 'h', in bytes
+	size int  // size of an 's' or an 'h', in bytes
 	elem int  // size of the floats of an 'h'
 }
 
-// words returns how many 8-byte words p fills when it is passed by value.
+// words returns the number of 8-byte words that p fills when passed by value.
 func (p param) words() int {
 	if p.kind == 's' || p.kind == 'h' {
 		return (p.size + 7) / 8
@@ -57,7 +57,8 @@ func nextParam(sig string) (p param, rest string, err error) {
 	return param{}, "", fmt.Errorf("signature %q: unknown code %q", sig, sig[0])
 }
 
-// cutResult parts a signature from the code of its result, 'f' or 'd', or 0 if it is neither.
+// cutResult splits a signature into its parameters and the code of its result, 'f' or 'd', or 0 for
+// others.
 func cutResult(sig string) (params string, result byte) {
 	if n := len(sig) - 2; n >= 0 && sig[n] == '>' && (sig[n+1] == 'f' || sig[n+1] == 'd') {
 		return sig[:n], sig[n+1]

@@ -7,14 +7,14 @@ import (
 	"unsafe"
 )
 
-// trampolines is filled by the assembler: element n calls a C function with n words
-// in a Frame, the last one takes a general frame.
+// trampolines is filled by the assembly code: element n calls a C function with n words in a Frame,
+// and the last element takes a general frame.
 var trampolines [maxFastWords + 2]uintptr
 
 const anyTrampoline = maxFastWords + 1
 
-// A general frame is {fn, ret, stack words, address of stack words, ints, floats} and
-// the stack words behind it: what dlcallAny reads.
+// A general frame is {fn, ret, stack words, address of stack words, ints, floats} followed by the
+// stack words. dlcallAny reads it.
 const (
 	frameFn     = 0
 	frameRet    = 1
@@ -25,15 +25,15 @@ const (
 	frameHead   = 20
 )
 
-// callSlow calls fn with args arranged for sig. The frame is on the heap, so it stays
-// where it is when C calls back into Go and the stack moves; the caller sees to the
-// same for what args point to.
+// callSlow calls fn with args arranged for sig. The frame is on the heap, so it stays in place when
+// C calls back into Go and the stack moves. The caller ensures the same for the memory that args
+// point to.
 func callSlow(fn uintptr, sig string, args []uintptr) (uintptr, error) {
 	a, ints := sysv64, 6
 	if runtime.GOARCH == "arm64" {
 		a, ints = aapcs64, 8
 	}
-	if onlyWords(sig) { // as almost all are
+	if onlyWords(sig) { // almost all functions
 		ints = min(ints, len(args))
 		f := newFrame(fn, len(args)-ints)
 		copy(f[frameInts:], args[:ints])

@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// TestNoGPUStatic checks that a program with the tag nogpu is a static ELF file, which
-// runs where there is no glibc.
+// TestNoGPUStatic checks that a program with the tag nogpu is a static ELF file and runs without
+// glibc.
 func TestNoGPUStatic(t *testing.T) {
 	buildStatic(t, "nogpu", runtime.GOARCH)
 }
 
-// TestTagStatic checks that a program with the tag puregpu_static is a static ELF file too, which calls C where there is glibc, and starts
-// where there is nothing.
+// TestTagStatic checks that a program with the tag puregpu_static is also a static ELF file. It
+// calls C if glibc is installed, and starts without it.
 func TestTagStatic(t *testing.T) {
 	prog := buildStatic(t, "puregpu_static", "amd64")
 	if runtime.GOARCH != "amd64" {
@@ -47,7 +47,8 @@ func TestTagStatic(t *testing.T) {
 	run("not found: true test: cannot open the C library: no glibc on this machine", &syscall.SysProcAttr{Chroot: filepath.Dir(prog)})
 }
 
-// TestTagStaticElevated starts a set-user-ID program as another user. It must not run the loader that the caller names.
+// TestTagStaticElevated starts a set-user-ID program as another user. It must not run the loader
+// that the caller names.
 func TestTagStaticElevated(t *testing.T) {
 	if runtime.GOARCH != "amd64" || os.Getuid() != 0 {
 		t.Skip("needs amd64, and root to make a set-user-ID program of its own and start it as another user")
@@ -96,7 +97,8 @@ func TestTagStaticElevated(t *testing.T) {
 	}
 }
 
-// buildStatic builds a program with a tag and checks that it is static. It skips the test where that cannot be.
+// buildStatic builds a program with a tag and checks that it is static. It skips the test where
+// that is impossible.
 func buildStatic(t *testing.T, tag, goarch string) string {
 	if testing.Short() {
 		t.Skip("builds a program")

@@ -12,10 +12,10 @@ import (
 
 var stressFor = flag.Duration("dl.stress", 2*time.Second, "how long to call C while all that may disturb a call goes on")
 
-// startProfile starts a profile, which interrupts threads by SIGPROF.
+// startProfile starts a CPU profile, which interrupts threads by SIGPROF.
 func startProfile(t *testing.T) (stop func()) {
 	if err := pprof.StartCPUProfile(io.Discard); err != nil {
-		return func() {} // the test itself is profiled
+		return func() {} // the test itself is being profiled
 	}
 	return pprof.StopCPUProfile
 }

@@ -2,7 +2,8 @@ package dl
 
 import "bytes"
 
-// OptionalCString is [CString], but for the empty string it returns nil, which C takes for no string at all.
+// OptionalCString is [CString], except that it returns nil for the empty string: C treats nil as no
+// string.
 func OptionalCString(s string) (*byte, error) {
 	if s == "" {
 		return nil, nil
@@ -10,7 +11,7 @@ func OptionalCString(s string) (*byte, error) {
 	return CString(s)
 }
 
-// Text returns the text that C wrote into a buffer, up to the first NUL.
+// Text returns the text that C wrote to a buffer, up to the first NUL.
 func Text(buf []byte) string {
 	if i := bytes.IndexByte(buf, 0); i >= 0 {
 		buf = buf[:i]

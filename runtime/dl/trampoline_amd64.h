@@ -1,11 +1,11 @@
 // The runtime enters these functions as C code: on the system stack, with the
 // address of a Frame in DI and SP 8 bytes off 16-byte alignment. So the C ABI is
-// the only rule here: BX, BP and R12 to R15 stay untouched. Pushing DI both keeps the
-// frame's address over the call and aligns the stack.
+// the only rule here: BX, BP and R12 to R15 stay untouched. Pushing DI saves the frame's
+// address during the call and aligns the stack.
 //
 // A Frame is {fn, ret, word 0, word 1, ...}, 8 bytes each.
 //
-// ENTER, which comes from the file that includes this one, comes first in each. It keeps DI.
+// Each function begins with ENTER, which the including file defines. It preserves DI.
 
 #define LOAD1
 #define LOAD2 MOVQ 24(DI), SI;
@@ -45,8 +45,8 @@ TEXT name<>(SB), NOSPLIT|NOFRAME, $0-0; \
 	CALLC     \
 	FINISH
 
-// STACK pads where the number of pushed words is odd; drop is what the words and
-// the pad take.
+// STACK pads if the number of pushed words is odd; drop is the size of the words and
+// the padding.
 #define PAD0
 #define PAD8 ADJSP $8;
 
@@ -134,7 +134,7 @@ test:
 	POPQ DI
 	POPQ DI
 	MOVQ AX, 8(DI)
-	MOVSD X0, 96(DI)     // a result that is a float
+	MOVSD X0, 96(DI)     // a float result
 	POPQ BP
 	RET
 

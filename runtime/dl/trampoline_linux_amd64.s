@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-// Every thread is one of the C library's.
+// The C library knows every thread.
 #define ENTER
 
 #include "trampoline_amd64.h"

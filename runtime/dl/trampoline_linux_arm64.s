@@ -8,7 +8,7 @@
 // must not be needed (every offset below fits its instruction).
 //
 // A Frame is {fn, ret, word 0, word 1, ...}, 8 bytes each. The prologue makes a
-// frame record {R29, R30} and keeps the Frame's address behind it.
+// frame record {R29, R30} and stores the Frame's address after it.
 
 #define ENTER \
 	MOVD.W R29, -32(RSP);  \
@@ -121,7 +121,7 @@ loaded:
 	MOVD  R29, RSP
 	MOVD  16(RSP), R1
 	MOVD  R0, 8(R1)
-	FMOVD F0, 96(R1)     // a result that is a float
+	FMOVD F0, 96(R1)     // a float result
 	MOVD  8(RSP), R30
 	MOVD.P 32(RSP), R29
 	RET

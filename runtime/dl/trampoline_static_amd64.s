@@ -2,7 +2,8 @@
 
 #include "textflag.h"
 
-// A thread of the C library's has its thread pointer at the thread pointer. One that is not calls ·enter to become one.
+// On a thread that the C library knows, the word at the thread pointer is the thread pointer. Other
+// threads call ·enter first.
 #define ENTER \
 	CMPQ 0(FS), $0;      \
 	JNE  3(PC);          \

@@ -10,13 +10,14 @@ import (
 	"testing"
 )
 
-// TestTrustedFolder: a folder lib beside a program is used only if nobody else can change what it has.
+// TestTrustedFolder checks that a folder lib beside a program is used only if no other user can
+// change its files.
 func TestTrustedFolder(t *testing.T) {
 	s := &Spec{Names: []string{"libx.so"}}
 	for _, test := range []struct {
 		name string
 		make func(root, lib, file string) error
-		want string // a part of the error, or "" if the file is taken
+		want string // a part of the error, or "" if Open takes the file
 	}{
 		{"own", func(_, _, _ string) error { return nil }, ""},
 		{"link in it", func(_, lib, file string) error {

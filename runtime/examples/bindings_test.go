@@ -1,6 +1,7 @@
 //go:build linux && (amd64 || arm64) && !race && !nogpu && !puregpu_syscalln
 
-// The programs are built without the race detector and without tags, whatever this test is built with.
+// The test builds the programs without the race detector and build tags, even if the test itself
+// has them.
 
 package examples_test
 
@@ -13,8 +14,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/internal/fakegpu"
 )
 
-// TestBindings runs the examples of packages cuda and nccl on a driver and an NCCL made of C. Each fault is to be reported, and
-// everything to be freed nonetheless: else the fake's cuCtxSetCurrent fails with 999.
+// TestBindings runs the examples of packages cuda and nccl with a fake driver and NCCL in C. Each
+// fault must be reported, and everything must still be freed: otherwise the fake's cuCtxSetCurrent
+// fails with 999.
 func TestBindings(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command")
@@ -24,7 +26,7 @@ func TestBindings(t *testing.T) {
 	absent := filepath.Join(bin, "absent.so")
 	for _, test := range []struct {
 		program      string
-		driver, nccl string // faults; "absent" is no library
+		driver, nccl string // faults; "absent" means no library
 		want         string
 		fails        bool
 	}{

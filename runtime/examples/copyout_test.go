@@ -1,6 +1,7 @@
 //go:build !race && !nogpu && !puregpu_syscalln
 
-// The copies are built without the race detector and without tags, whatever this test is built with.
+// The test builds the copies without the race detector and build tags, even if the test itself has
+// them.
 
 package examples_test
 
@@ -18,8 +19,8 @@ import (
 
 const module = "github.com/puregpu/puregpu"
 
-// simulated is what each program is run with on the simulated GPU, and how the last line begins that it prints there. The others need a
-// library.
+// simulated has the arguments of each program on the simulated GPU, and the beginning of its last
+// line of output. The other programs need a library.
 var simulated = map[string]struct {
 	args []string
 	last string
@@ -32,7 +33,7 @@ var simulated = map[string]struct {
 	"mlp":       {nil, "mlp: 12 layers of 128, batch of 8, 8 executions on sim (Simulated GPU 0): largest error "},
 }
 
-// TestCopyOut copies the examples, each folder by itself, into a module that has nothing else, and there builds them, runs their
+// TestCopyOut copies each example's folder into an empty module. There it builds them, runs their
 // tests, and runs them on the simulated GPU.
 func TestCopyOut(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
@@ -42,7 +43,7 @@ func TestCopyOut(t *testing.T) {
 	copyExamples(t, dir)
 	host := func(args ...string) string { return goCommand(t, dir, nil, args...) }
 
-	imports := map[string]bool{} // of the examples and their tests
+	imports := map[string]bool{} // imported by the examples and their tests
 	var mains []string
 	for d := json.NewDecoder(strings.NewReader(host("list", "-json=Name,Dir,Imports,TestImports,XTestImports", "./..."))); ; {
 		var p struct {
@@ -84,7 +85,7 @@ func TestCopyOut(t *testing.T) {
 		cmd := exec.Command(filepath.Join(bin, name), want.args...)
 		cmd.Env = append(os.Environ(), "PUREGPU_DRIVER=sim")
 		for _, v := range []string{"RANK", "WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_ID", "JOB_COMPLETION_INDEX"} {
-			cmd.Env = append(cmd.Env, v+"=") // there is one process
+			cmd.Env = append(cmd.Env, v+"=") // it runs as one process
 		}
 		out, err := cmd.CombinedOutput()
 		if text := strings.TrimSpace(string(out)); err != nil || !strings.HasPrefix(text[strings.LastIndexByte(text, '\n')+1:], want.last) {
@@ -107,7 +108,7 @@ func TestCopyOut(t *testing.T) {
 	})
 }
 
-// copyExamples copies the examples into a new module, of which they are packages that know nothing of each other.
+// copyExamples copies the examples into a new module, as packages independent of each other.
 func copyExamples(t *testing.T, dir string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -151,7 +152,7 @@ func write(t *testing.T, file string, text []byte) {
 	}
 }
 
-// goCommand runs the go command in a folder, without a network, and returns what it prints.
+// goCommand runs the go command in a folder, without a network, and returns its output.
 func goCommand(t *testing.T, dir string, env []string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("go", args...)

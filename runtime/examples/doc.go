@@ -1,3 +1,3 @@
-// Package examples holds example programs. Each folder has everything that its program needs, and
-// builds when it is copied into a module of its own. README.md lists what each one shows.
+// Package examples holds example programs. Each folder is complete, and builds when copied into
+// another module. README.md lists the examples.
 package examples

@@ -17,8 +17,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestExtremes calls everything with sizes, offsets, values and numbers from one end to the other, on memory in all its states.
-// Each error is of a kind that is documented, that of the call and that of the signals.
+// TestExtremes calls everything with extreme sizes, offsets, values and numbers, on memory in every
+// state. Each error of a call and of its signals must be of a documented kind.
 func TestExtremes(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	for name, caps := range map[string]driver.Caps{"cuda": cuda, "hip": hip, "bare": {Comms: true}} {
@@ -132,21 +132,21 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// A mistake is what a wrong call has to work with.
+// A mistake has the objects for a wrong call.
 type mistake struct {
 	t    *testing.T
 	dev  *gpu.Device
 	q    *gpu.Queue
 	b    *gpu.Buffer
-	s    *gpu.Semaphore // at 5
-	x    *gpu.Semaphore // that calls with several signals would signal besides; at 0
+	s    *gpu.Semaphore // at value 5
+	x    *gpu.Semaphore // signalled by calls with several signals; at value 0
 	pool *gpu.Pool
-	code *gpu.CommandBuffer // of a host call between two fills, with no bindings
-	open *gpu.CommandBuffer // that is being recorded, with
-	bind *gpu.Buffer        // a binding
+	code *gpu.CommandBuffer // of a host call between two fills, without bindings
+	open *gpu.CommandBuffer // being recorded, with
+	bind *gpu.Buffer        // one binding
 }
 
-// signals makes an order that signals x, and s in between.
+// signals makes an order that signals x, and s before and after it.
 func (m *mistake) signals(values ...uint64) (o gpu.Order) {
 	o.Signal = pts(m.x, 1)
 	for _, v := range values {
@@ -155,7 +155,7 @@ func (m *mistake) signals(values ...uint64) (o gpu.Order) {
 	return o
 }
 
-// waiting is signals with a wait for s.
+// waiting returns signals with a wait for s.
 func (m *mistake) waiting(wait uint64, values ...uint64) gpu.Order {
 	o := m.signals(values...)
 	o.Wait = pts(m.s, wait)
@@ -209,13 +209,13 @@ var queueOperations = map[string]func(m *mistake, o gpu.Order) error{
 		b := alloca(m.t, m.q, gpu.Order{}, m.pool, 64)
 		err := m.q.Submit(o, gpu.Free(b))
 		done := semaphores(m.t, 1)[0]
-		must(m.t, m.q.Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Free(b))) // for it is there still
+		must(m.t, m.q.Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Free(b))) // because it still exists
 		must(m.t, done.Wait(soon(m.t), 1))
 		return err
 	},
 }
 
-// wrongOrders are lists that can be known to be wrong.
+// wrongOrders are orders that are known to be wrong when they are submitted.
 var wrongOrders = map[string]struct {
 	of   func(m *mistake) gpu.Order
 	want error
@@ -258,7 +258,7 @@ func (m *mistake) long(first, second uint64) gpu.Order {
 	return o
 }
 
-// wrongCalls are wrong calls of other kinds. Those with no error of their own return a result that is wrong, or nil.
+// wrongCalls are other wrong calls. A call without an error result returns a wrong result or nil.
 var wrongCalls = map[string]struct {
 	call func(m *mistake) error
 	want error
@@ -308,7 +308,7 @@ var wrongCalls = map[string]struct {
 	"a binding outside of its recording": {func(m *mistake) error { return m.q.Submit(m.signals(), gpu.Fill(m.bind.All(), []byte{1})) }, gpu.ErrArgument},
 }
 
-// late returns an error if something can be taken back.
+// late returns an error if cancel succeeds.
 func late(cancel func() bool) error {
 	if cancel() {
 		return errors.New("in time")
@@ -316,7 +316,8 @@ func late(cancel func() bool) error {
 	return nil
 }
 
-// TestMistakes makes each wrong call: its error says so, nothing is submitted, no value changes, and nothing stays behind.
+// TestMistakes makes each wrong call. Its error must say so, nothing may be submitted, no value may
+// change, and nothing may leak.
 func TestMistakes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		m := &mistake{t: t, dev: openDevice(t, d, 0, gpu.Options{StageSize: 512}), s: semaphores(t, 1)[0]}
@@ -361,16 +362,16 @@ func TestMistakes(t *testing.T) {
 				t.Fatal("something has been written")
 			}
 		}
-		must(t, m.q.Submit(order(m.s, 5, m.s, 6), gpu.Fill(m.b.All(), []byte{1}))) // which is the usual chain
+		must(t, m.q.Submit(order(m.s, 5, m.s, 6), gpu.Fill(m.b.All(), []byte{1}))) // the usual chain
 		must(t, m.s.Wait(soon(t), 6))
 		failed, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
-		failed.Fail(context.Canceled) // of that nothing is known to be backward, and the other signal is reached
+		failed.Fail(context.Canceled) // the error does not mention the order of values, and the other signal is reached
 		must(t, m.q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: failed, Value: 1}, {Semaphore: x, Value: 1}}}, gpu.Fill(m.b.All(), []byte{1})))
 		must(t, x.Wait(soon(t), 1))
 	})
 }
 
-// TestClosedBuffer asks a closed buffer where it is, while work uses it.
+// TestClosedBuffer calls Address on a closed buffer that work still uses.
 func TestClosedBuffer(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -409,7 +410,7 @@ func TestClosedBuffer(t *testing.T) {
 	})
 }
 
-// TestAllOfBinding gives a kernel all that is bound, and passes it on to a nested recording.
+// TestAllOfBinding passes a whole binding to a kernel and to a nested recording.
 func TestAllOfBinding(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
@@ -443,7 +444,7 @@ func TestAllOfBinding(t *testing.T) {
 	})
 }
 
-// TestNoContext gives calls that wait a nil context, which changes nothing.
+// TestNoContext passes a nil context to calls that wait. It must act as a context that never ends.
 func TestNoContext(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	g, err := gpu.NewGroup(dev)

@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// BenchmarkNative submits functions that do nothing, with three ranges, of which each waits for the one before.
+// BenchmarkNative submits native functions that do nothing, with three ranges. Each waits for the
+// one before.
 func BenchmarkNative(b *testing.B) {
 	dev := idle(b)
 	buf, s := allocate(b, dev, 4096), semaphores(b, 1)[0]
@@ -24,8 +25,8 @@ func BenchmarkNative(b *testing.B) {
 	}
 }
 
-// BenchmarkChain submits fills of which each waits for the one before, on one stream or on two in turn. The device is done
-// with each at once.
+// BenchmarkChain submits fills, each of which waits for the one before, on one stream or
+// alternately on two. The device completes each at once.
 func BenchmarkChain(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -57,8 +58,8 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// BenchmarkTracedChain is BenchmarkChain on one stream with a tracer whose records nobody takes, so that there is room for none, and with one
-// who takes them. The driver has no timing events.
+// BenchmarkTracedChain is BenchmarkChain on one stream with a tracer: one whose buffer is full
+// because no one reads it, and one with a reader. The driver has no timing events.
 func BenchmarkTracedChain(b *testing.B) {
 	for _, taken := range []bool{false, true} {
 		b.Run(map[bool]string{false: "dropped", true: "taken"}[taken], func(b *testing.B) {
@@ -83,7 +84,7 @@ func BenchmarkTracedChain(b *testing.B) {
 	}
 }
 
-// BenchmarkSemaphore times what the host does with semaphores alone.
+// BenchmarkSemaphore measures semaphores on the host alone.
 func BenchmarkSemaphore(b *testing.B) {
 	b.Run("create and close", func(b *testing.B) {
 		b.ReportAllocs()
@@ -110,8 +111,8 @@ func BenchmarkSemaphore(b *testing.B) {
 	})
 }
 
-// BenchmarkPoolChain allocates, fills and deallocates, each after the one before. The device is done with each at once. The time
-// is that of all three.
+// BenchmarkPoolChain allocates, fills and frees, each after the one before. The device completes
+// each at once. The time is for all three.
 func BenchmarkPoolChain(b *testing.B) {
 	dev := idle(b)
 	q, s := dev.Queue(0), semaphores(b, 1)[0]
@@ -140,7 +141,8 @@ func BenchmarkPoolChain(b *testing.B) {
 	}
 }
 
-// BenchmarkParked parks 1,000 fills on one value, signals it, and waits for them. The time is that of one.
+// BenchmarkParked parks 1,000 fills on one value, signals it, and waits for them. The time is for
+// one fill.
 func BenchmarkParked(b *testing.B) {
 	const n = 1000
 	dev := idle(b)
@@ -175,7 +177,7 @@ func BenchmarkParked(b *testing.B) {
 	release()
 }
 
-// BenchmarkPoolPair allocates and deallocates without lists.
+// BenchmarkPoolPair allocates and frees without waits and signals.
 func BenchmarkPoolPair(b *testing.B) {
 	dev := idle(b)
 	q := dev.Queue(0)
@@ -193,7 +195,8 @@ func BenchmarkPoolPair(b *testing.B) {
 	}
 }
 
-// BenchmarkPoolHit allocates from a portable pool that has the memory, a hundred times before all goes back.
+// BenchmarkPoolHit allocates a hundred times from a portable pool that has the memory, then frees
+// all.
 func BenchmarkPoolHit(b *testing.B) {
 	dev := idle(b)
 	q := dev.Queue(0)

@@ -16,7 +16,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
-	bare := driver.Caps{} // nothing that can be done without
+	bare := driver.Caps{} // no optional features
 	for _, on := range []struct {
 		name    string
 		caps    driver.Caps
@@ -24,7 +24,7 @@ func TestConformance(t *testing.T) {
 		brief   bool
 	}{
 		{"cuda", cuda, 3, false},
-		{"hip over 1 device", hip, 1, true}, // without what needs two
+		{"hip over 1 device", hip, 1, true}, // without features that need two drivers
 		{"hip over 2 devices", hip, 2, true},
 		{"hip over 8 devices", hip, 8, false},
 		{"hip with its pools", hipPoolCaps(), 2, true},
@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 		if testing.Short() && on.name != "cuda" && on.devices != 2 {
 			continue
 		}
-		if raceEnabled && on.name != "cuda" && on.name != "hip over 2 devices" { // whose goroutines are the others' too
+		if raceEnabled && on.name != "cuda" && on.name != "hip over 2 devices" { // the others run the same goroutines
 			continue
 		}
 		t.Run(on.name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// startFar has a driver stand for another process.
+// startFar starts a driver in place of another process.
 func startFar(t *testing.T, d *simdriver.Driver) gputest.Far {
 	in, to := io.Pipe()
 	from, out := io.Pipe()
@@ -110,7 +110,7 @@ func startFar(t *testing.T, d *simdriver.Driver) gputest.Far {
 	}}
 }
 
-// TestKilled has another process be killed while it is about to record an event for which this one waits.
+// TestKilled kills another process just before it records an event that this process waits for.
 func TestKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		machine := new(simdriver.Machine)
@@ -119,12 +119,12 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// closeBound closes a device on a thread to which it is bound.
+// closeBound closes a device on a thread bound to it.
 func closeBound(v driver.Device) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and the thread ends with the goroutine
+		runtime.LockOSThread() // the thread ends with the goroutine
 		v.Bind()
 		v.Close()
 	}()

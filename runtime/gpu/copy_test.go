@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestCopyOverlap copies within a buffer by a queue, a stream and a recording: ranges that overlap are refused, those that touch are not.
+// TestCopyOverlap copies within a buffer on a queue, a stream and a recording. Overlapping ranges
+// must be refused, adjacent ones must not.
 func TestCopyOverlap(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	b := allocate(t, dev, 64)

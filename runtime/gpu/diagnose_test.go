@@ -22,7 +22,7 @@ func named(t testing.TB, name string) *gpu.Semaphore {
 	return s
 }
 
-// says reports an error that does not say all of some texts.
+// says reports an error if what.String() lacks one of texts.
 func says(t *testing.T, what fmt.Stringer, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -37,7 +37,7 @@ type errorText struct{ error }
 
 func (e errorText) String() string { return fmt.Sprint(e.error) }
 
-// TestNames mentions semaphores and queues in errors by their names.
+// TestNames checks that errors name semaphores and queues.
 func TestNames(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), named(t, "tokens")
@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 6)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s.Signal(6))
 		d.ResumeDevice(0)
-		err := s.Wait(soon(t), 7) // found out when the work is over
+		err := s.Wait(soon(t), 7) // found only after the work has completed
 		says(t, errorText{err}, `fill on queue "decode" of `+name, `semaphore "tokens"`, "signal 6", "at 6")
 		var failed *gpu.SubmitError
 		if !errors.As(err, &failed) || failed.Queue != `queue "decode"` || failed.Device != name || !errors.Is(err, gpu.ErrValue) {
@@ -68,7 +68,8 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestNamesWork says of what is parked, in flight or has failed which kernel it is, and what its label says.
+// TestNamesWork checks that reports on parked, in-flight and failed work name its kernel and its
+// label.
 func TestNamesWork(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -80,7 +81,7 @@ func TestNamesWork(t *testing.T) {
 		must(t, dev.Queue(0).Submit(order(host, 1, a, 1), launch.Label("layer 3")))
 		must(t, dev.Queue(0).Submit(order(host, 1, a, 2), launch))
 		must(t, dev.Queue(0).Submit(order(a, 9, c, 1), gpu.Fill(b.All(), []byte{1}).Label("clear")))
-		must(t, x.Close()) // what is submitted holds it
+		must(t, x.Close()) // submitted work holds a reference
 		list := dev.Parked()
 		for i, want := range []string{`launch of nothing ("layer 3")` + on, "launch of nothing" + on, `fill ("clear")` + on} {
 			says(t, list[i], want+", parked")
@@ -106,7 +107,7 @@ func TestNamesWork(t *testing.T) {
 	})
 }
 
-// TestParked lists what is parked, with who is to signal what it waits for.
+// TestParked checks the list of parked work, with the work that will signal the awaited points.
 func TestParked(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})
@@ -170,7 +171,8 @@ func TestParked(t *testing.T) {
 	})
 }
 
-// TestWaitEndedSays has a wait that ends with its context say how far its semaphore is, and who is to signal it.
+// TestWaitEndedSays checks that the error of a wait that ends with its context has the semaphore's
+// value and the work that will signal it.
 func TestWaitEndedSays(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s, x := openDevice(t, d, 0, gpu.Options{Queues: 2}), named(t, "tokens"), named(t, "x")
@@ -190,7 +192,7 @@ func TestWaitEndedSays(t *testing.T) {
 		want := `gpu: wait for semaphore "tokens" to reach 6, which is at 5, to be signalled by: fill on queue 1 of ` + dev.Info().Name + `, in flight: context deadline exceeded`
 		d.ResumeDevice(0)
 		must(t, s.Wait(soon(t), 7))
-		if err.Error() != want { // as it was
+		if err.Error() != want { // unchanged
 			t.Errorf("%v\nwant\n%s", err, want)
 		}
 		for name, err := range map[string]error{
@@ -211,7 +213,7 @@ func TestWaitEndedSays(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestStagingStats counts the pinned memory that data goes through, while it does, and when it is over.
+// TestStagingStats checks the statistics of pinned staging memory during and after a transfer.
 func TestStagingStats(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{StageSize: 4096}), semaphores(t, 1)[0]
@@ -226,14 +228,14 @@ func TestStagingStats(t *testing.T) {
 		d.StallDevice(0)
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.UploadCopy(b.Range(0, 1000), make([]byte, 1000))))
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Download(make([]byte, 4096), b.All())))
-		synctest.Wait() // there is none for the download at first
+		synctest.Wait() // there is none for the download yet
 		is("in flight", gpu.StagingStats{Held: 8192, Used: 1024 + 4096, Peak: 1024 + 4096})
 		d.ResumeDevice(0)
 		must(t, s.Wait(soon(t), 2))
 		is("over", gpu.StagingStats{Held: 8192, Peak: 1024 + 4096})
 		c := commandBuffer(t, dev, gpu.AutoMode)
 		recorded(t)(c.Add(gpu.UploadCopy(b.Range(0, 300), make([]byte, 300))))
-		is("recorded", gpu.StagingStats{Held: 12288, Used: 512, Peak: 1024 + 4096}) // in blocks of another size
+		is("recorded", gpu.StagingStats{Held: 12288, Used: 512, Peak: 1024 + 4096}) // blocks of another size
 		must(t, c.Close())
 		must(t, dev.Close())
 		is("closed", gpu.StagingStats{Peak: 1024 + 4096})

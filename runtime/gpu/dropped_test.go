@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// reports gathers what a device reports as dropped.
+// A reports collects a device's reports of dropped objects.
 type reports struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -39,8 +39,8 @@ func (r *reports) options() gpu.Options {
 	return gpu.Options{Leaks: slog.New(slog.NewTextHandler(r, nil))}
 }
 
-// collect has the collector run until a sentence has been reported n times, and twice more: what is reported then is too much. It
-// returns the reports.
+// collect runs the garbage collector until a sentence has been reported n times, and twice more to
+// find extra reports. It returns the reports.
 func (r *reports) collect(t *testing.T, n int) []string {
 	t.Helper()
 	ctx := in(t, 10*time.Second)
@@ -55,7 +55,7 @@ func (r *reports) collect(t *testing.T, n int) []string {
 	return r.lines()
 }
 
-// runCleanups waits until the collector has found a new object and has called its cleanup.
+// runCleanups waits until the garbage collector has found a new object and run its cleanup.
 func runCleanups(t *testing.T) {
 	t.Helper()
 	found := make(chan struct{})
@@ -73,7 +73,7 @@ func runCleanups(t *testing.T) {
 	}
 }
 
-// openWatched opens a device that reports what is dropped, and closes it when the test ends.
+// openWatched opens a device that reports dropped objects, and closes it when the test ends.
 func openWatched(t *testing.T, d *simdriver.Driver, r *reports) *gpu.Device {
 	t.Helper()
 	dev, err := gpu.Open(d, 0, r.options())
@@ -82,7 +82,7 @@ func openWatched(t *testing.T, d *simdriver.Driver, r *reports) *gpu.Device {
 	return dev
 }
 
-// TestDroppedBuffersAreReported and the tests after it are of B200.
+// TestDroppedBuffersAreReported and the tests after it test B200.
 func TestDroppedBuffersAreReported(t *testing.T) {
 	each := map[string]func(t *testing.T, dev *gpu.Device){
 		"of Alloc": func(t *testing.T, dev *gpu.Device) {
@@ -155,7 +155,8 @@ func TestDroppedPoolsAreReported(t *testing.T) {
 	}
 }
 
-// TestDroppedDevicesAreReported runs in a process of its own, because the threads of a dropped device stay.
+// TestDroppedDevicesAreReported runs in a separate process, because the threads of a dropped device
+// never end.
 func TestDroppedDevicesAreReported(t *testing.T) {
 	if os.Getenv("PUREGPU_TEST_DROPPED") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestDroppedDevicesAreReported$", "-test.v")
@@ -234,13 +235,13 @@ func TestWhatIsClosedIsNotReported(t *testing.T) {
 		must(t, x.Close()) // parked work uses it
 		y, err := s.Alloc(nil, 64)
 		must(t, err)
-		must(t, s.Do(gpu.Free(y))) // parked as well
+		must(t, s.Do(gpu.Free(y))) // also parked
 		z, err := s.Alloc(nil, 64)
 		must(t, err)
 		must(t, z.Close())
 		p, err := dev.NewPool(gpu.PoolOptions{})
 		must(t, err)
-		must(t, dev.SetCurrentPool(p)) // the device keeps it
+		must(t, dev.SetCurrentPool(p)) // the device holds a reference
 		r.collect(t, 0)
 		must(t, start.Signal(1))
 		must(t, s.Wait(soon(t)))
@@ -250,14 +251,14 @@ func TestWhatIsClosedIsNotReported(t *testing.T) {
 		must(t, p.Close())
 		_, err = dev.Alloc(gpu.DeviceMem, 64)
 		must(t, err)
-		must(t, dev.Shutdown(context.Background())) // frees what is left
+		must(t, dev.Shutdown(context.Background())) // frees the rest
 	}()
 	if got := r.collect(t, 0); len(got) > 0 {
 		t.Errorf("reported: %q", got)
 	}
 }
 
-// TestLeaksByEnvironment sets the variable that asks for reports.
+// TestLeaksByEnvironment sets the environment variable that enables reports.
 func TestLeaksByEnvironment(t *testing.T) {
 	r, was := new(reports), slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(r, nil)))

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A recording is executed with one memory and then with another.
+// A recording is executed with one buffer and then with another.
 func ExampleCommandBuffer() {
 	dev := simulated()
 	defer dev.Close()
@@ -45,7 +45,8 @@ func ExampleCommandBuffer() {
 	// [2 4 6 8 10 12]
 }
 
-// A recording is executed with a scalar that differs each time, and with as many blocks as that needs.
+// A recording is executed with a different scalar each time, and with the number of blocks that it
+// needs.
 func ExampleNewParam() {
 	dev := simulated()
 	defer dev.Close()
@@ -78,7 +79,8 @@ func ExampleNewParam() {
 	// [8 8 4 2 2 2]
 }
 
-// A layer is recorded once and executed several times in a larger recording. Each time it comes after the command that it needs.
+// A layer is recorded once and executed several times in a larger recording. Each execution follows
+// the command that it depends on.
 func ExampleExecute_nested() {
 	dev := simulated()
 	defer dev.Close()
@@ -107,8 +109,8 @@ func ExampleExecute_nested() {
 	// go! go! go!
 }
 
-// The commands of a network pass data to each other in scratch memory of the recording. Two of the three buffers share bytes, because their
-// uses never overlap.
+// The commands of a network pass data to each other in scratch memory of the recording. Two of the
+// three buffers share bytes, because they are never in use at the same time.
 func ExampleCommandBuffer_Scratch() {
 	dev := simulated()
 	defer dev.Close()
@@ -164,7 +166,7 @@ func ExampleCommandBuffer_SetScratch() {
 		check(err)
 		_, err = c.Add(gpu.Copy(out.Range(batch, 1), b.Range(0, 1)), filled)
 		check(err)
-		n, err := c.ScratchSize() // as far as it is recorded
+		n, err := c.ScratchSize() // so far
 		check(err)
 		need = max(need, n)
 		all = append(all, c)

@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// The device's compiler is called directly. Package compile does the same in one call, with a cache.
+// The program calls the device's compiler directly. Package compile does the same in one call, with
+// a cache.
 func ExampleDevice_Compiler() {
 	kernels := map[string]simdriver.Kernel{"axpy<float>": simSaxpy}
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: kernels}), 0, gpu.Options{})

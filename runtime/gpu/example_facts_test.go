@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// What is free is asked anew each time; what a device is stands in its Info.
+// MemInfo asks for the free memory at each call. Info has the device's constant properties.
 func ExampleDevice_MemInfo() {
 	dev := simulated()
 	defer dev.Close()
@@ -25,7 +25,7 @@ func ExampleDevice_MemInfo() {
 	// 16 multiprocessors at 1000 MHz, each with 2048 threads
 }
 
-// Of four devices two and two have fast links.
+// Four devices form two pairs with fast links.
 func ExampleDevice_Link() {
 	pairs := func(from, to int) driver.Link {
 		if from/2 == to/2 {
@@ -53,7 +53,7 @@ func ExampleDevice_Link() {
 	//   PCIe  PCIe  xGMI  self
 }
 
-// A grid of blocks of the best size, for each element of a slice.
+// A grid with the best block size covers each element of a slice.
 func ExampleKernel_BlockSize() {
 	dev := simulated()
 	defer dev.Close()
@@ -61,7 +61,7 @@ func ExampleKernel_BlockSize() {
 	check(err)
 	kernel, err := code.Kernel("double")
 	check(err)
-	threads, blocks, err := kernel.BlockSize(0, 0) // without dynamic shared memory, of any size
+	threads, blocks, err := kernel.BlockSize(0, 0) // no dynamic shared memory, any block size
 	check(err)
 	fmt.Printf("%d blocks of %d threads fill the device\n", blocks, threads)
 	fmt.Println(gpu.GridFor(100_000, threads).Blocks)

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A launch in clusters of four blocks, and a cooperative one with as many blocks as the device runs at once.
+// A launch with clusters of four blocks, and a cooperative launch with as many blocks as the device
+// runs at once.
 func ExampleLaunchAttrs() {
 	kernels := map[string]simdriver.Kernel{"blocks": simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr) {
 		if w, err := simdriver.View[[2]uint32](g, out, 1); err == nil {

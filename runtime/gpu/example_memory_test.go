@@ -7,13 +7,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A stream allocates memory, uses it and frees it. The host waits only at the end. Ops that use the buffer can only be made after Alloc.
+// A stream allocates memory, uses it and frees it. The host waits only at the end. Ops that use the
+// buffer can only be made after Alloc.
 func ExampleAlloc() {
 	dev := simulated()
 	defer dev.Close()
 	s, got := dev.Queue(0).NewStream(), make([]byte, 6)
 	var tmp *gpu.Buffer
-	check(s.Do(gpu.Alloc(&tmp, nil, 1<<20))) // of the current pool
+	check(s.Do(gpu.Alloc(&tmp, nil, 1<<20))) // from the current pool
 	check(s.Do(
 		gpu.Fill(tmp.All(), []byte{1, 2, 3, 4}),
 		gpu.Download(got, tmp.Range(2, 6)),
@@ -50,11 +51,12 @@ func ExamplePool() {
 	// gpu: alloc: pool: closed
 }
 
-// The device copies a model's weights from read-only memory of the program, for example from a mapped file.
+// The device copies a model's weights from read-only memory of the program, for example from a
+// mapped file.
 func ExampleDevice_ImportHostReadOnly() {
 	dev := simulated()
 	defer dev.Close()
-	file := []byte("weights") // of syscall.Mmap, say
+	file := []byte("weights") // for example from syscall.Mmap
 	weights, err := dev.ImportHostReadOnly(file, func() { /* nothing uses it any more: unmap it */ })
 	check(err)
 	mem, err := dev.Alloc(gpu.DeviceMem, weights.Size())
@@ -73,7 +75,8 @@ func ExampleDevice_ImportHostReadOnly() {
 	// gpu: fill: the buffer was imported for reading only: invalid argument
 }
 
-// Managed memory has one address for the host and the device. Prefetch moves it to its next user beforehand.
+// Managed memory has one address for the host and the device. Prefetch moves it to its next user in
+// advance.
 func ExamplePrefetch() {
 	dev := simulated()
 	defer dev.Close()

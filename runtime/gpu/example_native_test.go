@@ -7,8 +7,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A function of the program gives work to the driver's stream, between an upload and a download. On CUDA it would call a library with
-// cudadriver.Stream(n.Stream). On the simulated GPU it calls the device.
+// A function of the program submits work to the driver's stream, between an upload and a download.
+// On CUDA it would call a library with cudadriver.Stream(n.Stream). On the simulated GPU it calls
+// the device.
 func ExampleNative() {
 	dev := simulated()
 	defer dev.Close()
@@ -27,7 +28,8 @@ func ExampleNative() {
 	// Output: workwork
 }
 
-// A graph contains the work that the function gives to the stream. The function is called again when the binding has moved.
+// A graph contains the work that the function submits to the stream. The function is called again
+// when the binding's address changes.
 func ExampleNative_recorded() {
 	dev := simulated()
 	defer dev.Close()
@@ -47,7 +49,7 @@ func ExampleNative_recorded() {
 	s := dev.Queue(0).NewStream()
 	check(s.Do(
 		gpu.Execute(c, mem.Range(0, 4)),
-		gpu.Execute(c, mem.Range(0, 4)), // the same place: no call
+		gpu.Execute(c, mem.Range(0, 4)), // same address: no call
 		gpu.Execute(c, mem.Range(4, 4)),
 		gpu.Download(out, mem.All()),
 	), s.Wait(context.Background()), c.Close())

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// simulated opens a GPU made of Go.
+// simulated opens a simulated GPU.
 func simulated() *gpu.Device {
 	double := simdriver.MustKernel(func(g *simdriver.Grid, n uint64, p driver.Ptr) error {
 		xs, err := simdriver.View[float32](g, p, int(min(n, g.Size())))
@@ -29,17 +29,17 @@ func simulated() *gpu.Device {
 	return dev
 }
 
-// check ends the example if something is wrong.
+// check ends the example on an error.
 func check(errs ...error) {
 	if err := errors.Join(errs...); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// at is a list of one point.
+// at returns a list of one point.
 func at(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
 
-// An operation may wait for what nobody has promised to signal yet.
+// An operation may wait for a point before any work is submitted that signals it.
 func ExampleSemaphore() {
 	dev := simulated()
 	defer dev.Close()
@@ -90,7 +90,7 @@ func ExampleStream() {
 	// true [1 1 7 8 1 1 1 1]
 }
 
-// Two launches may run at once, and a download comes after both.
+// Two launches may run at the same time. A download waits for both.
 func ExampleQueue() {
 	dev := simulated()
 	defer dev.Close()
@@ -122,7 +122,7 @@ func ExampleQueue() {
 	// [2 4 6 8]
 }
 
-// A link makes one timeline follow another, failures included.
+// A link makes one timeline follow another, including failures.
 func ExampleSemaphore_Link() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)
@@ -139,7 +139,7 @@ func ExampleSemaphore_Link() {
 	// 100 out of paper
 }
 
-// A host call runs in the order of the stream. The error of the function fails the stream.
+// A host call runs in stream order. The function's error fails the stream.
 func ExampleHostCall() {
 	dev := simulated()
 	defer dev.Close()
@@ -162,7 +162,7 @@ func ExampleHostCall() {
 	// true host call check and does not like it
 }
 
-// The device works on the program's own memory.
+// The device uses the program's own memory.
 func ExampleDevice_ImportHost() {
 	dev := simulated()
 	defer dev.Close()
@@ -174,7 +174,7 @@ func ExampleDevice_ImportHost() {
 	check(err)
 	check(
 		dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.Range(0, 3), []byte("*"))),
-		mem.Close(), // it stays pinned until the device is done
+		mem.Close(), // it stays pinned until the device has finished
 		s.Wait(context.Background(), 1),
 	)
 	<-freed
@@ -183,7 +183,8 @@ func ExampleDevice_ImportHost() {
 	// *** program's own
 }
 
-// A download whose semaphore fails may go on: Free tells when the slice is the program's again.
+// A download whose semaphore fails may still run. Free is signalled when the program may use the
+// slice again.
 func ExampleOrder_free() {
 	dev := simulated()
 	defer dev.Close()
@@ -225,7 +226,7 @@ func ExampleReadFrom() {
 	// gpu: transfer on queue 0 of Simulated GPU 0: read: 5 bytes at 10: unexpected EOF
 }
 
-// A wait for any one of several points tells which.
+// WaitAny waits for any of several points, and returns the one reached.
 func ExampleWaitAny() {
 	a, err := gpu.NewSemaphore(0)
 	check(err)
@@ -242,7 +243,7 @@ func ExampleWaitAny() {
 	// gpu: wait for a semaphore to reach 2, which is at 1, and nothing that was issued signals it (Device.Parked lists what was not): context deadline exceeded
 }
 
-// A function is called when a value is reached, unless it is taken back before.
+// OnReached calls a function when a value is reached, unless it is cancelled before.
 func ExampleSemaphore_OnReached() {
 	s, err := gpu.NewSemaphore(0)
 	check(err)

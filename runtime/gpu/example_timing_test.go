@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// How long the device takes for an operation, without a trace.
+// A Timing measures an operation's time on the device, without a trace.
 func ExampleTiming() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {

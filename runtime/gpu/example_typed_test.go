@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A kernel's arguments are a struct, and its memory is typed. Only the loaded code is different on a real GPU.
+// A kernel's arguments are a struct, and its memory is typed. A real GPU needs only other loaded
+// code.
 func ExampleTyped() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"saxpy": simSaxpy}}), 0, gpu.Options{})
 	if err != nil {
@@ -38,7 +39,7 @@ func ExampleTyped() {
 
 	in, out := []float32{1, 2, 3}, make([]float32, 3)
 	s := dev.Queue(0).NewStream()
-	x, err := gpu.AllocSliceIn[float32](s, nil, len(in)) // of the device's current pool
+	x, err := gpu.AllocSliceIn[float32](s, nil, len(in)) // from the device's current pool
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func ExampleTyped() {
 	// [10.5 20.5 30.5]
 }
 
-// simSaxpy does on a simulated GPU what saxpy does on a real one.
+// simSaxpy is the simulated GPU's saxpy.
 var simSaxpy = simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) error {
 	xs, errX := simdriver.View[float32](g, x, int(n))
 	ys, errY := simdriver.View[float32](g, y, int(n))
@@ -95,7 +96,7 @@ func ExampleTyped_fields() {
 	// gpu: bind double: field N has 4 bytes, and parameter 0 of the kernel has 8: its parameters have [8 8]: invalid argument
 }
 
-// Typed launches are recorded, with a binding for memory that is named when the recording is executed.
+// Typed launches are recorded, with a binding for memory that is given at execution.
 func ExampleTypedKernel_Launch() {
 	dev := simulated()
 	defer dev.Close()

@@ -42,7 +42,7 @@ func TestMemInfo(t *testing.T) {
 }
 
 func TestLink(t *testing.T) {
-	t.Run("B150 what the driver tells of links, and none between drivers", func(t *testing.T) {
+	t.Run("B150 links come from the driver, and drivers have none between them", func(t *testing.T) {
 		pcie := driver.Link{Kind: driver.LinkPCIe, Rank: 1, Hops: 2, Arrays: true}
 		d := newSim(t, simdriver.Config{Devices: 2, Links: func(from, to int) driver.Link { return pcie }})
 		a, b := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -58,7 +58,7 @@ func TestLink(t *testing.T) {
 			t.Errorf("a device of another driver: %+v, %v", l, err)
 		}
 	})
-	t.Run("B150 a device that is asked about closes when the driver has answered", func(t *testing.T) {
+	t.Run("B150 a device closes after the driver has answered a query", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Devices: 2, Latency: map[simdriver.Op]time.Duration{simdriver.OpLink: time.Second}})
 			a, b := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -69,7 +69,7 @@ func TestLink(t *testing.T) {
 			}()
 			synctest.Wait() // it is in the driver
 			must(t, b.Close())
-			synctest.Wait() // until the goroutine has told
+			synctest.Wait() // until the goroutine has reported
 			select {
 			case err := <-answered:
 				must(t, err)
@@ -96,11 +96,11 @@ func TestOccupancy(t *testing.T) {
 		for _, c := range []struct{ shared, most, threads, held int }{
 			{0, 0, 1024, 2},
 			{0, 1024, 1024, 2},
-			{0, 1000, 512, 4},      // 3 times 672 are less
-			{0, 100, 64, 32},       // and 21 times 96
-			{0, 40, 40, 32},        // no whole warps, and more than those
+			{0, 1000, 512, 4},      // 3 blocks of 672 threads are fewer
+			{0, 100, 64, 32},       // also 21 blocks of 96
+			{0, 40, 40, 32},        // not whole warps, and more than the limit
 			{0, 20, 20, 32},        // less than a warp
-			{50 << 10, 0, 1024, 2}, // as much as twice fits
+			{50 << 10, 0, 1024, 2}, // fits exactly twice
 			{51 << 10, 0, 1024, 1},
 			{97 << 10, 0, 0, 0},
 		} {
@@ -112,7 +112,7 @@ func TestOccupancy(t *testing.T) {
 	})
 }
 
-// TestFactsFail has the driver fail where it is asked.
+// TestFactsFail fails driver queries.
 func TestFactsFail(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -130,7 +130,7 @@ func TestFactsFail(t *testing.T) {
 		}
 		must(t, d.LoseDevice(0, errHostCall))
 		for op, ask := range asks {
-			if err := ask(); caps.MemInfo && !errors.Is(err, driver.ErrLost) { // which the first finds out
+			if err := ask(); caps.MemInfo && !errors.Is(err, driver.ErrLost) { // which the first query finds
 				t.Errorf("%s of a device that is lost: %v", op, err)
 			}
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A tape is bytes that say what to do. Behind its end there are zeros.
+// A tape is a sequence of bytes that choose operations. After its end it returns zeros.
 type tape []byte
 
 func (t *tape) next() byte {
@@ -36,7 +36,7 @@ func (t *tape) next() byte {
 // n returns a number below a limit.
 func (t *tape) n(limit int) int { return int(t.next()) % limit }
 
-// number returns a size, an offset or a value: mostly a small one, often one at some end.
+// number returns a size, an offset or a value: mostly small, often at an end of the range.
 func (t *tape) number() uint64 {
 	ends := [...]uint64{255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, math.MaxInt64, 1 << 63, gpu.MaxValue, math.MaxUint64, math.MaxUint64 - 511}
 	switch b := t.next(); {
@@ -51,7 +51,7 @@ func (t *tape) number() uint64 {
 
 var errFuzz = errors.New("the end of a fuzz")
 
-// A fuzz is what the operations of a tape have to work with.
+// A fuzz has the objects for a tape's operations.
 type fuzz struct {
 	*tape
 	t            *testing.T
@@ -63,9 +63,9 @@ type fuzz struct {
 	buffers      []*gpu.Buffer
 	pools        []*gpu.Pool
 	recordings   []*gpu.CommandBuffer
-	next         map[*gpu.Semaphore]uint64 // what is signalled next
+	next         map[*gpu.Semaphore]uint64 // next value to signal
 	bindings     map[*gpu.CommandBuffer]int
-	done         []*gpu.Semaphore // signalled by what was accepted
+	done         []*gpu.Semaphore // signalled by accepted operations
 	what         []string
 	running      atomic.Int64 // host calls
 }
@@ -80,7 +80,7 @@ func (f *fuzz) options() gpu.PoolOptions {
 	return gpu.PoolOptions{Kind: gpu.MemKind(f.n(8) - 1), MaxSize: f.number(), InitialSize: f.number(), Threshold: f.number(), Zero: f.n(2) == 0, Portable: f.n(2) == 0}
 }
 
-// sem returns a semaphore, and once in a while none.
+// sem returns a semaphore, and sometimes nil.
 func (f *fuzz) sem() *gpu.Semaphore {
 	if f.n(32) == 31 {
 		return nil
@@ -97,7 +97,7 @@ func (f *fuzz) point() gpu.Point {
 	return gpu.Point{Semaphore: s, Value: f.next[s] + uint64(f.n(4)/3)}
 }
 
-// signals returns any points, but mostly such as raise their semaphores.
+// signals returns any points, but mostly points that raise their semaphores.
 func (f *fuzz) signals() (list []gpu.Point) {
 	for range f.n(3) {
 		p := f.point()
@@ -110,7 +110,7 @@ func (f *fuzz) signals() (list []gpu.Point) {
 	return list
 }
 
-// ranges returns any range, but mostly one that is in its buffer.
+// ranges returns any range, but mostly one inside its buffer.
 func (f *fuzz) ranges() gpu.Range {
 	switch b := f.buffer(); {
 	case b == nil || f.n(4) == 0:
@@ -122,7 +122,7 @@ func (f *fuzz) ranges() gpu.Range {
 	}
 }
 
-// sized returns a range of a size, mostly one that is in its buffer.
+// sized returns a range of a size, mostly one inside its buffer.
 func (f *fuzz) sized(n uint64) gpu.Range {
 	if f.n(8) == 0 {
 		return f.ranges()
@@ -164,7 +164,8 @@ func (f *fuzz) fn() func() error {
 	}
 }
 
-// near returns any place in a list, but mostly that which is of a queue's device where the list begins with one for each.
+// near returns any index below n, but mostly the index of the queue's device, in a list that begins
+// with one entry for each device.
 func (f *fuzz) near(q *gpu.Queue, n int) int {
 	for i, d := range f.devs {
 		if d == q.Device() && f.n(4) != 3 {
@@ -174,7 +175,7 @@ func (f *fuzz) near(q *gpu.Queue, n int) int {
 	return f.n(n)
 }
 
-// launch returns a launch for a queue, or for none that is known.
+// launch returns a launch for a queue, or for a nil queue.
 func (f *fuzz) launch(q *gpu.Queue) gpu.Op {
 	n := uint64(f.n(40))
 	k := f.kernels[f.near(q, len(f.kernels))]
@@ -193,7 +194,7 @@ func (f *fuzz) launch(q *gpu.Queue) gpu.Op {
 	return gpu.Launch(k, g, args...)
 }
 
-// submit makes an operation on a queue. What is accepted signals done besides.
+// submit makes an operation on a queue. An accepted operation also signals done.
 func (f *fuzz) submit() {
 	q, done := f.queue(), new(gpu.Semaphore)
 	o := gpu.Order{Wait: f.points(), Signal: append(f.signals(), gpu.Point{Semaphore: done, Value: 1})}
@@ -269,12 +270,12 @@ func (f *fuzz) submit() {
 	}
 	if err == nil {
 		f.done, f.what = append(f.done, done), append(f.what, what)
-	} else if what != "collective" && !documented(err) { // a communicator fails with whatever failed before
+	} else if what != "collective" && !documented(err) { // a communicator fails with any earlier failure
 		f.t.Errorf("%s: an error that is not documented: %v", what, err)
 	}
 }
 
-// record records a command, or what else a recording can be told.
+// record records a command or calls another method of a recording.
 func (f *fuzz) record() {
 	c := one(f, f.recordings)
 	if c == nil {
@@ -377,11 +378,11 @@ func (f *fuzz) other() {
 	}
 }
 
-// run does what the tape says, and looks that all of it ends.
+// run executes the tape, and checks that all work ends.
 func (f *fuzz) run() {
 	t := f.t
 	caps := capabilitySets()[f.n(len(capabilitySets()))].Caps
-	const memory = 16 << 20 // so that there is little to make when one asks for all
+	const memory = 16 << 20 // small, because an operation may allocate all of it
 	sims := []*simdriver.Driver{newSim(t, simdriver.Config{Devices: 2, Caps: &caps, Memory: memory, HostMemory: memory}),
 		newSim(t, simdriver.Config{Memory: memory, HostMemory: memory})}
 	opt := gpu.Options{Queues: 1 + f.n(3), StageSize: 1 + 16*f.n(256), Events: 1 + f.n(4)}
@@ -448,7 +449,8 @@ func (f *fuzz) run() {
 	}
 	for _, d := range f.devs {
 		start := time.Now()
-		if err := d.Close(); err != nil && !errors.Is(err, driver.ErrLost) { // memory that is used without an order is a mistake that loses a device
+		// Memory used without an order is a mistake that loses a device.
+		if err := d.Close(); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Errorf("close: %v", err)
 		}
 		if took := time.Since(start); took > time.Second {
@@ -463,8 +465,8 @@ func (f *fuzz) run() {
 	}
 }
 
-// FuzzOperations gives operations arbitrary arguments, in an arbitrary order, on simulated GPUs: none panics or hangs, what is accepted ends,
-// and the devices close.
+// FuzzOperations runs operations with arbitrary arguments, in arbitrary order, on simulated GPUs.
+// None may panic or hang, accepted operations must end, and the devices must close.
 func FuzzOperations(f *testing.F) {
 	if raceEnabled {
 		f.Skip("operations that nothing orders race for the simulated memory")

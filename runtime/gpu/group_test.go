@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// total sums something over a driver's devices.
+// total sums a value over a driver's devices.
 func total(d *simdriver.Driver, f func(simdriver.DeviceCounters) int) (n int) {
 	for _, c := range d.Counters().Devices {
 		n += f(c)
@@ -20,10 +20,10 @@ func total(d *simdriver.Driver, f func(simdriver.DeviceCounters) int) (n int) {
 	return n
 }
 
-// TestOpenGroup has opening fail.
+// TestOpenGroup checks failures of opening a group.
 func TestOpenGroup(t *testing.T) {
 	const devices = 4
-	eachCaps(t, "one that fails closes the others", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "a failed one closes the others", func(t *testing.T, caps driver.Caps) {
 		for _, op := range []simdriver.Op{simdriver.OpOpen, simdriver.OpBind, simdriver.OpNewStream, simdriver.OpNewEvent, simdriver.OpEnablePeer} {
 			d := newSim(t, simdriver.Config{Devices: devices, Caps: &caps})
 			i := d.Inject(simdriver.Fault{Op: op, Device: 2, N: 1})
@@ -44,7 +44,7 @@ func TestOpenGroup(t *testing.T) {
 			}
 		}
 	})
-	eachCaps(t, "a device that is lost while the others are let in", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "a device is lost while the others get access", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Devices: 2, Caps: &caps})
 		a, b := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 		d.Inject(simdriver.Fault{Op: simdriver.OpEnablePeer, Device: 1, Lost: true, N: 1})
@@ -58,7 +58,7 @@ func TestOpenGroup(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	eachCaps(t, "hardware without a way", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "hardware without a path", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Devices: 2, Caps: &caps, Apart: true})
 		g, err := gpu.OpenGroup(d, gpu.Options{})
 		must(t, err)
@@ -87,7 +87,7 @@ func TestOpenGroup(t *testing.T) {
 	})
 }
 
-// TestPeersOfGroups has kernels of one device use the memory of another with a group, and without.
+// TestPeersOfGroups lets kernels of one device use another's memory, with and without a group.
 func TestPeersOfGroups(t *testing.T) {
 	eachCaps(t, "a kernel", func(t *testing.T, caps driver.Caps) {
 		for _, grouped := range []bool{true, false} {
@@ -119,7 +119,7 @@ func TestPeersOfGroups(t *testing.T) {
 	})
 }
 
-// TestGroupFailures has what a group makes on all devices fail on one.
+// TestGroupFailures makes objects that a group creates on all devices fail on one.
 func TestGroupFailures(t *testing.T) {
 	eachCaps(t, "code", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
@@ -168,7 +168,7 @@ func TestGroupFailures(t *testing.T) {
 	})
 }
 
-// TestAcross has copies between two drivers fail.
+// TestAcross makes copies between two drivers fail.
 func TestAcross(t *testing.T) {
 	const stage, size = 4096, 10*4096 + 5
 	type side struct {
@@ -193,7 +193,7 @@ func TestAcross(t *testing.T) {
 		"its work":   {Op: simdriver.OpRecord, N: 7, Lost: true, AtExecution: true},
 	} {
 		eachCaps(t, "B80 B117 fails: "+name, func(t *testing.T, caps driver.Caps) {
-			for _, here := range []bool{true, false} { // the side of the queue
+			for _, here := range []bool{true, false} { // the queue's side
 				for _, up := range []bool{true, false} {
 					x, y := setup(t, caps)
 					bad, good, dst, src := x, y, x, y
@@ -207,14 +207,15 @@ func TestAcross(t *testing.T) {
 					s := semaphores(t, 2)
 					must(t, x.v.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Copy(dst.b.All(), src.b.All())))
 					err := s[0].Wait(minute(t), 1)
-					asked := name == "an event" // by who waits, who asks again
+					asked := name == "an event" // by the waiter, which polls
 					if err == nil && i.Hits() > 0 && !asked {
 						t.Errorf("here %t, up %t: it has not failed", here, up)
 					}
 					if lost := errors.Is(err, driver.ErrLost); i.Hits() > 0 && lost != f.Lost {
 						t.Errorf("here %t, up %t: %v", here, up, err)
 					}
-					must(t, good.v.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(good.b.All(), []byte{1}))) // the other one works
+					// The other one works.
+					must(t, good.v.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(good.b.All(), []byte{1})))
 					must(t, s[1].Wait(minute(t), 1))
 				}
 			}
@@ -222,7 +223,7 @@ func TestAcross(t *testing.T) {
 	}
 	eachCaps(t, "B81 B86 a side is closed in the middle", func(t *testing.T, caps driver.Caps) {
 		for _, here := range []bool{true, false} {
-			for _, stalled := range []bool{true, false} { // the side that is closed, or the other one
+			for _, stalled := range []bool{true, false} { // the closed side, or the other one
 				x, y := setup(t, caps)
 				s := semaphores(t, 1)[0]
 				closing, other := x, y
@@ -252,7 +253,7 @@ func TestAcross(t *testing.T) {
 			}
 		}
 	})
-	eachCaps(t, "B87 both ways at once, again and again", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B87 both directions at once, repeatedly", func(t *testing.T, caps driver.Caps) {
 		x, y := setup(t, caps)
 		s := semaphores(t, 2)
 		must(t, x.v.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(x.b.All(), []byte{1})))
@@ -271,7 +272,8 @@ func TestAcross(t *testing.T) {
 	})
 }
 
-// TestGroupLoadsInParallel has each device take an hour to load code, in a bubble, where time is exact.
+// TestGroupLoadsInParallel makes each device take an hour to load code, in a synctest bubble, where
+// time is exact.
 func TestGroupLoadsInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := simdriver.New(simdriver.Config{Devices: 4, Kernels: simKernels})

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// Short names for what the tests of several packages share.
+// Short names for helpers that several packages' tests share.
 
 const raceEnabled = testkit.RaceEnabled
 
@@ -61,5 +61,5 @@ func inStream(s *gpu.Stream, q *gpu.Queue, op gpu.Op) error {
 	return s.After(done)
 }
 
-// noContext is a nil context, which a program passes by mistake.
+// noContext is a nil context, as a program may pass by mistake.
 var noContext context.Context

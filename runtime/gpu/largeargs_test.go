@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// tensorArgs has a value that is as large as a tensor map of CUDA, between others.
+// tensorArgs has a value of the size of CUDA's tensor map, between others.
 type tensorArgs struct {
 	Out   gpu.Range
 	Small uint8
@@ -19,14 +19,14 @@ type tensorArgs struct {
 	Last  uint32
 }
 
-// mostArgs has as many bytes as kernels can have parameters, but for the last few.
+// mostArgs has almost as many bytes as kernel parameters can have.
 type mostArgs struct {
 	Out  gpu.Range
 	All  [4093]uint64
 	Last uint32
 }
 
-// TestLargeArguments has large arguments reach kernels, by each way in.
+// TestLargeArguments passes large arguments to kernels through every API.
 func TestLargeArguments(t *testing.T) {
 	t.Run("tensor", func(t *testing.T) {
 		largeArguments(t, "tensor", 18, func(out gpu.Range, i uint64) (tensorArgs, []uint64) {
@@ -94,7 +94,7 @@ func largeArguments[A any](t *testing.T, kernel string, words int, arguments fun
 	})
 }
 
-// aligningDriver has devices that want arguments of 128 bytes aligned.
+// An aligningDriver has devices that need arguments of 128 bytes aligned.
 type aligningDriver struct {
 	*simdriver.Driver
 	t testing.TB
@@ -117,8 +117,9 @@ func (d aligningDevice) Launch(s driver.Stream, l *driver.Launch) error {
 	return d.Device.Launch(s, l)
 }
 
-// TestLargeArgumentsAligned has arguments of 128 bytes aligned as CUDA wants them, wherever they lie. To launch an Op allocates nothing for
-// that. To make one allocates, because such an argument has no room in an Op.
+// TestLargeArgumentsAligned checks that arguments of 128 bytes are aligned as CUDA needs, wherever
+// they are stored. Launching an Op must not allocate for that. Making one allocates, because such
+// an argument does not fit in an Op.
 func TestLargeArgumentsAligned(t *testing.T) {
 	d := newSim(t, simdriver.Config{Caps: &driver.Caps{KernelParams: true}})
 	dev := openDevice(t, aligningDriver{d, t}, 0, gpu.Options{Spin: -1, Poll: time.Minute})
@@ -127,7 +128,7 @@ func TestLargeArgumentsAligned(t *testing.T) {
 	must(t, err)
 	b := allocate(t, dev, 18*8)
 	s, args := dev.Queue(0).NewStream(), tensorArgs{Out: b.All()}
-	op := typed.Launch(gpu.GridFor(1, 1), args) // it has a copy of the large argument
+	op := typed.Launch(gpu.GridFor(1, 1), args) // it has its own copy of the large argument
 	launch := func() {
 		must(t, s.Do(op))
 		for end := s.Point(); ; runtime.Gosched() {
@@ -144,7 +145,7 @@ func TestLargeArgumentsAligned(t *testing.T) {
 	}
 	host := semaphores(t, 1)[0]
 	must(t, s.After(host.At(1)))
-	for range 64 { // parked, and so each in a place of its own
+	for range 64 { // parked, so each in a different place
 		must(t, s.Do(typed.Launch(gpu.GridFor(1, 1), args)))
 	}
 	must(t, host.Signal(1))
@@ -158,7 +159,7 @@ func TestLargeArgumentsAligned(t *testing.T) {
 		}
 	}
 	must(t, c.End())
-	for range 16 { // each in memory of its own
+	for range 16 { // each in its own memory
 		c := commandBuffer(t, dev, gpu.StreamMode)
 		recorded(t)(c.Add(typed.Launch(gpu.GridFor(1, 1), args)))
 		must(t, c.End())

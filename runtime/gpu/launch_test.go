@@ -14,7 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestLaunchAttrs has a kernel note the attributes of its launches, by each way in, at once and parked.
+// TestLaunchAttrs checks the attributes that a kernel sees of its launches, through every API,
+// issued at once and parked.
 func TestLaunchAttrs(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -64,7 +65,7 @@ func TestLaunchAttrs(t *testing.T) {
 					if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Simulated GPU 0 has no ") {
 						t.Errorf("%s, %+v: %v", way, c.Attrs, err)
 					}
-					synctest.Wait() // fills before may have waited for events
+					synctest.Wait() // earlier fills may have waited for events
 					if n := dev.Stats().Parked; n != 0 {
 						t.Errorf("%s, %+v: %d parked", way, c.Attrs, n)
 					}
@@ -88,7 +89,8 @@ func TestLaunchAttrs(t *testing.T) {
 	})
 }
 
-// TestLaunchAttrsRefused has attributes that a launch cannot have, which the call says: nothing is parked.
+// TestLaunchAttrsRefused passes attributes that a launch cannot have. The call must return the
+// error, and nothing may be parked.
 func TestLaunchAttrsRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -129,7 +131,7 @@ func TestLaunchAttrsRefused(t *testing.T) {
 			t.Errorf("%+v: %d parked", c.grid, n)
 		}
 	}
-	// A grid without blocks is no launch.
+	// A grid without blocks launches nothing.
 	empty := gpu.GridFor(0, 1)
 	empty.Blocks[1], empty.Blocks[2], empty.Attrs = 8, 8, gpu.LaunchAttrs{Cluster: [3]uint32{3, 2, 1}, Cooperative: true}
 	s := dev.Queue(0).NewStream()
@@ -142,7 +144,8 @@ func TestLaunchAttrsRefused(t *testing.T) {
 	}
 }
 
-// TestLaunchesBetweenGraphs records what a device's graphs cannot have between what they can.
+// TestLaunchesBetweenGraphs records commands that a device's graphs do not support between commands
+// that they do.
 func TestLaunchesBetweenGraphs(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Graphs || !caps.Cooperative {
@@ -189,7 +192,7 @@ func TestLaunchesBetweenGraphs(t *testing.T) {
 	})
 }
 
-// TestAttrsOfMovedNodes sets the node of a launch in clusters again and again.
+// TestAttrsOfMovedNodes updates the node of a cluster launch repeatedly.
 func TestAttrsOfMovedNodes(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -216,7 +219,8 @@ func TestAttrsOfMovedNodes(t *testing.T) {
 	}
 }
 
-// TestCooperativeFits has what fits asked once for a shape, not for each launch, and leaves it to the launch if nobody answers.
+// TestCooperativeFits checks that the driver is asked once per shape whether a cooperative launch
+// fits, not at each launch. If it does not answer, the launch itself must fail.
 func TestCooperativeFits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Cooperative {
@@ -247,7 +251,8 @@ func TestCooperativeFits(t *testing.T) {
 	})
 }
 
-// TestQueuePriorities has queues with priorities, and sees those of the streams that work is in.
+// TestQueuePriorities makes queues with priorities, and checks the priorities of the streams that
+// run their work.
 func TestQueuePriorities(t *testing.T) {
 	for _, set := range capabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {

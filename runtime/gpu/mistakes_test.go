@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestMistakeErrors makes calls that are wrong. Each error says what is wrong with the call (B82).
+// TestMistakeErrors makes wrong calls. Each error must say what is wrong with the call (B82).
 func TestMistakeErrors(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev := openDevice(t, d, 0, gpu.Options{StageSize: 16})
@@ -122,8 +122,8 @@ func TestMistakeErrors(t *testing.T) {
 	must(t, elapsed())
 }
 
-// TestTimingOfHostCalls times executions of recordings that begin or end with host calls: the time is that of what streams do, with what
-// is between that.
+// TestTimingOfHostCalls times executions of recordings that begin or end with host calls. The time
+// must cover the streams' work and everything between.
 func TestTimingOfHostCalls(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Timers {
@@ -158,7 +158,7 @@ func TestTimingOfHostCalls(t *testing.T) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Execute(all).Timed(timing)))
 			must(t, s.Wait(minute(t), 1))
 			took, err := timing.Duration()
-			exact := strings.Count(x.parts, "d") <= 1 // else a host call between begins when the host has seen what it waits for
+			exact := strings.Count(x.parts, "d") <= 1 // else a host call in between begins when the host has seen that its wait is over
 			if err != nil || took < x.want || exact && took != x.want || took > x.want+time.Second {
 				t.Errorf("%s: %v, %v; want %v", x.name, took, err, x.want)
 			}

@@ -15,12 +15,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// filler returns a function of Native that fills n bytes where its first range is.
+// filler returns a function for Native that fills n bytes at the start of its first range.
 func filler(with byte, n uint64) func(gpu.NativeCall) error {
 	return func(n2 gpu.NativeCall) error { return n2.Device.Fill(n2.Stream, n2.Ptrs[0], uint32(with), 1, n) }
 }
 
-// TestNative has a function of the program work in the order of two queues, at once and parked, on memory of a pool as well.
+// TestNative runs a native function in the order of two queues, at once and parked, also on memory
+// of a pool.
 func TestNative(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native || !caps.HostRegister {
@@ -50,8 +51,8 @@ func TestNative(t *testing.T) {
 	})
 }
 
-// TestNativeFails has what goes wrong with a function fail the signals, and nothing else; what it uses is held until the stream has
-// passed what it had been given.
+// TestNativeFails makes a native function fail. Its signals must fail, and nothing else. The memory
+// that it uses must stay until the stream has passed the function's work.
 func TestNativeFails(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native || !caps.HostRegister {
@@ -101,7 +102,7 @@ func TestNativeFails(t *testing.T) {
 	})
 }
 
-// TestNativeRefused calls Native wrongly.
+// TestNativeRefused passes wrong arguments to Native.
 func TestNativeRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -131,8 +132,9 @@ func TestNativeRefused(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestNativeHolds has a function that was parked, in a queue or in a recording, take its time: who signals does not wait for it, what else
-// was parked is issued meanwhile, and Close waits for it.
+// TestNativeHolds blocks a native function that was parked, in a queue or in a recording. The
+// signalling goroutine must not wait for it, other parked work must be issued meanwhile, and Close
+// must wait for it.
 func TestNativeHolds(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {
@@ -160,13 +162,14 @@ func TestNativeHolds(t *testing.T) {
 				recorded(t)(c.Add(gpu.Native("", fn, to.Range(0, 8))))
 				must(t, c.End())
 				run = func(o gpu.Order, at gpu.Range) error { return dev.Queue(0).Submit(o, gpu.Execute(c, at)) }
-				executed++ // its graph is made now, and set later
+				executed++ // its graph is made now, and updated later
 				must(t, run(gpu.Order{Signal: pts(s[1], executed)}, b.Range(0, 8)))
 				must(t, s[1].Wait(in(t, time.Minute), executed))
 			}
 			slow.Store(true)
 			must(t, run(order(s[0], 1, s[1], executed+1), b.Range(8, 8)))
-			for _, done := range s[2:] { // the signal issues one of them itself, and the device's thread the other
+			// The signalling goroutine issues one of them, and the device's thread the other.
+			for _, done := range s[2:] {
 				must(t, dev.Queue(1).Submit(order(s[0], 1, done, 1), gpu.Fill(b.Range(32, 8), []byte{1})))
 			}
 			start := time.Now()
@@ -187,7 +190,7 @@ func TestNativeHolds(t *testing.T) {
 	})
 }
 
-// TestNativeAllocs gives a stream work without an allocation.
+// TestNativeAllocs submits native work without an allocation.
 func TestNativeAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -208,8 +211,8 @@ func TestNativeAllocs(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestNativeRecorded executes a recording with functions of the program's with several bindings, where its graph captures what they give to
-// a stream, and where each execution calls them.
+// TestNativeRecorded executes a recording with native functions and several bindings. A graph must
+// capture their work, and without graphs each execution must call them.
 func TestNativeRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode, gpu.StreamMode} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
@@ -264,8 +267,8 @@ func TestNativeRecorded(t *testing.T) {
 	}
 }
 
-// TestNativeCapture has functions do what cannot be captured, or something else each time: the one fails the execution, or End; for the
-// other the graph is made anew.
+// TestNativeCapture runs functions whose work cannot be captured, or differs each time. The former
+// must fail the execution or End; for the latter the graph must be made again.
 func TestNativeCapture(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Capture {

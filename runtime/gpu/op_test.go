@@ -23,7 +23,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestWrongOps: Do, Submit and Add return the error that a wrong Op carries. The points of the Order stay as they are.
+// TestWrongOps checks that Do, Submit and Add return the error of a wrong Op, and that the points
+// of the Order do not change.
 func TestWrongOps(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -69,7 +70,8 @@ func TestWrongOps(t *testing.T) {
 			s, done, r := q.NewStream(), semaphores(t, 1)[0], commandBuffer(t, dev, gpu.AutoMode)
 			must(t, s.Do(gpu.Barrier()))
 			_, recorded := r.Add(c.op)
-			if !errors.Is(recorded, c.kind) && !errors.Is(recorded, gpu.ErrArgument) { // what no recording takes it need not check
+			// A recording need not check Ops that it does not take.
+			if !errors.Is(recorded, c.kind) && !errors.Is(recorded, gpu.ErrArgument) {
 				t.Errorf("%s, in a recording: %v", name, recorded)
 			}
 			for way, err := range map[string]error{"stream": s.Do(c.op), "queue": q.Submit(gpu.Order{Signal: pts(done, 1)}, c.op)} {
@@ -111,7 +113,7 @@ func TestWrongOps(t *testing.T) {
 	})
 }
 
-// TestOpAgain uses Ops several times, in several streams and on two devices.
+// TestOpAgain uses Ops several times, on several streams and on two devices.
 func TestOpAgain(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		g, err := gpu.OpenGroup(d, gpu.Options{})
@@ -162,10 +164,10 @@ func TestOpAgain(t *testing.T) {
 			t.Error("all the memory there could be is allocated")
 		}
 		if err := a.Do(gpu.Free(p)); err == nil {
-			t.Error("with an error the variable has changed") // it is still the one that has been freed
+			t.Error("with an error the variable has changed") // it is still the freed one
 		}
 
-		// An Op works on any device that can do it.
+		// An Op works on any device with the needed features.
 		n := 0
 		calls := gpu.HostCall(func() error { n++; return nil })
 		far, near := other.Queue(0).NewStream(), dev.Queue(0).NewStream()
@@ -183,7 +185,8 @@ func TestOpAgain(t *testing.T) {
 	})
 }
 
-// TestDoTogether has several goroutines give a stream several operations each: those of one call stay together.
+// TestDoTogether submits several operations to a stream from several goroutines. The operations of
+// one call must stay together.
 func TestDoTogether(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const workers, rounds, ops = 8, 10, 5
@@ -217,7 +220,8 @@ func TestDoTogether(t *testing.T) {
 	})
 }
 
-// TestDoWaits has a call of Do come while another one is in the middle of its operations. It waits for the end of that call.
+// TestDoWaits calls Do while another call is between its operations. It must wait for the end of
+// that call.
 func TestDoWaits(t *testing.T) {
 	s := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{}).Queue(0).NewStream()
 	var order []string
@@ -226,7 +230,7 @@ func TestDoWaits(t *testing.T) {
 		return gpu.Native(name, func(gpu.NativeCall) error { // Do calls it
 			order = append(order, name)
 			inside <- true
-			time.Sleep(5 * time.Millisecond) // so that the other call gets as far as it can
+			time.Sleep(5 * time.Millisecond) // so that the other call gets as far as possible
 			return nil
 		})
 	}
@@ -242,7 +246,8 @@ func TestDoWaits(t *testing.T) {
 	}
 }
 
-// TestDoStops has an error in the middle of Do: the operations behind it are not added, and the stream has failed.
+// TestDoStops makes an operation in the middle of Do fail. The operations after it must not be
+// added, and the stream must have failed.
 func TestDoStops(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -255,7 +260,7 @@ func TestDoStops(t *testing.T) {
 			must(t, s.Do(gpu.Fill(b.Range(0, 4), []byte{3}), gpu.Fill(b.Range(4, 4), []byte{4})))
 			must(t, s.Wait(soon(t)))
 			must(t, s.After(host.At(1)))
-			must(t, s.Do(gpu.Barrier())) // parked, and so is what comes behind it
+			must(t, s.Do(gpu.Barrier())) // parked, and so is the work after it
 			err := s.Do(never, wrong, never)
 			if !errors.Is(err, gpu.ErrArgument) && !errors.Is(err, gpu.ErrRange) {
 				t.Errorf("%s: %v", name, err)
@@ -269,7 +274,7 @@ func TestDoStops(t *testing.T) {
 				}
 			}
 		}
-		// Without operations Do does nothing, also to the points given to After.
+		// Without operations Do does nothing, and does not use the points given to After.
 		s, parked := dev.Queue(1).NewStream(), dev.Stats().Parked
 		must(t, s.After(host.At(1)))
 		must(t, s.Do())
@@ -286,7 +291,7 @@ func TestDoStops(t *testing.T) {
 	})
 }
 
-// TestLabels finds labels in the errors of calls and in SubmitErrors.
+// TestLabels checks labels in the errors of calls and in SubmitErrors.
 func TestLabels(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -332,7 +337,7 @@ func TestLabels(t *testing.T) {
 				t.Errorf("%q: %v", want, err)
 			}
 		}
-		// A call's error that is a SubmitError has the label of the operation that failed, and no other.
+		// A SubmitError returned by a call has only the label of the failed operation.
 		s, never := q.NewStream(), semaphores(t, 1)[0]
 		must(t, s.Do(gpu.HostCall(failing).Label("layer 3")))
 		if err := s.Wait(soon(t)); err == nil || s.Do(gpu.Barrier().Label("later")) != err {
@@ -342,7 +347,7 @@ func TestLabels(t *testing.T) {
 	})
 }
 
-// TestTimedOps has Do time some of several operations.
+// TestTimedOps makes Do time some of several operations.
 func TestTimedOps(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -385,7 +390,7 @@ func TestTimedOps(t *testing.T) {
 	}
 }
 
-// manyArgs are the arguments of a kernel that has more of them than an Op has room for, of all sizes.
+// manyArgs are kernel arguments of all sizes, more than fit in an Op.
 type manyArgs struct {
 	Out   gpu.Slice[uint64]
 	A     [3]uint32  // 12 bytes
@@ -413,7 +418,7 @@ type manyArgs struct {
 // A bool32 is a struct that is a scalar for the kernel.
 type bool32 struct{ set uint32 }
 
-// manyKernel writes the bytes of its arguments behind each other.
+// manyKernel writes the bytes of its arguments one after the other.
 var manyKernel = simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, a [3]uint32, b [2]uint64, c [3]uint64, d [16]uint64, e uint8, f [12]byte, h20 [20]byte,
 	h [24]byte, i [128]byte, j uint16, k, l, m driver.Ptr, n bool32, o [17]uint8, p, q uint64, r float64, s int8, last uint32, extra uint64) error {
 	var all []byte
@@ -430,7 +435,7 @@ var manyKernel = simdriver.MustKernel(func(g *simdriver.Grid, out driver.Ptr, a 
 	return err
 })
 
-// TestManyArguments gives a kernel more than 16 arguments, of many sizes, by each way in.
+// TestManyArguments passes more than 16 arguments, of many sizes, to a kernel through every API.
 func TestManyArguments(t *testing.T) {
 	for _, set := range capabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -495,7 +500,7 @@ func TestManyArguments(t *testing.T) {
 						}
 					}
 				}
-				// A wrong buffer among many arguments is found, and named.
+				// A wrong buffer among many arguments is found and named.
 				args.K = b.Range(60, 8)
 				if err := s.Do(typed.Launch(gpu.Grid{}, args)); !errors.Is(err, gpu.ErrRange) || !strings.Contains(err.Error(), "argument K of many") {
 					t.Errorf("%v", err)
@@ -507,7 +512,7 @@ func TestManyArguments(t *testing.T) {
 	}
 }
 
-// TestManyBindings executes a recording with more bindings than an Op has room for.
+// TestManyBindings executes a recording with more bindings than fit in an Op.
 func TestManyBindings(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n = 40
@@ -522,7 +527,7 @@ func TestManyBindings(t *testing.T) {
 		}
 		must(t, c.End())
 		op := gpu.Execute(c, bound...)
-		clear(bound) // the Op has a copy
+		clear(bound) // the Op has its own copy
 		s := dev.Queue(0).NewStream()
 		must(t, s.Do(gpu.Fill(b.All(), []byte{0}), op, op))
 		must(t, s.Wait(soon(t)))
@@ -535,7 +540,7 @@ func TestManyBindings(t *testing.T) {
 	})
 }
 
-// sixteenDriver is an idle driver that has a kernel with 16 parameters.
+// A sixteenDriver is an idle driver with a kernel of 16 parameters.
 type sixteenDriver struct{ idleDriver }
 
 func (sixteenDriver) Open(int) (driver.Device, error) { return new(sixteenDevice), nil }
@@ -557,7 +562,7 @@ type sixteenArgs struct {
 	M, N, O, P float64
 }
 
-// TestOpAllocs is of B142: to make and to use an Op makes no garbage, if its arguments have room in it.
+// TestOpAllocs tests B142: making and using an Op allocates nothing if its arguments fit in it.
 func TestOpAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -624,7 +629,7 @@ func TestOpAllocs(t *testing.T) {
 			if err := f(); err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range [...]gpu.Point{s.Point(), done.At(v)} { // without parking, which makes a channel
+			for _, p := range [...]gpu.Point{s.Point(), done.At(v)} { // avoid parking, which makes a Go channel
 				for {
 					if now, err := p.Semaphore.Query(); now >= p.Value || err != nil {
 						break
@@ -645,9 +650,9 @@ func TestOpAllocs(t *testing.T) {
 	must(t, r.Close())
 }
 
-var made [7]gpu.Op // keeps Ops from being optimized away
+var made [7]gpu.Op // keeps the compiler from removing Ops
 
-// recordable are Ops that a recording takes, for a device with a buffer of 64 bytes.
+// recordable returns Ops that a recording takes, for a device with a buffer of 64 bytes.
 func recordable(t *testing.T, dev *gpu.Device, caps driver.Caps, b *gpu.Buffer) map[string]gpu.Op {
 	_, k := kernelOf(t, dev, "nothing")
 	typed, err := gpu.Typed[struct{ N uint64 }](k)
@@ -675,7 +680,7 @@ func recordable(t *testing.T, dev *gpu.Device, caps driver.Caps, b *gpu.Buffer) 
 	return ops
 }
 
-// TestRecordable records every Op that a recording takes, and has it refuse each of the others.
+// TestRecordable records every recordable Op, and checks that a recording refuses all others.
 func TestRecordable(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -742,7 +747,8 @@ func TestRecordable(t *testing.T) {
 	})
 }
 
-// TestAfterNothing names commands that there are not: each Op refuses that, also those that come after all earlier commands anyway.
+// TestAfterNothing names commands that do not exist. Every Op must refuse them, also Ops that come
+// after all earlier commands anyway.
 func TestAfterNothing(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -770,8 +776,8 @@ func TestAfterNothing(t *testing.T) {
 	})
 }
 
-// TestNestedSend has two ranks that each send, in a recording that is nested as the last command, and receive behind it. The two are one
-// group: otherwise each rank would wait in its send for the other one's receive.
+// TestNestedSend records a nested recording that ends with a send, and a receive after it, on two
+// ranks. Both must form one group: otherwise each rank's send would wait for the other's receive.
 func TestNestedSend(t *testing.T) {
 	for _, depth := range []int{0, 1, 3} {
 		t.Run(fmt.Sprintf("depth %d", depth), func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// scratchUser returns a function of Native that fills its scratch memory, copies it to its first range, and notes the address.
+// scratchUser returns a function for Native that fills its scratch memory, copies it to its first
+// range, and stores the address.
 func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		*at = v.Ptrs[len(v.Ptrs)-1]
@@ -22,7 +23,8 @@ func scratchUser(with byte, n uint64, at *driver.Ptr) func(gpu.NativeCall) error
 	}
 }
 
-// TestNativeScratch gives native operations of a queue scratch memory: the same memory while it is large enough.
+// TestNativeScratch runs native operations with scratch memory on a queue. They must get the same
+// memory while it is large enough.
 func TestNativeScratch(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {
@@ -52,7 +54,7 @@ func TestNativeScratch(t *testing.T) {
 		if got[0] != 1 || got[63] != 1 || got[64] != 2 || got[95] != 2 || got[128] != 3 || got[255] != 3 || got[256] != 4 || got[319] != 4 {
 			t.Errorf("bytes %v", got[:320])
 		}
-		if n := dev.Stats().Buffers; n != 3 { // b and each queue's
+		if n := dev.Stats().Buffers; n != 3 { // b and each queue's scratch memory
 			t.Errorf("%d buffers", n)
 		}
 		if err := st.Do(gpu.Fill(b.All(), []byte{1}).Scratch(4)); !errors.Is(err, gpu.ErrArgument) {
@@ -65,7 +67,8 @@ func TestNativeScratch(t *testing.T) {
 	})
 }
 
-// TestNativeScratchConcurrent has goroutines submit operations whose scratch memory grows.
+// TestNativeScratchConcurrent submits operations with growing scratch memory from several
+// goroutines.
 func TestNativeScratchConcurrent(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -93,7 +96,8 @@ func TestNativeScratchConcurrent(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestNativeScratchRecorded executes a recording whose native operations have scratch memory: the same where one comes after the other.
+// TestNativeScratchRecorded executes a recording whose native operations have scratch memory.
+// Operations that are ordered one after the other must share it.
 func TestNativeScratchRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.GraphMode, gpu.StreamMode} {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
@@ -124,7 +128,7 @@ func TestNativeScratchRecorded(t *testing.T) {
 	}
 }
 
-// TestNativeScratchAllocs gives a stream work with scratch memory without an allocation.
+// TestNativeScratchAllocs submits native work with scratch memory without an allocation.
 func TestNativeScratchAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

@@ -81,8 +81,8 @@ func TestSlice(t *testing.T) {
 				"a part of a part, likewise":         {func(s *gpu.Stream) error { return s.Do(xs.Slice(0, 2).Slice(0, 3).Fill(1)) }, gpu.ErrRange},
 				"a part that begins too early":       {func(s *gpu.Stream) error { return s.Do(xs.Slice(-1, 1).Fill(1)) }, gpu.ErrRange},
 				"a part backwards":                   {func(s *gpu.Stream) error { return s.Do(xs.Slice(3, 2).Fill(1)) }, gpu.ErrRange},
-				"nothing of what is outside":         {func(s *gpu.Stream) error { return s.Do(xs.Slice(3, 9).Slice(0, 0).Fill(1)) }, gpu.ErrRange},
-				"an update of what is outside":       {func(s *gpu.Stream) error { return s.Do(xs.Slice(3, 9).UploadCopy(nil)) }, gpu.ErrRange},
+				"an empty range out of range":        {func(s *gpu.Stream) error { return s.Do(xs.Slice(3, 9).Slice(0, 0).Fill(1)) }, gpu.ErrRange},
+				"an update out of range":             {func(s *gpu.Stream) error { return s.Do(xs.Slice(3, 9).UploadCopy(nil)) }, gpu.ErrRange},
 				"a copy of what is outside":          {func(s *gpu.Stream) error { return s.Do(xs.Slice(3, 9).CopyFrom(xs.Slice(4, 9))) }, gpu.ErrRange},
 			} {
 				s := dev.Queue(0).NewStream()
@@ -174,7 +174,7 @@ func alloc[T any](dev *gpu.Device, n int) error {
 	return err
 }
 
-// TestBytesOf looks at elements as bytes.
+// TestBytesOf converts elements to bytes.
 func TestBytesOf(t *testing.T) {
 	xs := []uint32{1, 2}
 	b := gpu.BytesOf(xs)

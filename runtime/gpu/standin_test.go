@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// double returns a function of Native whose stand-in doubles n numbers of its first range into its second one.
+// double returns a function for Native whose stand-in doubles n numbers of its first range into its
+// second.
 func double(n int) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		src, dst := v.Ptrs[0], v.Ptrs[1]
@@ -33,7 +34,8 @@ func double(n int) func(gpu.NativeCall) error {
 	}
 }
 
-// TestStandIn runs Go functions on the simulated GPU in the order of a stream, and in recordings whose memory moves.
+// TestStandIn runs Go functions on the simulated GPU in stream order, and in recordings whose
+// memory moves.
 func TestStandIn(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.GraphMode, gpu.StreamMode} {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
@@ -69,7 +71,8 @@ func TestStandIn(t *testing.T) {
 	}
 }
 
-// TestStandInFails has a Go function use memory that is not there: the device is lost, and the error names the function.
+// TestStandInFails makes a Go function access memory out of bounds. The device must be lost, and
+// the error must name the function.
 func TestStandInFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})

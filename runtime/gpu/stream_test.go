@@ -45,7 +45,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B145 a refused call fails the stream, and what comes later is not run", func(t *testing.T) {
+	t.Run("B145 a refused call fails the stream, and later work does not run", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b := allocate(t, dev, 8)
@@ -137,7 +137,7 @@ func TestStream(t *testing.T) {
 			must(t, err)
 			s, got := dev.Queue(0).NewStream(), make([]byte, 4)
 			must(t, s.After(host.At(1)))
-			for i := range byte(8) { // more than the limit, were they there at the same time
+			for i := range byte(8) { // together more than the limit
 				b, err := s.Alloc(p, 1<<19)
 				must(t, err)
 				must(t, s.Fill(b.All(), []byte{i}))
@@ -151,7 +151,7 @@ func TestStream(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B146 an operation with an Order of its own, in a stream's order", func(t *testing.T) {
+	t.Run("B146 an operation with its own Order, in stream order", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 			s, x, b, got := dev.Queue(0).NewStream(), semaphores(t, 3), allocate(t, dev, 4), make([]byte, 4)
@@ -170,7 +170,7 @@ func TestStream(t *testing.T) {
 			holds(t, "the memory", dev, b, 2)
 		})
 	})
-	t.Run("B145 points that cannot come", func(t *testing.T) {
+	t.Run("B145 points that cannot be reached", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		q := openDevice(t, d, 0, gpu.Options{}).Queue(0)
 		for name, p := range map[string]func(s *gpu.Stream) gpu.Point{
@@ -189,7 +189,7 @@ func TestStream(t *testing.T) {
 		must(t, s.Do(gpu.Barrier()))
 		must(t, s.Wait(soon(t)))
 	})
-	t.Run("B77 B145 Fail stops what has not been issued, and nothing else", func(t *testing.T) {
+	t.Run("B77 B145 Fail stops only work that was not issued", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev, failure := openDevice(t, d, 0, gpu.Options{Queues: 2}), errors.New("enough")
 			first, far, waiting := allocate(t, dev, 8), allocate(t, dev, 8), allocate(t, dev, 8)
@@ -247,7 +247,8 @@ func TestStream(t *testing.T) {
 			for range 8 {
 				go func() {
 					for range 50 {
-						if err := s.Do(gpu.HostCall(func() error { n++; return nil })); err != nil { // one at a time, as the race detector sees
+						// One at a time, as the race detector checks.
+						if err := s.Do(gpu.HostCall(func() error { n++; return nil })); err != nil {
 							ended <- err
 							return
 						}
@@ -265,14 +266,15 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// TestStreamAllocs, of B142, submits to a stream without garbage.
+// TestStreamAllocs tests B142: submitting to a stream allocates nothing.
 func TestStreamAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for kind, caps := range bothCaps() {
 		d := newSim(t, simdriver.Config{Caps: &caps})
-		dev := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: time.Minute}) // a device's thread does not make timers
+		// With these options the device's thread makes no timers.
+		dev := openDevice(t, d, 0, gpu.Options{Spin: -1, Poll: time.Minute})
 		b, host, data := allocate(t, dev, 64), semaphores(t, 1)[0], make([]byte, 64)
 		x, err := dev.Load(simdriver.Image("nothing"))
 		must(t, err)
@@ -312,8 +314,8 @@ func TestStreamAllocs(t *testing.T) {
 	}
 }
 
-// BenchmarkStream submits fills of which each waits for the one before: to a stream, and to a queue with a semaphore. The device is done with
-// each at once.
+// BenchmarkStream submits fills, each of which waits for the one before: to a stream, and to a
+// queue with a semaphore. The device completes each at once.
 func BenchmarkStream(b *testing.B) {
 	dev := idle(b)
 	buf, err := dev.Alloc(gpu.DeviceMem, 4096)
@@ -340,8 +342,8 @@ func BenchmarkStream(b *testing.B) {
 	})
 }
 
-// TestFailedStreamCallsNothing fails a stream whose next operation waits for a point only: what was
-// in front of it is done. When the point is reached, no function of the program is called.
+// TestFailedStreamCallsNothing fails a stream whose next operation waits only for a point, because
+// earlier work has completed. When the point is reached, no function of the program may be called.
 func TestFailedStreamCallsNothing(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{StageSize: 64})
 	b := allocate(t, dev, 256)
@@ -364,7 +366,7 @@ func TestFailedStreamCallsNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// Work behind the operations is done when they would have been called.
+	// Work after the operations completes when they would have been called.
 	s := dev.Queue(0).NewStream()
 	must(t, s.Do(gpu.HostCall(func() error { called <- "last"; return nil })))
 	must(t, s.Wait(minute(t)))

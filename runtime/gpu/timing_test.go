@@ -13,12 +13,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// sleepers are kernels that take as many nanoseconds as they are given.
+// sleepers are kernels that take as many nanoseconds as their argument says.
 var sleepers = map[string]simdriver.Kernel{"sleep": simdriver.MustKernel(func(_ *simdriver.Grid, ns uint64) { time.Sleep(time.Duration(ns)) })}
 
 type sleepArgs struct{ Nanoseconds uint64 }
 
-// sleeper opens a simulated device with such a kernel.
+// sleeper opens a simulated device with the sleep kernel.
 func sleeper(t testing.TB, caps driver.Caps, o gpu.Options) (*simdriver.Driver, *gpu.Device, *gpu.TypedKernel[sleepArgs]) {
 	t.Helper()
 	d := simdriver.New(simdriver.Config{Kernels: sleepers, Strict: true, Caps: &caps})
@@ -37,7 +37,7 @@ func sleeper(t testing.TB, caps driver.Caps, o gpu.Options) (*simdriver.Driver, 
 	return d, dev, kernel
 }
 
-// TestTiming: a Timing tells how long the device took for the operation that it was given with.
+// TestTiming checks that a Timing reports the device time of its operation.
 func TestTiming(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -102,7 +102,8 @@ func TestTiming(t *testing.T) {
 	}
 }
 
-// TestTimingElsewhere: memory of a driver's pool is freed in a stream of its own device, so a Timing must be of that, whichever device's queue is asked.
+// TestTimingElsewhere checks that a Timing for freeing a driver pool's memory must belong to the
+// pool's device, whichever device's queue is used: a stream of that device does the free.
 func TestTimingElsewhere(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	near, far := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -123,7 +124,8 @@ func TestTimingElsewhere(t *testing.T) {
 	}
 }
 
-// TestTimingAlloc: a Timing that is given with an allocation or a free is that operation's from then on, whatever way that goes.
+// TestTimingAlloc checks that a Timing passed with an allocation or a free reports that operation
+// from then on, however it is done.
 func TestTimingAlloc(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -131,7 +133,7 @@ func TestTimingAlloc(t *testing.T) {
 		adopted := f.Adopt(t, dev)
 		timing, err := dev.NewTiming()
 		must(t, err)
-		slow := func(q *gpu.Queue) { // has the timing tell of something else
+		slow := func(q *gpu.Queue) { // makes the timing report something else
 			t.Helper()
 			s := semaphores(t, 1)[0]
 			must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.HostCall(func() error { time.Sleep(5 * time.Millisecond); return nil }).Timed(timing)))

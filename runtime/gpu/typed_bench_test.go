@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// kernelDriver is an idle driver that has kernels with the parameters of saxpy.
+// A kernelDriver is an idle driver with kernels that have saxpy's parameters.
 type kernelDriver struct{ idleDriver }
 
 func (kernelDriver) Open(int) (driver.Device, error) { return new(kernelDevice), nil }
@@ -21,8 +21,9 @@ func (d *kernelDevice) Function(driver.Module, string) (driver.Function, driver.
 }
 func (d *kernelDevice) Launch(driver.Stream, *driver.Launch) error { return nil }
 
-// BenchmarkLaunch launches saxpy, each time after the time before: with an Op that is used again and with a struct of arguments, in a
-// queue and in a stream, and 16 times in a recording. The device does nothing at all.
+// BenchmarkLaunch launches saxpy repeatedly, each after the one before: with a reused Op and with a
+// struct of arguments, in a queue and in a stream, and 16 times in a recording. The device does no
+// work.
 func BenchmarkLaunch(b *testing.B) {
 	dev, err := gpu.Open(kernelDriver{}, 0, gpu.Options{})
 	must(b, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// saxpyArgs are those of saxpy, with memory in each form that it can have.
+// saxpyArgs are saxpy's arguments, with memory in every form.
 type saxpyArgs[X, Y any] struct {
 	N uint64
 	A float32
@@ -115,7 +115,7 @@ func TestTypedKernel(t *testing.T) {
 			s := dev.Queue(0).NewStream()
 			type args struct {
 				out    gpu.Slice[float64]
-				_      uint32 // no parameter
+				_      uint32 // matches no parameter
 				small  uint8
 				vector [3]float32
 				pair   kernelPair
@@ -132,7 +132,7 @@ func TestTypedKernel(t *testing.T) {
 			if _, err := c.Add(k.Launch(gpu.GridFor(1, 1), a)); err != nil {
 				t.Error(err)
 			}
-			a = args{} // the launch has its own
+			a = args{} // the launch has its own copy
 			must(t, host.Signal(1))
 			want := []float64{255, 1, 2, 3, -4, 1 << 40, 5, -6, 1}
 			if got := elementsOf(t, s, out); !slices.Equal(got, want) {
@@ -178,7 +178,7 @@ func TestTypedKernel(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a launch keeps what it uses, which is refused once it has been closed", func(t *testing.T) {
+	t.Run("a launch keeps its objects, and refuses closed ones", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			q := dev.Queue(0)
@@ -356,7 +356,7 @@ func TestTypedBinds(t *testing.T) {
 		name  string
 		bind  func(k *gpu.Kernel) error
 		says  string
-		sizes bool // it is found only where the driver tells sizes
+		sizes bool // found only if the driver reports sizes
 	}{
 		{"no struct", refuses[int32], "the arguments are a int32; they must be a struct", false},
 		{"a pointer to a struct", refuses[*saxpySlices], "they must be a struct", false},
@@ -438,7 +438,7 @@ func refuses[A any](k *gpu.Kernel) error {
 	return err
 }
 
-// TestGridFor counts blocks.
+// TestGridFor checks the number of blocks.
 func TestGridFor(t *testing.T) {
 	for _, c := range []struct {
 		n, threads int
@@ -477,14 +477,15 @@ func TestGridFor(t *testing.T) {
 	})
 }
 
-// TestTypedAllocs launches again and again without garbage.
+// TestTypedAllocs launches repeatedly without an allocation.
 func TestTypedAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, set := range capabilitySets() {
 		d := newSim(t, simdriver.Config{Caps: &set.Caps})
-		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1, Poll: time.Minute}) // a device's thread does not make timers
+		// With these options the device's thread makes no timers.
+		dev := openDevice(t, d, 0, gpu.Options{Queues: 2, Spin: -1, Poll: time.Minute})
 		s, sem := dev.Queue(0).NewStream(), semaphores(t, 1)[0]
 		_, k := bind[saxpySlices](t, dev, "saxpy")
 		_, others := bind[saxpyArgs[*gpu.Buffer, gpu.Range]](t, dev, "saxpy")
@@ -542,8 +543,8 @@ func TestTypedAllocs(t *testing.T) {
 	}
 }
 
-// TestArgumentSizes gives a launch arguments whose sizes are not those of the parameters: wherever the driver tells these, each way in
-// refuses it.
+// TestArgumentSizes passes arguments whose sizes differ from the parameters'. Every API must refuse
+// them if the driver reports the sizes.
 func TestArgumentSizes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.KernelParams {
@@ -574,7 +575,7 @@ func TestArgumentSizes(t *testing.T) {
 	})
 }
 
-// A kernelPair is a struct that a kernel takes.
+// A kernelPair is a struct argument of a kernel.
 type kernelPair struct {
 	A int8
 	B int64

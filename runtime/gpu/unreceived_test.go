@@ -15,14 +15,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestUnreceived has streams fail. Close returns the first error if the program has not received it in any way, and says how many streams
-// there are.
+// TestUnreceived fails streams. Close must return the first error if the program has not received
+// it in any way, and the number of such streams.
 func TestUnreceived(t *testing.T) {
 	fails := func(t *testing.T, s *gpu.Stream) {
 		t.Helper()
 		must(t, s.Do(gpu.HostCall(func() error { time.Sleep(time.Nanosecond); return io.ErrUnexpectedEOF })))
 		must(t, s.Do(gpu.Barrier()))
-		time.Sleep(time.Second) // of the bubble
+		time.Sleep(time.Second) // of the synctest bubble
 	}
 	for _, x := range []struct {
 		name string
@@ -153,7 +153,8 @@ func TestUnreceived(t *testing.T) {
 	}
 }
 
-// TestUnreceivedLoss loses a device. Close returns the loss if the program has heard of it in no way.
+// TestUnreceivedLoss loses a device. Close must return the loss if the program has not received it
+// in any way.
 func TestUnreceivedLoss(t *testing.T) {
 	for name, x := range map[string]struct {
 		hear func(t *testing.T, dev *gpu.Device, s *gpu.Stream)
@@ -178,7 +179,7 @@ func TestUnreceivedLoss(t *testing.T) {
 				x1, x2 := allocate(t, dev, 64), allocate(t, dev, 64)
 				must(t, d.StallDevice(0))
 				must(t, a.Fill(x1.All(), []byte{1}))
-				must(t, a.Download(make([]byte, 64), x1.All())) // so that somebody asks
+				must(t, a.Download(make([]byte, 64), x1.All())) // so that something polls
 				must(t, b.Fill(x2.All(), []byte{1}))
 				must(t, d.LoseDevice(0, io.EOF))
 				time.Sleep(time.Minute)
@@ -191,8 +192,8 @@ func TestUnreceivedLoss(t *testing.T) {
 	}
 }
 
-// TestUnreceivedRace has an operation of a stream fail while the stream refuses another. The program
-// receives the error with which the stream has failed, and Close does not return the other error.
+// TestUnreceivedRace fails an operation of a stream while the stream refuses another. The program
+// receives the error with which the stream failed, and Close must not return the other error.
 func TestUnreceivedRace(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{})

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/health"
 )
 
-// A simulated GPU falls off the bus. The program hears of it from the watcher, and its work fails
-// with an error that names the XID.
+// A simulated GPU falls off the bus. The watcher reports it to the program, and the program's work
+// fails with an error that names the XID.
 func Example() {
 	sim := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(sim, 0, gpu.Options{})

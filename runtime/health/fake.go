@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Fake is a [Source] for tests and for simulated GPUs. The test sets what it reports. Devices are
+// A Fake is a [Source] for tests and for simulated GPUs. The test sets its reports. Devices are
 // identified by [driver.Info].Index. As with NVML, a session gets only XID errors reported while it
 // watches. The zero Fake reports healthy devices. Its methods may be called concurrently.
 type Fake struct {
@@ -16,7 +16,7 @@ type Fake struct {
 	devices  map[int]*fakeDevice
 }
 
-// A fakeDevice has the state that a test has set for a device.
+// A fakeDevice is the state that a test has set for a device.
 type fakeDevice struct {
 	reading Reading
 	refused error // the error of Watch, or nil
@@ -86,7 +86,7 @@ func (f *Fake) WithoutXIDs(device int, err error) {
 	f.device(device).noXIDs = err
 }
 
-// Sessions returns how many sessions are open.
+// Sessions returns the number of open sessions.
 func (f *Fake) Sessions() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

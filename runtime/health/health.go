@@ -1,9 +1,9 @@
-// Package health watches the health of GPUs: XID errors, memory errors that ECC finds, and clocks
-// that are held down.
+// Package health watches the health of GPUs: XID errors, memory errors found by ECC, and throttled
+// clocks.
 //
-// A [Watcher] watches devices and sends [Event] values to channels. A [Source] reports the events to
-// it. Package nvmlhealth below this one has the source for NVIDIA's GPUs, over NVML. [Fake]
-// is a source for tests and for simulated GPUs.
+// A [Watcher] watches devices and sends [Event] values to channels. A [Source] reports the events
+// to it. Package nvmlhealth has the source for NVIDIA's GPUs, based on NVML. [Fake] is a source for
+// tests and for simulated GPUs.
 //
 //	source, err := nvmlhealth.Open(nvml.Options{})
 //	w, err := health.Watch(source, []driver.Info{dev.Info()}, health.Options{})
@@ -14,7 +14,7 @@
 // A program needs no watcher to learn why a device is lost. Package cudadriver watches the devices
 // that it opens, and the error of a lost device names the last [XID].
 //
-// This package imports no binding, so a program that uses it alone loads no library.
+// This package imports no bindings, so importing it loads no library.
 package health
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Source is a library that knows the health of devices. Its method may be called concurrently.
+// A Source reports the health of devices. Its method may be called concurrently.
 type Source interface {
 	// Watch begins to record what the device reports. Earlier events are not reported. The error
 	// says why the device cannot be watched.
@@ -36,11 +36,11 @@ type Source interface {
 // A Session watches one device. Its methods are called by one goroutine at a time.
 type Session interface {
 	// Wait returns the next XID error, or false if none is reported before the timeout. An error
-	// that matches [errors.ErrUnsupported] says that the source has no XID errors of this device.
-	// Other errors may go away.
+	// that matches [errors.ErrUnsupported] says that the source cannot report XID errors of this
+	// device. Other errors may be temporary.
 	Wait(timeout time.Duration) (xid XID, ok bool, err error)
-	// Read returns the state of the device now. A value that the device does not report is no
-	// error.
+	// Read returns the current state of the device. A value that the device does not report is not
+	// an error.
 	Read() (Reading, error)
 	// Close ends the recording.
 	Close() error
@@ -48,25 +48,25 @@ type Session interface {
 
 // A Reading is the state of a device at one time.
 type Reading struct {
-	ECC         bool   // the device counts memory errors
-	Corrected   uint64 // memory errors that ECC has corrected since the driver was loaded
-	Uncorrected uint64 // memory errors since then that ECC has found and could not correct
+	ECC         bool   // whether the device counts memory errors
+	Corrected   uint64 // memory errors corrected by ECC since the driver was loaded
+	Uncorrected uint64 // memory errors since then that ECC found but could not correct
 
-	Clocks   bool     // the device reports why its clocks are held down
-	Throttle Throttle // the reasons that hold now
+	Clocks   bool     // whether the device reports the reasons of throttled clocks
+	Throttle Throttle // the current reasons
 }
 
-// A Throttle is a set of reasons for which a GPU runs slower than it could.
+// A Throttle is a set of reasons why a GPU runs below its full clocks.
 type Throttle uint
 
 // The reasons.
 const (
-	PowerCap        Throttle = 1 << iota // the limit on its power
+	PowerCap        Throttle = 1 << iota // the power limit
 	SoftwareThermal                      // the driver lowers the clocks because of the temperature
 	HardwareThermal                      // the hardware halves the clocks or more because of the temperature
-	PowerBrake                           // the system asks for less power, often because a supply fails
+	PowerBrake                           // the system asks for less power, often because a power supply fails
 	HardwareSlow                         // the hardware halves the clocks or more: temperature, power brake or power supply
-	SyncBoost                            // it keeps to the clocks of the other GPUs of its group
+	SyncBoost                            // it follows the clocks of the other GPUs in its group
 )
 
 // Reasons returns the single reasons of the set.
@@ -110,9 +110,9 @@ type Kind int
 
 // The kinds of events.
 const (
-	KindXID      Kind = iota // the system's driver reported an XID error
+	KindXID      Kind = iota // the kernel driver reported an XID error
 	KindECC                  // ECC found memory errors
-	KindThrottle             // the reasons for which the clocks are held down have changed
+	KindThrottle             // the reasons of throttled clocks have changed
 	KindSource               // the source has begun to fail, or works again
 )
 
@@ -125,17 +125,17 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// An Event is one report on one device.
+// An Event is one report about one device.
 type Event struct {
 	Device driver.Info
 	Time   time.Time // when the watcher learned of it
 	Kind   Kind
 
-	XID         XID      // of KindXID
-	Corrected   uint64   // of KindECC: errors since the reading before
-	Uncorrected uint64   // of KindECC, like Corrected
-	Throttle    Throttle // of KindThrottle: the reasons that hold now, 0 if the clocks are free again
-	Err         error    // of KindSource: why the source fails, or nil if it works again
+	XID         XID      // for KindXID
+	Corrected   uint64   // for KindECC: errors since the previous reading
+	Uncorrected uint64   // for KindECC, like Corrected
+	Throttle    Throttle // for KindThrottle: the current reasons, 0 if clocks are no longer throttled
+	Err         error    // for KindSource: why the source fails, or nil if it works again
 }
 
 // String returns a line for a log, such as "device 0 (NVIDIA H200): XID 79: GPU has fallen off the

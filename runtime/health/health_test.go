@@ -30,7 +30,7 @@ func watch(t *testing.T, f *health.Fake, opt health.Options) (*health.Watcher, c
 	return w, c
 }
 
-// next returns the event in the channel when all goroutines of the bubble are blocked.
+// next returns the channel's event when all goroutines of the bubble are blocked.
 func next(t *testing.T, c chan health.Event) health.Event {
 	t.Helper()
 	synctest.Wait()
@@ -75,7 +75,7 @@ func closeAll(t *testing.T, w *health.Watcher, f *health.Fake) {
 func TestXID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
-		f.Report(1, 48) // before the watcher, so no event
+		f.Report(1, 48) // before the watcher starts, so no event
 		w, c := watch(t, &f, health.Options{Interval: -1})
 		more := make(chan health.Event, 1)
 		w.Notify(more)
@@ -135,8 +135,8 @@ func (s gatedSession) Read() (health.Reading, error) {
 	return s.Session.Read()
 }
 
-// TestReadings checks that changes of counts and clocks are events, and that the first values are
-// only in the status.
+// TestReadings checks that changes of counts and clocks cause events, and that the first values
+// appear only in the status.
 func TestReadings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -160,7 +160,8 @@ func TestReadings(t *testing.T) {
 			e.String() != "device 0 (Simulated GPU 0): ECC found memory errors: 2 corrected, 1 uncorrected" {
 			t.Errorf("%v", e)
 		}
-		f.Set(0, health.Reading{ECC: true, Corrected: 1, Uncorrected: 1, Clocks: true}) // the counts were set to zero and have grown again
+		// The counts were reset and have grown again.
+		f.Set(0, health.Reading{ECC: true, Corrected: 1, Uncorrected: 1, Clocks: true})
 		time.Sleep(time.Second)
 		if e := next(t, c); e.Corrected != 1 || e.Uncorrected != 0 {
 			t.Errorf("%v", e)
@@ -175,8 +176,8 @@ func TestReadings(t *testing.T) {
 	})
 }
 
-// TestUntoldClocks has a device that does not report its clocks for a while. Later clocks are
-// compared with the last ones that it reported.
+// TestUntoldClocks tests a device that does not report its clocks for a while. Later clocks are
+// compared with the last reported ones.
 func TestUntoldClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -207,8 +208,7 @@ func TestUntoldClocks(t *testing.T) {
 	})
 }
 
-// TestFailingSource checks that a source that fails causes one event, and another one when it works
-// again.
+// TestFailingSource checks that a failing source causes one event, and another when it works again.
 func TestFailingSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -243,7 +243,7 @@ func TestFailingSource(t *testing.T) {
 	})
 }
 
-// A blind source fails all readings from some moment on, but still reports XID errors.
+// A blind source fails all readings from some moment, but still reports XID errors.
 type blind struct {
 	*health.Fake
 	from *atomic.Bool
@@ -325,7 +325,7 @@ func TestWithoutXIDs(t *testing.T) {
 	})
 }
 
-// TestRefused checks that no device is watched if one of them cannot be.
+// TestRefused checks that no device is watched if one cannot be.
 func TestRefused(t *testing.T) {
 	var f health.Fake
 	no := errors.New("no permission")
@@ -343,7 +343,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLastXID waits for an XID error that is reported soon, and no longer than the given time.
+// TestLastXID checks that LastXID waits for an XID error that is reported soon, but no longer than
+// the given time.
 func TestLastXID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f health.Fake
@@ -365,7 +366,7 @@ func TestLastXID(t *testing.T) {
 		last(31, time.Millisecond)
 		last(31, 0)
 		time.Sleep(time.Minute)
-		last(31, time.Second) // no new error came, so it is an old one
+		last(31, time.Second) // no new error came, so it returns the old one
 		time.AfterFunc(time.Millisecond, func() { f.Report(0, 43) })
 		last(43, time.Millisecond)
 		time.Sleep(time.Minute)
@@ -376,7 +377,7 @@ func TestLastXID(t *testing.T) {
 	})
 }
 
-// A stuck source has calls that do not return.
+// A stuck source blocks in its calls.
 type stuck struct{ release chan struct{} }
 
 func (s stuck) Watch(driver.Info) (health.Session, error) { return s, nil }
@@ -401,7 +402,7 @@ func TestCloseOfStuckSource(t *testing.T) {
 		if took := time.Since(began); took != 5*time.Second || err == nil || !strings.Contains(err.Error(), "close device 0 (Simulated GPU 0)") || !strings.Contains(err.Error(), "close device 1") {
 			t.Errorf("Close: %v, after %v", err, took)
 		}
-		close(s.release) // their goroutines end
+		close(s.release) // so that their goroutines end
 	})
 }
 

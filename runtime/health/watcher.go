@@ -11,20 +11,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Options change how a [Watcher] works. The zero value is fine.
+// Options change how a [Watcher] works. The zero value has the defaults.
 type Options struct {
-	// Interval is the time between two readings of ECC counts and clocks, one second if it is 0. If
-	// it is negative there are no readings, only XID errors.
+	// Interval is the time between two readings of ECC counts and clocks; 0 means one second. If it
+	// is negative there are no readings, only XID errors.
 	Interval time.Duration
 }
 
 const (
 	// slice is the longest wait in one call of a source, so that Close need not wait longer.
 	slice = 500 * time.Millisecond
-	// patience is how long Close waits for calls of a source that do not return.
+	// patience is the longest time that Close waits for a source's stuck calls.
 	patience = 5 * time.Second
-	// recent is the age up to which [Watcher.LastXID] takes an XID error for the one that is to
-	// come.
+	// recent is the largest age of an XID error that [Watcher.LastXID] returns without waiting for
+	// a new one.
 	recent = 10 * time.Second
 )
 
@@ -41,36 +41,36 @@ type Watcher struct {
 	dropped  uint64
 }
 
-// watched is one device of a watcher.
+// A watched is one device of a watcher.
 type watched struct {
 	w       *Watcher
 	info    driver.Info
 	session Session
 	done    chan struct{}
-	ended   error    // of the session's Close; read it when done is closed
-	held    Throttle // of the latest reading that has Clocks; the device's goroutine alone uses it
+	ended   error    // the result of the session's Close; valid after done is closed
+	held    Throttle // of the latest reading with Clocks; only the device's goroutine uses it
 
 	mu      sync.Mutex // protects following fields
 	status  Status
 	arrived chan struct{} // closed at the next XID error
 }
 
-// A Status is what a watcher knows of a device.
+// A Status is a watcher's state of a device.
 type Status struct {
 	Device driver.Info
 
-	XIDs     map[XID]uint64 // how often each was reported since the watcher began
+	XIDs     map[XID]uint64 // number of reports of each since the watcher began
 	LastXID  XID            // 0 if there was none
 	LastTime time.Time      // of LastXID
 	NoXIDs   error          // why the source has no XID errors of this device, or nil
 
-	Reading           // the latest
-	ReadAt  time.Time // of the latest reading; zero before the first and without readings
+	Reading           // the latest reading
+	ReadAt  time.Time // time of the latest reading; zero before the first and without readings
 	Err     error     // why the source fails, or nil
 }
 
-// Watch begins to watch devices. If one of them cannot be watched, the error says which and why,
-// and none is watched. Close the watcher when it is no longer needed.
+// Watch begins to watch devices. If one cannot be watched, none is, and the error names
+// the device and says why. Close the watcher when it is no longer needed.
 func Watch(source Source, devices []driver.Info, opt Options) (*Watcher, error) {
 	if source == nil {
 		return nil, errors.New("health: no source: open one with nvmlhealth.Open, or use a health.Fake")
@@ -98,9 +98,8 @@ func Watch(source Source, devices []driver.Info, opt Options) (*Watcher, error) 
 	return w, nil
 }
 
-// Close ends the watching. It waits for calls of the source that are under way, at most half a
-// second where the source keeps to its timeouts. After five seconds it gives up, and the error
-// names the device.
+// Close ends the watching. It waits for the source's calls in progress, at most half a second if
+// the source keeps its timeouts. After five seconds it gives up, and the error names the device.
 func (w *Watcher) Close() error { return w.close() }
 
 func (w *Watcher) end() error {
@@ -119,7 +118,7 @@ func (w *Watcher) end() error {
 				select {
 				case <-d.done:
 				default:
-					errs = append(errs, fmt.Errorf("health: close %s: a call of the source did not return within %v; its goroutine is left behind", describe(d.info), patience))
+					errs = append(errs, fmt.Errorf("health: close %s: a call of the source did not return within %v; its goroutine leaks", describe(d.info), patience))
 				}
 			}
 			return errors.Join(errs...)
@@ -128,9 +127,9 @@ func (w *Watcher) end() error {
 	return errors.Join(errs...)
 }
 
-// Notify has events sent to a channel, as [os/signal.Notify] does: the watcher does not wait for
-// the receiver, so give the channel a buffer. Events that find it full are dropped and counted.
-// After Close no event is sent.
+// Notify sends events to a channel, as [os/signal.Notify] does: the watcher does not wait for the
+// receiver, so give the channel a buffer. An event that finds the channel full is dropped and
+// counted. No event is sent after Close.
 func (w *Watcher) Notify(c chan<- Event) {
 	if c == nil {
 		panic("health: Notify with a nil channel")
@@ -142,22 +141,21 @@ func (w *Watcher) Notify(c chan<- Event) {
 	}
 }
 
-// Stop ends what Notify began. When it returns, no more events are sent to the channel.
+// Stop undoes Notify. After it returns, no more events are sent to the channel.
 func (w *Watcher) Stop(c chan<- Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.channels = slices.DeleteFunc(w.channels, func(have chan<- Event) bool { return have == c })
 }
 
-// Dropped returns how many events found a channel full.
+// Dropped returns the number of events that found a channel full.
 func (w *Watcher) Dropped() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.dropped
 }
 
-// Status returns the watcher's knowledge of each device, in the order of Watch. It calls no
-// library.
+// Status returns the watcher's state of each device, in the order of Watch. It calls no library.
 func (w *Watcher) Status() []Status {
 	all := make([]Status, len(w.devices))
 	for i, d := range w.devices {
@@ -169,11 +167,10 @@ func (w *Watcher) Status() []Status {
 	return all
 }
 
-// LastXID returns the last XID error of a device, by its index in the call of Watch, and when it
-// was reported. If none was reported in the last ten seconds, LastXID first waits up to patience
-// for one: a driver's call may return the error of a lost device just before the watcher hears of
-// the XID error. The XID is 0 and the time is zero if there was none, or if no device has that
-// index.
+// LastXID returns the last XID error of a device, by its index in the call of Watch, and its time.
+// If none was reported in the last ten seconds, LastXID first waits up to patience for one: a
+// driver call may return the error of a lost device just before the watcher gets the XID error. The
+// XID is 0 and the time is zero if there was none, or if no device has that index.
 func (w *Watcher) LastXID(device int, patience time.Duration) (XID, time.Time) {
 	if device < 0 || device >= len(w.devices) {
 		return 0, time.Time{}
@@ -197,7 +194,7 @@ func (w *Watcher) LastXID(device int, patience time.Duration) (XID, time.Time) {
 	return d.status.LastXID, d.status.LastTime
 }
 
-// send gives an event to all channels.
+// send sends an event to all channels.
 func (w *Watcher) send(e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -221,7 +218,7 @@ func (d *watched) run() {
 	defer func() { d.ended = d.session.Close() }()
 	var readAt time.Time
 	hasXIDs := true
-	var readErr error // of the latest reading, which holds until the next one
+	var readErr error // of the latest reading; it applies until the next one
 	for first := true; ; first = false {
 		if d.w.interval > 0 && (first || time.Since(readAt) >= d.w.interval) {
 			readAt = time.Now()
@@ -247,7 +244,7 @@ func (d *watched) run() {
 		}
 		d.fails(errors.Join(readErr, waitErr))
 		wait := time.Duration(0)
-		if !asked { // the loop has not waited in Wait
+		if !asked { // no call of Wait has paused this loop
 			wait = d.untilNext(readAt)
 		}
 		if !d.pause(wait) {
@@ -256,7 +253,7 @@ func (d *watched) run() {
 	}
 }
 
-// untilNext returns how long to wait before the next reading is due or a slice is over.
+// untilNext returns the time until the next reading or the end of a slice.
 func (d *watched) untilNext(readAt time.Time) time.Duration {
 	if d.w.interval <= 0 {
 		return slice
@@ -264,7 +261,7 @@ func (d *watched) untilNext(readAt time.Time) time.Duration {
 	return min(slice, max(time.Millisecond, d.w.interval-time.Since(readAt)))
 }
 
-// pause waits, and reports false if the watcher is being closed.
+// pause waits, and returns false if the watcher is being closed.
 func (d *watched) pause(wait time.Duration) bool {
 	if wait == 0 {
 		select {
@@ -296,8 +293,8 @@ func (d *watched) report(xid XID) {
 	d.w.send(Event{Device: d.info, Time: now, Kind: KindXID, XID: xid})
 }
 
-// read reads the device's state, and sends events of changes. Later readings are compared with the
-// first one. The first one itself causes an event only if clocks are held down.
+// read reads the device's state, and sends events for changes. Later readings are compared with the
+// first one. The first one itself causes an event only if clocks are throttled.
 func (d *watched) read(first bool) error {
 	r, err := d.session.Read()
 	if err != nil {
@@ -311,7 +308,7 @@ func (d *watched) read(first bool) error {
 	d.mu.Unlock()
 	e := Event{Device: d.info, Time: now, Kind: KindECC}
 	if !first && r.ECC && before.ECC {
-		// A count that went down was set to zero in between.
+		// A count that went down was reset in between.
 		if e.Corrected = r.Corrected - before.Corrected; r.Corrected < before.Corrected {
 			e.Corrected = r.Corrected
 		}
@@ -322,7 +319,7 @@ func (d *watched) read(first bool) error {
 			d.w.send(e)
 		}
 	}
-	if r.Clocks && r.Throttle != d.held { // unknown clocks do not mean that the clocks are free
+	if r.Clocks && r.Throttle != d.held { // unknown clocks are not unthrottled clocks
 		d.held = r.Throttle
 		d.w.send(Event{Device: d.info, Time: now, Kind: KindThrottle, Throttle: r.Throttle})
 	}

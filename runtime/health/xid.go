@@ -9,11 +9,11 @@ import "fmt"
 // finds it in the error of a lost device.
 type XID uint32
 
-// Catalog is the page on which NVIDIA describes all numbers.
+// Catalog is NVIDIA's page that describes all numbers.
 const Catalog = "https://docs.nvidia.com/deploy/xid-errors/"
 
-// Text returns what the number means, in a few words, or "" if this package does not know it. See
-// [Catalog] for NVIDIA's own list.
+// Text returns a short description of the number, or "" if this package does not know it. See
+// [Catalog] for NVIDIA's list.
 func (x XID) Text() string { return texts[x] }
 
 // Error returns the number and its text: "XID 79: GPU has fallen off the bus".
@@ -24,7 +24,7 @@ func (x XID) Error() string {
 	return fmt.Sprintf("XID %d (look it up: %s)", uint32(x), Catalog)
 }
 
-// texts has short texts for the XID numbers that compute programs may see.
+// texts has short texts for the XID numbers that programs on GPUs may see.
 var texts = map[XID]string{
 	8:   "GPU stopped processing work in time",
 	11:  "invalid or corrupted commands",

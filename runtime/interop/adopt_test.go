@@ -18,7 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestAdoptedLost loses a device with work on a stream of others', and others' device goes on.
+// TestAdoptedLost loses a device with work on a foreign stream. The foreign device must stay
+// usable.
 func TestAdoptedLost(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -49,7 +50,8 @@ func TestAdoptedLost(t *testing.T) {
 	})
 }
 
-// TestAdoptedStuck has a stream of others' wait for a device that is lost. Who waits for it is told.
+// TestAdoptedStuck makes a foreign stream wait for a lost device. Work that waits for the stream
+// must fail.
 func TestAdoptedStuck(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		first, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -65,15 +67,17 @@ func TestAdoptedStuck(t *testing.T) {
 		}
 		must(t, q.Close())
 		first.Close()
-		if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrBusy) { // the stream may be at work still, for all anybody knows
+		// The stream may still be running, as far as is known.
+		if err := dev.Close(); err != nil && !errors.Is(err, driver.ErrBusy) {
 			t.Errorf("Close = %v", err)
 		}
 		f.End(t)
 	})
 }
 
-// TestAdoptedHeld has others hold up their stream: other queues go on, the queue can be closed, and closing the device gives its work up. What the
-// stream may still come to is left to the driver.
+// TestAdoptedHeld blocks an adopted stream from outside. Other queues must work, the queue can be
+// closed, and closing the device must give up the stream's work. The driver handles work that the
+// stream may still reach.
 func TestAdoptedHeld(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -107,8 +111,8 @@ func TestAdoptedHeld(t *testing.T) {
 	})
 }
 
-// TestAdoptedClosed closes a queue with work that its stream has, and work that is parked, which the stream never gets. The events of all of
-// it are free then.
+// TestAdoptedClosed closes a queue with work in its stream, and with parked work that the stream
+// never gets. All its events must be free afterwards.
 func TestAdoptedClosed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 1, Events: 2})
@@ -153,7 +157,8 @@ func TestAdoptedClosed(t *testing.T) {
 	})
 }
 
-// TestAdoptedSignals has a signal come while others hold up what they give the stream later, also where another stream waits for it.
+// TestAdoptedSignals checks that a signal arrives while foreign code blocks later work in the
+// stream, even if another stream waits for it.
 func TestAdoptedSignals(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -187,7 +192,7 @@ func TestAdoptedSignals(t *testing.T) {
 	})
 }
 
-// TestAdoptFaults has each native call fail once that adopting adds.
+// TestAdoptFaults fails each native call that adopting adds, once.
 func TestAdoptFaults(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -219,7 +224,8 @@ func TestAdoptFaults(t *testing.T) {
 	})
 }
 
-// TestEventClosedWhileWaitedFor closes an event for which a stream of others' still waits: the device gives it back when it is closed.
+// TestEventClosedWhileWaitedFor closes an event for which a foreign stream still waits. Closing the
+// device must free it.
 func TestEventClosedWhileWaitedFor(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -244,7 +250,7 @@ func TestEventClosedWhileWaitedFor(t *testing.T) {
 	})
 }
 
-// TestValueGivenUp closes a device with a stream that waits for a value which nobody writes.
+// TestValueGivenUp closes a device with a stream that waits for a value that is never written.
 func TestValueGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Queues: 2})
@@ -253,7 +259,7 @@ func TestValueGivenUp(t *testing.T) {
 		s := semaphores(t, 3)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, interop.WaitValue(word.All(), 1)))
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2), Free: pts(s[2], 1)}, gpu.Fill(word.All(), []byte{1})))
-		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, interop.WriteValue(word.All(), 1))) // which comes behind it
+		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, interop.WriteValue(word.All(), 1))) // which comes after it
 		began := time.Now()
 		var late *gpu.CloseError
 		if err := dev.Close(); !errors.As(err, &late) || late.Submissions != 3 {
@@ -273,7 +279,7 @@ func TestValueGivenUp(t *testing.T) {
 	})
 }
 
-// TestValueFaults has values fail in the call, and when they are executed.
+// TestValueFaults makes value operations fail in the call, and during execution.
 func TestValueFaults(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Values {
@@ -307,7 +313,8 @@ func TestValueFaults(t *testing.T) {
 	})
 }
 
-// TestAdoptedAllocatesNothing counts what values, and work on a stream of others', take from the heap.
+// TestAdoptedAllocatesNothing checks that value operations and work on a foreign stream allocate
+// nothing.
 func TestAdoptedAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

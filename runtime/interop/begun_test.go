@@ -13,7 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestLaunchEvents has launches record events when they have begun, of which no other one is in the way of what waits for them.
+// TestLaunchEvents makes launches record events when they begin. No event may delay work that waits
+// for another.
 func TestLaunchEvents(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, second := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -45,7 +46,8 @@ func TestLaunchEvents(t *testing.T) {
 			must(t, w.Wait(soon(t)))
 			must(t, s.Wait(soon(t)))
 
-			// A launch that a wait fails records nothing; one that the driver refuses fails what it signals.
+			// A launch whose wait fails records nothing. A launch that the driver refuses fails its
+			// signals.
 			never, failed := semaphores(t, 1)[0], dev.Queue(0).NewStream()
 			must(t, failed.After(never.At(1)))
 			must(t, failed.Do(launch(e)))

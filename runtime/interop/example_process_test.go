@@ -9,8 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A process reads what another one has written to memory that they share, as soon as it is there, and no host waits for that. Two drivers
-// stand for the processes; what real ones send to each other is what MarshalBinary makes of the handles.
+// A process reads data that another process has written to shared memory, as soon as it is
+// complete, without a host waiting. Two drivers stand for the processes. Real processes send each
+// other the handles encoded by MarshalBinary.
 func ExampleEvent() {
 	ctx, machine := context.Background(), new(simdriver.Machine)
 	writer, err := gpu.Open(simdriver.New(simdriver.Config{Machine: machine}), 0, gpu.Options{})
@@ -18,7 +19,7 @@ func ExampleEvent() {
 	defer writer.Close()
 	reader, err := gpu.Open(simdriver.New(simdriver.Config{Machine: machine}), 0, gpu.Options{})
 	check(err)
-	defer reader.Close() // before the writer, whose memory it has
+	defer reader.Close() // closed before the writer, which owns the memory
 
 	mem, err := writer.Alloc(gpu.DeviceMem, 4)
 	check(err)

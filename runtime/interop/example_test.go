@@ -15,29 +15,30 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// check ends the example if something is wrong.
+// check ends the example on an error.
 func check(errs ...error) {
 	if err := errors.Join(errs...); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// at is a list of one point.
+// at returns a list of one point.
 func at(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
 
-// A library stands for code that works with the driver's own API: on the simulated GPU that is a device of package driver.
+// A library stands for code that uses the driver's own API. On the simulated GPU that is a device
+// of package driver.
 type library struct {
 	driver.Device
 	stream driver.Stream
 	event  driver.Event
 }
 
-// call has the library called on a thread on which its device is current.
+// call runs fn on a thread on which the library's device is current.
 func (l *library) call(fn func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and the thread ends with the goroutine
+		runtime.LockOSThread() // the thread ends with the goroutine
 		check(l.Bind())
 		fn()
 	}()
@@ -57,12 +58,12 @@ func newLibrary(d driver.Driver) *library {
 	return l
 }
 
-// end gives back what the library has, after the runtime's device has been closed.
+// end frees the library's objects, after the runtime's device has been closed.
 func (l *library) end() {
 	l.call(func() { check(l.DestroyStream(l.stream), l.DestroyEvent(l.event), l.Close()) })
 }
 
-// A queue works on the stream of a library, whose own work is between that of the queue.
+// A queue works on a library's stream. The library's own work runs between the queue's operations.
 func ExampleAdoptStream() {
 	ctx, d := context.Background(), simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{})
@@ -79,20 +80,20 @@ func ExampleAdoptStream() {
 	check(err)
 	check(
 		q.Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1})),
-		s.WaitIssued(ctx, 1), // from now on the library's work comes behind it
+		s.WaitIssued(ctx, 1), // from now on the library's work comes after it
 	)
 	lib.call(func() { check(lib.Fill(lib.stream, mem.Ptr(), 2, 1, 4)) })
 	out := make([]byte, 8)
 	check(
-		q.Submit(gpu.Order{Signal: at(s, 2)}, gpu.Download(out, mem.All())), // behind the library's
+		q.Submit(gpu.Order{Signal: at(s, 2)}, gpu.Download(out, mem.All())), // after the library's work
 		s.Wait(ctx, 2),
-		q.Close(), // the stream is the library's alone again
+		q.Close(), // only the library uses the stream again
 	)
 	fmt.Println(out)
 	// Output: [2 2 2 2 1 1 1 1]
 }
 
-// A library waits for what the runtime does, and the runtime for what the library does, each by an event that the other one records. No
+// A library and the runtime wait for each other's work, each by an event that the other records. No
 // host waits for the device.
 func ExampleAdoptEvent() {
 	ctx, d := context.Background(), simdriver.New(simdriver.Config{})
@@ -112,7 +113,8 @@ func ExampleAdoptEvent() {
 	check(err)
 	check(
 		dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.All(), []byte{1})),
-		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, interop.RecordEvent(ours)), // the point s at 1, as an event
+		// Point s at 1, as an event.
+		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 1), Signal: at(s, 2)}, interop.RecordEvent(ours)),
 		s.WaitIssued(ctx, 2),
 	)
 	lib.call(func() {
@@ -124,7 +126,8 @@ func ExampleAdoptEvent() {
 	})
 	out := make([]byte, 8)
 	check(
-		dev.Queue(1).Submit(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, interop.WaitEvent(theirs)), // the event, as the point s at 3
+		// The event, as point s at 3.
+		dev.Queue(1).Submit(gpu.Order{Wait: at(s, 2), Signal: at(s, 3)}, interop.WaitEvent(theirs)),
 		dev.Queue(0).Submit(gpu.Order{Wait: at(s, 3), Signal: at(s, 4)}, gpu.Download(out, mem.All())),
 		s.Wait(ctx, 4),
 		ours.Close(), theirs.Close(),
@@ -133,14 +136,16 @@ func ExampleAdoptEvent() {
 	// Output: [2 2 2 2 1 1 1 1]
 }
 
-// The host and a stream take turns. A number in host memory says whose turn it is. The stream has all its work before the host begins.
+// The host and a stream take turns. A number in host memory says whose turn it is. The stream has
+// all its work before the host begins.
 func ExampleWaitValue() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	check(err)
 	defer dev.Close()
 	words, err := dev.Alloc(gpu.HostMem, 16)
 	check(err)
-	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(words.Bytes()))) // as the host sees the first 8 bytes
+	// The first 8 bytes, as the host sees them.
+	number := (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(words.Bytes())))
 	input := words.Bytes()[8:]
 
 	s, sum := dev.Queue(0).NewStream(), make([]byte, 8)

@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// Short names for what the tests of several packages share.
+// Short names for helpers that several packages' tests share.
 
 const raceEnabled = testkit.RaceEnabled
 
@@ -33,5 +33,5 @@ var (
 	soon           = testkit.Soon
 )
 
-// noContext is a nil context, which a program passes by mistake.
+// noContext is a nil context, as a program may pass by mistake.
 var noContext context.Context

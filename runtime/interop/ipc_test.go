@@ -19,7 +19,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// onProcesses runs a test on a device of each of two drivers of one machine, which stand for processes, with each capability set.
+// onProcesses runs a test on devices of two drivers of one machine, which stand for processes, with
+// each set of capabilities.
 func onProcesses(t *testing.T, test func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps)) {
 	for _, set := range capabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -37,7 +38,8 @@ func onProcesses(t *testing.T, test func(t *testing.T, ds [2]*simdriver.Driver, 
 	}
 }
 
-// imported exports a buffer and imports it on another process's device. The channel says when the driver has it back.
+// imported exports a buffer and imports it on another process's device. The channel reports when
+// the driver has freed the import.
 func imported(t *testing.T, on *gpu.Device, b *gpu.Buffer) (*gpu.Buffer, <-chan struct{}) {
 	t.Helper()
 	h, err := interop.ExportMemory(b)
@@ -60,7 +62,7 @@ func sharedEvent(t *testing.T, a, b *gpu.Device) (own, other *interop.Event) {
 	return own, other
 }
 
-// TestImportMemory has a process use another one's memory.
+// TestImportMemory lets a process use another process's memory.
 func TestImportMemory(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
@@ -89,7 +91,7 @@ func TestImportMemory(t *testing.T) {
 		}
 		s := semaphores(t, 1)[0]
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
-		must(t, s.Wait(minute(t), 1)) // the host tells
+		must(t, s.Wait(minute(t), 1)) // the host orders the two processes
 		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(o.Range(16, 16), []byte{2})))
 		must(t, s.Wait(minute(t), 2))
 		want := bytes.Repeat([]byte{1}, 1024)
@@ -98,7 +100,7 @@ func TestImportMemory(t *testing.T) {
 			t.Errorf("the other process's fill is not there: %v", got)
 		}
 
-		// The driver gets it back when its last use is over.
+		// The driver frees it after its last use.
 		host := semaphores(t, 1)[0]
 		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(o.All(), []byte{3})))
 		must(t, o.Close())
@@ -112,14 +114,14 @@ func TestImportMemory(t *testing.T) {
 		if n := calls(ds[1], 0, simdriver.OpCloseMem); n != 1 {
 			t.Errorf("closed %d times", n)
 		}
-		// What is left open is closed with the device.
+		// Closing the device closes imports that are still open.
 		_, back2 := imported(t, b, own)
 		must(t, b.Close())
 		<-back2
 	})
 }
 
-// TestImportMemoryErrors has all that is refused.
+// TestImportMemoryErrors checks everything that an import refuses.
 func TestImportMemoryErrors(t *testing.T) {
 	onProcesses(t, func(t *testing.T, _ [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCMem {
@@ -157,7 +159,7 @@ func TestImportMemoryErrors(t *testing.T) {
 				t.Errorf("%s: it was told that nobody uses it", what)
 			}
 		}
-		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // as of a program that knows no more
+		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // as in a program that knows no more
 		o, err := interop.ImportMemory(b, raw, nil)
 		must(t, err)
 		if _, err := interop.ExportMemory(o); !errors.Is(err, gpu.ErrArgument) {
@@ -188,7 +190,8 @@ func TestImportMemoryErrors(t *testing.T) {
 	})
 }
 
-// TestSharedEvent has two processes hand memory to and fro, and no host wait for a device.
+// TestSharedEvent passes memory between two processes in turns, without a host waiting for a
+// device.
 func TestSharedEvent(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
@@ -206,7 +209,7 @@ func TestSharedEvent(t *testing.T) {
 		there, thereIn := sharedEvent(t, a, b)
 		back, backIn := sharedEvent(t, b, a)
 		sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
-		must(t, ds[0].StallDevice(0)) // whoever waits for a device waits for ever
+		must(t, ds[0].StallDevice(0)) // a wait for a device would never end
 		must(t, ds[1].StallDevice(0))
 		for i := range uint64(rounds) {
 			must(t, a.Queue(0).Submit(order(sa, 3*i, sa, 3*i+1), gpu.Fill(mem.All(), []byte{byte(i + 1)})))
@@ -236,7 +239,8 @@ func TestSharedEvent(t *testing.T) {
 	})
 }
 
-// TestSharedEventParked has a wait take the record that is the last when it is issued, and Stream's methods do what Queue's do.
+// TestSharedEventParked checks that a wait takes the last record at the time that it is issued, and
+// that Stream's methods do the same as Queue's.
 func TestSharedEventParked(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -248,7 +252,7 @@ func TestSharedEventParked(t *testing.T) {
 		e, in := sharedEvent(t, a, b)
 		host := semaphores(t, 1)[0]
 		reader, writer := b.Queue(0).NewStream(), a.Queue(0).NewStream()
-		must(t, reader.Do(interop.WaitEvent(in))) // nobody has recorded it
+		must(t, reader.Do(interop.WaitEvent(in))) // it was never recorded
 		must(t, reader.Wait(minute(t)))
 		got := make([]byte, 64)
 		must(t, reader.After(host.At(1)))
@@ -286,7 +290,7 @@ func TestSharedEventParked(t *testing.T) {
 // in0 returns a context that ends soon.
 func in0(t *testing.T) context.Context { return in(t, time.Millisecond) }
 
-// TestSharedEventErrors has all that is refused.
+// TestSharedEventErrors checks everything that shared events refuse.
 func TestSharedEventErrors(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -320,7 +324,7 @@ func TestSharedEventErrors(t *testing.T) {
 				t.Errorf("%s: %v", what, c.err)
 			}
 		}
-		// What is under way goes on with an event that is closed.
+		// Work in flight continues when its event is closed.
 		host := semaphores(t, 1)[0]
 		must(t, b.Queue(0).Submit(order(host, 1, s, 1), interop.WaitEvent(other)))
 		must(t, other.Close())
@@ -334,7 +338,7 @@ func TestSharedEventErrors(t *testing.T) {
 		must(t, s.Wait(minute(t), 1))
 		eventually(t, "the event is given back", func() bool { b.Queue(0).Flush(); return calls(ds[1], 0, simdriver.OpDestroyEvent) == 1 })
 
-		// One that its process destroys too early is the waiter's failure, and of nothing else.
+		// An event that its process destroys too early fails only the waiter.
 		late, err := interop.ImportEvent(b, h, nil)
 		must(t, err)
 		must(t, e.Close())
@@ -354,8 +358,9 @@ func TestSharedEventErrors(t *testing.T) {
 	})
 }
 
-// TestOtherProcessKilled has a process end while another one has its memory, and waits for an event that it was about to record. Whoever
-// waits can be told; other queues go on; and the device, whose stream never gets past the wait, can be closed.
+// TestOtherProcessKilled ends a process while another one holds its memory and waits for an event
+// that it was about to record. Waiters can be told, other queues must work, and the device, whose
+// stream never passes the wait, can be closed.
 func TestOtherProcessKilled(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -401,7 +406,7 @@ func TestOtherProcessKilled(t *testing.T) {
 	})
 }
 
-// TestSharedEventFaults has each native call fail, once.
+// TestSharedEventFaults fails each native call once.
 func TestSharedEventFaults(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -447,7 +452,8 @@ func TestSharedEventFaults(t *testing.T) {
 	})
 }
 
-// TestWaitIssued is of B163: it waits for what is parked, issued, reached, failed and for nothing.
+// TestWaitIssued tests B163: it waits for work that is parked, issued, reached and failed, and for
+// nothing.
 func TestWaitIssued(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -502,7 +508,7 @@ func TestWaitIssued(t *testing.T) {
 	})
 }
 
-// TestHandles encodes handles and decodes them, and refuses everything else.
+// TestHandles encodes and decodes handles. Decoding must refuse everything else.
 func TestHandles(t *testing.T) {
 	m := interop.MemoryHandle{Driver: "cuda", Device: [16]byte{1, 15: 2}, Handle: driver.MemHandle{3, 63: 4}, Offset: 5 << 32, Size: 6<<32 + 7}
 	e := interop.EventHandle{Driver: "cuda", Device: m.Device, Handle: driver.EventHandle{8, 63: 9}}
@@ -545,8 +551,8 @@ func TestHandles(t *testing.T) {
 	}
 }
 
-// TestSharingFaults fails the n-th native call of a process that shares memory and events with another one, for every n: every signal of
-// both is reached or fails, and nothing is left behind.
+// TestSharingFaults fails the n-th native call of a process that shares memory and events with
+// another one, for every n. Every signal of both must be reached or fail, and nothing may leak.
 func TestSharingFaults(t *testing.T) {
 	sharingFaults(t, share)
 }
@@ -565,10 +571,10 @@ func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver
 		t.Run(kind.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				total, step := uint64(1), uint64(1)
-				if raceEnabled { // under which it takes long
+				if raceEnabled { // slow under the race detector
 					step = 9
 				}
-				for n := uint64(0); n <= min(total, 200)+10; n += step { // what comes later asks how far the device is
+				for n := uint64(0); n <= min(total, 200)+10; n += step { // later work polls the device
 					machine := new(simdriver.Machine)
 					d, other := newSim(t, simdriver.Config{Machine: machine}), newSim(t, simdriver.Config{Machine: machine})
 					var hit *simdriver.Injected
@@ -590,8 +596,8 @@ func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver
 	}
 }
 
-// share has two processes exchange memory and events, and ends whatever fails on the way. It reports what never ended, and if nothing is to
-// fail what has.
+// share makes two processes exchange memory and events, and ends whichever call fails. It reports
+// work that never ended and, without a fault, all errors.
 func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	var devs [2]*gpu.Device
 	for i, d := range []driver.Driver{d, other} {
@@ -600,7 +606,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 			return failed(sound, err)
 		}
 		devs[i] = dev
-		defer dev.Close() // with its error, if the fault meets it
+		defer dev.Close() // with its error, if the fault hits it
 	}
 	var bufs, imported [2]*gpu.Buffer
 	var events, opened [2]*interop.Event
@@ -630,7 +636,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	for i, dev := range devs {
 		streams[i] = dev.Queue(1).NewStream()
 	}
-	for round := range byte(3) { // a fault makes a stream fail, and what it does then does nothing
+	for round := range byte(3) { // a fault fails a stream, and its later operations do nothing
 		for i, s := range streams {
 			s.Fill(bufs[i].Range(uint64(round), 1), []byte{10*byte(i) + round + 1})
 			s.Do(interop.RecordEvent(events[i]))
@@ -646,7 +652,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 		got := make([]byte, 64)
 		s.Download(got, bufs[i].All())
 		err := s.Wait(ctx)
-		if i == 1 && err != nil && ctx.Err() != nil && !sound { // the first process has ended before a record of its
+		if i == 1 && err != nil && ctx.Err() != nil && !sound { // the first process has ended before it recorded this
 			s.Fail(err)
 			continue
 		}
@@ -658,7 +664,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 		}
 		errs = append(errs, failed(sound, err))
 	}
-	for i := range devs { // each gives back first what is the other's
+	for i := range devs { // each first closes the other's memory
 		imported[i].Close()
 		opened[i].Close()
 	}
@@ -669,7 +675,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	return errors.Join(errs...)
 }
 
-// failed returns an error if none was to come.
+// failed returns an error if err was unexpected.
 func failed(sound bool, err error) error {
 	if sound {
 		return err
@@ -677,7 +683,8 @@ func failed(sound bool, err error) error {
 	return nil
 }
 
-// TestSharedEventGarbage has processes that order their work by events make no garbage in steady state.
+// TestSharedEventGarbage checks that processes that order their work by events allocate nothing in
+// steady state.
 func TestSharedEventGarbage(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

@@ -24,7 +24,8 @@ func shareable(t *testing.T, dev *gpu.Device, size uint64) *gpu.Buffer {
 	return b
 }
 
-// viaFile exports a buffer and imports it on another device. The channel says when the driver has the import back.
+// viaFile exports a buffer and imports it on another device. The channel reports when the driver
+// has freed the import.
 func viaFile(t *testing.T, b *gpu.Buffer, on *gpu.Device) (*gpu.Buffer, <-chan struct{}) {
 	t.Helper()
 	f, err := interop.ExportMemoryFile(b)
@@ -36,8 +37,8 @@ func viaFile(t *testing.T, b *gpu.Buffer, on *gpu.Device) (*gpu.Buffer, <-chan s
 	return o, back
 }
 
-// TestSharedFile, of B190, has a process use another one's memory, and its own by another address. The memory outlives the buffer that it was
-// made with.
+// TestSharedFile tests B190: a process uses another process's memory, and its own memory at another
+// address. The memory must outlive the buffer that it was made with.
 func TestSharedFile(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
@@ -72,7 +73,7 @@ func TestSharedFile(t *testing.T) {
 		}
 		s := semaphores(t, 1)[0]
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
-		must(t, s.Wait(minute(t), 1)) // the host tells
+		must(t, s.Wait(minute(t), 1)) // the host orders the two processes
 		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(part.Range(8, 8), []byte{2})))
 		must(t, s.Wait(minute(t), 2))
 		want := bytes.Repeat([]byte{1}, 1000)
@@ -83,7 +84,7 @@ func TestSharedFile(t *testing.T) {
 			}
 		}
 
-		// The process that has made it lets go of it, and the others have it still.
+		// The process that made it closes it, and the others keep it.
 		must(t, own.Close())
 		must(t, same.Close())
 		a.Queue(0).Flush()
@@ -99,7 +100,7 @@ func TestSharedFile(t *testing.T) {
 		must(t, err)
 		must(t, third.Close())
 
-		// The driver gets it back when its last use is over.
+		// The driver frees it after its last use.
 		host := semaphores(t, 1)[0]
 		must(t, part.Close())
 		must(t, b.Queue(0).Submit(order(host, 1, host, 2), gpu.Fill(far.All(), []byte{3})))
@@ -120,7 +121,7 @@ func TestSharedFile(t *testing.T) {
 	})
 }
 
-// TestSharedFileMistakes has all that is refused.
+// TestSharedFileMistakes checks everything that sharing by a file refuses.
 func TestSharedFileMistakes(t *testing.T) {
 	onProcesses(t, func(t *testing.T, _ [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.MemSharing {
@@ -144,20 +145,20 @@ func TestSharedFileMistakes(t *testing.T) {
 			err, want error
 			say       string
 		}{
-			"no file":                    {only(interop.ImportMemoryFile(b, nil, 64, nil)), gpu.ErrArgument, "no file"},
-			"nothing":                    {only(interop.ImportMemoryFile(b, file, 0, nil)), gpu.ErrArgument, "0 bytes"},
-			"more than there is":         {only(interop.ImportMemoryFile(b, file, 1025, func() { called = true })), simdriver.ErrInvalidValue, "the memory has 1024"},
-			"more than there can be":     {only(interop.ImportMemoryFile(b, file, 1<<64-1, nil)), driver.ErrOutOfMemory, ""},
-			"another file":               {only(interop.ImportMemoryFile(b, other, 64, nil)), simdriver.ErrInvalidHandle, "import a shared file"},
-			"export of other memory":     {only(interop.ExportMemoryFile(plain)), gpu.ErrArgument, "of kind ShareableMem"},
-			"export of what is imported": {only(interop.ExportMemoryFile(far)), gpu.ErrArgument, "can be sent on"},
-			"export of a part":           {only(interop.ExportMemoryFile(alloca(t, a.Queue(0), gpu.Order{}, over, 16))), gpu.ErrArgument, ""},
-			"export of no bytes":         {only(interop.ExportMemoryFile(shareable(t, a, 0))), gpu.ErrArgument, "no memory"},
-			"export of a closed buffer":  {only(interop.ExportMemoryFile(closed)), gpu.ErrClosed, ""},
-			"export of no buffer":        {only(interop.ExportMemoryFile(new(gpu.Buffer))), gpu.ErrArgument, ""},
-			"its handle":                 {only(interop.ExportMemory(own)), gpu.ErrArgument, "ExportMemoryFile"},
-			"a pool of it":               {only(a.NewPool(gpu.PoolOptions{Kind: gpu.ShareableMem})), driver.ErrUnsupported, ""},
-			"more than the device has":   {only(a.Alloc(gpu.ShareableMem, 1<<40)), driver.ErrOutOfMemory, ""},
+			"no file":                   {only(interop.ImportMemoryFile(b, nil, 64, nil)), gpu.ErrArgument, "no file"},
+			"nothing":                   {only(interop.ImportMemoryFile(b, file, 0, nil)), gpu.ErrArgument, "0 bytes"},
+			"more than there is":        {only(interop.ImportMemoryFile(b, file, 1025, func() { called = true })), simdriver.ErrInvalidValue, "the memory has 1024"},
+			"more than there can be":    {only(interop.ImportMemoryFile(b, file, 1<<64-1, nil)), driver.ErrOutOfMemory, ""},
+			"another file":              {only(interop.ImportMemoryFile(b, other, 64, nil)), simdriver.ErrInvalidHandle, "import a shared file"},
+			"export of other memory":    {only(interop.ExportMemoryFile(plain)), gpu.ErrArgument, "of kind ShareableMem"},
+			"export of imported memory": {only(interop.ExportMemoryFile(far)), gpu.ErrArgument, "can be sent on"},
+			"export of a part":          {only(interop.ExportMemoryFile(alloca(t, a.Queue(0), gpu.Order{}, over, 16))), gpu.ErrArgument, ""},
+			"export of no bytes":        {only(interop.ExportMemoryFile(shareable(t, a, 0))), gpu.ErrArgument, "no memory"},
+			"export of a closed buffer": {only(interop.ExportMemoryFile(closed)), gpu.ErrClosed, ""},
+			"export of no buffer":       {only(interop.ExportMemoryFile(new(gpu.Buffer))), gpu.ErrArgument, ""},
+			"its handle":                {only(interop.ExportMemory(own)), gpu.ErrArgument, "ExportMemoryFile"},
+			"a pool of it":              {only(a.NewPool(gpu.PoolOptions{Kind: gpu.ShareableMem})), driver.ErrUnsupported, ""},
+			"more than the device has":  {only(a.Alloc(gpu.ShareableMem, 1<<40)), driver.ErrOutOfMemory, ""},
 		} {
 			if !errors.Is(c.err, c.want) || !strings.Contains(c.err.Error(), c.say) {
 				t.Errorf("%s: %v; want %v", what, c.err, c.want)
@@ -177,10 +178,10 @@ func TestSharedFileMistakes(t *testing.T) {
 	})
 }
 
-// TestSharedFileKilled, of B190, has one of two processes end that have the same memory, with work in flight: the other one goes on, and has
-// what was there.
+// TestSharedFileKilled tests B190: one of two processes that share memory ends with work in flight.
+// The other must continue and find the memory unchanged.
 func TestSharedFileKilled(t *testing.T) {
-	for _, killed := range []int{0, 1} { // whose memory it is, and who has imported it
+	for _, killed := range []int{0, 1} { // the owner of the memory, and the importer
 		t.Run([]string{"that has made it", "that has imported it"}[killed], func(t *testing.T) {
 			onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 				if !caps.MemSharing {
@@ -196,7 +197,7 @@ func TestSharedFileKilled(t *testing.T) {
 				must(t, s.Wait(minute(t), 1))
 				must(t, ds[0].StallDevice(0))
 				must(t, ds[1].StallDevice(0))
-				must(t, gone.Queue(0).Submit(gpu.Order{Signal: pts(lost, 1)}, gpu.Fill(theirs.All(), []byte{2}))) // which it never comes to
+				must(t, gone.Queue(0).Submit(gpu.Order{Signal: pts(lost, 1)}, gpu.Fill(theirs.All(), []byte{2}))) // which it never reaches
 				must(t, left.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(mine.Range(0, 8), []byte{3})))
 				ds[killed].Kill()
 				if err := lost.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
@@ -217,12 +218,12 @@ func TestSharedFileKilled(t *testing.T) {
 	}
 }
 
-// TestSharedFileFaults fails the n-th native call of a process that shares memory by files with another one, for every n: every signal of both is
-// reached or fails, and nothing is left behind.
+// TestSharedFileFaults fails the n-th native call of a process that shares memory by files with
+// another one, for every n. Every signal of both must be reached or fail, and nothing may leak.
 func TestSharedFileFaults(t *testing.T) { sharingFaults(t, shareFiles) }
 
-// shareFiles has each of two processes use memory of the other's, which may let go of it before, and ends whatever fails on the way. It reports
-// what never ended, and if nothing is to fail what has.
+// shareFiles makes each of two processes use the other's memory, which the other may close first,
+// and ends whichever call fails. It reports work that never ended and, without a fault, all errors.
 func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 	var devs [2]*gpu.Device
 	for i, d := range []driver.Driver{d, other} {
@@ -231,7 +232,7 @@ func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 			return failed(sound, err)
 		}
 		devs[i] = dev
-		defer dev.Close() // with its error, if the fault meets it
+		defer dev.Close() // with its error, if the fault hits it
 	}
 	ctx := in(t, 30*time.Second)
 	var errs []error
@@ -259,11 +260,11 @@ func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 			streams[i].Fill(own[i].All(), []byte{round})
 		}
 		for _, s := range streams {
-			if err := s.Wait(ctx); err != nil { // the host orders what they do
+			if err := s.Wait(ctx); err != nil { // the host orders their operations
 				return endsIn(ctx, sound, err)
 			}
 		}
-		for i, s := range streams { // the one who has made it lets go of the memory first, and the other one uses it still
+		for i, s := range streams { // the owner closes the memory first, while the other still uses it
 			own[1-i].Close()
 			s.Fill(far[i].Range(1, 1), []byte{10})
 			got := make([]byte, 4)
@@ -278,7 +279,7 @@ func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 			far[i].Close()
 			select {
 			case <-back[i]:
-			case <-in(t, 5*time.Second).Done(): // what the fault has met is given back when the device is closed
+			case <-in(t, 5*time.Second).Done(): // closing the device frees objects that the fault hit
 				devs[i].Close()
 				select {
 				case <-back[i]:

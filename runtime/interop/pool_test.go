@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// sharedPool makes a pool of one process that others may have, and imports it on another process's device.
+// sharedPool makes a shareable pool in one process, and imports it on another process's device.
 func sharedPool(t *testing.T, a, b *gpu.Device) (*gpu.Pool, *interop.Pool) {
 	t.Helper()
 	p := newPool(t, a, gpu.PoolOptions{Shareable: true})
@@ -29,7 +29,7 @@ func sharedPool(t *testing.T, a, b *gpu.Device) (*gpu.Pool, *interop.Pool) {
 	return p, q
 }
 
-// TestPoolSharing, of B185, has a process use memory of another one's pool.
+// TestPoolSharing tests B185: a process uses memory of another process's pool.
 func TestPoolSharing(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		a, b := devs[0], devs[1]
@@ -49,12 +49,12 @@ func TestPoolSharing(t *testing.T) {
 			t.Error("another device, or options")
 		}
 		s := semaphores(t, 1)[0]
-		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // so that the other lies behind something
+		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // so that the other buffer is at an offset
 		own := alloca(t, a.Queue(0), gpu.Order{}, p, 1024)
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		h, err := interop.ExportMemory(own)
 		must(t, err)
-		data, err := h.MarshalBinary() // which is what is sent
+		data, err := h.MarshalBinary() // which the processes send
 		must(t, err)
 		var sent interop.MemoryHandle
 		must(t, sent.UnmarshalBinary(data))
@@ -67,7 +67,7 @@ func TestPoolSharing(t *testing.T) {
 		must(t, err)
 		whole, err := q.Import(h, nil)
 		must(t, err)
-		must(t, s.Wait(minute(t), 1)) // the host tells
+		must(t, s.Wait(minute(t), 1)) // the host orders the two processes
 		must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(o.Range(0, 16), []byte{2})))
 		must(t, s.Wait(minute(t), 2))
 		if got := bytesOf(t, a.Queue(0), own); got[255] != 1 || got[256] != 2 || got[271] != 2 || got[272] != 1 {
@@ -77,7 +77,7 @@ func TestPoolSharing(t *testing.T) {
 		if got := bytesOf(t, b.Queue(1), whole); got[256] != 2 || got[1023] != 1 {
 			t.Errorf("%v", got[250:280])
 		}
-		must(t, q.Close()) // what was imported stays
+		must(t, q.Close()) // the import stays
 		must(t, q.Close())
 		if _, err := q.Import(h, nil); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("import of a closed pool: %v", err)
@@ -96,7 +96,7 @@ func TestPoolSharing(t *testing.T) {
 	})
 }
 
-// TestPoolSharingMistakes, of B185, gives what is none.
+// TestPoolSharingMistakes tests B185 with invalid files and handles.
 func TestPoolSharingMistakes(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.PoolSharing {
@@ -124,21 +124,21 @@ func TestPoolSharingMistakes(t *testing.T) {
 		must(t, closed.Close())
 		only := func(_ any, err error) error { return err }
 		for what, x := range map[string]struct{ err, want error }{
-			"export of an ordinary pool":            {only(interop.ExportPool(ordinary)), gpu.ErrArgument},
-			"export of a closed pool":               {only(interop.ExportPool(closed)), gpu.ErrClosed},
-			"export of an ordinary pool's memory":   {only(interop.ExportMemory(alloca(t, a.Queue(0), gpu.Order{}, ordinary, 64))), gpu.ErrArgument},
-			"export of what has not been allocated": {only(interop.ExportMemory(parked)), gpu.ErrUnallocated},
-			"import of no file":                     {only(interop.ImportPool(b, nil)), gpu.ErrArgument},
-			"import of another file":                {only(interop.ImportPool(b, file)), simdriver.ErrInvalidHandle},
-			"import in the same process":            {only(interop.ImportPool(a, mine)), driver.ErrSameProcess},
-			"import of ordinary memory":             {only(q.Import(ph, nil)), gpu.ErrArgument},
-			"import of another pool's memory":       {only(otherImported.Import(h, nil)), simdriver.ErrInvalidHandle},
-			"import of what is not in it":           {only(q.Import(outside, nil)), gpu.ErrRange},
-			"import of nothing":                     {only(q.Import(interop.MemoryHandle{Pooled: true}, nil)), gpu.ErrArgument},
-			"import of a pool's as other memory":    {only(interop.ImportMemory(b, h, nil)), gpu.ErrArgument},
-			"a shareable portable pool":             {only(a.NewPool(gpu.PoolOptions{Shareable: true, Portable: true})), driver.ErrUnsupported},
-			"a shareable pool of host memory":       {only(a.NewPool(gpu.PoolOptions{Shareable: true, Kind: gpu.HostMem})), driver.ErrUnsupported},
-			"a shareable pool over a buffer":        {only(a.NewPool(gpu.PoolOptions{Shareable: true, Over: plain})), driver.ErrUnsupported},
+			"export of an ordinary pool":          {only(interop.ExportPool(ordinary)), gpu.ErrArgument},
+			"export of a closed pool":             {only(interop.ExportPool(closed)), gpu.ErrClosed},
+			"export of an ordinary pool's memory": {only(interop.ExportMemory(alloca(t, a.Queue(0), gpu.Order{}, ordinary, 64))), gpu.ErrArgument},
+			"export of unallocated memory":        {only(interop.ExportMemory(parked)), gpu.ErrUnallocated},
+			"import of no file":                   {only(interop.ImportPool(b, nil)), gpu.ErrArgument},
+			"import of another file":              {only(interop.ImportPool(b, file)), simdriver.ErrInvalidHandle},
+			"import in the same process":          {only(interop.ImportPool(a, mine)), driver.ErrSameProcess},
+			"import of ordinary memory":           {only(q.Import(ph, nil)), gpu.ErrArgument},
+			"import of another pool's memory":     {only(otherImported.Import(h, nil)), simdriver.ErrInvalidHandle},
+			"import of memory outside the pool":   {only(q.Import(outside, nil)), gpu.ErrRange},
+			"import of nothing":                   {only(q.Import(interop.MemoryHandle{Pooled: true}, nil)), gpu.ErrArgument},
+			"import of a pool's as other memory":  {only(interop.ImportMemory(b, h, nil)), gpu.ErrArgument},
+			"a shareable portable pool":           {only(a.NewPool(gpu.PoolOptions{Shareable: true, Portable: true})), driver.ErrUnsupported},
+			"a shareable pool of host memory":     {only(a.NewPool(gpu.PoolOptions{Shareable: true, Kind: gpu.HostMem})), driver.ErrUnsupported},
+			"a shareable pool over a buffer":      {only(a.NewPool(gpu.PoolOptions{Shareable: true, Over: plain})), driver.ErrUnsupported},
 		} {
 			if !errors.Is(x.err, x.want) {
 				t.Errorf("%s: %v; want %v", what, x.err, x.want)
@@ -147,7 +147,7 @@ func TestPoolSharingMistakes(t *testing.T) {
 		must(t, host.Signal(1))
 		o, err := q.Import(h, nil)
 		must(t, err)
-		must(t, b.Close()) // with what is left
+		must(t, b.Close()) // with the remaining memory
 		if _, err := interop.ImportPool(b, mine); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("import on a closed device: %v", err)
 		}
@@ -156,21 +156,21 @@ func TestPoolSharingMistakes(t *testing.T) {
 	})
 }
 
-// TestPoolSharingFaults fails the n-th native call of a process that shares pools with another one, for every n: every signal of both is
-// reached or fails, and nothing is left behind.
+// TestPoolSharingFaults fails the n-th native call of a process that shares pools with another one,
+// for every n. Every signal of both must be reached or fail, and nothing may leak.
 func TestPoolSharingFaults(t *testing.T) {
 	sharingFaults(t, sharePools)
 }
 
-// sharePools has each of two processes use memory of the other's pool, and ends whatever fails on the way. It reports what never ended, and if
-// nothing is to fail what has.
+// sharePools makes each of two processes use memory of the other's pool, and ends whichever call
+// fails. It reports work that never ended and, without a fault, all errors.
 func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 	type side struct {
 		dev      *gpu.Device
 		pool     *gpu.Pool
-		imported *interop.Pool // the other's
+		imported *interop.Pool // the other's pool
 		stream   *gpu.Stream
-		own, far *gpu.Buffer // far is the other's
+		own, far *gpu.Buffer // far is the other's memory
 		back     chan struct{}
 	}
 	var sides [2]*side
@@ -179,10 +179,12 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 		if err != nil {
 			return failed(sound, err)
 		}
-		defer dev.Close() // with its error, if the fault meets it
+		defer dev.Close() // with its error, if the fault hits it
 		sides[i] = &side{dev: dev, stream: dev.Queue(1).NewStream()}
 	}
-	defer synctest.Wait() // before the devices are closed: a stream that is lost may be at the other's memory, which that cannot know
+	// Before the devices are closed: a lost stream may still access the other's memory, and the
+	// other cannot know.
+	defer synctest.Wait()
 	for _, x := range sides {
 		var err error
 		if x.pool, err = x.dev.NewPool(gpu.PoolOptions{Shareable: true, Threshold: 64}); err != nil {
@@ -211,7 +213,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 		}
 		for i, x := range sides {
 			y := sides[1-i]
-			if err := y.stream.Wait(ctx); err != nil { // the host orders what they do
+			if err := y.stream.Wait(ctx); err != nil { // the host orders their operations
 				return endsIn(ctx, sound, err)
 			}
 			h, err := interop.ExportMemory(y.own)
@@ -230,8 +232,10 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 			x.far.Close()
 			select {
 			case <-x.back:
-			case <-in(t, 5*time.Second).Done(): // what the fault has met is given back when the device is closed
-				synctest.Wait() // the other process may have had this one's memory in use, and has told nobody that it is through
+			case <-in(t, 5*time.Second).Done(): // closing the device frees objects that the fault hit
+				// The other process may still hold this one's memory, without having reported the
+				// end of its use.
+				synctest.Wait()
 				x.dev.Close()
 				select {
 				case <-x.back:
@@ -243,7 +247,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 			got := make([]byte, 4)
 			err := x.stream.Wait(ctx)
 			if err != nil {
-				synctest.Wait() // as in the end
+				synctest.Wait() // as at the end
 			}
 			y.stream.Download(got, y.own.Range(0, 4))
 			y.stream.Free(y.own)
@@ -265,7 +269,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 	return errors.Join(errs...)
 }
 
-// endsIn returns an error if a context has ended, or one was not to come.
+// endsIn returns an error if a context has ended or err was unexpected.
 func endsIn(ctx context.Context, sound bool, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("work has neither come to its end nor failed: %w", err)
@@ -273,9 +277,10 @@ func endsIn(ctx context.Context, sound bool, err error) error {
 	return failed(sound, err)
 }
 
-// TestPoolProcessKilled has a process end that shares a pool with another one, which has the pool's memory and work in flight.
+// TestPoolProcessKilled ends a process that shares a pool with another one, which holds memory of
+// the pool and has work in flight.
 func TestPoolProcessKilled(t *testing.T) {
-	// shared has process 0's memory in process 1, with 1 in it.
+	// shared imports process 0's memory in process 1, filled with 1.
 	shared := func(t *testing.T, devs [2]*gpu.Device) (p *gpu.Pool, q *interop.Pool, own, far *gpu.Buffer, h interop.MemoryHandle, back chan struct{}) {
 		p, q = sharedPool(t, devs[0], devs[1])
 		s := semaphores(t, 1)[0]
@@ -302,7 +307,7 @@ func TestPoolProcessKilled(t *testing.T) {
 			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, ds[0].StallDevice(0))
 			must(t, ds[1].StallDevice(0))
-			must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 1)}, gpu.Fill(own.All(), []byte{2}))) // which it never comes to
+			must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 1)}, gpu.Fill(own.All(), []byte{2}))) // which it never reaches
 			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.Fill(far.Range(0, 8), []byte{3})))
 			ds[0].Kill()
 			if err := sa.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
@@ -323,7 +328,8 @@ func TestPoolProcessKilled(t *testing.T) {
 			if _, err := interop.ImportPool(b, file); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "gone with its process") {
 				t.Errorf("import of its pool: %v", err)
 			}
-			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 2)}, gpu.Fill(far.All(), []byte{4}))) // nobody waits for it
+			// No one waits for it.
+			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 2)}, gpu.Fill(far.All(), []byte{4})))
 			must(t, far.Close())
 			<-back
 			must(t, q.Close())
@@ -339,7 +345,7 @@ func TestPoolProcessKilled(t *testing.T) {
 			p, q, own, far, h, back := shared(t, devs)
 			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, ds[1].StallDevice(0))
-			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.Fill(far.All(), []byte{3}))) // which it never comes to
+			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.Fill(far.All(), []byte{3}))) // which it never reaches
 			must(t, b.Queue(1).Submit(order(sa, 2, sb, 2), gpu.Fill(far.All(), []byte{4})))
 			ds[1].Kill()
 			if err := sb.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
@@ -406,7 +412,7 @@ func TestPoolProcessKilled(t *testing.T) {
 	})
 }
 
-// fullOf looks whether all bytes of a buffer are x.
+// fullOf checks that all bytes of a buffer are x.
 func fullOf(t testing.TB, q *gpu.Queue, b *gpu.Buffer, x byte) {
 	t.Helper()
 	for i, got := range bytesOf(t, q, b) {

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestNilAndZeroReceivers is of B143.
+// TestNilAndZeroReceivers tests B143.
 func TestNilAndZeroReceivers(t *testing.T) {
 	testkit.Receivers(t,
 		testkit.Receiver{Nil: (*interop.Event)(nil)},

@@ -1,5 +1,5 @@
-// Package metrics exports statistics of devices and pools for monitoring: as variables of expvar,
-// and in the text format of OpenMetrics, which Prometheus reads. It needs no client library.
+// Package metrics exports statistics of devices and pools for monitoring: as expvar variables, and
+// in the OpenMetrics text format, which Prometheus reads. It needs no client library.
 //
 //	source := &metrics.Source{Devices: devices}
 //	http.Handle("/metrics", source)
@@ -20,15 +20,14 @@ import (
 // A Source lists the devices and pools whose metrics are exported. Its fields must not be changed
 // once it is in use. Its methods may be called concurrently. They take a snapshot of each device
 // and pool, submit nothing, and do not wait for a device's work. A closed device keeps its last
-// values. A closed pool is left out. If a device was opened again, its series in the text of
-// OpenMetrics have one more label: opened="2". Series of health have the labels device and name,
-// too.
+// values. A closed pool is omitted. If a device was opened again, its series in the OpenMetrics
+// text have one more label: opened="2". Series of health also have the labels device and name.
 //
-// Names are shown in UTF-8, and different names stay different. A byte that is not UTF-8 becomes
-// U+FFFD and two hex digits. U+FFFD itself is doubled.
+// Names are shown in UTF-8, and different names stay different. An invalid byte becomes U+FFFD and
+// two hex digits. U+FFFD itself is doubled.
 type Source struct {
-	Devices []*gpu.Device        // nil devices are left out
-	Pools   map[string]*gpu.Pool // by name; nil pools are left out
+	Devices []*gpu.Device        // nil devices are skipped
+	Pools   map[string]*gpu.Pool // by name; nil pools are skipped
 	Health  *health.Watcher      // watches these or other devices; may be nil
 }
 
@@ -45,7 +44,7 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method == http.MethodGet {
-		w.Write(s.text()) // an error means that the client has gone
+		w.Write(s.text()) // an error means that the client disconnected
 	}
 }
 
@@ -74,7 +73,7 @@ func (s *Source) String() string {
 	return string(text)
 }
 
-// pools returns the statistics of the open pools, by the names that are shown.
+// pools returns the statistics of the open pools, by their shown names.
 func (s *Source) pools() map[string]gpu.PoolStats {
 	pools := map[string]gpu.PoolStats{}
 	for name, p := range s.Pools {
@@ -112,14 +111,14 @@ func shown(name string) string {
 type state struct {
 	Index       int
 	Name        string
-	XIDs        map[health.XID]uint64 `json:",omitempty"` // how often each was reported
+	XIDs        map[health.XID]uint64 `json:",omitempty"` // number of reports of each
 	Corrected   *uint64               `json:",omitempty"` // memory errors; nil if the device does not count them
 	Uncorrected *uint64               `json:",omitempty"`
 	Throttle    []string              `json:",omitempty"`
 	NoXIDs      string                `json:",omitempty"` // why there are no XIDs
 	Error       string                `json:",omitempty"` // why the source fails
 
-	clocks   bool // Throttle is known
+	clocks   bool // whether Throttle is known
 	throttle health.Throttle
 }
 

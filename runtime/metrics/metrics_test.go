@@ -247,11 +247,11 @@ func TestOpenMetrics(t *testing.T) {
 	must(t, gate.Signal(1))
 }
 
-// These names differ, but some become equal if bytes that are not UTF-8 are replaced.
+// These names differ, but some become equal if invalid bytes are replaced by U+FFFD alone.
 var names = []string{"a\xff", "a\xfe", "a\xff\xff", "a\ufffd", "a\ufffdff", "a\ufffd\ufffd", "a\xffff", "a\xef\xbf", `a\xff`, "a\\ufffd", "a", "", "\xff", "\n", `\n`, "a\r"}
 
-// TestPoolNames shows pools with names that are not UTF-8. Each gets a series and a JSON member of
-// its own.
+// TestPoolNames uses pool names that are not UTF-8. Each pool must get its own series and JSON
+// member.
 func TestPoolNames(t *testing.T) {
 	dev := open(t, 1)[0]
 	s := &metrics.Source{Pools: map[string]*gpu.Pool{}}
@@ -301,8 +301,8 @@ func (d namedDevice) Info() driver.Info {
 	return i
 }
 
-// TestDeviceNames shows devices of several drivers with the same index and with names that are not
-// UTF-8. Each gets a series of its own, and none counts as opened again.
+// TestDeviceNames uses devices of several drivers with the same index and with names that are not
+// UTF-8. Each must get its own series, and none may count as opened again.
 func TestDeviceNames(t *testing.T) {
 	s := &metrics.Source{}
 	for _, name := range names {
@@ -325,7 +325,7 @@ func TestDeviceNames(t *testing.T) {
 	}
 }
 
-// TestLost checks that the metrics say which device is lost, also after it was closed.
+// TestLost checks that the metrics show which device is lost, also after it was closed.
 func TestLost(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
 	g, err := gpu.OpenGroup(d, gpu.Options{})

@@ -126,8 +126,8 @@ func (s *Source) families() []family {
 	return all
 }
 
-// labeller returns a function that returns the labels of a device. No two samples may have the same
-// labels. So a device that was opened again gets one more label.
+// labeller returns a function that returns a device's labels. No two samples may have the same
+// labels, so a device that was opened again gets one more label.
 func labeller() func(index int, name string) []string {
 	opened := map[[2]string]int{}
 	return func(index int, name string) []string {

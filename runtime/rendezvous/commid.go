@@ -7,16 +7,16 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// commID is the variable that NCCL and RCCL read.
+// commID is the environment variable that NCCL and RCCL read.
 const commID = "NCCL_COMM_ID"
 
-// An NCCLCommID passes nothing. Use it if all processes have the same NCCL_COMM_ID in their
-// environments: the address, host:port, at which rank 0 will be. NCCL then makes the same id from
-// it on every rank, and rank 0 need not come first. A rank with another value finds no rank 0.
+// An NCCLCommID exchanges nothing. Use it if all processes have the same NCCL_COMM_ID in their
+// environments: rank 0's address, host:port. NCCL then makes the same id from it on every rank, and
+// rank 0 need not come first. A rank with another value does not find rank 0.
 //
-// As all ids are the same, only one communicator may be made at a time.
+// Only one communicator may be made at a time, because all ids are the same.
 type NCCLCommID struct {
-	// At is the place of this process; the zero Place is looked up in the environment.
+	// At is the place of this process; the zero Place means the place in the environment.
 	At Place
 }
 

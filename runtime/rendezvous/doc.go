@@ -1,8 +1,8 @@
-// Package rendezvous tells the processes of a run their ranks, and passes ids among them. It works
+// Package rendezvous finds the ranks of a run's processes, and exchanges ids among them. It works
 // with torchrun, Open MPI, MPICH and Intel MPI, Slurm and Kubernetes. Its types implement
-// collective.Rendezvous, and need nothing of package collective.
+// collective.Rendezvous without importing package collective.
 //
-// [FromEnv] finds the place of a process in its environment. The other types pass data of rank 0 to
+// [FromEnv] finds the place of a process in its environment. The other types send data of rank 0 to
 // all ranks:
 //
 //   - [TCP] over a connection to rank 0, at an address that all ranks know, such as torchrun's;
@@ -12,7 +12,7 @@
 //
 // All ranks take part in each exchange, and it ends for all at once: when a call returns, the other
 // ranks have the data, or are just receiving it. So a name may be used again, and files of an
-// earlier run are never taken for an answer. A missing rank makes the others wait until their
+// earlier run are never taken as an answer. If a rank is missing, the others wait until their
 // contexts end.
 //
 // Anyone with an id can take part in its communicator. [File] uses only a folder of the same user.

@@ -20,10 +20,10 @@ var (
 	_ collective.Rendezvous = rendezvous.NCCLCommID{}
 )
 
-// Under torchrun a communicator needs to be told nothing.
+// Under torchrun a communicator needs no settings.
 func Example() {
 	communicator := func(ctx context.Context, dev *gpu.Device) (*collective.Communicator, error) {
-		ctx, cancel := context.WithTimeout(ctx, time.Minute) // for the others to come
+		ctx, cancel := context.WithTimeout(ctx, time.Minute) // waits for the other ranks
 		defer cancel()
 		return collective.New(ctx, dev, collective.Options{Rank: -1, Rendezvous: rendezvous.TCP{}})
 	}
@@ -74,7 +74,7 @@ func ExampleFile() {
 	const ranks = 3
 	var got [ranks]string
 	var wg sync.WaitGroup
-	for rank := range ranks { // processes, but here goroutines
+	for rank := range ranks { // normally processes, here goroutines
 		wg.Go(func() {
 			r := rendezvous.File{Path: dir, At: rendezvous.Place{Rank: rank, Count: ranks}}
 			var id []byte
@@ -94,7 +94,7 @@ func ExampleFile() {
 }
 
 func ExampleFunc() {
-	store := make(chan []byte, 1) // of the program, for two ranks
+	store := make(chan []byte, 1) // the program's own, for two ranks
 	r := rendezvous.Func{
 		At: rendezvous.Place{Rank: 1, Count: 2},
 		Exchange: func(ctx context.Context, name string, id []byte) ([]byte, error) {
@@ -110,7 +110,7 @@ func ExampleFunc() {
 			}
 		},
 	}
-	store <- []byte("the id") // as rank 0 would
+	store <- []byte("the id") // as rank 0 would do
 	id, err := r.Share(context.Background(), "communicator", nil)
 	fmt.Printf("%s %v\n", id, err)
 	// Output: the id <nil>

@@ -15,7 +15,7 @@ import (
 // maxID is the largest size of an id. A larger announced size is refused.
 const maxID = 1 << 16
 
-// checkID checks the id that rank 0 passes.
+// checkID checks the id that rank 0 sends.
 func checkID(id []byte) error {
 	if len(id) == 0 || len(id) > maxID {
 		return fmt.Errorf("rank 0 passes %d bytes; it must be from 1 to %d", len(id), maxID)
@@ -29,7 +29,7 @@ func token(run, name string) [sha256.Size]byte {
 	return sha256.Sum256(append(append(b, run...), name...))
 }
 
-// exchange describes an exchange in an error.
+// exchange returns the text that describes an exchange in an error.
 func exchange(name string, p Place) string {
 	s := "exchange"
 	if name != "" {
@@ -41,7 +41,7 @@ func exchange(name string, p Place) string {
 	return s
 }
 
-// come says which of the other ranks rank 0 has seen.
+// come returns the text that says which of the other ranks rank 0 has seen.
 func come(ranks []int, others int) string {
 	s := fmt.Sprintf("%d of %d other ranks have come", len(ranks), others)
 	known := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return r < 0 })
@@ -59,8 +59,8 @@ func come(ranks []int, others int) string {
 	return s + " (" + strings.Join(list, ", ") + ")"
 }
 
-// distinct returns each rank once, except -1, which stands for an unknown rank and is kept as often
-// as it occurs.
+// distinct returns each rank once, except -1, an unknown rank, which it keeps as often as it
+// occurs.
 func distinct(ranks []int) []int {
 	slices.Sort(ranks)
 	var d []int
@@ -72,10 +72,10 @@ func distinct(ranks []int) []int {
 	return d
 }
 
-// backoff waits longer each time.
+// A backoff waits longer each time.
 type backoff struct{ next, most time.Duration }
 
-// wait returns the context's error if it ends first.
+// wait waits. It returns the context's error if the context ends first.
 func (b *backoff) wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -91,7 +91,8 @@ func (b *backoff) wait(ctx context.Context) error {
 	}
 }
 
-// errOf joins the error that ended an exchange with the latest other error, if that says more.
+// errOf joins the error that ended an exchange with the latest other error, if that adds
+// information.
 func errOf(end, last error) error {
 	if last == nil || errors.Is(last, end) {
 		return end

@@ -14,35 +14,35 @@ import (
 	"github.com/puregpu/puregpu/internal/printable"
 )
 
-// A File passes ids through files.
+// A File exchanges ids through files.
 //
-// Every exchange has a folder of its own in Path, which is removed when the exchange is over. Each
-// rank but 0 makes a file there with a new random name, and takes only rank 0's answer to that
-// name. Files of a killed run do not disturb an exchange, and rank 0 removes them. Clocks play no
-// part. Runs that use the same Path at the same time need different names; see [Place.Run].
+// Every exchange has its own folder in Path, which is removed when the exchange is over. Each rank
+// but 0 makes a file there with a new random name, and accepts only rank 0's answer to that name.
+// Files of a killed run do not disturb an exchange, and rank 0 removes them. Clocks play no part.
+// Runs that use the same Path at the same time need different names; see [Place.Run].
 //
-// Other users can compute the name of the folder. So File makes it for the user of the process
-// alone, and refuses a folder that is a link, that belongs to another user, or that others can
-// write to. It removes only files that ranks make, follows no link, and reads only regular files of
-// up to 64 KiB and a header. Path itself may be shared, as /tmp is: other users can then keep the
-// ranks from meeting, but not see or change an id. All ranks must run as the same user. If a file
-// system changes owners or modes, as a network file system may for root, use [TCP].
+// Other users can compute the name of the folder. So File makes it accessible to the process's user
+// only. It refuses a folder that is a link, that belongs to another user, or that others can write
+// to. It removes only files that ranks make, follows no link, and reads only regular files of up to
+// 64 KiB and a header. Path itself may be shared, as /tmp is: other users can then keep the ranks
+// from meeting, but not see or change an id. All ranks must run as the same user. If a file system
+// changes owners or modes, as a network file system may for root, use [TCP].
 //
 // On Windows File does not check owners or access lists, and folders inherit the access list of
 // Path. So Path must be a folder that only the job's user can write to.
 //
-// The context ends the exchange, but not a call of the operating system that hangs, as in a network
-// file system whose server is gone.
+// The end of the context ends the exchange, but not an operating system call that hangs, as on a
+// network file system whose server is down.
 //
 // A network file system may show files of another machine late: NFS with its usual settings after
 // up to a minute, and an exchange has three such steps. [TCP] has none.
 type File struct {
-	// Path is a folder that all ranks share. If it does not exist, File makes it for this user
-	// alone. It may be a link.
+	// Path is a folder that all ranks share. If it does not exist, File makes it, accessible to
+	// this user only. It may be a link.
 	Path string
 
-	// At is the place of this process; the zero Place is looked up in the environment. Rank 0 waits
-	// for all Count - 1 other ranks.
+	// At is the place of this process; the zero Place means the place in the environment. Rank 0
+	// waits for all Count - 1 other ranks.
 	At Place
 }
 
@@ -52,7 +52,7 @@ func (f File) Place() (rank, count int, err error) {
 	return p.Rank, p.Count, err
 }
 
-// Share passes rank 0's id to the other ranks, which pass nil.
+// Share sends rank 0's id to the other ranks, which pass nil.
 func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error) {
 	p, err := f.At.resolve()
 	if err != nil {
@@ -74,7 +74,7 @@ func (f File) Share(ctx context.Context, name string, id []byte) ([]byte, error)
 // A fileExchange is one exchange. KEY is the random name of a rank, and SUM distinguishes rank 0's
 // attempts. The files are:
 //
-//	KEY.ask      the rank is there
+//	KEY.ask      the rank is waiting
 //	KEY.new      rank 0 is writing its answer
 //	KEY.id       rank 0 has answered
 //	KEY.ack-SUM  the rank, which has renamed its KEY.ask, has the id
@@ -100,16 +100,16 @@ func (d fileExchange) share(ctx context.Context, id []byte) ([]byte, error) {
 	return id, d.give(ctx, id)
 }
 
-// filePace is how often files are looked for.
+// filePace returns the intervals between polls for files.
 func filePace() backoff { return backoff{time.Millisecond, 200 * time.Millisecond} }
 
 // A giver is rank 0 in an exchange.
 type giver struct {
 	fileExchange
 	content  []byte          // of an answer
-	ack      string          // the kind of the files that acknowledge it
+	ack      string          // kind of the files that acknowledge it
 	answered map[string]bool // by key
-	acked    map[string]bool // by key, as of the last look
+	acked    map[string]bool // by key, from the last poll
 }
 
 // give answers the other ranks until all have the id.
@@ -121,19 +121,19 @@ func (d fileExchange) give(ctx context.Context, id []byte) error {
 	g.content, g.ack = pack(id)
 	for pace := filePace(); ; {
 		all, err := g.look()
-		if err != nil && !gone(err) { // ranks that leave take the folder with them
+		if err != nil && !gone(err) { // leaving ranks remove the folder
 			return err
 		}
 		if all {
 			return g.letGo(ctx)
 		}
-		if end := pace.wait(ctx); end != nil { // keep the files: a rank whose answer is removed takes that for success
+		if end := pace.wait(ctx); end != nil { // keep the files: a rank whose answer is removed takes that as success
 			return fmt.Errorf("%s: %w", come(ranksOf(g.acked), d.count-1), errOf(end, err))
 		}
 	}
 }
 
-// look answers the ranks that have come. If all have the id, it reports that, and removes files of
+// look answers the waiting ranks. It reports whether all have the id, and then removes files of
 // earlier runs.
 func (g *giver) look() (all bool, err error) {
 	x, err := g.open(true)
@@ -165,7 +165,7 @@ func (g *giver) look() (all bool, err error) {
 	return true, nil
 }
 
-// awaits reports whether rank 0 waits for the rank that has a key.
+// awaits reports whether rank 0 waits for the rank with a key.
 func (d fileExchange) awaits(key string) bool {
 	r := rankOf(key)
 	return r == -1 || r > 0 && r < d.count
@@ -173,7 +173,7 @@ func (d fileExchange) awaits(key string) bool {
 
 // answer writes an answer under a temporary name, and renames it when it is complete.
 func (g *giver) answer(x *exchangeDir, key string) error {
-	x.remove(key + ".new") // of a rank 0 that was killed
+	x.remove(key + ".new") // left by a killed rank 0
 	if err := x.create(key+".new", g.content); err != nil {
 		return err
 	}
@@ -186,16 +186,16 @@ func (g *giver) clean(x *exchangeDir, files []exchangeFile) {
 		if g.acked[f.key] || g.answered[f.key] && !f.asks() {
 			continue
 		}
-		// A rank that finds its own ask or ack removed does not take the answer; these files sort
-		// before the id. A rank that has meanwhile made an ack from an ask is one rank too many,
-		// and waits until its context ends.
+		// A rank whose ask or ack is removed does not accept the answer. These files sort before
+		// the id. If a rank has meanwhile turned an ask into an ack, it is one rank too many, and
+		// waits until its context ends.
 		if err := x.remove(f.name()); err == nil && g.answered[f.key] {
 			x.remove(f.key + ".id")
 		}
 	}
 }
 
-// letGo releases all ranks, which have the id, and waits until they have gone.
+// letGo releases all ranks, which have the id, and waits until they have left.
 func (g *giver) letGo(ctx context.Context) error {
 	for pace := filePace(); ; {
 		left, err := g.remaining()
@@ -208,11 +208,11 @@ func (g *giver) letGo(ctx context.Context) error {
 	}
 }
 
-// remaining removes the answers, and forgets the ranks that have gone. It returns the error that
+// remaining removes the answers, and forgets the ranks that have left. It returns the error that
 // keeps the others.
 func (g *giver) remaining() (left, err error) {
 	x, err := g.open(false)
-	if gone(err) { // the last of them has removed it
+	if gone(err) { // the last rank has removed it
 		clear(g.acked)
 		return nil, nil
 	}
@@ -222,7 +222,7 @@ func (g *giver) remaining() (left, err error) {
 	defer x.close()
 	for key := range g.acked {
 		err := x.remove(key + ".id")
-		if err != nil && !gone(err) { // Windows removes no file that is being read
+		if err != nil && !gone(err) { // Windows does not remove a file that is being read
 			left = err
 			continue
 		}
@@ -242,11 +242,11 @@ func (g *giver) remaining() (left, err error) {
 type taker struct {
 	fileExchange
 	key  string
-	mine string // the kind of its file
-	had  []byte // the id it has acknowledged
+	mine string // kind of its file
+	had  []byte // the id that it has acknowledged
 }
 
-// take asks for the id and takes it.
+// take requests the id and waits for it.
 func (d fileExchange) take(ctx context.Context) ([]byte, error) {
 	t := taker{fileExchange: d, key: "x-" + rand.Text(), mine: "ask"}
 	if d.rank > 0 {
@@ -273,7 +273,7 @@ func (d fileExchange) take(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// look looks for an answer and acknowledges it. It reports whether rank 0 has let this rank go.
+// look looks for an answer and acknowledges it. It reports whether rank 0 has released this rank.
 func (t *taker) look() (done bool, err error) {
 	x, err := t.open(false)
 	if err == nil {
@@ -282,7 +282,7 @@ func (t *taker) look() (done bool, err error) {
 		content, err = x.read(t.key + ".id")
 		if err == nil {
 			id, ack := unpack(content)
-			if id == nil || t.mine == ack { // half of it, or nothing new
+			if id == nil || t.mine == ack { // half a file, or nothing new
 				return false, nil
 			}
 			t.had = id // the first id, or the id of a restarted rank 0
@@ -302,7 +302,7 @@ func (t *taker) look() (done bool, err error) {
 	return err == nil && t.had != nil, err
 }
 
-// ask makes the file that asks for the id.
+// ask makes the file that requests the id.
 func (t *taker) ask() (err error) {
 	for range 10 {
 		var x *exchangeDir
@@ -317,7 +317,7 @@ func (t *taker) ask() (err error) {
 	return err
 }
 
-// leave removes the files of this rank, and the folder if all are gone.
+// leave removes the files of this rank, and the folder if it is empty.
 func (t *taker) leave() {
 	x, err := t.open(false)
 	if err != nil {
@@ -331,12 +331,12 @@ func (t *taker) leave() {
 }
 
 // pack returns the content of a file with an id, and the kind of the file that acknowledges it.
-// Both are different every time.
+// Both are different each time.
 func pack(id []byte) (content []byte, ack string) {
 	body := make([]byte, nonceSize, nonceSize+len(id))
 	rand.Read(body)
 	body = append(body, id...)
-	sum := sha256.Sum256(body) // so that a reader recognizes half a file
+	sum := sha256.Sum256(body) // so that a reader detects half a file
 	return append(sum[:], body...), ackOf(sum)
 }
 

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// folderName returns the name of the folder of an exchange without a name. Anybody can compute it.
+// folderName returns the name of the folder of an exchange without a name. Any user can compute it.
 func folderName() string {
 	k := token("", "")
 	return fmt.Sprintf("puregpu-%x", k[:12])
 }
 
-// folder returns the folder of an exchange of no name.
+// folder returns the folder of an exchange without a name.
 func folder(t *testing.T, path string) string {
 	t.Helper()
 	dir := filepath.Join(path, folderName())
@@ -34,7 +34,7 @@ func key(rank string, r rune) string {
 	return rank + "-" + strings.Map(func(rune) rune { return r }, rand.Text())
 }
 
-// TestLeftBehind finds what killed processes can leave, of each step.
+// TestLeftBehind tests files that killed processes can leave at each step.
 func TestLeftBehind(t *testing.T) {
 	checkLeaks(t)
 	path, ctx, id := t.TempDir(), withLimit(t, limit), newID()
@@ -48,7 +48,7 @@ func TestLeftBehind(t *testing.T) {
 		key("x", 'E') + ".id":     whole,
 		key("1", 'F') + ".new":    whole[:17],
 		key("1", 'G') + ".ask":    nil, key("1", 'G') + ".id": whole[:40],
-		key("0", 'H') + ".ask": nil, key("3", 'I') + ".ask": nil, // of ranks that there are not
+		key("0", 'H') + ".ask": nil, key("3", 'I') + ".ask": nil, // of ranks that do not exist
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func TestLeftBehind(t *testing.T) {
 	wantEmpty(t, path)
 }
 
-// wantEmpty wants nothing to be left in a folder when all have gone.
+// wantEmpty checks that a folder is empty after all ranks have left.
 func wantEmpty(t *testing.T, path string) {
 	t.Helper()
 	var left []string
@@ -76,7 +76,7 @@ func wantEmpty(t *testing.T, path string) {
 	}
 }
 
-// TestNoSuchRank has files that ask for ranks that cannot be. Rank 0 counts none of them.
+// TestNoSuchRank makes files of impossible ranks. Rank 0 must not count them.
 func TestNoSuchRank(t *testing.T) {
 	for _, rank := range []string{"0", "2", "3", "2147483647"} {
 		path := t.TempDir()
@@ -87,7 +87,7 @@ func TestNoSuchRank(t *testing.T) {
 		}
 		content, ack := pack(newID())
 		g := giver{fileExchange{path, folderName(), 0, 2}, content, ack, map[string]bool{}, nil}
-		for range 2 { // as soon as it is answered it acknowledges that
+		for range 2 { // it acknowledges its answer at once
 			if all, err := g.look(); all || err != nil {
 				t.Errorf("rank %s of 2: all have come: %v, %v", rank, all, err)
 			}
@@ -99,7 +99,7 @@ func TestNoSuchRank(t *testing.T) {
 	}
 }
 
-// TestCanceled begins with a context that has ended. Nothing is made.
+// TestCanceled starts with an ended context. No file may be made.
 func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	end := errors.New("out of patience")
@@ -115,7 +115,7 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-// TestTooMany has more processes than rank 0 knows of: one of them must be told.
+// TestTooMany uses more processes than rank 0 expects: one of them must get an error.
 func TestTooMany(t *testing.T) {
 	checkLeaks(t)
 	inTime(t, time.Second, func(short time.Duration) error {
@@ -143,7 +143,7 @@ func TestTooMany(t *testing.T) {
 	})
 }
 
-// TestHalfFile reads answers that are not whole.
+// TestHalfFile reads incomplete answers.
 func TestHalfFile(t *testing.T) {
 	content, ack := pack(newID())
 	for n := range content {

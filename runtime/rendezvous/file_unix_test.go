@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestPlantedFolder has something else in place of the exchange's folder, where anybody could have put it. No rank uses it, and
-// nothing in it changes.
+// TestPlantedFolder puts something else in place of the exchange's folder, as any user could. No
+// rank may use it, and nothing in it may change.
 func TestPlantedFolder(t *testing.T) {
 	for name, test := range map[string]struct {
 		plant func(path, victim string) error // victim is a folder with files
@@ -80,8 +80,8 @@ func TestPlantedFolder(t *testing.T) {
 	}
 }
 
-// TestSharedPath has ranks meet below a path that others can write to, as /tmp is, or a volume of a container. The exchange's
-// folder is the user's alone.
+// TestSharedPath lets ranks meet below a path that others can write to, such as /tmp or a
+// container's volume. The exchange's folder must belong to the user alone.
 func TestSharedPath(t *testing.T) {
 	for _, mode := range []os.FileMode{0o777 | os.ModeSticky, 0o777, 0o775 | os.ModeSetgid} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -97,7 +97,8 @@ func TestSharedPath(t *testing.T) {
 	}
 }
 
-// TestLinkedPath has a path that is a link, which the user gave. Only the folder that File makes in it may be none.
+// TestLinkedPath uses a path that is a link, which the user chose. Only the folder that File makes
+// in it must not be a link.
 func TestLinkedPath(t *testing.T) {
 	path, ctx, id := t.TempDir(), withLimit(t, limit), newID()
 	link := filepath.Join(t.TempDir(), "link")
@@ -110,7 +111,8 @@ func TestLinkedPath(t *testing.T) {
 	wantEmpty(t, path)
 }
 
-// TestForeignEntries has files of others in the exchange's folder. Ranks meet beside them, and all survive.
+// TestForeignEntries puts foreign files in the exchange's folder. The ranks must meet, and all
+// foreign files must survive.
 func TestForeignEntries(t *testing.T) {
 	checkLeaks(t)
 	path, ctx, id := t.TempDir(), withLimit(t, limit), newID()
@@ -127,7 +129,7 @@ func TestForeignEntries(t *testing.T) {
 	for _, name := range foreign {
 		must(os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600))
 	}
-	folders := []string{"1-" + rand.Text() + ".ask", "1-" + rand.Text() + ".id"} // what their names say they are not
+	folders := []string{"1-" + rand.Text() + ".ask", "1-" + rand.Text() + ".id"} // not the kind that their names say
 	for _, name := range folders {
 		must(os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
@@ -137,7 +139,7 @@ func TestForeignEntries(t *testing.T) {
 	}
 	pipe := filepath.Join(dir, "1-"+rand.Text()+".ask")
 	must(syscall.Mkfifo(pipe, 0o600))
-	own := filepath.Join(dir, "1-"+rand.Text()+".ask") // left behind by a rank
+	own := filepath.Join(dir, "1-"+rand.Text()+".ask") // left by a rank
 	must(os.WriteFile(own, nil, 0o600))
 
 	each(t, 3, func(rank int) error {
@@ -164,7 +166,8 @@ func TestForeignEntries(t *testing.T) {
 	}
 }
 
-// TestPlantedAnswer gives a rank something else in place of an answer. It reads none of it, and says what it found.
+// TestPlantedAnswer puts something else in place of a rank's answer. The rank must not read it, and
+// must report it.
 func TestPlantedAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
 		plant func(path, victim string) error
@@ -211,7 +214,7 @@ func TestPlantedAnswer(t *testing.T) {
 	}
 }
 
-// TestPathIsPipe gives a pipe as the path: opening one waits for a writer.
+// TestPathIsPipe passes a named pipe as the path: opening one waits for a writer.
 func TestPathIsPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -225,7 +228,8 @@ func TestPathIsPipe(t *testing.T) {
 	}
 }
 
-// TestGone: a folder that another machine has removed is gone, and not an error to give up for.
+// TestGone checks that a folder removed by another machine counts as missing, and not as an error
+// to stop at.
 func TestGone(t *testing.T) {
 	for err, want := range map[error]bool{syscall.ENOENT: true, syscall.ESTALE: true, syscall.EACCES: false, syscall.ENOTDIR: false, syscall.EIO: false} {
 		if got := gone(&os.PathError{Op: "openat", Path: "file", Err: err}); got != want {
@@ -237,7 +241,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestPathIsPrintable keeps the control characters of a path out of the error.
+// TestPathIsPrintable checks that errors do not contain a path's control characters.
 func TestPathIsPrintable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a\x1b[31m\nb")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/puregpu/puregpu/internal/ownfolder"
 )
 
-// maxFile is the size of the largest file to read.
+// maxFile is the size of the largest file that is read.
 const maxFile = headSize + maxID
 
 // An exchangeDir is the open folder of an exchange. Its methods use only regular files in it, and
-// follow no link. If another process renames or replaces the folder, they keep to the one that was
-// opened.
+// follow no link. If another process renames or replaces the folder, they keep using the opened
+// one.
 type exchangeDir struct {
 	root   *os.Root
 	parent *os.Root // the Path
@@ -28,7 +28,8 @@ type exchangeDir struct {
 }
 
 // open opens the folder of an exchange, if it belongs to this user alone. With create it makes the
-// folder first. Ranks that have left an exchange may be removing it: then the error is fs.ErrNotExist.
+// folder first. Ranks that have left an exchange may be removing it: then the error is
+// fs.ErrNotExist.
 func (d fileExchange) open(create bool) (x *exchangeDir, err error) {
 	err = busyfile.Retry(func() error {
 		x, err = d.tryOpen(create)
@@ -45,7 +46,7 @@ func isFile(path string) bool {
 	return err == nil && !fi.IsDir()
 }
 
-// A folder is opened under a name that ends in "/.", which fails for a named pipe. To open the pipe
+// A folder is opened under a name that ends in "/.", which fails for a named pipe. Opening the pipe
 // itself would wait for a writer.
 const asFolder = string(filepath.Separator) + "."
 
@@ -68,7 +69,7 @@ func (d fileExchange) tryOpen(create bool) (*exchangeDir, error) {
 }
 
 func (d fileExchange) openIn(parent *os.Root, create bool) (*os.Root, error) {
-	if create { // for this user alone: any process with the id can take part
+	if create { // only this user: any process with the id can take part
 		if err := parent.Mkdir(d.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
@@ -97,10 +98,10 @@ func (x *exchangeDir) close() {
 	x.parent.Close()
 }
 
-// removeIfEmpty removes the folder when no rank is left in it. Nothing can be done with it afterwards.
+// removeIfEmpty removes the folder if no rank is left in it. The folder cannot be used afterwards.
 func (x *exchangeDir) removeIfEmpty() {
 	fi, err := x.root.Stat(".")
-	x.root.Close() // Windows keeps the name of a folder that is open
+	x.root.Close() // Windows keeps the name of an open folder
 	if err != nil {
 		return
 	}
@@ -204,8 +205,8 @@ type exchangeFile struct{ key, kind string }
 
 func (f exchangeFile) name() string { return f.key + "." + f.kind }
 
-// asks reports whether the file is one of a waiting rank. An ack to a rank 0 that has given up also
-// asks.
+// asks reports whether the file belongs to a waiting rank. An ack to a rank 0 that has given up
+// also asks.
 func (f exchangeFile) asks() bool { return f.kind == "ask" || strings.HasPrefix(f.kind, "ack-") }
 
 // minText is the length of rand.Text, which may become longer.

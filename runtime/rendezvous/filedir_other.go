@@ -7,8 +7,8 @@ import (
 	"io/fs"
 )
 
-// nonblock is for named pipes, which are no files here.
+// nonblock is 0: named pipes are not files on this system.
 const nonblock = 0
 
-// gone reports whether a file or its folder is not there.
+// gone reports whether a file or its folder is missing.
 func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// A Func passes ids by a function of the program, over the program's own store.
+// A Func exchanges ids by a function of the program, over the program's own store.
 type Func struct {
-	// At is the place of this process; the zero Place is looked up in the environment.
+	// At is the place of this process; the zero Place means the place in the environment.
 	At Place
 
-	// Exchange returns rank 0's id on all ranks; on the others id is nil. It must end when the
+	// Exchange returns rank 0's id on all ranks; on the others id is nil. It must return when the
 	// context ends. The name distinguishes exchanges, and may be used again.
 	Exchange func(ctx context.Context, name string, id []byte) ([]byte, error)
 }
@@ -22,7 +22,7 @@ func (f Func) Place() (rank, count int, err error) {
 	return p.Rank, p.Count, err
 }
 
-// Share passes rank 0's id to the other ranks, which pass nil.
+// Share sends rank 0's id to the other ranks, which pass nil.
 func (f Func) Share(ctx context.Context, name string, id []byte) ([]byte, error) {
 	if f.Exchange == nil {
 		return nil, errors.New("rendezvous: Func has no Exchange")

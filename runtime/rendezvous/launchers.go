@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A launcher starts processes and tells them their places in environment variables. Of each list of
+// A launcher starts processes and sets environment variables with their places. Of each list of
 // variables the first one that is set counts.
 type launcher struct {
 	name  string
@@ -21,41 +21,41 @@ type launcher struct {
 	node       []string // the number of this node among them
 
 	run     []string // values that together name the run; all or none
-	runElse []string // the same if the first of them is not set
+	runElse []string // used instead if the first of them is not set
 
-	only      []string // one of them must be set
+	only      []string // at least one must be set
 	countOnly bool     // a count without a rank means nothing
 }
 
-// launchers lists launchers that are started by others before these: torchrun may run under all
-// others, mpirun under Slurm and in Kubernetes, and srun in neither of those.
+// launchers lists the innermost launcher first: torchrun may run under all others, mpirun under
+// Slurm and in Kubernetes, and srun under neither.
 var launchers = []launcher{
 	{
-		// PyTorch's programs read RANK and WORLD_SIZE, so other tools set them too, such as
-		// Kubeflow, or users by hand. torchrun counts restarts in TORCHELASTIC_RESTART_COUNT, but
-		// each agent by itself, so the count is not part of the run's name.
+		// PyTorch's programs read RANK and WORLD_SIZE, so other tools also set them, such as
+		// Kubeflow, and so do users. torchrun counts restarts in TORCHELASTIC_RESTART_COUNT, but
+		// each agent counts separately, so the count is not part of the run's name.
 		name: "torchrun", rank: []string{"RANK"}, count: []string{"WORLD_SIZE"},
 		localRank: []string{"LOCAL_RANK"}, localCount: []string{"LOCAL_WORLD_SIZE"},
 		run: []string{"TORCHELASTIC_RUN_ID"},
 	},
 	{
-		// These four are documented. Release 4 and older have a job number, and all that use PMIx a
-		// namespace.
+		// These four are documented. Release 4 and older set a job number, and all releases with
+		// PMIx a namespace.
 		name: "Open MPI", rank: []string{"OMPI_COMM_WORLD_RANK"}, count: []string{"OMPI_COMM_WORLD_SIZE"},
 		localRank: []string{"OMPI_COMM_WORLD_LOCAL_RANK"}, localCount: []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
 		run: []string{"PMIX_NAMESPACE"}, runElse: []string{"OMPI_MCA_ess_base_jobid"},
 	},
 	{
-		// Hydra, the launcher of MPICH and Intel MPI, sets these, and srun --mpi=pmi2 the first
-		// two. None names the run. Under Slurm mpiexec passes on the job's number, and not always
-		// the step's.
+		// Hydra, the launcher of MPICH and Intel MPI, sets these, and srun --mpi=pmi2 sets the
+		// first two. None names the run. Under Slurm mpiexec passes on the job's number, and not
+		// always the step's.
 		name: "MPICH", rank: []string{"PMI_RANK"}, count: []string{"PMI_SIZE"},
 		localRank: []string{"MPI_LOCALRANKID"}, localCount: []string{"MPI_LOCALNRANKS"},
 		run: []string{"SLURM_JOB_ID"},
 	},
 	{
-		// A batch script is a process with SLURM_PROCID=0 and the job's SLURM_NTASKS, but not in a
-		// step; programs that it runs without srun are alone. The step's variables come first,
+		// A batch script has SLURM_PROCID=0 and the job's SLURM_NTASKS, but is not in a step;
+		// programs that it runs without srun are single processes. The step's variables come first,
 		// because srun --preserve-env keeps the job's. SLURM_NTASKS_PER_NODE is the requested
 		// number, not the node's, so it comes last. Every program in an allocation has a count.
 		name: "Slurm", rank: []string{"SLURM_PROCID"}, count: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
@@ -65,8 +65,8 @@ var launchers = []launcher{
 		only: []string{"SLURM_STEP_ID"}, countOnly: true,
 	},
 	{
-		// Kubernetes tells a pod no more than this. The first of the counts is for jobs whose
-		// WORLD_SIZE means something else.
+		// Kubernetes sets only this in a pod. The first of the counts is for jobs whose WORLD_SIZE
+		// means something else.
 		name: "Kubernetes", rank: []string{"JOB_COMPLETION_INDEX"}, count: []string{"PUREGPU_WORLD_SIZE", "WORLD_SIZE"},
 		countOnly: true,
 	},
@@ -161,7 +161,7 @@ func (l *launcher) onNode(e env) (n int, name string, err error) {
 	return n, name, nil
 }
 
-// nth returns number i of a list in Slurm's notation, in which 2(x3),1 is short for 2,2,2,1.
+// nth returns number i of a list in Slurm's notation, where 2(x3),1 means 2,2,2,1.
 func nth(list string, i int) (n int, ok bool) {
 	found := false
 	for item := range strings.SplitSeq(list, ",") {
@@ -187,14 +187,13 @@ func nth(list string, i int) (n int, ok bool) {
 	return n, found
 }
 
-// none returns the error for an environment without a launcher, with the variables that it looked
-// for.
+// none returns the error for an environment without a launcher. It lists the variables searched.
 func none(e env) error {
 	var names []string
 	for _, l := range launchers {
 		names = append(names, l.rank[0])
-		if name, _ := e.first(l.rank); name != "" { // so it lacks one of only
-			return fmt.Errorf("rendezvous: %w: %s is set and %s is not, so this is not a process that %s was told to start; start it with srun",
+		if name, _ := e.first(l.rank); name != "" { // a variable of l.only is missing
+			return fmt.Errorf("rendezvous: %w: %s is set and %s is not, so %s did not start this process as a rank; start it with srun",
 				ErrNone, name, strings.Join(l.only, " or "), l.name)
 		}
 	}

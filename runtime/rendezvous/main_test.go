@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// checkLeaks reports goroutines that the test leaves behind.
+// checkLeaks reports goroutines that the test leaks.
 func checkLeaks(t testing.TB) {
 	t.Helper()
 	now := goleak.IgnoreCurrent()

@@ -12,14 +12,14 @@ import (
 // ErrNone is the error if no launcher has set variables in the environment.
 var ErrNone = errors.New("not started by a known launcher")
 
-// A Place says which process of a run this one is. In the types of this package a Place with a
-// Count of 0 is looked up in the environment, and its Run is kept.
+// A Place is the place of this process in a run. In this package's types a Place with a Count of 0
+// means the place in the environment, with the Place's Run.
 type Place struct {
 	Rank  int
 	Count int // of all processes
 
-	// LocalRank and LocalCount are the same among the processes of one machine. [FromEnv] returns
-	// -1 and 0 if it cannot tell.
+	// LocalRank and LocalCount are the rank and count among the processes of one machine. [FromEnv]
+	// returns -1 and 0 if they are unknown.
 	LocalRank  int
 	LocalCount int
 
@@ -31,9 +31,9 @@ type Place struct {
 	Launcher string
 }
 
-// FromEnv finds a process's place in its environment; if lookup is nil, the process's own. Empty
-// variables count as absent. The launchers are tried in this order, because one often starts the
-// next, and the last knows best:
+// FromEnv finds a process's place in its environment; a nil lookup means the process's own. Empty
+// variables count as absent. FromEnv tries the launchers in this order, because one often starts
+// the next, and the last one knows best:
 //
 //   - torchrun, and other tools that set RANK and WORLD_SIZE
 //   - Open MPI: OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE
@@ -42,7 +42,7 @@ type Place struct {
 //   - Kubernetes' indexed jobs: JOB_COMPLETION_INDEX; the job must set the count, in
 //     PUREGPU_WORLD_SIZE or WORLD_SIZE
 //
-// Incomplete or contradictory variables of a launcher are an error, and not a reason to try the
+// Incomplete or contradictory variables of a launcher are an error; FromEnv then does not try the
 // next. If no launcher has set variables, the error is [ErrNone].
 func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 	if lookup == nil {
@@ -94,10 +94,10 @@ func (p Place) resolve() (Place, error) {
 	return p, nil
 }
 
-// env is an environment.
+// An env looks up environment variables.
 type env func(string) (string, bool)
 
-// first returns the first of some variables that is set, and its value.
+// first returns the first variable that is set, and its value.
 func (e env) first(names []string) (name, value string) {
 	for _, n := range names {
 		if v, ok := e(n); ok && v != "" {

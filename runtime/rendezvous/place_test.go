@@ -76,7 +76,7 @@ func TestFromEnvErrors(t *testing.T) {
 	}{
 		{"", "none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, JOB_COMPLETION_INDEX is set", true},
 		{"PATH=/bin MASTER_ADDR=a RANK=", "is set", true},
-		{"SLURM_NTASKS=4 SLURM_JOB_ID=7", "is set", true}, // what salloc leaves
+		{"SLURM_NTASKS=4 SLURM_JOB_ID=7", "is set", true}, // as salloc leaves it
 		{batch, "SLURM_PROCID is set and SLURM_STEP_ID is not", true},
 		{"RANK=0", "torchrun: RANK is set and WORLD_SIZE is not", false},
 		{"WORLD_SIZE=2", "torchrun: WORLD_SIZE is set and RANK is not", false},
@@ -155,7 +155,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// FuzzFromEnv wants any environment to give a place that can be, or an error.
+// FuzzFromEnv checks that any environment gives a possible place or an error.
 func FuzzFromEnv(f *testing.F) {
 	for _, seed := range []string{torchrun, openMPI4, openMPI5, mpich, slurm, batch, torchrun + " " + slurm, "JOB_COMPLETION_INDEX=1 WORLD_SIZE=2",
 		"SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_NODEID=2 SLURM_STEP_TASKS_PER_NODE=2(x99999),,"} {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestErrorsPrintable uses a folder and an address that would rewrite a terminal and forge a line. No error has them as they are.
+// TestErrorsPrintable uses a folder and an address with terminal escapes and a forged line. No
+// error may contain them unquoted.
 func TestErrorsPrintable(t *testing.T) {
 	const bad, shown = "a\x1bc\nb", `a\x1bc\nb`
 	place := Place{Rank: 0, Count: 2}

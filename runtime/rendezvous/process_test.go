@@ -15,10 +15,11 @@ import (
 	"testing"
 )
 
-// asRank names the way in which this binary is to be a rank instead of a test.
+// asRank is the environment variable that makes this test binary a rank instead of a test; it names
+// the way to exchange ids.
 const asRank = "PUREGPU_TEST_RENDEZVOUS"
 
-// beRank takes part in two exchanges, as the environment says, and prints what it got.
+// beRank takes part in two exchanges, as the environment says, and prints the received ids.
 func beRank() error {
 	var s sharer = TCP{}
 	if path, ok := strings.CutPrefix(os.Getenv(asRank), "files:"); ok {
@@ -43,7 +44,7 @@ func beRank() error {
 	return nil
 }
 
-// TestProcesses has real processes, and finds nothing but what launchers tell them.
+// TestProcesses runs real processes that get only the launchers' variables.
 func TestProcesses(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// A sharer is what the types here have in common.
+// A sharer is the common interface of this package's types.
 type sharer interface {
 	Place() (rank, count int, err error)
 	Share(ctx context.Context, name string, id []byte) ([]byte, error)
 }
 
-// limit bounds what does not end by itself.
+// limit bounds exchanges that do not end by themselves.
 const limit = 20 * time.Second
 
-// ways are the ways to pass ids, which begin anew with each call of the first function.
+// ways are the ways to exchange ids. Each call of a way's function starts anew.
 var ways = map[string]func(t *testing.T) (at func(Place) sharer){
 	"files": func(t *testing.T) func(Place) sharer {
 		dir := t.TempDir() + "/sub/folder"
@@ -35,7 +35,7 @@ var ways = map[string]func(t *testing.T) (at func(Place) sharer){
 	},
 }
 
-// freeAddress returns an address at which nobody listens.
+// freeAddress returns an address at which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func withLimit(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// each calls a function for all ranks at the same time, and reports errors.
+// each calls a function for all ranks concurrently, and reports errors.
 func each(t *testing.T, count int, fn func(rank int) error) {
 	t.Helper()
 	if err := all(count, fn); err != nil {
@@ -66,8 +66,9 @@ func each(t *testing.T, count int, fn func(rank int) error) {
 	}
 }
 
-// eachInTime does so with a context that ends by its deadline before the exchange is over. It begins with a short time, and with a longer one
-// while there are errors: on a busy machine a rank may not have come as far as it is to come.
+// eachInTime does the same with a context whose deadline ends before the exchange is over. It
+// begins with a short time, and retries with a longer one while there are errors: on a busy machine
+// a rank may not get far enough in time.
 func eachInTime(t *testing.T, count int, fn func(ctx context.Context, rank int) error) {
 	t.Helper()
 	inTime(t, 100*time.Millisecond, func(short time.Duration) error {
@@ -77,7 +78,8 @@ func eachInTime(t *testing.T, count int, fn func(ctx context.Context, rank int) 
 	})
 }
 
-// inTime calls a function with a time that is long enough mostly, and again with a longer one while it returns an error.
+// inTime calls a function with a time that is usually long enough, and retries with a longer one
+// while it returns an error.
 func inTime(t *testing.T, short time.Duration, fn func(short time.Duration) error) {
 	t.Helper()
 	for ; ; short *= 4 {
@@ -92,7 +94,7 @@ func inTime(t *testing.T, short time.Duration, fn func(short time.Duration) erro
 	}
 }
 
-// all calls a function for all ranks at the same time.
+// all calls a function for all ranks concurrently.
 func all(count int, fn func(rank int) error) error {
 	errs := make([]error, count)
 	var wg sync.WaitGroup
@@ -107,7 +109,7 @@ func all(count int, fn func(rank int) error) error {
 	return errors.Join(errs...)
 }
 
-// share passes id from rank 0 and wants it.
+// share sends id from rank 0 and checks that this rank gets it.
 func share(ctx context.Context, s sharer, rank int, name string, id []byte) error {
 	mine := id
 	if rank > 0 {
@@ -135,7 +137,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestAgain passes an id after the other under the same name, and wants nobody to get an earlier one.
+// TestAgain exchanges one id after the other under the same name. No rank may get an earlier one.
 func TestAgain(t *testing.T) {
 	for way, begin := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -162,7 +164,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestNames passes ids of several names at once, and of several runs.
+// TestNames exchanges ids of several names and runs concurrently.
 func TestNames(t *testing.T) {
 	for way, begin := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -181,7 +183,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestUnknownRanks has ranks that share what passes ids, so that it takes them all for rank 0.
+// TestUnknownRanks lets ranks share one value of a type, which takes all of them for rank 0.
 func TestUnknownRanks(t *testing.T) {
 	for way, begin := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -192,7 +194,8 @@ func TestUnknownRanks(t *testing.T) {
 	}
 }
 
-// TestMissing wants those who wait for one that does not come to end with their contexts, and to say who is missing.
+// TestMissing checks that ranks that wait for a missing rank end with their contexts, and that
+// their errors name the missing rank.
 func TestMissing(t *testing.T) {
 	for way, begin := range ways {
 		for _, test := range []struct {
@@ -225,7 +228,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestLate has a rank that comes when another has given up and comes again.
+// TestLate tests a rank that arrives after another has given up, which then comes again.
 func TestLate(t *testing.T) {
 	for way, begin := range ways {
 		for _, late := range []int{0, 1} {
@@ -244,7 +247,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestRank0Again has a rank 0 that gives up and passes another id, which all must have in the end.
+// TestRank0Again makes rank 0 give up and send another id. All ranks must end with the new id.
 func TestRank0Again(t *testing.T) {
 	for way, begin := range ways {
 		t.Run(way, func(t *testing.T) {

@@ -12,44 +12,45 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// secretVariable is the environment variable that has the secret of a [TCP] without one.
+// secretVariable is the environment variable with the secret of a [TCP] that has none.
 const secretVariable = "PUREGPU_RENDEZVOUS_SECRET"
 
 // minSecret is the length of the shortest secret. A shorter one could be guessed from the traffic.
 const minSecret = 16
 
-// A TCP passes ids over connections to rank 0.
+// A TCP exchanges ids over connections to rank 0.
 //
 // Rank 0 listens only during an exchange. It may come first or last. Exchanges may use the same
-// address one after the other; exchanges of two names at the same time take turns.
+// address one after the other; concurrent exchanges of two names take turns.
 //
-// With a secret, rank 0 and every other rank prove to each other that they know it before the rank
-// counts and before the id is sent, and the id cannot be changed on its way. Nothing is encrypted:
-// an eavesdropper sees the id. Without a secret any process that can connect can take part.
+// With a secret, rank 0 and every other rank prove to each other that they know it. Only then does
+// rank 0 count the rank and send the id, and the id cannot be changed in transit. Nothing is
+// encrypted: an eavesdropper sees the id. Without a secret any process that can connect can take
+// part.
 //
-// Peers without a proof cannot use up memory or connections: they may send little, they have 10
-// seconds for it, and the oldest of too many is dropped. Of two processes with the same rank the
-// first counts while its connection lasts.
+// Peers without a proof cannot use up memory or connections: they may send little, within 10
+// seconds, and the oldest of too many is dropped. Of two processes with the same rank the first
+// counts while its connection lasts.
 type TCP struct {
-	// Address is rank 0's address for the other ranks, host:port. If it is empty, it is made of
+	// Address is rank 0's address for the other ranks, host:port. If it is empty, it is made from
 	// MASTER_ADDR and MASTER_PORT, which torchrun sets and many scripts for Slurm and mpirun
 	// export. torchrun's own store listens at that port, so the port is higher by [PortOffset], or
-	// lower if there is none so high.
+	// lower if it would be too high.
 	Address string
 
 	// Listen is the address at which rank 0 listens, host:port. If it is empty, rank 0 listens at
-	// Address: at each address of this machine that the host's name has there. Use ":port", for all
-	// interfaces, if Address is that of a proxy, or if the machine maps its own name to a loopback
+	// Address, on each address of this machine that the host name has. Use ":port", for all
+	// interfaces, if Address is a proxy's, or if the machine maps its own name to a loopback
 	// address.
 	Listen string
 
-	// Secret is the same on all ranks. It has 16 bytes or more; make it with "openssl rand -hex
+	// Secret is the same on all ranks. It has at least 16 bytes; make it with "openssl rand -hex
 	// 32", for example. If it is empty, the environment variable PUREGPU_RENDEZVOUS_SECRET is used;
 	// if that is empty too, there is no secret. Do not print a TCP with a secret.
 	Secret string
 
-	// At is the place of this process; the zero Place is looked up in the environment. Rank 0 waits
-	// for all Count - 1 other ranks.
+	// At is the place of this process; the zero Place means the place in the environment. Rank 0
+	// waits for all Count - 1 other ranks.
 	At Place
 }
 
@@ -63,7 +64,7 @@ func (t TCP) Place() (rank, count int, err error) {
 	return p.Rank, p.Count, err
 }
 
-// Share passes rank 0's id to the other ranks, which pass nil.
+// Share sends rank 0's id to the other ranks, which pass nil.
 func (t TCP) Share(ctx context.Context, name string, id []byte) ([]byte, error) {
 	p, err := t.At.resolve()
 	if err != nil {
@@ -85,7 +86,7 @@ func (t TCP) Share(ctx context.Context, name string, id []byte) ([]byte, error) 
 	return id, nil
 }
 
-// key returns the key that the secret makes. Without a secret every process can make the key.
+// key derives the key from the secret. Without a secret every process can compute the key.
 func (t TCP) key(lookup env) (key [sha256.Size]byte, err error) {
 	secret, from := t.Secret, "Secret"
 	if secret == "" {
@@ -106,7 +107,7 @@ func (x *tcpExchange) share(ctx context.Context, id []byte) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	case id == nil:
 		if x.rank == 0 {
-			x.rank = -1 // the caller has several ranks, and has not said which one this is
+			x.rank = -1 // the caller has several ranks, and has not set this one's
 		}
 		return x.take(ctx)
 	}
@@ -116,7 +117,7 @@ func (x *tcpExchange) share(ctx context.Context, id []byte) ([]byte, error) {
 	return id, x.give(ctx, id)
 }
 
-// masterAddress returns the address for ids that follows from the launcher's variables.
+// masterAddress returns the address derived from the launcher's variables.
 func masterAddress(lookup env) (string, error) {
 	host, _ := lookup("MASTER_ADDR")
 	port, _ := lookup("MASTER_PORT")
@@ -133,7 +134,7 @@ func masterAddress(lookup env) (string, error) {
 	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), nil
 }
 
-// checkAddress checks an address that ranks are to connect to.
+// checkAddress checks an address that ranks will connect to.
 func checkAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err == nil && (host == "" || port == "" || port == "0") {

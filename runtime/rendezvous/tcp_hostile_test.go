@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// dial connects to a rank 0 that has yet to listen.
+// dial connects to a rank 0 that may not listen yet.
 func dial(ctx context.Context, address string) (net.Conn, error) {
 	var d net.Dialer
 	for pace := tcpPace(); ; {
@@ -39,7 +39,8 @@ func noSecret(t *testing.T) [32]byte {
 	return key
 }
 
-// TestNoSuchRankByTCP has peers greet rank 0 as ranks that cannot be. None gets the id, and none counts: rank 0 waits on for rank 1.
+// TestNoSuchRankByTCP makes peers greet rank 0 as impossible ranks. None may get the id or count:
+// rank 0 must still wait for rank 1.
 func TestNoSuchRankByTCP(t *testing.T) {
 	checkLeaks(t)
 	const count = 2
@@ -71,7 +72,8 @@ func TestNoSuchRankByTCP(t *testing.T) {
 	}
 }
 
-// TestSameRankTwice has two processes that were told the same rank. One of them gets the id, and the other an error that says it.
+// TestSameRankTwice starts two processes with the same rank. One must get the id, and the other an
+// error that says so.
 func TestSameRankTwice(t *testing.T) {
 	checkLeaks(t)
 	eachInTime(t, 1, func(short context.Context, _ int) error {
@@ -93,7 +95,7 @@ func TestSameRankTwice(t *testing.T) {
 	})
 }
 
-// otherAddress returns an address of this machine that is not of its loopback interface.
+// otherAddress returns an address of this machine that is not a loopback address.
 func otherAddress(t *testing.T) string {
 	t.Helper()
 	all, err := net.InterfaceAddrs()
@@ -109,7 +111,8 @@ func otherAddress(t *testing.T) string {
 	return ""
 }
 
-// TestListensAtAddress wants rank 0 to be found at its address, and nowhere else unless it is told.
+// TestListensAtAddress checks that rank 0 listens at its address, and nowhere else unless Listen is
+// set.
 func TestListensAtAddress(t *testing.T) {
 	checkLeaks(t)
 	_, port, _ := net.SplitHostPort(freeAddress(t))
@@ -140,7 +143,8 @@ func TestListensAtAddress(t *testing.T) {
 	}
 }
 
-// TestFlood has many peers connect that say nothing. Rank 0 drops the oldest, holds a bounded number, and the ranks meet.
+// TestFlood connects many silent peers. Rank 0 must drop the oldest and hold a bounded number, and
+// the ranks must meet.
 func TestFlood(t *testing.T) {
 	checkLeaks(t)
 	const count, more = 3, 40
@@ -171,7 +175,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestOldestDropped: of too many connections that are greeted the oldest is closed, and one that is no longer greeted stays.
+// TestOldestDropped checks that of too many connections being greeted the oldest is closed, and
+// that a greeted one stays.
 func TestOldestDropped(t *testing.T) {
 	const count = 3
 	s := &tcpServer{x: &tcpExchange{count: count}}
@@ -182,7 +187,7 @@ func TestOldestDropped(t *testing.T) {
 		peers = append(peers, peer)
 		s.begin(c)
 		if i == 0 {
-			s.end(c) // it has proved what it must
+			s.end(c) // it has given its proof
 		}
 	}
 	if len(s.greeting) != count+strangers {
@@ -197,7 +202,8 @@ func TestOldestDropped(t *testing.T) {
 	}
 }
 
-// TestSlowPeer has a peer send a byte a second. It is given up after a time, however often it sends, at each step.
+// TestSlowPeer tests a peer that sends a byte a second. It must be dropped after a time limit at
+// each step, however often it sends.
 func TestSlowPeer(t *testing.T) {
 	for step, quick := range map[string]int{"nothing": 0, "hello": len(encode(hello{}))} {
 		t.Run(step, func(t *testing.T) {
@@ -230,7 +236,7 @@ func TestSlowPeer(t *testing.T) {
 	}
 }
 
-// TestMoreThanProof has a rank send more than it must. It counts no longer.
+// TestMoreThanProof makes a rank send more than its proof. It must no longer count.
 func TestMoreThanProof(t *testing.T) {
 	checkLeaks(t)
 	address, ctx, id := freeAddress(t), withLimit(t, limit), newID()
@@ -255,7 +261,7 @@ func TestMoreThanProof(t *testing.T) {
 	}
 }
 
-// A talker is a connection that sends a byte more each time.
+// A talker is a connection that sends one extra byte each time.
 type talker struct{ net.Conn }
 
 func (c talker) Write(b []byte) (int, error) {
@@ -265,7 +271,8 @@ func (c talker) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestTooLargeID has rank 0 announce more than an id can have. The rank neither waits for it nor has memory for it.
+// TestTooLargeID makes rank 0 announce an id above the size limit. The rank must neither wait for
+// it nor allocate memory for it.
 func TestTooLargeID(t *testing.T) {
 	for _, size := range []uint32{0, maxID + 1, math.MaxUint32} {
 		c, rank0 := net.Pipe()
@@ -279,7 +286,8 @@ func TestTooLargeID(t *testing.T) {
 	}
 }
 
-// TestListenElsewhere has an address that is none of this machine's, as that of a proxy is. The error says what to set.
+// TestListenElsewhere uses an address of another machine, as with a proxy. The error must say what
+// to set.
 func TestListenElsewhere(t *testing.T) {
 	err := share(withLimit(t, limit), TCP{Address: "203.0.113.1:4000", At: Place{Count: 2}}, 0, "", newID())
 	if err == nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `set Listen to one of this machine that they reach, or to ":4000" for all interfaces`) {
@@ -287,7 +295,7 @@ func TestListenElsewhere(t *testing.T) {
 	}
 }
 
-// TestUnreachable tells a name of a loopback address from a loopback address that was given as such.
+// TestUnreachable distinguishes a name with a loopback address from an explicit loopback address.
 func TestUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

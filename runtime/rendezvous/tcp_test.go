@@ -37,7 +37,7 @@ func TestMasterAddressUnset(t *testing.T) {
 	}
 }
 
-// TestDefaultAddress meets at the address that the environment suggests.
+// TestDefaultAddress meets at the address derived from the environment.
 func TestDefaultAddress(t *testing.T) {
 	host, port, _ := net.SplitHostPort(freeAddress(t))
 	n, _ := net.LookupPort("tcp", port)
@@ -50,7 +50,8 @@ func TestDefaultAddress(t *testing.T) {
 	each(t, 2, func(rank int) error { return share(ctx, TCP{At: Place{Rank: rank, Count: 2}}, rank, "", id) })
 }
 
-// occupy listens at an address, until the function returned is called, and does something with each connection.
+// occupy listens at an address, until the returned function is called, and calls fn for each
+// connection.
 func occupy(t *testing.T, address string, fn func(net.Conn)) (stop func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
@@ -72,7 +73,7 @@ func occupy(t *testing.T, address string, fn func(net.Conn)) (stop func()) {
 	return func() { l.Close(); <-done }
 }
 
-// TestForeign has another program at the port: first for a time, then for good.
+// TestForeign puts another program at the port: first for a time, then permanently.
 func TestForeign(t *testing.T) {
 	for name, speak := range map[string]func(net.Conn){
 		"closes":  func(net.Conn) {},
@@ -103,7 +104,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestStrangers has others connect to rank 0 than those it waits for, and ranks that leave again.
+// TestStrangers connects processes to rank 0 that it does not wait for, and ranks that leave again.
 func TestStrangers(t *testing.T) {
 	checkLeaks(t)
 	address, ctx, id := freeAddress(t), withLimit(t, limit), newID()
@@ -121,7 +122,7 @@ func TestStrangers(t *testing.T) {
 		}
 		for _, text := range []string{"", "GET / HTTP/1.1\r\n\r\n", strings.Repeat("x", 100), string(magic[:]) + strings.Repeat("\x00", 40)} {
 			c, err := net.Dial("tcp", address)
-			for ; err != nil; c, err = net.Dial("tcp", address) { // rank 0 has yet to listen
+			for ; err != nil; c, err = net.Dial("tcp", address) { // rank 0 does not listen yet
 				if ctx.Err() != nil {
 					return err
 				}
@@ -135,13 +136,13 @@ func TestStrangers(t *testing.T) {
 			share(short, at(1), 1, "", id)
 			cancel()
 		}
-		time.Sleep(100 * time.Millisecond) // for rank 0 to see that
+		time.Sleep(100 * time.Millisecond) // gives rank 0 time to see it
 		close(left)
 		return share(ctx, at(1), 1, "", id)
 	})
 }
 
-// TestDisagree has ranks that do not agree how many they are, or which run they are of.
+// TestDisagree uses ranks that disagree about their number or their run.
 func TestDisagree(t *testing.T) {
 	checkLeaks(t)
 	for _, test := range []struct {

@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// A mac is an HMAC-SHA256 under the key that the secret makes. It proves that its sender knows the
-// secret, and that the messages on the connection were not changed.
+// A mac is an HMAC-SHA256 under the key derived from the secret. It proves that its sender knows
+// the secret, and that the messages on the connection were not changed.
 type mac [sha256.Size]byte
 
 // nonce makes each connection's macs different, so that none can be replayed.
@@ -29,7 +29,7 @@ const (
 	ofID    speaker = "id"    // of rank 0
 )
 
-// A transcript has all messages of a connection.
+// A transcript is all messages of a connection.
 type transcript struct {
 	key  [sha256.Size]byte
 	said []byte
@@ -46,7 +46,7 @@ func (t *transcript) mac(who speaker) (m mac) {
 	return m
 }
 
-// errSecret is the error for a mac that is wrong. It says nothing about the secret.
+// errSecret is the error for a wrong mac. It says nothing about the secret.
 var errSecret = errors.New("another secret, or none: set the same " + secretVariable + " or TCP.Secret on all ranks")
 
 // check compares a mac with the right one in constant time.

@@ -16,7 +16,8 @@ const (
 	another = "Zk4 speak friend and enter"
 )
 
-// TestSecret has ranks with secrets that are the same, that differ, and that only one of them has.
+// TestSecret uses ranks with equal secrets, with different ones, and with a secret on only one
+// side.
 func TestSecret(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -56,7 +57,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// tells returns an error if another has something of the secrets in it.
+// tells returns an error if the text of err contains part of a secret.
 func tells(err error) error {
 	for _, s := range []string{secret, another} {
 		for _, as := range []string{"%s", "%x", "%X", "%v"} {
@@ -68,7 +69,8 @@ func tells(err error) error {
 	return nil
 }
 
-// TestShortSecret refuses a secret that could be guessed, and does not repeat it.
+// TestShortSecret checks that a secret that could be guessed is refused, and not repeated in the
+// error.
 func TestShortSecret(t *testing.T) {
 	const short = "15 bytes, no 16"
 	if len(short) != minSecret-1 {
@@ -90,7 +92,8 @@ func TestShortSecret(t *testing.T) {
 	}
 }
 
-// TestWithoutTheSecret has peers without the secret come before the ranks that have it. They get nothing, and the ranks meet.
+// TestWithoutTheSecret connects peers without the secret before the ranks that have it. They must
+// get nothing, and the ranks must meet.
 func TestWithoutTheSecret(t *testing.T) {
 	checkLeaks(t)
 	address, ctx, id := freeAddress(t), withLimit(t, limit), newID()
@@ -108,7 +111,7 @@ func TestWithoutTheSecret(t *testing.T) {
 		}
 		c.Close()
 	}
-	for _, rank := range []int{1, 2} { // and go on to prove what they do not know
+	for _, rank := range []int{1, 2} { // and continue with a wrong proof
 		c, err := dial(ctx, address)
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +125,7 @@ func TestWithoutTheSecret(t *testing.T) {
 		if _, err := receive(c, &m); err != nil {
 			t.Fatal(err)
 		}
-		c.Write(m[:]) // rank 0's own, which must not count for the rank's
+		c.Write(m[:]) // rank 0's own mac, which must not count as the rank's
 		if b, err := io.ReadAll(c); len(b) > 0 {
 			t.Errorf("who reflects rank 0's proof gets %d bytes, %v", len(b), err)
 		}
@@ -141,7 +144,8 @@ func TestWithoutTheSecret(t *testing.T) {
 	}
 }
 
-// TestFalseRank0 has somebody without the secret listen in place of rank 0. No rank takes an id of it, or gives up for what it says.
+// TestFalseRank0 makes a process without the secret listen in place of rank 0. No rank may take an
+// id from it, or give up because of its messages.
 func TestFalseRank0(t *testing.T) {
 	for _, answer := range []answer{wait, otherToken, otherCount, rankTaken, 0, 200} {
 		t.Run(fmt.Sprint(answer), func(t *testing.T) {
@@ -166,7 +170,7 @@ func TestFalseRank0(t *testing.T) {
 				ended <- share(ctx, TCP{Address: address, Secret: secret, At: Place{Rank: 1, Count: 2}}, 1, "", id)
 			}()
 			<-asked
-			<-asked // it has come again
+			<-asked // it has connected again
 			stop()
 			if err := share(ctx, TCP{Address: address, Secret: secret, At: Place{Count: 2}}, 0, "", id); err != nil {
 				t.Error(err)
@@ -178,8 +182,8 @@ func TestFalseRank0(t *testing.T) {
 	}
 }
 
-// TestChangedOnItsWay changes one byte of what is sent, each in turn, and wants nobody to take it for good. The rank, when it gets an
-// id, gets the right one.
+// TestChangedOnItsWay changes each byte of the traffic in turn. No side may accept the change. If
+// the rank gets an id, it must be the right one.
 func TestChangedOnItsWay(t *testing.T) {
 	checkLeaks(t)
 	x := tcpExchange{token: token("", ""), rank: 1, count: 2, key: [32]byte{1}}
@@ -202,8 +206,8 @@ func TestChangedOnItsWay(t *testing.T) {
 	}
 }
 
-// overPipe passes an id through somebody who sees and may change all that is sent. It returns what the rank got, and whether rank 0
-// has counted the rank.
+// overPipe sends an id through a man in the middle, who can see and change all bytes. It returns
+// the id that the rank got, and whether rank 0 has counted the rank.
 func overPipe(x *tcpExchange, id []byte, change func(from, offset int, b []byte)) (got []byte, counted bool) {
 	rank, left := net.Pipe()
 	right, rank0 := net.Pipe()
@@ -249,16 +253,16 @@ func overPipe(x *tcpExchange, id []byte, change func(from, offset int, b []byte)
 			s.sendAll(id)
 			rank0.Close() // for a rank that waits for more
 		case <-done:
-			ends++ // each end closes its pipe, and what is between them hands that on
+			ends++ // each end closes its pipe, and the middle passes that on
 		}
 	}
 	return got, counted
 }
 
-// TestReplay sends again what was sent on another connection.
+// TestReplay replays the traffic of another connection.
 func TestReplay(t *testing.T) {
 	x := tcpExchange{token: token("", ""), rank: 1, count: 2, key: [32]byte{1}}
-	var said [2][]byte // by the rank, and by rank 0
+	var said [2][]byte // sent by the rank, and by rank 0
 	if got, counted := overPipe(&x, []byte("the id"), func(from, _ int, b []byte) { said[from] = append(said[from], b...) }); got == nil || !counted {
 		t.Fatal("the rank has not come")
 	}
@@ -267,7 +271,7 @@ func TestReplay(t *testing.T) {
 			s := &tcpServer{x: &x, all: make(chan struct{}), ctx: t.Context(), waiting: map[net.Conn]waiter{}}
 			go func() {
 				select {
-				case <-s.all: // it counts: nobody waits for more
+				case <-s.all: // it counts: stop waiting for more
 					c.Close()
 				case <-t.Context().Done():
 				}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// open listens at rank 0's address. Another exchange or a run that is about to end may use the
-// port, and a name may become known soon, so open tries until the context ends.
+// open listens at rank 0's address. Another exchange or an ending run may use the port, and a name
+// may soon become resolvable, so open retries until the context ends.
 func (x *tcpExchange) open(ctx context.Context) ([]net.Listener, error) {
 	for pace := tcpPace(); ; {
 		all, err := x.tryOpen(ctx)
@@ -79,8 +79,8 @@ func closeAll(all []net.Listener) {
 	}
 }
 
-// unreachable returns an error if other machines cannot reach any of the listeners, although the
-// address does not say so: some systems map their own name to a loopback address.
+// unreachable returns an error if other machines cannot reach any of the listeners although the
+// address looks reachable: some systems map their own name to a loopback address.
 func (x *tcpExchange) unreachable(all []net.Listener) error {
 	host, port, _ := net.SplitHostPort(x.address)
 	if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {

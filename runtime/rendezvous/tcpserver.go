@@ -13,24 +13,25 @@ import (
 // A tcpServer is rank 0's end of an exchange.
 type tcpServer struct {
 	x   *tcpExchange
-	all chan struct{} // closed when all ranks are there
+	all chan struct{} // closed when all ranks are connected
 	wg  sync.WaitGroup
-	ctx context.Context // of the connections
+	ctx context.Context // for the connections
 
 	mu       sync.Mutex // protects the following fields
-	greeting []net.Conn // without a proof so far, the oldest first
+	greeting []net.Conn // connections without a proof so far, oldest first
 	waiting  map[net.Conn]waiter
-	over     bool  // takes no more
-	odd      error // the latest odd event
+	over     bool  // accepts no more
+	odd      error // the latest unusual event
 }
 
 // A waiter is a rank that waits for the id.
 type waiter struct {
-	rank int // -1 if it does not know
+	rank int // -1 if it does not know its rank
 	transcript
 }
 
-// strangers is how many connections may be greeted at a time in addition to those of all ranks.
+// strangers is the number of connections that may be greeted at the same time, in addition to the
+// ranks'.
 const strangers = 128
 
 // give waits for all other ranks and sends them the id.
@@ -94,8 +95,8 @@ func (s *tcpServer) note(err error) {
 	s.mu.Unlock()
 }
 
-// begin adds a connection that is greeted. If there are too many, it closes the oldest: a rank
-// needs little time, and comes again.
+// begin adds a connection to be greeted. If there are too many, it closes the oldest: a rank needs
+// little time, and connects again.
 func (s *tcpServer) begin(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +107,7 @@ func (s *tcpServer) begin(c net.Conn) {
 	}
 }
 
-// end removes a connection that is no longer greeted.
+// end removes a connection that is no longer being greeted.
 func (s *tcpServer) end(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +116,7 @@ func (s *tcpServer) end(c net.Conn) {
 	}
 }
 
-// serve greets a peer that has connected, and watches the connection.
+// serve greets a connected peer, and watches the connection.
 func (s *tcpServer) serve(c net.Conn) error {
 	w, err := s.greet(c)
 	s.end(c)
@@ -129,7 +130,7 @@ func (s *tcpServer) serve(c net.Conn) error {
 		return err
 	}
 	var nothing [1]byte
-	n, err := c.Read(nothing[:]) // returns when the rank leaves, or the connection is closed here
+	n, err := c.Read(nothing[:]) // returns when the rank leaves, or this side closes the connection
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over || s.ctx.Err() != nil {
@@ -142,8 +143,8 @@ func (s *tcpServer) serve(c net.Conn) error {
 	return fmt.Errorf("rank %d came and left: %w", w.rank, err)
 }
 
-// greet answers a peer and makes it prove that it knows the secret. It returns an error if the peer
-// will not get the id.
+// greet answers a peer and checks its proof that it knows the secret. It returns an error if the
+// peer must not get the id.
 func (s *tcpServer) greet(c net.Conn) (w waiter, err error) {
 	if err := c.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return w, err
@@ -187,7 +188,7 @@ func (s *tcpServer) greet(c net.Conn) (w waiter, err error) {
 	return w, nil
 }
 
-// taken returns an error if the rank waits already.
+// taken returns an error if the rank is already waiting.
 func (s *tcpServer) taken(rank int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +204,7 @@ func (s *tcpServer) takenLocked(rank int) error {
 	return nil
 }
 
-// add adds a waiting rank, unless the exchange is over or the rank has come in the meantime.
+// add adds a waiting rank, unless the exchange is over or the rank is already there.
 func (s *tcpServer) add(c net.Conn, w waiter) (added bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,7 +222,7 @@ func (s *tcpServer) add(c net.Conn, w waiter) (added bool, err error) {
 	return true, nil
 }
 
-// ranks returns the ranks that wait.
+// ranks returns the waiting ranks.
 func (s *tcpServer) ranks() []int {
 	var all []int
 	for _, w := range s.waiting {
@@ -231,7 +232,7 @@ func (s *tcpServer) ranks() []int {
 	return all
 }
 
-// sendAll sends the id to all ranks at once, so that a slow one does not delay the others.
+// sendAll sends the id to all ranks concurrently, so that a slow one does not delay the others.
 func (s *tcpServer) sendAll(id []byte) error {
 	errs := make(chan error, len(s.waiting)) // does not change any more
 	for c, w := range s.waiting {

@@ -19,48 +19,48 @@ import (
 //	rank    proof   mac of hello and reply
 //	rank 0  id      length, id; mac of hello, reply, length and id
 //
-// The reply comes at once. It proves that rank 0 knows the secret, and the proof that the rank
-// does. Then rank 0 counts the rank, and sends the id when all ranks are connected. An open
-// connection is the sign that its rank is still there.
+// Rank 0 sends the reply at once. It proves that rank 0 knows the secret. The proof proves that the
+// rank knows it. Then rank 0 counts the rank, and sends the id when all ranks are connected. A rank
+// counts as present while its connection is open.
 //
 // Without a secret every process knows the key of the macs.
 type tcpExchange struct {
 	address     string
-	listen      string // rank 0's address, if it differs
+	listen      string // rank 0's listening address, if it differs
 	key         [sha256.Size]byte
 	token       [sha256.Size]byte
 	rank, count int
 }
 
-// Time limits for steps that are quick. Waiting for ranks ends only with the context.
+// Time limits for quick steps. Waiting for ranks ends only with the context.
 const (
 	dialTime  = 5 * time.Second
 	helloTime = 10 * time.Second
 )
 
-// tcpPace is how often a rank tries to connect, and rank 0 to listen.
+// tcpPace returns the intervals at which a rank tries to connect, and rank 0 to listen.
 func tcpPace() backoff { return backoff{5 * time.Millisecond, 500 * time.Millisecond} }
 
 // A hello is the first message of a rank.
 type hello struct {
 	Magic [8]byte
 	Token [sha256.Size]byte
-	Rank  int32 // -1 if it does not know
+	Rank  int32 // -1 if it does not know its rank
 	Count int32
 	Nonce nonce
 }
 
-// magic ends in the version of the protocol.
+// magic ends with the version of the protocol.
 var magic = [8]byte{'p', 'u', 'r', 'e', 'g', 'p', 'u', 2}
 
 // An answer is rank 0's answer to a hello.
 type answer uint8
 
 const (
-	wait       answer = iota + 1 // for the id
-	otherToken                   // come again, when this exchange is over
+	wait       answer = iota + 1 // wait for the id
+	otherToken                   // connect again when this exchange is over
 	otherCount
-	rankTaken // by another connection
+	rankTaken // rank taken by another connection
 )
 
 // A reply is rank 0's first message. Its mac follows.
@@ -122,14 +122,14 @@ func (t *transcript) receiveID(c net.Conn) ([]byte, error) {
 	t.add(size)
 	t.add(id)
 	if err := t.check(ofID, m); err != nil {
-		return nil, errors.New("the id was changed on its way")
+		return nil, errors.New("the id was changed in transit")
 	}
 	return id, nil
 }
 
-// closeWith closes a connection or listener when the context ends, so that all calls that wait for
-// it return. The returned function must be called: it closes too, and waits until nothing runs any
-// more.
+// closeWith closes a connection or listener when the context ends, so that all blocked calls on it
+// return. The returned function must be called: it also closes, and waits until its goroutine has
+// ended.
 func closeWith(ctx context.Context, c io.Closer) (closed func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -164,7 +164,7 @@ func (x *tcpExchange) take(ctx context.Context) ([]byte, error) {
 		if errors.Is(err, errCount) {
 			return nil, err
 		}
-		if ctx.Err() == nil { // otherwise the error only reflects the end
+		if ctx.Err() == nil { // otherwise err only reflects the end of the context
 			last = err
 		}
 		if err := pace.wait(ctx); err != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // TestWorkBetween checks the times that workBetween computes. They must be right within the margin,
-// whenever the host gave the work and recorded the events, and however the clocks differ within the
-// margin.
+// whenever the host issued the work and recorded the events, and however the clocks differ within
+// the margin.
 func TestWorkBetween(t *testing.T) {
 	for seed := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -16,17 +16,18 @@ func TestWorkBetween(t *testing.T) {
 		short := func() time.Duration { return upTo([]time.Duration{0, 3, 15, 60}[r.IntN(4)] * time.Microsecond) }
 		var h hostTimes
 		h.issued = time.Second
-		arrived := h.issued + short() // the stream has the work
+		arrived := h.issued + short() // the stream has received the work
 		h.first = arrived + short()
 		last := arrived
-		if h.all = h.first; r.IntN(2) == 0 { // work of several parts; the stream has the last part when the host has given it
+		// Work of several parts; the stream has received the last part once the host has issued it.
+		if h.all = h.first; r.IntN(2) == 0 {
 			h.all += short()
 			last = h.all
 		}
 		recorded := h.all + short()
 		h.closed = recorded + short()
 		shared := r.IntN(3) == 0
-		front := h.issued + short() // the stream has reached the event in front of the work
+		front := h.issued + short() // the stream has reached the event before the work
 		if shared {
 			front = h.issued - atOnce + short()
 		}

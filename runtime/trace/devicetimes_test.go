@@ -15,8 +15,8 @@ import (
 )
 
 // TestTraceCalls counts the native calls for the times of a submission. If the stream has work,
-// they need one event: the event behind the submission, which most submissions have anyway. If the
-// stream has to wait or was idle, they need two. Each event is queried once.
+// they need one event: the event after the submission, which most submissions have anyway. If the
+// stream must wait or was idle, they need two. Each event is queried once.
 func TestTraceCalls(t *testing.T) {
 	const n = 1000
 	for _, x := range []struct {
@@ -92,8 +92,8 @@ func TestTraceCalls(t *testing.T) {
 	}
 }
 
-// TestTraceIdle checks that work never begins before it was submitted, although nobody has polled
-// since the device finished the work in front of it.
+// TestTraceIdle checks that work never begins before it was submitted, although the device's
+// completion of earlier work has not been polled since.
 func TestTraceIdle(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -134,15 +134,16 @@ func TestTraceIdle(t *testing.T) {
 	}
 }
 
-// TestTraceClockLate has work that is done before the clocks are first compared. It gets its times
-// after the comparison. If the clocks can never be compared, nothing waits for ever.
+// TestTraceClockLate completes work before the first comparison of the clocks. It must get its
+// times after the comparison. If the clocks can never be compared, nothing may wait forever.
 func TestTraceClockLate(t *testing.T) {
 	for _, ever := range []bool{true, false} {
 		d := newSim(t, simdriver.Config{})
 		tracer := newTracer(t, trace.TracerOptions{})
-		d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice, N: 1}) // the event of the clock
+		d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice, N: 1}) // the clock's event
 		dev := openDevice(t, d, 0, gpu.Options{Tracer: tracer})
-		no := d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice}) // later attempts fail too
+		// Later attempts fail too.
+		no := d.Inject(simdriver.Fault{Op: simdriver.OpNewTimer, Device: simdriver.AnyDevice})
 		b, s := allocate(t, dev, 64), semaphores(t, 1)[0]
 		for i := range uint64(10) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(s, i), Signal: pts(s, i+1)}, gpu.Fill(b.All(), []byte{byte(i)})))
@@ -170,8 +171,8 @@ func TestTraceClockLate(t *testing.T) {
 	}
 }
 
-// TestTraceClockWide has a device whose clock is known only to a millisecond. The times are right
-// within their margin, and none is missing.
+// TestTraceClockWide uses a device whose clock is known only to a millisecond. All times must be
+// present, and right within their margin.
 func TestTraceClockWide(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -222,8 +223,8 @@ func TestTraceClockGivenUp(t *testing.T) {
 	}
 }
 
-// TestTraceRefused has the driver refuse work. The event in front of that work is not recorded
-// again while it is in the stream, because HIP does not allow that.
+// TestTraceRefused makes the driver refuse work. The event before that work must not be recorded
+// again while it is in the stream, because HIP does not allow it.
 func TestTraceRefused(t *testing.T) {
 	for kind, caps := range bothCaps() {
 		t.Run(kind, func(t *testing.T) {
@@ -275,7 +276,7 @@ func fillAfter(before, after time.Duration) func(gpu.NativeCall) error {
 	}
 }
 
-// TestTraceNativeTimes traces native functions. If the stream has no other work, nobody knows
+// TestTraceNativeTimes traces native functions. If the stream has no other work, it is unknown
 // whether the device works while such a function runs. That time is in Early, not between Begun and
 // Ended. If the stream has other work, the times are exact.
 func TestTraceNativeTimes(t *testing.T) {
@@ -283,7 +284,7 @@ func TestTraceNativeTimes(t *testing.T) {
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		for _, x := range []struct {
 			name                 string
-			front, before, after time.Duration // duration of the work in front; how long the function sleeps before and after it issues work of 1 ms
+			front, before, after time.Duration // duration of the earlier work; sleep of the function before and after it issues work of 1 ms
 			took, early          time.Duration
 		}{
 			{"before", 0, 50 * ms, 0, ms, 50 * ms},
@@ -342,7 +343,7 @@ func TestTraceNativeTimes(t *testing.T) {
 }
 
 // TestTraceNativeCommand traces a native command of a recording. While its function runs on the
-// host, only the times of the commands in front tell whether the device was busy.
+// host, only the times of the earlier commands show whether the device was busy.
 func TestTraceNativeCommand(t *testing.T) {
 	const ms = time.Millisecond
 	for _, front := range []time.Duration{ms, 20 * ms, 200 * ms} {
@@ -367,7 +368,7 @@ func TestTraceNativeCommand(t *testing.T) {
 					must(t, dev.Close())
 					records := taken(tracer)
 					r := submissions(records)[0]
-					known := 0 * ms // time before Begun in which the device is known to have run it
+					known := 0 * ms // time before Begun in which the device certainly ran it
 					for _, x := range records {
 						if x.Kind == trace.KindCommand {
 							if x.Begun < r.Begun && x.Ended > r.Begun || x.Begun < r.Begun-r.Early || x.Ended > r.Ended {
@@ -392,7 +393,7 @@ func TestTraceNativeCommand(t *testing.T) {
 }
 
 // A slowCalls is a driver in which each fill, or each recording of an event, takes the host some
-// time, as if another thread held a lock of the driver.
+// time, as if another thread held a lock in the driver.
 type slowCalls struct {
 	driver.Driver
 	fill, record atomic.Int64 // nanoseconds
@@ -422,16 +423,16 @@ func (v *slowDevice) Record(e driver.Event, s driver.Stream) error {
 	return v.Device.Record(e, s)
 }
 
-// TestTraceSlowHost has a slow host give work to an idle stream. If the host was slow in front of
-// the work, the recorded time is the time of the work. If it was slow behind the work, the margin
-// says by how much the recorded time may be too long.
+// TestTraceSlowHost lets a slow host issue work to an idle stream. If the host was slow before the
+// work, the recorded time is the work's time. If it was slow after the work, the margin covers the
+// excess in the recorded time.
 func TestTraceSlowHost(t *testing.T) {
 	const n, us, slow, took = 16, time.Microsecond, 30 * time.Microsecond, 10 * time.Microsecond
 	for _, x := range []struct {
 		name         string
-		fill, record time.Duration // duration of calls of the host
-		front        time.Duration // duration of the work in front
-		early        time.Duration // at most; the fill in front may take a part of it
+		fill, record time.Duration // duration of host calls
+		front        time.Duration // duration of the earlier work
+		early        time.Duration // at most; the earlier fill may take a part of it
 		exact        bool
 	}{
 		{name: "a fast host", exact: true},

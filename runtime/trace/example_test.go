@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A program is always traced into a file for Perfetto. Programs that open drivers by package
-// drivers do not need this code: run them with PUREGPU_TRACE=run.json.
+// A program always writes a trace file for Perfetto. Programs that open drivers by package drivers
+// do not need this code: run them with PUREGPU_TRACE=run.json.
 func Example() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -54,14 +54,14 @@ func Example() {
 	// Output: 1 submission
 }
 
-// Each submission that takes longer than 100 ms is logged in one line. No file is written.
+// Each submission that takes longer than 100 ms is logged on one line. No file is written.
 func ExampleStart() {
 	t, err := trace.Start(io.Discard, trace.Options{Times: trace.NoTimes, Slow: 100 * time.Millisecond})
 	if err != nil {
 		panic(err)
 	}
 	defer t.Close()
-	d := t.Driver(simdriver.New(simdriver.Config{})) // all devices opened with d are traced
+	d := t.Driver(simdriver.New(simdriver.Config{})) // traces all devices opened with d
 	dev, err := gpu.Open(d, 0, gpu.Options{})
 	if err != nil {
 		panic(err)

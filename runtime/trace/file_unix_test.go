@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestFileOfOthers creates traces with names that are in use. The existing files are neither opened
+// TestFileOfOthers creates traces with names of existing files. The files must be neither opened
 // nor changed.
 func TestFileOfOthers(t *testing.T) {
 	for _, c := range []struct {
@@ -63,8 +63,8 @@ func TestFileOfOthers(t *testing.T) {
 	}
 }
 
-// TestFilesAtOnce creates many traces with one name at once, and an old file has that name too.
-// Each trace gets a file of its own, and keeps it.
+// TestFilesAtOnce concurrently creates many traces with one name, which an old file also has. Each
+// trace must get its own file and keep it.
 func TestFilesAtOnce(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.json")
 	must(t, os.WriteFile(name, []byte("old"), 0o666))

@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// TestCommunicatorLoss checks that the record of a failed communicator names the communicator and the reason.
+// TestCommunicatorLoss checks that the record of a failed communicator names the communicator and
+// the reason.
 func TestCommunicatorLoss(t *testing.T) {
 	tracer, err := NewTracer(TracerOptions{})
 	if err != nil {

@@ -143,7 +143,8 @@ func TestTrace(t *testing.T) {
 	if len(commands) != 5 || commands[4].Args.Command != 4 || commands[4].Args.Kernel != "nothing" || commands[0].Args.Sub != byLabel["step/execute"].Args.Sub {
 		t.Errorf("commands: %+v", commands)
 	}
-	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 { // four in the chain, one of the wait, one of the function
+	// Four in the chain, one of the wait, one of the function.
+	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 {
 		t.Errorf("%d arrows", n)
 	}
 	names := map[string]int{}
@@ -169,12 +170,13 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestKilled kills a program at some moment. Its trace is valid up to then.
+// TestKilled kills a program at a random moment. Its trace must be valid up to then.
 func TestKilled(t *testing.T) {
 	if file := os.Getenv("PUREGPU_TRACE_TEST_FILE"); file != "" {
 		busy(t, file)
 	}
-	name := filepath.Join(t.TempDir(), "killed.json") // created here, because the killed process would leave the folder behind
+	// Created here, because the killed process would leave the folder behind.
+	name := filepath.Join(t.TempDir(), "killed.json")
 	exe, err := os.Executable()
 	must(t, err)
 	for i := range 3 {
@@ -191,7 +193,7 @@ func TestKilled(t *testing.T) {
 			must(t, err)
 			return rep
 		}
-		// Device times, and so arrows, are missing until the clocks have been compared.
+		// Device times, and therefore arrows, are missing until the clocks have been compared.
 		for end := time.Now().Add(time.Minute); written().Arrows == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				cmd.Process.Kill()
@@ -229,7 +231,7 @@ func busy(t *testing.T, file string) {
 }
 
 // TestFromEnv starts traces by environment variables. Two traces of one process, and several ranks,
-// get files of their own.
+// must get separate files.
 func TestFromEnv(t *testing.T) {
 	dir := t.TempDir()
 	env := func(pairs ...string) func(string) (string, bool) {
@@ -297,7 +299,7 @@ func TestRanks(t *testing.T) {
 }
 
 // TestFileEnds checks that the file is complete when the devices have been closed, although the
-// trace is open. It grows when another device is opened.
+// trace is open. It must grow when another device is opened.
 func TestFileEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
 	tr, err := trace.Create(file, trace.Options{})
@@ -320,7 +322,7 @@ func TestFileEnds(t *testing.T) {
 	}
 }
 
-// TestFileEndsLate checks that the file is complete also if the host waits and signals after the
+// TestFileEndsLate checks that the file is also complete if the host waits and signals after the
 // devices were closed.
 func TestFileEndsLate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
@@ -344,7 +346,8 @@ func TestFileEndsLate(t *testing.T) {
 	must(t, tr.Close())
 }
 
-// TestLongEvents traces a wait for very many semaphores, and a very long label. Both can be read.
+// TestLongEvents traces a wait for very many semaphores, and a very long label. Both must be
+// readable.
 func TestLongEvents(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{Records: 1 << 16})
@@ -370,8 +373,8 @@ func TestLongEvents(t *testing.T) {
 	}
 }
 
-// TestReopened opens a device again and again. It keeps its process and its tracks in the trace. A
-// device that is open twice has two.
+// TestReopened opens a device repeatedly. It must keep its process and its tracks in the trace. A
+// device that is open twice must have two.
 func TestReopened(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{})
@@ -401,7 +404,7 @@ func TestReopened(t *testing.T) {
 }
 
 // TestFileEndsDropped checks that the file is complete when the device has been closed, even if the
-// record of that was dropped.
+// record of the close was dropped.
 func TestFileEndsDropped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
 	busy := &busyHandler{Handler: slog.DiscardHandler, entered: make(chan struct{})}
@@ -412,7 +415,7 @@ func TestFileEndsDropped(t *testing.T) {
 	must(t, err)
 	s := dev.Queue(0).NewStream()
 	must(t, s.Do(gpu.HostCall(func() error {
-		for began := time.Now(); time.Since(began) <= 1; { // a clock may tick seldom
+		for began := time.Now(); time.Since(began) <= 1; { // a clock may tick rarely
 		}
 		return nil
 	})))
@@ -452,7 +455,7 @@ func (h *busyHandler) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestSlow checks that each slow submission is logged in one line.
+// TestSlow checks that each slow submission is logged on one line.
 func TestSlow(t *testing.T) {
 	var out bytes.Buffer
 	tr, err := trace.Start(io.Discard, trace.Options{Slow: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&out, nil))})
@@ -471,8 +474,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestGraphsHaveNoCommandTimes traces graphs with CommandTimes. The trace says which executions
-// were graphs and so have no times of commands. The log says once what to do.
+// TestGraphsHaveNoCommandTimes traces graphs with CommandTimes. The trace must say which executions
+// were graphs and so have no command times. The log must say once what to do.
 func TestGraphsHaveNoCommandTimes(t *testing.T) {
 	for _, times := range []trace.Times{trace.SubmissionTimes, trace.CommandTimes} {
 		var f file
@@ -514,7 +517,7 @@ func TestGraphsHaveNoCommandTimes(t *testing.T) {
 	}
 }
 
-// TestWriteFails has writes fail. The trace returns the error, and the program goes on.
+// TestWriteFails makes writes fail. The trace must return the error, and the program must continue.
 func TestWriteFails(t *testing.T) {
 	if tr, err := trace.Start(nil, trace.Options{}); tr != nil || !errors.Is(err, gpu.ErrArgument) {
 		t.Errorf("%v, %v", tr, err)
@@ -536,7 +539,7 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// A full is a file on a disk that is full.
+// A full is a file on a full disk.
 type full struct{ now atomic.Bool }
 
 func (f *full) Write(p []byte) (int, error) {
@@ -546,8 +549,8 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestDropped has a trace with too little room. It says how many records are missing, and the rest
-// is valid.
+// TestDropped uses a trace with too small a buffer. It must say how many records are missing, and
+// the rest must be valid.
 func TestDropped(t *testing.T) {
 	var f file
 	tr, err := trace.Start(&f, trace.Options{Records: 16})

@@ -90,8 +90,8 @@ func TestTraceTimes(t *testing.T) {
 	}
 }
 
-// TestTraceRing submits a million operations whose records nobody takes. The tracer needs no more
-// memory, and counts the dropped records.
+// TestTraceRing submits a million operations whose records are never taken. The tracer must not
+// need more memory, and must count the dropped records.
 func TestTraceRing(t *testing.T) {
 	const room = 1 << 16
 	n := uint64(1_000_000)
@@ -115,7 +115,8 @@ func TestTraceRing(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	submit(1000, n)
 	runtime.ReadMemStats(&after)
-	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 && !raceEnabled { // the storage for the points of each record, once
+	// The storage for the points of each record, once.
+	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 && !raceEnabled {
 		t.Errorf("%d bytes were allocated", got)
 	}
 	must(t, s.Wait(context.Background(), n))
@@ -167,7 +168,9 @@ func TestTraceAllocs(t *testing.T) {
 			one()
 		}
 		n := testing.AllocsPerRun(1000, one)
-		for range 4 { // the refiller may still be making events, and AllocsPerRun counts the allocations of all goroutines
+		// The refiller may still be making events, and AllocsPerRun counts the allocations of all
+		// goroutines.
+		for range 4 {
 			if n > 0 {
 				n = testing.AllocsPerRun(1000, one)
 			}
@@ -178,8 +181,8 @@ func TestTraceAllocs(t *testing.T) {
 	}
 }
 
-// TestTraceWithoutEvents has a driver that makes no timing events, records none, or does not return
-// their times. The records say that times are missing. Everything else works.
+// TestTraceWithoutEvents uses a driver that makes no timing events, records none, or does not
+// return their times. The records must say that times are missing, and everything else must work.
 func TestTraceWithoutEvents(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpNewTimer, simdriver.OpElapsed} {
 		t.Run(string(op), func(t *testing.T) {
@@ -244,8 +247,8 @@ func TestTraceLoss(t *testing.T) {
 	}
 }
 
-// TestTracePools checks the records about the memory that the driver's pools reserve, up to the
-// end, when all has been given back.
+// TestTracePools checks the records about the memory that the driver's pools reserve, until all of
+// it has been returned.
 func TestTracePools(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	tracer := newTracer(t, trace.TracerOptions{})
@@ -270,7 +273,7 @@ func TestTracePools(t *testing.T) {
 	b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 1<<20)
 	must(t, err)
 	must(t, s.Wait(minute(t), 1))
-	for range 2 { // the second time nothing has changed
+	for range 2 { // nothing has changed the second time
 		tracer.Sample()
 	}
 	stats, err := p.Stats()
@@ -287,8 +290,8 @@ func TestTracePools(t *testing.T) {
 	}
 }
 
-// TestTraceGo enables the standard library's trace. Submissions are tasks with their labels, and
-// waits are regions.
+// TestTraceGo enables the standard library's trace. Submissions must be tasks with their labels,
+// and waits must be regions.
 func TestTraceGo(t *testing.T) {
 	if rtrace.IsEnabled() {
 		t.Skip("somebody traces this process")
@@ -323,8 +326,8 @@ func TestTraceGo(t *testing.T) {
 	}
 }
 
-// TestTraceNameDropped drops the record of a semaphore's name. The name is recorded again when the
-// semaphore is used again.
+// TestTraceNameDropped drops the record of a semaphore's name. The name must be recorded again when
+// the semaphore is used again.
 func TestTraceNameDropped(t *testing.T) {
 	tracer := newTracer(t, trace.TracerOptions{Records: 4, Times: trace.NoTimes})
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
@@ -343,13 +346,14 @@ func TestTraceNameDropped(t *testing.T) {
 	}
 }
 
-// TestTraceOver has a semaphore that outlives tracers. It keeps none of them and their records
-// alive, and refers only to those in use.
+// TestTraceOver uses a semaphore that outlives tracers. It must not keep their records alive, and
+// must refer only to tracers in use.
 func TestTraceOver(t *testing.T) {
 	var s gpu.Semaphore
 	use := func(v uint64) weak.Pointer[trace.Tracer] {
 		tracer := newTracer(t, trace.TracerOptions{Records: 16, Times: trace.NoTimes})
-		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer}) // the driver belongs to this device alone
+		// The driver belongs only to this device.
+		dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
 		must(t, err)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(&s, v)}, gpu.Barrier()))
 		must(t, s.Wait(minute(t), v))
@@ -369,8 +373,8 @@ func TestTraceOver(t *testing.T) {
 	}
 }
 
-// TestTraceFlushBlocks has a Flush that blocks. Close of the device returns in time, with an error
-// that says so.
+// TestTraceFlushBlocks uses a Flush that blocks. Close of the device must return in time, with an
+// error that says so.
 func TestTraceFlushBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		written := make(chan struct{})
@@ -467,8 +471,8 @@ func TestNilTracer(t *testing.T) {
 	openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Tracer: tracer})
 }
 
-// TestTraceLossByEvent loses a device because no event can be recorded behind work that its stream
-// has in part. The loss has one record.
+// TestTraceLossByEvent loses a device because no event can be recorded after work that its stream
+// has received in part. The loss must have one record.
 func TestTraceLossByEvent(t *testing.T) {
 	d, tr := newSim(t, simdriver.Config{}), newTracer(t, trace.TracerOptions{})
 	dev, s := openDevice(t, d, 0, gpu.Options{Tracer: tr}), semaphores(t, 1)
@@ -496,7 +500,7 @@ type noTracer struct{ driver.Driver }
 
 func (noTracer) Tracer() gpu.Tracer { return (*trace.Tracer)(nil) }
 
-// TestNilTracerOfDriver opens a device of a driver whose tracer is nil. Nothing is traced.
+// TestNilTracerOfDriver opens a device of a driver whose tracer is nil. Nothing may be traced.
 func TestNilTracerOfDriver(t *testing.T) {
 	dev, err := gpu.Open(noTracer{simdriver.New(simdriver.Config{})}, 0, gpu.Options{})
 	must(t, err)

@@ -18,8 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// written returns the events that a writer makes from records of submissions to one queue, and of
-// their commands.
+// written returns the events that a writer makes from records of one queue's submissions and their
+// commands.
 func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	t.Helper()
 	tracer, err := NewTracer(TracerOptions{})
@@ -57,8 +57,8 @@ func written(t *testing.T, records ...Record) (events []traceformat.Event) {
 	}
 }
 
-// TestRecordsOutOfOrder has records of a stream that come in another order than its work. Each gets
-// a slice, which ends before the work was seen done.
+// TestRecordsOutOfOrder uses records of a stream in another order than its work. Each must get a
+// slice, which ends before the work was seen to be complete.
 func TestRecordsOutOfOrder(t *testing.T) {
 	const us = time.Microsecond
 	found := map[string]traceformat.Event{}
@@ -81,7 +81,7 @@ func TestRecordsOutOfOrder(t *testing.T) {
 
 // TestInexactTimes checks the margins of slices. A margin is written if it is clearly larger than
 // the margin of the clocks. The slices also say how much earlier the device may have begun, but not
-// earlier than the end of the slice in front.
+// earlier than the end of the previous slice.
 func TestInexactTimes(t *testing.T) {
 	const us = time.Microsecond
 	found := map[uint64]traceformat.Event{}
@@ -109,7 +109,7 @@ func TestInexactTimes(t *testing.T) {
 
 // TestArrowsThatAreMissing checks the counts of missing arrows. An arrow is missing if, by the
 // times, the signal came after the wait, or if the signal was forgotten. Waits for any of several
-// points do not count, nor do waits whose signal is not in the trace.
+// points do not count. Neither do waits whose signal is not in the trace.
 func TestArrowsThatAreMissing(t *testing.T) {
 	const us = time.Microsecond
 	at := func(semaphore, value uint64) []Point {
@@ -140,14 +140,15 @@ func TestArrowsThatAreMissing(t *testing.T) {
 		records = append(records, Record{Kind: KindSignal, Submitted: 20 * us, Done: 21 * us, Signals: at(3, i+1)})
 	}
 	records = append(records, Record{Kind: KindWait, Op: "wait", Submitted: us, Done: 30 * us, Waits: at(1, 2)})
-	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 { // includes the two waits above without arrows, because the reason has been forgotten
+	// Includes the two waits above without arrows, because the reason has been forgotten.
+	if arrows, undrawn, forgotten := count(records); arrows != 1 || undrawn != 0 || forgotten != 3 {
 		t.Errorf("%d arrows, %d are not drawn, %d forgotten", arrows, undrawn, forgotten)
 	}
 }
 
-// TestArrowsWithoutSlices has a barrier without a slice signal. No arrow leads from a later signal
-// to the waits for the barrier: not from the signal of the waiting work itself, and not from the
-// next one. The clock is so inexact that each of them could have been the first signal. None of
+// TestArrowsWithoutSlices makes a barrier without a slice signal. No arrow may lead from a later
+// signal to the waits for the barrier: not from the signal of the waiting work itself, and not from
+// the next one. The clock is so inexact that each of them could have been the first signal. None of
 // these arrows counts as missing.
 func TestArrowsWithoutSlices(t *testing.T) {
 	const us = time.Microsecond

@@ -1,7 +1,8 @@
-// Package dltest proves that a package of bindings calls C rightly. A generated C library, the echo, exports every function that the
-// package binds: each records its arguments as C receives them, byte for byte, and fills its outputs and its result with bytes that
-// follow from its name. [ABI] calls every method on every path and compares both directions. A word in the wrong register, a wrong
-// width, a struct of another layout, a moved stack: all show.
+// Package dltest tests that a package of bindings calls C correctly. A generated C library, the
+// echo, exports every function that the package binds. Each function records its arguments as C
+// receives them, byte for byte, and fills its outputs and its result with bytes derived from its
+// name. [ABI] calls every method on every path and compares both directions. This finds a word in
+// the wrong register, a wrong width, another struct layout, and a moved stack.
 //
 // tools/bindgen writes a test that calls [ABI] into each package that it makes.
 package dltest
@@ -29,22 +30,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A Function is what the proof has to know of a method and of the C function that it calls.
+// A Function describes a method and the C function that it calls.
 type Function struct {
-	Method    string  `json:"method"` // of the package's Library
+	Method    string  `json:"method"` // name of the Library's method
 	Symbol    string  `json:"symbol"`
 	Returns   Returns `json:"returns"`
-	Registers bool    `json:"registers,omitempty"` // changes the path of all later calls, so it comes last
-	Fast      bool    `json:"fast,omitempty"`      // called through a frame on the stack where there are such
-	Params    []Param `json:"params"`              // of the C function
+	Registers bool    `json:"registers,omitempty"` // changes the path of all later calls, so it is called last
+	Fast      bool    `json:"fast,omitempty"`      // called through a frame on the stack, on platforms with fast calls
+	Params    []Param `json:"params"`              // parameters of the C function
 
-	skip bool // takes a pointer to C's long, which is of another size on Windows
+	skip bool // takes a pointer to C's long, whose size differs on Windows
 }
 
-// Returns says what becomes of the result of a C function.
+// Returns says how the method returns the C function's result.
 type Returns string
 
-// What becomes of results.
+// The ways to return a C result.
 const (
 	ReturnsCode  Returns = "code" // an error
 	ReturnsNone  Returns = "none"
@@ -52,48 +53,49 @@ const (
 	ReturnsValue Returns = "value" // a result of the method
 )
 
-// A Param is a C parameter and what it is in Go.
+// A Param describes a C parameter and its Go counterpart.
 type Param struct {
 	Name    string `json:"name"`
-	Type    string `json:"type"` // in C
+	Type    string `json:"type"` // C type
 	Role    Role   `json:"role"`
-	Size    int    `json:"size,omitempty"`    // of the Go type, of a slice's element, or of what an output's pointer leads to
-	Counts  int    `json:"counts,omitempty"`  // of a Count or a CountOut: index of the parameter that it counts
-	Text    int    `json:"text,omitempty"`    // of a Text: size of the buffer
+	Size    int    `json:"size,omitempty"`    // size of the Go type, of a slice's element, or of the memory that an output points to
+	Counts  int    `json:"counts,omitempty"`  // for a Count or a CountOut: index of the parameter that it counts
+	Text    int    `json:"text,omitempty"`    // for a Text: size of the buffer
 	Opaque  bool   `json:"opaque,omitempty"`  // an unsafe.Pointer in Go
-	Widened bool   `json:"widened,omitempty"` // its Go type was chosen, and may be smaller than C's
+	Widened bool   `json:"widened,omitempty"` // its Go type was chosen by hand, and may be smaller than C's
 }
 
-// A Role is what a C parameter is in Go.
+// A Role is the Go counterpart of a C parameter.
 type Role string
 
 // The roles of parameters.
 const (
-	Value     Role = "value"     // an argument that is passed on as it is
+	Value     Role = "value"     // an argument passed unchanged
 	Struct    Role = "struct"    // a struct by value
 	Pointer   Role = "pointer"   // an argument that is a pointer
 	String    Role = "string"    // a string
-	Slice     Role = "slice"     // a slice, of which C gets the first element
-	Count     Role = "count"     // no argument: the length of a slice
+	Slice     Role = "slice"     // a slice; C gets the address of the first element
+	Count     Role = "count"     // the length of a slice; no argument in Go
 	CountOut  Role = "countOut"  // a result: the number of elements; C reads the slice's length from it
 	Out       Role = "out"       // a result
-	OutString Role = "outString" // a result: the string that C points to
-	Text      Role = "text"      // a result: the text that C writes into a buffer
+	OutString Role = "outString" // a result: a string that C points to
+	Text      Role = "text"      // a result: a text that C writes to a buffer
 )
 
-// Seed is where the bytes of a parameter begin; parameter -1 is the result.
+// Seed returns the seed for the bytes of a parameter; parameter -1 is the result.
 func Seed(symbol string, parameter int) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d", symbol, parameter)
 	return h.Sum64()
 }
 
-// Code is the error code, or the number, that a function of the echo returns.
+// Code returns the error code, or the number, that an echo function returns.
 func Code(symbol string) uint32 { return uint32(Seed(symbol, -1)%89) + 900 }
 
-// ABI proves a package whose generator has left zabi.c and zabi.json in a folder. It compiles the one with the C compiler that
-// PUREGPU_TEST_CC names, else cc, else gcc, opens it with the package's Open, and calls what the other lists. Without a compiler, and
-// on systems on which no C library is made of this, the test is skipped.
+// ABI tests a package whose generator has written zabi.c and zabi.json to a folder. It compiles
+// zabi.c with the C compiler that PUREGPU_TEST_CC names, else cc, else gcc, opens the result with
+// the package's Open, and calls the functions that zabi.json lists. The test is skipped without a
+// compiler, and on systems where the C source cannot be built.
 func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(dir, "zabi.c"))
@@ -111,8 +113,10 @@ func ABI(t *testing.T, dir string, open func(path string) (any, error)) {
 	Prove(t, "abi", string(source), functions, open)
 }
 
-// Proven checks the record of the proof that bindgen has left in zproof.json in a folder: that a C compiler has compared the symbol table, which is in the
-// folder above, with the headers that the table names. It needs neither compiler nor headers. Without a record, or with one of another table, the test fails.
+// Proven checks the record that bindgen has written to zproof.json in a folder. It says that a C
+// compiler compared the symbol table, in the folder above, with the headers that the table names.
+// Proven needs neither compiler nor headers. The test fails without a record, or if the table has
+// changed since.
 func Proven(t *testing.T, dir string) {
 	t.Helper()
 	const again = "run bindgen where gcc or clang and the library's headers are"
@@ -170,8 +174,8 @@ func Proven(t *testing.T, dir string) {
 	}
 }
 
-// Prove proves functions against an echo whose source is given. The folder that PUREGPU_TEST_FIXTURES names may have the library
-// ready, as libecho_NAME.so, or on Windows libecho_NAME.dll.
+// Prove tests functions with an echo built from source. The folder that PUREGPU_TEST_FIXTURES names
+// may hold the built library, libecho_NAME.so, or on Windows libecho_NAME.dll.
 func Prove(t *testing.T, name, source string, functions []Function, open func(path string) (any, error)) {
 	t.Helper()
 	switch runtime.GOOS + "/" + runtime.GOARCH {
@@ -181,7 +185,7 @@ func Prove(t *testing.T, name, source string, functions []Function, open func(pa
 	}
 	if runtime.GOOS == "windows" {
 		functions = slices.Clone(functions)
-		for i := range functions { // the index of each is that of the echo
+		for i := range functions { // indexes are the echo's
 			functions[i].skip = slices.ContainsFunc(functions[i].Params, func(p Param) bool { return p.Type == "unsigned long *" })
 		}
 	}
@@ -189,7 +193,7 @@ func Prove(t *testing.T, name, source string, functions []Function, open func(pa
 	e := openEcho(t, path)
 	fast := 0
 	for _, heap := range []bool{false, true} {
-		e.fail = 2 // Open may ask for the version, also as a value, and for addresses; an echo has none to give
+		e.fail = 2 // Open may ask for the version, as an output or a result, and for addresses; an echo has none
 		l, err := open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -230,7 +234,7 @@ func Prove(t *testing.T, name, source string, functions []Function, open func(pa
 	}
 }
 
-// build compiles an echo, or takes one that was compiled elsewhere.
+// build compiles an echo, or returns one that was compiled elsewhere.
 func build(t *testing.T, name, source string) string {
 	t.Helper()
 	file := "libecho_" + name + map[bool]string{true: ".dll", false: ".so"}[runtime.GOOS == "windows"]
@@ -262,20 +266,20 @@ func build(t *testing.T, name, source string) string {
 	return path
 }
 
-// echoState is struct echo in C.
+// echoState is C's struct echo.
 type echoState struct {
 	function, fail, count, _ uint32
 	records                  [128]struct{ param, kind, size, offset uint32 }
 	bytes                    [1 << 16]byte
 }
 
-// An echo is an open echo library seen from the side.
+// An echo gives access to an open echo library's records.
 type echo struct {
 	*echoState
 	arena uintptr
 }
 
-// openEcho finds what the echo library shows of itself.
+// openEcho looks up an echo library's records.
 func openEcho(t *testing.T, path string) echo {
 	t.Helper()
 	l := new(dl.Library)
@@ -289,7 +293,8 @@ func openEcho(t *testing.T, path string) echo {
 	return echo{*(**echoState)(unsafe.Pointer(&state)), l.Addr(1)}
 }
 
-// proveFunction calls function i twice, once to succeed and once to fail, and compares both directions.
+// proveFunction calls function i twice, once with success and once with failure, and compares both
+// directions.
 func proveFunction(t *testing.T, lib reflect.Value, e echo, f *Function, i int) {
 	t.Helper()
 	for fail := range uint32(2) {
@@ -317,7 +322,7 @@ func proveFunction(t *testing.T, lib reflect.Value, e echo, f *Function, i int) 
 
 const echoElements = 3 // length of every array
 
-// echoArguments makes arguments whose bytes follow from the function's name, by C parameter.
+// echoArguments makes arguments by C parameter. Their bytes are derived from the function's name.
 func echoArguments(f *Function, mt reflect.Type, e echo) (args []reflect.Value, byParam map[int]reflect.Value) {
 	byParam = map[int]reflect.Value{}
 	for i, a := range f.Params {
@@ -344,7 +349,7 @@ func echoArguments(f *Function, mt reflect.Type, e echo) (args []reflect.Value, 
 			v = reflect.New(t).Elem()
 			fillValue(v, seed, e.arena)
 			if t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64 {
-				v.SetFloat(float64(seed%100000) / 8) // a NaN would not compare
+				v.SetFloat(float64(seed%100000) / 8) // a NaN does not equal itself
 			}
 		}
 		args, byParam[i] = append(args, v), v
@@ -352,7 +357,7 @@ func echoArguments(f *Function, mt reflect.Type, e echo) (args []reflect.Value, 
 	return args, byParam
 }
 
-// fillValue is fill in C.
+// fillValue does the same as C's fill.
 func fillValue(v reflect.Value, seed uint64, arena uintptr) {
 	b := unsafe.Slice((*byte)(v.Addr().UnsafePointer()), int(v.Type().Size()))
 	raw := echoBytes(seed, len(b))
@@ -375,7 +380,7 @@ func echoBytes(seed uint64, n int) []byte {
 	return out
 }
 
-// pointerOffsets finds where Go sees pointers in a type.
+// pointerOffsets returns the offsets of Go pointers in a type.
 func pointerOffsets(t reflect.Type, base uintptr) (out []uintptr) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.UnsafePointer:
@@ -392,7 +397,7 @@ func pointerOffsets(t reflect.Type, base uintptr) (out []uintptr) {
 	return out
 }
 
-// compareInputs checks what C recorded against what Go passed.
+// compareInputs compares C's record with the arguments that Go passed.
 func compareInputs(f *Function, e echo, byParam map[int]reflect.Value) error {
 	if e.count > 128 {
 		return fmt.Errorf("the echo ran out of room for its records")
@@ -433,7 +438,7 @@ func compareInputs(f *Function, e echo, byParam map[int]reflect.Value) error {
 	return nil
 }
 
-// pointed is the memory that Go passed by address.
+// pointed returns the memory that Go passed by address.
 func pointed(a Param, v reflect.Value, isArg bool) ([]byte, error) {
 	switch {
 	case a.Role == CountOut:
@@ -450,7 +455,7 @@ func pointed(a Param, v reflect.Value, isArg bool) ([]byte, error) {
 	return unsafe.Slice((*byte)(v.UnsafePointer()), int(v.Type().Elem().Size())), nil
 }
 
-// compareWord checks a Parameter as C received it.
+// compareWord checks a parameter as C received it.
 func compareWord(f *Function, a Param, v reflect.Value, got []byte) error {
 	switch a.Role {
 	case Out, OutString, Text, CountOut, String:
@@ -474,7 +479,8 @@ func compareWord(f *Function, a Param, v reflect.Value, got []byte) error {
 	case Pointer:
 		return sameAddress(got, uintptr(v.UnsafePointer()))
 	}
-	if a.Widened && (v.CanInt() || v.CanUint()) && int(v.Type().Size()) < len(got) { // the overlay's type, widened
+	// The overlay's narrower type, widened.
+	if a.Widened && (v.CanInt() || v.CanUint()) && int(v.Type().Size()) < len(got) {
 		var want uint64
 		if v.CanInt() {
 			want = uint64(v.Int())
@@ -504,7 +510,7 @@ func sameAddress(got []byte, want uintptr) error {
 	return nil
 }
 
-// sameValue compares all but padding; pointers by address.
+// sameValue compares values except padding. It compares pointers by address.
 func sameValue(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Struct:
@@ -535,7 +541,8 @@ func sameValue(a, b reflect.Value) bool {
 	return a.Uint() == b.Uint()
 }
 
-// compareError checks an error: a code, or a struct of two codes of which C returned the second one greater by 1.
+// compareError checks an error: a code, or a struct of two codes where the second is the first plus
+// 1.
 func compareError(v reflect.Value, code int64) error {
 	if v.Kind() == reflect.Struct && v.NumField() == 2 {
 		if err := compareError(v.Field(0), code); err != nil {
@@ -552,7 +559,7 @@ func compareError(v reflect.Value, code int64) error {
 	return nil
 }
 
-// compareResults checks outputs, result and error.
+// compareResults checks the outputs, the result and the error.
 func compareResults(f *Function, results []reflect.Value, fail uint32, e echo) error {
 	err, _ := results[len(results)-1].Interface().(error)
 	results = results[:len(results)-1]
@@ -597,7 +604,7 @@ func compareResults(f *Function, results []reflect.Value, fail uint32, e echo) e
 	return nil
 }
 
-// firstOf is the kind of what stands first in a type.
+// firstOf returns the kind of the first field of a type.
 func firstOf(t reflect.Type) reflect.Kind {
 	switch {
 	case t.Kind() == reflect.Struct && t.NumField() > 0:
@@ -608,7 +615,8 @@ func firstOf(t reflect.Type) reflect.Kind {
 	return t.Kind()
 }
 
-// returned is what a function of the echo returns whose result is a number, a handle, a pointer or a small struct.
+// returned returns the result of an echo function whose result is a number, a handle, a pointer or
+// a small struct.
 func returned(t reflect.Type, code uint32, arena uintptr) reflect.Value {
 	v := reflect.New(t).Elem()
 	word := uint64(code)

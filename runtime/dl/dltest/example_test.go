@@ -8,11 +8,11 @@ import (
 )
 
 // A package of bindings has a test that calls each of its functions in a C library that records the
-// arguments. The tool bindgen writes it.
+// arguments. The tool bindgen writes the test.
 func ExampleABI() {
 	testABI := func(t *testing.T) {
 		dltest.ABI(t, "internal/abi", func(path string) (any, error) {
-			return nccl.Open(nccl.Options{Path: path}) // of the package that is proven
+			return nccl.Open(nccl.Options{Path: path}) // the tested package's
 		})
 	}
 	_ = testABI // func TestABI(t *testing.T)

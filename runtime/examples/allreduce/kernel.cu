@@ -1,9 +1,9 @@
-// A step of a linear regression with n samples of k features each: rows of x, with the targets t. kernel.ptx is these kernels; it can be
-// made anew by
+// A step of a linear regression. x has n rows, each a sample of k features, and t has their targets.
+// This command compiles the kernels to kernel.ptx:
 //
 //	nvcc -ptx -arch=compute_75 -o kernel.ptx kernel.cu
 
-// r = x*w - t, a sample a thread.
+// r = x*w - t, one sample per thread.
 extern "C" __global__ void residual(unsigned long long n, unsigned long long k, const float *x, const float *w, const float *t, float *r)
 {
 	unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -15,7 +15,7 @@ extern "C" __global__ void residual(unsigned long long n, unsigned long long k, 
 	r[i] = sum;
 }
 
-// g = transposed x*r / n, a feature a thread: half the gradient of the mean square of the residuals.
+// g = transposed x*r / n, one feature per thread: half the gradient of the mean squared residual.
 extern "C" __global__ void gradient(unsigned long long n, unsigned long long k, const float *x, const float *r, float *g)
 {
 	unsigned long long j = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
@@ -27,7 +27,7 @@ extern "C" __global__ void gradient(unsigned long long n, unsigned long long k, 
 	g[j] = sum / (float)n;
 }
 
-// w = w - rate*g, a feature a thread.
+// w = w - rate*g, one feature per thread.
 extern "C" __global__ void step(unsigned long long k, float rate, const float *g, float *w)
 {
 	unsigned long long j = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;

@@ -19,11 +19,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// stopping are the kernels. In one step of one device the gradient stops until goOn is closed.
+// A stopping has the kernels. In one step of one device the gradient blocks until goOn is closed.
 type stopping struct {
 	twins
 	device  int
-	left    atomic.Int32 // gradients until then
+	left    atomic.Int32 // gradients before the one that blocks
 	stopped chan struct{}
 	goOn    <-chan struct{}
 }
@@ -36,10 +36,10 @@ func (s *stopping) Gradient(g *simdriver.Grid, n, k uint64, x, r, grad driver.Pt
 	return s.twins.Gradient(g, n, k, x, r, grad)
 }
 
-// TestKill kills a rank in the middle of the training, when the other ranks' devices have their
-// next steps already. In place of the dead process another one is started. In the end all ranks
-// have the same weights, bit for bit, and they are those of a training that nobody disturbs. As in
-// TestProcesses goroutines stand for processes.
+// TestKill kills a rank in the middle of the training, when the other ranks' devices already have
+// their next steps. Another process takes its place. At the end all ranks must have the same
+// weights, bit for bit, as a training without a failure. Goroutines stand for processes, as in
+// TestProcesses.
 func TestKill(t *testing.T) {
 	const processes = 3
 	undisturbed, err := run(t.Context(), simdriver.New(withKernels(simdriver.Config{Devices: processes})), few, nil, io.Discard)
@@ -51,8 +51,8 @@ func TestKill(t *testing.T) {
 		t.Run(fmt.Sprintf("rank %d", killed), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
-			// The end of its life also ends the kernel that has stopped. A device that stays busy
-			// while its process closes it leaves native objects behind.
+			// Ending the rank also ends the blocked kernel: a device that stays busy while its
+			// process closes it leaks native objects.
 			life, end := context.WithCancelCause(ctx)
 			k := &stopping{device: killed, stopped: make(chan struct{}), goOn: life.Done()}
 			k.left.Store(saveEvery + 3)
@@ -92,7 +92,7 @@ func TestKill(t *testing.T) {
 			case <-ctx.Done():
 				t.Fatal("the training does not come so far")
 			}
-			for p := range processes { // their steps are in the streams, behind an all-reduce that fails
+			for p := range processes { // their steps are in the streams, after an all-reduce that fails
 				for p != killed && d.Counters().Devices[p].Calls[simdriver.OpLaunch] < 3*2*saveEvery && ctx.Err() == nil {
 					runtime.Gosched()
 				}
@@ -105,7 +105,7 @@ func TestKill(t *testing.T) {
 			if err := <-dead; err == nil {
 				t.Error("the killed process has trained to the end")
 			}
-			survive(killed) // the one that takes its place
+			survive(killed) // the replacement
 			wg.Wait()
 			for p, of := range states {
 				if len(of) != 1 || of[0].steps != steps {
@@ -124,7 +124,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestAgree has ranks that are not equally far on, and one that is new.
+// TestAgree runs agree on ranks that have done different numbers of steps, and on a new rank.
 func TestAgree(t *testing.T) {
 	w := func(v float32) []float32 {
 		all := make([]float32, features)

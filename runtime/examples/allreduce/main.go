@@ -5,21 +5,21 @@
 // and then downloads the weights: after a failure the training continues from these. At the end it
 // compares each device's weights with the host's.
 //
-// A rank may die in the middle. Then the other ranks' all-reduces fail, but steps that were issued
-// behind them still run: each rank applies a gradient that is not reduced, and the ranks' weights
-// differ. So the survivors discard the data on their devices. They make a new communicator,
-// together with the rank that the launcher starts in place of the dead one. The ranks exchange how
-// many steps they have done, and the rank with the most broadcasts its last state. For this the
-// launcher must start a dead process again, and no other.
+// A rank may die in the middle. Then the other ranks' all-reduces fail, but steps issued after them
+// still run: each rank applies a gradient that is not reduced, and the ranks' weights differ. So
+// the survivors discard the data on their devices. They make a new communicator, together with the
+// rank that the launcher starts in place of the dead one. The ranks exchange the numbers of steps
+// that they have done, and the rank with the most broadcasts its last state. For this the launcher
+// must restart only the dead process.
 //
-// Started alone it uses all devices of the machine, or 4 simulated ones if the machine has none.
-// Started by torchrun, mpirun, srun or as a Kubernetes job it is one process of several, with a
+// Started directly it uses all devices of the machine, or 4 simulated ones if the machine has none.
+// Started by torchrun, mpirun, srun or as a Kubernetes job it is one process of several, with one
 // device each:
 //
 //	torchrun --nproc-per-node 8 --no-python allreduce
 //	srun -n 16 --gpus-per-task 1 allreduce -id-folder /shared/me
 //
-// Flags can also say which process it is, for example on two machines with one device each:
+// Flags can also set the rank of the process, for example on two machines with one device each:
 //
 //	allreduce -rank 0 -count 2 -address node1:4000
 //	allreduce -rank 1 -count 2 -address node1:4000
@@ -94,7 +94,7 @@ type team struct {
 	meet  collective.Rendezvous
 }
 
-// team returns the team of this process, and its place there. It is nil for a single process.
+// team returns the team of this process, with its rank. It is nil for a single process.
 func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	if s.devices < 0 || s.samples < 1 {
 		return nil, fmt.Errorf("-devices %d -samples %d: nothing to do", s.devices, s.samples)
@@ -122,8 +122,8 @@ func (s settings) team(env func(string) (string, bool)) (*team, error) {
 	return t, nil
 }
 
-// devices returns the indices of the devices that this process uses. all is how many the driver
-// has, and each is how many a process uses.
+// devices returns the indices of the devices that this process uses. all is the driver's number of
+// devices, and each is the number that a process uses.
 func (t *team) devices(all, each int) []int {
 	if t == nil {
 		if each == 0 {
@@ -148,13 +148,13 @@ func upTo(first, n int) []int {
 	return all
 }
 
-// tries is how often training is attempted, including the first time.
+// tries is the number of attempts at training, including the first.
 const tries = 5
 
 // run opens devices and trains. When a communicator fails, it makes new ones and continues from the
-// last state that the host has. It returns the state of each rank of this process.
+// last state on the host. It returns the state of each rank of this process.
 //
-// The weights on the devices cannot be used after a failure. The steps behind a failed all-reduce
+// The weights on the devices cannot be used after a failure. The steps after a failed all-reduce
 // still run, with gradients that are not reduced, so the ranks' weights differ.
 func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer) (states []state, err error) {
 	infos, err := d.Devices()
@@ -183,8 +183,8 @@ func run(ctx context.Context, d driver.Driver, s settings, t *team, w io.Writer)
 	}
 }
 
-// attempt makes a communicator for each device, waits for all ranks, including those that replace
-// dead ones, and trains.
+// attempt makes a communicator for each device, waits for all ranks, including replacements of dead
+// ranks, and trains.
 func attempt(ctx context.Context, g *gpu.Group, o collective.Options, n int, states []state, w io.Writer) error {
 	communicators, err := collective.NewAll(ctx, g.Devices(), o)
 	if err != nil {
@@ -192,7 +192,7 @@ func attempt(ctx context.Context, g *gpu.Group, o collective.Options, n int, sta
 	}
 	if err := train(ctx, communicators, n, states); err != nil {
 		for _, c := range communicators {
-			c.Abort(err) // or communicators of this process that have not failed would wait for the others
+			c.Abort(err) // else this process's sound communicators would wait for the others
 		}
 		for _, c := range communicators {
 			err = errors.Join(err, c.Close())

@@ -23,7 +23,8 @@ import (
 // few samples are enough.
 var few = settings{rank: -1, samples: 100}
 
-// result is what is printed for some devices, of as many ranks in all, with n samples each.
+// result returns the program's output for some devices, with count ranks in total and n samples
+// each.
 func result(devices []int, count, n int) string {
 	var b strings.Builder
 	for _, d := range devices {
@@ -37,7 +38,7 @@ func withKernels(c simdriver.Config) simdriver.Config {
 	return c
 }
 
-// TestSim runs on simulated GPUs that can do different things, and wants everything to be given back.
+// TestSim runs on simulated GPUs with different features, and checks that nothing leaks.
 func TestSim(t *testing.T) {
 	bound := simdriver.HIPCaps()
 	for name, config := range map[string]simdriver.Config{
@@ -64,7 +65,8 @@ func TestSim(t *testing.T) {
 	}
 }
 
-// TestProcesses has goroutines for processes, each with devices of its own, for the simulated GPU is of one process.
+// TestProcesses uses goroutines as processes, each with its own devices, because the simulated GPU
+// works in one process.
 func TestProcesses(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -166,7 +168,7 @@ func TestDevices(t *testing.T) {
 		{nil, 4, 0, []int{0, 1, 2, 3}}, {nil, 4, 2, []int{0, 1}},
 		{at(9, 1), 8, 0, []int{1}}, {at(9, 1), 8, 2, []int{2, 3}}, {at(9, 3), 8, 2, []int{6, 7}}, {at(9, 1), 1, 1, []int{0}},
 		{at(9, -1), 8, 0, []int{1}}, {at(9, -1), 1, 0, []int{0}}, {at(0, -1), 8, 8, []int{0, 1, 2, 3, 4, 5, 6, 7}},
-		{at(9, 1), 0, 0, []int{0}}, // which is then said not to be there
+		{at(9, 1), 0, 0, []int{0}}, // the error names the value as missing
 	} {
 		if got := test.t.devices(test.all, test.each); !slices.Equal(got, test.want) {
 			t.Errorf("%+v of %d, %d each: %v, want %v", test.t, test.all, test.each, got, test.want)
@@ -174,7 +176,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestFaults wants what goes wrong to be told, and not to be waited for.
+// TestFaults checks that failures are reported and do not hang the program.
 func TestFaults(t *testing.T) {
 	none := simdriver.CUDACaps()
 	none.Comms = false
@@ -208,7 +210,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestWeights wants the training to find the weights that the targets were made with.
+// TestWeights checks that training finds the weights that the targets were made from.
 func TestWeights(t *testing.T) {
 	for j, w := range hostWeights(3, 1000) {
 		if math.Abs(w-float64(j%4)) > 0.01 {

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// kernels are what the simulated GPU runs where a GPU runs those of the same names.
+// kernels are the simulated GPU's kernels, with the names of the GPU's.
 var kernels = SimTrain(twins{})
 
 type twins struct{}

@@ -17,8 +17,8 @@ const (
 	steps     = 30
 	saveEvery = 10 // steps between downloads of the weights
 	rate      = 1
-	// tolerance is the largest difference of a weight from the host's. The host sums in another
-	// order and with more digits.
+	// tolerance is the largest allowed difference of a weight from the host's. The host sums in
+	// another order and with higher precision.
 	tolerance = 1e-3
 )
 
@@ -83,9 +83,9 @@ func train(ctx context.Context, communicators []*collective.Communicator, n int,
 	return nil
 }
 
-// agree finds the rank that has done the most steps, and gives its state to all ranks, on the
-// device and in states. After a rank has died the others may have different states: some have seen
-// the last part succeed, and others have not. A new rank has no state.
+// agree finds the rank that has done the most steps, and copies its state to all ranks, on the
+// device and in states. After a rank has died the others may have different states: the last part
+// may have succeeded on some and failed on others. A new rank has no state.
 func agree(ctx context.Context, ranks []*rank, states []state) error {
 	at := make([][]int64, len(ranks)) // for each rank of this process, the steps of all ranks
 	for i, r := range ranks {
@@ -122,15 +122,15 @@ func agree(ctx context.Context, ranks []*rank, states []state) error {
 	return nil
 }
 
-// A rank is a device's part in the training. All its memory is new, because work of an earlier try
-// may still run behind its failed collective, and write to the memory of that try.
+// A rank is a device's part in the training. All its memory is new, because work of an earlier
+// attempt may still run after its failed collective, and write to that attempt's memory.
 type rank struct {
 	c             *collective.Communicator
 	n             int
 	code          *TrainCode
 	s             *gpu.Stream // keeps the first error
 	x, t, r, g, w gpu.Slice[float32]
-	mine, all     gpu.Slice[int64] // steps done: of this rank, and of all
+	mine, all     gpu.Slice[int64] // steps done by this rank, and in total
 	free          []func() error
 }
 
@@ -174,7 +174,7 @@ func alloc[T any](r *rank, n int) (gpu.Slice[T], error) {
 	return m, err
 }
 
-// close frees the rank's code and memory when the device no longer uses them.
+// close frees the rank's code and memory once the device no longer uses them.
 func (r *rank) close() {
 	if r != nil {
 		for _, free := range r.free {
@@ -190,21 +190,22 @@ func (r *rank) step(ctx context.Context, n int64) {
 			r.code.Residual.Launch(gpu.GridFor(r.n, 256), uint64(r.n), features, r.x, r.w, r.t, r.r),
 			r.code.Gradient.Launch(gpu.GridFor(features, 64), uint64(r.n), features, r.x, r.r, r.g),
 			r.c.GroupContext(ctx, collective.AllReduce(r.g.Range(), r.g.Range(), collective.Float32, collective.Avg())),
-			// The device has this launch before the all-reduce is done. If the all-reduce fails,
-			// the launch still runs, with a gradient that is not reduced.
+			// The device receives this launch before the all-reduce completes. If the all-reduce
+			// fails, the launch still runs, with a gradient that is not reduced.
 			r.code.Step.Launch(gpu.GridFor(features, 64), features, rate, r.g, r.w),
 		)
 	}
 }
 
-// download returns a slice that has the weights when the stream is done, unless the stream fails.
+// download returns a slice that holds the weights once the stream has completed, unless the stream
+// fails.
 func (r *rank) download() []float32 {
 	w := make([]float32, features)
 	r.s.Do(r.w.Download(w))
 	return w
 }
 
-// wait waits until the stream is done.
+// wait waits for the stream.
 func (r *rank) wait(ctx context.Context) error {
 	if err := r.s.Wait(ctx); err != nil {
 		return fmt.Errorf("rank %d: %w", r.c.Rank(), err)

@@ -1,5 +1,5 @@
-// Compile compiles a template of CUDA C++ at run time for the GPU of the machine, and computes
-// y = a*x + y with two instances of it.
+// Compile compiles a template of CUDA C++ at run time for the machine's GPU, and computes y = a*x +
+// y with two instances of it.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if err := run(); err != nil {
-		log.Fatal(err) // an error of the source has the compiler's messages: kernel.cu(7): error: …
+		log.Fatal(err) // an error in the source contains the compiler's messages: kernel.cu(7): error: …
 	}
 }
 
@@ -60,7 +60,7 @@ type saxpy[T any] interface {
 func axpy[T float32 | float64](s *gpu.Stream, kernel saxpy[T], a T, x, y []T) []T {
 	xs, _ := gpu.AllocSliceIn[T](s, nil, len(x))
 	ys, _ := gpu.AllocSliceIn[T](s, nil, len(y))
-	defer xs.Close() // frees the memory once the stream has done its work
+	defer xs.Close() // frees the memory after the stream's work
 	defer ys.Close()
 	s.Do(
 		xs.Upload(x),

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// simulated has the simulated GPU run Go functions where a GPU runs the instances of the kernel.
+// simulated makes the simulated GPU run Go functions for the kernel's instances.
 var simulated = drivers.WithSim(simdriver.Config{Kernels: SimSaxpy(twins{})})
 
 type twins struct{}

@@ -26,7 +26,7 @@ func main() {
 	s := dev.Queue(0).NewStream() // runs operations in order; Wait returns the first error
 	xs, _ := gpu.AllocSliceIn[float32](s, nil, len(x))
 	ys, _ := gpu.AllocSliceIn[float32](s, nil, len(y))
-	defer xs.Close() // frees the memory once the stream has done its work
+	defer xs.Close() // frees the memory after the stream's work
 	defer ys.Close()
 	s.Do(
 		xs.Upload(x),

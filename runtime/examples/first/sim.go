@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// simulated has the simulated GPU run a Go function where a GPU runs the kernel of the same name.
+// simulated makes the simulated GPU run a Go function for the kernel of the same name.
 var simulated = drivers.WithSim(simdriver.Config{Kernels: SimSaxpy(twins{})})
 
 type twins struct{}

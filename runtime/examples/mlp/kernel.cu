@@ -1,6 +1,6 @@
-// A layer of a network: y = relu(W*x + b), for each sample of a batch. Each thread computes one element, outputs along x and samples
-// along y of grid and block. W has a row of weights for each output; x and y have a row for each sample. kernel.ptx is this kernel;
-// it can be made anew by
+// A layer of a network: y = relu(W*x + b), for each sample of a batch. Each thread computes one
+// element: x of the grid and block is the output, y is the sample. W has a row of weights for each
+// output; x and y have a row for each sample. This command compiles it to kernel.ptx:
 //
 //	nvcc -ptx -arch=compute_75 -o kernel.ptx kernel.cu
 

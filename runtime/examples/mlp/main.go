@@ -1,9 +1,8 @@
 // Mlp runs several batches through a network of 12 layers on a GPU, and compares the outputs with
-// the host's. The layers are recorded once, in a command buffer whose input and output are
-// bindings. The program executes the recording for each batch, with that batch's buffers. If the
-// device has graphs, an execution is one launch of a graph. Layers pass data to each other in
-// scratch memory of the recording. All other memory is from a pool, and is allocated and freed in
-// the order of the work.
+// the host's. It records the layers once, in a command buffer whose input and output are bindings.
+// It executes the recording for each batch, with that batch's buffers. If the device has graphs, an
+// execution is one launch of a graph. Layers pass data to each other in scratch memory of the
+// recording. All other memory is allocated from a pool and freed in stream order.
 package main
 
 import (
@@ -25,23 +24,23 @@ import (
 const (
 	layers     = 12
 	width      = 128 // inputs and outputs of a layer
-	batch      = 8   // samples that go through the layers at once
+	batch      = 8   // samples in a batch
 	executions = 8
 
 	activations = batch * width
 	weights     = width * width // of a layer
 	biases      = width
 
-	// tolerance is the largest difference of an output from the host's, as a share of the host's
-	// largest output. Both sum in the same order, but the device rounds once where the host rounds
-	// twice.
+	// tolerance is the largest allowed difference of an output from the host's, relative to the
+	// host's largest output. Both sum in the same order, but the device rounds once where the host
+	// rounds twice.
 	tolerance = 1e-5
 )
 
 //go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name dense kernel.cu kernel.ptx
 
 func main() {
-	flag.Parse() // it has none
+	flag.Parse() // no GPU
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	d, err := drivers.Best(drivers.WithSim(simdriver.Config{Kernels: kernels}))
@@ -110,9 +109,9 @@ func forward(ctx context.Context, dev *gpu.Device, n *network, inputs [][]float3
 	return outputs, s.Wait(ctx)
 }
 
-// record records the layers. The first reads binding 0, and the last writes binding 1. Each layer
-// between them writes scratch memory, of which two parts are in use at a time. A barrier orders
-// each layer after the previous one.
+// record records the layers. The first reads binding 0, and the last writes binding 1. The layers
+// between write scratch memory, and two parts of it are in use at a time. A barrier orders each
+// layer after the previous one.
 func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, error) {
 	code, err := LoadDense(dev)
 	if err != nil {
@@ -151,7 +150,7 @@ func record(dev *gpu.Device, params gpu.Slice[float32]) (*gpu.CommandBuffer, err
 	return c, c.End()
 }
 
-// floats returns a buffer of a recording as the data that one layer passes to the next.
+// floats returns a recording's buffer as a slice of floats.
 func floats(b *gpu.Buffer, err error) (gpu.Slice[float32], error) {
 	if err != nil {
 		return gpu.Slice[float32]{}, err

@@ -16,8 +16,8 @@ import (
 
 var result = regexp.MustCompile(`^mlp: 12 layers of 128, batch of 8, 8 executions on sim \(.+\): largest error \S+ \(1e-05 allowed\): ok\n$`)
 
-// TestSim runs on simulated GPUs that can do different things, and wants everything to be given back. The layers must be
-// nodes of a graph where there are graphs.
+// TestSim runs on simulated GPUs with different features, and checks that nothing leaks. If the
+// device has graphs, the layers must be nodes of a graph.
 func TestSim(t *testing.T) {
 	plain := simdriver.CUDACaps()
 	plain.Graphs, plain.Pools, plain.HostPools = false, false, false
@@ -47,7 +47,7 @@ func TestSim(t *testing.T) {
 			if launches.Load() != layers*executions || nodes.Load() != test.nodes {
 				t.Errorf("%d launches, %d of them of graphs' nodes; want %d and %d", launches.Load(), nodes.Load(), layers*executions, test.nodes)
 			}
-			graphs := uint64(0) // one an execution
+			graphs := uint64(0) // one per execution
 			if test.nodes > 0 {
 				graphs = executions
 			}
@@ -61,7 +61,7 @@ func TestSim(t *testing.T) {
 	}
 }
 
-// TestFaults wants what goes wrong on the device to be told, and not to be waited for.
+// TestFaults checks that failures of the device are reported and do not hang the program.
 func TestFaults(t *testing.T) {
 	negative := simdriver.MustKernel(func(g *simdriver.Grid, in, out, batch uint64, w, b, x, y driver.Ptr) error {
 		err := twins{}.Dense(g, in, out, batch, w, b, x, y)
@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCompare wants what is not a number to be an error too.
+// TestCompare checks that a NaN is also an error.
 func TestCompare(t *testing.T) {
 	n, inputs := newNetwork(), newInputs(1)
 	outputs := [][]float32{n.forward(inputs[0])}

@@ -7,12 +7,14 @@ import (
 	"math/rand/v2"
 )
 
-// A network is the host's: of each layer a row of weights for each output, and then a bias for each.
+// A network is in host memory: for each layer a row of weights for each output, then a bias for
+// each.
 type network struct {
 	params []float32
 }
 
-// newNetwork makes weights of a size that keeps the outputs of all layers alike, the same every time.
+// newNetwork makes the same weights every time. They are scaled so that all layers' outputs have a
+// similar size.
 func newNetwork() *network {
 	r := rand.New(rand.NewPCG(1, 2))
 	var n network
@@ -60,7 +62,8 @@ func (n *network) forward(x []float32) []float32 {
 	return x
 }
 
-// compare returns the largest error of outputs, as a share of the host's largest output. Too large a one is an error.
+// compare returns the largest error of outputs, relative to the host's largest output. It returns
+// an error if that is too large.
 func (n *network) compare(inputs, outputs [][]float32) (worst float64, err error) {
 	for i, x := range inputs {
 		want, largest := n.forward(x), 0.
@@ -68,7 +71,7 @@ func (n *network) compare(inputs, outputs [][]float32) (worst float64, err error
 			largest = max(largest, float64(v))
 		}
 		if largest == 0 {
-			return 0, errors.New("no output of the host's is above 0, so that there is nothing to compare with")
+			return 0, errors.New("all outputs of the host are 0: there is nothing to compare")
 		}
 		for k, v := range want {
 			e := math.Abs(float64(outputs[i][k])-float64(v)) / largest

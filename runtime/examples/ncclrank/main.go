@@ -1,6 +1,6 @@
 // Ncclrank sums a million floats with NCCL on the first CUDA device, as the only rank of a
-// communicator, and checks each result. It uses only the packages cuda and nccl. With several ranks
-// one of them would pass the id to the others.
+// communicator, and checks each result. It uses only packages cuda and nccl. With several ranks,
+// one rank would send the id to the others.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	flag.Parse() // it has none
+	flag.Parse() // no GPU
 	if err := run(); err != nil {
 		log.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func run() (err error) {
 		return fmt.Errorf("get the device's name: %w", err)
 	}
 
-	// NCCL makes a communicator for the current device of the calling thread: stay on this thread.
+	// NCCL makes a communicator for the calling thread's current device, so stay on this thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ctx, err := gpu.DevicePrimaryCtxRetain(dev)
@@ -73,7 +73,7 @@ func reduce(gpu *cuda.Library, lib *nccl.Library, n int) (err error) {
 	if err != nil {
 		return fmt.Errorf("get a unique id: %w", explain(lib, 0, err))
 	}
-	comm := new(nccl.Comm) // on the heap: with non-blocking communicators NCCL writes to it later
+	comm := new(nccl.Comm) // on the heap: with nonblocking communicators NCCL writes to it later
 	if err := lib.CommInitRank(comm, 1, id, 0); err != nil {
 		return fmt.Errorf("make a communicator: %w", explain(lib, 0, err))
 	}

@@ -1,6 +1,6 @@
 // Pipeline sends batches through a GPU in three stages that run at the same time. While the GPU
 // computes one batch, the next one is uploaded and the results of the previous one are downloaded.
-// Each stage has its own queue. The program submits everything at once. Semaphores alone order the
+// Each stage has its own queue. The program submits everything at once. Only semaphores order the
 // operations, and the host does nothing until it waits for the last batch.
 package main
 
@@ -24,7 +24,7 @@ const (
 //go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name scale kernel.cu kernel.ptx
 
 func main() {
-	flag.Parse() // it has none
+	flag.Parse() // no GPU
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	driver, err := drivers.Best(simulated)
@@ -50,7 +50,7 @@ func main() {
 	fmt.Printf("pipeline: %d batches of %d floats on %s: ok\n", batches, size, dev.Info().Name)
 }
 
-// newBatches makes batches of small whole numbers. Floats are exact with these, so the host
+// newBatches makes batches of small whole numbers. Float arithmetic on them is exact, so the host
 // computes the same results.
 func newBatches() [][]float32 {
 	all := make([][]float32, batches)
@@ -71,7 +71,7 @@ func pipeline(ctx context.Context, dev *gpu.Device, in [][]float32, a, b float32
 	}
 	defer code.Close()
 	n := len(in[0])
-	var xs, ys [2]gpu.Slice[float32] // batches take turns
+	var xs, ys [2]gpu.Slice[float32] // batches alternate between two
 	for i := range 2 {
 		var err1, err2 error
 		xs[i], err1 = gpu.AllocSlice[float32](dev, gpu.DeviceMem, n)

@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// run runs the pipeline on a simulated GPU with 6 batches of 1000 floats, and reports results that are wrong and what is not given back.
+// run runs the pipeline on a simulated GPU with 6 batches of 1000 floats, and reports wrong results
+// and leaks.
 func run(t *testing.T, ctx context.Context, c simdriver.Config) error {
 	t.Helper()
 	c.Kernels = kernels
@@ -58,7 +59,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestOverlap has each operation take a second: 6 batches take 8 where the three stages run at the same time, and 18 where they do not.
+// TestOverlap makes each operation take a second: 6 batches take 8 seconds if the three stages
+// overlap, and 18 otherwise.
 func TestOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -74,7 +76,7 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// TestFaults wants a failure of one stage to end the others, at once.
+// TestFaults checks that a failure of one stage ends the others at once.
 func TestFaults(t *testing.T) {
 	broken := errors.New("broken")
 	for name, test := range map[string]struct {

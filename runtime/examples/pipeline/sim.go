@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// kernels are what the simulated GPU runs where a GPU runs those of the same names.
+// kernels are the simulated GPU's kernels, with the names of the GPU's.
 var kernels = SimScale(twins{})
 
 var simulated = drivers.WithSim(simdriver.Config{Kernels: kernels})

@@ -18,7 +18,7 @@ import (
 var ptx string
 
 func main() {
-	flag.Parse() // it has none
+	flag.Parse() // no GPU
 	if err := run(); err != nil {
 		log.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func run() (err error) {
 	}
 	defer func() { err = errors.Join(err, lib.DevicePrimaryCtxRelease(dev)) }()
 
-	// CUDA keeps the current context per thread: stay on this one.
+	// CUDA keeps the current context per thread, so stay on this thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := lib.CtxSetCurrent(ctx); err != nil {
@@ -104,14 +104,14 @@ func saxpy(lib *cuda.Library, a float32, x, y []float32) (err error) {
 		return fmt.Errorf("copy y to the device: %w", err)
 	}
 
-	// Each argument is passed by its address. LaunchKernel copies the arguments before it returns.
+	// LaunchKernel takes each argument's address, and copies the arguments before it returns.
 	args := []unsafe.Pointer{unsafe.Pointer(&n), unsafe.Pointer(&a), unsafe.Pointer(&dx), unsafe.Pointer(&dy)}
 	const block = 256
 	grid := uint32((n + block - 1) / block)
 	if err := lib.LaunchKernel(kernel, grid, 1, 1, block, 1, 1, 0, 0, args, nil); err != nil {
 		return fmt.Errorf("launch saxpy: %w", err)
 	}
-	// The copy waits for the kernel, because both are on the default stream, and returns its errors.
+	// The copy waits for the kernel and returns its errors, because both are on the default stream.
 	if err := lib.MemcpyDtoH(unsafe.Pointer(&y[0]), dy, size); err != nil {
 		return fmt.Errorf("run saxpy and copy y back: %w", err)
 	}

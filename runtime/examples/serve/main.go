@@ -4,11 +4,11 @@
 //	curl -d '{"input": [1, 2, ...]}' localhost:8080/infer
 //
 // Each request has its own stream, with memory from a pool. It ends with its context: at its
-// deadline, or when the client goes away. The flag -requests limits how many requests are in
+// deadline, or when the client disconnects. The flag -requests limits the number of requests in
 // progress. The server refuses others with status 503. If the device is lost it refuses all, and
-// /ready says why. An interrupt shuts the server down in good order.
+// /ready says why. An interrupt shuts the server down gracefully.
 //
-// With -selftest the server sends itself requests, compares the answers with the host's, and ends.
+// With -selftest the server sends itself requests, compares the answers with the host's, and exits.
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 
 //go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name dense kernel.cu kernel.ptx
 
-// A model is a network in the memory of a device. It may be used concurrently.
+// A model is a network in device memory. It may be used concurrently.
 type model struct {
 	dev    *gpu.Device
 	pool   *gpu.Pool // for the memory of requests
@@ -18,7 +18,7 @@ type model struct {
 	layers []onDevice
 }
 
-// onDevice is a layer in a device's memory.
+// onDevice is a layer in device memory.
 type onDevice struct {
 	in, out uint64
 	w, b    gpu.Slice[float32]
@@ -57,9 +57,9 @@ func newModel(ctx context.Context, d driver.Driver, o gpu.Options, layers []laye
 
 func (m *model) inputs() int { return int(m.layers[0].in) }
 
-// infer runs one input through the network. If the context ends first, infer returns at once. Work
-// that the device has not begun is then dropped, and the memory goes back to the pool when the work
-// that it has begun is done.
+// infer runs one input through the network. If the context ends first, infer returns at once. Then
+// work that the device has not begun is dropped, and the memory returns to the pool when the begun
+// work has completed.
 func (m *model) infer(ctx context.Context, input []float32) ([]float32, error) {
 	q, err := m.dev.Pick(0)
 	if err != nil {

@@ -5,13 +5,14 @@ import (
 	"math/rand/v2"
 )
 
-// A layer is the host's: of each output a row of weights and a bias.
+// A layer is in host memory: for each output a row of weights and a bias.
 type layer struct {
 	in, out int
 	w, b    []float32
 }
 
-// newNetwork makes layers with so many inputs and outputs, the same every time. A real server reads a file here.
+// newNetwork makes layers with the given numbers of inputs and outputs, the same every time. A real
+// server reads a file here.
 func newNetwork(sizes ...int) []layer {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func(n int, scale float64) []float32 {

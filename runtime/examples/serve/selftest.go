@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// selftest has a server answer 200 requests at the same time, half of which their client cancels at random moments, and ends it.
+// selftest sends a server 200 requests at the same time, of which the clients cancel half at random
+// moments, and then shuts it down.
 func selftest(ctx context.Context, s *server, l net.Listener) error {
 	const requests = 200
 	ctx, stop := context.WithCancel(ctx)
@@ -76,7 +77,7 @@ func ask(ctx context.Context, client *http.Client, url string, seed int) error {
 	return check(input, text)
 }
 
-// newInput makes an input, another one for each seed.
+// newInput makes an input from a seed.
 func newInput(seed int) []float32 {
 	r := rand.New(rand.NewPCG(uint64(seed), 7))
 	input := make([]float32, sizes[0])
@@ -86,7 +87,8 @@ func newInput(seed int) []float32 {
 	return input
 }
 
-// check compares the answer to an input with the host's. The device rounds once where the host rounds twice.
+// check compares the answer to an input with the host's. The device rounds once where the host
+// rounds twice.
 func check(input []float32, text []byte) error {
 	var a answer
 	if err := json.Unmarshal(text, &a); err != nil {

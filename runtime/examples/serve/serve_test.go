@@ -35,7 +35,7 @@ func newTestServer(t *testing.T, c simdriver.Config, requests int, timeout time.
 	return d, newServer(m, requests, timeout)
 }
 
-// end closes the model, and reports memory that requests have not given back, or that the model has not.
+// end closes the model, and reports memory that requests or the model have leaked.
 func end(t *testing.T, d *simdriver.Driver, s *server) {
 	t.Helper()
 	idle(t, s)
@@ -49,13 +49,13 @@ func end(t *testing.T, d *simdriver.Driver, s *server) {
 	}
 }
 
-// idle wants all memory to be back in the pool when the device has done what it was given.
+// idle checks that all memory is back in the pool when the device's work has completed.
 func idle(t *testing.T, s *server) {
 	t.Helper()
 	var used uint64
 	for range 1000 {
 		for i := range s.model.dev.Queues() {
-			if err := s.model.dev.Queue(i).Flush(); err != nil { // asks what is done
+			if err := s.model.dev.Queue(i).Flush(); err != nil { // polls for completed work
 				t.Fatal(err)
 			}
 		}
@@ -76,7 +76,7 @@ func idle(t *testing.T, s *server) {
 	}
 }
 
-// post sends a request, without a network.
+// post sends a request directly, without a network.
 func post(ctx context.Context, s *server, input []float32) *httptest.ResponseRecorder {
 	body, err := json.Marshal(question{input})
 	if err != nil {
@@ -87,15 +87,15 @@ func post(ctx context.Context, s *server, input []float32) *httptest.ResponseRec
 	return w
 }
 
-// get asks whether the server is ready, and returns the status.
+// get requests the server's readiness, and returns the status.
 func get(s *server) int {
 	w := httptest.NewRecorder()
 	s.handler().ServeHTTP(w, httptest.NewRequest("GET", "/ready", nil))
 	return w.Code
 }
 
-// TestConcurrent has 200 requests at the same time, half of which are cancelled at random moments of the time that all take together.
-// The end of the bubble wants all goroutines to have ended.
+// TestConcurrent sends 200 requests at the same time, and cancels half at random moments before all
+// end. The end of the bubble checks that all goroutines have ended.
 func TestConcurrent(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, caps := range map[string]*driver.Caps{"like CUDA": nil, "like HIP": &hip} {
@@ -105,7 +105,7 @@ func TestConcurrent(t *testing.T) {
 					Caps: caps,
 					Latency: map[simdriver.Op]time.Duration{
 						simdriver.OpLaunch: 100 * time.Microsecond, simdriver.OpUpload: 30 * time.Microsecond,
-						simdriver.OpNewEvent: 100 * time.Microsecond, // so that submissions wait for events, and are cancelled before they are issued
+						simdriver.OpNewEvent: 100 * time.Microsecond, // so that submissions wait for events, and can be cancelled before they are issued
 					},
 				}, 200, time.Minute)
 				start := time.Now()
@@ -146,7 +146,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// stalled runs a test with a server of which the device begins nothing until it is resumed, and ends both.
+// stalled runs a test with a server whose device starts no work until it is resumed, then closes
+// both.
 func stalled(t *testing.T, requests int, timeout time.Duration, test func(t *testing.T, d *simdriver.Driver, s *server)) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := newTestServer(t, simdriver.Config{}, requests, timeout)
@@ -197,7 +198,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// TestLost loses the device while a request is under way.
+// TestLost loses the device during a request.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, s := newTestServer(t, simdriver.Config{}, 2, time.Minute)
@@ -253,7 +254,7 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
-// TestServe has requests come over the network.
+// TestServe sends requests over the network.
 func TestServe(t *testing.T) {
 	d, s := newTestServer(t, simdriver.Config{}, 200, time.Minute)
 	if err := selftest(t.Context(), s, listen(t)); err != nil {
@@ -264,7 +265,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestShutdown wants the server to end within its time although the device does nothing and a client waits.
+// TestShutdown checks that the server shuts down within its deadline although the device does
+// nothing and a client waits.
 func TestShutdown(t *testing.T) {
 	d, s := newTestServer(t, simdriver.Config{}, 1, time.Minute)
 	if err := d.StallDevice(0); err != nil {
@@ -292,7 +294,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestSlowBody has a client that begins a request and sends no more. The request ends, and gives its slot to others.
+// TestSlowBody tests a client that begins a request and sends no more. The request must end and
+// release its slot.
 func TestSlowBody(t *testing.T) {
 	d, s := newTestServer(t, simdriver.Config{}, 1, 200*time.Millisecond)
 	l := listen(t)

@@ -69,7 +69,7 @@ func (s *server) infer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, err := json.Marshal(answer{output})
-	if err != nil { // infinity, say
+	if err != nil { // such as infinity
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		return
 	}
@@ -80,7 +80,7 @@ func (s *server) infer(w http.ResponseWriter, r *http.Request) {
 // fail answers a request that has failed.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
-	case r.Context().Err() != nil: // the client has gone: a status for logs, which no standard has
+	case r.Context().Err() != nil: // the client disconnected: a nonstandard status, for logs
 		w.WriteHeader(499)
 	case errors.Is(err, context.DeadlineExceeded):
 		http.Error(w, fmt.Sprintf("no answer within %v", s.timeout), http.StatusGatewayTimeout)
@@ -102,8 +102,8 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// serve serves until the context ends. Then it accepts no more requests, gives those in progress
-// the time grace, and closes the model.
+// serve serves until the context ends. Then it accepts no more requests, waits up to grace for
+// requests in progress, and closes the model.
 func (s *server) serve(ctx context.Context, l net.Listener, grace time.Duration) error {
 	// A request holds a slot while it is read, so reading has a deadline too.
 	hs := &http.Server{Handler: s.handler(), ReadTimeout: s.timeout, IdleTimeout: 2 * time.Minute}

@@ -1,4 +1,4 @@
-// y = a*x + b for n floats, one a thread. kernel.ptx is this kernel; it can be made anew by
+// y = a*x + b for n floats, one per thread. This command compiles it to kernel.ptx:
 //
 //	nvcc -ptx -arch=compute_75 -o kernel.ptx kernel.cu
 

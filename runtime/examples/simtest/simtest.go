@@ -1,7 +1,6 @@
-// Package simtest is a piece of a program that uses a GPU. Its test shows how to test such a piece
-// on machines without a GPU: on the simulated GPU. It runs Go functions in place of kernels, fails
-// where the test says, and takes the time that the test says, which testing/synctest lets pass at
-// once.
+// Package simtest is a part of a program that uses a GPU. Its test shows how to test such a part
+// without a GPU, on the simulated GPU: it runs Go functions as kernels, fails where the test says,
+// and takes the time that the test sets, which passes at once under testing/synctest.
 package simtest
 
 import (
@@ -29,7 +28,7 @@ func New(dev *gpu.Device) (*Scaler, error) {
 }
 
 // Scale returns a*x + b for each x. If the device has too little memory for all at once, Scale
-// processes them in two parts, and so on. It blocks until the result is there or the context ends.
+// splits the work in two, repeatedly. It blocks until the result is complete or the context ends.
 func (s *Scaler) Scale(ctx context.Context, a, b float32, xs []float32) ([]float32, error) {
 	ys := make([]float32, len(xs))
 	err := s.part(ctx, a, b, xs, ys)

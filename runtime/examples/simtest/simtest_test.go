@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// twins are what the simulated GPU runs in place of the kernels.
+// twins are the simulated GPU's kernels.
 type twins struct{}
 
 func (twins) Scale(g *simdriver.Grid, n uint64, a, b float32, x, y driver.Ptr) error {
@@ -29,18 +29,18 @@ func (twins) Scale(g *simdriver.Grid, n uint64, a, b float32, x, y driver.Ptr) e
 	return nil
 }
 
-// simulate runs a test on a simulated GPU, in a bubble in which time passes when everybody waits. In the end everything must have been
-// given back, and every goroutine have ended.
+// simulate runs a test on a simulated GPU, in a synctest bubble. At the end nothing may have
+// leaked, and every goroutine must have ended.
 func simulate(t *testing.T, c simdriver.Config, test func(t *testing.T, d *simdriver.Driver, s *Scaler)) {
 	synctest.Test(t, func(t *testing.T) {
 		c.Kernels = SimScale(twins{})
 		d := simdriver.New(c)
-		dev, err := gpu.Open(d, 0, gpu.Options{Leaks: slog.Default()}) // logs what is dropped and not closed
+		dev, err := gpu.Open(d, 0, gpu.Options{Leaks: slog.Default()}) // logs objects that are dropped without Close
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() {
-			dev.Close() // its error tells of a device that was lost
+			dev.Close() // its error tells of a lost device
 			if left := d.Leaks(); len(left) > 0 {
 				t.Errorf("not given back: %v", left)
 			}
@@ -62,7 +62,7 @@ func TestScale(t *testing.T) {
 	})
 }
 
-// TestLittleMemory has a device whose memory takes half of the numbers at most.
+// TestLittleMemory uses a device whose memory holds at most half of the numbers.
 func TestLittleMemory(t *testing.T) {
 	simulate(t, simdriver.Config{Memory: 1 << 20}, func(t *testing.T, d *simdriver.Driver, s *Scaler) {
 		xs := make([]float32, 1<<18+1)
@@ -84,7 +84,8 @@ func TestLittleMemory(t *testing.T) {
 	})
 }
 
-// TestFault has the second launch fail: that call does, and the ones before and after it do not.
+// TestFault fails the second launch. That call must fail, and the calls before and after it must
+// succeed.
 func TestFault(t *testing.T) {
 	broken := errors.New("broken")
 	simulate(t, simdriver.Config{Faults: []simdriver.Fault{{Op: simdriver.OpLaunch, N: 2, Err: broken}}}, func(t *testing.T, _ *simdriver.Driver, s *Scaler) {
@@ -108,7 +109,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestDeadline has the kernel take an hour. The call ends with its context, and the memory comes back when the kernel has ended.
+// TestDeadline makes the kernel take an hour. The call must end with its context, and the memory
+// must come back when the kernel has ended.
 func TestDeadline(t *testing.T) {
 	slow := map[simdriver.Op]time.Duration{simdriver.OpLaunch: time.Hour}
 	simulate(t, simdriver.Config{Latency: slow}, func(t *testing.T, d *simdriver.Driver, s *Scaler) {
@@ -122,7 +124,7 @@ func TestDeadline(t *testing.T) {
 			t.Errorf("took %v, want a minute", took)
 		}
 		d.SetLatency(simdriver.OpLaunch, 0)
-		if _, err := s.Scale(t.Context(), 2, 1, []float32{1}); err != nil { // behind the one that was given up
+		if _, err := s.Scale(t.Context(), 2, 1, []float32{1}); err != nil { // after the abandoned one
 			t.Error(err)
 		}
 		if took := time.Since(start); took < time.Hour {

@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// natively calls a function of the driver's own API with a device current, as a program or a library does.
+// natively calls a function of the driver's own API with a device current, as a program or library
+// does.
 func (e *env) natively(d *gpu.Device, fn func(v driver.Device) error) {
 	e.Helper()
 	s := e.sem()
@@ -19,7 +20,7 @@ func (e *env) natively(d *gpu.Device, fn func(v driver.Device) error) {
 	e.wait(s, 1)
 }
 
-// stream makes a native stream, which the runtime knows nothing of. It is destroyed when the test ends.
+// stream makes a native stream that the runtime does not know. It is destroyed when the test ends.
 func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	e.Helper()
 	e.hasNative()
@@ -27,7 +28,7 @@ func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	e.Cleanup(func() {
 		e.natively(d, func(v driver.Device) error {
 			err := v.DestroyStream(h)
-			for errors.Is(err, driver.ErrBusy) && e.ctx.Err() == nil { // what it has may be about to be over
+			for errors.Is(err, driver.ErrBusy) && e.ctx.Err() == nil { // its work may be about to complete
 				err = v.DestroyStream(h)
 			}
 			return err
@@ -36,7 +37,8 @@ func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	return h
 }
 
-// adopt makes a queue of a native stream, which is closed when the test ends, or skips the test where the driver takes no such streams.
+// adopt makes a queue from a native stream, and closes it when the test ends. It skips the test if
+// the driver cannot adopt streams.
 func (e *env) adopt(d *gpu.Device) (*gpu.Queue, driver.Stream) {
 	e.Helper()
 	h := e.stream(d)
@@ -50,14 +52,14 @@ func (e *env) adopt(d *gpu.Device) (*gpu.Queue, driver.Stream) {
 }
 
 var adopted = []test{
-	{name: "B164 a native stream's work is in order with a queue's on it, and by semaphores with all other", run: func(e *env) {
+	{name: "B164 a native stream's work is ordered with its queue's work, and with other work by semaphores", run: func(e *env) {
 		q, h := e.adopt(e.devs[0])
 		if q.Device() != e.devs[0] || q.Priority() != 0 || !strings.HasPrefix(q.String(), "native stream 0x") {
 			e.Errorf("%v, of priority %d", q, q.Priority())
 		}
 		const n = 80
 		b, s, v, last := e.buffer(8*n), e.sem(), uint64(0), uint64(0)
-		step := func(submit func(o gpu.Order, to, from gpu.Range)) { // each copies what the one before it has left
+		step := func(submit func(o gpu.Order, to, from gpu.Range)) { // each copies the result of the one before
 			last++
 			submit(between(s, v, s, v+1), b.Range(8*last, 8), b.Range(8*last-8, 8))
 			v++
@@ -69,7 +71,7 @@ var adopted = []test{
 		v++
 		for last < n-4 {
 			on(q)
-			e.must(s.WaitIssued(e.ctx, v)) // from now on native work comes behind it
+			e.must(s.WaitIssued(e.ctx, v)) // later native work comes after it
 			last++
 			to := b.Ptr() + driver.Ptr(8*last)
 			e.natively(e.devs[0], func(d driver.Device) error { return d.Copy(h, to, to-8, 8) })
@@ -94,7 +96,7 @@ var adopted = []test{
 		e.must(q.Flush())
 		e.settled(e.devs[0])
 	}},
-	{name: "B164 a queue on a native stream takes whatever a queue takes", kernels: true, run: func(e *env) {
+	{name: "B164 a queue on a native stream takes every operation", kernels: true, run: func(e *env) {
 		q, _ := e.adopt(e.devs[0])
 		const n = 20
 		b, got, s, word := e.buffer(64), make([]byte, 64), q.NewStream(), e.buffer(8)
@@ -105,7 +107,7 @@ var adopted = []test{
 				c.fill(to.Range(8*i, 8), []byte{byte(i + 1)})
 			}
 			c.end()
-			for range n { // in two streams in turn
+			for range n { // alternately in two streams
 				e.must(s.Do(gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
 				e.must(inStream(s, e.q(0), gpu.Execute(c.CommandBuffer, b.Range(0, 32))))
 			}
@@ -138,7 +140,7 @@ var adopted = []test{
 			}
 		}
 	}},
-	{name: "B164 what is parked on a native stream's queue, and work of another device", devices: 2, run: func(e *env) {
+	{name: "B164 parked work on a native stream's queue, and work of another device", devices: 2, run: func(e *env) {
 		e.pairs(func(x, y *gpu.Device) {
 			q, _ := e.adopt(x)
 			a, b, host, s := e.bufferOn(x, 64), e.bufferOn(y, 64), e.sem(), e.sem()
@@ -155,7 +157,7 @@ var adopted = []test{
 			e.holds(a, 7)
 		})
 	}},
-	{name: "B165 a queue is closed while its work is in flight, and its stream goes on", stall: true, run: func(e *env) {
+	{name: "B165 a queue is closed while its work is in flight, and its stream stays usable", stall: true, run: func(e *env) {
 		q, h := e.adopt(e.devs[0])
 		b, host, s, parked := e.buffer(64), e.sem(), e.sem(), e.sem()
 		e.settled(e.devs[0])
@@ -186,7 +188,8 @@ var adopted = []test{
 		resume()
 		e.wait(s, 2)
 		e.must(host.Signal(2))
-		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, b.Ptr(), 9, 1, 64) }) // the stream is there
+		// The stream still exists.
+		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, b.Ptr(), 9, 1, 64) })
 		again, err := interop.AdoptStream(e.devs[0], h)
 		e.must(err)
 		e.must(again.Submit(signal(s, 3), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
@@ -223,11 +226,12 @@ var adopted = []test{
 			e.Errorf("AdoptStream on a device that is closed: %v", err)
 		}
 		own := e.buffer(64)
-		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, own.Ptr(), 3, 1, 64) }) // it is still there
+		// The stream still exists.
+		e.natively(e.devs[0], func(d driver.Device) error { return d.Fill(h, own.Ptr(), 3, 1, 64) })
 		e.back(e.devs[0], h, host, 0)
 		e.holds(own, 3)
 	}},
-	{name: "B172 queues on native streams that come and go do not add up", run: func(e *env) {
+	{name: "B172 queues that are adopted and closed repeatedly do not leak", run: func(e *env) {
 		_, h := e.adopt(e.devs[0])
 		b, s, d := e.buffer(64), e.sem(), e.devs[0]
 		p, err := d.NewPool(gpu.PoolOptions{})
@@ -256,7 +260,8 @@ var adopted = []test{
 		}
 		e.settled(d)
 		e.must(d.Trim())
-		// How many are held for the last of the work depends on when it ended. A hundred queues more are not to be seen.
+		// The number of records that the last work holds depends on when it ended. A hundred more
+		// queues must not change it.
 		if now := d.Stats(); now.Records.Held > first.Records.Held+10 || now.Events.Held > first.Events.Held+10 {
 			e.Errorf("%+v, and %+v after half of them", now, first)
 		}
@@ -290,7 +295,7 @@ var adopted = []test{
 			}
 		})
 	}},
-	{name: "B166 a stream that somebody captures takes nothing of a queue, and the capture goes on", run: func(e *env) {
+	{name: "B166 a stream that is being captured refuses a queue's work, and the capture continues", run: func(e *env) {
 		d := e.devs[0]
 		q, h := e.adopt(d)
 		var graphs driver.Graphs
@@ -336,7 +341,7 @@ var adopted = []test{
 			}
 			return errors.Join(err, graphs.DestroyGraph(g))
 		})
-		e.must(q.Submit(signal(done, 3), gpu.Fill(b.Range(60, 4), []byte{4}))) // behind the graph
+		e.must(q.Submit(signal(done, 3), gpu.Fill(b.Range(60, 4), []byte{4}))) // after the graph
 		e.same("what the graph leaves", e.read(b, gpu.Point{Semaphore: done, Value: 3}),
 			append(append(pattern([]byte{2}, 32), pattern([]byte{3}, 28)...), 4, 4, 4, 4))
 		e.natively(d, func(driver.Device) error { return graphs.DestroyExec(x) })
@@ -345,7 +350,7 @@ var adopted = []test{
 		q, _ := e.adopt(e.devs[0])
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, got := e.sem(), e.sem(), make([]byte, 64)
-			b := e.alloc(1, between(host, 1, s, 1), p, 4096) // which is nowhere yet
+			b := e.alloc(1, between(host, 1, s, 1), p, 4096) // not issued yet
 			e.must(q.Submit(between(s, 1, s, 2), gpu.Fill(b.Range(64, 64), []byte{5})))
 			e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Download(got, b.Range(64, 64))))
 			e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Free(b)))
@@ -392,7 +397,7 @@ var adopted = []test{
 		}
 		e.must(own.Close())
 	}},
-	{name: "B168 an event that others have made and record", run: func(e *env) {
+	{name: "B168 an event that other code makes and records", run: func(e *env) {
 		d := e.devs[0]
 		h := e.stream(d)
 		var native driver.Event
@@ -411,7 +416,8 @@ var adopted = []test{
 			e.natively(d, func(v driver.Device) error {
 				return errors.Join(v.Fill(h, b.Ptr(), uint32(i+1), 1, 64), v.Record(native, h))
 			})
-			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), interop.WaitEvent(theirs))) // what others have done is a point
+			// This makes the other code's work a point.
+			e.must(e.q(int(i)).Submit(between(s, 2*i, s, 2*i+1), interop.WaitEvent(theirs)))
 			e.must(e.q(int(i)+1).Submit(between(s, 2*i+1, s, 2*i+2), gpu.Copy(b.Range(0, 8), b.Range(8, 8))))
 			e.wait(s, 2*i+2)
 		}
@@ -421,7 +427,7 @@ var adopted = []test{
 		if err := e.q(0).Submit(signal(s, 1000), interop.WaitEvent(theirs)); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("an event that was closed: %v", err)
 		}
-		e.natively(d, func(v driver.Device) error { // which is still there
+		e.natively(d, func(v driver.Device) error { // which still exists
 			err := v.Record(native, h)
 			for done := false; err == nil && !done; {
 				done, err = v.Query(native)
@@ -429,7 +435,7 @@ var adopted = []test{
 			return errors.Join(err, v.DestroyEvent(native))
 		})
 	}},
-	{name: "B168 events of others in use are not told to be free", stall: true, run: func(e *env) {
+	{name: "B168 adopted events in use are not reported free", stall: true, run: func(e *env) {
 		d := e.devs[0]
 		h := e.stream(d)
 		var native driver.Event
@@ -456,7 +462,7 @@ var adopted = []test{
 	}},
 }
 
-// back has a semaphore, which has been given value v, reach the next one when a native stream has come so far.
+// back makes a semaphore at value v reach the next value when a native stream reaches this point.
 func (e *env) back(d *gpu.Device, h driver.Stream, s *gpu.Semaphore, v uint64) {
 	e.Helper()
 	e.natively(d, func(dev driver.Device) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// memories are those that there may be, the device's own first: the others the host sees.
+// memories are the kinds of memory, the device's own first. The host can access all others.
 var memories = []struct {
 	name  string
 	alloc func(e *env, size uint64) (*gpu.Buffer, error)
@@ -21,13 +21,13 @@ var memories = []struct {
 	{"the host's", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.HostMem, size) }},
 	{"of both", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.ManagedMem, size) }},
 	{"the program's", func(e *env, size uint64) (*gpu.Buffer, error) {
-		return e.devs[0].ImportHost(make([]byte, max(size, 64<<10))[:size], nil) // in pages of its own
+		return e.devs[0].ImportHost(make([]byte, max(size, 64<<10))[:size], nil) // in separate pages
 	}},
 	{"of a pool", func(e *env, size uint64) (*gpu.Buffer, error) { return e.hostPool(false, size), nil }},
 	{"of a portable pool", func(e *env, size uint64) (*gpu.Buffer, error) { return e.hostPool(true, size), nil }},
 }
 
-// hostPool allocates from a pool of the host's memory.
+// hostPool allocates from a pool of host memory.
 func (e *env) hostPool(portable bool, size uint64) *gpu.Buffer {
 	e.Helper()
 	p, s := e.pool(gpu.PoolOptions{Kind: gpu.HostMem, Portable: portable}), e.sem()
@@ -36,7 +36,7 @@ func (e *env) hostPool(portable bool, size uint64) *gpu.Buffer {
 	return b
 }
 
-// eachVisible runs a test with each kind of memory that the host sees, one after the other.
+// eachVisible runs a test with each kind of memory that the host can access.
 func (e *env) eachVisible(run func(e *env, alloc func(size uint64) *gpu.Buffer)) {
 	e.Helper()
 	for _, x := range memories[1:] {
@@ -58,7 +58,7 @@ func (e *env) eachVisible(run func(e *env, alloc func(size uint64) *gpu.Buffer))
 	}
 }
 
-// parts returns parts of a buffer: the whole, those behind an offset and before the end, some in between, and none.
+// parts returns parts of a buffer: the whole, a tail, a head, some in the middle, and an empty one.
 func parts(b *gpu.Buffer) []gpu.Range {
 	n := b.Size()
 	return []gpu.Range{b.All(), b.Range(9, n-9), b.Range(0, n/2), b.Range(24, 16), b.Range(n/4-3, n/2+5), b.Range(5, 1), b.Range(n, 0)}
@@ -93,7 +93,7 @@ var buffers = []test{
 			e.Errorf("%+v", st)
 		}
 	}},
-	{name: "B97 a buffer of no size", run: func(e *env) {
+	{name: "B97 a buffer of size 0", run: func(e *env) {
 		b, err := e.devs[0].Alloc(gpu.DeviceMem, 0)
 		e.must(err)
 		s := e.sem()
@@ -141,7 +141,7 @@ var buffers = []test{
 			e.Errorf("the host sees %d bytes", len(x))
 		}
 	}},
-	{name: "B97 imported memory is somebody else's", run: func(e *env) {
+	{name: "B97 imported memory belongs to the program", run: func(e *env) {
 		own := e.buffer(64)
 		b, err := interop.ImportPointer(e.devs[0], own.Ptr()+16, 32, nil)
 		e.must(err)
@@ -154,7 +154,7 @@ var buffers = []test{
 			e.Errorf("%x", got)
 		}
 	}},
-	{name: "B97 memory of the program's own moves without being copied on the way, and is let go of once", run: func(e *env) {
+	{name: "B97 transfers of the program's memory need no staging copy, and release it once", run: func(e *env) {
 		d, mem := e.devs[0], random(5000, 1)
 		freed := make(chan struct{}, 2)
 		var bufs []*gpu.Buffer
@@ -178,7 +178,8 @@ var buffers = []test{
 				e.Error("the host does not see what the device wrote")
 			}
 		}
-		if st := d.Stats(); st.Buffers != 4 || st.Device.Live != 10_000 || st.Host.Live != 0 { // what is imported does not count
+		// Imported memory does not count.
+		if st := d.Stats(); st.Buffers != 4 || st.Device.Live != 10_000 || st.Host.Live != 0 {
 			e.Errorf("%+v", st)
 		}
 		for _, b := range bufs {
@@ -191,11 +192,11 @@ var buffers = []test{
 		if len(freed) > 0 {
 			e.Error("told twice")
 		}
-		again, err := d.ImportHost(mem, nil) // which nobody has registered any more
+		again, err := d.ImportHost(mem, nil) // which is no longer registered
 		e.must(err)
 		e.must(again.Close())
 	}},
-	{name: "B97 memory of the program's own stays while it is used", run: func(e *env) {
+	{name: "B97 the program's memory stays imported while it is used", run: func(e *env) {
 		d, mem := e.devs[0], make([]byte, 256)
 		freed := make(chan struct{}, 2)
 		b, err := d.ImportHost(mem, func() { freed <- struct{}{} })
@@ -216,7 +217,7 @@ var buffers = []test{
 		left, err := d.ImportHost(mem, func() { freed <- struct{}{} })
 		e.must(err)
 		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Fill(left.All(), []byte{2})))
-		e.must(d.Close()) // which lets go of it, when it is used no more
+		e.must(d.Close()) // which releases it when it is no longer used
 		<-freed
 		e.same("the memory", mem, bytes.Repeat([]byte{2}, 256))
 		e.must(left.Close())
@@ -240,7 +241,7 @@ var buffers = []test{
 			<-freed
 		}
 	}},
-	{name: "B95 who lent memory is told once that it is used no more", run: func(e *env) {
+	{name: "B95 the lender of memory is told once that it is no longer used", run: func(e *env) {
 		d, own, host, s := e.devs[0], e.buffer(64), e.sem(), e.sem()
 		freed := make(chan struct{}, 2)
 		b, err := interop.ImportPointer(d, own.Ptr(), 64, func() { freed <- struct{}{} })
@@ -263,7 +264,7 @@ var buffers = []test{
 			e.Error("told twice")
 		}
 	}},
-	{name: "B97 a buffer of no size is used no more when it is closed", run: func(e *env) {
+	{name: "B97 a closed buffer of size 0 is no longer in use", run: func(e *env) {
 		for _, kind := range []driver.MemKind{gpu.DeviceMem, gpu.HostMem} {
 			b, err := e.devs[0].Alloc(kind, 0)
 			e.must(err)
@@ -304,7 +305,7 @@ var buffers = []test{
 		}
 		e.until("all is freed", func() bool { return d.Stats().Buffers == 0 })
 	}},
-	{name: "B97 the device reads what the host has written, whole and in part", options: small, run: func(e *env) {
+	{name: "B97 the device reads the host's writes, whole and in part", options: small, run: func(e *env) {
 		e.eachVisible(func(e *env, alloc func(size uint64) *gpu.Buffer) {
 			const n = 2*4096 + 100
 			b, dev, host, s, v := alloc(n), e.buffer(n), e.sem(), e.sems(3), uint64(0)
@@ -332,7 +333,7 @@ var buffers = []test{
 			}
 		})
 	}},
-	{name: "B97 the host reads what the device has written, whole and in part", options: small, run: func(e *env) {
+	{name: "B97 the host reads the device's writes, whole and in part", options: small, run: func(e *env) {
 		e.eachVisible(func(e *env, alloc func(size uint64) *gpu.Buffer) {
 			const n = 2*4096 + 100
 			b, dev, host, s, v := alloc(n), e.buffer(n), e.sem(), e.sem(), uint64(0)
@@ -386,7 +387,7 @@ var buffers = []test{
 			}
 		})
 	}},
-	{name: "B97 B102 recordings use memory that the host sees, in place and bound", run: func(e *env) {
+	{name: "B97 B102 recordings use memory that the host can access, recorded and bound", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			e.eachVisible(func(e *env, alloc func(size uint64) *gpu.Buffer) {
 				const n = 96
@@ -404,7 +405,8 @@ var buffers = []test{
 				c.end()
 				x, y, near := alloc(n), alloc(n), e.buffer(n)
 				host, s, v := e.sem(), e.sem(), uint64(0)
-				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} { // of one kind of memory, and of two
+				// One kind of memory, and two kinds.
+				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} {
 					v++
 					input, own := random(n, v), random(n, 100+v)
 					e.must(e.q(int(v)).Submit(between(host, 2*v, s, v), gpu.Execute(c.CommandBuffer, bound[0].All(), bound[1].All())))
@@ -434,7 +436,7 @@ var buffers = []test{
 			})
 		})
 	}},
-	{name: "B97 B107 kernels use memory that the host sees", kernels: true, run: func(e *env) {
+	{name: "B97 B107 kernels use memory that the host can access", kernels: true, run: func(e *env) {
 		const n = 500
 		index, words := e.kernel(kernels.Basic, "index"), e.kernel(kernels.Basic, "words")
 		check := func(e *env, b *gpu.Buffer, submit func(o gpu.Order) error) {
@@ -488,7 +490,7 @@ var buffers = []test{
 			e.Cleanup(func() { b.Close() })
 			all, names, want = append(all, b), append(names, x.name), append(want, nil)
 		}
-		// copies makes one from each to each, and to itself, and says what comes of it.
+		// copies copies between each pair, including each to itself, and checks the results.
 		copies := func(do func(dst, src gpu.Range)) {
 			for i, src := range all {
 				for j, dst := range all {

@@ -60,7 +60,7 @@ var closing = []test{
 		}
 		e.must(b.Close())
 	}},
-	{name: "B84 B95 what a device leaves behind may be used, and does nothing", kernels: true, run: func(e *env) {
+	{name: "B84 B95 objects of a closed device may be used, and do nothing", kernels: true, run: func(e *env) {
 		d := e.devs[0]
 		x, err := d.Load(kernels.Basic)
 		e.must(err)
@@ -135,7 +135,7 @@ var closing = []test{
 			e.failed(s[i], 1, gpu.ErrClosed)
 		}
 	}},
-	{name: "B85 Close fails what waits for nothing that comes", run: func(e *env) {
+	{name: "B85 Close fails work whose waits never end", run: func(e *env) {
 		const n = 100
 		b, never, s := e.buffer(64), e.sem(), e.sems(n)
 		var chain []*gpu.Semaphore
@@ -156,10 +156,10 @@ var closing = []test{
 			e.Errorf("the waiter got %v", err)
 		}
 		e.at(never, 0)
-		e.must(never.Signal(50)) // B86: nobody is there to hear it
+		e.must(never.Signal(50)) // B86: nothing waits for it any more
 		e.must(never.Signal(500))
 	}},
-	{name: "B85 Close waits for what the device is at", run: func(e *env) {
+	{name: "B85 Close waits for work in flight", run: func(e *env) {
 		b, s := e.buffer(1<<16), e.sem()
 		for i := range uint64(50) {
 			e.must(e.q(int(i)).Submit(gpu.Order{Wait: points(s, i), Signal: points(s, i+1)}, gpu.Fill(b.All(), []byte{byte(i)})))
@@ -183,7 +183,7 @@ var closing = []test{
 		}
 		wg.Wait()
 	}},
-	{name: "B85 Close with barriers behind work, and barriers that wait", stall: true, run: func(e *env) {
+	{name: "B85 Close with barriers after work, and waiting barriers", stall: true, run: func(e *env) {
 		b, s, x := e.buffer(64), e.sem(), e.sem()
 		resume := e.h.Stall(0)
 		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
@@ -196,7 +196,7 @@ var closing = []test{
 		go func() { got <- x.Wait(e.ctx, 1) }()
 		closed := make(chan error, 1)
 		go func() { closed <- e.devs[0].Close() }()
-		if err := <-got; !errors.Is(err, gpu.ErrClosed) { // x, for the others wait for the work
+		if err := <-got; !errors.Is(err, gpu.ErrClosed) { // from x's waiter: the other one ends when the work does
 			e.Errorf("the barrier that waits: %v", err)
 		}
 		resume()
@@ -214,7 +214,7 @@ var closing = []test{
 		s.Fail(io.EOF)
 		e.failed(s, 1, io.EOF)
 	}},
-	{name: "B84 B85 Close while others submit", run: func(e *env) {
+	{name: "B84 B85 Close while other goroutines submit", run: func(e *env) {
 		b := e.buffer(5)
 		var wg sync.WaitGroup
 		stop := atomic.Bool{}

@@ -27,7 +27,7 @@ var variables = []byte(`.version 6.4
 }
 ` + "\x00")
 
-// tabled is code with a kernel that has 16 KiB of shared memory of its own.
+// tabled is code with a kernel that has 16 KiB of static shared memory.
 var tabled = []byte(`.version 6.4
 .target sm_50
 .address_size 64
@@ -44,7 +44,7 @@ var tabled = []byte(`.version 6.4
 }
 ` + "\x00")
 
-// paired is code with a kernel whose blocks come in clusters of two.
+// paired is code with a kernel whose blocks form clusters of two.
 var paired = []byte(`.version 7.8
 .target sm_90
 .address_size 64
@@ -126,7 +126,7 @@ var codeTests = []test{
 		e.holds(b, 0)
 	}},
 	{name: "B194 a dimension of zero is one", kernels: true, run: func(e *env) {
-		// A thread writes one word, so as many words are written as there are threads.
+		// Each thread writes one word, so the number of words is the number of threads.
 		typed := bind[indexArgs](e, e.kernel(kernels.Basic, "index"))
 		plain := e.kernel(kernels.Basic, "index")
 		for _, c := range []struct {
@@ -281,7 +281,7 @@ var codeTests = []test{
 		e.must(e.q(0).Submit(signal(s, 1), gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{2, 3, 1}}, b.Ptr())))
 		e.wait(s, 1)
 	}},
-	{name: "B59 code that is closed with a launch under way", kernels: true, run: func(e *env) {
+	{name: "B59 code is closed with a launch in flight", kernels: true, run: func(e *env) {
 		x, err := e.devs[0].Load(kernels.Basic)
 		e.must(err)
 		k, err := x.Kernel("index")
@@ -302,7 +302,7 @@ var codeTests = []test{
 			e.Errorf("%v", w)
 		}
 	}},
-	{name: "B133 a kernel that is not there, and code that is none", kernels: true, run: func(e *env) {
+	{name: "B133 a missing kernel, and invalid code", kernels: true, run: func(e *env) {
 		x, err := e.devs[0].Load(kernels.Basic)
 		e.must(err)
 		defer x.Close()
@@ -313,7 +313,7 @@ var codeTests = []test{
 			e.Error("Load took it")
 		}
 	}},
-	{name: "B107 many blocks, and a kernel again and again", kernels: true, run: func(e *env) {
+	{name: "B107 many blocks, and repeated launches", kernels: true, run: func(e *env) {
 		index := e.kernel(kernels.Basic, "index")
 		const n = 1 << 20
 		b, s := e.buffer(4*n), e.sem()

@@ -17,17 +17,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A team is the ranks of a communicator, each on a device of its own.
+// A team is the ranks of a communicator, each on its own device.
 type team struct {
 	*env
 	devs  []*gpu.Device
 	comms []*collective.Communicator
 }
 
-// worlds are the numbers of ranks that tests are run with.
+// worlds are the numbers of ranks to test.
 var worlds = []int{1, 2, 3, 4, 8}
 
-// teams runs a test with every number of ranks that there are devices for.
+// teams runs a test with every number of ranks, from least, for which there are enough devices.
 func (e *env) teams(least int, f func(t *team)) {
 	e.Helper()
 	infos, err := e.h.Driver.Devices()
@@ -39,7 +39,7 @@ func (e *env) teams(least int, f func(t *team)) {
 	}
 }
 
-// types are all types, but not for one of several simulated drivers: one tries them all.
+// types are all element types. Of several simulated drivers only one tests them all.
 func (e *env) types() []collective.ElementType {
 	infos, err := e.h.Driver.Devices()
 	e.must(err)
@@ -72,7 +72,7 @@ func numbers(n int) (all []int) {
 	return all
 }
 
-// all runs a function for every rank at once.
+// all runs a function for all ranks concurrently.
 func (t *team) all(f func(rank int)) {
 	var wg sync.WaitGroup
 	for i := range t.comms {
@@ -81,7 +81,7 @@ func (t *team) all(f func(rank int)) {
 	wg.Wait()
 }
 
-// memory makes a buffer on a rank's device with bytes in it.
+// memory makes a buffer on a rank's device and fills it with data.
 func (t *team) memory(rank int, data []byte) *gpu.Buffer {
 	t.Helper()
 	b, err := t.devs[rank].Alloc(gpu.DeviceMem, uint64(len(data)))
@@ -107,11 +107,11 @@ func (t *team) get(rank int, b *gpu.Buffer) []byte {
 	return data
 }
 
-// submit submits a group on every rank and waits until all are done.
+// submit submits a group on every rank and waits for all.
 func (t *team) submit(what string, ops func(rank int) []collective.Operation) {
 	t.Helper()
 	done := t.sems(len(t.comms))
-	for i, c := range t.comms { // from one goroutine: no rank may hold it up
+	for i, c := range t.comms { // from one goroutine: no rank may block it
 		if err := c.Device().Queue(0).Submit(signal(done[i], 1), c.GroupContext(t.ctx, ops(i)...)); err != nil {
 			t.Fatalf("%s, rank %d of %d: %v", what, i, len(t.comms), err)
 		}
@@ -150,7 +150,8 @@ func element(t collective.ElementType, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(nil, bits)[:t.Size()]
 }
 
-// A reduced is a reduction with numbers for which it needs no rounding, in any type and any order, for up to eight ranks.
+// A reduced is a reduction with numbers that need no rounding, in any type and any order, for up to
+// eight ranks.
 type reduced struct {
 	name string
 	r    collective.Reduction
@@ -188,7 +189,7 @@ func (x *reduced) row(rank, n int) (row []float64) {
 	return row
 }
 
-// column returns the result for numbers of all ranks.
+// result returns the result for the numbers of all ranks.
 func (x *reduced) result(ranks, n int) (row []float64) {
 	for i := range n {
 		var all []float64
@@ -206,7 +207,7 @@ var allTypes = []collective.ElementType{collective.Int8, collective.Uint8, colle
 // reduces reports whether elements of a type can be reduced.
 func reduces(t collective.ElementType) bool { return t != collective.Int16 && t != collective.Uint16 }
 
-// checkReduction tries the operations that reduce, with count elements a part.
+// checkReduction tests the operations that reduce, with count elements a part.
 func (t *team) checkReduction(x *reduced, typ collective.ElementType, count int) {
 	t.Helper()
 	n, size := len(t.comms), typ.Size()
@@ -253,7 +254,7 @@ func (t *team) checkReduction(x *reduced, typ collective.ElementType, count int)
 	}
 }
 
-// checkMoves tries the operations that only move, with count elements a part.
+// checkMoves tests the operations that only move data, with count elements a part.
 func (t *team) checkMoves(typ collective.ElementType, count int) {
 	t.Helper()
 	n, size := len(t.comms), count*typ.Size()
@@ -353,7 +354,7 @@ func (t *team) checkMoves(typ collective.ElementType, count int) {
 		}
 		t.same("all-to-all, "+what, t.get(i, dst[i]), want)
 	}
-	// Around a ring: as a send and a receive, as one operation, and as one with an end.
+	// Around a ring: as a send and a receive, as one operation, and as one that stops at the ends.
 	right, left := func(i int) int { return (i + 1) % n }, func(i int) int { return (i + n - 1) % n }
 	part := func(b *gpu.Buffer) gpu.Range { return b.Range(0, uint64(size)) }
 	rings := map[string]func(i int) []collective.Operation{
@@ -364,7 +365,7 @@ func (t *team) checkMoves(typ collective.ElementType, count int) {
 			return []collective.Operation{collective.SendReceive(part(dst[i]), part(src[i]), typ, right(i), left(i))}
 		},
 		"send and receive in a line": func(i int) []collective.Operation {
-			to, from := i+1, i-1 // -1 is none
+			to, from := i+1, i-1 // -1 means no rank
 			if to == n {
 				to = -1
 			}
@@ -390,7 +391,7 @@ func (t *team) checkMoves(typ collective.ElementType, count int) {
 	}
 }
 
-// ends checks that a semaphore fails with a communicator's failure of a kind.
+// ends checks that a semaphore fails with a communicator error of a kind.
 func (t *team) ends(what string, s *gpu.Semaphore, kind error) {
 	t.Helper()
 	err := s.Wait(t.ctx, 1)
@@ -400,16 +401,16 @@ func (t *team) ends(what string, s *gpu.Semaphore, kind error) {
 	}
 }
 
-// alone submits an all-reduce on one rank, which the others do not, and returns what it signals.
+// alone submits an all-reduce on one rank only, and returns the point that it signals.
 func (t *team) alone(rank int, ctx context.Context) *gpu.Semaphore {
 	t.Helper()
 	b, s := t.memory(rank, make([]byte, 4096)), t.sem()
 	t.must(t.comms[rank].Device().Queue(0).Submit(signal(s, 1), t.comms[rank].GroupContext(ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
-	t.must(b.Close()) // it is held
+	t.must(b.Close()) // it is still in use
 	return s
 }
 
-// meet has all ranks do something once, so that they know each other.
+// meet makes all ranks do one operation, so that they are connected.
 func (t *team) meet() {
 	t.Helper()
 	b := make([]*gpu.Buffer, len(t.comms))
@@ -546,14 +547,14 @@ var collectives = []test{
 				"shrink":            func(c *collective.Communicator) (*collective.Communicator, error) { return c.Shrink(t.ctx, false, 1) },
 				"shrink with abort": func(c *collective.Communicator) (*collective.Communicator, error) { return c.Shrink(t.ctx, true, 1) },
 			} {
-				if len(t.comms) == 1 && what != "split" { // there is no rank to leave out
+				if len(t.comms) == 1 && what != "split" { // no rank to leave out
 					continue
 				}
 				if c, err := f(t.comms[0]); c != nil || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Plain") {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			t.meet() // nothing happened to it
+			t.meet() // it is unchanged
 		})
 	}},
 	{name: "B192 communicators that are suspended", comms: true, run: func(e *env) {
@@ -573,7 +574,7 @@ var collectives = []test{
 			t.checkReduction(&reductions[0], collective.Float32, 1000)
 			for range 2 {
 				if rest("suspend", (*collective.Communicator).Suspend) {
-					t.Logf("the library cannot suspend") // and nothing happened
+					t.Logf("the library cannot suspend") // and nothing changed
 					t.checkReduction(&reductions[0], collective.Float32, 1000)
 					return
 				}
@@ -591,7 +592,7 @@ var collectives = []test{
 				t.checkReduction(&reductions[0], collective.Float32, 1000)
 				t.checkMoves(collective.Int32, 33)
 			}
-			rest("suspend", (*collective.Communicator).Suspend) // and it is closed so
+			rest("suspend", (*collective.Communicator).Suspend) // then it is closed while suspended
 		})
 		e.team(1, collective.Options{}, func(t *team) {
 			if err := t.comms[0].Suspend(t.ctx); !errors.Is(err, driver.ErrUnsupported) {
@@ -668,7 +669,7 @@ var collectives = []test{
 		})
 	}},
 	{name: "B135 between work of queues", comms: true, run: func(e *env) {
-		e.teams(1, func(t *team) { // fill, all-reduce, copy, all of it ahead, three times over
+		e.teams(1, func(t *team) { // fill, all-reduce, copy, all submitted ahead, three times
 			n := len(t.comms)
 			b, c := make([]*gpu.Buffer, n), make([]*gpu.Buffer, n)
 			s := t.sems(n)
@@ -701,7 +702,7 @@ var collectives = []test{
 			}
 		})
 	}},
-	{name: "B136 another rank that never comes", comms: true, run: func(e *env) {
+	{name: "B136 another rank never arrives", comms: true, run: func(e *env) {
 		infos, err := e.h.Driver.Devices()
 		e.must(err)
 		for _, n := range []int{2, min(len(infos), 8)} {
@@ -717,7 +718,7 @@ var collectives = []test{
 			e.Errorf("a communicator of which the other rank does not come: %v", err)
 		}
 	}},
-	{name: "B136 a wait that fails", comms: true, run: func(e *env) {
+	{name: "B136 a wait fails", comms: true, run: func(e *env) {
 		e.team(1, collective.Options{}, func(t *team) {
 			b, why := t.memory(0, make([]byte, 64)), errors.New("why")
 			from, s, next := t.sem(), t.sem(), t.sem()
@@ -732,7 +733,7 @@ var collectives = []test{
 			t.must(t.comms[0].Close())
 		})
 	}},
-	{name: "B136 what depends on a group that fails", comms: true, run: func(e *env) {
+	{name: "B136 work that depends on a failed group", comms: true, run: func(e *env) {
 		e.teams(2, func(t *team) {
 			t.meet()
 			s := t.alone(0, t.ctx)
@@ -743,11 +744,11 @@ var collectives = []test{
 			t.ends("the group", s, collective.ErrAborted)
 			t.ends("what waits for it", after, collective.ErrAborted)
 			t.must(t.devs[0].Queue(0).Submit(signal(other, 1), gpu.Fill(b.All(), []byte{2})))
-			t.wait(other, 1) // the queue goes on
+			t.wait(other, 1) // the queue stays usable
 			b.Close()
 		})
 	}},
-	{name: "B77 B136 B145 issued work behind a failed collective fails its signals, and the rest does not run", comms: true, run: func(e *env) {
+	{name: "B77 B136 B145 issued work after a failed collective fails its signals, and the rest does not run", comms: true, run: func(e *env) {
 		e.teams(2, func(t *team) {
 			t.meet()
 			ctx, cancel := context.WithCancel(t.ctx)
@@ -755,7 +756,7 @@ var collectives = []test{
 			c, q := t.comms[0], t.devs[0].Queue(0)
 			b, issued, waiting := t.memory(0, make([]byte, 64)), t.memory(0, make([]byte, 64)), t.memory(0, make([]byte, 64))
 			s, gate, parked, late, other := q.NewStream(), t.sem(), t.sem(), t.sem(), t.sem()
-			// The other ranks do not.
+			// The other ranks do not submit one.
 			t.must(s.Do(c.GroupContext(ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
 			t.must(s.Fill(issued.All(), []byte{1}))
 			p := s.Point()
@@ -774,11 +775,11 @@ var collectives = []test{
 			t.must(q.Submit(gpu.Order{Wait: []gpu.Point{p}, Signal: points(late, 1)}, gpu.Fill(waiting.All(), []byte{1})))
 			t.ends("work that is submitted after the failure", late, context.Canceled)
 			t.must(q.Submit(signal(other, 1), gpu.Fill(b.All(), []byte{2})))
-			t.wait(other, 1) // the queue goes on
+			t.wait(other, 1) // the queue stays usable
 			t.same("memory of work that was not issued", t.get(0, waiting), make([]byte, 64))
 			for i, c := range t.comms {
 				if i > 0 {
-					c.Abort(nil) // else it would wait for rank 0 when it is closed
+					c.Abort(nil) // else its close would wait for rank 0
 				}
 			}
 		})
@@ -789,7 +790,7 @@ var collectives = []test{
 			b := t.memory(0, make([]byte, 64))
 			parked := t.sem()
 			t.must(t.comms[0].Device().Queue(0).Submit(between(t.sem(), 1, parked, 1), t.comms[0].GroupContext(t.ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
-			t.all(func(i int) { // at the same time, for it may wait for the others
+			t.all(func(i int) { // concurrently, because it may wait for the others
 				if err := t.comms[i].Close(); err != nil {
 					t.Errorf("close of rank %d: %v", i, err)
 				}
@@ -797,7 +798,7 @@ var collectives = []test{
 			t.failed(parked, 1, gpu.ErrClosed)
 			b.Close()
 		})
-		e.teams(2, func(t *team) { // and a device with a communicator that is stuck
+		e.teams(2, func(t *team) { // and a device with a stuck communicator
 			t.meet()
 			s := t.alone(0, t.ctx)
 			e.until("the group is issued", func() bool { return t.devs[0].Stats().InFlight == 1 }) // else closing takes it back
@@ -806,14 +807,14 @@ var collectives = []test{
 			t.comms[0].Abort(errors.New("no patience"))
 			t.must(<-done)
 			t.ends("the group", s, collective.ErrAborted)
-			t.comms[1].Abort(nil) // only now, for this one is to fail by its own abort
+			t.comms[1].Abort(nil) // only now, because this one must fail by its own abort
 		})
 	}},
 	{name: "B138 split and shrink", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
 			n := len(t.comms)
 			parts, rest := make([]*collective.Communicator, n), make([]*collective.Communicator, n)
-			t.all(func(i int) { // even and odd, in reverse; the last is in none
+			t.all(func(i int) { // even and odd ranks, in reverse order; the last is in neither
 				color := i % 2
 				if i == n-1 && n > 2 {
 					color = collective.NoColor
@@ -880,7 +881,7 @@ var collectives = []test{
 					rest[i].Close()
 				}
 			})
-			t.meet() // nothing happened to the first
+			t.meet() // the first is unchanged
 			colors := []int{-2}
 			if math.MaxInt > math.MaxInt32 {
 				colors = append(colors, math.MaxInt)
@@ -897,7 +898,7 @@ var collectives = []test{
 			}
 		})
 	}},
-	{name: "B139 memory that a communicator knows", comms: true, run: func(e *env) {
+	{name: "B139 memory registered with a communicator", comms: true, run: func(e *env) {
 		e.teams(1, func(t *team) {
 			n := len(t.comms)
 			b, known := make([]*gpu.Buffer, n), make([]*collective.Memory, n)
@@ -964,7 +965,8 @@ var collectives = []test{
 	}},
 }
 
-// recordedGroups records groups with other commands between them, over bindings, and executes them twice.
+// recordedGroups records groups with other commands between them, on bindings, and executes them
+// twice.
 func (t *team) recordedGroups(mode gpu.Mode) {
 	t.Helper()
 	n := len(t.comms)
@@ -989,8 +991,8 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 		record(c.Add(gpu.Fill(at(0), element(collective.Int32, 5))))
 		record(c.Add(gpu.Barrier()))
 		record(c.Add(t.comms[i].Group(sum(0), sum(1)))) // two, and
-		record(c.Add(t.comms[i].Group()))               // and none
-		record(c.Add(t.comms[i].Group(sum(2))))         // and one make a group of three
+		record(c.Add(t.comms[i].Group()))               // none, and
+		record(c.Add(t.comms[i].Group(sum(2))))         // one form a group of three
 		record(c.Add(gpu.Barrier()))
 		record(c.Add(t.comms[i].Group(sum(3))))
 		record(c.Add(gpu.Copy(at(4), at(3))))
@@ -1025,7 +1027,7 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 	}
 }
 
-// neverComes has a rank of n wait for others in each way that ends that.
+// neverComes makes a rank wait for absent ranks, and ends the wait in each possible way.
 func (e *env) neverComes(n int) {
 	e.Helper()
 	for what, end := range map[string]func(t *team) (s *gpu.Semaphore, kind error){
@@ -1045,7 +1047,7 @@ func (e *env) neverComes(n int) {
 	} {
 		o := collective.Options{Name: "test"}
 		if what == "a timeout" {
-			o.Timeout = 300 * time.Millisecond // time enough to meet
+			o.Timeout = 300 * time.Millisecond // time enough to connect
 		}
 		for _, met := range []bool{false, true} {
 			e.team(n, o, func(t *team) {
@@ -1065,7 +1067,7 @@ func (e *env) neverComes(n int) {
 				b.Close()
 				for i, c := range t.comms {
 					if i > 0 {
-						c.Abort(nil) // for the one that has gone will not close with them
+						c.Abort(nil) // the lost rank does not take part in their Close
 					}
 					if err := c.Close(); err != nil {
 						t.Errorf("%s: close of rank %d: %v", what, i, err)
@@ -1076,7 +1078,7 @@ func (e *env) neverComes(n int) {
 	}
 }
 
-// A place is a rendezvous of one.
+// A place is a rendezvous of one rank.
 type place struct {
 	rank, count int
 	err         error

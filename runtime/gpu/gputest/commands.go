@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// eachMode runs a test with command buffers of each kind that the device has.
+// eachMode runs a test with each kind of command buffer that the device has.
 func (e *env) eachMode(run func(e *env, m gpu.Mode)) {
 	e.Helper()
 	for _, x := range []struct {
@@ -33,7 +33,7 @@ func (e *env) eachMode(run func(e *env, m gpu.Mode)) {
 	}
 }
 
-// commands makes a command buffer of the first device.
+// commands makes a command buffer on the first device.
 func (e *env) commands(m gpu.Mode) *recorder {
 	e.Helper()
 	c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: m})
@@ -42,7 +42,7 @@ func (e *env) commands(m gpu.Mode) *recorder {
 	return &recorder{c, e}
 }
 
-// A recorder is a command buffer that takes no errors.
+// A recorder is a command buffer whose methods fail the test on an error.
 type recorder struct {
 	*gpu.CommandBuffer
 	e *env
@@ -102,7 +102,7 @@ func (r *recorder) execute(q int, bindings ...gpu.Range) {
 // pattern repeats a pattern.
 func pattern(p []byte, n uint64) []byte { return bytes.Repeat(p, int(n)/len(p)) }
 
-// indexOf and wordsOf return launches of kernels of kernels.Basic, one thread an element.
+// indexOf and wordsOf return launches of kernels in kernels.Basic, one thread per element.
 func indexOf(k *gpu.Kernel, n uint64, first, step uint32, out gpu.Range) gpu.Op {
 	return gpu.Launch(k, gpu.GridFor(int(n), 64), n, first, step, out)
 }
@@ -111,12 +111,12 @@ func wordsOf(k *gpu.Kernel, n uint64, dst, src gpu.Range) gpu.Op {
 	return gpu.Launch(k, gpu.GridFor(int(n), 64), n, dst, src)
 }
 
-// saxpyOf returns a launch of the kernel of kernels.Saxpy, which adds a times x to y.
+// saxpyOf returns a launch of the kernel in kernels.Saxpy, which adds a times x to y.
 func saxpyOf(k *gpu.Kernel, n uint64, a float32, x, y gpu.Range) gpu.Op {
 	return gpu.Launch(k, gpu.GridFor(int(n), 64), n, a, x, y)
 }
 
-// floats returns numbers as they are in memory.
+// floats returns the bytes of floats in memory.
 func floats(f ...float32) (b []byte) {
 	for _, x := range f {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
@@ -140,7 +140,7 @@ var commandBuffers = []test{
 			e.wait(s, 2)
 		})
 	}},
-	{name: "B99 fills of all widths, and nothing beside them", run: func(e *env) {
+	{name: "B99 fills of all widths change nothing else", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, c := e.buffer(8192), e.commands(m)
 			want := make([]byte, 8192)
@@ -207,7 +207,7 @@ var commandBuffers = []test{
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 300_000
 			a, b, c := e.buffer(n), e.buffer(n), e.commands(m)
-			data, small := random(n, 3), []byte{0, 1, 2, 3, 4, 5}[1:] // which begins anywhere
+			data, small := random(n, 3), []byte{0, 1, 2, 3, 4, 5}[1:] // which may start anywhere
 			want := slices.Clone(data)
 			c.update(a.All(), data)
 			c.update(b.Range(7, 5), small)
@@ -260,12 +260,12 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B103 what comes after what, without barriers", run: func(e *env) {
+	{name: "B103 the order of commands without barriers", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			a, b, x, c := e.buffer(4096), e.buffer(4096), e.buffer(64), e.commands(m)
 			f := c.fill(a.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})
 			g := c.fill(b.Range(0, 64), []byte{9})
-			nothing := c.fill(x.Range(0, 0), []byte{1}, f) // what comes after it comes after f
+			nothing := c.fill(x.Range(0, 0), []byte{1}, f) // work after it comes after f
 			h := c.copy(b.Range(64, 4032), a.Range(64, 4032), nothing)
 			c.copy(a.Range(0, 64), b.Range(0, 64), f, g, h, h)
 			c.barrier()
@@ -283,7 +283,7 @@ var commandBuffers = []test{
 			e.same("x", e.read(x), got)
 		})
 	}},
-	{name: "B103 more commands than a graph begins with room for, again and again", run: func(e *env) {
+	{name: "B103 more commands than a new graph has room for, repeatedly", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 129
 			b, c := e.buffer(4*n), e.commands(m)
@@ -338,7 +338,7 @@ var commandBuffers = []test{
 				e.must(e.q(int(i)).Submit(between(s, v, s, v+1), gpu.Execute(c)))
 				e.must(c.Close())
 			}
-			for i := range uint64(n) { // nobody waits for any
+			for i := range uint64(n) { // the host waits for none of them
 				run(i, s[0], i, func(c *recorder) {
 					f := c.fill(b.All(), []byte{byte(i)})
 					c.copy(slots.Range(64*i, 64), b.All(), f)
@@ -414,7 +414,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B102 the same recording with other bindings while it is under way", run: func(e *env) {
+	{name: "B102 a recording in flight is executed with other bindings", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 64
 			c := e.commands(m)
@@ -488,7 +488,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B59 B102 B107 launches with what is bound and what is not, after the caller has let go of it", kernels: true, run: func(e *env) {
+	{name: "B59 B102 B107 launches with bindings and without, after the caller has closed the buffers", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 100
 			x, err := e.devs[0].Load(kernels.Basic)
@@ -527,7 +527,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B102 B107 several launches, again and again, on what those before have left", kernels: true, run: func(e *env) {
+	{name: "B102 B107 several launches, repeatedly, each on the results before it", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n, rounds = 100, 8
 			k, c := e.kernel(kernels.Saxpy, "saxpy"), e.commands(m)
@@ -634,7 +634,7 @@ var commandBuffers = []test{
 			e.same("the memory", e.read(b), want)
 		})
 	}},
-	{name: "B154 of several recordings one that fails ends the stream", run: func(e *env) {
+	{name: "B154 one failed recording of several fails the stream", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b := e.buffer(64)
 			first, fails, last := e.commands(m), e.commands(m), e.commands(m)
@@ -690,7 +690,7 @@ var commandBuffers = []test{
 				}
 			}
 			outer.end()
-			e.must(inner.Close()) // it stays for the other
+			e.must(inner.Close()) // the other still needs it
 			e.must(own.Close())
 			for range 2 {
 				to := e.buffer(80)
@@ -804,7 +804,7 @@ var commandBuffers = []test{
 					e.Errorf("Elapsed(%d, %d) = %v", at[0], at[1], err)
 				}
 			}
-			// Asked while an execution waits to be issued.
+			// Called while an execution waits to be issued.
 			host, s := e.sem(), e.sem()
 			e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Execute(c.CommandBuffer)))
 			e.must(host.Signal(1))
@@ -968,7 +968,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B82 mistakes in recordings are told at once, by number and name, and change nothing", kernels: true, run: func(e *env) {
+	{name: "B82 mistakes in recordings are reported at once, by number and name, and change nothing", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			k := e.kernel(kernels.Basic, "words")
 			a, gone, c, other := e.buffer(64), e.buffer(64), e.commands(m), e.commands(m)
@@ -1098,7 +1098,7 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B82 modes that there are not", devices: 2, run: func(e *env) {
+	{name: "B82 invalid modes", devices: 2, run: func(e *env) {
 		for _, m := range []gpu.Mode{-1, 3} {
 			if c, err := e.devs[0].NewCommandBuffer(gpu.CommandOptions{Mode: m}); c != nil || !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("mode %d: %v", m, err)
@@ -1110,7 +1110,7 @@ var commandBuffers = []test{
 			e.Errorf("Execute on another device = %v", err)
 		}
 	}},
-	{name: "B59 what is executed stays until that is over, whatever is closed", kernels: true, run: func(e *env) {
+	{name: "B59 an execution keeps closed objects until it has completed", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			d := e.devs[0]
 			for order := range 6 {
@@ -1157,11 +1157,11 @@ var commandBuffers = []test{
 			}
 		})
 	}},
-	{name: "B82 what a recording uses has been closed", run: func(e *env) {
+	{name: "B82 a recording uses a closed object", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, c := e.buffer(64), e.commands(m)
 			c.fill(b.All(), []byte{1})
-			e.must(b.Close()) // the recording has it
+			e.must(b.Close()) // the recording holds a reference
 			c.end()
 			c.execute(0)
 			if n := e.devs[0].Stats().Buffers; n != 1 {
@@ -1210,7 +1210,8 @@ var commandBuffers = []test{
 		e.must(d.Close())
 		for i := range all {
 			e.failed(s[4+i], 1, gpu.ErrClosed)
-			if err := s[i].Wait(e.ctx, 1); err != nil && !errors.Is(err, gpu.ErrClosed) { // it had host calls to come
+			// It had host calls left to make.
+			if err := s[i].Wait(e.ctx, 1); err != nil && !errors.Is(err, gpu.ErrClosed) {
 				e.Error(err)
 			}
 		}
@@ -1229,7 +1230,7 @@ var commandBuffers = []test{
 			e.Errorf("NewCommandBuffer = %v", err)
 		}
 	}},
-	{name: "B59 B84 memory of another device stays until recordings have used it, and is then gone", devices: 2, stall: true, run: func(e *env) {
+	{name: "B59 B84 memory of another device stays until recordings have used it, and is then freed", devices: 2, stall: true, run: func(e *env) {
 		d, other := e.devs[0], e.devs[1]
 		var all []*recorder
 		bound, own, resume := e.bufferOn(other, 64), e.buffer(64), e.h.Stall(0)

@@ -25,10 +25,10 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 `,
 }
 
-// noCache leaves nothing on the machine.
+// noCache keeps no files on the machine.
 var noCache = compile.Cache{Size: -1}
 
-// compile compiles a source on the first device. It ends the test where there is no compiler.
+// compile compiles a source on the first device. It ends the test if there is no compiler.
 func (e *env) compile(source compile.Source) (*gpu.Module, error) {
 	e.Helper()
 	x, info, err := noCache.Compile(e.devs[0], source)
@@ -81,7 +81,8 @@ var compiling = []test{
 	}},
 	{name: "B188 an error has file and line", kernels: true, run: func(e *env) {
 		able := e.caps(0).Compile
-		// The simulated GPU says that it has no such kernel, and a compiler that there is no such variable.
+		// The simulated GPU's error is that it has no such kernel; a compiler's is that there is no
+		// such variable.
 		_, err := e.compile(compile.Source{Name: "wrong.cu", Headers: map[string]string{"fine.h": "#define FINE 1\n"},
 			Text: "#include \"fine.h\"\n\nextern \"C\" __global__ void no_such_kernel(int *x) { *x = no_such_variable; }\n"})
 		if !able {

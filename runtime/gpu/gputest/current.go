@@ -21,25 +21,25 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// A stand is what the operations of package gpu are tried on.
+// A stand has the objects for testing package gpu's operations.
 type stand struct {
 	*env
 	d     *gpu.Device // the device
-	other *gpu.Device // another one of the driver, or the same opened again
-	count int         // how many the two are: 1 or 2
-	group *gpu.Group  // of the two
+	other *gpu.Device // another device of the driver, or the same opened again
+	count int         // number of distinct devices: 1 or 2
+	group *gpu.Group  // of both
 	b, c  *gpu.Buffer // of the device, and of the other one
 	x     *gpu.Module
 	k     *gpu.Kernel // "words", or nil
 	p     *gpu.Pool
 	comm  *collective.Communicator // of one rank, or nil
 	mode  gpu.Mode                 // of command buffers
-	how   string                   // what is current
+	how   string                   // says which device is current
 
-	scratch [2]*gpu.Buffer // of the devices, for drain alone
+	scratch [2]*gpu.Buffer // of the devices, only for drain
 }
 
-// keeps checks that an operation leaves current what is.
+// keeps checks that an operation does not change the current device.
 func (x *stand) keeps(what string, f func()) {
 	x.Helper()
 	before := x.h.Current()
@@ -49,7 +49,7 @@ func (x *stand) keeps(what string, f func()) {
 	}
 }
 
-// may ends the test on an error, unless the device cannot do that.
+// may ends the test on an error, unless the device lacks the feature.
 func (x *stand) may(err error) bool {
 	x.Helper()
 	if errors.Is(err, driver.ErrUnsupported) {
@@ -59,8 +59,8 @@ func (x *stand) may(err error) bool {
 	return true
 }
 
-// submit tries an operation of a queue that is issued at once, one that is parked until the host signals, and one that is
-// parked until another device has issued what it waits for.
+// submit tests a queue operation that is issued at once, one that is parked until the host signals,
+// and one that is parked until another device has issued the work that it waits for.
 func (x *stand) submit(f func(o gpu.Order) error) {
 	x.Helper()
 	host, s := x.sem(), x.sem()
@@ -74,18 +74,18 @@ func (x *stand) submit(f func(o gpu.Order) error) {
 	x.keeps("the wait", func() { x.wait(s, 3) })
 }
 
-// does tries an Op of a queue.
+// does tests an Op on a queue.
 func (x *stand) does(op gpu.Op) {
 	x.Helper()
 	x.submit(func(o gpu.Order) error { return x.d.Queue(0).Submit(o, op) })
 }
 
-// launch is a launch of the kernel, if there is one.
+// launch returns a launch of the kernel, if there is one.
 func (x *stand) launch(g gpu.Grid) gpu.Op {
 	return gpu.Launch(x.k, g, uint64(8), x.b.Range(0, 32), x.b.Range(32, 32))
 }
 
-// alloc allocates and waits for that.
+// alloc allocates memory and waits for it.
 func (x *stand) alloc() *gpu.Buffer {
 	s := x.sem()
 	var b *gpu.Buffer
@@ -95,7 +95,7 @@ func (x *stand) alloc() *gpu.Buffer {
 	return b
 }
 
-// recording makes a command buffer, has it recorded, and ends it.
+// recording makes a command buffer, records to it, and ends it.
 func (x *stand) recording(record func(c *gpu.CommandBuffer)) *gpu.CommandBuffer {
 	x.Helper()
 	c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode})
@@ -105,7 +105,7 @@ func (x *stand) recording(record func(c *gpu.CommandBuffer)) *gpu.CommandBuffer 
 	return c
 }
 
-// recorded has something recorded, executed twice, and closed.
+// recorded makes a recording, executes it twice, and closes it.
 func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error)) {
 	x.Helper()
 	c := x.recording(func(c *gpu.CommandBuffer) {
@@ -118,27 +118,28 @@ func (x *stand) recorded(record func(c *gpu.CommandBuffer) (gpu.Command, error))
 	x.keeps("CommandBuffer.Close", func() { x.must(c.Close()) })
 }
 
-// records tries an Op in a recording.
+// records tests an Op in a recording.
 func (x *stand) records(op gpu.Op) {
 	x.Helper()
 	x.recorded(func(c *gpu.CommandBuffer) (gpu.Command, error) { return c.Add(op) })
 }
 
-// native is a function that gives a stream work, and leaves another device current.
+// native submits work to a stream, and leaves another device current.
 func (x *stand) native(n gpu.NativeCall) error {
 	err := n.Device.Fill(n.Stream, n.Ptrs[0], 7, 1, 4)
 	x.h.SetCurrent(x.count - 1)
 	return err
 }
 
-// onComm runs a function if there are communicators.
+// onComm runs a function if the driver has communicators.
 func (x *stand) onComm(f func()) {
 	if x.comm != nil {
 		f()
 	}
 }
 
-// onEvent runs a function on an event that processes can share, if there are such events.
+// onEvent runs a function on an event for sharing with other processes, if the driver has such
+// events.
 func (x *stand) onEvent(f func(e *interop.Event)) {
 	x.Helper()
 	if e, err := interop.NewSharedEvent(x.d); x.may(err) {
@@ -147,8 +148,9 @@ func (x *stand) onEvent(f func(e *interop.Event)) {
 	}
 }
 
-// onShared runs a function on a pool that processes can share, with its file, if there are such pools, and on what is imported of it, which is a
-// zero value where a process does not import its own.
+// onShared runs a function on a pool for sharing with other processes, with its file, if the driver
+// has such pools. imported is the pool imported again, or a zero value if a process cannot import
+// its own pool.
 func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *interop.Pool)) {
 	x.Helper()
 	p, err := x.d.NewPool(gpu.PoolOptions{Shareable: true})
@@ -167,7 +169,8 @@ func (x *stand) onShared(f func(p *gpu.Pool, file *os.File, imported *interop.Po
 	x.must(p.Close())
 }
 
-// onShareable runs a function on memory that processes share by a file, if there is such memory.
+// onShareable runs a function on memory that processes share by a file, if the driver has such
+// memory.
 func (x *stand) onShareable(f func(b *gpu.Buffer, file *os.File)) {
 	x.Helper()
 	b, err := x.d.Alloc(gpu.ShareableMem, 64)
@@ -181,7 +184,7 @@ func (x *stand) onShareable(f func(b *gpu.Buffer, file *os.File)) {
 	x.must(b.Close())
 }
 
-// onStream runs a function on a queue of a stream that the runtime has not made, if there can be one.
+// onStream runs a function on a queue of an adopted native stream, if the driver can adopt streams.
 func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.Helper()
 	var h driver.Stream
@@ -198,7 +201,7 @@ func (x *stand) onStream(f func(q *gpu.Queue)) {
 	x.must(s.Wait(x.ctx))
 }
 
-// values has what is done with a value of the host's memory tried, if there are values.
+// values tests operations on a value in host memory, if the driver has them.
 func (x *stand) values(do func(o gpu.Order, r gpu.Range) error) {
 	x.Helper()
 	b, err := x.d.Alloc(gpu.HostMem, 8)
@@ -219,12 +222,12 @@ func (x *stand) communicator() *collective.Communicator {
 	return c
 }
 
-// sum is an operation on a communicator.
+// sum returns a reduction on a communicator.
 func (x *stand) sum() collective.Operation {
 	return collective.AllReduce(x.b.All(), x.b.All(), collective.Float32, collective.Sum())
 }
 
-// known has the communicator told of memory, and forget it.
+// known registers memory with the communicator, and unregisters it.
 func (x *stand) known(register func(b *gpu.Buffer) (*collective.Memory, error)) {
 	x.Helper()
 	x.onComm(func() {
@@ -256,11 +259,11 @@ func (x *stand) rest() {
 	})
 }
 
-// ofCurrent are the types all of whose methods are operations.
+// ofCurrent are the types whose methods are all operations.
 var ofCurrent = []any{(*gpu.Device)(nil), (*gpu.Queue)(nil), (*gpu.Buffer)(nil), (*gpu.Pool)(nil), (*gpu.CommandBuffer)(nil), (*gpu.Module)(nil),
 	(*gpu.Kernel)(nil), (*gpu.Group)(nil), (*gpu.Semaphore)(nil), (*collective.Communicator)(nil), (*collective.Memory)(nil), (*interop.Event)(nil), (*interop.Pool)(nil), (*gpu.Timing)(nil)}
 
-// operations are all that package gpu can be asked for, by the names of functions, and of methods with their types.
+// operations are all operations of package gpu, by function name, or type and method name.
 var operations = []struct {
 	name string
 	run  func(x *stand)
@@ -279,7 +282,7 @@ var operations = []struct {
 			x.must(err)
 			b, err := d.Alloc(gpu.DeviceMem, 64)
 			x.must(err)
-			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // in flight, perhaps
+			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // may be in flight
 			x.must(d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(b.All(), []byte{1})))
 			x.keeps("Close", func() { x.must(d.Close()) })
 			x.keeps("Close again", func() { x.must(d.Close()) })
@@ -291,7 +294,7 @@ var operations = []struct {
 			x.must(err)
 			b, err := d.Alloc(gpu.DeviceMem, 64)
 			x.must(err)
-			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // in flight, perhaps
+			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // may be in flight
 			x.must(d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(b.All(), []byte{1})))
 			x.keeps("Shutdown", func() { x.must(d.Shutdown(x.ctx)) })
 			x.keeps("Shutdown again", func() { x.must(d.Shutdown(x.ctx)) })
@@ -444,7 +447,7 @@ var operations = []struct {
 		c, _, err := noCache.Compile(x.d, saxpySource)
 		if err == nil {
 			x.must(c.Close())
-		} else if x.h.Kernels && !errors.Is(err, driver.ErrUnsupported) { // also where there is no compiler
+		} else if x.h.Kernels && !errors.Is(err, driver.ErrUnsupported) { // also without a compiler
 			x.Error(err)
 		}
 	}},
@@ -556,7 +559,7 @@ var operations = []struct {
 	{"collective.Communicator.Close", func(x *stand) {
 		x.onComm(func() {
 			c := x.communicator()
-			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum()))) // in flight, perhaps
+			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum()))) // may be in flight
 			x.keeps("Close", func() { x.must(c.Close()) })
 		})
 	}},
@@ -564,7 +567,7 @@ var operations = []struct {
 	{"collective.Communicator.Shutdown", func(x *stand) {
 		x.onComm(func() {
 			c := x.communicator()
-			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum()))) // in flight, perhaps
+			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum()))) // may be in flight
 			x.keeps("Shutdown", func() { x.must(c.Shutdown(x.ctx)) })
 		})
 	}},
@@ -573,7 +576,7 @@ var operations = []struct {
 	{"Queue.Priority", func(x *stand) { x.d.Queue(0).Priority() }},
 	{"Queue.SetName", func(x *stand) { x.d.Queue(0).SetName("") }},
 	{"Queue.String", func(x *stand) { _ = x.d.Queue(0).String() }},
-	{"Queue.Submit", func(x *stand) { // of what it refuses; the Ops below are done by it
+	{"Queue.Submit", func(x *stand) { // its refusals; the Ops below cover the rest
 		x.keeps("the call", func() {
 			if err := x.d.Queue(0).Submit(gpu.Order{}, gpu.Op{}); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("a zero Op: %v", err)
@@ -603,7 +606,7 @@ var operations = []struct {
 		for _, pattern := range [][]byte{{1}, {1, 2}, {1, 2, 3, 4}, {1, 2, 3, 4, 5, 6, 7, 8}} {
 			x.does(gpu.Fill(x.b.All(), pattern))
 		}
-		for range 200 { // so that what is done is looked for on the way
+		for range 200 { // so that completed work is polled on the way
 			x.must(x.d.Queue(1).Submit(gpu.Order{}, gpu.Fill(x.b.Range(0, 4), []byte{1})))
 		}
 	}},
@@ -648,7 +651,7 @@ var operations = []struct {
 			x.does(x.launch(gpu.GridFor(8, 8)))
 		}
 	}},
-	{"a cooperative launch", func(x *stand) { // for which the driver is asked what fits
+	{"a cooperative launch", func(x *stand) { // which asks the driver for the best size
 		if x.k == nil {
 			return
 		}
@@ -713,7 +716,7 @@ var operations = []struct {
 		}
 	}},
 	{"Alloc", func(x *stand) {
-		for _, size := range []uint64{64, 8 << 20} { // for which a pool has to grow
+		for _, size := range []uint64{64, 8 << 20} { // which makes a pool grow
 			var all []*gpu.Buffer
 			x.submit(func(o gpu.Order) error {
 				var b *gpu.Buffer
@@ -764,7 +767,7 @@ var operations = []struct {
 			}
 		})
 		i := uint64(0)
-		x.submit(func(o gpu.Order) error { // somewhere else each time, for which nodes of a graph are set
+		x.submit(func(o gpu.Order) error { // a different place each time, for which graph nodes are set
 			i += 4
 			return x.d.Queue(0).Submit(o, gpu.Execute(c, x.b.Range(i, 8)))
 		})
@@ -818,8 +821,8 @@ var operations = []struct {
 	{"Device.Trim", func(x *stand) { x.must(x.d.Trim()) }},
 	{"Pool.Trim", func(x *stand) { x.must(x.p.Trim(0)) }},
 	{"Pool.Access", func(x *stand) {
-		if x.may(x.p.Access(x.other, true)) && x.count > 1 { // its own pool it cannot lose
-			x.may(x.p.Access(x.other, false)) // which a portable pool is not asked for
+		if x.may(x.p.Access(x.other, true)) && x.count > 1 { // a device cannot lose access to its own pool
+			x.may(x.p.Access(x.other, false)) // a portable pool does not ask the driver
 		}
 	}},
 	{"interop.ExportPool", func(x *stand) {
@@ -865,7 +868,7 @@ var operations = []struct {
 		}
 	}},
 
-	{"CommandBuffer.Add", func(x *stand) { // of what it refuses; the Ops below are recorded by it
+	{"CommandBuffer.Add", func(x *stand) { // its refusals; the Ops below cover the rest
 		c := x.recording(func(c *gpu.CommandBuffer) {
 			x.keeps("Add", func() {
 				if _, err := c.Add(gpu.Notify(func() {})); !errors.Is(err, gpu.ErrArgument) {
@@ -946,7 +949,7 @@ var operations = []struct {
 		}
 		x.keeps("CommandBuffer.End", func() { x.must(c.End()) })
 		i := uint64(0)
-		x.submit(func(o gpu.Order) error { // somewhere else each time
+		x.submit(func(o gpu.Order) error { // a different place each time
 			i += 4
 			return x.d.Queue(0).Submit(o, gpu.Execute(c, x.b.Range(i, 4)))
 		})
@@ -998,7 +1001,7 @@ var operations = []struct {
 		x.must(err)
 		_, err = c.Add(gpu.Fill(x.b.All(), []byte{1}))
 		x.must(err)
-		x.must(c.Close()) // before its end
+		x.must(c.Close()) // before it ends
 	}},
 
 	{"Module.Kernel", func(x *stand) {
@@ -1088,7 +1091,7 @@ var operations = []struct {
 	}},
 	{"collective.NewAll", func(x *stand) {
 		x.onComm(func() {
-			devices := x.group.Devices()[:x.count] // a communicator wants ranks of different devices
+			devices := x.group.Devices()[:x.count] // a communicator needs ranks on different devices
 			all, err := collective.NewAll(x.ctx, devices, collective.Options{})
 			x.must(err)
 			for _, c := range all {
@@ -1123,12 +1126,12 @@ var operations = []struct {
 	}},
 	{"interop.Event.Close", func(x *stand) {
 		x.onEvent(func(e *interop.Event) {
-			x.must(x.d.Queue(0).Submit(gpu.Order{}, interop.RecordEvent(e))) // in flight, perhaps
+			x.must(x.d.Queue(0).Submit(gpu.Order{}, interop.RecordEvent(e))) // may be in flight
 			x.keeps("Close", func() { x.must(e.Close()) })
 		})
 	}},
 
-	// Semaphores make native calls when they are waited for, and when what waits for them is issued.
+	// Waiting for a semaphore makes native calls, and so does issuing the work that waits for it.
 	{"Semaphore.At", func(x *stand) { x.sem().At(1) }},
 	{"Semaphore.SetName", func(x *stand) { x.sem().SetName("tokens") }},
 	{"Semaphore.String", func(x *stand) { _ = x.sem().String() }},
@@ -1207,12 +1210,12 @@ var operations = []struct {
 	}},
 }
 
-// internalOps make Ops for packages of this module: their arguments are of internal types.
+// internalOps make Ops for other packages of this module: their arguments have internal types.
 var internalOps = []string{"Begun", "OpOf", "OpOfGroup"}
 
-// functions returns the operations among the functions of packages gpu, collective and interop, from
-// their source: those of gpu that return an Op, those of collective that take devices, and all of
-// interop. Where the source is not, there are none.
+// functions returns the operations among the functions of packages gpu, collective and interop,
+// from their source: functions of gpu that return an Op, functions of collective that take devices,
+// and all of interop. Without the source it returns none.
 func functions(e *env) (names []string) {
 	for _, f := range functionsOf(e, "gpu") {
 		if returnsOp(f) && !slices.Contains(internalOps, f.Name.Name) {
@@ -1230,7 +1233,8 @@ func functions(e *env) (names []string) {
 	return names
 }
 
-// functionsOf returns the exported functions of a package beside this one's parent, from its source.
+// functionsOf returns the exported functions of a package, from its source. The package is in the
+// folder above the parent of this one.
 func functionsOf(e *env, pkg string) (all []*ast.FuncDecl) {
 	_, here, _, _ := runtime.Caller(0)
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(here))), pkg, "*.go"))
@@ -1276,7 +1280,7 @@ func takesDevices(f *ast.FuncDecl) bool {
 }
 
 var current = []test{
-	{name: "B115 every operation is tried", run: func(e *env) {
+	{name: "B115 every operation is in the list", run: func(e *env) {
 		tried := map[string]bool{}
 		for _, op := range operations {
 			tried[op.name] = true
@@ -1308,8 +1312,8 @@ var current = []test{
 	{name: "B115 B118 no operation changes the caller's current device, of two", devices: 2, run: func(e *env) { tryAll(e, 2) }},
 }
 
-// tryAll tries every operation with each of one or two devices current, and with none. If it is one, the stand's other device is the
-// same, opened a second time.
+// tryAll tests every operation with each of one or two devices current, and with none. For one
+// device, the stand's other device is the same one, opened a second time.
 func tryAll(e *env, devices int) {
 	if e.h.Current == nil {
 		e.Skip("there is no current device")
@@ -1344,7 +1348,7 @@ func tryAll(e *env, devices int) {
 	}
 }
 
-// open makes what the operations use.
+// open makes the objects that the operations use.
 func (x *stand) open() {
 	if c, err := x.d.NewCommandBuffer(gpu.CommandOptions{Mode: x.mode}); x.may(err) {
 		x.must(c.Close())
@@ -1369,7 +1373,8 @@ func (x *stand) open() {
 	}
 }
 
-// drain waits for what nobody has waited for, so that the next operation may use the memory: streams work in order.
+// drain waits for all remaining work, so that the next operation may use the memory: streams work
+// in order.
 func (x *stand) drain() {
 	x.Helper()
 	var all []gpu.Point

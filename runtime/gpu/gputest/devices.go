@@ -77,7 +77,7 @@ var devices = []test{
 			e.holds(b, 49)
 		}
 	}},
-	{name: "B116 a chain that goes to and fro", devices: every, run: func(e *env) {
+	{name: "B116 a chain that alternates between two devices", devices: every, run: func(e *env) {
 		e.pairs(func(first, second *gpu.Device) {
 			const n = 40
 			devs, s := [2]*gpu.Device{first, second}, e.sem()
@@ -100,8 +100,8 @@ var devices = []test{
 		for i, d := range e.devs {
 			mem[i] = [2]*gpu.Buffer{e.bufferOn(d, size), e.bufferOn(d, size)}
 		}
-		// At v a device has what was sent it in mem[v%2]. It sends that on when the next one has sent on what it had there, and
-		// after what it sent before.
+		// At value v a device has its received data in mem[v%2]. It sends the data on after the
+		// next device has sent on its previous data, and after its own previous send.
 		for v := uint64(rounds); v >= 1; v-- {
 			for i, d := range e.devs {
 				next, after := (i+1)%n, (i+2)%n
@@ -161,7 +161,7 @@ var devices = []test{
 			}
 		}
 	}},
-	{name: "B86 B87 a buffer of a device that is closed while another one uses it", devices: 2, stall: true, run: func(e *env) {
+	{name: "B86 B87 a device is closed while another one uses its buffer", devices: 2, stall: true, run: func(e *env) {
 		a, b, host := e.bufferOn(e.devs[0], 64), e.bufferOn(e.devs[1], 64), e.sem()
 		s := e.sems(3)
 		e.must(e.q(0).Submit(signal(s[0], 1), gpu.Fill(a.All(), []byte{6})))
@@ -190,7 +190,7 @@ var devices = []test{
 		e.wait(x, 1)
 		e.same("what was copied", data, bytes.Repeat([]byte{6}, 64))
 	}},
-	{name: "B86 B116 a device is closed that another one waits for", devices: 2, stall: true, run: func(e *env) {
+	{name: "B86 B116 a device is closed while another one waits for it", devices: 2, stall: true, run: func(e *env) {
 		a, b, never := e.bufferOn(e.devs[0], 64), e.bufferOn(e.devs[1], 64), e.sem()
 		s := e.sems(4)
 		resume := e.h.Stall(0)

@@ -12,10 +12,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A test is one of the suite.
+// A test is a test of the suite.
 type test struct {
 	name    string
-	devices int         // 0 is 1, and every is all that there are
+	devices int         // 0 means 1; every means all devices
 	options gpu.Options // with 4 queues
 	kernels bool
 	stall   bool
@@ -24,21 +24,21 @@ type test struct {
 	run     func(e *env)
 }
 
-// every stands for all devices, of which there must be two.
+// every stands for all devices, at least two.
 const every = -2
 
-// needs returns how many devices there must be for a test.
+// needs returns the number of devices that a test needs.
 func (x *test) needs() int { return max(x.devices, -x.devices, 1) }
 
-// An env is what a test has.
+// An env is a test's environment.
 type env struct {
 	*testing.T
 	h    Harness
 	devs []*gpu.Device
-	ctx  context.Context // ends when nobody can hope any more
+	ctx  context.Context // ends when the test has taken too long
 }
 
-// pairs does something with any two devices, in either order.
+// pairs calls do with each pair of devices, in both orders.
 func (e *env) pairs(do func(a, b *gpu.Device)) {
 	for _, a := range e.devs {
 		for _, b := range e.devs {
@@ -76,7 +76,7 @@ func (e *env) sems(n int) (all []*gpu.Semaphore) {
 	return all
 }
 
-// wait waits, and ends the test if that fails.
+// wait waits, and ends the test on an error.
 func (e *env) wait(s *gpu.Semaphore, v uint64) {
 	e.Helper()
 	e.must(s.Wait(e.ctx, v))
@@ -90,7 +90,7 @@ func (e *env) at(s *gpu.Semaphore, v uint64) {
 	}
 }
 
-// failed waits for a value and checks that the semaphore has failed with one of an error's kind.
+// failed waits for a value and checks that the semaphore has failed with an error of the kind.
 func (e *env) failed(s *gpu.Semaphore, v uint64, kind error) error {
 	e.Helper()
 	err := s.Wait(e.ctx, v)
@@ -117,7 +117,7 @@ func (e *env) bufferOn(d *gpu.Device, size uint64) *gpu.Buffer {
 	return b
 }
 
-// read downloads a buffer, after some points.
+// read downloads a buffer, after the given points.
 func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
 	e.Helper()
 	data := make([]byte, b.Size())
@@ -127,7 +127,7 @@ func (e *env) read(b *gpu.Buffer, after ...gpu.Point) []byte {
 	return data
 }
 
-// holds checks that a buffer has a byte everywhere.
+// holds checks that every byte of a buffer is want.
 func (e *env) holds(b *gpu.Buffer, want byte, after ...gpu.Point) {
 	e.Helper()
 	for i, got := range e.read(b, after...) {
@@ -162,15 +162,15 @@ func (e *env) kernel(image []byte, name string) *gpu.Kernel {
 
 func points(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
 
-// signal is the order to signal a point.
+// signal returns an order that signals a point.
 func signal(s *gpu.Semaphore, v uint64) gpu.Order { return gpu.Order{Signal: points(s, v)} }
 
-// between is the order to wait for a point and signal another.
+// between returns an order that waits for one point and signals another.
 func between(w *gpu.Semaphore, wv uint64, s *gpu.Semaphore, sv uint64) gpu.Order {
 	return gpu.Order{Wait: points(w, wv), Signal: points(s, sv)}
 }
 
-// until asks until something is so.
+// until polls until so returns true.
 func (e *env) until(what string, so func() bool) {
 	e.Helper()
 	for !so() {
@@ -187,19 +187,19 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// settled checks that nothing is parked or in flight any more.
+// settled checks that nothing is parked or in flight.
 func (e *env) settled(d *gpu.Device) {
 	e.Helper()
 	e.until("nothing is left", func() bool {
 		for i := range d.Queues() {
-			e.must(d.Queue(i).Flush()) // for nobody need wait for it
+			e.must(d.Queue(i).Flush()) // no one need wait for it
 		}
 		st := d.Stats()
 		return st.InFlight+st.Parked == 0
 	})
 }
 
-// random returns bytes that differ from one seed to another.
+// random returns bytes that depend on a seed.
 func random(n int, seed uint64) []byte {
 	data, key := make([]byte, n), [32]byte{}
 	binary.LittleEndian.PutUint64(key[:], seed)
@@ -208,7 +208,7 @@ func random(n int, seed uint64) []byte {
 	return data
 }
 
-// same checks bytes.
+// same compares bytes.
 func (e *env) same(what string, got, want []byte) {
 	e.Helper()
 	if len(got) != len(want) {

@@ -7,11 +7,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// The tests of a driver run the suite. What the harness leaves out is not tested.
+// A driver's tests run the suite. It skips tests of features that the harness leaves out.
 func ExampleRun() {
 	testConformance := func(t *testing.T) {
 		gputest.Run(t, func(t *testing.T) gputest.Harness {
-			d := simdriver.New(simdriver.Config{Devices: 2}) // the driver that is tested
+			d := simdriver.New(simdriver.Config{Devices: 2}) // the tested driver
 			return gputest.Harness{
 				Driver: d,
 				Comms:  true,

@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// tells reports whether a driver tells something, as the device's capabilities say that it does. It ends the test on any other error.
+// tells reports whether a driver supports a query, as the device's capabilities say. It ends the
+// test on any other error.
 func (e *env) tells(what string, able bool, err error) bool {
 	e.Helper()
 	if !able {
@@ -23,7 +24,7 @@ func (e *env) tells(what string, able bool, err error) bool {
 }
 
 var facts = []test{
-	{name: "B149 what a device tells of itself is plausible", run: func(e *env) {
+	{name: "B149 a device's facts are plausible", run: func(e *env) {
 		i := e.devs[0].Info()
 		e.Logf("%+v", i)
 		least, greatest := e.devs[0].PriorityRange()
@@ -41,7 +42,7 @@ var facts = []test{
 			e.Error("a multiprocessor does not hold the largest block")
 		}
 	}},
-	{name: "B149 memory that is free, asked at once by many", run: func(e *env) {
+	{name: "B149 free memory, queried concurrently", run: func(e *env) {
 		d, able := e.devs[0], e.caps(0).MemInfo
 		var all sync.WaitGroup
 		for range 8 {
@@ -60,7 +61,7 @@ var facts = []test{
 		}
 		all.Wait()
 	}},
-	{name: "B150 a link of a device to itself, and links that there are not", run: func(e *env) {
+	{name: "B150 a device's link to itself, and missing links", run: func(e *env) {
 		d := e.devs[0]
 		l, err := d.Link(d)
 		if e.tells("link", e.caps(0).Links, err) && (l.Kind != driver.LinkSelf || l.Rank != 0) {
@@ -80,7 +81,7 @@ var facts = []test{
 			}
 		}
 	}},
-	{name: "B150 links between any two devices, there and back", devices: every, run: func(e *env) {
+	{name: "B150 links between any two devices, in both directions", devices: every, run: func(e *env) {
 		able := e.caps(0).Links
 		e.pairs(func(a, b *gpu.Device) {
 			there, err := a.Link(b)
@@ -98,7 +99,7 @@ var facts = []test{
 			}
 		})
 	}},
-	{name: "B151 how many blocks a multiprocessor holds, and the best size of a block", kernels: true, run: func(e *env) {
+	{name: "B151 blocks per multiprocessor, and the best block size", kernels: true, run: func(e *env) {
 		able, info := e.caps(0).Occupancy, e.devs[0].Info()
 		for _, code := range []struct {
 			image []byte

@@ -14,7 +14,7 @@ var failures = []test{
 		host.Fail(io.ErrUnexpectedEOF)
 		e.failed(s, 1, io.ErrUnexpectedEOF)
 		e.failed(x, 1, io.ErrUnexpectedEOF)
-		y := e.sem() // failed before
+		y := e.sem() // of work that waits for a failed semaphore
 		e.must(e.q(0).Submit(between(host, 1, y, 1), gpu.Fill(b.All(), []byte{1})))
 		err := e.failed(y, 1, io.ErrUnexpectedEOF)
 		var se *gpu.SubmitError
@@ -23,9 +23,9 @@ var failures = []test{
 		}
 		e.holds(b, 0)
 	}},
-	{name: "B77 a wait fails that the work before it in the same queue was to end", run: func(e *env) {
+	{name: "B77 a wait for failed earlier work of the same queue fails", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
-		for v := range uint64(4) { // so that there are records to be used again
+		for v := range uint64(4) { // so that there are records to reuse
 			e.must(e.q(0).Submit(signal(y, v+1), gpu.Fill(b.All(), []byte{0})))
 		}
 		e.wait(y, 4)
@@ -38,7 +38,7 @@ var failures = []test{
 		e.wait(z, 1)
 		e.holds(b, 0)
 	}},
-	{name: "B77 one failed wait is enough, whatever becomes of the others", run: func(e *env) {
+	{name: "B77 one failed wait is enough", run: func(e *env) {
 		b, never := e.buffer(64), e.sem()
 		for name, do := range map[string]func(gpu.Order) error{
 			"fill":    func(o gpu.Order) error { return e.q(0).Submit(o, gpu.Fill(b.All(), []byte{1})) },
@@ -60,7 +60,8 @@ var failures = []test{
 				}
 				fails.Fail(io.ErrUnexpectedEOF)
 				e.failed(s, 1, io.ErrUnexpectedEOF)
-				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil { // failed before
+				// One wait has already failed.
+				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil {
 					e.Fatalf("%s: %v", name, err)
 				}
 				e.failed(x, 1, io.ErrUnexpectedEOF)
@@ -83,7 +84,7 @@ var failures = []test{
 		}
 		e.holds(b, 0)
 	}},
-	{name: "B79 a failure hurts nothing else", run: func(e *env) {
+	{name: "B79 a failure does not affect unrelated work", run: func(e *env) {
 		b, bad, x := e.buffer(64), e.sem(), e.sem()
 		e.must(e.q(0).Submit(between(bad, 1, x, 1), gpu.Fill(b.Range(0, 8), []byte{1})))
 		good, y := e.sem(), e.sem()
@@ -97,7 +98,7 @@ var failures = []test{
 		e.wait(z, 1)
 		e.holds(b, 3)
 	}},
-	{name: "B82 a mistake is told at once, and nothing has changed", run: func(e *env) {
+	{name: "B82 a mistake is reported at once, and changes nothing", run: func(e *env) {
 		b, s := e.buffer(64), e.sem()
 		other, err := e.devs[0].Alloc(gpu.DeviceMem, 16)
 		e.must(err)
@@ -153,7 +154,7 @@ var failures = []test{
 			e.Errorf("left: %+v", n)
 		}
 	}},
-	{name: "B83 a value that has passed fails its own submission only", run: func(e *env) {
+	{name: "B83 a passed value fails only its own submission", run: func(e *env) {
 		b, gate, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem(), e.sem()
 		e.must(e.q(0).Submit(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 5}, {Semaphore: x, Value: 1}}}, gpu.Fill(b.All(), []byte{1})))
 		e.must(s.Signal(5))
@@ -164,7 +165,7 @@ var failures = []test{
 		e.wait(y, 1)
 		e.holds(b, 2)
 	}},
-	{name: "B79 a closed semaphore in a list hurts no other", run: func(e *env) {
+	{name: "B79 a closed semaphore in a list does not affect the others", run: func(e *env) {
 		b, gate, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
 		e.must(e.q(0).Submit(gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x, Value: 1}}}, gpu.Fill(b.All(), []byte{1})))
 		e.must(s.Close())
@@ -205,7 +206,7 @@ var failures = []test{
 		e.holds(b, 0)
 		e.settled(e.devs[0])
 	}},
-	{name: "B24 semaphores that fail together fail what waits for each", run: func(e *env) {
+	{name: "B24 semaphores that fail together fail the waiters of each", run: func(e *env) {
 		b, s, x := e.buffer(64), e.sems(3), e.sems(3)
 		for i := range s {
 			e.must(e.q(i).Submit(between(s[i], 1, x[i], 1), gpu.Fill(b.All(), []byte{1})))
@@ -226,7 +227,7 @@ var failures = []test{
 					o := gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x[i], Value: 1}}}
 					e.must(e.q(i%queues).Submit(o, gpu.Fill(b.Range(uint64(i), 1), []byte{1})))
 				}
-				e.must(gate.Signal(1)) // only then the value is not known to be reached when the second is submitted
+				e.must(gate.Signal(1)) // only then is the value not known to be reached when the second is submitted
 				failed := 0
 				for _, x := range x {
 					if err := x.Wait(e.ctx, 1); errors.Is(err, gpu.ErrValue) {
@@ -242,7 +243,7 @@ var failures = []test{
 			}
 		}
 	}},
-	{name: "B5 B75 values that unordered work raises are all reached, whoever is first", run: func(e *env) {
+	{name: "B5 B75 values raised by unordered work are all reached, in any order", run: func(e *env) {
 		const n = 400
 		b, s := e.buffer(64), e.sem()
 		for v := range uint64(n) {
@@ -252,7 +253,7 @@ var failures = []test{
 		e.settled(e.devs[0])
 		e.at(s, n)
 	}},
-	{name: "B5 B83 a value that other work has passed while this work was parked is no mistake", run: func(e *env) {
+	{name: "B5 B83 a value passed by other work while this work was parked is not a mistake", run: func(e *env) {
 		b, gate, s, x := e.buffer(64), e.sem(), e.sem(), e.sem()
 		for i := range uint64(3) {
 			o := gpu.Order{Wait: points(gate, i+1), Signal: []gpu.Point{{Semaphore: s, Value: i + 1}, {Semaphore: x, Value: i + 1}}}

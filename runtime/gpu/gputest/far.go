@@ -12,11 +12,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// farVariable is set for a process that StartFar has started.
+// farVariable is set in a process that StartFar has started.
 const farVariable = "PUREGPU_TEST_FAR"
 
-// StartFar has the program start itself again, as another process that runs one of its tests, which must call [BeFar]. It ends with the
-// test. Not on Windows.
+// StartFar starts the program again, as another process that runs one of its tests, which must call
+// [BeFar]. The process ends with the test. StartFar does not work on Windows.
 func StartFar(t *testing.T, test string) Far {
 	t.Helper()
 	exe, err := os.Executable()

@@ -45,11 +45,11 @@ type writer func(p []byte, at int64) (int, error)
 
 func (f writer) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// small has transfers go in pieces of a page.
+// small makes transfers move in pieces of a page.
 var small = gpu.Options{StageSize: 4096}
 
 var files = []test{
-	{name: "B110 whole files, of less than a piece, of pieces, and of a piece more", options: small, run: func(e *env) {
+	{name: "B110 whole files of various numbers of pieces", options: small, run: func(e *env) {
 		for _, n := range []int{0, 1, 4095, 4096, 4097, 3 * 4096, 7*4096 + 5} {
 			b, s := e.buffer(uint64(n)), e.sem()
 			in, out := random(n, 1), &memory{data: make([]byte, n)}
@@ -89,7 +89,7 @@ var files = []test{
 		e.wait(s, 4)
 		e.same("what came round", e.read(b), append([]byte{8}, bytes.Repeat([]byte{7}, n-1)...))
 	}},
-	{name: "B110 a large file comes back as it went", run: func(e *env) {
+	{name: "B110 a large file is written and read back unchanged", run: func(e *env) {
 		const n = 9<<20 + 12345
 		name := filepath.Join(e.TempDir(), "file")
 		in := random(n, 3)
@@ -123,7 +123,7 @@ var files = []test{
 			e.same("a file", outs[i].data, random(n, uint64(i)))
 		}
 	}},
-	{name: "B110 what cannot be read or written fails the signals, and nothing else", options: small, run: func(e *env) {
+	{name: "B110 a failed read or write fails its signals, and nothing else", options: small, run: func(e *env) {
 		const n = 8 * 4096
 		b := e.buffer(n)
 		after := func(pieces int, f func(p []byte, at int64) (int, error)) func(p []byte, at int64) (int, error) {
@@ -200,7 +200,7 @@ var files = []test{
 		e.holds(b, 0)
 		e.same("the host's memory", data, bytes.Repeat([]byte{9}, n))
 	}},
-	{name: "B110 a buffer may be let go of while a file is read", options: small, run: func(e *env) {
+	{name: "B110 a buffer may be closed while a file is read", options: small, run: func(e *env) {
 		const n = 6 * 4096
 		d := e.devs[0]
 		b, err := d.Alloc(gpu.DeviceMem, n)
@@ -222,7 +222,7 @@ var files = []test{
 		e.wait(s, 1)
 		e.until("it is freed", func() bool { return d.Stats().Buffers == 0 })
 	}},
-	{name: "B82 reads and writes that cannot be", run: func(e *env) {
+	{name: "B82 invalid reads and writes", run: func(e *env) {
 		b, s := e.buffer(64), e.sem()
 		r := bytes.NewReader(make([]byte, 64))
 		for name, c := range map[string]struct{ err, kind error }{

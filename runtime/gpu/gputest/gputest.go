@@ -1,7 +1,8 @@
-// Package gputest is the conformance suite of package gpu: what a program may rely on, whatever driver is below. The tests
-// of a driver call [Run].
+// Package gputest is the conformance suite of package gpu: it tests the promises to programs, with
+// any driver. A driver's tests call [Run].
 //
-// Sub-tests are named by the behaviours that they prove, B54 and so on, which docs/behaviours.md describes.
+// Sub-tests have the names of the promises that they prove, such as B54, which docs/behaviours.md
+// describes.
 package gputest
 
 import (
@@ -16,33 +17,38 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A Harness is a driver to be tested, and what the tests may do with it besides.
+// A Harness is a driver under test, and controls that the tests may use.
 type Harness struct {
-	Driver driver.Driver // with one device at least
+	Driver driver.Driver // with at least one device
 
-	// Kernels says that the driver can load the PTX of testdata/kernels, or what stands for it.
+	// Kernels says that the driver can load the PTX of testdata/kernels, or a replacement.
 	Kernels bool
 
-	// Code is other code for some kernels of package kernels, by their names, which the tests of launches use instead.
+	// Code has other code for some kernels of package kernels, by kernel name. The launch tests use
+	// it instead.
 	Code map[string][]byte
 
-	// Comms says that the driver's devices can make communicators: that the library for them is there.
+	// Comms says that the driver's devices can make communicators: the library for them is
+	// installed.
 	Comms bool
 
-	// Stall holds the work of a device until the function returned is called. Nil if that is not possible.
+	// Stall blocks the work of a device until the returned function is called. It is nil if that is
+	// not possible.
 	Stall func(device int) (resume func())
 
-	// Calls returns how often a native call was made on a device; op is as in [driver.Error]. Nil if nobody counts.
+	// Calls returns the number of native calls made on a device; op is as in [driver.Error]. It is
+	// nil if calls are not counted.
 	Calls func(device int, op string) uint64
 
-	// Current returns what is current on the calling thread, and SetCurrent changes it. Nil if there is no such thing.
+	// Current returns the current device of the calling thread, and SetCurrent changes it. Both are
+	// nil if the driver has no current device.
 	Current    func() any
 	SetCurrent func(device int)
 
-	// Far starts another process, whose driver is of the same kind. Nil if that is not possible.
+	// Far starts another process with a driver of the same kind. It is nil if that is not possible.
 	Far func(t *testing.T) Far
 
-	// Brief has the longest test do less, for a suite that runs on several drivers of a kind.
+	// Brief shortens the longest test, for a suite that runs on several drivers of a kind.
 	Brief bool
 }
 
@@ -81,12 +87,13 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	})
 }
 
-// RunCollectives runs what the suite has of collectives alone.
+// RunCollectives runs only the suite's tests of collectives.
 func RunCollectives(t *testing.T, open func(t *testing.T) Harness) {
 	run(t, open, []group{{"collectives", collectives}})
 }
 
-// RunLaunches runs what the suite has of launches in clusters, cooperative and dependent ones, and of those with wishes.
+// RunLaunches runs only the suite's tests of cluster, cooperative and dependent launches, and of
+// launches with preferences.
 func RunLaunches(t *testing.T, open func(t *testing.T) Harness) {
 	run(t, open, []group{{"launches", launches}})
 }

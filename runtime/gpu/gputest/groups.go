@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// group opens all devices there are as a group.
+// group opens all devices as a group.
 func (e *env) group(o gpu.Options) *gpu.Group {
 	e.Helper()
 	g, err := gpu.OpenGroup(e.h.Driver, o)
@@ -38,7 +38,8 @@ func (e *env) stranger(o gpu.Options) *gpu.Device {
 	return d
 }
 
-// reachable reports whether the kernels of the first device may use the memory of the second, once they are in a group.
+// reachable reports whether kernels of the first device may use the second's memory, once both are
+// in a group.
 func (e *env) reachable() (yes bool) {
 	e.Helper()
 	locked(func() {
@@ -296,7 +297,7 @@ var groups = []test{
 			bufs = append(bufs, e.bufferOn(d, n+1))
 		}
 		on := func(i uint64) (*gpu.Queue, *gpu.Buffer) {
-			k, turn := int(i)%len(bufs), int(i)/len(bufs) // a device further each time, and then another queue
+			k, turn := int(i)%len(bufs), int(i)/len(bufs) // another device each time, and then another queue
 			return g.Devices()[k].Queue(turn % 3), bufs[k]
 		}
 		for i, backwards := range []bool{true, false} {
@@ -317,7 +318,7 @@ var groups = []test{
 			}
 		}
 	}},
-	{name: "B116 random work over a group does what a sequential model does", devices: 2, run: func(e *env) {
+	{name: "B116 random work over a group matches a sequential model", devices: 2, run: func(e *env) {
 		for seed := range uint64(8) {
 			randomGroup(e, seed)
 		}
@@ -364,7 +365,7 @@ var groups = []test{
 			e.Errorf("a queue of neither driver: %v", err)
 		}
 	}},
-	{name: "B132 a copy between drivers keeps what it copies", run: func(e *env) {
+	{name: "B132 a copy between drivers keeps its buffers", run: func(e *env) {
 		const n = 3<<20 + 5
 		other := e.stranger(gpu.Options{})
 		data := random(n, 3)
@@ -386,7 +387,7 @@ var groups = []test{
 			if pooled {
 				e.must(other.Queue(0).Submit(between(s, 3, s, 4), gpu.Free(b)))
 			}
-			e.must(a.Close()) // which the copies still use
+			e.must(a.Close()) // the copies still use it
 			e.must(b.Close())
 			e.must(host.Signal(1))
 			e.wait(s, 3)
@@ -397,14 +398,14 @@ var groups = []test{
 		}
 		e.must(pool.Close())
 	}},
-	{name: "B81 B86 a copy between drivers of which one is closed", run: func(e *env) {
+	{name: "B81 B86 a copy between drivers, one of which is closed", run: func(e *env) {
 		for closeOther := range 2 {
 			other := e.stranger(gpu.Options{StageSize: 4096})
 			mine, err := gpu.Open(e.h.Driver, 0, gpu.Options{StageSize: 4096})
 			e.must(err)
 			a, b := e.bufferOn(mine, 1<<20), e.bufferOn(other, 1<<20)
 			host, s := e.sem(), e.sem()
-			e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Copy(b.All(), a.All())))           // in the middle, or done
+			e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Copy(b.All(), a.All())))           // running or completed
 			e.must(mine.Queue(0).Submit(between(host, 1, s, 2), gpu.Copy(a.All(), b.All()))) // never
 			if closeOther == 1 {
 				e.must(other.Close())
@@ -442,7 +443,8 @@ var groups = []test{
 			for v := range uint64(20) {
 				for i, q := range queues {
 					next := (i + 2) % len(queues)
-					// After what it reads is written, and after the value below its own is reached.
+					// After the copies that it reads are written, and after the value below its own
+					// is reached.
 					wait := []gpu.Point{{Semaphore: s[i], Value: v}, {Semaphore: s[next], Value: v}}
 					e.must(q.Submit(gpu.Order{Wait: wait, Signal: points(s[next], v+1)},
 						gpu.Copy(bufs[next].Range(64*(v+1), 64), bufs[i].Range(64*v, 64))))
@@ -472,8 +474,9 @@ func (e *env) kernelOn(d *gpu.Device, name string) *gpu.Kernel {
 	return k
 }
 
-// randomGroup has random fills and copies between the devices of a group ordered by their semaphores alone, submits them in
-// any order, and compares with the same done one after the other.
+// randomGroup makes random fills and copies between the devices of a group, ordered only by their
+// semaphores, and submits them in any order. The result must equal that of the same operations in
+// sequence.
 func randomGroup(e *env, seed uint64) {
 	const ops, size = 200, 256
 	r := rand.New(rand.NewPCG(seed, 116))
@@ -482,8 +485,8 @@ func randomGroup(e *env, seed uint64) {
 	type memory struct {
 		b     *gpu.Buffer
 		model []byte
-		wrote []gpu.Point // the last that wrote it
-		read  []gpu.Point // those that have read it since
+		wrote []gpu.Point // its last write
+		read  []gpu.Point // reads since then
 	}
 	var mem []*memory
 	for i := range 3 * len(g.Devices()) {

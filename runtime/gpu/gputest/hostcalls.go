@@ -68,14 +68,14 @@ var hostCalls = []test{
 		e.wait(s, 1)
 		e.holds(b, 1)
 	}},
-	{name: "B108 a notification signals when its waits are reached, and then calls", run: func(e *env) {
+	{name: "B108 a notification signals when its waits are reached, and then calls its function", run: func(e *env) {
 		b, host, s := e.buffer(64), e.sem(), e.sem()
 		called, cont := make(chan uint64, 1), make(chan struct{})
 		defer close(cont)
 		note := func() {
 			v, _ := s.Query()
 			called <- v
-			<-cont // nobody waits for it
+			<-cont // no one waits for it
 		}
 		e.must(e.q(0).Submit(signal(s, 1), gpu.Notify(note)))
 		e.wait(s, 1)
@@ -98,7 +98,7 @@ var hostCalls = []test{
 		}
 		e.holds(b, 2)
 	}},
-	{name: "B108 what becomes of a notification's function hurts nobody", run: func(e *env) {
+	{name: "B108 a failing notification function affects nothing else", run: func(e *env) {
 		for _, fn := range []func(){func() { panic("no") }, runtime.Goexit} {
 			s := e.sem()
 			e.must(e.q(0).Submit(signal(s, 1), gpu.Notify(fn)))
@@ -115,7 +115,7 @@ var hostCalls = []test{
 		host.Fail(io.ErrNoProgress)
 		e.failed(s, 1, io.ErrNoProgress)
 		e.failed(x, 1, io.EOF)
-		e.must(e.devs[0].Close()) // it waits for what is called
+		e.must(e.devs[0].Close()) // it waits for the call
 	}},
 	{name: "B108 a host call that ends its goroutine fails", run: func(e *env) {
 		s, x := e.sem(), e.sem()
@@ -128,7 +128,7 @@ var hostCalls = []test{
 			}
 		}
 	}},
-	{name: "B108 host calls do not hold up each other, nor the device", run: func(e *env) {
+	{name: "B108 host calls delay neither each other nor the device", run: func(e *env) {
 		b, s, cont := e.buffer(64), e.sems(3), make(chan struct{})
 		e.must(e.q(0).Submit(signal(s[0], 1), gpu.HostCall(func() error { <-cont; return nil })))
 		e.must(e.q(0).Submit(signal(s[1], 1), gpu.HostCall(func() error { return nil })))
@@ -138,7 +138,7 @@ var hostCalls = []test{
 		close(cont)
 		e.wait(s[0], 1)
 	}},
-	{name: "B8 B119 what a semaphore calls may submit, signal and close", run: func(e *env) {
+	{name: "B8 B119 functions that a semaphore calls may submit, signal and close", run: func(e *env) {
 		b, s, x := e.buffer(64), e.sem(), e.sem()
 		done := make(chan error, 1)
 		s.OnReached(1, func(err error) {

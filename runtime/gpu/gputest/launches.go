@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// manyParams is code with a kernel that has 32,764 bytes of parameters, as many as there can be. It writes the first and the last
-// element of its array, and the number behind it, to out.
+// manyParams is code with a kernel that has 32,764 bytes of parameters, the maximum. It writes the
+// first and the last element of its array, and the number after it, to out.
 var manyParams = []byte(`.version 8.1
 .target sm_70
 .address_size 64
@@ -41,7 +41,7 @@ var manyParams = []byte(`.version 8.1
 }
 ` + "\x00")
 
-// code returns a kernel's code: that of the harness, if it has some.
+// code returns a kernel's code: the harness's, if it has one.
 func (e *env) code(image []byte, kernel string) []byte {
 	if other := e.h.Code[kernel]; other != nil {
 		return other
@@ -49,14 +49,15 @@ func (e *env) code(image []byte, kernel string) []byte {
 	return image
 }
 
-// ofNVIDIA reports whether the first device is a GPU of NVIDIA's with clusters of up to 16 blocks, and with dependent launches that begin
-// early.
+// ofNVIDIA reports whether the first device is an NVIDIA GPU with clusters of up to 16 blocks, and
+// with dependent launches that begin early.
 func (e *env) ofNVIDIA() bool {
 	i := e.devs[0].Info()
 	return strings.HasPrefix(i.Arch, "sm_") && i.Major >= 9 && i.Clusters
 }
 
-// newer loads a kernel of code that is not for all devices, and skips the test if the first one is too old for it.
+// newer loads a kernel whose code does not run on all devices, and skips the test if the first
+// device is too old for it.
 func newer[A any](e *env, image []byte, kernel string) *gpu.TypedKernel[A] {
 	e.Helper()
 	x, err := e.devs[0].Load(e.code(image, kernel))
@@ -82,7 +83,7 @@ func wordSlice(e *env, n int) gpu.Slice[uint32] {
 	return xs
 }
 
-// trial waits for a launch, and skips the test if the device has no such launches.
+// trial waits for a launch, and skips the test if the device does not support it.
 func (e *env) trial(launch func(o gpu.Order) error) {
 	e.Helper()
 	s := e.sem()
@@ -94,7 +95,7 @@ func (e *env) trial(launch func(o gpu.Order) error) {
 	e.wait(s, 1)
 }
 
-// contentOf returns the elements of a slice behind the work of a stream.
+// contentOf returns the elements of a slice after the work of a stream.
 func contentOf[T any](e *env, s *gpu.Stream, xs gpu.Slice[T]) []T {
 	e.Helper()
 	got := make([]T, xs.Len())
@@ -103,10 +104,10 @@ func contentOf[T any](e *env, s *gpu.Stream, xs gpu.Slice[T]) []T {
 	return got
 }
 
-// ringArgs are the arguments of that kernel.
+// ringArgs are the arguments of kernel ring.
 type ringArgs struct{ Out gpu.Range }
 
-// ringOf returns what the kernel writes that many blocks of clusters.
+// ringOf returns the output of the kernel for a number of blocks in clusters.
 func ringOf(blocks, cluster int) (all []uint32) {
 	for b := range blocks {
 		all = append(all, uint32(1000+b/cluster*cluster+(b+1)%cluster), uint32(cluster))
@@ -114,13 +115,13 @@ func ringOf(blocks, cluster int) (all []uint32) {
 	return all
 }
 
-// meetArgs are the arguments of that kernel.
+// meetArgs are the arguments of kernel meet.
 type meetArgs struct {
 	Rounds       uint32
 	Counter, Out gpu.Slice[uint32]
 }
 
-// leadArgs and followArgs are those of the kernels of a dependent launch.
+// leadArgs and followArgs are the arguments of the kernels of a dependent launch.
 type (
 	leadArgs struct {
 		Flags, Out gpu.Slice[uint32]
@@ -130,7 +131,7 @@ type (
 )
 
 var launches = []test{
-	{name: "B152 clusters that the launch asks for", kernels: true, run: func(e *env) {
+	{name: "B152 launches with clusters", kernels: true, run: func(e *env) {
 		const blocks = 48
 		k := newer[ringArgs](e, kernels.Ring, "ring")
 		s, out := e.q(0).NewStream(), wordSlice(e, 2*blocks)
@@ -144,7 +145,7 @@ var launches = []test{
 		most := plain.Info().MaxCluster
 		e.Logf("clusters of at most %d blocks", most)
 		sizes := []int{1, 2, 4, 8, 16}
-		if most < 16 && !e.ofNVIDIA() { // more than 8 not every device can have
+		if most < 16 && !e.ofNVIDIA() { // not every device has clusters of more than 8
 			sizes = sizes[:4]
 		}
 		for _, n := range sizes {
@@ -170,7 +171,7 @@ var launches = []test{
 				want = append(want, ringOf(16, n)...)
 			}
 			c.end()
-			for q := range 2 { // with memory in other places each time, which the nodes are set to
+			for q := range 2 { // with different memory each time, for which the nodes are set
 				out := wordSlice(e, 32*q+len(want))
 				s := e.q(q).NewStream()
 				e.must(s.Do(gpu.Execute(c.CommandBuffer, out.Slice(32*q, 32*q+len(want)).Range())))
@@ -225,7 +226,7 @@ var launches = []test{
 			}
 		}
 	}},
-	{name: "B152 dependent launches come after what they wait for", kernels: true, run: func(e *env) {
+	{name: "B152 dependent launches come after the work that they wait for", kernels: true, run: func(e *env) {
 		const threads = 256
 		lead, follow := newer[leadArgs](e, kernels.Dependent, "lead"), newer[followArgs](e, kernels.Dependent, "follow")
 		s, flags, mid, out := e.q(0).NewStream(), wordSlice(e, 2), wordSlice(e, threads), wordSlice(e, threads)
@@ -268,13 +269,13 @@ var launches = []test{
 				e.Errorf("behind the second: %v", got)
 			}
 		})
-		// The first kernel waits for the second one for milliseconds. A tool that watches kernels, for which tests are to be short, may
-		// have them run one after the other.
+		// The first kernel waits milliseconds for the second one. A profiler or checker, for which
+		// tests run with -short, may run kernels one after the other.
 		if early == 0 && e.ofNVIDIA() && !testing.Short() {
 			e.Error("the second kernel has never begun before the first had ended")
 		}
 	}},
-	{name: "B187 an event is recorded when a launch has begun, and stays until then", kernels: true, run: func(e *env) {
+	{name: "B187 a launch event is recorded when the launch has begun, and stays until then", kernels: true, run: func(e *env) {
 		const n = 1000
 		k, b, s, w := e.kernel(kernels.Basic, "index"), e.buffer(4*n), e.sem(), e.sem()
 		event := func() *interop.Event {
@@ -302,7 +303,7 @@ var launches = []test{
 			}
 		}
 
-		// A launch of nothing, and one that is parked when the event is closed.
+		// An empty launch, and one that is parked when the event is closed.
 		host, x, y := e.sem(), e.sem(), e.sem()
 		e.must(e.q(0).Submit(signal(x, 1), launch(gpu.GridFor(0, 64), 0, begun)))
 		e.must(x.WaitIssued(e.ctx, 1))
@@ -336,7 +337,7 @@ var launches = []test{
 		})
 		e.settled(e.devs[0])
 	}},
-	{name: "B153 priorities of queues, and wishes of launches", kernels: true, options: gpu.Options{Priorities: []int{-1000, 1000, -1}}, run: func(e *env) {
+	{name: "B153 priorities of queues, and preferences of launches", kernels: true, options: gpu.Options{Priorities: []int{-1000, 1000, -1}}, run: func(e *env) {
 		least, most := e.devs[0].PriorityRange()
 		for i, want := range []int{most, least, min(max(-1, most), least), 0} {
 			if got := e.q(i).Priority(); got != want {
@@ -367,7 +368,7 @@ var launches = []test{
 			}
 		}
 	}},
-	{name: "B107 as many bytes of arguments as there can be", kernels: true, run: func(e *env) {
+	{name: "B107 the largest possible arguments", kernels: true, run: func(e *env) {
 		type args struct {
 			Out  gpu.Slice[uint64]
 			All  [4094]uint64

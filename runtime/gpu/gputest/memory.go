@@ -8,7 +8,7 @@ import (
 )
 
 var memoryKinds = []test{
-	{name: "B97 which kinds there are, and how they are aligned", run: func(e *env) {
+	{name: "B97 the kinds of memory, and their alignment", run: func(e *env) {
 		d := e.devs[0]
 		for kind := gpu.DeviceMem; kind <= gpu.ShareableMem; kind++ {
 			if kind == gpu.CommMem && !e.h.Comms {
@@ -61,7 +61,7 @@ var memoryKinds = []test{
 			e.Errorf("NewPool = %v", err)
 		}
 	}},
-	{name: "B127 managed memory goes to where it is wanted, and stays what it is", run: func(e *env) {
+	{name: "B127 prefetched managed memory moves, and keeps its contents", run: func(e *env) {
 		const size = 1 << 20
 		d, q := e.devs[0], e.q(0)
 		if !d.Has(gpu.ManagedMem) {
@@ -97,9 +97,9 @@ var memoryKinds = []test{
 				e.Errorf("%s: %v", what, c.err)
 			}
 		}
-		e.must(s.Signal(5)) // nobody has taken the point
+		e.must(s.Signal(5)) // no one has signalled the point
 	}},
-	{name: "B97 memory of the program's own that is only read", run: func(e *env) {
+	{name: "B97 read-only memory of the program", run: func(e *env) {
 		d, q := e.devs[0], e.q(0)
 		mem := random(1<<16, 5)
 		want := append([]byte(nil), mem...)
@@ -143,7 +143,7 @@ var memoryKinds = []test{
 		e.same("what was bound", e.read(dev, gpu.Point{Semaphore: s, Value: 3}), want)
 		e.must(b.Close())
 		<-freed
-		again, err := d.ImportHostReadOnly(mem, nil) // which nobody has registered any more
+		again, err := d.ImportHostReadOnly(mem, nil) // which is no longer registered
 		e.must(err)
 		e.must(again.Close())
 		empty, err := d.ImportHostReadOnly(nil, nil)
@@ -153,7 +153,7 @@ var memoryKinds = []test{
 			e.Error("told twice")
 		}
 	}},
-	{name: "B198 memory of the program's own is imported again right after Close", run: func(e *env) {
+	{name: "B198 memory of the program is imported again right after Close", run: func(e *env) {
 		const n = 1 << 16
 		d, s := e.devs[0], e.q(0).NewStream()
 		mem, dev := random(n, 6), e.buffer(n)

@@ -10,7 +10,7 @@ import (
 )
 
 var mixed = []test{
-	{name: "B63 a host waits for all of a host's and a device's", run: func(e *env) {
+	{name: "B63 a host waits for all of the host's and a device's semaphores", run: func(e *env) {
 		b := e.buffer(64)
 		for _, hostFirst := range []bool{true, false} {
 			host, dev, gate := e.sem(), e.sem(), e.sem()
@@ -34,7 +34,7 @@ var mixed = []test{
 			e.must(<-got)
 		}
 	}},
-	{name: "B64 a host waits for any of a host's and a device's", run: func(e *env) {
+	{name: "B64 a host waits for any of the host's and a device's semaphores", run: func(e *env) {
 		b := e.buffer(64)
 		for _, byDevice := range []bool{true, false} {
 			host, dev, gate := e.sem(), e.sem(), e.sem()
@@ -62,7 +62,7 @@ var mixed = []test{
 			}
 		}
 	}},
-	{name: "B65 a semaphore between two submissions can be asked", run: func(e *env) {
+	{name: "B65 a semaphore between two submissions can be queried", run: func(e *env) {
 		b, gate, s1, s2 := e.buffer(64), e.sem(), e.sem(), e.sem()
 		e.must(e.q(0).Submit(signal(s1, 1), gpu.Fill(b.All(), []byte{1})))
 		e.must(e.q(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s1, Value: 1}, {Semaphore: gate, Value: 1}}, Signal: points(s2, 1)}, gpu.Fill(b.All(), []byte{2})))
@@ -73,7 +73,7 @@ var mixed = []test{
 		e.at(s1, 1)
 		e.holds(b, 2)
 	}},
-	{name: "B65 a query finds what is done though a higher value is not", stall: true, devices: 2, run: func(e *env) {
+	{name: "B65 a query finds a completed value although a higher one is not", stall: true, devices: 2, run: func(e *env) {
 		a, b, s := e.bufferOn(e.devs[0], 64), e.bufferOn(e.devs[1], 64), e.sem()
 		resume := e.h.Stall(1)
 		e.must(e.devs[0].Queue(0).Submit(signal(s, 1), gpu.Fill(a.All(), []byte{1})))
@@ -82,7 +82,7 @@ var mixed = []test{
 		resume()
 		e.wait(s, 2)
 	}},
-	{name: "B66 two wait for one of two", run: func(e *env) {
+	{name: "B66 two goroutines wait for one of two values", run: func(e *env) {
 		b, gate, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem(), e.sem()
 		e.must(e.q(2).Submit(between(s, 1, x, 1), gpu.Fill(b.Range(0, 1), []byte{1})))
 		e.must(e.q(3).Submit(between(s, 2, y, 1), gpu.Fill(b.Range(1, 1), []byte{1})))
@@ -93,7 +93,7 @@ var mixed = []test{
 		e.must(gate.Signal(1))
 		e.wait(y, 1)
 	}},
-	{name: "B67 two wait for different values", run: func(e *env) {
+	{name: "B67 two goroutines wait for different values", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
 		e.must(e.q(0).Submit(between(s, 1, x, 1), gpu.Fill(b.Range(0, 1), []byte{1})))
 		e.must(e.q(0).Submit(between(s, 2, y, 1), gpu.Fill(b.Range(1, 1), []byte{1})))
@@ -133,7 +133,7 @@ var mixed = []test{
 		e.must(<-told)
 		e.holds(b, 2)
 	}},
-	{name: "B70 a wait for less than was signalled", run: func(e *env) {
+	{name: "B70 a wait for a lower value than the signalled one", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
 		e.must(e.q(1).Submit(between(s, 3, x, 1), gpu.Fill(b.All(), []byte{2})))
 		e.must(e.q(0).Submit(signal(s, 7), gpu.Fill(b.All(), []byte{1})))
@@ -143,7 +143,7 @@ var mixed = []test{
 		e.wait(s, 2)
 		e.at(s, 7)
 	}},
-	{name: "B28 a wait for a device ends with its context, and the device goes on", stall: true, run: func(e *env) {
+	{name: "B28 a wait for a device ends with its context, and the device continues", stall: true, run: func(e *env) {
 		b, s := e.buffer(64), e.sem()
 		resume := e.h.Stall(0)
 		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{1})))
@@ -155,7 +155,7 @@ var mixed = []test{
 		resume()
 		e.wait(s, 1)
 	}},
-	{name: "B9 a host signals a list, up to the first that cannot be", run: func(e *env) {
+	{name: "B9 a host signals a list, up to the first invalid point", run: func(e *env) {
 		b, s, x := e.buffer(64), e.sems(3), e.sems(3)
 		for i := range s {
 			e.must(e.q(i).Submit(between(s[i], 2, x[i], 1), gpu.Fill(b.Range(uint64(i), 1), []byte{1})))

@@ -11,19 +11,19 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// filling returns a function of Native that fills n bytes where its last range is.
+// filling returns a function for Native that fills n bytes at the start of its last range.
 func filling(with byte, n uint64) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error {
 		return v.Device.Fill(v.Stream, v.Ptrs[len(v.Ptrs)-1], uint32(with), 1, n)
 	}
 }
 
-// copying returns one that copies n bytes from its second range to its first.
+// copying returns a function for Native that copies n bytes from its second range to its first.
 func copying(n uint64) func(gpu.NativeCall) error {
 	return func(v gpu.NativeCall) error { return v.Device.Copy(v.Stream, v.Ptrs[0], v.Ptrs[1], n) }
 }
 
-// hasNative ends the test where the driver gives no access to its streams.
+// hasNative skips the rest of the test if the driver gives no access to its streams.
 func (e *env) hasNative() {
 	e.Helper()
 	if err := e.q(0).Submit(gpu.Order{}, gpu.Native("", func(gpu.NativeCall) error { return nil })); errors.Is(err, driver.ErrUnsupported) {
@@ -33,7 +33,7 @@ func (e *env) hasNative() {
 	}
 }
 
-// native records a function.
+// native records a native function.
 func (r *recorder) native(fn func(gpu.NativeCall) error, uses []gpu.Range, after ...gpu.Command) gpu.Command {
 	r.e.Helper()
 	return r.add(gpu.Native("", fn, uses...), after...)
@@ -83,7 +83,7 @@ var natives = []test{
 		e.hasNative()
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, got := e.sem(), e.sem(), make([]byte, 64)
-			b := e.alloc(0, between(host, 1, s, 1), p, 4096) // which is nowhere yet
+			b := e.alloc(0, between(host, 1, s, 1), p, 4096) // not issued yet
 			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Native("", filling(5, 64), b.Range(64, 64))))
 			e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Download(got, b.Range(64, 64))))
 			e.must(e.q(0).Submit(between(s, 3, s, 4), gpu.Free(b)))
@@ -119,7 +119,7 @@ var natives = []test{
 			}
 		}
 	}},
-	{name: "B156 a function is called once, after its waits, and not if one fails", run: func(e *env) {
+	{name: "B156 a function is called once, after its waits, and not if a wait fails", run: func(e *env) {
 		e.hasNative()
 		host, s, never := e.sem(), e.sem(), e.sem()
 		var calls atomic.Int32
@@ -144,12 +144,12 @@ var natives = []test{
 			e.Errorf("%d calls, want 8", n)
 		}
 	}},
-	{name: "B115 B156 the device is current in a function, and what is made current there stays there", devices: 2, run: func(e *env) {
+	{name: "B115 B156 the device is current in a function, and a change there does not reach the caller", devices: 2, run: func(e *env) {
 		e.hasNative()
 		if e.h.Current == nil {
 			e.Skip("there is no current device")
 		}
-		var own [2]any // what is current where a device is
+		var own [2]any // the result of Current for each device
 		locked(func() {
 			for i := range own {
 				e.h.SetCurrent(i)
@@ -237,7 +237,7 @@ var natives = []test{
 		}
 		e.settled(e.devs[0])
 	}},
-	{name: "B157 what native work uses is held until the stream has passed it, also after an error", stall: true, run: func(e *env) {
+	{name: "B157 memory of native work is held until the stream has passed the work, also after an error", stall: true, run: func(e *env) {
 		e.hasNative()
 		for _, fail := range []error{nil, io.ErrNoProgress} {
 			d, own, mem, freed, s := e.devs[0], e.buffer(64), make([]byte, 64<<10), make(chan struct{}, 1), e.sem()
@@ -265,7 +265,7 @@ var natives = []test{
 			e.same("the memory", mem[:64], pattern([]byte{8}, 64))
 		}
 	}},
-	{name: "B158 a parked function that takes its time holds up neither who signals nor other queues", run: func(e *env) {
+	{name: "B158 a slow parked function delays neither the signalling goroutine nor other queues", run: func(e *env) {
 		e.hasNative()
 		for _, m := range []gpu.Mode{-1, gpu.StreamMode, gpu.AutoMode} {
 			b, host, s, x, cont := e.buffer(64), e.sem(), e.sem(), e.sem(), make(chan struct{})
@@ -287,7 +287,7 @@ var natives = []test{
 			e.holds(b, 2)
 		}
 	}},
-	{name: "B159 recorded native work goes where its ranges are, in every execution", run: func(e *env) {
+	{name: "B159 recorded native work uses its ranges' addresses in every execution", run: func(e *env) {
 		e.hasNative()
 		e.eachMode(func(e *env, m gpu.Mode) {
 			fixed, with := e.buffer(64), byte(1)
@@ -295,9 +295,9 @@ var natives = []test{
 			to := c.binding()
 			fill := c.fill(fixed.All(), []byte{1})
 			one := c.native(func(v gpu.NativeCall) error {
-				return errors.Join(filling(with+1, 8)(v), copying(4)(v)) // the start of what it has filled
+				return errors.Join(filling(with+1, 8)(v), copying(4)(v)) // the start of the range that it filled
 			}, []gpu.Range{fixed.Range(8, 4), to.Range(8, 8)}, fill)
-			two := c.native(filling(5, 4), []gpu.Range{fixed.Range(32, 4)}, fill) // which is always there
+			two := c.native(filling(5, 4), []gpu.Range{fixed.Range(32, 4)}, fill) // its memory does not move
 			c.copy(to.Range(0, 4), fixed.Range(8, 4), one, two)
 			c.copy(to.Range(4, 4), fixed.Range(32, 4), one, two)
 			c.barrier()
@@ -313,7 +313,7 @@ var natives = []test{
 				c.execute(i, r)
 				e.same("an execution", e.read(r.Buffer)[r.Offset:r.Offset+20], want)
 			}
-			// Far ahead, in several queues and parked, each in its own range.
+			// Far ahead, on several queues and parked, each with its own range.
 			const n = 30
 			big, start, s := e.buffer(32*n), e.sem(), e.sem()
 			for i := range uint64(n) {
@@ -353,7 +353,7 @@ var natives = []test{
 			}
 		})
 	}},
-	{name: "B159 a function that does something else each time, and one that fails", run: func(e *env) {
+	{name: "B159 a function whose work changes each time, and a failing one", run: func(e *env) {
 		e.hasNative()
 		e.eachMode(func(e *env, m gpu.Mode) {
 			b, calls, fail := e.buffer(1<<12), uint64(0), false

@@ -10,7 +10,7 @@ import (
 var nested = []test{
 	{name: "B103 recordings in recordings, after some commands and before others", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
-			// Each doubles what is there into the other half; twice, with and without a barrier in between.
+			// Each doubles the data into the other half; twice, with and without a barrier between.
 			for _, barrier := range []bool{false, true} {
 				inner := e.commands(m)
 				x := inner.binding()
@@ -52,7 +52,7 @@ var nested = []test{
 			}
 		})
 	}},
-	{name: "B103 mistakes where recordings come after commands change nothing", run: func(e *env) {
+	{name: "B103 mistakes in the order of recordings change nothing", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			inner := e.commands(m)
 			x := inner.binding()
@@ -86,7 +86,7 @@ var nested = []test{
 					e.Errorf("%s: %v", what, x.err)
 				}
 			}
-			if at := c.got(c.Add(gpu.Execute(inner.CommandBuffer, to.All()), f)); at != f+3 { // what it waits for, the fill, and itself
+			if at := c.got(c.Add(gpu.Execute(inner.CommandBuffer, to.All()), f)); at != f+3 { // its wait, the fill, and itself
 				e.Errorf("command %d", at)
 			}
 			c.end()
@@ -94,8 +94,8 @@ var nested = []test{
 			e.holds(to, 7)
 		})
 	}},
-	{name: "B102 B105 a graph of what is bound is made when it ends, once, for all kinds of memory", run: func(e *env) {
-		const n = 1 << 20 // which is more than stands for it
+	{name: "B102 B105 End makes one graph for bindings of all kinds of memory", run: func(e *env) {
+		const n = 1 << 20 // larger than its placeholder
 		d := e.devs[0]
 		if c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode}); errors.Is(err, driver.ErrUnsupported) {
 			e.Skip("there are no graphs")

@@ -24,7 +24,7 @@ var params = []test{
 			k, c := e.kernel(kernels.Basic, "index"), e.commands(m)
 			out := c.binding()
 			count, first, step := paramOf(c, uint64(n)), paramOf(c, uint32(1)), paramOf(c, uint32(2))
-			for i := range uint64(launches) { // first stands in every second launch, step in every third
+			for i := range uint64(launches) { // first is in every second launch, step in every third
 				args := []any{count, uint32(i), uint32(10), out.Range(4*n*i, 4*n)}
 				if i%2 == 0 {
 					args[1] = first
@@ -43,7 +43,7 @@ var params = []test{
 			}
 			var all []execution
 			done := e.sems(times)
-			for i := range times { // behind the host, so that all are in flight at once
+			for i := range times { // after the host, so that all are in flight at once
 				x := execution{e.buffer(4 * n * launches), n, 1, 2}
 				e.must(e.q(i%4).Submit(signal(done[i], 1), gpu.Fill(x.to.All(), []byte{0})))
 				op := gpu.Execute(c.CommandBuffer, x.to.All())
@@ -169,7 +169,7 @@ var params = []test{
 				}
 			}
 			if _, err := ids.Occupancy(1, 0); err != nil {
-				return // then nobody knows how many blocks there can be
+				return // then the number of blocks is unknown
 			}
 			op := gpu.Execute(c.CommandBuffer).With(blocks.Value([3]uint32{1 << 24}))
 			if err := e.q(1).NewStream().Do(op); !errors.Is(err, gpu.ErrArgument) {

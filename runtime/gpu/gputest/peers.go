@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// An origin makes memory of a device. It returns nil where the device has no such memory.
+// An origin makes memory of a device. It returns nil if the device has no such memory.
 type origin struct {
 	name string
 	make func(e *env, d *gpu.Device, n uint64) *gpu.Buffer
@@ -29,7 +29,7 @@ func (e *env) fromPool(d *gpu.Device, p *gpu.Pool, n uint64) *gpu.Buffer {
 	return b
 }
 
-// newPoolOf makes a pool, or returns nil where there are none of the kind.
+// newPoolOf makes a pool, or returns nil if the driver has none of the kind.
 func (e *env) newPoolOf(d *gpu.Device, o gpu.PoolOptions) *gpu.Pool {
 	e.Helper()
 	p, err := d.NewPool(o)
@@ -52,7 +52,7 @@ func (e *env) allocOn(d *gpu.Device, kind gpu.MemKind, n uint64) *gpu.Buffer {
 	return b
 }
 
-// caps returns what a device of the driver can do.
+// caps returns a device's capabilities.
 func (e *env) caps(index int) (c driver.Caps) {
 	e.Helper()
 	locked(func() {
@@ -69,7 +69,7 @@ func (e *env) caps(index int) (c driver.Caps) {
 	return c
 }
 
-// origins are all that memory can come from.
+// origins are all sources of memory.
 var origins = []origin{
 	{"default pool", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.fromPool(d, nil, n) }},
 	{"device", func(e *env, d *gpu.Device, n uint64) *gpu.Buffer { return e.allocOn(d, gpu.DeviceMem, n) }},
@@ -122,7 +122,8 @@ var origins = []origin{
 	}},
 }
 
-// far reports whether memory is of a device, and others may have no access to it, as far as is known.
+// far reports whether the memory is on a device and, as far as is known, other devices may lack
+// access to it.
 func (o origin) far() bool {
 	switch o.name {
 	case "default pool", "pool", "portable pool", "import of pool memory", "shareable", "import of a file":
@@ -131,8 +132,8 @@ func (o origin) far() bool {
 	return false
 }
 
-// ungroupedAndGrouped runs a test on the first two devices as they are, and then as they are in a group: what the group lets kernels
-// use does not have pools' memory in it.
+// ungroupedAndGrouped runs a test on the first two devices without a group, and then in a group.
+// The memory that a group makes accessible to kernels does not include pools.
 func (e *env) ungroupedAndGrouped(run func(e *env)) {
 	e.Helper()
 	e.sub("no group", run)
@@ -142,7 +143,7 @@ func (e *env) ungroupedAndGrouped(run func(e *env)) {
 	})
 }
 
-// copied uploads to a buffer, has copy copy it to another one, and checks that.
+// copied uploads to a buffer, lets copy copy it to another one, and checks the result.
 func (e *env) copied(what string, dst, src *gpu.Buffer, seed uint64, copy func(o gpu.Order) error) {
 	e.Helper()
 	data, s := random(int(src.Size()), seed), e.sem()
@@ -156,7 +157,7 @@ func (e *env) copied(what string, dst, src *gpu.Buffer, seed uint64, copy func(o
 	e.same(what, e.fetch(dst), data)
 }
 
-// worksOn are works of a device on a buffer that are more than copies, and write sevens.
+// worksOn returns operations of a device on a buffer, other than copies, that write sevens.
 func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order) error {
 	n := b.Size()
 	works := map[string]func(o gpu.Order) error{
@@ -201,9 +202,10 @@ func (e *env) worksOn(d *gpu.Device, b *gpu.Buffer) map[string]func(o gpu.Order)
 	return works
 }
 
-// peers are tests of copies between two devices that have no access to each other's pools, as they have none from the outset.
+// peers are tests of copies between two devices without access to each other's pools, which is the
+// default.
 var peers = []test{
-	{name: "B116 copies between the default pools of two devices, which neither has access to", devices: 2, run: func(e *env) {
+	{name: "B116 copies between the default pools of two devices without access to each other's", devices: 2, run: func(e *env) {
 		e.ungroupedAndGrouped(func(e *env) {
 			const n = 3000
 			seed := uint64(0)
@@ -248,9 +250,9 @@ var peers = []test{
 					defer c.Close()
 					r := &recorder{c, e}
 					mine, there := e.fromPool(d, nil, n), e.fromPool(other, nil, n)
-					var late [2]*gpu.Buffer // which are bound
+					var late [2]*gpu.Buffer // which are bindings
 					bound := [2]*gpu.Buffer{r.binding(), r.binding()}
-					// There and back, through what is recorded, and to what is bound, with other work around it.
+					// There and back, between recorded and bound memory, with other work around it.
 					scratch := e.fromPool(d, nil, n)
 					r.fill(scratch.All(), []byte{1})
 					r.fill(mine.Range(n/2, n/2), []byte{2})
@@ -381,7 +383,7 @@ var peers = []test{
 			})
 		}
 	}},
-	{name: "B130 a fill, or a kernel, of memory of another device's pool is refused until the pool lets the device in", devices: 2, run: func(e *env) {
+	{name: "B130 a fill or a kernel on another device's pool memory is refused until the pool gives access", devices: 2, run: func(e *env) {
 		const n = 256
 		d, other := e.devs[0], e.devs[1]
 		if !e.caps(1).Pools {
@@ -407,7 +409,7 @@ var peers = []test{
 			refused()
 			e.same("what nobody was let write", e.fetch(b), bytes.Repeat([]byte{1}, n))
 			if err := p.Access(d, true); errors.Is(err, driver.ErrUnsupported) {
-				continue // the hardware has no way
+				continue // the hardware has no path
 			} else {
 				e.must(err)
 			}
@@ -421,14 +423,14 @@ var peers = []test{
 			}
 			e.settled(d)
 			if err := p.Access(d, false); errors.Is(err, driver.ErrUnsupported) {
-				continue // the driver cannot take it back
+				continue // the driver cannot revoke it
 			} else {
 				e.must(err)
 			}
 			refused()
 		}
 	}},
-	{name: "B191 of shareable memory another device makes copies only", devices: 2, run: func(e *env) {
+	{name: "B191 another device can only copy shareable memory", devices: 2, run: func(e *env) {
 		e.ungroupedAndGrouped(func(e *env) {
 			d, other := e.devs[0], e.devs[1]
 			own := e.allocOn(other, gpu.ShareableMem, 256)

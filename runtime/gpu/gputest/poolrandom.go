@@ -7,15 +7,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A holding is memory of a pool, as the model has it.
+// A holding is the model's view of a pool's memory.
 type holding struct {
 	b     *gpu.Buffer
-	word  uint32    // it is full of this
-	ready gpu.Point // behind the last write
+	word  uint32    // every byte has this value
+	ready gpu.Point // point after the last write
 	uses  []gpu.Point
 }
 
-// A peek is a download whose data is known.
+// A peek is a download whose expected data is known.
 type peek struct {
 	got  []byte
 	word uint32
@@ -23,7 +23,7 @@ type peek struct {
 }
 
 var randomPools = []test{
-	{name: "B90 B91 B95 memory is nobody else's while it is somebody's, at random", run: func(e *env) {
+	{name: "B90 B91 B95 memory has one owner at a time, in random work", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			first := rand.Uint64()
 			for seed := first; seed < first+6 && !e.Failed(); seed++ {
@@ -36,17 +36,17 @@ var randomPools = []test{
 	}},
 }
 
-// randomPool allocates, fills, copies, looks at and deallocates memory on all queues, in an order that semaphores make and
-// that is otherwise random. What has been parked goes on at random times.
+// randomPool allocates, fills, copies, reads and frees memory on all queues, in random order within
+// the order that semaphores make. Parked work continues at random times.
 func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 	const steps, most = 250, 12
 	r := rand.New(rand.NewPCG(seed, 3))
 	gate, gates := e.sem(), uint64(0)
 	var live []*holding
 	var peeks []peek
-	var ends []gpu.Point // of deallocations
+	var ends []gpu.Point // of frees
 	next := uint32(seed)
-	// submit takes a semaphore of its own, or the queue's, for what is submitted, and waits for some points more than it must.
+	// submit gives the work a semaphore of its own, or the queue's. It adds some unnecessary waits.
 	submit := func(wait []gpu.Point, do func(q *gpu.Queue, o gpu.Order) error) gpu.Point {
 		o := gpu.Order{Wait: append([]gpu.Point(nil), wait...), Signal: points(e.sem(), 1+r.Uint64N(3))}
 		if r.IntN(12) == 0 {
@@ -78,7 +78,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 	drop := func(i int) {
 		h := live[i]
 		live = append(live[:i], live[i+1:]...)
-		if r.IntN(8) == 0 { // whoever has it last gives it back
+		if r.IntN(8) == 0 { // its last user frees it
 			e.must(h.b.Close())
 			return
 		}
@@ -89,7 +89,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 		case len(live) == 0 || k < 3 && len(live) < most:
 			h := &holding{}
 			size := 4 * (1 + r.Uint64N(1<<uint(2+r.IntN(12))))
-			if r.IntN(4) == 0 { // without an order but the queue's
+			if r.IntN(4) == 0 { // ordered only by the queue
 				q := e.q(r.IntN(4))
 				err := q.Submit(gpu.Order{}, gpu.Alloc(&h.b, p, size))
 				e.must(err)

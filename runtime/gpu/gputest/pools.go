@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// eachPool runs a test on pools of all kinds, one after the other.
+// eachPool runs a test with each kind of pool.
 func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
 	e.Helper()
 	d := e.devs[0]
@@ -35,7 +35,7 @@ func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
 	}
 }
 
-// byStream reports whether a pool of device 0 is one of the driver's that keep memory by the stream.
+// byStream reports whether a pool of device 0 is a driver's pool that keeps memory per stream.
 func (e *env) byStream(p *gpu.Pool) bool {
 	o, caps := p.Options(), e.caps(0)
 	return caps.Pools && caps.PoolsByStream && !o.Portable && o.Over == nil
@@ -85,7 +85,7 @@ func (e *env) unused(p *gpu.Pool) {
 }
 
 var pools = []test{
-	{name: "B179 an allocation behind the point of a deallocation has its memory at the pool's limit", run: func(e *env) {
+	{name: "B179 an allocation after the point of a free reuses its memory at the pool's limit", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			e.sub(map[bool]string{false: "the driver's, if it has some", true: "portable"}[portable], func(e *env) {
 				const size, rounds = 4 << 20, 12
@@ -107,7 +107,7 @@ var pools = []test{
 			})
 		}
 	}},
-	{name: "B88 memory has a name at once, and what is ordered after its allocation uses it", run: func(e *env) {
+	{name: "B88 memory has an address at once, and work after its allocation uses it", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s := e.sem(), e.sem()
 			b := e.alloc(0, between(host, 1, s, 1), p, 1000)
@@ -131,7 +131,7 @@ var pools = []test{
 			e.wait(s, 5)
 		})
 	}},
-	{name: "B89 an allocation waits, and holds up nobody", run: func(e *env) {
+	{name: "B89 a waiting allocation delays no other work", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, x := e.sem(), e.sem(), e.sem()
 			b, ordinary := e.alloc(0, between(host, 1, s, 1), p, 256), e.buffer(64)
@@ -195,7 +195,7 @@ var pools = []test{
 			}
 			e.unused(p)
 			most := before
-			if e.byStream(p) { // where each queue has memory of its own
+			if e.byStream(p) { // each queue keeps its own memory
 				most *= uint64(e.devs[0].Queues())
 			}
 			if after := e.memory(p).Reserved; after < before || after > most {
@@ -247,7 +247,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B91 memory that nothing orders after its allocation cannot be used", run: func(e *env) {
+	{name: "B91 memory cannot be used without an order after its allocation", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, x := e.sem(), e.sem(), e.sems(4)
 			b, other := e.alloc(0, between(host, 1, s, 1), p, 256), e.buffer(256)
@@ -265,7 +265,7 @@ var pools = []test{
 			e.wait(s, 3)
 		})
 	}},
-	{name: "B91 memory that is deallocated cannot be used", run: func(e *env) {
+	{name: "B91 freed memory cannot be used", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, x, y := e.sem(), e.sem(), e.sem(), e.sem()
 			b, other := e.alloc(0, signal(s, 1), p, 256), e.buffer(256)
@@ -297,7 +297,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B92 a free whose wait fails leaves the memory", run: func(e *env) {
+	{name: "B92 a free whose wait fails does not free", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			bad, s, x := e.sem(), e.sem(), e.sem()
 			b := e.alloc(0, signal(s, 1), p, 256)
@@ -305,7 +305,7 @@ var pools = []test{
 			e.must(e.q(1).Submit(between(bad, 1, x, 1), gpu.Free(b)))
 			bad.Fail(io.EOF)
 			e.failed(x, 1, io.EOF)
-			y := e.sem() // failed before
+			y := e.sem() // of work that waits for a failed semaphore
 			e.must(e.q(1).Submit(between(bad, 1, y, 1), gpu.Free(b)))
 			e.failed(y, 1, io.EOF)
 			e.holds(b, 9, gpu.Point{Semaphore: s, Value: 2})
@@ -314,7 +314,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B92 memory whose allocation fails is never there", run: func(e *env) {
+	{name: "B92 memory whose allocation fails never exists", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			bad, s, x := e.sem(), e.sem(), e.sems(2)
 			before := e.devs[0].Stats()
@@ -350,7 +350,7 @@ var pools = []test{
 				e.wait(s, 1)
 				e.settled(d)
 				resume := e.h.Stall(0)
-				picks := func(want int) { // of the two, the first of those with the least to do
+				picks := func(want int) { // the queue with the least work, or the first of two equal ones
 					e.until("the other queue has less to do, or the first one the same", func() bool {
 						q, err := d.Pick(1<<origin | 1<<next)
 						return q == d.Queue(want) && err == nil
@@ -366,14 +366,14 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B94 without lists a free comes behind the work of its queue", run: func(e *env) {
+	{name: "B94 without lists a free comes after the work of its queue", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			const rounds, n = 32, 100_000
 			var got [rounds][]byte
 			s := e.sems(rounds)
 			for i := range got {
 				got[i] = make([]byte, n)
-				b := e.alloc(i, gpu.Order{}, p, n) // where the memory of those before it may be had
+				b := e.alloc(i, gpu.Order{}, p, n) // reuses the memory of earlier work if the pool can
 				e.must(e.q(i).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{byte(i)})))
 				e.must(e.q(i).Submit(signal(s[i], 1), gpu.Download(got[i], b.All())))
 				e.must(e.q(i).Submit(gpu.Order{}, gpu.Free(b)))
@@ -405,14 +405,14 @@ var pools = []test{
 			e.must(d.SetCurrentPool(p))
 		}
 	}},
-	{name: "B95 memory that no queue deallocates goes with its last use, once", run: func(e *env) {
+	{name: "B95 memory that is not freed on a queue is freed after its last use, once", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			d, host, s := e.devs[0], e.sem(), e.sem()
 			live := d.Stats()
 			b := e.alloc(0, signal(s, 1), p, 4096)
 			e.wait(s, 1)
 			size := uint64(4096)
-			if p.Options().Over != nil { // which is counted already
+			if p.Options().Over != nil { // already counted
 				size = 0
 			}
 			if st := d.Stats(); st.Buffers != live.Buffers+1 || st.Device.Live+st.Host.Live != live.Device.Live+live.Host.Live+size {
@@ -432,7 +432,7 @@ var pools = []test{
 			e.wait(s, 2)
 			e.until("it is freed", func() bool { return d.Stats().Buffers == live.Buffers })
 			e.unused(p)
-			for name, err := range map[string]error{ // as before it was
+			for name, err := range map[string]error{ // as before
 				"fill":     e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})),
 				"download": e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 4096), b.All())),
 				"free":     e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
@@ -443,7 +443,7 @@ var pools = []test{
 			}
 		})
 	}},
-	{name: "B95 memory that is closed before it is there goes as well", run: func(e *env) {
+	{name: "B95 memory closed before its allocation is also freed", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s := e.sem(), e.sem()
 			b := e.alloc(0, between(host, 1, s, 1), p, 4096)
@@ -453,7 +453,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B97 memory of no size", run: func(e *env) {
+	{name: "B97 memory of size 0", run: func(e *env) {
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s := e.sem(), e.sem()
 			b := e.alloc(0, between(host, 1, s, 1), p, 0)
@@ -477,7 +477,7 @@ var pools = []test{
 			first, second := make([]byte, 1<<20), make([]byte, 1<<20)
 			e.must(e.q(0).Submit(gpu.Order{}, gpu.Download(first, a.All())))
 			e.must(e.q(0).Submit(signal(x, 1), gpu.Free(a)))
-			b := e.alloc(1, gpu.Order{}, p, 1<<20) // that is all there is over a buffer
+			b := e.alloc(1, gpu.Order{}, p, 1<<20) // all memory of a pool over a buffer
 			e.must(e.q(1).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{2})))
 			e.must(e.q(1).Submit(signal(y, 1), gpu.Download(second, b.All())))
 			e.at(y, 0)
@@ -491,7 +491,7 @@ var pools = []test{
 	}},
 	{name: "B98 an allocation that waits for a free stays within a pool's limit", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
-			const size = 32 << 20 // drivers take memory in large pieces
+			const size = 32 << 20 // drivers allocate memory in large pieces
 			p := e.pool(gpu.PoolOptions{MaxSize: size, Portable: portable})
 			host, s, x := e.sem(), e.sem(), e.sem()
 			a := e.alloc(0, signal(s, 1), p, size)
@@ -508,7 +508,7 @@ var pools = []test{
 			e.wait(x, 3)
 		}
 	}},
-	{name: "B98 a pool that is used up has memory again when some is deallocated", run: func(e *env) {
+	{name: "B98 an exhausted pool has memory again after a free", run: func(e *env) {
 		p := e.pool(gpu.PoolOptions{Over: e.buffer(4096 + 256)})
 		s := e.sem()
 		all := e.alloc(0, signal(s, 1), p, 4096)
@@ -545,7 +545,7 @@ var pools = []test{
 			}
 		}
 	}},
-	{name: "B128 a pool of managed memory, where the driver has such", run: func(e *env) {
+	{name: "B128 a pool of managed memory, if the driver has it", run: func(e *env) {
 		p, err := e.devs[0].NewPool(gpu.PoolOptions{Kind: gpu.ManagedMem, InitialSize: 4096})
 		if !e.caps(0).ManagedPools {
 			if p != nil || !errors.Is(err, driver.ErrUnsupported) {
@@ -571,7 +571,7 @@ var pools = []test{
 		e.wait(s, 3)
 		e.unused(p)
 	}},
-	{name: "B128 a pool tells whether it is the driver's or the runtime's own", run: func(e *env) {
+	{name: "B128 a pool reports whether it is the driver's or portable", run: func(e *env) {
 		caps := e.caps(0)
 		def, err := e.devs[0].DefaultPool()
 		e.must(err)
@@ -590,7 +590,7 @@ var pools = []test{
 			}
 		}
 	}},
-	{name: "B128 memory is zero if a pool is to make it so", run: func(e *env) {
+	{name: "B128 memory is zero if the pool's options say so", run: func(e *env) {
 		for _, o := range []gpu.PoolOptions{{Zero: true}, {Zero: true, Portable: true}, {Zero: true, Over: e.buffer(8192)}, {Zero: true, Kind: gpu.HostMem}} {
 			p, s, v := e.pool(o), e.sem(), uint64(0)
 			for range 3 {
@@ -603,7 +603,7 @@ var pools = []test{
 			e.wait(s, v)
 		}
 	}},
-	{name: "B128 a pool has as much as it may, and says that there is no more", run: func(e *env) {
+	{name: "B128 a pool allocates up to its limit, and then reports that it is full", run: func(e *env) {
 		const most = 64 << 20
 		for _, portable := range []bool{false, true} {
 			p := e.pool(gpu.PoolOptions{MaxSize: most, Portable: portable})
@@ -619,7 +619,8 @@ var pools = []test{
 			e.must(e.q(0).Submit(signal(y, 1), gpu.Fill(big.Range(0, 1), []byte{1})))
 			e.failed(y, 1, gpu.ErrUnallocated)
 			var now *gpu.Buffer
-			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(&now, p, 4*most)); err == nil { // then it shows when the memory is used
+			// If this succeeds, the error appears when the memory is used.
+			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(&now, p, 4*most)); err == nil {
 				z := e.sem()
 				e.must(e.q(0).Submit(signal(z, 1), gpu.Fill(now.Range(0, 1), []byte{1})))
 				e.failed(z, 1, gpu.ErrUnallocated)
@@ -636,12 +637,12 @@ var pools = []test{
 				e.Errorf("%+v", st)
 			}
 			e.must(big.Close())
-			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b))) // and nothing else is hurt
+			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b))) // and nothing else fails
 			e.wait(s, 2)
 			e.unused(p)
 		}
 	}},
-	{name: "B128 a pool has what it is to begin with", run: func(e *env) {
+	{name: "B128 a pool has its initial size", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			p := e.pool(gpu.PoolOptions{InitialSize: 3 << 20, Portable: portable})
 			st := e.memory(p)
@@ -657,7 +658,7 @@ var pools = []test{
 			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 		}
 	}},
-	{name: "B128 what a pool has to begin with is free, also for an allocation of all that it may have", run: func(e *env) {
+	{name: "B128 a pool's initial memory is free, also for an allocation of the whole limit", run: func(e *env) {
 		const most = 32 << 20
 		for _, portable := range []bool{false, true} {
 			for range 4 {
@@ -697,7 +698,7 @@ var pools = []test{
 			e.unused(p)
 		})
 	}},
-	{name: "B128 a pool gives back what it is to give back", run: func(e *env) {
+	{name: "B128 a pool releases the memory that its options say", run: func(e *env) {
 		for _, portable := range []bool{false, true} {
 			p, s := e.pool(gpu.PoolOptions{Portable: portable}), e.sem()
 			if n := p.Options().Threshold; n != gpu.KeepAll {
@@ -728,7 +729,7 @@ var pools = []test{
 			e.wait(s, 4)
 			e.until("it is given back", func() bool {
 				if !portable {
-					e.must(p.Trim(0)) // for only a wait for a whole stream would
+					e.must(p.Trim(0)) // otherwise only a wait for a whole stream would release it
 				}
 				return e.memory(p).Reserved == 0
 			})
@@ -766,7 +767,7 @@ var pools = []test{
 			}
 		})
 	}},
-	{name: "B129 the default pool is one, and stays", run: func(e *env) {
+	{name: "B129 there is one default pool, and it stays open", run: func(e *env) {
 		d := e.devs[0]
 		p, err := d.DefaultPool()
 		e.must(err)
@@ -805,7 +806,7 @@ var pools = []test{
 			e.Errorf("SetCurrentPool = %v", err)
 		}
 	}},
-	{name: "B82 pools that there cannot be, and memory that cannot be had", run: func(e *env) {
+	{name: "B82 invalid pools and allocations", run: func(e *env) {
 		d, s, other := e.devs[0], e.sem(), e.buffer(4096)
 		closed := e.pool(gpu.PoolOptions{})
 		for range 2 {
@@ -918,7 +919,7 @@ var pools = []test{
 			e.holds(there, 8)
 			e.unused(p)
 			if err == nil {
-				if err := p.Access(other, false); !errors.Is(err, driver.ErrUnsupported) { // as it is of a portable pool
+				if err := p.Access(other, false); !errors.Is(err, driver.ErrUnsupported) { // as for a portable pool
 					e.must(err)
 				}
 			}
@@ -945,7 +946,7 @@ var pools = []test{
 			e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Free(b)))
 			e.wait(s, 4)
 			e.must(left.Close())
-			if o.Over != nil { // the pool lets go of it with the last of its memory
+			if o.Over != nil { // the pool frees it with the last of its memory
 				live := e.devs[0].Stats().Buffers
 				e.must(o.Over.Close())
 				e.until("the buffer is freed", func() bool { return e.devs[0].Stats().Buffers < live })
@@ -1027,7 +1028,7 @@ var pools = []test{
 			e.Errorf("%d calls", native)
 		}
 		e.settled(e.devs[0])
-		// On one stream, one after the other, with semaphores: an event each at the most, and no wait.
+		// On one stream, one after the other, with semaphores: at most one event each, and no wait.
 		records, waits, v := count("record"), count("wait"), uint64(2)
 		for range 10 {
 			b := e.alloc(1, between(s, v, s, v+1), p, 1024)
@@ -1041,7 +1042,7 @@ var pools = []test{
 			e.Errorf("%d waits on one stream", n)
 		}
 		e.wait(s, v)
-		// Several waits for one stream are one.
+		// Several waits for one stream become one.
 		x := e.sems(8)
 		for i := range x {
 			e.must(e.q(2).Submit(signal(x[i], 1), gpu.Fill(e.buffer(4).All(), []byte{1})))

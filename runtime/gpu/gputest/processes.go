@@ -17,19 +17,19 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// A Far is another process of the tests of what processes share, which runs [RunFar].
+// A Far is another process for tests of shared objects, which runs [RunFar].
 type Far struct {
-	To   io.WriteCloser // what it reads; it ends when this is closed
-	From io.Reader      // what it writes
+	To   io.WriteCloser // its input; the process ends when this is closed
+	From io.Reader      // its output
 	Kill func()         // ends it at once
 }
 
-// What the far process is asked for. It answers each question with one far answer.
+// Messages to the far process. It answers each question with one far answer.
 type (
 	farQuestion struct {
 		Do     string
 		Memory interop.MemoryHandle
-		Event  *interop.EventHandle // nil where devices cannot share events
+		Event  *interop.EventHandle // nil if devices cannot share events
 	}
 	farAnswer struct {
 		Err    string // or ""
@@ -39,8 +39,9 @@ type (
 	}
 )
 
-// RunFar is the other process of the suite's tests: on device 0 of a driver it does what it is asked for, until what it reads ends. A driver's
-// tests have the program start itself again to call it, with its standard input and output, or what stands for them.
+// RunFar is the other process of the suite's tests. It executes requests on device 0 of a driver
+// until its input ends. A driver's tests start the program again to call it, usually with its
+// standard input and output.
 func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -68,13 +69,13 @@ func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 	}
 }
 
-// far is what that process has.
+// A far is that process's state.
 type far struct {
 	dev          *gpu.Device
 	ctx          context.Context
 	own, near    *gpu.Buffer
-	ready, there *interop.Event // its own, and the near process's; nil where there are no such events
-	left         chan struct{}  // told when it has nothing of the near process's any more
+	ready, there *interop.Event // its own, and the near process's; nil if there are no such events
+	left         chan struct{}  // closed when it no longer holds anything of the near process
 	s            gpu.Semaphore
 	n            uint64 // reached by the last operation
 }
@@ -102,7 +103,7 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 		h, err := f.ready.Export()
 		a.Event = &h
 		return a, err
-	case "turn": // copy what the near process has written
+	case "turn": // copy the near process's data
 		q := f.dev.Queue(0)
 		if f.there != nil {
 			err = q.Submit(f.next(), interop.WaitEvent(f.there))
@@ -112,7 +113,7 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 			return a, errors.Join(err, f.s.Wait(f.ctx, f.n))
 		}
 		return a, errors.Join(err, q.Submit(f.next(), interop.RecordEvent(f.ready)), f.s.WaitIssued(f.ctx, f.n))
-	case "read": // what some memory has in it
+	case "read": // return the contents of some memory
 		freed := make(chan struct{})
 		b, err := interop.ImportMemory(f.dev, q.Memory, func() { close(freed) })
 		if err != nil {
@@ -121,12 +122,12 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 		a.Data = make([]byte, b.Size())
 		err = errors.Join(f.dev.Queue(1).Submit(f.next(), gpu.Download(a.Data, b.All())), f.s.Wait(f.ctx, f.n), b.Close())
 		return a, errors.Join(err, isFreed(f.ctx, freed))
-	case "values": // answer each odd number in the near process's memory by the next one
+	case "values": // replace each odd number in the near process's memory by the next number
 		for i := range uint64(valueTurns) {
 			err = errors.Join(err, f.dev.Queue(0).Submit(f.next(), interop.WaitValue(f.near.Range(0, 8), 2*i+1)), f.dev.Queue(0).Submit(f.next(), interop.WriteValue(f.near.Range(0, 8), 2*i+2)))
 		}
 		return a, errors.Join(err, f.s.WaitIssued(f.ctx, f.n))
-	case "busy": // record behind what takes the device some time
+	case "busy": // record an event after slow device work
 		const size = 1 << 30
 		b, err := f.dev.Alloc(gpu.DeviceMem, size)
 		for i := 0; err == nil && i < 1000; i++ {
@@ -143,13 +144,13 @@ func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
 	return a, fmt.Errorf("a far process knows no %q", q.Do)
 }
 
-// next orders an operation behind the last one.
+// next returns an order after the last operation.
 func (f *far) next() gpu.Order {
 	f.n++
 	return gpu.Order{Wait: points(&f.s, f.n-1), Signal: points(&f.s, f.n)}
 }
 
-// isFreed waits until a channel has something, or is closed.
+// isFreed waits until a channel has a value or is closed.
 func isFreed(ctx context.Context, c <-chan struct{}) error {
 	select {
 	case <-c:
@@ -159,7 +160,7 @@ func isFreed(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// An other is the far process as a test has it.
+// An other is a test's view of the far process.
 type other struct {
 	*env
 	Far
@@ -167,7 +168,7 @@ type other struct {
 	out *gob.Encoder
 }
 
-// other starts the far process, which ends with the test.
+// other starts the far process. It ends with the test.
 func (e *env) other() *other {
 	e.Helper()
 	if e.h.Far == nil {
@@ -179,7 +180,7 @@ func (e *env) other() *other {
 	return o
 }
 
-// ask asks it for something. The error is of the way there and back, or the other process's own.
+// ask sends a request. The error comes from the connection, or from the other process.
 func (o *other) ask(q farQuestion) (a farAnswer, err error) {
 	if err := o.out.Encode(q); err != nil {
 		return a, fmt.Errorf("the other process does not listen: %w", err)
@@ -193,7 +194,7 @@ func (o *other) ask(q farQuestion) (a farAnswer, err error) {
 	return a, err
 }
 
-// exported exports a buffer, or skips the test where the device cannot do that.
+// exported exports a buffer, or skips the test if the device cannot export it.
 func (e *env) exported(b *gpu.Buffer) interop.MemoryHandle {
 	e.Helper()
 	h, err := interop.ExportMemory(b)
@@ -204,7 +205,7 @@ func (e *env) exported(b *gpu.Buffer) interop.MemoryHandle {
 	return h
 }
 
-// viaFile exports a buffer as a file, and imports that.
+// viaFile exports a buffer as a file, and imports it.
 func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 	e.Helper()
 	f, err := interop.ExportMemoryFile(b)
@@ -214,16 +215,16 @@ func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 	return in
 }
 
-// A table is what two processes exchange memory by, as the near one has it.
+// A table is the near process's part of the memory that two processes exchange.
 type table struct {
 	*other
 	own, far     *gpu.Buffer
-	there, ready *interop.Event // its own, and the far process's; nil where there are no such events
+	there, ready *interop.Event // its own, and the far process's; nil if there are no such events
 	s            *gpu.Semaphore
 	n            uint64
 }
 
-// table lets two processes have each other's memory and events.
+// table shares each process's memory and events with the other.
 func (o *other) table(size uint64) *table {
 	o.Helper()
 	d := o.devs[0]
@@ -248,14 +249,14 @@ func (o *other) table(size uint64) *table {
 	return t
 }
 
-// next orders an operation behind the last one.
+// next returns an order after the last operation.
 func (t *table) next() gpu.Order {
 	t.n++
 	return between(t.s, t.n-1, t.s, t.n)
 }
 
-// turn has the near process write to its memory and the far one copy that to its own, and orders what comes next behind it. Where there
-// are events no host waits for a device.
+// turn makes the near process write to its memory and the far process copy the data to its own. The
+// next operation is ordered after both. With events no host waits for a device.
 func (t *table) turn(pattern []byte) error {
 	q := t.q(0)
 	err := q.Submit(t.next(), gpu.Fill(t.own.All(), pattern))
@@ -277,11 +278,11 @@ func (t *table) turn(pattern []byte) error {
 }
 
 var processes = []test{
-	{name: "B160 another process reads what was exported, whole or in part", run: func(e *env) {
+	{name: "B160 another process reads exported memory, whole or in part", run: func(e *env) {
 		sizes := []uint64{4, 100, 1 << 10, 4 << 10, 100_000, 2 << 20, 3<<20 + 4}
 		o := e.other()
 		var all []*gpu.Buffer
-		for i, size := range sizes { // small ones may lie in one block of the driver's
+		for i, size := range sizes { // small ones may share one block of the driver
 			b, s := e.buffer(size), e.sem()
 			e.must(e.q(0).Submit(signal(s, 1), gpu.Upload(b.All(), random(int(size), uint64(i)))))
 			e.wait(s, 1)
@@ -305,7 +306,7 @@ var processes = []test{
 			e.Error("more than there is")
 		}
 	}},
-	{name: "B160 what a process has exported it does not import itself", run: func(e *env) {
+	{name: "B160 a process does not import its own exports", run: func(e *env) {
 		b := e.buffer(1 << 10)
 		h := e.exported(b)
 		if _, err := interop.ImportMemory(e.devs[0], h, nil); !errors.Is(err, driver.ErrSameProcess) {
@@ -315,7 +316,7 @@ var processes = []test{
 		if _, err := interop.ImportMemory(e.devs[0], h, nil); !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("of another driver: %v", err)
 		}
-		e.holds(b, 0) // and all goes on
+		e.holds(b, 0) // and everything continues
 	}},
 	{name: "B160 B161 two processes exchange memory a thousand times each way", run: func(e *env) {
 		const size = 64 << 10
@@ -344,7 +345,7 @@ var processes = []test{
 			e.must(errors.Join(t.ready.Close(), t.there.Close()))
 		}
 	}},
-	{name: "B160 B169 two processes hand a number to each other", run: func(e *env) {
+	{name: "B160 B169 two processes exchange a number", run: func(e *env) {
 		t := e.other().table(64 << 10)
 		e.zeroed(t.own)
 		_, err := t.ask(farQuestion{Do: "values"})
@@ -360,7 +361,7 @@ var processes = []test{
 			e.must(errors.Join(t.ready.Close(), t.there.Close()))
 		}
 	}},
-	{name: "B190 shareable memory is used by two addresses, and stays until both are given back", run: func(e *env) {
+	{name: "B190 shareable memory is used at two addresses, and stays until both are closed", run: func(e *env) {
 		d := e.devs[0]
 		if !d.Has(gpu.ShareableMem) {
 			f, err := os.CreateTemp(e.TempDir(), "")
@@ -401,7 +402,7 @@ var processes = []test{
 			e.must(again.Close())
 		}
 	}},
-	{name: "B190 what is no shareable memory is neither exported nor imported", run: func(e *env) {
+	{name: "B190 memory that is not shareable is neither exported nor imported", run: func(e *env) {
 		d := e.devs[0]
 		own := e.allocOn(d, gpu.ShareableMem, 64)
 		if own == nil {
@@ -434,7 +435,7 @@ var processes = []test{
 			e.Logf("%s: %v", what, err)
 		}
 		e.must(in.Close())
-		e.holds(e.buffer(64), 0) // and all goes on
+		e.holds(e.buffer(64), 0) // and everything continues
 	}},
 	{name: "B162 the other process is killed", run: func(e *env) {
 		t := e.other().table(64 << 10)
@@ -444,7 +445,7 @@ var processes = []test{
 		e.wait(t.s, t.n)
 		t.Kill()
 		var err error
-		for i := 0; err == nil && i < 100; i++ { // what it has still answered may be on the way
+		for i := 0; err == nil && i < 100; i++ { // its last answers may be in transit
 			err = t.turn([]byte{6})
 		}
 		if err == nil || e.ctx.Err() != nil {
@@ -457,12 +458,13 @@ var processes = []test{
 	}},
 }
 
-// valueTurns is how often two processes hand a number to each other.
+// valueTurns is the number of times that two processes exchange a number.
 const valueTurns = 200
 
-// CheckKilled kills the other process while a wait for its event is pending, which no driver says anything about, and logs what becomes of the
-// wait, of the memory that was imported, and of closing. What it checks is that other queues go on, that who waits can be told, and that the
-// device can be closed. The device may be lost by it, so call it in a process that does nothing else.
+// CheckKilled kills the other process while a wait for its event is pending, for which drivers
+// define no result. It logs the results of the wait, of the imported memory, and of closing. It
+// checks that other queues work, that waiters can be told, and that the device can be closed. The
+// device may be lost, so call it in a separate process.
 func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

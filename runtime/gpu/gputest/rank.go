@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// CheckRank tries every operation on a communicator, for one rank: all others must do the same at the same time, in this process or in
-// others. It checks what this rank gets.
+// CheckRank tests every operation of a communicator for one rank. All other ranks must do the same
+// at the same time, in this process or in others. It checks this rank's results.
 func CheckRank(t *testing.T, ctx context.Context, c *collective.Communicator) {
 	t.Helper()
 	r := &alone{env: &env{T: t, ctx: ctx, devs: []*gpu.Device{c.Device()}}, c: c}
@@ -27,13 +27,14 @@ func CheckRank(t *testing.T, ctx context.Context, c *collective.Communicator) {
 	}
 }
 
-// alone is a rank that sees no other.
+// An alone is a rank that sees no other.
 type alone struct {
 	*env
 	c *collective.Communicator
 }
 
-// do makes a buffer for what is to be sent and one of a size for what is received, and checks what has come.
+// do makes a buffer with the data to send and one of a size for received data, and checks the
+// received data.
 func (r *alone) do(what string, send []byte, size int, want []byte, op func(dst, src gpu.Range) collective.Operation) {
 	r.Helper()
 	src, dst := r.buffer(uint64(len(send))), r.buffer(uint64(size))

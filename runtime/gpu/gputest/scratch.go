@@ -26,17 +26,19 @@ func (r *recorder) scratchSize() uint64 {
 	return n
 }
 
-// A scratchValue is scratch memory of a program, what is in it, and what the next command that uses it comes after.
+// A scratchValue is a program's scratch memory, its contents, and the commands that its next use
+// must follow.
 type scratchValue struct {
 	b     *gpu.Buffer
-	data  []byte // with the size of b; where input is set the byte there is in of the execution at this place
+	data  []byte // has the size of b; a byte of input that is set is the byte there of the execution's input at this index
 	input []bool
 	wrote gpu.Command
 	read  []gpu.Command
 }
 
-// A scratchProgram is a recording that leaves its input, and constants, in scratch memory, and passes them on from one buffer to others
-// until the end, where it copies what is there to its output. Buffers that are used again and again lie beside those of a few commands.
+// A scratchProgram is a recording that writes its input and constants to scratch memory, copies
+// them between buffers, and finally copies the contents to its output. Long-lived buffers are mixed
+// with short-lived ones.
 type scratchProgram struct {
 	*recorder
 	in, out *gpu.Buffer // bindings
@@ -45,10 +47,11 @@ type scratchProgram struct {
 	want    func(in []byte) []byte
 }
 
-// scratchInput is how much a program reads.
+// scratchInput is the number of bytes that a program reads.
 const scratchInput = 512
 
-// newScratchProgram records a random one. With lists the commands come after those that they need, else after barriers.
+// newScratchProgram records a random program. With lists, commands name the commands that they
+// depend on; otherwise barriers order them.
 func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu.Kernel) *scratchProgram {
 	e.Helper()
 	p := &scratchProgram{recorder: e.commands(m)}
@@ -113,14 +116,14 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 			} else if !errors.Is(err, driver.ErrUnsupported) {
 				e.Fatal(err)
 			}
-		case k == 3: // a part of what is there is written anew
+		case k == 3: // a part of the contents is overwritten
 			n := 1 + r.Uint64N(src.b.Size())
 			data := random(int(n), r.Uint64())
 			at := p.update(src.b.Range(src.b.Size()-n, n), data, after(src, true)...)
 			copy(src.data[src.b.Size()-n:], data)
 			clear(src.input[src.b.Size()-n:])
 			used(at, src, nil)
-		case k < 6 && len(p.values) > 2: // it is used no more
+		case k < 6 && len(p.values) > 2: // its last use
 			i := r.IntN(len(p.values))
 			p.values = append(p.values[:i], p.values[i+1:]...)
 		default:
@@ -167,8 +170,8 @@ func (e *env) newScratchProgram(m gpu.Mode, r *rand.Rand, lists bool, words *gpu
 	return p
 }
 
-// scratchSum records fills of n pieces of scratch memory that are copied to a range one after the other, in turns, and returns how many
-// bytes have been written.
+// scratchSum records fills of n pieces of scratch memory that are copied to a range in turns, and
+// returns the number of bytes written.
 func scratchSum(r *recorder, to *gpu.Buffer, n int, size uint64) uint64 {
 	for i := range uint64(n) {
 		b := r.scratch(size)
@@ -181,7 +184,7 @@ func scratchSum(r *recorder, to *gpu.Buffer, n int, size uint64) uint64 {
 }
 
 var scratchMemory = []test{
-	{name: "B173 scratch memory that is in use at a time lies apart, whatever the commands and their order", run: func(e *env) {
+	{name: "B173 scratch memory in use at the same time does not overlap, for any commands in any order", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			var words *gpu.Kernel
 			if e.h.Kernels {
@@ -204,7 +207,7 @@ var scratchMemory = []test{
 				var at []gpu.Point
 				var outs []*gpu.Buffer
 				var ins [][]byte
-				for i := range 6 { // with other bindings, and with nothing that orders them
+				for i := range 6 { // with other bindings, and without an order between them
 					in, out, data, s := e.buffer(scratchInput), e.buffer(p.size), random(scratchInput, uint64(i)), e.sem()
 					e.must(e.q(i).Submit(signal(s, 1), gpu.UploadCopy(in.All(), data)))
 					e.must(e.q(i).Submit(between(s, 1, s, 2), gpu.Execute(p.CommandBuffer, in.All(), out.All())))
@@ -219,7 +222,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B173 commands that may run at once have scratch memory of their own, those in order share it", run: func(e *env) {
+	{name: "B173 concurrent commands have separate scratch memory, ordered ones share it", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const size = 1000
 			for _, x := range []struct {
@@ -256,7 +259,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B174 executions that overlap do not share scratch memory, in whatever order they begin", run: func(e *env) {
+	{name: "B174 overlapping executions do not share scratch memory, in any order of their starts", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			for _, split := range []bool{false, true} {
 				const n, size = 8, 4096
@@ -271,7 +274,7 @@ var scratchMemory = []test{
 				c.end()
 				s, late := e.sems(n), e.sem()
 				var outs []*gpu.Buffer
-				for i := range n { // the first waits for the last, by way of a host
+				for i := range n { // the first waits for the last, through a host call
 					from, to := e.buffer(size), e.buffer(size)
 					outs = append(outs, to)
 					x := e.sem()
@@ -289,13 +292,13 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B174 executions that overlap are given to the device ahead", stall: true, run: func(e *env) {
+	{name: "B174 overlapping executions are issued ahead of the device", stall: true, run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
 			out := c.binding()
 			n := scratchSum(c, out, 4, 256)
 			c.end()
-			c.execute(0, e.buffer(n).All()) // what is made the first time
+			c.execute(0, e.buffer(n).All()) // allocated on first use
 			resume, s := e.h.Stall(0), e.sems(4)
 			var all []*gpu.Buffer
 			func() {
@@ -316,7 +319,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B175 an execution that fails gives its block back", run: func(e *env) {
+	{name: "B175 a failed execution returns its block", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			fails := true
 			c := e.commands(m)
@@ -356,7 +359,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B176 scratch memory of nested recordings is the outer one's, each time anew", run: func(e *env) {
+	{name: "B176 each nesting takes scratch memory from the outer recording", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const size = 512
 			inner := e.commands(m)
@@ -401,7 +404,7 @@ var scratchMemory = []test{
 					from, to, data, s := e.buffer(2*size), e.buffer(2*size), random(2*size, round), e.sem()
 					e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(from.All(), data)))
 					e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Execute(outer.CommandBuffer, from.All(), to.All())))
-					beside := e.buffer(size) // by itself, too
+					beside := e.buffer(size) // also by itself
 					e.must(e.q(2).Submit(between(s, 1, s, 3), gpu.Execute(inner.CommandBuffer, from.Range(size, size), beside.All())))
 					e.wait(s, 3)
 					want := bytes.Clone(data)
@@ -415,7 +418,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B177 scratch memory of the program's is shared, bound, and of pools", run: func(e *env) {
+	{name: "B177 the program's scratch memory is shared, bound, and from pools", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			small, large, bound := e.commands(m), e.commands(m), e.commands(m)
 			at := bound.binding()
@@ -464,7 +467,7 @@ var scratchMemory = []test{
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(bound.CommandBuffer, own.Range(8, need), all[2].All())); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("a binding that is not aligned: %v", err)
 			}
-			outer := e.commands(m) // in which a binding of the inner one is scratch memory of its own
+			outer := e.commands(m) // in which a binding of the inner one is the outer one's scratch memory
 			mine := outer.scratch(need)
 			outer.add(gpu.Execute(bound.CommandBuffer, mine.All(), all[2].All()))
 			outer.end()
@@ -473,7 +476,7 @@ var scratchMemory = []test{
 			s := e.sem()
 			e.must(e.q(0).Submit(signal(s, 1), gpu.Execute(large.CommandBuffer, all[1].All())))
 			e.failed(s, 1, gpu.ErrUnallocated)
-			for i, b := range []gpu.Range{own.Range(0, 256), own.Range(256, 256)} { // of which 512 are needed
+			for i, b := range []gpu.Range{own.Range(0, 256), own.Range(256, 256)} { // of which 512 bytes are needed
 				c := e.commands(m)
 				to := c.scratch(512)
 				c.fill(to.All(), []byte{1})
@@ -484,7 +487,7 @@ var scratchMemory = []test{
 			}
 		})
 	}},
-	{name: "B178 what stands for scratch memory is refused elsewhere, and mistakes change nothing", run: func(e *env) {
+	{name: "B178 scratch buffers are refused elsewhere, and mistakes change nothing", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
 			remain := func(n int) {
 				e.Helper()
@@ -564,7 +567,7 @@ var scratchMemory = []test{
 			e.must(c.Close())
 			remain(1)
 
-			big := e.commands(m) // what no device has
+			big := e.commands(m) // no device has so much
 			for range 3 {
 				b := big.scratch(1 << 61)
 				big.fill(b.Range(0, 8), []byte{1})

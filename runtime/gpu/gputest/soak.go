@@ -12,17 +12,19 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// settling is from how long a soak on its pool should not grow any more after a quarter of it.
+// settling is the duration from which a soak checks that its pool stops growing after a quarter of
+// the time.
 const settling = 20 * time.Second
 
-// slabSize is by how much a portable pool grows at a time for what it is asked for here.
+// slabSize is a portable pool's growth step for the sizes used here.
 const slabSize = 20 << 20
 
-// SoakPool allocates and deallocates memory of a pool for a time, on all queues of its device at once, in sizes from 256
-// bytes to 4 MiB, mostly small ones, with lists and without. Each buffer has a pattern of its own, which is checked before it
-// goes. In the end none of the pool's memory may be in use, and a portable pool gives all back; and in a soak of 20 seconds or more
-// it must not have grown after the first quarter, give or take a tenth or a slab, and twice by what more was in use at a time since:
-// what is in use at the most goes on to rise, ever more slowly, where chance says what is.
+// SoakPool allocates and frees memory of a pool for a time, on all queues of its device at once, in
+// sizes from 256 bytes to 4 MiB, mostly small ones, with and without waits and signals. Each buffer
+// has its own pattern, which is checked before the free. At the end none of the pool's memory may
+// be in use, and a portable pool must return all of it. In a soak of 20 seconds or more, the pool
+// must not grow after the first quarter by more than a tenth or a slab, plus twice the growth of
+// the peak use since then: random use makes the peak rise ever more slowly.
 func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -68,8 +70,8 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	if grown := st.UsedHigh - was.UsedHigh; d >= settling && st.ReservedHigh > was.ReservedHigh+max(was.ReservedHigh/10, slabSize)+2*grown {
 		t.Errorf("the pool has grown from %d bytes to %d", was.ReservedHigh, st.ReservedHigh)
 	}
-	// What one queue allocates and another one deallocates without a signal may be freed some time after that one has come so far: see
-	// Caps.PoolsByStream.
+	// Memory that one queue allocates and another frees without a signal may be freed some time
+	// after the second queue has reached the free: see Caps.PoolsByStream.
 	for st.Used > 0 && ctx.Err() == nil {
 		passQueues(t, ctx, dev)
 		if st, err = p.Stats(); err != nil {
@@ -84,7 +86,7 @@ func SoakPool(t *testing.T, p *gpu.Pool, d time.Duration) {
 	}
 }
 
-// passQueues waits until all queues have come to what they are given now.
+// passQueues waits until all queues have reached newly submitted work.
 func passQueues(t *testing.T, ctx context.Context, dev *gpu.Device) {
 	b, err := dev.Alloc(gpu.DeviceMem, 256)
 	if err != nil {
@@ -105,7 +107,7 @@ func passQueues(t *testing.T, ctx context.Context, dev *gpu.Device) {
 	}
 }
 
-// A soaker is what one queue's part of a soak needs. Its own semaphore orders all that it does.
+// A soaker is one queue's part of a soak. Its own semaphore orders all its work.
 type soaker struct {
 	t     *testing.T
 	ctx   context.Context
@@ -137,20 +139,20 @@ func (s *soaker) ok(err error) bool {
 	return err == nil
 }
 
-// next is an order behind all that came before.
+// next returns an order after all earlier work.
 func (s *soaker) next() gpu.Order {
 	s.v++
 	return gpu.Order{Wait: []gpu.Point{{Semaphore: s.s, Value: s.v - 1}}, Signal: []gpu.Point{{Semaphore: s.s, Value: s.v}}}
 }
 
 func (s *soaker) queue() *gpu.Queue {
-	if s.r.IntN(4) == 0 { // now and then another one
+	if s.r.IntN(4) == 0 { // sometimes another queue
 		return s.p.Device().Queue(s.r.IntN(s.p.Device().Queues()))
 	}
 	return s.p.Device().Queue(s.q)
 }
 
-// step allocates a buffer and fills it, and lets an older one go when there are many.
+// step allocates and fills a buffer, and frees an older one if there are many.
 func (s *soaker) step() bool {
 	s.steps++
 	if len(s.live) >= 24 && !s.drop(s.r.IntN(len(s.live))) {
@@ -159,7 +161,7 @@ func (s *soaker) step() bool {
 	size := uint64(256) << s.r.IntN(8+s.r.IntN(8))
 	size = size/2 + 8*s.r.Uint64N(size/16+1)
 	q := s.queue()
-	fill, o := q, gpu.Order{} // what has no lists is there for the same queue
+	fill, o := q, gpu.Order{} // memory allocated without an order is ready for the same queue
 	if s.r.IntN(2) == 0 {
 		fill, o = s.queue(), s.next()
 	}
@@ -173,7 +175,7 @@ func (s *soaker) step() bool {
 	return s.ok(fill.Submit(s.next(), gpu.Fill(b.All(), pattern)))
 }
 
-// drop checks a buffer, or a part of it, and lets it go.
+// drop checks a buffer, or a part of it, and frees it.
 func (s *soaker) drop(i int) bool {
 	x := s.live[i]
 	s.live[i] = s.live[len(s.live)-1]

@@ -88,7 +88,7 @@ var submissions = []test{
 			}
 		}
 	}},
-	{name: "B58 a submission that waits does not hold up the next", run: func(e *env) {
+	{name: "B58 a waiting submission does not delay the next", run: func(e *env) {
 		a, b, host, s := e.buffer(64), e.buffer(64), e.sem(), e.sem()
 		for range 10 {
 			e.must(e.q(0).Submit(gpu.Order{Wait: points(host, 1)}, gpu.Fill(a.All(), []byte{1})))
@@ -99,7 +99,7 @@ var submissions = []test{
 		e.holds(a, 0)
 		e.must(host.Signal(1))
 	}},
-	{name: "B59 what a submission uses may be let go of", run: func(e *env) {
+	{name: "B59 a submission keeps the closed objects that it uses", run: func(e *env) {
 		a, b, host, s := e.buffer(64), e.buffer(64), e.sem(), e.sem()
 		wait, sig := points(host, 1), points(s, 1)
 		e.must(e.q(0).Submit(gpu.Order{Wait: wait, Signal: sig}, gpu.Fill(a.All(), []byte{5})))
@@ -124,7 +124,7 @@ var submissions = []test{
 		e.wait(s, 1)
 		e.holds(b, 3)
 	}},
-	{name: "B71 a waiter is issued when its producer is, not when that is done", stall: true, calls: true, run: func(e *env) {
+	{name: "B71 a waiter is issued when its producer is issued, not when it completes", stall: true, calls: true, run: func(e *env) {
 		a, b, host, s := e.buffer(64), e.buffer(64), e.sem(), e.sem()
 		e.must(e.q(2).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
 		e.must(e.q(1).Submit(between(host, 1, s, 1), gpu.Fill(a.All(), []byte{8})))
@@ -183,7 +183,7 @@ var submissions = []test{
 			}
 		}
 	}},
-	{name: "B75 a barrier orders what is on several queues", run: func(e *env) {
+	{name: "B75 a barrier orders work on several queues", run: func(e *env) {
 		b, parts, s := e.buffer(400), e.sems(4), e.sem()
 		o := gpu.Order{Signal: points(s, 1)}
 		for i := range uint64(4) {
@@ -213,8 +213,8 @@ var submissions = []test{
 			e.holds(b, 1)
 		}
 	}},
-	{name: "B75 a value that a device of two raises in any order of discovery", run: func(e *env) {
-		// The end of a chain may be found done before its beginning.
+	{name: "B75 a value raised by one of two devices, in any order of discovery", run: func(e *env) {
+		// The end of a chain may be found complete before its beginning.
 		b := e.buffer(64)
 		for range 200 {
 			s, x := e.sem(), e.sem()
@@ -251,7 +251,7 @@ var submissions = []test{
 		e.wait(s, n+1)
 		e.holds(b, 9)
 	}},
-	{name: "B52 chains of 100,000 barriers, behind a host and behind work", run: func(e *env) {
+	{name: "B52 chains of 100,000 barriers, after a host signal and after work", run: func(e *env) {
 		n, b := uint64(100_000), e.buffer(64)
 		if e.h.Brief {
 			n = 1000
@@ -276,7 +276,7 @@ var submissions = []test{
 		}
 		e.holds(b, 5)
 	}},
-	{name: "B62 a queue is picked of those allowed, the one with the least to do", stall: true, run: func(e *env) {
+	{name: "B62 Pick returns the allowed queue with the least work", stall: true, run: func(e *env) {
 		d, b, s := e.devs[0], e.buffer(64), e.sem()
 		resume := e.h.Stall(0)
 		v := uint64(0)
@@ -303,7 +303,7 @@ var submissions = []test{
 		resume()
 		e.settled(d)
 	}},
-	{name: "B62 a queue is picked that the waits come from", stall: true, run: func(e *env) {
+	{name: "B62 Pick prefers a queue that the waits come from", stall: true, run: func(e *env) {
 		d, b, s, host, done, bad := e.devs[0], e.buffer(64), e.sems(5), e.sem(), e.sem(), e.sem()
 		e.must(e.q(3).Submit(signal(done, 1), gpu.Fill(b.All(), []byte{1})))
 		e.wait(done, 1)
@@ -355,7 +355,7 @@ var submissions = []test{
 		resume()
 		e.settled(d)
 	}},
-	{name: "B140 a flush tells whether the device takes work, and changes nothing", run: func(e *env) {
+	{name: "B140 a flush reports whether the device takes work, and changes nothing", run: func(e *env) {
 		b, host, s := e.buffer(64), e.sem(), e.sem()
 		e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Fill(b.All(), []byte{1})))
 		e.must(e.q(0).Flush())

@@ -13,7 +13,7 @@ import (
 )
 
 var threads = []test{
-	{name: "B115 the caller's current device stays what it is", devices: 2, run: func(e *env) {
+	{name: "B115 the caller's current device does not change", devices: 2, run: func(e *env) {
 		if e.h.Current == nil {
 			e.Skip("there is no current device")
 		}
@@ -160,7 +160,7 @@ var threads = []test{
 	}},
 }
 
-// locked runs f on a thread of its own, which ends with it.
+// locked runs f on a new thread, which ends after f.
 func locked(f func()) {
 	done := make(chan struct{})
 	go func() {

@@ -9,7 +9,7 @@ import (
 )
 
 var transfers = []test{
-	{name: "B99 fills of all widths, offsets and sizes leave the neighbours alone", run: func(e *env) {
+	{name: "B99 fills of all widths, offsets and sizes change no neighbours", run: func(e *env) {
 		b, s := e.buffer(96), e.sem()
 		v := uint64(0)
 		pattern := []byte{0xa1, 0xb2, 0xc3, 0xd4}
@@ -86,7 +86,7 @@ var transfers = []test{
 		e.holds(a, 2)
 		e.holds(b, 1)
 	}},
-	{name: "B53 a download is there with its signal, not before", run: func(e *env) {
+	{name: "B53 a download is complete at its signal, not before", run: func(e *env) {
 		b, host, s := e.buffer(64), e.sem(), e.sem()
 		data := bytes.Repeat([]byte{0x11}, 64)
 		e.must(e.q(0).Submit(signal(s, 1), gpu.Fill(b.All(), []byte{0x22})))

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// A saxpy is the arguments of that kernel.
+// saxpy has the arguments of kernel saxpy.
 type saxpy[X, Y any] struct {
 	N uint64
 	A float32

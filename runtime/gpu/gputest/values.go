@@ -14,12 +14,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// number returns the number that the host sees at the start of a buffer.
+// number returns the number at the start of a buffer, as the host sees it.
 func number(b *gpu.Buffer) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b.Bytes())))
 }
 
-// numbers makes a buffer of numbers that are 0, and skips the test where there are no values in memory.
+// numbers makes a buffer of zeros, and skips the test if the driver has no values in memory.
 func (e *env) numbers(d *gpu.Device, kind gpu.MemKind, n uint64) *gpu.Buffer {
 	e.Helper()
 	b, err := d.Alloc(kind, 8*n)
@@ -45,7 +45,7 @@ func (e *env) zeroed(b *gpu.Buffer) *gpu.Buffer {
 	return b
 }
 
-// reaches waits until the host finds a number.
+// reaches waits until the host sees a number.
 func (e *env) reaches(at *atomic.Uint64, want uint64) {
 	e.Helper()
 	for at.Load() < want {
@@ -57,7 +57,7 @@ func (e *env) reaches(at *atomic.Uint64, want uint64) {
 }
 
 var values = []test{
-	{name: "B169 the host and a queue hand a number to each other", run: func(e *env) {
+	{name: "B169 the host and a queue exchange a number", run: func(e *env) {
 		own := make([]byte, 4096)
 		for _, c := range []struct {
 			kind string
@@ -88,7 +88,7 @@ var values = []test{
 					e.must(s.Do(interop.WaitValue(b.Range(0, 8), 2*i+1)))
 					e.must(s.Copy(seen.All(), data.All()))
 					e.must(s.Fill(data.All(), []byte{byte(i), byte(i >> 8), 0, 0, 0, 0, 0, 0}))
-					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // who sees it sees the copy
+					e.must(s.Do(interop.WriteValue(b.Range(0, 8), 2*i+2))) // a reader that sees it also sees the copy
 				}
 				for i := range min(turns, ahead) {
 					submit(i)
@@ -110,7 +110,7 @@ var values = []test{
 			})
 		}
 	}},
-	{name: "B169 two queues hand a number to each other, in memory of each kind", run: func(e *env) {
+	{name: "B169 two queues exchange a number, in memory of each kind", run: func(e *env) {
 		const turns = 200
 		check := func(e *env, r gpu.Range, x, y *gpu.Queue) {
 			e.Helper()
@@ -151,7 +151,7 @@ var values = []test{
 			e.must(e.q(0).Submit(gpu.Order{}, gpu.Free(b)))
 		})
 	}},
-	{name: "B169 queues of two devices hand a number to each other", devices: 2, run: func(e *env) {
+	{name: "B169 queues of two devices exchange a number", devices: 2, run: func(e *env) {
 		e.pairs(func(x, y *gpu.Device) {
 			b, s, t := e.numbers(x, gpu.HostMem, 2), e.sem(), e.sem()
 			r := b.Range(8, 8)
@@ -163,7 +163,7 @@ var values = []test{
 			e.wait(s, 2)
 		})
 	}},
-	{name: "B169 values are in the order of all work, parked and in streams", run: func(e *env) {
+	{name: "B169 value operations are ordered with all work, parked and in streams", run: func(e *env) {
 		b, host, s := e.numbers(e.devs[0], gpu.HostMem, 4), e.sem(), e.sem()
 		data, got := e.buffer(8), make([]byte, 8)
 		e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Download(got, data.All())))
@@ -186,7 +186,7 @@ var values = []test{
 			}
 		}
 	}},
-	{name: "B169 values in recordings, where their ranges are, and in the order of the recording", run: func(e *env) {
+	{name: "B169 value operations in recordings, on bindings, and in the order of the recording", run: func(e *env) {
 		b := e.numbers(e.devs[0], gpu.HostMem, 8)
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
@@ -227,11 +227,11 @@ var values = []test{
 			}
 		})
 	}},
-	{name: "B170 a value that does not come holds up nothing but its stream", run: func(e *env) {
+	{name: "B170 a missing value blocks only its stream", run: func(e *env) {
 		b, s, t := e.numbers(e.devs[0], gpu.HostMem, 1), e.sem(), e.sem()
 		data := e.buffer(64)
 		e.must(e.q(0).Submit(signal(s, 1), interop.WaitValue(b.All(), 1)))
-		e.must(e.q(0).Submit(signal(t, 1), gpu.Fill(data.All(), []byte{1}))) // behind it, in its stream
+		e.must(e.q(0).Submit(signal(t, 1), gpu.Fill(data.All(), []byte{1}))) // after it, in its stream
 		for i := range uint64(20) {
 			u := e.sem()
 			e.must(e.q(1+int(i)%3).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{2})))
@@ -247,7 +247,7 @@ var values = []test{
 		e.wait(t, 1)
 		e.holds(data, 1)
 	}},
-	{name: "B186 what is let go of while a stream waits for a value is given back when that has come", run: func(e *env) {
+	{name: "B186 objects closed while a stream waits for a value are freed after it", run: func(e *env) {
 		b, data := e.numbers(e.devs[0], gpu.HostMem, 2), e.buffer(64)
 		e.eachMode(func(e *env, m gpu.Mode) {
 			c := e.commands(m)
@@ -264,7 +264,7 @@ var values = []test{
 				e.must(wait(signal(s, 1)))
 				e.must(s.WaitIssued(e.ctx, 1))
 				e.must(lent.Close())
-				for i := range uint64(20) { // which a driver that waits for the stream would not take
+				for i := range uint64(20) { // a driver that blocks until the stream is empty would not accept these
 					u := e.sem()
 					e.must(e.q(1).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{byte(i)})))
 					e.wait(u, 1)
@@ -284,7 +284,7 @@ var values = []test{
 			}
 		})
 	}},
-	{name: "B170 a signal in front of a wait for a value comes before the value", run: func(e *env) {
+	{name: "B170 a signal before a wait for a value arrives before the value", run: func(e *env) {
 		b, data := e.numbers(e.devs[0], gpu.HostMem, 1), e.buffer(64)
 		for i := range uint64(50) {
 			s := e.sem()
@@ -292,11 +292,11 @@ var values = []test{
 			e.must(e.q(0).Submit(signal(s, 2), interop.WaitValue(b.All(), i+1)))
 			e.wait(s, 1)
 			e.at(s, 1)
-			number(b).Store(i + 1) // which the host does only then
+			number(b).Store(i + 1) // the host does this only then
 			e.wait(s, 2)
 		}
 	}},
-	{name: "B164 B170 a signal of a queue on a native stream does not wait for what others give the stream later", run: func(e *env) {
+	{name: "B164 B170 a signal of a queue on a native stream does not wait for other code's later work", run: func(e *env) {
 		b, data := e.numbers(e.devs[0], gpu.HostMem, 1), e.buffer(64)
 		q, h := e.adopt(e.devs[0])
 		for i := range uint64(50) {
@@ -345,7 +345,7 @@ var values = []test{
 			r     gpu.Range
 			value uint64
 			want  error
-			write bool // only to write it is refused
+			write bool // only writing it is refused
 		}{
 			{"4 bytes", b.Range(0, 4), 1, gpu.ErrArgument, false},
 			{"16 bytes", b.Range(0, 16), 1, gpu.ErrArgument, false},

@@ -12,11 +12,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/health/nvmlhealth"
 )
 
-// A program watches its GPUs where there is NVML, and runs without where there is none.
+// A program watches its GPUs if NVML is installed, and runs without it otherwise.
 func ExampleOpen() {
-	var devices []driver.Info // of the devices that the program has opened
+	var devices []driver.Info // devices that the program has opened
 
-	source, err := nvmlhealth.Open(nvml.Options{Path: "/no/such/libnvidia-ml.so.1"}) // as on a machine without a driver
+	source, err := nvmlhealth.Open(nvml.Options{Path: "/no/such/libnvidia-ml.so.1"}) // simulates a machine without a driver
 	if errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
 		fmt.Println("no NVML here: nobody watches the GPUs")
 		return

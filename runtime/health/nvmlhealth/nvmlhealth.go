@@ -1,11 +1,10 @@
-// Package nvmlhealth tells package health what NVML knows of NVIDIA's GPUs: XID errors, memory
-// errors and clocks.
+// Package nvmlhealth is the source of package health for NVIDIA's GPUs. It reads XID errors, memory
+// errors and clocks from NVML.
 //
-// XID errors take no special rights. They are those of the whole GPU, also of other programs'
-// work. Of a GPU that is divided by MIG, NVML tells a program without rights only the errors that
-// concern all instances; those that name another instance are left out. Windows has no such events,
-// nor have some systems in a virtual machine: then [health.Status].NoXIDs says so, and the readings
-// go on.
+// XID errors need no privileges. They concern the whole GPU, including other programs' work. On a
+// GPU divided by MIG, NVML reports to an unprivileged program only the errors that concern all
+// instances; the source drops errors that name another instance. Windows and some virtual machines
+// have no such events. [health.Status].NoXIDs then says so, and readings continue.
 package nvmlhealth
 
 import (
@@ -37,8 +36,8 @@ type Library interface {
 
 var _ Library = (*nvml.Library)(nil)
 
-// Open opens NVML and starts it. It stays started until the process ends. An error says what is
-// missing and where it was looked for.
+// Open opens NVML and starts it. NVML stays started until the process ends. An error says what is
+// missing and where Open searched.
 func Open(opt nvml.Options) (health.Source, error) {
 	lib, err := nvtopology.Open(opt)
 	if err != nil {
@@ -47,26 +46,25 @@ func Open(opt nvml.Options) (health.Source, error) {
 	return New(lib), nil
 }
 
-// New makes a source of a library that was started.
+// New makes a source from a started library.
 func New(lib Library) health.Source { return source{lib} }
 
 type source struct{ lib Library }
 
-// anyInstance is what an event has for an instance that it does not name.
+// anyInstance marks an event that names no instance.
 const anyInstance = 0xFFFFFFFF
 
-// session is one GPU, and an event set of its own: NVML fails a wait for several GPUs if one of them
-// is gone.
+// A session is one GPU with its own event set: NVML fails a wait for several GPUs if one is gone.
 type session struct {
 	lib      Library
 	device   nvml.Device
-	instance uint32 // of MIG, or anyInstance
+	instance uint32 // MIG instance, or anyInstance
 	set      nvml.EventSet
-	noXIDs   error // why there is no set, or nil
+	noXIDs   error // why there is no event set, or nil
 }
 
-// Watch finds the GPU by its PCI address, because events come from the whole GPU, also where the
-// device is an instance of MIG. Without an address it finds it by UUID.
+// Watch finds the GPU by its PCI address, because events come from the whole GPU, even if the
+// device is a MIG instance. Without an address it finds the GPU by UUID.
 func (s source) Watch(info driver.Info) (health.Session, error) {
 	w := &session{lib: s.lib, instance: anyInstance}
 	where, err := info.PCI, error(nil)
@@ -80,7 +78,7 @@ func (s source) Watch(info driver.Info) (health.Session, error) {
 		return nil, fmt.Errorf("NVML does not show the GPU at %s: %w%s", where, err, advice(err, info))
 	}
 	if info.MIG {
-		// Without the number of its instance it hears what others' instances report, where NVML tells that.
+		// Without its instance number it also gets other instances' reports, if NVML sends them.
 		if mig, err := s.lib.DeviceGetHandleByUUID(uuidText("MIG", info.UUID)); err == nil {
 			if id, err := s.lib.DeviceGetGpuInstanceId(mig); err == nil {
 				w.instance = id
@@ -88,14 +86,14 @@ func (s source) Watch(info driver.Info) (health.Session, error) {
 		}
 	}
 	if err := w.register(); missing(err) {
-		w.noXIDs = fmt.Errorf("NVML tells no XID errors of the GPU at %s on this system (%w): %w; look for \"Xid\" in the system's log", where, err, errors.ErrUnsupported)
+		w.noXIDs = fmt.Errorf("NVML reports no XID errors of the GPU at %s on this system (%w): %w; look for \"Xid\" in the system's log", where, err, errors.ErrUnsupported)
 	} else if err != nil {
 		return nil, fmt.Errorf("XID errors of the GPU at %s: %w%s", where, err, advice(err, info))
 	}
 	return w, nil
 }
 
-// register makes a set and has the GPU's XID errors put into it.
+// register makes an event set and registers the GPU's XID errors with it.
 func (w *session) register() error {
 	types, err := w.lib.DeviceGetSupportedEventTypes(w.device)
 	if err != nil {
@@ -119,12 +117,12 @@ func (w *session) register() error {
 	return nil
 }
 
-// missing reports whether an error says that a function or a feature is not there.
+// missing reports whether an error says that a function or a feature is missing.
 func missing(err error) bool {
 	return errors.Is(err, nvml.ErrorNotSupported) || errors.Is(err, nvml.ErrorFunctionNotFound) || errors.Is(err, dl.ErrSymbol)
 }
 
-// advice returns what may help, to be put behind an error.
+// advice returns advice to append to an error.
 func advice(err error, info driver.Info) string {
 	switch {
 	case errors.Is(err, nvml.ErrorNoPermission):
@@ -137,17 +135,17 @@ func advice(err error, info driver.Info) string {
 	return ""
 }
 
-// uuidText writes a UUID as NVML does.
+// uuidText formats a UUID as NVML does.
 func uuidText(kind string, id [16]byte) string {
 	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", kind, id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// longestPause is the longest time between two looks for events.
+// longestPause is the longest time between two polls for events.
 const longestPause = 20 * time.Millisecond
 
-// Wait looks for an event again and again, and pauses in between. It does not let NVML wait: on an
-// H200 with driver 580, nvmlEventSetWait takes a whole processor as soon as two threads of a process
-// wait in it. One look takes about a microsecond.
+// Wait polls for events, with pauses. It does not block in NVML: on an H200 with driver 580,
+// nvmlEventSetWait takes a whole processor when two threads of a process wait in it. A poll takes
+// about a microsecond.
 func (w *session) Wait(timeout time.Duration) (health.XID, bool, error) {
 	if w.noXIDs != nil {
 		return 0, false, w.noXIDs
@@ -160,7 +158,7 @@ func (w *session) Wait(timeout time.Duration) (health.XID, bool, error) {
 			return 0, false, fmt.Errorf("nvmlEventSetWait: %w", err)
 		case err == nil && e.EventType == nvml.EventTypeXidCriticalError && !w.elsewhere(e.GpuInstanceId):
 			return health.XID(e.EventData), true, nil
-		case err == nil && time.Now().Before(end): // an event of another instance of MIG
+		case err == nil && time.Now().Before(end): // an event of another MIG instance
 			continue
 		}
 		left := time.Until(end)
@@ -171,12 +169,12 @@ func (w *session) Wait(timeout time.Duration) (health.XID, bool, error) {
 	}
 }
 
-// elsewhere reports whether an event is of another instance of MIG than the session's.
+// elsewhere reports whether an event concerns a MIG instance other than the session's.
 func (w *session) elsewhere(instance uint32) bool {
 	return instance != anyInstance && w.instance != anyInstance && instance != w.instance
 }
 
-// throttles has the bits of NVML that say that a GPU is slower than it could be with work to do.
+// throttles maps NVML's bits to the reasons why a GPU with work runs below its full clocks.
 var throttles = [...]struct {
 	bit uint64
 	is  health.Throttle
@@ -204,7 +202,7 @@ func (w *session) Read() (r health.Reading, err error) {
 		return health.Reading{}, err
 	}
 	reasons, err := w.lib.DeviceGetCurrentClocksEventReasons(w.device)
-	if errors.Is(err, dl.ErrSymbol) { // before CUDA 12.2 it had another name
+	if errors.Is(err, dl.ErrSymbol) { // it had another name before CUDA 12.2
 		reasons, err = w.lib.DeviceGetCurrentClocksThrottleReasons(w.device)
 	}
 	if untold(err) {
@@ -221,10 +219,10 @@ func (w *session) Read() (r health.Reading, err error) {
 	return r, nil
 }
 
-// untold reports whether an error says that the GPU does not tell something, or not this user.
+// untold reports whether an error says that the GPU does not report a value, or not to this user.
 func untold(err error) bool { return missing(err) || errors.Is(err, nvml.ErrorNoPermission) }
 
-// Close frees the set.
+// Close frees the event set.
 func (w *session) Close() error {
 	if w.noXIDs != nil {
 		return nil

@@ -19,12 +19,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is an NVML with one GPU, which is device 7, and whose instance 3 of MIG is device 8.
+// A fake is an NVML with one GPU, device 7, whose MIG instance 3 is device 8.
 type fake struct {
-	err      map[string]error // of functions, by their names without nvmlDevice
+	err      map[string]error // errors of functions, by name without nvmlDevice
 	types    uint64
-	events   []nvml.EventData // what EventSetWait returns, one after the other
-	sets     int              // that are not freed
+	events   []nvml.EventData // the results of EventSetWait, in order
+	sets     int              // number not freed
 	ecc      [2]uint64
 	reasons  uint64
 	timeouts []uint32
@@ -124,8 +124,8 @@ func xid(n uint64, instance uint32) nvml.EventData {
 	return nvml.EventData{Device: gpu, EventType: nvml.EventTypeXidCriticalError, EventData: n, GpuInstanceId: instance}
 }
 
-// TestWait has a session tell the XID errors of its device: all of a whole GPU, and of an instance of
-// MIG its own and those that name none.
+// TestWait checks that a session reports its device's XID errors: all of a whole GPU; for a MIG
+// instance its own and those that name none.
 func TestWait(t *testing.T) {
 	all := []nvml.EventData{xid(1, 3), xid(2, 4), {EventType: nvml.EventTypeClock, EventData: 5, GpuInstanceId: anyInstance}, xid(79, anyInstance)}
 	for name, c := range map[string]struct {
@@ -174,7 +174,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestErrors has errors name the function, the GPU and what may help, and leave no set.
+// TestErrors checks that errors name the function, the GPU and advice, and leak no event set.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		function string
@@ -205,7 +205,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestWithoutEvents has devices that tell no XID errors, as on Windows, read all the same.
+// TestWithoutEvents checks that devices without XID errors, as on Windows, can still be read.
 func TestWithoutEvents(t *testing.T) {
 	for name, change := range map[string]func(f *fake){
 		"no types":            func(f *fake) { f.types = 0 },
@@ -234,7 +234,7 @@ func TestWithoutEvents(t *testing.T) {
 	}
 }
 
-// TestRead has counts and clocks read, and what a GPU does not tell left out.
+// TestRead checks that counts and clocks are read, and that unreported values are left out.
 func TestRead(t *testing.T) {
 	f := newFake()
 	f.ecc = [2]uint64{5, 2}
@@ -272,7 +272,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestOpenWithoutNVML has the error say what is missing.
+// TestOpenWithoutNVML checks that the error says what is missing.
 func TestOpenWithoutNVML(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
 	s, err := Open(nvml.Options{Path: path})
@@ -281,7 +281,7 @@ func TestOpenWithoutNVML(t *testing.T) {
 	}
 }
 
-// TestGPU watches a real GPU, if there is one, for a moment, as any user may.
+// TestGPU briefly watches a real GPU, if there is one, without privileges.
 func TestGPU(t *testing.T) {
 	lib, err := nvml.Open(nvml.Options{})
 	if err == nil {

@@ -36,7 +36,7 @@ func BenchmarkHitSame(b *testing.B) {
 }
 
 // BenchmarkHitCovered allocates on one timeline a block that another timeline has freed. The first
-// is ordered after the second.
+// timeline is ordered after the second.
 func BenchmarkHitCovered(b *testing.B) {
 	src := newSource()
 	p, err := New(src, Config{SlabSize: 4096})
@@ -149,7 +149,8 @@ type lagOrder struct {
 func (o *lagOrder) Done(_ int, seq uint64) bool          { return seq+o.lag <= o.seq }
 func (o *lagOrder) After(_ int, on int, seq uint64) bool { return seq+o.lag/2 <= o.seq }
 
-// BenchmarkMixed frees a random block and allocates one of another size, with a number of blocks live.
+// BenchmarkMixed frees a random block and allocates one of another size, with a number of blocks
+// live.
 func BenchmarkMixed(b *testing.B) {
 	for _, timelines := range []int{1, 4} {
 		for _, n := range []int{10, 1000, 100_000} {

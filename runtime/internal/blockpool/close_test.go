@@ -105,7 +105,7 @@ func TestCloseWhileGrowing(t *testing.T) {
 	closed := make(chan error)
 	src.failGrow = func(uint64) error {
 		p.mu.Lock()
-		p.closed = true // the first thing that Close does; the rest of it waits for the source
+		p.closed = true // Close does this first; the rest of it waits for the source
 		p.mu.Unlock()
 		go func() {
 			_, err := p.Close(nil)

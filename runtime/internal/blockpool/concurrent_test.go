@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A slowSource is a fakeSource that checks that it is called one call at a time.
+// A slowSource is a fakeSource that checks that its calls do not overlap.
 type slowSource struct {
 	fakeSource
 	calls atomic.Int32

@@ -12,7 +12,7 @@ import (
 
 var seed = flag.Uint64("blockpool.seed", 0, "seed of the random test; 0 takes one")
 
-// A trace chooses what happens next, from bytes.
+// A trace chooses the next operations, from bytes.
 type trace struct{ data []byte }
 
 func (c *trace) more() bool { return len(c.data) > 0 }
@@ -29,8 +29,8 @@ func (c *trace) below(n int) int {
 
 // A unit is the model's view of one aligned piece of memory.
 type unit struct {
-	live int  // the block that it is in, or 0
-	mark Mark // from which on it is free
+	live int  // the block that contains it, or 0
+	mark Mark // it is free from this mark on
 }
 
 // A held is a live block.
@@ -39,7 +39,7 @@ type held struct {
 	b    Block
 	on   int
 	was  []Mark // the marks of its units
-	used bool   // its wait has been made
+	used bool   // its wait was made
 }
 
 // A world is a pool with a model of it.
@@ -51,7 +51,7 @@ type world struct {
 	rule      WaitRule
 	align     uint64
 	limit     uint64
-	keep      uint64 // what Maintain is told to
+	keep      uint64 // the argument of Maintain
 	timelines int
 	order     fakeOrder
 	issued    [8]uint64
@@ -107,7 +107,8 @@ func (w *world) adopt(base, size uint64) {
 	w.slabs[from] = make([]unit, (to-from)/w.align)
 }
 
-// sync makes the model's slabs those of the source, and checks that only wholly free ones went.
+// sync updates the model's slabs from the source's, and checks that only entirely free ones were
+// released.
 func (w *world) sync() {
 	if w.src == nil {
 		return
@@ -137,7 +138,7 @@ func (w *world) after(on int, m Mark) bool {
 	return w.done(m) || m.Timeline == on || w.order.cover[on][m.Timeline] >= m.Seq
 }
 
-// room reports whether n units are free in a row that need no wait, or waits for one timeline.
+// room reports whether n units in a row are free that need no wait, or waits for one timeline.
 func (w *world) room(n int, on int) (none, one bool) {
 	for _, units := range w.slabs {
 		for i := range units {
@@ -246,7 +247,7 @@ func (w *world) alloc() {
 	w.high = max(w.high, w.used)
 }
 
-// wait makes a timeline wait for a mark, and for what was in front of that.
+// wait makes a timeline wait for a mark, and for everything before it.
 func (w *world) wait(on int, m Mark) {
 	if m.Seq == 0 || m.Timeline == on {
 		return
@@ -272,7 +273,7 @@ func (w *world) free() {
 	w.live = w.live[:len(w.live)-1]
 	units := w.units(h.b.Addr, h.b.Size)
 	w.used -= h.b.Size
-	if !h.used || w.c.below(16) == 0 { // the latter may be as if not used too
+	if !h.used || w.c.below(16) == 0 { // the latter may count as unused
 		if err := w.p.Cancel(h.b.Addr); err != nil {
 			w.t.Fatal(err)
 		}

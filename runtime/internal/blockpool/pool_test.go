@@ -162,7 +162,7 @@ func TestBestFit(t *testing.T) {
 	mustFree(t, p, rest, Mark{})
 }
 
-// TestBestFitOfAll has suitable blocks on several timelines.
+// TestBestFitOfAll puts suitable blocks on several timelines.
 func TestBestFitOfAll(t *testing.T) {
 	for _, covered := range []bool{true, false} {
 		p, _ := newTest(t, Config{Initial: 1 << 20, MaxSize: 1 << 20})
@@ -179,7 +179,7 @@ func TestBestFitOfAll(t *testing.T) {
 				o.cover[0][tl] = uint64(i + 1)
 			}
 		}
-		for _, want := range []int{1, 2, 4, 0} { // 19 units: the one of 18 has too little, and is in the class of 19
+		for _, want := range []int{1, 2, 4, 0} { // 19 units: the block of 18 is too small, and is in the class of 19
 			size := []uint64{50, 17, 18, 16, 40}[want]
 			if want == 4 {
 				size = 19
@@ -228,9 +228,9 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestPipeline allocates on one timeline and frees on another one, whose work is always somewhat
-// behind. A free block must not take over a newer mark than its own. Otherwise the first timeline
-// would have to wait all the time.
+// TestPipeline allocates on one timeline and frees on another one, whose work always lags. A free
+// block must not take over a newer mark than its own. Otherwise the first timeline would always
+// have to wait.
 func TestPipeline(t *testing.T) {
 	p, src := newTest(t, Config{SlabSize: 64 * 256})
 	var o fakeOrder
@@ -423,7 +423,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// TestAsks checks that a block of the timeline itself is found without a call of the Order.
+// TestAsks checks that a block of the same timeline is found without a call of the Order.
 func TestAsks(t *testing.T) {
 	p, _ := newTest(t, Config{})
 	o := &fakeOrder{}

@@ -58,7 +58,8 @@ func TestInitial(t *testing.T) {
 	}
 }
 
-// TestGrowLess has a source without memory for the usual slab. The pool then asks for just enough.
+// TestGrowLess uses a source without memory for the usual slab. The pool must then ask for just
+// enough.
 func TestGrowLess(t *testing.T) {
 	p, src := newTest(t, Config{})
 	src.capacity = 1 << 20
@@ -172,11 +173,12 @@ func TestMakeRoom(t *testing.T) {
 	})
 }
 
-// TestGrowForever has a source that makes slabs without room for a block, and does not take every
+// TestGrowForever uses a source that makes slabs without room for a block, and does not take every
 // second one back.
 func TestGrowForever(t *testing.T) {
 	p, src := newTest(t, Config{MaxSize: 1 << 20})
-	src.grow = func(size uint64) (uint64, uint64, error) { return uint64(src.grows) << 30, 200, nil } // no room for a block
+	// No room for a block.
+	src.grow = func(size uint64) (uint64, uint64, error) { return uint64(src.grows) << 30, 200, nil }
 	src.failBack = func(uint64) error {
 		if src.releases%2 == 1 {
 			return errInjected
@@ -188,7 +190,7 @@ func TestGrowForever(t *testing.T) {
 	}
 }
 
-// TestBadSlabs has a source that returns invalid slabs.
+// TestBadSlabs uses a source that returns invalid slabs.
 func TestBadSlabs(t *testing.T) {
 	const k = 1024
 	for _, test := range []struct {

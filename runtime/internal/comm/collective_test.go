@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/memory"
 )
 
-// TestPack packs operations and unpacks them. Ranks and types that do not exist stay such.
+// TestPack packs and unpacks operations. Invalid ranks and types must stay invalid.
 func TestPack(t *testing.T) {
 	dst, src := memory.Range{Offset: 8, Size: math.MaxUint64}, memory.Range{Offset: 1, Size: 2}
 	sum, scaled := comm.NewReduction(driver.Sum, 0), comm.NewReduction(driver.PreMulSum, -1.5)

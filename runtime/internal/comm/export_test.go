@@ -14,7 +14,7 @@ const (
 	Phases      = phases
 )
 
-// Leads lists the phases that each phase may lead to.
+// Leads lists the phases that can follow each phase.
 var Leads = leads
 
 func (c *Communicator) Phase() Phase { return c.phase() }

@@ -16,10 +16,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// in returns the communicator behind one of package collective.
+// in returns the internal communicator of one of package collective.
 func in(c *collective.Communicator) *comm.Communicator { return (*comm.Communicator)(c) }
 
-// checkLeaks reports goroutines that the test leaves behind.
+// checkLeaks reports goroutines that the test leaks.
 func checkLeaks(t testing.TB) {
 	t.Helper()
 	now := goleak.IgnoreCurrent()

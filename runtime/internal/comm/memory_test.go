@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestMemoryKeptByLibrary closes memory of a communicator, and the buffer, while the library has
-// that still: it is freed when the native communicator has been destroyed.
+// TestMemoryKeptByLibrary closes a communicator's memory and its buffer while the library still
+// holds them. The memory must be freed when the native communicator has been destroyed.
 func TestMemoryKeptByLibrary(t *testing.T) {
 	for what, end := range map[string]func(t *testing.T, d *simdriver.Driver, comms []*collective.Communicator, m *collective.Memory){
 		"the communicator has failed": func(t *testing.T, _ *simdriver.Driver, comms []*collective.Communicator, m *collective.Memory) {
@@ -89,7 +89,7 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 }
 
 // TestMemoryInUse closes memory of a communicator while a group uses it, whose other rank comes
-// late: the communicator keeps it until the group is done, or has failed.
+// late. The communicator must keep the memory until the group has completed or failed.
 func TestMemoryInUse(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestMemoryInUse(t *testing.T) {
 			if err := <-closed; err != nil {
 				t.Error(err)
 			}
-			each(2, func(i int) error { return comms[i].Close() }) // an error is that it was aborted
+			each(2, func(i int) error { return comms[i].Close() }) // the only possible error is the abort's
 			for _, b := range mem {
 				b.Close()
 			}

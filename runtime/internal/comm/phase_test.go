@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 )
 
-// TestPhases: each phase can be reached, and only those that may come twice can be come back to,
-// for entered is closed once.
+// TestPhases checks that each phase can be reached, and that only repeatable phases can be entered
+// again, because their channel is closed once.
 func TestPhases(t *testing.T) {
 	var reaches func(from, to comm.Phase, seen map[comm.Phase]bool) bool
 	reaches = func(from, to comm.Phase, seen map[comm.Phase]bool) bool {
@@ -43,7 +43,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// TestAbortOfClosed aborts a communicator that is closed, which is nothing that fails.
+// TestAbortOfClosed checks that aborting a closed communicator is not an error.
 func TestAbortOfClosed(t *testing.T) {
 	checkLeaks(t)
 	d, g, comms := joined(t, simdriver.Config{})
@@ -74,8 +74,8 @@ func TestAbortOfClosed(t *testing.T) {
 	}
 }
 
-// TestCloseWhileShrunk closes a communicator of which another rank does not come to make a smaller
-// one: Shrink ends, and Close with it.
+// TestCloseWhileShrunk closes a communicator while its Shrink waits for a rank that does not come.
+// Shrink must end, and Close with it.
 func TestCloseWhileShrunk(t *testing.T) {
 	checkLeaks(t)
 	d, g, comms := joined(t, simdriver.Config{Devices: 3})

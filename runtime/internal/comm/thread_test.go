@@ -16,8 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// TestThreadSleeps has communicators' threads that sleep, or have parked, issue what comes, and
-// end.
+// TestThreadSleeps checks that sleeping and parked communicator threads issue new groups, and end.
 func TestThreadSleeps(t *testing.T) {
 	checkLeaks(t)
 	before := runtime.GOMAXPROCS(16)
@@ -65,7 +64,7 @@ func TestThreadSleeps(t *testing.T) {
 	}
 }
 
-// A lossTracer notes the losses that it is told of: a Tracer and an observe.Device.
+// A lossTracer records the losses that it receives, as a Tracer and an observe.Device.
 type lossTracer struct {
 	observe.Device
 	lost []error
@@ -84,8 +83,8 @@ func (l *lossTracer) Happened(what observe.Event, _ time.Time, _ string, _ uint6
 func (l *lossTracer) Stopped(context.Context) {}
 func (l *lossTracer) Closed()                 {}
 
-// TestTraceLoss: a tracer learns once that a communicator has failed, with which it is and
-// why, and not that one has been closed.
+// TestTraceLoss checks that a tracer gets one record for a failed communicator, with its identity
+// and the reason, and none for a closed one.
 func TestTraceLoss(t *testing.T) {
 	checkLeaks(t)
 	var tracer lossTracer
@@ -129,8 +128,8 @@ func joined(t *testing.T, c simdriver.Config) (*simdriver.Driver, *gpu.Group, []
 	return d, g, comms
 }
 
-// TestCloseBeforeAbort closes a communicator that has failed before whoever fails it has come to
-// abort the native communicator: Close aborts it.
+// TestCloseBeforeAbort closes a failed communicator before the failing goroutine has aborted the
+// native communicator. Close must abort it.
 func TestCloseBeforeAbort(t *testing.T) {
 	checkLeaks(t)
 	d, g, comms := joined(t, simdriver.Config{})
@@ -146,8 +145,8 @@ func TestCloseBeforeAbort(t *testing.T) {
 	}
 }
 
-// TestWaitForGroup has a group come before other work while the communicator's thread keeps the
-// timeline, as it does while it gives the library the next group, until other ranks come.
+// TestWaitForGroup issues a group before other work while the communicator's thread holds the
+// timeline, as it does while it passes the next group to the library, until other ranks come.
 func TestWaitForGroup(t *testing.T) {
 	checkLeaks(t)
 	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{}), gpu.Options{})
@@ -177,9 +176,9 @@ func TestWaitForGroup(t *testing.T) {
 	}
 }
 
-// TestChainWithoutDeviceThread holds up the device's thread. Groups that wait for groups of their
-// communicator, and for fills between them, are issued all the same: the communicator's thread goes
-// from one to the next by itself.
+// TestChainWithoutDeviceThread blocks the device's thread. Groups that wait for groups of their
+// communicator, and for fills between them, must still be issued: the communicator's thread
+// continues from one to the next by itself.
 func TestChainWithoutDeviceThread(t *testing.T) {
 	checkLeaks(t)
 	g, err := gpu.OpenGroup(simdriver.New(simdriver.Config{}), gpu.Options{Queues: 2, Events: 1024})
@@ -214,7 +213,7 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 		runtime.Gosched()
 	}
 
-	const n = 100 // there are events for all, so nothing is starved
+	const n = 100 // there are events for all, so none runs out
 	s := newSemaphore(t, 0)
 	for v := uint64(0); v < n; v += 2 {
 		err := c.Device().Queue(0).Submit(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, c.Group(collective.AllReduce(b.Range(16, 8), b.Range(16, 8), collective.Int8, collective.Sum())))
@@ -239,8 +238,8 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 	}
 }
 
-// TestOtherWorkOnQueue gives a communicator's queue, which a program may find in a trace, so
-// much other work that events run out. The caller's thread is not bound to the device, so it must
+// TestOtherWorkOnQueue submits so much other work to a communicator's queue, which a program may
+// find in a trace, that events run out. The caller's thread is not bound to the device, so it must
 // not make them.
 func TestOtherWorkOnQueue(t *testing.T) {
 	checkLeaks(t)

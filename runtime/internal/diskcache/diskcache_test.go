@@ -41,7 +41,7 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// folder makes a folder that only this user can write to, whatever the umask is.
+// folder makes a folder that only this user can write to, with any umask.
 func folder(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "cache")
@@ -264,8 +264,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestLeftovers puts entries into a folder with incomplete files. These remove no entry, whatever
-// their size. Put removes the incomplete files that no process is writing.
+// TestLeftovers puts entries into a folder with incomplete files. These must not evict entries,
+// whatever their size. Put must remove the incomplete files that no process is writing.
 func TestLeftovers(t *testing.T) {
 	const most = 10 * block
 	c := Cache{Dir: folder(t), Max: most}
@@ -312,8 +312,8 @@ func TestLeftovers(t *testing.T) {
 
 var hex64 = strings.Repeat("0f", 32)
 
-// TestGoroutines puts and gets a few keys from many goroutines. There is room for only some of
-// them. Get returns the right data or none.
+// TestGoroutines puts and gets a few keys from many goroutines. Only some fit in the cache. Get
+// must return the right data or none.
 func TestGoroutines(t *testing.T) {
 	c := Cache{Dir: folder(t), Max: 5 * block}
 	var all sync.WaitGroup
@@ -376,7 +376,7 @@ func TestProcesses(t *testing.T) {
 }
 
 // TestKilled kills a process that is writing an entry. Its file stays while the process lives. The
-// next Put removes it.
+// next Put must remove it.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv(child); dir != "" {
 		root, err := os.OpenRoot(dir)

@@ -14,7 +14,7 @@ import (
 // TestBarriers counts the native calls of barriers, and checks barriers whose waits are on the host
 // or on other devices.
 func TestBarriers(t *testing.T) {
-	eachCaps(t, "B52 a barrier behind one piece of work makes no native call and holds up no stream", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B52 a barrier after one piece of work makes no native call and delays no stream", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		b, s, x := allocate(t, dev, 64), semaphores(t, 3), semaphores(t, 1)[0]
@@ -44,7 +44,7 @@ func TestBarriers(t *testing.T) {
 			t.Errorf("at %d, %v", v, err)
 		}
 	})
-	eachCaps(t, "B52 a barrier behind what is reached makes no native call", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B52 a barrier after reached points makes no native call", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		s := semaphores(t, 2)
@@ -57,7 +57,7 @@ func TestBarriers(t *testing.T) {
 			t.Errorf("%d native calls", n)
 		}
 	})
-	eachCaps(t, "B75 a barrier that joins streams has only work behind it wait", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B75 a barrier that joins streams delays only work after it", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
 		b, s := allocate(t, dev, 64), semaphores(t, 5)
@@ -71,7 +71,7 @@ func TestBarriers(t *testing.T) {
 		must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.Range(16, 8), []byte{1}))) // nothing orders it
 		must(t, dev.Queue(0).Submit(order(s[2], 1, s[4], 1), gpu.Fill(b.Range(24, 8), []byte{1})))
 		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 5 }, dev)
-		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // the stream of queue 2 did one of the two
+		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // the stream of queue 2 executed one of the two
 			t.Errorf("%d waits, want 1", n)
 		}
 		d.ResumeStream(streams[0])
@@ -84,7 +84,7 @@ func TestBarriers(t *testing.T) {
 			must(t, s[i].Wait(minute(t), 1))
 		}
 	})
-	eachCaps(t, "B78 B81 barriers behind work that fails, and of a device that is lost", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B78 B81 barriers after failed work, and of a lost device", func(t *testing.T, caps driver.Caps) {
 		for _, lost := range []int{0, 1} {
 			d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 			work, barriers := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
@@ -98,7 +98,8 @@ func TestBarriers(t *testing.T) {
 			eventually(t, "all is issued", func() bool { return work.Stats().InFlight == 2 && barriers.Stats().InFlight == 100 }, work, barriers)
 			d.LoseDevice(lost, nil)
 			if lost == 1 {
-				if _, err := barriers.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // this call finds the loss
+				// This call finds the loss.
+				if _, err := barriers.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("Alloc = %v", err)
 				}
 				d.ResumeDevice(0)
@@ -111,7 +112,7 @@ func TestBarriers(t *testing.T) {
 			}
 		}
 	})
-	eachCaps(t, "B85 Close waits for what barriers are behind, also on other devices", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B85 Close waits for the work before barriers, also on other devices", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		work, barriers := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 		b, s, x := allocate(t, work, 64), semaphores(t, 1)[0], semaphores(t, 1)[0]
@@ -172,7 +173,7 @@ func TestBarriers(t *testing.T) {
 	})
 }
 
-// submitted counts the device's native calls that give work to streams.
+// submitted counts the device's native calls that submit work to streams.
 func submitted(d *simdriver.Driver, device int) (n uint64) {
 	for _, op := range []simdriver.Op{simdriver.OpRecord, simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpCopy, simdriver.OpUpload, simdriver.OpDownload, simdriver.OpLaunch} {
 		n += calls(d, device, op)

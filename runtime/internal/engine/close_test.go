@@ -15,9 +15,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// askedLittle checks, at the end of a test, how often the driver's first device was queried, from
-// one second after the call of askedLittle on. The device's pauses between two queries are long.
-// Without pauses, or with short ones, a minute of the bubble's time takes seconds.
+// askedLittle checks, at the end of a test, the number of queries of the driver's first device,
+// from one second after this call. The device's pauses between two queries are long. Without
+// pauses, or with short ones, a minute of the bubble's time would take seconds.
 func askedLittle(t *testing.T, d *simdriver.Driver) {
 	queries := func() uint64 { return d.Counters().Devices[0].Calls[simdriver.OpQuery] }
 	var first atomic.Uint64
@@ -187,7 +187,7 @@ func TestShutdownAtOnce(t *testing.T) {
 }
 
 // TestShutdownHurried calls Shutdown with a long context, and again with a short one. The first
-// call ends with the context of the second.
+// call must end with the context of the second.
 func TestShutdownHurried(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -211,8 +211,8 @@ func TestShutdownHurried(t *testing.T) {
 	})
 }
 
-// TestShutdownGives ends the context of Shutdown a moment before the work in flight ends. Shutdown
-// gives the work half a second.
+// TestShutdownGives ends the context of Shutdown just before the work in flight ends. Shutdown must
+// allow the work half a second.
 func TestShutdownGives(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
@@ -224,8 +224,8 @@ func TestShutdownGives(t *testing.T) {
 	})
 }
 
-// TestShutdownStuckDriver has a call of the driver that does not return in time. Shutdown returns
-// an error that says so, and Close waits for the rest.
+// TestShutdownStuckDriver blocks a driver call beyond the deadline. Shutdown must return an error
+// that says so, and Close must wait for the rest.
 func TestShutdownStuckDriver(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpQuery, simdriver.OpFree, simdriver.OpDestroyStream} {
 		t.Run(string(op), func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestShutdownStuckDriver(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 				d.SetLatency(op, 0)
-				time.Sleep(2 * time.Minute) // until the call of the driver has returned
+				time.Sleep(2 * time.Minute) // until the driver call has returned
 				dev.Shutdown(context.Background())
 			})
 		})
@@ -252,7 +252,7 @@ func TestShutdownStuckDriver(t *testing.T) {
 // TestCloseAsksAgain fails one query of the event that Close waits for. The device does not allow
 // that event to be recorded again.
 func TestCloseAsksAgain(t *testing.T) {
-	t.Run("B85 an event that cannot be asked about at once", func(t *testing.T) {
+	t.Run("B85 an event that cannot be queried at first", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			caps := hipPoolCaps()
 			d := newSim(t, simdriver.Config{Caps: &caps})
@@ -260,7 +260,7 @@ func TestCloseAsksAgain(t *testing.T) {
 			d.StallDevice(0)
 			b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{}, nil, 64)
 			must(t, err)
-			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b))) // no event is recorded behind this free
+			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b))) // no event is recorded after this free
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpQuery, Device: 0, N: 1})
 			time.AfterFunc(100*time.Millisecond, func() { d.ResumeDevice(0) })
 			if err := dev.Close(); err != nil || fault.Hits() != 1 || len(d.Leaks()) > 0 {
@@ -270,8 +270,8 @@ func TestCloseAsksAgain(t *testing.T) {
 	})
 }
 
-// TestCloseTells checks that the error of Close says which work did not end, and what is left to
-// the driver.
+// TestCloseTells checks that the error of Close says which work did not end, and which objects are
+// left to the driver.
 func TestCloseTells(t *testing.T) {
 	t.Run("B85 work that does not end", func(t *testing.T) {
 		onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
@@ -320,7 +320,7 @@ func TestCloseTells(t *testing.T) {
 			})
 		})
 	}
-	t.Run("B85 a loss that is found while work in flight is waited for", func(t *testing.T) {
+	t.Run("B85 a loss found during the wait for work in flight", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev, s, why := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0], errors.New("it fell off the bus")
 			d.SetLatency(simdriver.OpFill, time.Second)
@@ -338,7 +338,7 @@ func TestCloseTells(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B85 nothing is left of a device that is lost", func(t *testing.T) {
+	t.Run("B85 a lost device leaks nothing", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			allocate(t, dev, 64)
@@ -353,7 +353,7 @@ func TestCloseTells(t *testing.T) {
 	})
 }
 
-// TestCloseFromFunction closes a device in a function that the device's own work calls.
+// TestCloseFromFunction closes a device in a function called by the device's own work.
 func TestCloseFromFunction(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, d *simdriver.Driver, o gpu.Order, b *gpu.Buffer) error{
 		"a host call": func(q *gpu.Queue, _ *simdriver.Driver, o gpu.Order, _ *gpu.Buffer) error {
@@ -451,7 +451,7 @@ func TestStuck(t *testing.T) {
 }
 
 // TestBusyStreams closes a lost device whose streams are still busy, because they may still run
-// work from before the loss. The streams are destroyed all the same. Until then the device keeps
+// work from before the loss. The streams must still be destroyed. Until then the device must keep
 // everything that the work uses.
 func TestBusyStreams(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, sim *simdriver.Driver, _ driver.Caps) {
@@ -488,7 +488,7 @@ func TestBusyStreams(t *testing.T) {
 }
 
 // TestRecordBehindEnd closes a lost device while a submission of another device looks for events
-// behind work of several devices. The submission records no event in a stream that is being
+// after work of several devices. The submission must record no event in a stream that is being
 // destroyed.
 func TestRecordBehindEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -523,7 +523,8 @@ func TestRecordBehindEnd(t *testing.T) {
 		}()
 		synctest.Wait()
 		sim.LoseDevice(0, nil)
-		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // this call finds the loss without a query of an event
+		// This call finds the loss without a query of an event.
+		if _, err := devs[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Alloc = %v", err)
 		}
 		d.asked = func() {
@@ -549,7 +550,7 @@ func TestShutdownTold(t *testing.T) {
 		"work in flight": func(t *testing.T, dev, _ *gpu.Device, s *gpu.Semaphore) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		},
-		"a barrier behind another device's work": func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore) {
+		"a barrier after another device's work": func(t *testing.T, dev, other *gpu.Device, s *gpu.Semaphore) {
 			first := semaphores(t, 1)[0]
 			must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(first, 1)}, gpu.Fill(allocate(t, other, 64).All(), []byte{1})))
 			must(t, dev.Queue(0).Submit(order(first, 1, s, 1), gpu.Barrier()))
@@ -586,7 +587,7 @@ func TestShutdownTold(t *testing.T) {
 }
 
 // TestShutdownWhileLent closes a device while work of another device still reads its memory. The
-// memory is not freed before that work ends, and the error says so.
+// memory must not be freed before that work ends, and the error must say so.
 func TestShutdownWhileLent(t *testing.T) {
 	onEachLeaky(t, func(t *testing.T, d *simdriver.Driver) {
 		dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 1)[0]

@@ -22,8 +22,8 @@ func eachLimited(t *testing.T, name string, f func(t *testing.T, d *simdriver.Dr
 	}
 }
 
-// TestCollect allocates memory that is unused but not free yet: its work is done and not retired,
-// or the reclaimer has not freed it yet.
+// TestCollect allocates memory that is unused but not free yet: its work has completed but is not
+// retired, or the reclaimer has not freed it.
 func TestCollect(t *testing.T) {
 	for name, bare := range map[string]bool{"without lists": true, "with a signal": false} {
 		take := func(t *testing.T, q *gpu.Queue, p *gpu.Pool) *gpu.Buffer {
@@ -36,7 +36,7 @@ func TestCollect(t *testing.T) {
 			must(t, s.Wait(minute(t), 1))
 			return b
 		}
-		eachLimited(t, "memory that was deallocated behind work that failed, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
+		eachLimited(t, "memory freed after failed work, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
 			q, s := dev.Queue(0), semaphores(t, 2)
 			stream := d.Streams(0)[0]
 			b := take(t, q, p)
@@ -51,7 +51,8 @@ func TestCollect(t *testing.T) {
 			eventually(t, "the stream has done all", func() bool { return d.Counters().Devices[0].Pending == 0 }, dev)
 			must(t, dev.Queue(1).Submit(gpu.Order{}, gpu.Free(take(t, dev.Queue(1), p))))
 		})
-		// elsewhere allocates memory that another queue has freed behind work that is just done.
+		// elsewhere allocates memory that another queue has freed after work that has just
+		// completed.
 		elsewhere := func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, on *gpu.Queue, p *gpu.Pool) {
 			t.Helper()
 			q, s := dev.Queue(0), semaphores(t, 1)[0]
@@ -66,7 +67,7 @@ func TestCollect(t *testing.T) {
 				must(t, q.Submit(gpu.Order{}, gpu.Free(take(t, q, p))))
 			}
 		}
-		eachLimited(t, "memory whose dealloca waits for another stream, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
+		eachLimited(t, "memory whose free waits for another stream, "+name, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
 			elsewhere(t, d, dev, dev.Queue(1), p)
 		})
 		t.Run("memory whose dealloca another device waits with, "+name, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestCollect(t *testing.T) {
 			}
 		})
 	}
-	eachLimited(t, "behind a wait of the stream", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
+	eachLimited(t, "after a wait of the stream", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, p *gpu.Pool) {
 		s, other := semaphores(t, 2), allocate(t, dev, 1<<20)
 		for i := range uint64(40) {
 			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], i+1)}, gpu.Fill(other.All(), []byte{1})))
@@ -109,7 +110,7 @@ func TestCollect(t *testing.T) {
 		}
 	})
 	for _, set := range capabilitySets() {
-		t.Run("work of which nobody was to hear, "+set.Name, func(t *testing.T) {
+		t.Run("work without signals, "+set.Name, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Memory: 1 << 20, Caps: &set.Caps})
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b := allocate(t, dev, 1<<20)
@@ -121,7 +122,7 @@ func TestCollect(t *testing.T) {
 			must(t, dev.Close())
 		})
 	}
-	t.Run("much is done, and what comes last is not", func(t *testing.T) {
+	t.Run("much has completed, and the last work has not", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Memory: 101 << 17})
 		dev := openDevice(t, d, 0, gpu.Options{Events: 256})
 		use := func() *gpu.Buffer {
@@ -161,7 +162,7 @@ func TestCollect(t *testing.T) {
 // device.
 func TestCollectTrims(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
-		t.Run("B180 what pools cache is given back before an allocation fails, "+kind, func(t *testing.T) {
+		t.Run("B180 pools release cached memory before an allocation fails, "+kind, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{Memory: 4 << 20})
 			dev := openDevice(t, d, 0, gpu.Options{})
 			q, s, v := dev.Queue(0), semaphores(t, 1)[0], uint64(0)
@@ -199,8 +200,8 @@ func TestCollectTrims(t *testing.T) {
 	}
 }
 
-// TestCollectsForeignDealloca frees memory on a queue of another device. Nobody waits for that
-// free. An allocation that finds no memory polls the other device.
+// TestCollectsForeignDealloca frees memory on a queue of another device, without a wait for that
+// free. An allocation that finds no memory must poll the other device.
 func TestCollectsForeignDealloca(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2, Memory: 4 << 20})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

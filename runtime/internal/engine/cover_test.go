@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestElision counts the native waits of streams. A wait that the order of the work already implies
-// is not made.
+// TestElision counts the native waits of streams. A wait implied by the order of the work must not
+// be made.
 func TestElision(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -94,7 +94,7 @@ func TestLowestPoint(t *testing.T) {
 		d.ResumeStream(streams[1])
 		must(t, s[0].Wait(minute(t), 7))
 	})
-	t.Run("B29 a wait is over when a higher value comes first, from another stream", func(t *testing.T) {
+	t.Run("B29 a wait ends when a higher value comes first, from another stream", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		b, s := allocate(t, dev, 64), semaphores(t, 1)
@@ -132,7 +132,7 @@ func TestManyPoints(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
-	t.Run("B120 10,000 parked, released at once", func(t *testing.T) {
+	t.Run("B120 10,000 parked submissions, released at once", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		b, s := allocate(t, dev, 64), semaphores(t, 3)
@@ -194,8 +194,7 @@ func TestTwoDrivers(t *testing.T) {
 	})
 }
 
-// TestSubmitAllocs, for B142, checks that submissions of all kinds allocate nothing in the steady
-// state.
+// TestSubmitAllocs tests B142: submissions of all kinds allocate nothing in steady state.
 func TestSubmitAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -311,7 +310,7 @@ func (d *hookedRecords) Record(e driver.Event, s driver.Stream) error {
 
 // TestNearDeps submits work that waits for work of its own stream and of several others. For one of
 // these an event must be recorded. Meanwhile another queue gets more work, with a signal that would
-// satisfy the wait too.
+// also satisfy the wait.
 func TestNearDeps(t *testing.T) {
 	const size = 1 << 20
 	sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})
@@ -357,8 +356,8 @@ func TestNearDeps(t *testing.T) {
 	}
 }
 
-// TestUnmarkedDep submits work that waits for work of two queues. One has an event, the other gets
-// one only now. The work waits for both.
+// TestUnmarkedDep submits work that waits for work of two queues. One already has an event, the
+// other gets one only now. The work must wait for both.
 func TestUnmarkedDep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := newSim(t, simdriver.Config{Caps: &driver.Caps{}})

@@ -19,18 +19,18 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// given frees b, all the memory of a pool, and checks that the pool has none to allocate. Work
-// whose signals have failed, or work behind it, may still use b.
+// given frees b, all the memory of a pool, and checks that the pool cannot allocate it. Work whose
+// signals have failed, or later work, may still use b.
 func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 	t.Helper()
 	must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 	full(t, q, p)
 }
 
-// TestMishap frees memory after a failure of a semaphore. The failure says nothing about the work
-// that uses the memory, which may still be in a stream.
+// TestMishap frees memory after a semaphore was failed by hand. The failure says nothing about the
+// work that uses the memory, which may still be in a stream.
 func TestMishap(t *testing.T) {
-	t.Run("B125 work behind a lost device signals the same semaphore", func(t *testing.T) {
+	t.Run("B125 work after a lost device's signals the same semaphore", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s := semaphores(t, 1)[0]
@@ -43,8 +43,8 @@ func TestMishap(t *testing.T) {
 		if err := s.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Fatal(err)
 		}
-		// The device that waits for the lost one is about to be lost too. Before and after that,
-		// nobody gets the memory.
+		// The device that waits for the lost one is about to be lost too. Neither before nor after
+		// that may the memory be allocated.
 		if err := dev.Queue(1).Submit(gpu.Order{}, gpu.Free(b)); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
@@ -54,7 +54,7 @@ func TestMishap(t *testing.T) {
 			err = again.Wait(minute(t), 1)
 		}
 		if !errors.Is(err, driver.ErrLost) && !errors.Is(err, driver.ErrOutOfMemory) {
-			t.Errorf("the memory is given out again: %v", err)
+			t.Errorf("the memory is allocated again: %v", err)
 		}
 		eventually(t, "the device that waits for the lost one is lost as well", func() bool { return dev.Stats().Lost }, dev)
 	})
@@ -116,7 +116,7 @@ func TestMishap(t *testing.T) {
 			unused(t, p) // although no goroutine polls
 		})
 	}
-	t.Run("B90 memory that such work does not use goes back as its dealloca says", func(t *testing.T) {
+	t.Run("B90 memory that such work does not use is freed as its free says", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 3)
 		p, all := whole(t, dev)
@@ -240,7 +240,7 @@ func TestMishap(t *testing.T) {
 		must(t, s[0].Signal(1))
 		unused(t, p)
 	})
-	t.Run("B125 such work of another device is found done though nobody asks", func(t *testing.T) {
+	t.Run("B125 such work of another device is found complete without polling", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		dev, other, s := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), semaphores(t, 1)[0]
 		p, all := whole(t, dev)
@@ -262,7 +262,7 @@ func TestMishap(t *testing.T) {
 			must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
 		},
 	} {
-		t.Run("B90 memory that a recording has goes back as its dealloca says where "+name, func(t *testing.T) {
+		t.Run("B90 memory of a recording is freed as its free says where "+name, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
 			p, all := whole(t, dev)
@@ -358,7 +358,7 @@ type readerFunc func(p []byte, at int64) (int, error)
 func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
 // TestPinnedMemory fails transfers in pieces while the device copies some of the pieces. The pinned
-// memory of these pieces is not used for other transfers.
+// memory of these pieces must not be used for other transfers.
 func TestPinnedMemory(t *testing.T) {
 	const piece = 4096
 	setup := func(t *testing.T, caps driver.Caps) (d *simdriver.Driver, q *gpu.Queue, a, b *gpu.Buffer) {
@@ -407,9 +407,9 @@ func TestPinnedMemory(t *testing.T) {
 	}
 }
 
-// TestBroken has native calls fail in the middle of a submission.
+// TestBroken fails native calls in the middle of a submission.
 func TestBroken(t *testing.T) {
-	t.Run("B80 B87 work of which the stream has got a part keeps what it uses", func(t *testing.T) {
+	t.Run("B80 B87 work that the stream has received in part keeps its memory", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b, s := allocate(t, dev, 1<<20), semaphores(t, 3) // large enough that each fill has an event of its own
@@ -437,7 +437,7 @@ func TestBroken(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B80 B86 B87 so does work of which nobody can know when the stream has passed it, until the device is closed", func(t *testing.T) {
+	t.Run("B80 B86 B87 so does work whose end in the stream is unknown, until the device is closed", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b, s := allocate(t, dev, 1<<20), semaphores(t, 2)
@@ -463,7 +463,7 @@ func TestBroken(t *testing.T) {
 			}
 		})
 	})
-	eachCaps(t, "B77 B80 B82 what the driver refuses fails the signals with the driver's error, and nothing else", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B77 B80 B82 refused work fails its signals with the driver's error, and nothing else", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		x, err := dev.Load(kernels.Basic)
@@ -503,7 +503,7 @@ func TestBroken(t *testing.T) {
 	})
 }
 
-// TestLostParked loses devices whose work waits for points that nobody signals.
+// TestLostParked loses devices whose work waits for points that are never signalled.
 func TestLostParked(t *testing.T) {
 	for op, provoke := range map[simdriver.Op]func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error{
 		simdriver.OpAlloc: func(dev *gpu.Device, x *gpu.Module, b *gpu.Buffer) error {
@@ -537,7 +537,7 @@ func TestLostParked(t *testing.T) {
 			if err := provoke(dev, x, b); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("the call: %v", err)
 			}
-			for i := range 4 { // nobody signals the points of their waits
+			for i := range 4 { // the points of their waits are never signalled
 				if err := s[i].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 					t.Errorf("semaphore %d: %v", i, err)
 				}
@@ -548,7 +548,7 @@ func TestLostParked(t *testing.T) {
 			eventually(t, "nothing is left", func() bool { st := dev.Stats(); return st.InFlight+st.Parked == 0 }, dev)
 		})
 	}
-	eachCaps(t, "B81 pinned memory that cannot be had because the device is lost", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B81 no pinned memory because the device is lost", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		b, s := allocate(t, dev, 64), semaphores(t, 2)
@@ -565,7 +565,7 @@ func TestLostParked(t *testing.T) {
 			}
 		}
 	})
-	eachCaps(t, "B82 pinned memory that cannot be had", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B82 no pinned memory", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{StageSize: 4096})
 		b, s := allocate(t, dev, 3*4096), semaphores(t, 2)
@@ -607,9 +607,9 @@ func TestLostParked(t *testing.T) {
 	})
 }
 
-// TestElided loses a device after work of another device has been ordered behind its work.
+// TestElided loses a device after work of another device was ordered after its work.
 func TestElided(t *testing.T) {
-	eachCaps(t, "B78 B81 what needs no wait of its own fails with what it waited for", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B78 B81 work without a native wait fails with the work that it depends on", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		a, b, s := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 6)
@@ -617,7 +617,8 @@ func TestElided(t *testing.T) {
 		must(t, other.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.Range(0, 16), []byte{1})))  // waits for an event
 		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(16, 16), []byte{2}))) // on the same stream
 		must(t, other.Queue(1).Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.Range(32, 16), []byte{3}))) // and on another
-		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4}))) // the wait above may cover this one
+		// The wait above may cover this one.
+		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4})))
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Fill(b.Range(0, 0), []byte{5})))
 		eventually(t, "both devices are through", func() bool {
 			c := d.Counters()
@@ -673,7 +674,7 @@ func TestLostEvents(t *testing.T) {
 	})
 }
 
-// TestStrategies waits in every way, with every strategy of waiting.
+// TestStrategies waits in every way, with every waiting strategy.
 func TestStrategies(t *testing.T) {
 	for name, o := range map[string]gpu.Options{
 		"usual": {}, "park at once": {Spin: -1, Poll: -1}, "spin only": {Spin: 1 << 62, Poll: -1}, "ask only": {Spin: -1, Poll: 1 << 62}, "both": {Spin: 1 << 62, Poll: 1 << 62}, "a little": {Spin: 1, Poll: 1},

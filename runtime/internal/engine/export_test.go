@@ -28,7 +28,7 @@ func (d *Device) LentMutex() sync.Locker  { return &d.lent.mu }
 // EndLoan ends the device's loan, as Close does. The caller holds LentMutex.
 func (d *Device) EndLoan() { d.lent.ended = true }
 
-// Waiting returns how many ready submissions wait for the pending-queue thread.
+// Waiting returns the number of ready submissions that wait for the pending-queue thread.
 func (d *Device) Waiting() (n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

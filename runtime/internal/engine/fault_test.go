@@ -13,12 +13,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestFaults fails the n-th native call, for every n. Nothing hangs or leaks, every signal is
-// reached or fails, and no memory is freed while the device uses it. With a step of k, each call
-// fails in only one of k ways, and each run of the test picks other ones. The race detector makes
-// the test slow, so it runs a sample, and so does a short run. Most calls of a traced scenario make
-// and destroy timing events, so only a soak tries most of them. The clock is a fake one, because
-// the runtime needs a while to find that a stream is stuck behind a lost device.
+// TestFaults fails the n-th native call, for every n. Nothing may hang or leak, every signal must
+// be reached or fail, and no memory may be freed while the device uses it. With a step of k, each
+// call fails in only one of k ways, and each run of the test chooses other ways. The race detector
+// makes the test slow, so it runs a sample, and so does a short run. Most calls of a traced
+// scenario make and destroy timing events, so only a soak tries most of them. The clock is a fake,
+// because the runtime takes a while to find that a stream is stuck behind a lost device.
 func TestFaults(t *testing.T) {
 	cuda, hip := simdriver.CUDACaps(), simdriver.HIPCaps()
 	pools := hipPoolCaps()

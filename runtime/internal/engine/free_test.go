@@ -39,8 +39,8 @@ func (f *telling) yet() {
 	}
 }
 
-// TestFree checks that operations signal the points of Order.Free when nothing uses their memory
-// any more, whether their signals succeed or fail.
+// TestFree checks that operations signal the points of Order.Free when their memory is no longer
+// used, whether their signals succeed or fail.
 func TestFree(t *testing.T) {
 	const piece = 4096
 	for name, size := range map[string]int{"staged": 64, "in pieces": 5 * piece} {
@@ -80,7 +80,7 @@ func TestFree(t *testing.T) {
 			f.yet()
 			must(t, d.ResumeDevice(0))
 			f.soon()
-			mem[0] = 2 // the slice belongs to the program again
+			mem[0] = 2 // the program may use the slice again
 			must(t, b.Close())
 		})
 	})
@@ -117,7 +117,7 @@ func TestFree(t *testing.T) {
 		})
 	})
 	for name, size := range map[string]int{"staged": 64, "in pieces": 5 * piece} {
-		t.Run("B148 on a device that is lost, when that is closed, "+name, func(t *testing.T) {
+		t.Run("B148 on a lost device, when it is closed, "+name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 				dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
 				b, s, f := allocate(t, dev, uint64(size)), semaphores(t, 1)[0], newTelling(t)
@@ -136,7 +136,7 @@ func TestFree(t *testing.T) {
 			})
 		})
 	}
-	t.Run("B148 a transfer of which the driver has refused a piece", func(t *testing.T) {
+	t.Run("B148 a transfer with a piece that the driver refused", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{StageSize: piece})
 			b, s, f := allocate(t, dev, 5*piece), semaphores(t, 1)[0], newTelling(t)
@@ -152,7 +152,7 @@ func TestFree(t *testing.T) {
 			f.soon()
 		})
 	})
-	t.Run("B148 a copy to another driver of which a piece was refused", func(t *testing.T) {
+	t.Run("B148 a copy to another driver, with a refused piece", func(t *testing.T) {
 		d, other := newSim(t, simdriver.Config{}), newSim(t, simdriver.Config{})
 		dev, there := openDevice(t, d, 0, gpu.Options{StageSize: piece}), openDevice(t, other, 0, gpu.Options{StageSize: piece / 4})
 		from, to, s, f := allocate(t, dev, 2*piece), allocate(t, there, 2*piece), semaphores(t, 1)[0], newTelling(t)
@@ -167,7 +167,7 @@ func TestFree(t *testing.T) {
 		must(t, other.ResumeDevice(0))
 		f.soon()
 	})
-	t.Run("B148 a recording in several parts tells when all are over", func(t *testing.T) {
+	t.Run("B148 a recording in several parts signals after all parts", func(t *testing.T) {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 			dev := openDevice(t, d, 0, gpu.Options{})
 			b, q, s := allocate(t, dev, 64), dev.Queue(0), semaphores(t, 2)
@@ -190,7 +190,7 @@ func TestFree(t *testing.T) {
 }
 
 // TestFreeOfPartRefused executes a recording whose later part a communicator refuses. The points of
-// Free are signalled when the first part is over.
+// Free must be signalled when the first part has completed.
 func TestFreeOfPartRefused(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, comms := openCommunicators(t, d, 1, collective.Options{})

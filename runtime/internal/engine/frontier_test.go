@@ -2,8 +2,7 @@ package engine
 
 import "testing"
 
-// TestComeAndGo adds marks of many timelines to a frontier. Marks that have been passed take no
-// room.
+// TestComeAndGo adds marks of many timelines to a frontier. Passed marks must take no room.
 func TestComeAndGo(t *testing.T) {
 	d := new(Device)
 	tl, lasting := NewTimeline(d, nil), NewTimeline(d, nil)

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names for helpers that several packages share.
+// Short names for helpers that several packages' tests share.
 
 const raceEnabled = testkit.RaceEnabled
 
@@ -82,7 +82,7 @@ func now(s *gpu.Semaphore) uint64 {
 	return now
 }
 
-// untilIn waits until some goroutine is in the function with this name.
+// untilIn waits until a goroutine is in the function with this name.
 func untilIn(name string) {
 	for buf := make([]byte, 1<<20); !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte(name)); {
 		runtime.Gosched()

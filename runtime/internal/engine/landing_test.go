@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestLanding submits work and then neither waits nor polls. The host's part of the work is done
-// soon after the device's part, and then the polling ends.
+// TestLanding submits work, and then neither waits nor polls. The host's part of the work must
+// complete soon after the device's part, and then the polling must end.
 func TestLanding(t *testing.T) {
 	const stage = 4096
 	type results struct {
@@ -26,7 +26,8 @@ func TestLanding(t *testing.T) {
 	for _, x := range []struct {
 		name string
 		size int
-		// begin submits the work and returns a function that reports whether its result has arrived
+		// begin submits the work and returns a function that reports whether its result has
+		// arrived.
 		begin func(t *testing.T, r results) func() bool
 	}{
 		{"B193 a download of a queue with a signal", 64, func(t *testing.T, r results) func() bool {

@@ -2,7 +2,7 @@ package engine
 
 import "testing"
 
-// TestLoadWhilePassing calls Load while another goroutine issues and passes work one by one.
+// TestLoadWhilePassing calls Load while another goroutine issues and completes work one by one.
 func TestLoadWhilePassing(t *testing.T) {
 	tl, end, done := NewTimeline(new(Device), nil), make(chan struct{}), make(chan struct{})
 	go func() {

@@ -22,8 +22,8 @@ import (
 )
 
 // TestLossBelow loses a device with work in flight that signals a lower value than any waiter
-// needs. The waiters for later values get the loss too, although no work in flight reaches their
-// values.
+// needs. The waiters for later values must get the loss too, although no work in flight reaches
+// their values.
 func TestLossBelow(t *testing.T) {
 	for name, wait := range waiters {
 		for _, when := range []string{"before the work", "behind the work", "behind the work again"} {
@@ -44,7 +44,7 @@ func TestLossBelow(t *testing.T) {
 					if ended == nil {
 						ended = wait(t, other, s, 2)
 					}
-					time.Sleep(time.Second) // of the bubble: the waiters have parked by now
+					time.Sleep(time.Second) // bubble time: the waiters have parked by now
 					d.LoseDevice(0, nil)
 					ends(t, ended, driver.ErrLost)
 				})
@@ -53,9 +53,10 @@ func TestLossBelow(t *testing.T) {
 	}
 }
 
-// TestLossAtOnce has devices wait for one another in a chain. When the call that finds the loss of
-// the first device returns, all devices of the chain are lost. Other devices are not: neither a
-// device whose stream has passed its wait, nor one that only used the lost device's memory.
+// TestLossAtOnce makes devices wait for one another in a chain. When the call that finds the loss
+// of the first device returns, all devices of the chain must be lost. Other devices must not be:
+// neither a device whose stream has passed its wait, nor one that only used the lost device's
+// memory.
 func TestLossAtOnce(t *testing.T) {
 	onEach(t, 5, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const chain = 3
@@ -108,7 +109,7 @@ func TestLossAtOnce(t *testing.T) {
 }
 
 // TestLossFar loses the last device of a long chain of waiting devices, while a goroutine waits
-// only for the first one. The devices between are polled too.
+// only for the first one. The devices between must be polled too.
 func TestLossFar(t *testing.T) {
 	const devices = 8
 	onEach(t, devices, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -130,7 +131,7 @@ func TestLossFar(t *testing.T) {
 }
 
 // TestLossBehindRefused loses a device that another device's stream waits for, because of an
-// allocation that the driver has refused. Work behind that wait does not wait for ever.
+// allocation that the driver has refused. Work after that wait must not wait forever.
 func TestLossBehindRefused(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Pools {
@@ -177,7 +178,7 @@ func BenchmarkOnReachedBehind(b *testing.B) {
 func TestLost(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
-	t.Run("B81 a lost device fails what it has and what it gets, and no other device", func(t *testing.T) {
+	t.Run("B81 a lost device fails its present and later work, and no other device", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
 		ctx, cause := minute(t), errors.New("fell off the bus")
@@ -211,7 +212,7 @@ func TestLost(t *testing.T) {
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[5].Wait(ctx, 1))
 	})
-	t.Run("B78 B81 a device of which a stream waits for a lost one is lost after it, as a whole, and others go on", func(t *testing.T) {
+	t.Run("B78 B81 a device with a stream that waits for a lost one is lost too, as a whole, and others stay usable", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 3})
 		lost, other, third := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2}), openDevice(t, d, 2, gpu.Options{})
 		ctx := minute(t)
@@ -235,7 +236,7 @@ func TestLost(t *testing.T) {
 		must(t, third.Queue(0).Submit(gpu.Order{Signal: pts(s[4], 1)}, gpu.Fill(allocate(t, third, 64).All(), []byte{1})))
 		must(t, s[4].Wait(ctx, 1))
 	})
-	t.Run("B78 B81 what comes after a barrier of a lost device fails, though the work in front of it does not", func(t *testing.T) {
+	t.Run("B78 B81 work after a barrier of a lost device fails, although the work before it does not", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s, b := semaphores(t, 4), allocate(t, other, 64)
@@ -258,7 +259,7 @@ func TestLost(t *testing.T) {
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[3].Wait(minute(t), 1))
 	})
-	t.Run("B78 B81 a device goes on that comes after work of a lost one which was done before", func(t *testing.T) {
+	t.Run("B78 B81 a device that follows completed work of a lost one stays usable", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{Devices: 2})
 		lost, other := openDevice(t, d, 0, gpu.Options{Spin: -1}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		s, b := semaphores(t, 3), allocate(t, other, 64)
@@ -271,13 +272,14 @@ func TestLost(t *testing.T) {
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("it is not lost: %v", err)
 		}
-		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) { // the host does not know that the first part was done
+		// The host does not know that the first part has completed.
+		if err := s[1].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
 		}
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s[2].Wait(minute(t), 1))
 	})
-	t.Run("B81 B85 a device closes though another one waits for it, stuck behind a lost one", func(t *testing.T) {
+	t.Run("B81 B85 a device closes although another one, stuck behind a lost one, waits for it", func(t *testing.T) {
 		for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
 			d := newSim(t, simdriver.Config{Devices: 3, Caps: &caps})
 			lost, healthy, stuck := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{}), openDevice(t, d, 2, gpu.Options{})
@@ -307,7 +309,7 @@ func TestLost(t *testing.T) {
 			must(t, stuck.Close())
 		}
 	})
-	t.Run("B81 a kernel that does what it must not", func(t *testing.T) {
+	t.Run("B81 a faulty kernel", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		x, err := dev.Load(kernels.Basic)
@@ -328,7 +330,7 @@ func TestLost(t *testing.T) {
 }
 
 // TestRecover loses a device with work in flight, parked work and a recording. It closes the
-// device, opens it again, and goes on with a new semaphore.
+// device, opens it again, and continues with a new semaphore.
 func TestRecover(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		bystander := openDevice(t, d, 1, gpu.Options{})
@@ -371,9 +373,9 @@ func TestRecover(t *testing.T) {
 	})
 }
 
-// TestLostHoldsUp has a queue stuck behind a lost device, and another queue of the same device
-// behind that one. Only the driver knows of the second wait. The work fails or is done and does not
-// hang, and the whole device is lost.
+// TestLostHoldsUp makes one queue stuck behind a lost device, and another queue of the same device
+// behind that one. Only the driver knows of the second wait. The work must fail or complete, and
+// the whole device must be lost.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
 		d = simdriver.New(simdriver.Config{Devices: 2}) // the driver's own waits are left to it: see the end
@@ -411,7 +413,7 @@ func TestLostHoldsUp(t *testing.T) {
 		must(t, stuck.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c)))
 		must(t, other.Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(c)))
 		d.LoseDevice(0, nil)
-		end(t, s[2]) // first, because nobody polls the stuck queue
+		end(t, s[2]) // first, because no one polls the stuck queue
 		end(t, s[1])
 		if err := other.Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Execute(c)); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("what comes later: %v", err)
@@ -446,8 +448,8 @@ func loseWith(t *testing.T, d *simdriver.Driver, lost *gpu.Device, s *gpu.Semaph
 }
 
 // TestCloseBehind closes a device that is lost behind another one and still runs other work. Close
-// waits for that work, and signals the points of Order.Free after it. Work that does not end in
-// time is left to the driver, and its points fail.
+// must wait for that work, and signal the points of Order.Free after it. Work that does not end in
+// time is left to the driver, and its points must fail.
 func TestCloseBehind(t *testing.T) {
 	for name, of := range map[string]struct{ resumed, refused bool }{
 		"work that ends":                     {resumed: true},
@@ -476,8 +478,9 @@ func TestCloseBehind(t *testing.T) {
 				}
 				closed := make(chan error, 1)
 				go func() { closed <- dev.Close() }()
-				time.Sleep(100 * time.Millisecond)                               // time of the bubble
-				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused { // without that stream, everything is left to the driver at once
+				time.Sleep(100 * time.Millisecond) // time of the bubble
+				// Without that stream, everything is left to the driver at once.
+				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused {
 					t.Errorf("told free: %d, %v", v, err)
 				}
 				if n := calls(d, 1, simdriver.OpFreeAsync); n != 0 {
@@ -506,8 +509,8 @@ func TestCloseBehind(t *testing.T) {
 }
 
 // TestCloseLentBehind closes a device whose memory is used by a second device. The second one is
-// lost behind a third one and goes on running. The memory is not freed before that work is over, or
-// not at all.
+// lost behind a third one and continues to run. The memory must not be freed before that work has
+// completed, or not at all.
 func TestCloseLentBehind(t *testing.T) {
 	for _, resumed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
@@ -547,8 +550,7 @@ func TestCloseLentBehind(t *testing.T) {
 	}
 }
 
-// TestWaitForClosed has work that is about to wait for another device when that device is lost and
-// closed. The work fails.
+// TestWaitForClosed loses and closes a device just before work waits for it. The work must fail.
 func TestWaitForClosed(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Devices: 2})
 	defer d.Kill() // ends the stalled stream
@@ -592,8 +594,8 @@ func TestWaitForClosed(t *testing.T) {
 }
 
 // TestLostWhileFollowed loses a device after another device's submission has found its work in
-// flight, and before that submission makes the native wait. At that time nobody can find the wait.
-// The submission itself finds the loss, even if the stream has received only its waits.
+// flight, and before that submission makes the native wait. At that time the wait cannot be found.
+// The submission itself must find the loss, even if the stream has received only its waits.
 func TestLostWhileFollowed(t *testing.T) {
 	for name, submit := range map[string]func(q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer, o gpu.Order) error{
 		"a fill": func(q *gpu.Queue, _ *gpu.Pool, b *gpu.Buffer, o gpu.Order) error {
@@ -636,7 +638,7 @@ func TestLostWhileFollowed(t *testing.T) {
 			}()
 			untilIn("(*loan).add(")
 			d.LoseDevice(0, nil)
-			native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // and nobody can find the device that waits
+			native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // and the device that waits cannot be found
 			native(devs[0]).FailInFlight()
 			native(devs[0]).LentMutex().Unlock()
 			check(<-result)

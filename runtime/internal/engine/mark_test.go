@@ -28,7 +28,7 @@ func anywhere(t *testing.T, name string, f func(t *testing.T, caps driver.Caps))
 	}
 }
 
-// fills submits fills that raise a semaphore from one value to another. An event is recorded behind
+// fills submits fills that raise a semaphore from one value to another. An event is recorded after
 // each.
 func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to uint64) {
 	t.Helper()
@@ -37,7 +37,7 @@ func fills(t testing.TB, q *gpu.Queue, b *gpu.Buffer, s *gpu.Semaphore, from, to
 	}
 }
 
-// lazily makes a stream and returns it with its semaphore. Events behind its work are recorded only
+// lazily makes a stream and returns it with its semaphore. Events after its work are recorded only
 // on demand. Operation n signals n.
 func lazily(q *gpu.Queue) (*gpu.Stream, *gpu.Semaphore) {
 	st := q.NewStream()
@@ -62,10 +62,10 @@ func launchOf(t testing.TB, dev *gpu.Device, name string) gpu.Op {
 	return gpu.Launch(k, gpu.Grid{}, uint64(1))
 }
 
-// TestRecords counts the events that are recorded.
+// TestRecords counts the recorded events.
 func TestRecords(t *testing.T) {
 	records := func(d *simdriver.Driver) int { return int(calls(d, 0, simdriver.OpRecord)) }
-	anywhere(t, "one behind each submission of a queue, and for every few of a stream", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "one after each submission of a queue, and one for every few of a stream", func(t *testing.T, caps driver.Caps) {
 		const n = 1000
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{Events: 2 * n})
@@ -131,7 +131,7 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%d without signals, want %d", got, 2*n/markEvery)
 		}
 	})
-	anywhere(t, "one before what may wait for others, and none before anything else", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "one before work that may wait for others, and none before other work", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		dev, other := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 256}), openDevice(t, d, 1, gpu.Options{})
 		b, far, s := allocate(t, dev, 1<<20), allocate(t, other, 64), semaphores(t, 1)[0]
@@ -149,7 +149,7 @@ func TestRecords(t *testing.T) {
 			"large fill":       {gpu.Fill(b.All(), []byte{1}), 0},
 			"large copy":       {gpu.Copy(b.Range(0, 1<<17), b.Range(1<<17, 1<<17)), 0},
 			"large update":     {gpu.UploadCopy(b.Range(0, 1<<17), make([]byte, 1<<17)), 0},
-			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // an event behind it
+			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // an event after it
 			"another's memory": {gpu.Copy(far.Range(0, 8), b.Range(0, 8)), 1},
 			"wait":             {gpu.Fill(b.Range(0, 8), []byte{1}), 1},
 		} {
@@ -195,7 +195,7 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// TestNotHeldUp waits for work in front of work that does not end.
+// TestNotHeldUp waits for work before other work that does not end.
 func TestNotHeldUp(t *testing.T) {
 	waits := map[string]gpu.Options{"usual": {}, "parked": {Spin: -1}, "parked, without haste": {Spin: -1, Poll: -1}, "spin": {Spin: time.Minute}}
 	for name, o := range waits {
@@ -272,7 +272,7 @@ func TestNotHeldUp(t *testing.T) {
 	}
 }
 
-// TestMarkAcross has streams wait for work of other streams that has no event yet.
+// TestMarkAcross makes streams wait for work of other streams that has no event yet.
 func TestMarkAcross(t *testing.T) {
 	for _, devices := range []int{1, 2} {
 		for _, first := range []string{"the work", "who waits"} {
@@ -379,7 +379,7 @@ func TestMarkEnds(t *testing.T) {
 			}
 		}
 	})
-	anywhere(t, "B85 Close of what somebody else waits for", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "B85 Close of a device that others wait for", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 		b, c, s := allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 2)
@@ -397,7 +397,8 @@ func TestMarkEnds(t *testing.T) {
 	})
 	anywhere(t, "B81 a lost device fails it", func(t *testing.T, caps driver.Caps) {
 		for _, how := range []string{"somebody waits", "nobody waits", "another one waits"} {
-			d := simdriver.New(simdriver.Config{Caps: &caps, Devices: 2}) // the driver may leave a stream that waits for a lost device
+			// The driver may leave a stream that waits for a lost device.
+			d := simdriver.New(simdriver.Config{Caps: &caps, Devices: 2})
 			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			b, c, s := allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)
 			d.StallDevice(0)
@@ -437,7 +438,7 @@ func TestMarkEnds(t *testing.T) {
 	})
 }
 
-// TestMarkFaults fails the recording of events behind work that was submitted earlier.
+// TestMarkFaults fails the recording of events after work that was submitted earlier.
 func TestMarkFaults(t *testing.T) {
 	broken := errors.New("no more marks")
 	setup := func(t *testing.T, caps driver.Caps) (*simdriver.Driver, *gpu.Device, *gpu.Buffer, []*gpu.Semaphore) {
@@ -450,7 +451,7 @@ func TestMarkFaults(t *testing.T) {
 		s[0] = first
 		return d, dev, b, s
 	}
-	anywhere(t, "B80 before what may hold up the stream, which is refused", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "B80 before a refused operation that may block the stream", func(t *testing.T, caps driver.Caps) {
 		d, dev, b, s := setup(t, caps)
 		w := semaphores(t, 1)[0]
 		fills(t, dev.Queue(1), allocate(t, dev, 64), w, 0, 1)
@@ -480,7 +481,7 @@ func TestMarkFaults(t *testing.T) {
 		must(t, s[2].Wait(minute(t), 1))
 		must(t, s[0].Wait(minute(t), 3))
 	})
-	anywhere(t, "B80 for somebody who waits, who asks again", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "B80 for a waiter, which polls again", func(t *testing.T, caps driver.Caps) {
 		d, _, _, s := setup(t, caps)
 		for n := range uint64(7) {
 			d.Inject(simdriver.Fault{Op: simdriver.OpRecord, N: n + 1, Err: broken})
@@ -488,7 +489,7 @@ func TestMarkFaults(t *testing.T) {
 		d.ResumeDevice(0)
 		must(t, s[0].Wait(minute(t), 2))
 	})
-	anywhere(t, "B81 again and again, which loses the device", func(t *testing.T, caps driver.Caps) {
+	anywhere(t, "B81 repeatedly, which loses the device", func(t *testing.T, caps driver.Caps) {
 		d, dev, _, s := setup(t, caps)
 		d.Inject(simdriver.Fault{Op: simdriver.OpRecord, Err: broken})
 		d.ResumeDevice(0)
@@ -503,7 +504,7 @@ func TestMarkFaults(t *testing.T) {
 }
 
 // TestForeignLaunchesOnDemand launches kernels in a Stream that use memory of another device. That
-// does not make the stream wait, so no event is recorded in front of each kernel.
+// must not make the stream wait, so no event may be recorded before each kernel.
 func TestForeignLaunchesOnDemand(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

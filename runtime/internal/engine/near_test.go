@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// TestNear submits work that waits for the previous work of its own stream. For such a wait the
-// semaphore is not searched.
+// TestNear submits work that waits for the previous work of its own stream. Such a wait must not
+// search the semaphore.
 func TestNear(t *testing.T) {
 	checkLeaks(t)
 	open := func(t *testing.T) (*gpu.Device, *gpu.Queue, *gpu.Buffer) {
@@ -45,7 +45,7 @@ func TestNear(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Run("B124 who waits for what its stream was given last asks no semaphore", func(t *testing.T) {
+	t.Run("B124 a wait for the stream's last work does not search the semaphore", func(t *testing.T) {
 		_, q, b := open(t)
 		s := newSemaphore(t, 0)
 		fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(1)}}, b)
@@ -66,7 +66,7 @@ func TestNear(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("B81 what is failing meanwhile fails it after all", func(t *testing.T) {
+	t.Run("B81 a failure in progress still fails the work", func(t *testing.T) {
 		for _, otherwise := range []bool{false, true} {
 			_, q, b := open(t)
 			s, x, y := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)

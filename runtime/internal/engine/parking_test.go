@@ -55,7 +55,7 @@ func TestParked(t *testing.T) {
 		})
 		return d
 	}
-	t.Run("B120 of k signals only the one that is enough wakes the device's thread, once", func(t *testing.T) {
+	t.Run("B120 only the last needed signal wakes the device's thread, once", func(t *testing.T) {
 		const n, k = 100, 1000
 		d := open(t, simdriver.Config{Caps: &hip})
 		s, other := newSemaphore(t, 0), newSemaphore(t, 0)
@@ -88,7 +88,7 @@ func TestParked(t *testing.T) {
 			t.Errorf("%d are ready after another signal", got)
 		}
 	})
-	t.Run("B120 B71 a signal issues one itself and hands over the others", func(t *testing.T) {
+	t.Run("B120 B71 a signal issues one submission itself and passes on the others", func(t *testing.T) {
 		const n = 100
 		sim := simdriver.New(simdriver.Config{Caps: &cuda})
 		d, err := gpu.Open(sim, 0, gpu.Options{})
@@ -113,7 +113,7 @@ func TestParked(t *testing.T) {
 		}
 		let()
 	})
-	t.Run("B52 B75 who sees something done behind a barrier sees the barrier done", func(t *testing.T) {
+	t.Run("B52 B75 work seen complete after a barrier implies a complete barrier", func(t *testing.T) {
 		for _, caps := range []driver.Caps{cuda, hip} {
 			sim := simdriver.New(simdriver.Config{Caps: &caps})
 			d, err := gpu.Open(sim, 0, gpu.Options{})
@@ -139,7 +139,7 @@ func TestParked(t *testing.T) {
 			for d.Stats().InFlight < 3 {
 				runtime.Gosched()
 			}
-			lockOf(first).Lock() // the barrier gets no further than this mutex
+			lockOf(first).Lock() // the barrier blocks at this mutex
 			sim.ResumeDevice(0)
 			done := make(chan error, 1)
 			go func() { done <- behind.Wait(minute(t), 1) }()
@@ -170,7 +170,7 @@ func TestParked(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B85 what becomes ready while the device stops does not begin", func(t *testing.T) {
+	t.Run("B85 work that becomes ready while the device closes does not start", func(t *testing.T) {
 		d := open(t, simdriver.Config{Caps: &cuda})
 		for _, op := range []work.Kind{work.HostCall, work.Notify, work.Barrier, work.Fill} {
 			end := newSemaphore(t, 0)
@@ -192,8 +192,8 @@ func TestParked(t *testing.T) {
 }
 
 // TestReleasedAfterClose fails the wait of a parked execution, closes the device, and then releases
-// the execution, as if other goroutines had come between. By then the recording has been destroyed.
-// The execution fails all the same.
+// the execution, as if other goroutines had run in between. By then the recording has been
+// destroyed. The execution must still fail.
 func TestReleasedAfterClose(t *testing.T) {
 	checkLeaks(t)
 	d, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})

@@ -11,11 +11,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// heldCalls are calls that may keep the driver busy for long: in its compiler, in its allocator, or
+// heldCalls are calls that may block in the driver for long: in its compiler, in its allocator, or
 // while it pins memory.
 var heldCalls = []struct {
 	name string
-	op   simdriver.Op // the driver's call that takes long
+	op   simdriver.Op // the driver's slow call
 	call func(x *heldStand) error
 }{
 	{"load", simdriver.OpLoad, func(x *heldStand) error {
@@ -65,8 +65,8 @@ func newHeldStand(t *testing.T, d *simdriver.Driver, opt gpu.Options) *heldStand
 	return x
 }
 
-// TestHeldCalls has calls of the program block in the driver. Meanwhile parked work is released,
-// runs and ends.
+// TestHeldCalls blocks calls of the program in the driver. Meanwhile parked work must be released,
+// run and end.
 func TestHeldCalls(t *testing.T) {
 	for _, held := range heldCalls {
 		t.Run(held.name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestHeldCalls(t *testing.T) {
 	}
 }
 
-// TestHeldWhileClosing closes a device while a call blocks in the driver. No native object is
+// TestHeldWhileClosing closes a device while a call blocks in the driver. No native object may be
 // destroyed before that call returns.
 func TestHeldWhileClosing(t *testing.T) {
 	for _, held := range heldCalls {
@@ -116,7 +116,7 @@ func TestHeldWhileClosing(t *testing.T) {
 	}
 }
 
-// TestManyCallsAtOnce allocates on more goroutines than may call the driver at a time.
+// TestManyCallsAtOnce allocates on more goroutines than may call the driver at the same time.
 func TestManyCallsAtOnce(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n = 1000
@@ -141,8 +141,8 @@ func TestManyCallsAtOnce(t *testing.T) {
 }
 
 // TestHeldGrowth blocks the growth of a portable pool for an alloc that was parked. Meanwhile other
-// parked work is issued. The alloc is issued when there is memory. It fails if there is none, or if
-// the device is closed or lost.
+// parked work must be issued. The alloc must be issued when there is memory, and fail if there is
+// none, or if the device is closed or lost.
 func TestHeldGrowth(t *testing.T) {
 	for name, end := range map[string]func(d *simdriver.Driver, dev *gpu.Device) error{
 		"grown": func(*simdriver.Driver, *gpu.Device) error { return nil },
@@ -171,7 +171,8 @@ func TestHeldGrowth(t *testing.T) {
 				if name == "none" {
 					d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, Device: 0, OOM: true})
 				}
-				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil }))) // so that the pending-queue thread issues the parked work
+				// This makes the pending-queue thread issue the parked work.
+				must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil })))
 				synctest.Wait()
 				start := time.Now()
 				must(t, s[2].Signal(1))
@@ -188,7 +189,7 @@ func TestHeldGrowth(t *testing.T) {
 					must(t, dev.Queue(0).Submit(order(s[1], 2, s[1], 3), gpu.Free(m)))
 					must(t, s[1].Wait(in(t, time.Minute), 3))
 				}
-				time.Sleep(time.Hour) // time of the bubble: the blocked call of the driver returns
+				time.Sleep(time.Hour) // time of the bubble: the blocked driver call returns
 				if st := dev.Stats(); st.Parked+st.InFlight != 0 {
 					t.Errorf("%+v", st)
 				}
@@ -199,8 +200,8 @@ func TestHeldGrowth(t *testing.T) {
 }
 
 // TestHeldInstantiate blocks the creation of a graph for an execution that was parked. Meanwhile
-// other parked work is issued, on the same queue too, and new submissions to that queue do not wait
-// for the graph either.
+// other parked work must be issued, also on the same queue, and new submissions to that queue must
+// not wait for the graph.
 func TestHeldInstantiate(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Graphs {
@@ -216,12 +217,14 @@ func TestHeldInstantiate(t *testing.T) {
 			_, err := c.Add(gpu.Fill(to.Range(i, 1), []byte{byte(i)}))
 			must(t, err)
 		}
-		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true}) // no memory for the binding's placeholder, so that End makes no graph
+		// No memory for the binding's placeholder, so that End makes no graph.
+		d.Inject(simdriver.Fault{Op: simdriver.OpAlloc, N: 1, OOM: true})
 		must(t, c.End())
 		must(t, q.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c, m.All())))
 		must(t, q.Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.All(), []byte{1})))
 		d.SetLatency(simdriver.OpInstantiate, time.Minute)
-		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil }))) // so that the pending-queue thread issues the parked work
+		// This makes the pending-queue thread issue the parked work.
+		must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.HostCall(func() error { return nil })))
 		synctest.Wait()
 		start := time.Now()
 		must(t, s[2].Signal(1))

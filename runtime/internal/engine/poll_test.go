@@ -67,7 +67,8 @@ func TestCrowded(t *testing.T) {
 		fill()
 		inner(s).PollFor(v, sema.ByWaiterAgain)
 	}
-	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(engine.Watch+1) { // includes the queries of tidy
+	// Includes the queries of tidy.
+	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(engine.Watch+1) {
 		t.Errorf("%d calls in 100 times %d rounds", n, wake.WaiterSkips)
 	}
 	sim.ResumeDevice(0)

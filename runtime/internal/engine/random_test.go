@@ -35,12 +35,12 @@ var (
 // TestRandom submits random graphs of operations, in a random order and from several goroutines,
 // and compares the results with a sequential model. The graphs run over 1, 2 and 8 devices in turn,
 // with the rules of CUDA and of HIP. In some graphs another process owns or imports part of the
-// memory and works on it too. In some graphs a device is closed or lost. Then each point that is
+// memory and also uses it. In some graphs a device is closed or lost. Then each point that is
 // reached must come after the points that it waits for, each point that is not must have a reason,
-// other devices must go on, and nothing may hang. A pool may be closed at the same time. Meanwhile
-// other goroutines close and trim some pools and read their statistics, devices are trimmed, and a
-// tracer has room for only a few records. Operations signal the points of Order.Free and report how
-// long the device took.
+// other devices must keep working, and nothing may hang. A pool may be closed at the same time.
+// Meanwhile other goroutines close and trim some pools and read their statistics, devices are
+// trimmed, and a tracer has room for only a few records. Operations signal the points of Order.Free
+// and report their time on the device.
 func TestRandom(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
@@ -115,7 +115,7 @@ func newNativeSide(t *testing.T, sim *simdriver.Driver, dev *gpu.Device, i int) 
 	return n
 }
 
-// fill has other code fill a range in its stream, between two events.
+// fill makes other code fill a range in its stream, between two events.
 func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 	before, err := interop.NewEvent(n.dev)
 	after, err2 := interop.NewEvent(n.dev)
@@ -136,14 +136,15 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 			})
 		}
 		if err == nil {
-			err = x.give(n.q, o, interop.WaitEvent(after)) // that others come after the waits the runtime does not know
+			err = x.give(n.q, o, interop.WaitEvent(after)) // the runtime does not know that others come after the waits
 		}
 		if err != nil {
 			n.t.Error(err)
 			o.Signal[0].Semaphore.Fail(err)
 			return
 		}
-		o.Signal[0].Semaphore.Wait(context.Background(), o.Signal[0].Value) // so that nobody waits for the events any more
+		// After this, nothing waits for the events.
+		o.Signal[0].Semaphore.Wait(context.Background(), o.Signal[0].Value)
 		before.Close()
 		after.Close()
 	})
@@ -181,7 +182,7 @@ type node struct {
 	check  func() error // checks the result of an operation that has succeeded
 
 	told     *told // the point of its order's Free; nil if it has none
-	passesOn bool  // another operation gives its signals, perhaps later
+	passesOn bool  // another operation makes its signals, perhaps later
 	refused  bool  // the call has returned an error
 }
 
@@ -194,7 +195,7 @@ func (x *node) give(q *gpu.Queue, o gpu.Order, op gpu.Op) error {
 // access must wait for.
 type cell struct {
 	r        gpu.Range
-	far      gpu.Range // the same memory in the other process, if it has it
+	far      gpu.Range // the same memory in the other process, if that has it
 	imported bool      // the other process owns it
 	pooled   bool      // it is from a pool of the other process
 	value    [8]byte
@@ -229,9 +230,9 @@ type graph struct {
 	gate   *gpu.Semaphore // signalled by the host at the end
 	doomed *gpu.Semaphore // fails at the end
 	bad    []gpu.Point    // points that will fail
-	breaks bool           // some work fails in its stream, so memory may return to pools later than is signalled
+	breaks bool           // some work fails in its stream, so memory may return to pools after the signal
 
-	notes atomic.Int64 // notifications still to come
+	notes atomic.Int64 // pending notifications
 	trace *graphTrace  // nil without a trace
 }
 
@@ -244,7 +245,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	caps, kind := simdriver.CUDACaps(), "cuda"
 	if seed%2 == 0 {
 		caps, kind = simdriver.HIPCaps(), "hip"
-		caps.Cooperative = r.IntN(2) == 0 // which is nothing for its graphs
+		caps.Cooperative = r.IntN(2) == 0 // which its graphs ignore
 	}
 	devices := deviceCounts[seed/2%uint64(len(deviceCounts))]
 	cells := uint64(min(12, 24/devices)) // cells of each device: few, so that each is used often
@@ -262,7 +263,8 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	g.breaks = r.IntN(2) == 0
 	g.trace = newGraphTrace(t, r)
 	for i := range devices {
-		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)} // stages smaller or larger than a cell
+		// Stages smaller or larger than a cell.
+		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)}
 		if r.IntN(4) == 0 {
 			opt.Spin, opt.Poll = -1, -1
 		}
@@ -333,7 +335,7 @@ func (c *cell) usable(q *gpu.Queue) bool {
 	return c.r.Buffer.Kind() != gpu.ShareableMem || c.r.Buffer.Device() == q.Device()
 }
 
-// cell returns a cell on which a queue can do every operation.
+// cell returns a cell on which a queue can execute every operation.
 func (g *graph) cell(q *gpu.Queue) *cell {
 	for {
 		if c := &g.cells[g.r.IntN(len(g.cells))]; c.usable(q) {
@@ -406,7 +408,7 @@ func (g *graph) add() {
 			x.submit = func(o gpu.Order) error {
 				return x.give(q, o, gpu.Notify(func() { g.t.Error("notified of a failure") }))
 			}
-		default: // with another failure
+		default: // with another error
 			x.order.Wait = append(x.order.Wait, g.bad[r.IntN(len(g.bad))])
 			switch k {
 			case 4:
@@ -470,7 +472,7 @@ func (g *graph) add() {
 		v := r.Uint64N(1 << 63)
 		x.submit = func(o gpu.Order) error { return x.give(q, o, interop.WriteValue(to, v)) }
 		binary.LittleEndian.PutUint64(c.value[:], v)
-	case kind < 29 && g.mode == sound: // otherwise memory that nobody holds is freed with its device
+	case kind < 29 && g.mode == sound: // otherwise memory without an owner is freed with its device
 		x.what = "others' work"
 		n := g.natives[r.IntN(len(g.natives))]
 		dst = g.cellOf(n.dev)
@@ -561,7 +563,7 @@ func (g *graph) add() {
 			g.launch(x, q, dst, src)
 		default:
 			x.what = "copy"
-			if c := &g.cells[r.IntN(len(g.cells))]; c != src { // also a cell that the device can use in no other way
+			if c := &g.cells[r.IntN(len(g.cells))]; c != src { // also a cell that the device can only copy
 				dst = c
 			}
 			to, from := dst.r, src.r
@@ -609,7 +611,8 @@ func (g *graph) run() {
 		for _, dev := range g.devs {
 			known := dev.Stats().Lost
 			if err := dev.Close(); err != nil {
-				if g.mode == loses && errors.Is(err, driver.ErrBusy) { // a native stream still has work that waits for the lost device
+				// A native stream still has work that waits for the lost device.
+				if g.mode == loses && errors.Is(err, driver.ErrBusy) {
 					left = true
 				} else if g.mode != loses || known || !errors.Is(err, driver.ErrLost) { // otherwise Close is the first call to find the loss
 					t.Errorf("close: %v", err)
@@ -650,13 +653,13 @@ func (g *graph) run() {
 		}
 	}
 	workers, early := 1+r.IntN(3), r.IntN(2) == 0
-	end := len(order) // the place in order at which the device is closed or lost
+	end := len(order) // the position in order at which the device is closed or lost
 	if g.mode != sound {
 		end = r.IntN(len(order))
 	}
 	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // so that pools are closed meanwhile
 	var wg, ending, meddling sync.WaitGroup
-	const now = 16 // nodes are submitted for each call of meddle
+	const now = 16 // number of submitted nodes for each call of meddle
 	turns := make(chan struct{}, 1)
 	for k := range uint64(2) {
 		m := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}
@@ -710,7 +713,8 @@ func (g *graph) run() {
 					if g.mode == sound && x.may == nil || g.mode != sound && !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
 						t.Errorf("%s: %v", x.what, err)
 					}
-					x.done.Semaphore.Fail(err) // nothing was submitted, for example because the device of a buffer was closed
+					// Nothing was submitted, for example because the device of a buffer was closed.
+					x.done.Semaphore.Fail(err)
 				}
 			}
 		})
@@ -800,7 +804,7 @@ func (g *graph) run() {
 		if i == g.victim {
 			continue
 		}
-		// The other devices go on, except those whose stream waits for the victim.
+		// The other devices keep working, except devices whose stream waits for the victim.
 		behind := func(err error) bool {
 			return g.mode != sound && errors.Is(err, driver.ErrLost) && strings.Contains(err.Error(), "waits for work of another device")
 		}

@@ -16,11 +16,11 @@ import (
 )
 
 // A mortal is a pool that is closed while other goroutines allocate from it, query it and trim it.
-// An alloc may fail or not, but no two buffers share memory.
+// An alloc may succeed or fail, but no two buffers may share memory.
 type mortal struct {
 	pool    *gpu.Pool
 	limit   uint64        // in bytes; 0 means none
-	at      int           // the pool is closed before the node with this place is submitted
+	at      int           // the pool is closed before the node with this index is submitted
 	over    chan struct{} // closed when the pool has released its underlying memory; nil if it has none
 	closing atomic.Bool   // close has begun
 	closed  atomic.Bool   // close has returned
@@ -79,8 +79,8 @@ func (m *mortal) end(g *graph, k uint64) {
 	wg.Wait()
 }
 
-// wrong returns err if no operation on the pool may return it now. If the pool was closed before
-// the operation and err is nil, it returns an error too.
+// wrong returns err if no operation on the pool may return it now. It also returns an error if the
+// pool was closed before the operation and err is nil.
 func (m *mortal) wrong(g *graph, closed bool, err error) error {
 	switch {
 	case err == nil && closed && g.mode == sound:
@@ -149,14 +149,14 @@ func (g *graph) fromMortal(x *node, q *gpu.Queue) bool {
 	return true
 }
 
-// A meddler now and then queries, trims or configures objects that are in use. That must not
-// disturb the work.
+// A meddler sometimes queries, trims or configures objects that are in use. That must not disturb
+// the work.
 type meddler struct {
 	g *graph
 	r *rand.Rand
 }
 
-// meddle does one of these things.
+// meddle does one of these operations.
 func (m *meddler) meddle() error {
 	g, r := m.g, m.r
 	dev := g.devs[r.IntN(len(g.devs))]
@@ -227,7 +227,7 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 		}
 		if r.IntN(2) == 0 {
 			err = q.Submit(gpu.Order{}, gpu.Free(b))
-			if errors.Is(err, gpu.ErrUnallocated) { // nobody was told that there was no memory
+			if errors.Is(err, gpu.ErrUnallocated) { // no call reported that there was no memory
 				err = nil
 			}
 		}
@@ -236,15 +236,15 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 	}
 }
 
-// askPools sets how long the driver's calls take that query or configure a pool.
+// askPools sets the duration of driver calls that query or configure a pool.
 func (g *graph) askPools(d time.Duration) {
 	for _, op := range []simdriver.Op{simdriver.OpPoolAttr, simdriver.OpSetPoolAttr, simdriver.OpTrimPool} {
 		g.sim.SetLatency(op, d)
 	}
 }
 
-// lastMortals closes the mortals that are still open. Memory of each is in use. It is freed
-// afterwards, by a Free without waits and signals.
+// lastMortals closes the mortals that are still open, while memory of each is in use. A Free
+// without waits and signals frees it afterwards.
 func (g *graph) lastMortals(ctx context.Context) {
 	var last []func()
 	for dev, all := range g.mortals {
@@ -272,7 +272,7 @@ func (g *graph) lastMortals(ctx context.Context) {
 			})
 		}
 	}
-	time.Sleep(time.Duration(g.r.IntN(200)) * time.Microsecond) // time in which closed pools may give back unused memory
+	time.Sleep(time.Duration(g.r.IntN(200)) * time.Microsecond) // time for closed pools to release unused memory
 	for _, f := range last {
 		f()
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A told is the point in an operation's Order.Free. When it is signalled, the operation's memory
-// belongs to the program again, which overwrites it at once. If the device still uses the memory,
-// the model or the race detector notices.
+// A told is the point in an operation's Order.Free. When it is signalled, the program may use the
+// operation's memory again, and overwrites it at once. If the device still uses the memory, the
+// model or the race detector finds it.
 type told struct {
 	point gpu.Point
 	mem   []byte // memory of the program that the operation uses, or nil
@@ -23,10 +23,10 @@ type told struct {
 	calls atomic.Int32
 	over  chan struct{} // closed when the point is signalled, or has failed with err
 	err   error
-	early error // set if the point was signalled before the operation was over
+	early error // set if the point was signalled before the operation had completed
 }
 
-// ours is the byte with which the program overwrites memory that it has back.
+// ours is the byte with which the program overwrites its returned memory.
 const ours = 0xee
 
 // tells gives the node a point in Order.Free.
@@ -119,7 +119,7 @@ func (f *told) check(ctx context.Context, x *node, left bool) error {
 	return nil
 }
 
-// timed checks the Timing of a node that was submitted after since and is done.
+// timed checks the Timing of a node that was submitted after since and has completed.
 func (x *node) timed(sound bool, since time.Time) error {
 	if x.timing == nil {
 		return nil
@@ -155,7 +155,7 @@ func (g *graph) lent(x *node, q *gpu.Queue, src *cell) {
 	x.check = func() error { return came(f.was, want[:]) }
 }
 
-// came compares the data with the expected data.
+// came compares data with the expected data.
 func came(got, want []byte) error {
 	if !bytes.Equal(got, want) {
 		return fmt.Errorf("%x came, and %x was to", got, want)

@@ -32,8 +32,8 @@ type source struct {
 	slots []gpu.Point // with a limit: for each block, the point after which it can be allocated again
 }
 
-// blockSize is about the size that nodes allocate from pools. All such sizes take the same room in
-// a pool.
+// blockSize is the approximate size that nodes allocate from pools. All such sizes take the same
+// room in a pool.
 const blockSize = 512
 
 // supply makes the supply of a device.
@@ -111,9 +111,9 @@ func (g *graph) pass(m, child *move, to, from gpu.Range) {
 	}
 }
 
-// move records a copy between two bindings, with other commands before it and often behind it. With
-// nested, it nests another such recording. If fixed is not empty, it is the end of the range that
-// will be bound first.
+// move records a copy between two bindings, with other commands before it and often after it. If
+// nested is set, it nests another such recording. If fixed is not empty, it is the end of the range
+// that will be bound first.
 func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	r := g.r
 	m, b := g.newMove(dev, 2)
@@ -246,7 +246,7 @@ func (g *graph) way(dev *gpu.Device) *move {
 	return m
 }
 
-// execution executes a recording that other nodes execute too, or one of its own.
+// execution executes a shared recording, or one of the node's own.
 func (g *graph) execution(x *node, q *gpu.Queue, dst, src *cell) {
 	r, to, from := g.r, dst.r, src.r
 	if r.IntN(2) == 0 {
@@ -296,7 +296,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		}
 		*free = x.done
 	}
-	closes := len(p.slots) == 0 && r.IntN(4) == 0 // the buffer is closed, and nothing tells when its memory is free
+	closes := len(p.slots) == 0 && r.IntN(4) == 0 // the buffer is closed, and nothing reports when its memory is free
 	size, at := uint64(blockSize-8*r.IntN(8)), 8*r.Uint64N(32)
 	m, last := s.moves[r.IntN(len(s.moves))], s.moves[r.IntN(len(s.moves))]
 	type step func(q *gpu.Queue, o gpu.Order, b *gpu.Buffer) error
@@ -406,7 +406,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		if closes {
 			return nil
 		}
-		if g.mode != sound && len(p.slots) == 0 { // a free whose wait fails does not free the memory, and other nodes may wait for it
+		// A free whose wait fails does not free the memory, and other nodes may wait for it.
+		if g.mode != sound && len(p.slots) == 0 {
 			middle.OnReached(at, func(err error) {
 				if err != nil {
 					b.Close()

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// A smallRing is a tracer with room for a few records. They are taken only now and then, so most
-// records are dropped.
+// A smallRing is a tracer with room for a few records. They are rarely taken, so most records are
+// dropped.
 type smallRing struct {
 	tracer *trace.Tracer
 	named  []*gpu.Semaphore // the tracer records their names as soon as it has room
@@ -67,8 +67,8 @@ func (s *smallRing) take() bool {
 	return n > 0
 }
 
-// sample samples the devices again and again while some are closed. The returned function ends
-// that.
+// sample samples the devices repeatedly while some are closed. The returned function ends the
+// sampling.
 func (s *smallRing) sample() (end func()) {
 	if s == nil {
 		return func() {}
@@ -91,7 +91,7 @@ func (s *smallRing) sample() (end func()) {
 
 // look checks a record.
 func (s *smallRing) look(r *trace.Record) error {
-	// A submission made while the device is closed may notice that later.
+	// A submission made while the device is closed may find that later.
 	if r.Device != nil && s.closed[r.Device] && r.Kind != trace.KindCall && (r.Kind != trace.KindSubmission || r.Err == nil) {
 		return fmt.Errorf("%v %d, %s %q, behind the record that its device was closed: submitted at %v, done at %v: %v", r.Kind, r.ID, r.Op, r.Label, r.Submitted, r.Done, r.Err)
 	}
@@ -123,7 +123,7 @@ func (s *smallRing) look(r *trace.Record) error {
 }
 
 // tell waits until the tracer has recorded the names of the semaphores. It has room now or soon,
-// because nobody submits any more.
+// because no more work is submitted.
 func (s *smallRing) tell(dev *gpu.Device) error {
 	for i, x := range s.named {
 		for try := 0; ; try++ {

@@ -15,8 +15,8 @@ import (
 
 // A farSide is another process of a random graph, with one device. Some of its memory is cells of
 // the graph: allocated memory, memory of a pool, and memory shared by a file. It imports shareable
-// memory of the graph, and other memory too if the mode is sound. The host or shared events tell it
-// when to work.
+// memory of the graph, and if the mode is sound also other memory. The host or shared events tell
+// it when to work.
 type farSide struct {
 	g    *graph
 	sim  *simdriver.Driver
@@ -40,8 +40,7 @@ type farSide struct {
 	back  pair
 }
 
-// A pair is a shared event as the process has it that records it, and as that has it that waits for
-// it.
+// A pair is a shared event in two processes: own records it, and in waits for it.
 type pair struct{ own, in *interop.Event }
 
 // newFarSide makes the other process and the cells that it shares.
@@ -86,7 +85,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			g.cells = append(g.cells, cell{r: in.Range(8*k, 8), far: f.pooled.Range(8*k, 8), imported: true, pooled: true})
 		}
 	}
-	if g.caps.MemSharing { // each side closes its handle whenever it likes
+	if g.caps.MemSharing { // each side closes its handle at any time
 		b, err := f.dev.Alloc(gpu.ShareableMem, 8*cells)
 		must(g.t, err)
 		f.lent.Add(1)
@@ -107,7 +106,7 @@ func newFarSide(g *graph, c simdriver.Config) *farSide {
 			c.far = f.given.Range(c.r.Offset, 8)
 		}
 	}
-	if g.mode == sound { // otherwise the memory may be freed before it is given back
+	if g.mode == sound { // otherwise the memory may be freed before it is returned
 		for k := range g.cells {
 			c := &g.cells[k]
 			if b := c.r.Buffer; b.Kind() == gpu.DeviceMem && c.far.Buffer == nil && b.Device() == f.near {
@@ -266,7 +265,7 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 		err = far.WaitIssued(f.ctx, 3)
 	}
 	if err == nil {
-		err = w.x.give(w.after, o, interop.WaitEvent(back.in)) // as its waits are issued, so is this
+		err = w.x.give(w.after, o, interop.WaitEvent(back.in)) // its waits are issued, and so is this
 	}
 	if err == nil {
 		err = o.Signal[0].Semaphore.WaitIssued(f.ctx, o.Signal[0].Value)
@@ -299,7 +298,7 @@ func (f *farSide) giveBack() {
 	f.await("the other process has not given all back", &f.taken, f.dev)
 }
 
-// await waits until all objects have been given back.
+// await waits until all objects have been returned.
 func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	back := make(chan struct{})
 	go func() { all.Wait(); close(back) }()
@@ -310,8 +309,8 @@ func (f *farSide) await(what string, all *sync.WaitGroup, dev *gpu.Device) {
 	}
 }
 
-// close closes the process after the graph's devices. By then they have given back its memory,
-// unless one was left to the driver.
+// close closes the process after the graph's devices. By then they have returned its memory, unless
+// one was left to the driver.
 func (f *farSide) close(left bool) {
 	defer f.stop()
 	if !left {

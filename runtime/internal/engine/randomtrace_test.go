@@ -22,7 +22,7 @@ import (
 // called.
 type graphTrace struct {
 	trace *trace.Trace
-	ring  *smallRing // the tracer, in place of a trace
+	ring  *smallRing // the tracer, instead of a trace
 	level string     // which times are traced
 	mu    sync.Mutex
 	data  []byte
@@ -79,14 +79,14 @@ var slicesOf = map[string]string{"fill": traceformat.CatDevice, "copy": tracefor
 
 // A tracedSub is a submission in a trace.
 type tracedSub struct {
-	given          traceformat.Args // written when it was submitted
-	seen           traceformat.Args // written when it was done, if ended is set
+	given          traceformat.Args // written at submission
+	seen           traceformat.Args // written at completion, if ended is set
 	done           traceformat.Time
 	ended          bool
 	device, called int // numbers of slices
 }
 
-// A place is a place in the trace where arrows begin or end.
+// A place is a position in the trace where arrows begin or end.
 type place struct {
 	pid, tid int64
 	at       traceformat.Time
@@ -137,7 +137,7 @@ func readGraph(data []byte) *tracedGraph {
 
 // checkSlices checks that each submission that succeeded in a stream or on the host has one slice,
 // or that the trace says that its times are missing. Published barriers have no slice: they count
-// as issued when they are done.
+// as issued when they have completed.
 func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.TracerStats, left bool) {
 	untimed := uint64(0)
 	for id, x := range g.subs {
@@ -296,12 +296,12 @@ func (g *graphTrace) check(of *graph, left bool) {
 }
 
 // inTrace returns the scenario with a trace of it, including the times of commands. The trace must
-// be valid whatever fails.
+// be valid whichever call fails.
 func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(context.Context, driver.Driver, int, bool) error {
 	return func(ctx context.Context, d driver.Driver, devices int, sound bool) error {
 		g := &graphTrace{}
-		// There is room for all records of a scenario. The default size takes 15 MB, and longer to
-		// allocate than the scenario runs.
+		// There is room for all records of a scenario. The default size is 15 MB, and takes longer
+		// to allocate than the scenario runs.
 		tr, err := trace.Start(g, trace.Options{Logger: slog.New(slog.DiscardHandler), Times: trace.CommandTimes, Records: 1 << 12})
 		if err != nil {
 			return err
@@ -313,7 +313,8 @@ func inTrace(run func(context.Context, driver.Driver, int, bool) error) func(con
 			return errors.Join(err, err2)
 		}
 		for _, p := range rep.Problems {
-			if !strings.HasPrefix(p.Text, "flow ") { // in a bubble no time passes, so slices at the same moment cannot be told apart
+			// In a bubble no time passes, so slices at the same moment cannot be distinguished.
+			if !strings.HasPrefix(p.Text, "flow ") {
 				err = errors.Join(err, errors.New(p.String()))
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A lastDriver frees memory and unloads code only while its gate is open. Other drivers may do so
-// only when all work is done.
+// A lastDriver frees memory and unloads code only while its gate is open. Other drivers may also
+// wait until all work has completed.
 type lastDriver struct {
 	driver.Driver
 	gate chan struct{}
@@ -44,7 +44,7 @@ func (d *lastDevice) Unload(m driver.Module) error {
 }
 
 // TestReclaimer blocks the reclaimer in the driver, while it frees memory or unloads code. Parked
-// work is still issued, although only the pending-queue thread can issue it.
+// work must still be issued, although only the pending-queue thread can issue it.
 func TestReclaimer(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	d := &lastDriver{newSim(t, simdriver.Config{Caps: &hip}), make(chan struct{}), make(chan struct{}, 8)}
@@ -64,12 +64,12 @@ func TestReclaimer(t *testing.T) {
 		t.Errorf("%d buffers", n)
 	}
 	close(d.gate)
-	<-d.came // the second call is done too
+	<-d.came // the second call is also done
 	must(t, dev.Close())
 }
 
 // TestHeldRecording blocks the reclaimer in the driver while it destroys a recording. Parked work
-// is still issued.
+// must still be issued.
 func TestHeldRecording(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
@@ -83,7 +83,7 @@ func TestHeldRecording(t *testing.T) {
 		must(t, c.End())
 		must(t, dev.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{7})))
 		d.SetLatency(simdriver.OpDestroyExec, time.Hour)
-		start := time.Now() // all times are of the bubble
+		start := time.Now() // all times are bubble times
 		must(t, c.Close())
 		synctest.Wait()
 		must(t, s[0].Signal(1))

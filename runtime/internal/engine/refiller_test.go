@@ -15,7 +15,8 @@ import (
 )
 
 // TestManyInFlight submits far more work than there are events and pinned memory for, while the
-// device is stalled. A call that finds a pool empty has a new object made, and nothing hangs.
+// device is stalled. A call that finds a pool empty must have a new object made, and nothing may
+// hang.
 func TestManyInFlight(t *testing.T) {
 	const n = 5000
 	t.Run("B74 events", func(t *testing.T) {
@@ -66,9 +67,9 @@ func TestManyInFlight(t *testing.T) {
 	})
 }
 
-// TestNoEventForParked has parked work that finds no event, while the driver takes an hour to make
-// one. Meanwhile signals, host calls and barriers go on. The work is done when the event has been
-// made.
+// TestNoEventForParked lets parked work find no event, while the driver takes an hour to make one.
+// Meanwhile signals, host calls and barriers must work. The parked work must complete when the
+// event has been made.
 func TestNoEventForParked(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2, Events: 1}), semaphores(t, 4)
@@ -92,7 +93,7 @@ func TestNoEventForParked(t *testing.T) {
 		}
 		must(t, d.ResumeDevice(0))
 		must(t, s[0].Wait(in(t, 3*time.Hour), 1))
-		for i := range more { // none of them waits for another one's event
+		for i := range more { // none of them waits for another's event
 			must(t, more[i].Wait(in(t, 3*time.Hour), 1))
 		}
 		if took := time.Since(start); took < time.Hour/2 || took > 3*time.Hour/2 {
@@ -131,8 +132,8 @@ func TestEmptyPoolOrder(t *testing.T) {
 	})
 }
 
-// TestEmptyPoolFails has the driver fail to make events or to pin memory. Work that lacks them
-// fails with the driver's error. Later work succeeds.
+// TestEmptyPoolFails makes the driver fail to make events or to pin memory. Work that lacks them
+// must fail with the driver's error. Later work must succeed.
 func TestEmptyPoolFails(t *testing.T) {
 	for _, x := range []struct {
 		name string
@@ -179,8 +180,8 @@ func TestEmptyPoolFails(t *testing.T) {
 }
 
 // TestEmptyPoolEnds loses or closes a device while the driver blocks in a call that makes an event.
-// The call returns when the driver returns. Its signals fail, and so do the signals of all issued
-// work.
+// The call must return when the driver returns. Its signals must fail, and so must the signals of
+// all issued work.
 func TestEmptyPoolEnds(t *testing.T) {
 	for name, end := range map[string]func(d *simdriver.Driver, dev *gpu.Device) error{
 		"lost": func(d *simdriver.Driver, dev *gpu.Device) error {
@@ -226,7 +227,7 @@ func TestEmptyPoolEnds(t *testing.T) {
 }
 
 // TestEmptyPoolByMany submits to several queues from many goroutines, faster than events are made.
-// Each goroutine goes on, and work stays in order.
+// Each goroutine must continue, and work must stay in order.
 func TestEmptyPoolByMany(t *testing.T) {
 	for _, set := range capabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -262,8 +263,8 @@ func TestEmptyPoolByMany(t *testing.T) {
 	}
 }
 
-// TestEventsForMany has many goroutines find the event pool empty at once. Events are made once for
-// all of them, not once for each.
+// TestEventsForMany makes many goroutines find the event pool empty at the same time. Events must
+// be made once for all of them, not once for each.
 func TestEventsForMany(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n = 100
@@ -280,7 +281,7 @@ func TestEventsForMany(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		time.Sleep(time.Minute) // the thread that issues makes events until then
+		time.Sleep(time.Minute) // the issuing thread makes events until then
 		if made := dev.Stats().Events.Made; made > 4*n || dev.Stats().InFlight != n {
 			t.Errorf("%d events for %d submissions, of which %d are in flight", made, n, dev.Stats().InFlight)
 		}

@@ -228,7 +228,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			}
 			return err
 		})
-		if err != nil { // then later work is not ordered behind the other code's work
+		if err != nil { // then later work is not ordered after the other code's work
 			sems[n].Fail(err)
 		}
 	}
@@ -296,7 +296,8 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 }
 
 // handOn is a scenario with pools that have room for one block. Streams and a queue pass the block
-// on. Memory of failed work is closed, because programs must do so to let others go on.
+// on. The scenario closes memory of failed work, because programs must do so to let others
+// continue.
 func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 	if err != nil {
@@ -305,7 +306,8 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	defer dev.Close()
 	const block, n = 512, 5
 	for _, o := range []gpu.PoolOptions{{MaxSize: block}, {MaxSize: block, Portable: true, Zero: true}} {
-		cells, err := dev.Alloc(gpu.DeviceMem, 3*n) // new memory each time, because a failed stream may still use the old
+		// New memory each time, because a failed stream may still use the old.
+		cells, err := dev.Alloc(gpu.DeviceMem, 3*n)
 		if err != nil {
 			return nil
 		}
@@ -314,8 +316,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			return nil
 		}
 		defer p.Close()
-		// Two streams and a queue pass one block on. Each waits for the point of the free before
-		// it.
+		// Two streams and a queue pass one block on. Each waits for the point of the previous free.
 		var held []*gpu.Buffer
 		streams := []*gpu.Stream{dev.Queue(0).NewStream(), dev.Queue(1).NewStream()}
 		q, s := dev.Queue(2), new(gpu.Semaphore)
@@ -415,8 +416,8 @@ func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) e
 	return errors.Join(err, err2, err3, c.End())
 }
 
-// scenario uses every feature of the runtime on a group of devices, and runs to its end whatever
-// fails. It returns an error if work never ended, or, if sound is set, if work failed.
+// scenario uses every feature of the runtime on a group of devices, and runs to its end whichever
+// call fails. It returns an error if work never ended, or, if sound is set, if work failed.
 func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (err error) {
 	var devs []*gpu.Device
 	var lent sync.WaitGroup // memory whose release the program waits for
@@ -446,13 +447,14 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		return v.Close()
 	})
 	for i := range devices {
-		dev, err := gpu.Open(d, i, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1}) // without spinning and polling there are few native calls
+		// Without spinning and polling there are few native calls.
+		dev, err := gpu.Open(d, i, gpu.Options{Queues: 2, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 		if err != nil {
 			return nil
 		}
 		devs = append(devs, dev)
 	}
-	if _, err := gpu.NewGroup(devs[max(0, devices-2):]...); err != nil { // of two devices, because the number of calls grows with the square
+	if _, err := gpu.NewGroup(devs[max(0, devices-2):]...); err != nil { // of two devices, because the number of calls grows quadratically
 		return nil
 	}
 	first, second := devs[0], devs[min(1, devices-1)]
@@ -658,7 +660,7 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	}
 	at, err12 := c.Add(gpu.Copy(scratch.All(), x.Range(0, 64)))
 	_, err13 := c.Add(gpu.Copy(y.Range(0, 64), scratch.All()), at)
-	word, err14 := d.Alloc(gpu.HostMem, 8) // not a binding: pool memory may be bound, which has no values
+	word, err14 := d.Alloc(gpu.HostMem, 8) // not a binding: pool memory may be bound, and has no values
 	if err14 == nil {
 		_, err14 = c.Add(interop.WriteValue(word.All(), 5))
 		if err14 == nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestSwitches counts the calls that make a device current on a thread, which are slow here.
-// Submitting and waiting make none.
+// Submitting and waiting must make none.
 func TestSwitches(t *testing.T) {
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })

@@ -16,9 +16,9 @@ func usesMutex(b *gpu.Buffer) mutex {
 	return reflect.NewAt(mu.Type(), mu.Addr().UnsafePointer()).Interface().(mutex)
 }
 
-// TestUseBeforeCheck issues work while its memory is being freed. Either the work fails, or the
-// free waits for it. The free may have seen the number of the failed work. The stream passes that
-// number too.
+// TestUseBeforeCheck issues work while its memory is being freed. Either the work must fail, or the
+// free must wait for it. The free may have seen the number of the failed work; the stream must pass
+// that number too.
 func TestUseBeforeCheck(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 2})

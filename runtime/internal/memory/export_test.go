@@ -1,4 +1,4 @@
 package memory
 
-// TrimBlocks gives back unused memory of a portable pool, also while the device is being closed.
+// TrimBlocks releases unused memory of a portable pool, also while the device is being closed.
 func (p *Pool) TrimBlocks() error { return p.blocks.Trim(0, p.order()) }

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestImportHostReadOnly has the driver refuse to pin memory for reading only. The runtime then
-// pins it for reading and writing, and ImportHostReadOnly fails only if that fails too.
+// TestImportHostReadOnly makes the driver refuse to pin memory read-only. The runtime must then pin
+// it for reading and writing, and ImportHostReadOnly must fail only if that fails too.
 func TestImportHostReadOnly(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -86,7 +86,7 @@ func TestRegister(t *testing.T) {
 			}
 		})
 	}
-	eachCaps(t, "B97 where host memory cannot be registered an import is refused", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B97 an import is refused if host memory cannot be registered", func(t *testing.T, caps driver.Caps) {
 		caps.HostRegister = false
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -100,7 +100,7 @@ func TestRegister(t *testing.T) {
 		must(t, b.Close())
 		count(t, d, 0, 0)
 	})
-	eachCaps(t, "B97 an import that fails leaves nothing", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B97 a failed import leaks nothing", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		d.Inject(simdriver.Fault{Op: simdriver.OpRegister, N: 1})
@@ -112,7 +112,7 @@ func TestRegister(t *testing.T) {
 		}
 		count(t, d, 1, 0)
 	})
-	eachCaps(t, "B95 code is unloaded with the last of its variables and dispatches", func(t *testing.T, caps driver.Caps) {
+	eachCaps(t, "B95 code is unloaded with the last of its variables and launches", func(t *testing.T, caps driver.Caps) {
 		d := newSim(t, simdriver.Config{Caps: &caps})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		x, err := dev.Load(simdriver.Image("words", "table=64"))
@@ -137,7 +137,7 @@ func TestRegister(t *testing.T) {
 			t.Errorf("%d modules unloaded", n)
 		}
 	})
-	t.Run("B118 B119 every native call that makes or destroys something comes from a thread on which the device is current", func(t *testing.T) {
+	t.Run("B118 B119 native calls that make or destroy objects come from threads on which the device is current", func(t *testing.T) {
 		if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
 			t.Skip("threads cannot be told apart")
 		}
@@ -175,8 +175,7 @@ func TestRegister(t *testing.T) {
 	})
 }
 
-// A watched driver checks which device is current when streams and events are made and
-// destroyed.
+// A watched driver checks which device is current when streams and events are made and destroyed.
 type watched struct {
 	*simdriver.Driver
 	t    testing.TB
@@ -218,8 +217,8 @@ func (v *watchedDevice) DestroyStream(s driver.Stream) error {
 	return v.Device.DestroyStream(s)
 }
 
-// TestLentMemoryIsGivenBackUnasked closes lent memory that work still uses. Nobody waits for
-// that work. It is issued, parked, or of another device.
+// TestLentMemoryIsGivenBackUnasked closes lent memory that work still uses, without a wait for that
+// work. The work is issued, parked, or on another device.
 func TestLentMemoryIsGivenBackUnasked(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})

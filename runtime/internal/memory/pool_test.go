@@ -44,7 +44,7 @@ func TestPoolStreams(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B98 memory that a stream has not let go of is waited for", func(t *testing.T) {
+	t.Run("B98 an allocation waits for memory that a stream still uses", func(t *testing.T) {
 		for _, portable := range []bool{false, true} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 3}), semaphores(t, 4)
@@ -74,7 +74,7 @@ func TestPoolStreams(t *testing.T) {
 			must(t, dev.Close())
 		}
 	})
-	t.Run("B98 memory that was given out, and not used, goes back when the stream has passed whoever had it", func(t *testing.T) {
+	t.Run("B98 allocated but unused memory returns when the stream has passed its owner", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
 		p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16, Portable: true})
@@ -96,7 +96,7 @@ func TestPoolStreams(t *testing.T) {
 		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(c)))
 		must(t, dev.Close())
 	})
-	t.Run("B98 memory goes on in its own stream without a wait", func(t *testing.T) {
+	t.Run("B98 memory is reused in its own stream without a wait", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
 		p := newPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, Portable: true})
@@ -136,14 +136,14 @@ func TestPoolCalls(t *testing.T) {
 			t.Errorf("%d calls and %d events for 4 allocations", n, events)
 		}
 	}
-	t.Run("B123 without lists a driver's pool takes one call, and hardly an event", func(t *testing.T) {
+	t.Run("B123 without lists a driver's pool takes one call, and few events", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		_, err := dev.DefaultPool()
 		must(t, err)
 		pairs(t, d, dev.Queue(0), nil, 64, 8)
 	})
-	t.Run("B123 without lists the device hears nothing but events of memory that a portable pool has", func(t *testing.T) {
+	t.Run("B123 without lists a portable pool with free memory needs only events", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 		for _, o := range []gpu.PoolOptions{{Portable: true, InitialSize: 4096}, {Over: allocate(t, dev, 4096)}, {Portable: true, InitialSize: 4096, Kind: gpu.HostMem}} {
@@ -156,7 +156,7 @@ func TestPoolCalls(t *testing.T) {
 			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		}
 	})
-	t.Run("B98 a portable pool that gives memory back is told when it may", func(t *testing.T) {
+	t.Run("B98 a portable pool is told when it may release memory", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev := openDevice(t, d, 0, gpu.Options{})
 		p := newPool(t, dev, gpu.PoolOptions{Portable: true})
@@ -184,7 +184,7 @@ func TestPoolCalls(t *testing.T) {
 // TestPoolFaults fails the native calls of pools.
 func TestPoolFaults(t *testing.T) {
 	broken := errors.New("broken")
-	t.Run("B80 a pool that cannot grow fails the alloca, and can the next time", func(t *testing.T) {
+	t.Run("B80 a pool that cannot grow fails the allocation, and may grow the next time", func(t *testing.T) {
 		for op, portable := range map[simdriver.Op]bool{simdriver.OpAllocAsync: false, simdriver.OpAlloc: true} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
@@ -208,7 +208,7 @@ func TestPoolFaults(t *testing.T) {
 			must(t, dev.Close())
 		}
 	})
-	t.Run("B80 what cannot be zeroed is not there", func(t *testing.T) {
+	t.Run("B80 memory that cannot be zeroed is not allocated", func(t *testing.T) {
 		for _, portable := range []bool{false, true} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
@@ -227,7 +227,7 @@ func TestPoolFaults(t *testing.T) {
 			must(t, dev.Close())
 		}
 	})
-	t.Run("B80 an alloca of which a part is in the stream gives its memory back", func(t *testing.T) {
+	t.Run("B80 an allocation with a part in the stream returns its memory", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 4)
 		p := newPool(t, dev, gpu.PoolOptions{Portable: true, Zero: true, MaxSize: 1 << 16})
@@ -239,7 +239,8 @@ func TestPoolFaults(t *testing.T) {
 		d.StallStream(streams[1])
 		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(other.All(), []byte{1})))
 		d.Inject(simdriver.Fault{Op: simdriver.OpFill, N: 1, Err: broken})
-		b := alloca(t, dev.Queue(0), order(s[1], 1, s[2], 1), p, 1<<16) // the allocation is parked, and zeroing it will fail
+		// The allocation is parked, and zeroing it will fail.
+		b := alloca(t, dev.Queue(0), order(s[1], 1, s[2], 1), p, 1<<16)
 		if err := s[2].Wait(minute(t), 1); !errors.Is(err, broken) {
 			t.Errorf("%v", err)
 		}
@@ -250,7 +251,7 @@ func TestPoolFaults(t *testing.T) {
 		must(t, s[3].Wait(minute(t), 1))
 		must(t, again.Close())
 	})
-	t.Run("B92 memory that the driver refuses to free is freed once, and used no more", func(t *testing.T) {
+	t.Run("B92 memory that the driver refuses to free is freed once, and never reused", func(t *testing.T) {
 		for _, lists := range []bool{false, true} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
@@ -275,7 +276,7 @@ func TestPoolFaults(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B80 a dealloca behind which no event can be put", func(t *testing.T) {
+	t.Run("B80 a free after which no event can be recorded", func(t *testing.T) {
 		for _, how := range []struct{ portable, inStream bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 			portable, inStream := how.portable, how.inStream
 			d := newSim(t, simdriver.Config{})
@@ -287,7 +288,8 @@ func TestPoolFaults(t *testing.T) {
 			if inStream {
 				st := dev.Queue(0).NewStream()
 				must(t, st.Free(b))
-				if err := st.Wait(minute(t)); err != nil { // the waiting goroutine has an event recorded, and polls again
+				// The waiting goroutine has an event recorded, and polls again.
+				if err := st.Wait(minute(t)); err != nil {
 					t.Errorf("%v", err)
 				}
 			} else { // the stream has received a part of it
@@ -388,8 +390,8 @@ func (v *busyDevice) DestroyPool(p driver.Pool) error {
 	return v.Pools.DestroyPool(p)
 }
 
-// TestPoolCloseBusy closes a pool that the driver calls busy. The runtime tries again by itself
-// until the pool is destroyed.
+// TestPoolCloseBusy closes a pool that the driver reports as busy. The runtime must retry until the
+// pool is destroyed.
 func TestPoolCloseBusy(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, sim *simdriver.Driver, caps driver.Caps) {
 		if !caps.Pools {
@@ -413,9 +415,9 @@ func TestPoolCloseBusy(t *testing.T) {
 	})
 }
 
-// TestPoolMadeAgain makes a pool for which there is no memory at first, and whose first native
-// pool the driver does not destroy. NewPool makes a second native pool, which works like any
-// other. The first is destroyed when the device is closed.
+// TestPoolMadeAgain makes a pool for which there is no memory at first, and whose first native pool
+// the driver does not destroy. NewPool must make a second native pool, which works like any other.
+// The first must be destroyed when the device is closed.
 func TestPoolMadeAgain(t *testing.T) {
 	sim := newSim(t, simdriver.Config{})
 	d := &busyDriver{Driver: sim}
@@ -431,8 +433,8 @@ func TestPoolMadeAgain(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestPoolInitial makes a pool with an initial size and allocates all of it on queue 1, while
-// the stream of queue 0 is stalled. Earlier work of queue 1 is still seen done.
+// TestPoolInitial makes a pool with an initial size and allocates all of it on queue 1, while the
+// stream of queue 0 is stalled. Earlier work of queue 1 must still be seen as complete.
 func TestPoolInitial(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 1)[0]
@@ -448,9 +450,9 @@ func TestPoolInitial(t *testing.T) {
 	})
 }
 
-// TestPoolInitialUnused makes pools that reserve a quarter of their limit, on devices that are
-// slow to free memory. The reserved memory of a new pool is unused: an allocation of the whole
-// limit succeeds at once.
+// TestPoolInitialUnused makes pools that reserve a quarter of their limit, on devices that are slow
+// to free memory. The reserved memory of a new pool is unused: an allocation of the whole limit
+// must succeed at once.
 func TestPoolInitialUnused(t *testing.T) {
 	const most = 4 << 20
 	for kind, portable := range map[string]bool{"the driver's pool": false, "a portable pool": true} {
@@ -482,9 +484,9 @@ func TestPoolInitialUnused(t *testing.T) {
 	}
 }
 
-// TestPoolInitialStuck makes a pool with an initial size on a stalled device. NewPool waits
-// until the device goes on. It fails after ten seconds, or when the device is closed or lost. It
-// leaks nothing, unless the device is closed while it is stalled.
+// TestPoolInitialStuck makes a pool with an initial size on a stalled device. NewPool must wait
+// until the device continues. It must fail after ten seconds, or when the device is closed or lost.
+// It must leak nothing, unless the device is closed while it is stalled.
 func TestPoolInitialStuck(t *testing.T) {
 	for name, then := range map[string]struct {
 		do   func(t *testing.T, d *simdriver.Driver, dev *gpu.Device)
@@ -566,7 +568,7 @@ func TestPoolClosedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPoolLimit makes pools whose limits are no multiple of the alignment, and allocates all of
+// TestPoolLimit makes pools whose limits are not a multiple of the alignment, and allocates all of
 // each.
 func TestPoolLimit(t *testing.T) {
 	for kind, portable := range map[string]bool{"native": false, "portable": true} {
@@ -623,7 +625,7 @@ func TestPoolCounts(t *testing.T) {
 
 // TestPoolClosers opens and closes devices while pools are made, used and closed.
 func TestPoolClosers(t *testing.T) {
-	t.Run("B84 pools come and go while the device goes", func(t *testing.T) {
+	t.Run("B84 pools are made and closed while the device closes", func(t *testing.T) {
 		for i := range 40 {
 			d := newSim(t, simdriver.Config{})
 			dev := openDevice(t, d, 0, gpu.Options{Queues: 2})

@@ -20,8 +20,8 @@ import (
 var seed = flag.Uint64("gpu.seed", 0, "seed of the random tests; 0 takes one")
 
 // TestPoolRandomFaults allocates, fills, executes, reads and frees memory of pools of all kinds,
-// while driver calls fail at random. If a signal is reached, the data is right. Otherwise the
-// semaphore has failed. No memory has two owners, and nothing leaks.
+// while driver calls fail at random. If a signal is reached, the data must be right. Otherwise the
+// semaphore must have failed. No memory may have two owners, and nothing may leak.
 func TestPoolRandomFaults(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -80,12 +80,13 @@ func poolFaults(t *testing.T, seed uint64) {
 	var fault *simdriver.Injected
 	q := func() *gpu.Queue { return dev.Queue(r.IntN(3)) }
 	for i := range 200 {
-		if (fault == nil || fault.Hits() > 0) && r.IntN(4) == 0 { // one at a time: a second record that fails loses the device
+		// One at a time: a second failed record loses the device.
+		if (fault == nil || fault.Hits() > 0) && r.IntN(4) == 0 {
 			fault = d.Inject(simdriver.Fault{Op: ops[r.IntN(len(ops))], N: 1 + r.Uint64N(8)})
 		}
 		s, v := semaphores(t, 1)[0], uint64(0)
 		next := func() gpu.Order { v++; return gpu.Order{Wait: pts(s, v-1), Signal: pts(s, v)} }
-		taken := func(err error) bool { // if a call returns an error, nobody gives its signals
+		taken := func(err error) bool { // if a call returns an error, its signals never come
 			if err != nil {
 				s.Fail(err)
 			}
@@ -177,8 +178,8 @@ func nested(t *testing.T, dev *gpu.Device, m gpu.Mode) *gpu.CommandBuffer {
 	return c
 }
 
-// TestFreeRefused has the driver fail once to free memory, with an error that says nothing about
-// the device. The memory is neither reused nor freed again, and a caller gets the error.
+// TestFreeRefused makes the driver fail once to free memory, with an error that says nothing about
+// the device. The memory must be neither reused nor freed again, and a caller must get the error.
 func TestFreeRefused(t *testing.T) {
 	fault := simdriver.Fault{Op: simdriver.OpFree, Device: simdriver.AnyDevice, N: 1}
 	// use allocates more than a slab from a pool, and fills all of it.
@@ -201,7 +202,7 @@ func TestFreeRefused(t *testing.T) {
 		"Trim":         func(p *gpu.Pool, _ *gpu.Device) error { return p.Trim(0) },
 		"SetThreshold": func(p *gpu.Pool, _ *gpu.Device) error { return p.SetThreshold(2 << 20) }, // of two slabs
 		"Close of the pool": func(p *gpu.Pool, dev *gpu.Device) error {
-			return errors.Join(p.Close(), dev.Close()) // it is given back on another thread
+			return errors.Join(p.Close(), dev.Close()) // it is returned on another thread
 		},
 		"Close of the device": func(_ *gpu.Pool, dev *gpu.Device) error { return dev.Close() },
 	} {
@@ -278,8 +279,8 @@ func TestFreeRefused(t *testing.T) {
 	}
 }
 
-// TestTrimWhileClosing closes a device while a pool is being trimmed. The frees of Trim come at
-// any moment of Close.
+// TestTrimWhileClosing closes a device while a pool is being trimmed. The frees of Trim come at any
+// moment of Close.
 func TestTrimWhileClosing(t *testing.T) {
 	for i := range 60 {
 		d := newSim(t, simdriver.Config{})
@@ -311,8 +312,8 @@ func TestTrimWhileClosing(t *testing.T) {
 	}
 }
 
-// slowAccess is a driver whose AccessPool returns a second after it has given access. It takes
-// access away at once.
+// A slowAccess is a driver whose AccessPool returns a second after it has given access. It revokes
+// access at once.
 type slowAccess struct{ driver.Driver }
 
 type slowAccessDevice struct {
@@ -336,9 +337,9 @@ func (v slowAccessDevice) AccessPool(p driver.Pool, by driver.Device, allow bool
 	return err
 }
 
-// TestAccessTogether gives a device access to a pool, and takes it away while the driver call
-// still runs. The driver and the runtime agree which of the two came last, and the runtime
-// refuses work without access.
+// TestAccessTogether gives a device access to a pool, and revokes it while the driver call still
+// runs. The driver and the runtime must agree which of the two came last, and the runtime must
+// refuse work without access.
 func TestAccessTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := slowAccess{newSim(t, simdriver.Config{Devices: 2})}
@@ -359,8 +360,8 @@ func TestAccessTogether(t *testing.T) {
 	})
 }
 
-// TestAccessFails has the driver refuse to give access to a pool, and to take it away. The
-// runtime goes on to allow what the driver allows.
+// TestAccessFails makes the driver refuse to give access to a pool, and to revoke it. The runtime
+// must continue to allow whatever the driver allows.
 func TestAccessFails(t *testing.T) {
 	d := newSim(t, simdriver.Config{Devices: 2})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -387,7 +388,7 @@ func TestAccessFails(t *testing.T) {
 	has(false)
 	fails(true)
 	has(false)
-	fails(false) // it has no access to take away
+	fails(false) // it has no access to revoke
 	has(false)
 	must(t, p.Access(other, true))
 	has(true)
@@ -395,7 +396,7 @@ func TestAccessFails(t *testing.T) {
 	has(true)
 	end := semaphores(t, 1)[0]
 	must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(end, 1)}, gpu.Fill(b.All(), []byte{1})))
-	must(t, end.Wait(minute(t), 1)) // the fills before it are done too
+	must(t, end.Wait(minute(t), 1)) // the fills before it are also done
 	must(t, p.Access(other, false))
 	has(false)
 	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))

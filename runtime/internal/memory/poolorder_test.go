@@ -26,7 +26,7 @@ func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 
 // TestPoolOrder reuses memory of a portable pool before its previous work is complete.
 func TestPoolOrder(t *testing.T) {
-	t.Run("B90 memory that nobody used is deallocated elsewhere", func(t *testing.T) {
+	t.Run("B90 unused memory is freed on another queue", func(t *testing.T) {
 		for _, lists := range []bool{false, true} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 3)
@@ -54,7 +54,7 @@ func TestPoolOrder(t *testing.T) {
 			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 		}
 	})
-	t.Run("B80 an allocation of which only some waits were made", func(t *testing.T) {
+	t.Run("B80 an allocation after only some waits", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{Queues: 3}), semaphores(t, 4)
 		p, all := whole(t, dev)
@@ -83,7 +83,7 @@ func TestPoolOrder(t *testing.T) {
 		begins(t, one, b, 2)
 		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 	})
-	t.Run("B94 closed behind memory that was deallocated without lists", func(t *testing.T) {
+	t.Run("B94 closed after a free without lists", func(t *testing.T) {
 		for _, close := range []bool{false, true} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)
@@ -101,7 +101,7 @@ func TestPoolOrder(t *testing.T) {
 			eventually(t, "the pool's memory is given back", func() bool { return d.Counters().Devices[0].Bytes == 0 })
 		}
 	})
-	t.Run("B94 closed before what is deallocated with lists, and behind what is without", func(t *testing.T) {
+	t.Run("B94 closed before a free with lists, and after one without", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{Queues: 2}), semaphores(t, 2)
@@ -112,7 +112,7 @@ func TestPoolOrder(t *testing.T) {
 			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(x.All(), []byte{1})))
 			must(t, other.Submit(gpu.Order{}, gpu.Free(x)))
 			must(t, p.Close())
-			synctest.Wait() // until the pool has given back its unused memory
+			synctest.Wait() // until the pool has released its unused memory
 			must(t, one.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Free(y)))
 			must(t, s[0].Wait(soon(t), 1))
 			d.ResumeStream(d.Streams(0)[1])
@@ -122,7 +122,7 @@ func TestPoolOrder(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B94 closed before what is deallocated without lists, of an idle device", func(t *testing.T) {
+	t.Run("B94 closed before a free without lists, on an idle device", func(t *testing.T) {
 		for _, portable := range []bool{true, false} {
 			for _, trim := range []bool{true, false} {
 				synctest.Test(t, func(t *testing.T) {
@@ -133,11 +133,11 @@ func TestPoolOrder(t *testing.T) {
 					must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[0], 2)}, gpu.Fill(b.All(), []byte{1})))
 					must(t, s[0].Wait(soon(t), 2))
 					must(t, p.Close())
-					synctest.Wait() // until the pool has given back its unused memory
+					synctest.Wait() // until the pool has released its unused memory
 					if trim {
 						must(t, dev.Trim())
 					}
-					for v := range uint64(2) { // work that Close has not requested polling for
+					for v := range uint64(2) { // work for which Close has not requested polling
 						must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], v+3)}, gpu.Fill(b.All(), []byte{1})))
 						must(t, s[0].Wait(soon(t), v+3))
 					}
@@ -150,7 +150,7 @@ func TestPoolOrder(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B97 buffers of no size are forgotten", func(t *testing.T) {
+	t.Run("B97 buffers of no size leave no record", func(t *testing.T) {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 		for range 10 {
 			must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(alloca(t, dev.Queue(0), gpu.Order{}, nil, 0))))
@@ -163,7 +163,7 @@ func TestPoolOrder(t *testing.T) {
 
 // TestPoolAborted frees memory that a group of collectives may still use after it was aborted.
 func TestPoolAborted(t *testing.T) {
-	t.Run("B125 used by a group that was aborted", func(t *testing.T) {
+	t.Run("B125 used by an aborted group", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		g, comms := openCommunicators(t, d, 1, collective.Options{})
 		dev, s := g.Devices()[0], semaphores(t, 2)
@@ -184,8 +184,8 @@ func TestPoolAborted(t *testing.T) {
 	})
 }
 
-// TestPoolBehindFailure allocates memory that is free behind failed work. The allocation does
-// not wait for that work's signals. It runs after the work, and does not fail.
+// TestPoolBehindFailure allocates memory that is free after failed work. The allocation must not
+// wait for that work's signals. It must run after the work, and succeed.
 func TestPoolBehindFailure(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2})
@@ -226,7 +226,7 @@ func TestPoolElsewhere(t *testing.T) {
 		must(t, s.Wait(minute(t), 1))
 		return d, q, other, p, b
 	}
-	t.Run("B90 it comes after what that queue was given before, and what comes after it has the memory", func(t *testing.T) {
+	t.Run("B90 it comes after that queue's earlier work, and later work has the memory", func(t *testing.T) {
 		d, q, other, p, b := setup(t)
 		s := semaphores(t, 2)
 		must(t, d.StallDevice(1))
@@ -241,7 +241,7 @@ func TestPoolElsewhere(t *testing.T) {
 			t.Errorf("%d frees in the other device's streams", n)
 		}
 	})
-	t.Run("B81 that device is lost before", func(t *testing.T) {
+	t.Run("B81 that device is already lost", func(t *testing.T) {
 		d, q, other, p, b := setup(t)
 		s := semaphores(t, 2)
 		must(t, d.StallDevice(1))
@@ -258,7 +258,7 @@ func TestPoolElsewhere(t *testing.T) {
 		other.Device().Close()
 		unused(t, p)
 	})
-	t.Run("B82 a point that cannot be changes nothing", func(t *testing.T) {
+	t.Run("B82 an invalid point changes nothing", func(t *testing.T) {
 		_, q, other, _, b := setup(t)
 		s := semaphores(t, 1)[0]
 		if err := other.Submit(gpu.Order{Wait: []gpu.Point{{}}, Signal: pts(s, 1)}, gpu.Free(b)); !errors.Is(err, gpu.ErrArgument) {

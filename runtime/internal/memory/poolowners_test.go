@@ -16,7 +16,7 @@ import (
 )
 
 // These tests free memory of a pool while the device may still use it, and allocate again. They
-// check that no memory has two owners at a time.
+// check that no memory has two owners at the same time.
 
 // ownedSize is the size of the whole pool.
 const ownedSize = 1 << 16
@@ -55,9 +55,9 @@ func eachOwnedPool(t *testing.T, name string, test func(t *testing.T, x ownedPoo
 	}
 }
 
-// next allocates all memory on a queue and fills it. It returns the buffer and the point behind
-// the fill, or nil if the pool still keeps the memory. The test fails if the fill completes
-// while the previous work still uses the memory.
+// next allocates all memory on a queue and fills it. It returns the buffer and the point after the
+// fill, or nil if the pool still keeps the memory. The test fails if the fill completes while the
+// previous work still uses the memory.
 func (x ownedPool) next(t *testing.T, queue int) (*gpu.Buffer, gpu.Point) {
 	t.Helper()
 	q, s := x.dev.Queue(queue), semaphores(t, 1)[0]
@@ -73,7 +73,7 @@ func (x ownedPool) next(t *testing.T, queue int) (*gpu.Buffer, gpu.Point) {
 	return b, gpu.Point{Semaphore: s, Value: 2}
 }
 
-// now returns the value of a semaphore when the devices can do no more.
+// now returns the value of a semaphore when the devices can make no more progress.
 func now(s *gpu.Semaphore) (uint64, error) {
 	synctest.Wait()
 	s.Query() // some devices make progress only when they are polled
@@ -98,7 +98,8 @@ func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 // unused waits until all memory is back in the pool.
 func (x ownedPool) unused(t *testing.T) {
 	t.Helper()
-	for ctx := minute(t); ; time.Sleep(time.Millisecond) { // a bubble's time passes only while all other goroutines wait
+	// A bubble's time passes only while all other goroutines wait.
+	for ctx := minute(t); ; time.Sleep(time.Millisecond) {
 		if st, err := x.p.Stats(); err != nil || ctx.Err() != nil {
 			t.Fatalf("memory stays in use: %+v, %v", st, err)
 		} else if st.Used == 0 {
@@ -108,7 +109,7 @@ func (x ownedPool) unused(t *testing.T) {
 }
 
 // semaphoreUses submit work on queue 0 that uses a buffer and signals s. They call end, which
-// signals or fails s, before the stream has the work or while it has it.
+// signals or fails s, before the stream has received the work or while it has it.
 var semaphoreUses = map[string]func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()){
 	"that is in flight": func(t *testing.T, dev *gpu.Device, b *gpu.Buffer, s *gpu.Semaphore, end func()) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -172,9 +173,9 @@ func TestOwnersSemaphore(t *testing.T) {
 	}
 }
 
-// TestOwnersByAddress frees memory on queue 0 behind work that has only its address, and so does
-// not hold the buffer. Work on queue 2 holds the buffer. Its semaphore has been failed by hand,
-// and it ends first.
+// TestOwnersByAddress frees memory on queue 0 after work that has only its address, and so does not
+// hold the buffer. Work on queue 2 holds the buffer. Its semaphore was failed by hand, and it ends
+// first.
 func TestOwnersByAddress(t *testing.T) {
 	for home := range 2 {
 		eachOwnedPool(t, fmt.Sprintf("B125 memory allocated on queue %d", home), func(t *testing.T, x ownedPool) {
@@ -194,7 +195,8 @@ func TestOwnersByAddress(t *testing.T) {
 			must(t, s[1].WaitIssued(minute(t), 1))
 			must(t, s[2].WaitIssued(minute(t), 1))
 			s[2].Fail(io.EOF)
-			must(t, x.dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b))) // a free with a signal would hold the buffer itself
+			// A free with a signal would hold the buffer itself.
+			must(t, x.dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			must(t, x.d.ResumeStream(x.streams[2]))
 			synctest.Wait() // until nothing holds the buffer
 			c, filled := x.next(t, 1)
@@ -206,8 +208,8 @@ func TestOwnersByAddress(t *testing.T) {
 	}
 }
 
-// TestOwnersAdopted allocates on an adopted queue, which is refused: the allocation would not
-// come after the previous owner's work.
+// TestOwnersAdopted checks that an allocation on an adopted queue is refused: it would not come
+// after the previous owner's work.
 func TestOwnersAdopted(t *testing.T) {
 	eachOwnedPool(t, "B167 an allocation on an adopted queue", func(t *testing.T, x ownedPool) {
 		f := newForeign(t, x.d, 0)
@@ -226,9 +228,9 @@ func TestOwnersAdopted(t *testing.T) {
 	})
 }
 
-// TestOwnersUnrelated frees memory in order behind its last use. Other work behind that use
-// fails while it is in the stream. The queue can reuse the memory at once: a pool at its limit
-// allocates it again.
+// TestOwnersUnrelated frees memory in order after its last use. Other work after that use fails
+// while it is in the stream. The queue must be able to reuse the memory at once: a pool at its
+// limit allocates it again.
 func TestOwnersUnrelated(t *testing.T) {
 	for name, fail := range map[string]func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore){
 		"a program fails the semaphore of": func(t *testing.T, x ownedPool, other *gpu.Buffer, s *gpu.Semaphore) {
@@ -265,8 +267,8 @@ func TestOwnersUnrelated(t *testing.T) {
 	}
 }
 
-// TestOwnersFree frees memory where another stream must do it: on a queue of another device, or
-// on another queue if the driver's pools keep memory by stream. Order.Free is signalled when the
+// TestOwnersFree frees memory where another stream must do it: on a queue of another device, or on
+// another queue if the driver's pools keep memory per stream. Order.Free must be signalled when the
 // memory is free, and not before.
 func TestOwnersFree(t *testing.T) {
 	for name, other := range map[string]func(t *testing.T, x ownedPool) (q *gpu.Queue, end func()){

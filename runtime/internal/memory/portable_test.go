@@ -11,7 +11,7 @@ import (
 )
 
 // TestTrimOfClosed trims a pool while the device is being closed and no longer waits for callers of
-// Stay. The slab is freed on a bound thread all the same.
+// Stay. The slab must still be freed on a bound thread.
 func TestTrimOfClosed(t *testing.T) {
 	d, err := gpu.Open(simdriver.New(simdriver.Config{Strict: true}), 0, gpu.Options{})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 func TestCloseWaitsForCalls(t *testing.T) {
 	checkLeaks(t)
 	cuda := simdriver.CUDACaps()
-	t.Run("B85 Close waits for calls that use pinned memory, and then there are none", func(t *testing.T) {
+	t.Run("B85 Close waits for calls that use pinned memory", func(t *testing.T) {
 		sim := simdriver.New(simdriver.Config{Caps: &cuda})
 		d, err := gpu.Open(sim, 0, gpu.Options{})
 		must(t, err)

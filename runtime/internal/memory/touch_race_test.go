@@ -15,7 +15,8 @@ import (
 )
 
 // TestTouchReported accesses a slice while an operation in flight may use it. The race detector
-// reports each such access, however soon the device is done, and reports no access after a wait.
+// must report each such access, however soon the device completes, and must report no access after
+// a wait.
 func TestTouchReported(t *testing.T) {
 	const variable = "PUREGPU_TEST_TOUCH"
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{StageSize: 256})

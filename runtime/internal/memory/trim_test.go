@@ -10,8 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestTrim has much work in flight, and checks that Trim then gives back the objects made for
-// it.
+// TestTrim puts much work in flight, and checks that Trim then releases the objects made for it.
 func TestTrim(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const n, events = 500, 16

@@ -10,8 +10,8 @@ import (
 
 const align = 256
 
-// comesBefore is the model of the order. It reports for each two steps whether one comes before the
-// other.
+// comesBefore is the model of the order. It returns, for each pair of steps, whether one comes
+// before the other.
 func comesBefore(steps []Step) [][]bool {
 	m := make([][]bool, len(steps)) // m[i][j]: j comes before i
 	for i, s := range steps {
@@ -29,7 +29,8 @@ func comesBefore(steps []Step) [][]bool {
 	return m
 }
 
-// check compares a layout with the model. It returns the largest number of bytes in use at a time.
+// check compares a layout with the model. It returns the largest number of bytes in use at the same
+// time.
 func check(t *testing.T, steps []Step, sizes []uint64, l Layout) (peak uint64) {
 	t.Helper()
 	before := comesBefore(steps)
@@ -129,8 +130,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestManyUses has allocations with more uses than follow handles at once. One allocation comes
-// before another only if all its uses do.
+// TestManyUses uses allocations with more uses than follow handles at once. One allocation must
+// come before another only if all its uses do.
 func TestManyUses(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		steps := make([]Step, 401)
@@ -155,9 +156,9 @@ func TestManyUses(t *testing.T) {
 	}
 }
 
-// TestChain has steps in a row. Each uses an allocation of its own and that of the step before it.
-// So at most two allocations are in use at a time, and the block has the size of the largest such
-// pair.
+// TestChain uses steps in a row. Each uses its own allocation and the one of the step before. So at
+// most two allocations are in use at the same time, and the block must have the size of the largest
+// such pair.
 func TestChain(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -184,8 +185,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestNetworks has blocks like those of a neural network: a branch goes around some steps of each.
-// The size of the plan is near the largest number of bytes in use at a time.
+// TestNetworks uses blocks like a neural network's: a branch goes around some steps of each. The
+// size of the plan must be near the largest number of bytes in use at the same time.
 func TestNetworks(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	worst := 1.0
@@ -247,7 +248,7 @@ func TestSizes(t *testing.T) {
 }
 
 // large returns a recording of 10,000 steps and 2,000 allocations, without barriers or with one
-// behind each step.
+// after each step.
 func large(barriers bool) ([]Step, []uint64) {
 	r := rand.New(rand.NewPCG(7, 8))
 	steps, sizes := make([]Step, 10_000), make([]uint64, 2000)

@@ -125,8 +125,8 @@ func TestListGivesUp(t *testing.T) {
 	}
 }
 
-// TestSteps counts the elements that are moved to add and to remove a point. In a large list there
-// are no more than in a small one.
+// TestSteps counts the elements that are moved to add and to remove a point. A large list must move
+// no more than a small one.
 func TestSteps(t *testing.T) {
 	sizes := []int{1000, 10_000, 100_000, 1_000_000}
 	if testing.Short() {
@@ -261,8 +261,8 @@ func BenchmarkAsk(b *testing.B) {
 	}
 }
 
-// BenchmarkArrive has points of two producers arrive one by one: in order, or so that all points of
-// one producer are overtaken.
+// BenchmarkArrive lets points of two producers arrive one by one: in order, or so that all points
+// of one producer are overtaken.
 func BenchmarkArrive(b *testing.B) {
 	for _, n := range []int{1, 1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("in order/%d", n), func(b *testing.B) {

@@ -17,7 +17,7 @@ type naive struct {
 
 type naivePoint struct {
 	Point[int]
-	passed bool // other work has raised the value further, so the signal is no mistake
+	passed bool // other work has raised the value further, so the signal is not a mistake
 }
 
 func (m *naive) add(p Point[int]) {
@@ -77,7 +77,7 @@ type work struct {
 	signals []uint64
 }
 
-// play has producers signal values of a semaphore, and compares the Set with a naive one. It
+// play makes producers signal values of a semaphore, and compares the Set with a naive one. It
 // returns an error if they differ.
 func play(r tape, steps int) error {
 	var s Set[int]
@@ -98,7 +98,7 @@ func play(r tape, steps int) error {
 		case 2: // any value, rarely the same twice
 			return now + 1 + uint64(r.IntN(256))<<16 + uint64(r.IntN(256))<<8 + uint64(r.IntN(256))
 		}
-		return now + uint64(r.IntN(20)) // often the same value twice, or one that is reached
+		return now + uint64(r.IntN(20)) // often the same value twice, or a reached one
 	}
 	for step := range steps {
 		fail := func(format string, args ...any) error {
@@ -308,8 +308,8 @@ func check[T comparable](l *list[T]) error {
 	return nil
 }
 
-// TestAsk checks which work is polled for a waiter. If values are added in order, no other work is
-// polled.
+// TestAsk checks which work is polled for a waiter. If values are added in order, no other work may
+// be polled.
 func TestAsk(t *testing.T) {
 	at := func(producer int, seq, value uint64) Point[int] {
 		return Point[int]{Value: value, Producer: producer, Seq: seq}
@@ -319,15 +319,15 @@ func TestAsk(t *testing.T) {
 		value  uint64
 		want   map[int]uint64
 	}{
-		"nothing in flight":             {nil, 5, map[int]uint64{}},
-		"the only one, above":           {[]Point[int]{at(0, 1, 7)}, 5, map[int]uint64{0: 1}},
-		"the only one, below":           {[]Point[int]{at(0, 1, 3)}, 5, map[int]uint64{0: 1}},
-		"one producer":                  {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(0, 3, 3), at(0, 4, 4)}, 3, map[int]uint64{0: 3}},
-		"two producers":                 {[]Point[int]{at(0, 1, 1), at(1, 1, 2), at(0, 2, 3), at(1, 2, 4), at(0, 3, 5), at(1, 3, 6)}, 3, map[int]uint64{0: 2, 1: 2}},
-		"one producer is all below":     {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(1, 9, 5)}, 3, map[int]uint64{0: 2, 1: 9}},
-		"later work has a lower value":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9)}, 7, map[int]uint64{0: 3}},
-		"what comes after is in order":  {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9), at(0, 4, 10), at(0, 5, 11)}, 10, map[int]uint64{0: 4}},
-		"a barrier behind earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Producer: 0, Seq: 3, ByBarrier: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
+		"nothing in flight":            {nil, 5, map[int]uint64{}},
+		"the only one, above":          {[]Point[int]{at(0, 1, 7)}, 5, map[int]uint64{0: 1}},
+		"the only one, below":          {[]Point[int]{at(0, 1, 3)}, 5, map[int]uint64{0: 1}},
+		"one producer":                 {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(0, 3, 3), at(0, 4, 4)}, 3, map[int]uint64{0: 3}},
+		"two producers":                {[]Point[int]{at(0, 1, 1), at(1, 1, 2), at(0, 2, 3), at(1, 2, 4), at(0, 3, 5), at(1, 3, 6)}, 3, map[int]uint64{0: 2, 1: 2}},
+		"one producer is all below":    {[]Point[int]{at(0, 1, 1), at(0, 2, 2), at(1, 9, 5)}, 3, map[int]uint64{0: 2, 1: 9}},
+		"later work has a lower value": {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9)}, 7, map[int]uint64{0: 3}},
+		"later work is in order":       {[]Point[int]{at(0, 1, 8), at(0, 2, 4), at(0, 3, 9), at(0, 4, 10), at(0, 5, 11)}, 10, map[int]uint64{0: 4}},
+		"a barrier after earlier work": {[]Point[int]{at(0, 5, 1), {Value: 2, Producer: 0, Seq: 3, ByBarrier: true}, at(0, 6, 3), at(0, 7, 4)}, 2, map[int]uint64{0: 6}},
 	} {
 		var s Set[int]
 		for _, p := range c.points {

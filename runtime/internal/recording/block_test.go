@@ -27,9 +27,9 @@ func graphMode(m gpu.Mode, caps driver.Caps) gpu.Mode {
 	return m
 }
 
-// eachBlock runs a test with a recording made by passing, in each mode and on each capability
-// set. blocks returns how many blocks there are more than at its first call. Meanwhile the test
-// must not allocate or free other memory.
+// eachBlock runs a test with a recording made by passing, in each mode and on each capability set.
+// blocks returns the number of blocks added since its first call. Meanwhile the test must not
+// allocate or free other memory.
 func eachBlock(t *testing.T, between func() error, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int)) {
 	for name, m := range blockModes {
 		t.Run(name, func(t *testing.T) {
@@ -49,8 +49,8 @@ func eachBlock(t *testing.T, between func() error, test func(t *testing.T, d *si
 	}
 }
 
-// TestBlockOfOrder executes a recording 1,000 times in a row, ahead of the device, on one queue
-// and then on two queues joined by waits. All executions use one block.
+// TestBlockOfOrder executes a recording 1,000 times in a row, ahead of the device, on one queue and
+// then on two queues joined by waits. All executions must use one block.
 func TestBlockOfOrder(t *testing.T) {
 	eachBlock(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
 		s, in, out := semaphores(t, 2), filled(t, dev, 7), allocate(t, dev, 64)
@@ -75,8 +75,9 @@ func TestBlockOfOrder(t *testing.T) {
 	})
 }
 
-// TestBlockOfParked executes a recording many times while the executions are parked. None has a
-// block before it begins. One block is enough if they begin one after the other, or not at all.
+// TestBlockOfParked executes a recording many times while the executions are parked. None may have
+// a block before it begins. One block must suffice if they begin one after the other, or not at
+// all.
 func TestBlockOfParked(t *testing.T) {
 	var calls atomic.Int32
 	eachBlock(t, func() error {
@@ -91,7 +92,7 @@ func TestBlockOfParked(t *testing.T) {
 		for i := range 30 {
 			s, next := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, dev.Queue(i%4).Submit(gpu.Order{Wait: []gpu.Point{before}, Signal: pts(s, 1)}, gpu.Execute(c, in.All(), out.All())))
-			s.OnReached(1, func(error) { next.Signal(1) }) // also when it has failed
+			s.OnReached(1, func(error) { next.Signal(1) }) // also after it has failed
 			before = gpu.Point{Semaphore: next, Value: 1}
 		}
 		if n := blocks(); n != 0 {
@@ -105,9 +106,9 @@ func TestBlockOfParked(t *testing.T) {
 	})
 }
 
-// TestBlocksOfOverlap executes a recording on several queues at once. There are as many blocks
-// as queues, and they are reused. If there is no memory for another block, only the execution
-// that needs it fails.
+// TestBlocksOfOverlap executes a recording on several queues at once. There must be as many blocks
+// as queues, and they must be reused. If there is no memory for another block, only the execution
+// that needs it may fail.
 func TestBlocksOfOverlap(t *testing.T) {
 	eachBlock(t, nil, func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
 		const queues = 3
@@ -137,7 +138,7 @@ func TestBlocksOfOverlap(t *testing.T) {
 			if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "all 3 blocks") || !strings.Contains(err.Error(), "allocate 256 bytes") {
 				t.Errorf("without memory for a block: %v", err)
 			}
-			o := order(s[0], at, x, 1) // which has the order of another one
+			o := order(s[0], at, x, 1) // which is ordered by another one
 			x = semaphores(t, 1)[0]
 			o.Signal = pts(x, 1)
 			must(t, dev.Queue(queues).Submit(o, gpu.Execute(c, ins[queues].All(), outs[queues].All())))
@@ -154,8 +155,8 @@ func TestBlocksOfOverlap(t *testing.T) {
 	})
 }
 
-// TestBlocksOfCallers executes a recording with a host call in its middle many times, far ahead
-// of the device. Each execution that has begun has a block.
+// TestBlocksOfCallers executes a recording with a host call in its middle many times, far ahead of
+// the device. Each execution that has begun must have a block.
 func TestBlocksOfCallers(t *testing.T) {
 	var held atomic.Pointer[chan struct{}]
 	eachBlock(t, func() error { <-*held.Load(); return nil }, func(t *testing.T, _ *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer, blocks func() int) {
@@ -179,9 +180,9 @@ func TestBlocksOfCallers(t *testing.T) {
 	})
 }
 
-// TestTimedBlock executes a recording with timestamps on two queues at once, where the driver
-// can record an event again. Each execution has its own events, and Elapsed tells the time of
-// the last.
+// TestTimedBlock executes a recording with timestamps on two queues at once, with a driver that can
+// record an event again. Each execution must have its own events, and Elapsed must return the time
+// of the last.
 func TestTimedBlock(t *testing.T) {
 	for name, m := range map[string]gpu.Mode{"calls": gpu.StreamMode, "graph": gpu.GraphMode} {
 		t.Run(name, func(t *testing.T) {
@@ -220,7 +221,7 @@ func TestTimedBlock(t *testing.T) {
 }
 
 // TestNativeBlocks executes a recording whose native functions use scratch memory, on several
-// queues at once and behind a wait.
+// queues at once and after a wait.
 func TestNativeBlocks(t *testing.T) {
 	for name, m := range blockModes {
 		t.Run(name, func(t *testing.T) {

@@ -45,8 +45,8 @@ func BenchmarkRecord(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay executes a recording of 16 fills, each after the one before. The device does
-// nothing at all.
+// BenchmarkReplay executes a recording of 16 fills, each after the one before. The device does no
+// work.
 func BenchmarkReplay(b *testing.B) {
 	for name, c := range map[string]struct {
 		mode  gpu.Mode
@@ -91,13 +91,13 @@ func BenchmarkReplay(b *testing.B) {
 	}
 }
 
-// BenchmarkParams executes a recording of 82 kernels, as a graph and one after the other. Of one or
-// of 48 of them a scalar changes each time, or each has a binding that is bound anew. The device does
-// nothing at all.
+// BenchmarkParams executes a recording of 82 kernels, as a graph and one after the other. A scalar
+// of 1 or of 48 kernels changes each time, or each kernel has a binding whose address changes. The
+// device does no work.
 func BenchmarkParams(b *testing.B) {
 	const kernels = 82
 	for name, c := range map[string]struct {
-		params, bindings int // so many kernels have the parameter, or a binding
+		params, bindings int // number of kernels with the parameter, or a binding
 	}{"nothing changed": {0, 0}, "a scalar of one": {1, 0}, "a scalar of 48": {48, 0}, "16 bound anew": {0, 16}, "all bound anew": {0, kernels}} {
 		for mode, m := range map[string]gpu.Mode{"graph": gpu.GraphMode, "stream": gpu.StreamMode} {
 			b.Run(mode+"/"+name, func(b *testing.B) {

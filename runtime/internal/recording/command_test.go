@@ -18,7 +18,7 @@ import (
 
 // TestGraphConcurrency runs kernels that end only when others have begun.
 func TestGraphConcurrency(t *testing.T) {
-	t.Run("B103 what nothing orders runs at once, and what something orders does not", func(t *testing.T) {
+	t.Run("B103 unordered commands run concurrently, ordered ones do not", func(t *testing.T) {
 		left, right := make(chan struct{}), make(chan struct{})
 		var mu sync.Mutex
 		var order []string
@@ -71,7 +71,7 @@ func TestGraphFaults(t *testing.T) {
 			b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
-			recorded(t)(c.Add(gpu.Fill(x.Range(0, 1<<20), []byte{1}))) // of which something stands for a part
+			recorded(t)(c.Add(gpu.Fill(x.Range(0, 1<<20), []byte{1}))) // a part of it has a placeholder
 			recorded(t)(c.Add(gpu.Barrier()))
 			recorded(t)(c.Add(gpu.Fill(b.All(), []byte{2})))
 			d.Inject(simdriver.Fault{Op: op, N: 1, Err: broken})
@@ -95,11 +95,11 @@ func TestGraphFaults(t *testing.T) {
 			must(t, dev.Close())
 		}
 	})
-	t.Run("B105 a graph that is made when it is executed, and cannot be", func(t *testing.T) {
+	t.Run("B105 a graph made at execution fails", func(t *testing.T) {
 		for _, op := range []simdriver.Op{simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate, simdriver.OpLaunchGraph} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
-			const n = 1 << 20 // of columns for which nothing can stand
+			const n = 1 << 20 // of columns, which cannot have a placeholder
 			b, c := allocate(t, dev, n), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
@@ -118,7 +118,7 @@ func TestGraphFaults(t *testing.T) {
 			must(t, dev.Close())
 		}
 	})
-	t.Run("B102 what the driver will not change makes a new graph", func(t *testing.T) {
+	t.Run("B102 an update that the driver refuses makes a new graph", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
 		from, to, c := allocate(t, dev, 256), allocate(t, dev, 256), commandBuffer(t, dev, gpu.GraphMode)
@@ -129,16 +129,16 @@ func TestGraphFaults(t *testing.T) {
 		f := recorded(t)(c.Add(gpu.Fill(x.Range(0, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
 		recorded(t)(c.Add(gpu.Copy(y.Range(0, 8), x.Range(0, 8)), f))
 		must(t, c.End())
-		run := func(i uint64) { // stalled: earlier executions are under way
+		run := func(i uint64) { // stalled: earlier executions are in flight
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Execute(c, from.Range(8*i, 8), to.Range(8*i, 8))))
 		}
 		d.StallDevice(0)
 		run(0)
 		for i := range uint64(12) {
 			switch i % 3 {
-			case 0: // the first that is set, or the last
+			case 0: // the first node that is updated, or the last
 				d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, N: 1 + i%2*2, Err: broken})
-			case 1: // and then it cannot be made anew: this one fails, and the next ones are right
+			case 1: // and then it cannot be made again: this execution fails, and the next ones are right
 				bad := semaphores(t, 1)[0]
 				d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, N: 2, Err: broken})
 				d.Inject(simdriver.Fault{Op: simdriver.OpInstantiate, N: 1, Err: broken})
@@ -159,7 +159,7 @@ func TestGraphFaults(t *testing.T) {
 		must(t, c.Close())
 		must(t, dev.Close())
 	})
-	t.Run("B87 graphs that were replaced are destroyed when they are used no more", func(t *testing.T) {
+	t.Run("B87 replaced graphs are destroyed after their last use", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
 		b, c := allocate(t, dev, 512), commandBuffer(t, dev, gpu.GraphMode)
@@ -178,7 +178,7 @@ func TestGraphFaults(t *testing.T) {
 		}
 		must(t, dev.Close())
 	})
-	t.Run("B102 nodes that stay where they are are not set", func(t *testing.T) {
+	t.Run("B102 unchanged nodes are not updated", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 1)[0]
 		b, c := allocate(t, dev, 256), commandBuffer(t, dev, gpu.GraphMode)
@@ -193,7 +193,7 @@ func TestGraphFaults(t *testing.T) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, uint64(i+1))}, gpu.Execute(c, b.Range(at, 8))))
 		}
 		must(t, s.Wait(minute(t), 5))
-		if n := calls(d, 0, simdriver.OpSetNode); n != 3 { // of the first execution, too
+		if n := calls(d, 0, simdriver.OpSetNode); n != 3 { // also of the first execution
 			t.Errorf("%d nodes were set", n)
 		}
 		if n := calls(d, 0, simdriver.OpInstantiate); n != 1 {
@@ -201,7 +201,7 @@ func TestGraphFaults(t *testing.T) {
 		}
 		must(t, dev.Close())
 	})
-	t.Run("B80 a command in the middle that the driver refuses", func(t *testing.T) {
+	t.Run("B80 the driver refuses a command in the middle", func(t *testing.T) {
 		d := newSim(t, simdriver.Config{})
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
 		b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.StreamMode)
@@ -222,8 +222,8 @@ func TestGraphFaults(t *testing.T) {
 }
 
 // TestTimestampsOverlap executes a recording with a timestamp while an earlier execution is in
-// flight. The driver needs an event to be seen done before it is recorded again. The runtime
-// keeps to that, also if earlier executions fail.
+// flight. The driver requires that an event is seen complete before it is recorded again. The
+// runtime must do so, also if earlier executions fail.
 func TestTimestampsOverlap(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	d := newSim(t, simdriver.Config{Caps: &hip})
@@ -236,7 +236,7 @@ func TestTimestampsOverlap(t *testing.T) {
 	recorded(t)(c.Add(gpu.Fill(b.Range(0, 64), []byte{1})))
 	must(t, c.End())
 	timers := func() uint64 { return calls(d, 0, simdriver.OpNewTimer) }
-	for round := range uint64(2) { // in the second one there are enough
+	for round := range uint64(2) { // there are enough in the second one
 		d.StallDevice(0)
 		for i := range s {
 			must(t, dev.Queue(i%2).Submit(gpu.Order{Wait: pts(host, 3*round+uint64(i)), Signal: pts(s[i], round+1)}, gpu.Execute(c, outs[i%2])))
@@ -260,7 +260,7 @@ func TestTimestampsOverlap(t *testing.T) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(failed, 1)}, gpu.Execute(c, outs[0])))
 	}
 	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 3)}, gpu.Execute(c, outs[0])))
-	must(t, s[0].Wait(minute(t), 3)) // nothing orders it after those that failed
+	must(t, s[0].Wait(minute(t), 3)) // it is not ordered after the failed ones
 	if n := timers(); n != 3 {
 		t.Errorf("%d events", n)
 	}
@@ -297,7 +297,8 @@ func TestBlockAfterFailure(t *testing.T) {
 			if err := s[1].Wait(minute(t), 1); groups != errors.Is(err, gpu.ErrClosed) || !groups && err != nil {
 				t.Error(err)
 			}
-			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1}))) // behind what was left of it
+			// This runs after its remaining work.
+			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, s[2].Wait(minute(t), 1))
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 2)}, gpu.Execute(c)))
 			if err := s[2].Wait(minute(t), 2); groups != errors.Is(err, gpu.ErrClosed) || !groups && err != nil {
@@ -407,7 +408,7 @@ func TestHostCallHolds(t *testing.T) {
 		<-begun
 		must(t, c.Close())
 		must(t, b.Close())
-		synctest.Wait() // what is let go of is freed by others
+		synctest.Wait() // other goroutines free the released memory
 		if n := dev.Stats().Buffers; n != 1 {
 			t.Errorf("%d buffers are left in a host call of an execution, want 1", n)
 		}
@@ -417,8 +418,8 @@ func TestHostCallHolds(t *testing.T) {
 	})
 }
 
-// TestExecuteClosing executes a recording of two parts while the recording or its device is
-// being closed. A failed call leaves nobody waiting.
+// TestExecuteClosing executes a recording of two parts while the recording or its device is being
+// closed. A failed call must leave no goroutine waiting.
 func TestExecuteClosing(t *testing.T) {
 	for round := range 200 {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
@@ -493,7 +494,7 @@ func TestExecuteLost(t *testing.T) {
 	})
 }
 
-// TestMemoryAllocs checks B142: allocations and executions make no garbage.
+// TestMemoryAllocs tests B142: allocations and executions allocate nothing on the Go heap.
 func TestMemoryAllocs(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -603,8 +604,8 @@ func TestMemoryAllocs(t *testing.T) {
 	}
 }
 
-// TestTimedBlocks executes a recording with timestamps several times. No execution waits for
-// another, whatever the order of the calls.
+// TestTimedBlocks executes a recording with timestamps several times. No execution may wait for
+// another, in any order of calls.
 func TestTimedBlocks(t *testing.T) {
 	timed := func(t *testing.T, dev *gpu.Device, mode gpu.Mode, split bool) *gpu.CommandBuffer {
 		t.Helper()
@@ -621,7 +622,8 @@ func TestTimedBlocks(t *testing.T) {
 		must(t, c.End())
 		return c
 	}
-	// own returns memory that only one execution uses, so that the memory does not order executions.
+	// own returns memory that only one execution uses, so that the memory does not order
+	// executions.
 	own := func(t *testing.T, dev *gpu.Device) gpu.Range { return allocate(t, dev, 64).All() }
 	for name, mode := range map[string]gpu.Mode{"stream": gpu.StreamMode, "graph": gpu.GraphMode} {
 		for how, split := range map[string]bool{"one part": false, "two parts": true} {

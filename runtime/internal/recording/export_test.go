@@ -5,7 +5,7 @@ import "math"
 // MakeGraph makes the graph of the first part, if there is none.
 func (c *Recording) MakeGraph() error { return c.makeGraph(c.blocks.all[0], 0, nil, nil) }
 
-// RoomFor asks a recording with 3 words of arguments and 2 ranges whether there is room for more.
+// RoomFor checks whether a recording with 3 words of arguments and 2 ranges has room for more.
 func RoomFor(words, refers int) error {
 	c := &Recording{args: make([]uint64, 3), refers: make([]reference, 2)}
 	return c.roomFor(math.MaxInt32-words, math.MaxInt32-refers)

@@ -8,11 +8,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// These tests use recordings through package gpu. Some look into them.
+// These tests use recordings through package gpu. Some read their internal state.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names for what the tests of several packages share.
+// Short names for helpers that several packages' tests share.
 
 const raceEnabled = testkit.RaceEnabled
 

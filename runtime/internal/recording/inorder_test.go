@@ -10,17 +10,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// openSim opens a simulated GPU. No test has to close it before the device is lost.
+// openSim opens a simulated GPU. Tests need not close it before the device is lost.
 func openSim(t *testing.T) *gpu.Device {
 	t.Helper()
 	dev, err := gpu.Open(newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	must(t, err)
-	t.Cleanup(func() { dev.Close() }) // the error of a lost device is what some tests want
+	t.Cleanup(func() { dev.Close() }) // some tests expect the error of a lost device
 	return dev
 }
 
-// TestInOrder records fills and copies of one buffer without a barrier. In order, and in either mode,
-// each one finds what the one before it has left. A nested recording is one of the commands.
+// TestInOrder records fills and copies of one buffer without a barrier. In order, and in both
+// modes, each must find the result of the one before. A nested recording is one of the commands.
 func TestInOrder(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
 		dev := openSim(t)
@@ -53,7 +53,7 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// TestForgottenBarrier leaves a barrier out. The execution fails with an error that names both
+// TestForgottenBarrier omits a barrier. The execution must fail with an error that names both
 // commands by number, label and kind.
 func TestForgottenBarrier(t *testing.T) {
 	if raceEnabled {
@@ -82,7 +82,7 @@ func TestForgottenBarrier(t *testing.T) {
 	}
 }
 
-// TestBindingSlice binds elements, and refuses too few.
+// TestBindingSlice binds elements, and checks that too few are refused.
 func TestBindingSlice(t *testing.T) {
 	dev := openSim(t)
 	c := commandBuffer(t, dev, gpu.GraphMode)
@@ -107,7 +107,7 @@ func TestBindingSlice(t *testing.T) {
 }
 
 // TestInOrderCollectives records two collectives side by side. In order they are two groups, and
-// otherwise one. A collective that names a command to come after begins a group, too.
+// otherwise one. A collective that names a command to come after also begins a group.
 func TestInOrderCollectives(t *testing.T) {
 	for _, x := range []struct {
 		inOrder, named bool
@@ -137,7 +137,7 @@ func TestInOrderCollectives(t *testing.T) {
 	}
 }
 
-// TestRecordedLabels has a recorded host call fail: the error has the command's label.
+// TestRecordedLabels makes a recorded host call fail: the error must have the command's label.
 func TestRecordedLabels(t *testing.T) {
 	dev := openSim(t)
 	c := commandBuffer(t, dev, gpu.AutoMode)

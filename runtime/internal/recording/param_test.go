@@ -33,7 +33,7 @@ func param[T any](t testing.TB, c *gpu.CommandBuffer, initial T) gpu.Param[T] {
 	return p
 }
 
-// words returns what a buffer has.
+// words returns a buffer's words.
 func words(t testing.TB, b *gpu.Buffer) (all []uint32) {
 	t.Helper()
 	data := bytesOf(t, b.Device().Queue(0), b)
@@ -43,8 +43,8 @@ func words(t testing.TB, b *gpu.Buffer) (all []uint32) {
 	return all
 }
 
-// TestParamsInFlight is of B199: executions in flight have their own values, and an execution that
-// gives none has the default. One parameter stands in several launches.
+// TestParamsInFlight tests B199: executions in flight have their own values, and an execution
+// without a value has the default. One parameter is in several launches.
 func TestParamsInFlight(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
@@ -96,8 +96,8 @@ func TestParamsInFlight(t *testing.T) {
 	})
 }
 
-// TestParamTypes is of B199: parameters of all sizes up to 16 bytes reach the kernel, in launches of
-// Launch and of Typed.
+// TestParamTypes tests B199: parameters of all sizes up to 16 bytes reach the kernel, in launches
+// of Launch and of Typed.
 func TestParamTypes(t *testing.T) {
 	type pair struct {
 		A int8
@@ -148,8 +148,8 @@ func TestParamTypes(t *testing.T) {
 	})
 }
 
-// TestParamBlocks is of B199: the blocks of launches are a parameter. If they are none, the launch
-// is left out, and the rest of the recording runs.
+// TestParamBlocks tests B199: the blocks of launches are a parameter. If there are 0 blocks, the
+// launch is skipped, and the rest of the recording runs.
 func TestParamBlocks(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -185,8 +185,8 @@ func TestParamBlocks(t *testing.T) {
 	})
 }
 
-// TestParamBlocksBesideNative leaves out a launch of a part that has work of other code. The function
-// gives that to the stream then, and not to a graph.
+// TestParamBlocksBesideNative skips a launch in a part that has native work. The function must then
+// submit its work to the stream, and not to a graph.
 func TestParamBlocksBesideNative(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {
@@ -214,7 +214,8 @@ func TestParamBlocksBesideNative(t *testing.T) {
 	})
 }
 
-// TestParamLimits is of B199: blocks that a launch cannot have are refused by the call that executes.
+// TestParamLimits tests B199: the executing call refuses numbers of blocks that a launch cannot
+// have.
 func TestParamLimits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -256,7 +257,7 @@ func TestParamLimits(t *testing.T) {
 	})
 }
 
-// TestParamMistakes is of B199: mistakes are refused, and the errors name what they are about.
+// TestParamMistakes tests B199: mistakes are refused, and the errors name the wrong parts.
 func TestParamMistakes(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	k := kernelOf(t, dev, "index")
@@ -340,8 +341,8 @@ func TestParamMistakes(t *testing.T) {
 	}
 }
 
-// TestNestedParams is of B199: a parameter of a nested recording has a value, its default, or that of
-// a parameter of the outer recording.
+// TestNestedParams tests B199: a parameter of a nested recording has a value, its default, or the
+// value of a parameter of the outer recording.
 func TestNestedParams(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{})
@@ -395,8 +396,8 @@ func TestNestedParams(t *testing.T) {
 	})
 }
 
-// TestParamsOfParts is of B199: all parts of an execution have its values, with host calls in between
-// and scratch memory of its own.
+// TestParamsOfParts tests B199: all parts of an execution have its values, with host calls between
+// them and with scratch memory.
 func TestParamsOfParts(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
@@ -434,8 +435,8 @@ func TestParamsOfParts(t *testing.T) {
 	})
 }
 
-// TestParamsSet is of B199: only the nodes whose values differ from those of the execution before
-// are set.
+// TestParamsSet tests B199: only nodes whose values differ from the previous execution's are
+// updated.
 func TestParamsSet(t *testing.T) {
 	d := newSim(t, simdriver.Config{})
 	dev := openDevice(t, d, 0, gpu.Options{})
@@ -478,7 +479,7 @@ func TestParamsSet(t *testing.T) {
 	}
 }
 
-// TestManyParams gives more values than an Op has room for, beside many bindings.
+// TestManyParams passes more values than fit in an Op, together with many bindings.
 func TestManyParams(t *testing.T) {
 	dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{})
 	k := kernelOf(t, dev, "index")
@@ -522,7 +523,7 @@ func TestManyParams(t *testing.T) {
 	}
 }
 
-// TestParamsOfManyGoroutines is of B199: executions of several goroutines do not mix.
+// TestParamsOfManyGoroutines tests B199: executions of several goroutines do not mix their values.
 func TestParamsOfManyGoroutines(t *testing.T) {
 	for _, m := range []gpu.Mode{gpu.StreamMode, gpu.GraphMode} {
 		dev := openDevice(t, newSim(t, simdriver.Config{}), 0, gpu.Options{Queues: 4})
@@ -558,7 +559,7 @@ func TestParamsOfManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestParamAllocations executes with values in steady state.
+// TestParamAllocations checks that executing with values allocates nothing in steady state.
 func TestParamAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

@@ -11,11 +11,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// region is how many words each launch of a modelled recording writes at most.
+// region is the largest number of words that a launch of a modelled recording writes.
 const region = 8
 
-// A modelled is a recording with a model of what its executions write. Each of its launches writes
-// words of its own: n of them, first, first+step, and so on, at most as many as there are threads.
+// A modelled is a recording with a model of its executions' output. Each of its launches writes its
+// own words: n of them, first, first+step, and so on, at most one per thread.
 type modelled struct {
 	c        *gpu.CommandBuffer
 	scalars  []gpu.Param[uint32]
@@ -32,9 +32,9 @@ type values struct {
 
 func (v values) clone() values { return values{slices.Clone(v.scalars), slices.Clone(v.blocks)} }
 
-// A number is a scalar of a launch, or its blocks: constant, or the parameter with a number.
+// A number is a scalar of a launch, or its number of blocks: a constant, or a parameter.
 type number[T any] struct {
-	param int // -1: constant
+	param int // index of the parameter; -1: constant
 	value T
 }
 
@@ -53,7 +53,7 @@ type modelLaunch struct {
 	at          int // its region
 }
 
-// words returns what an execution leaves in memory that was zero.
+// words returns the contents that an execution leaves in zeroed memory.
 func (m *modelled) words(v values) []uint32 {
 	all := make([]uint32, region*m.regions())
 	for _, l := range m.launches {
@@ -66,7 +66,7 @@ func (m *modelled) words(v values) []uint32 {
 	return all
 }
 
-// regions returns how many regions there are.
+// regions returns the number of regions.
 func (m *modelled) regions() int {
 	n := 1
 	for _, l := range m.launches {
@@ -75,7 +75,7 @@ func (m *modelled) regions() int {
 	return n
 }
 
-// randomBlocks returns the blocks of a launch, which may be none.
+// randomBlocks returns a launch's numbers of blocks, which may be 0.
 func randomBlocks(r *rand.Rand, none bool) (b [3]uint32) {
 	b = [3]uint32{1 + r.Uint32N(3), r.Uint32N(3), r.Uint32N(2)}
 	if none && r.IntN(4) == 0 {
@@ -84,7 +84,7 @@ func randomBlocks(r *rand.Rand, none bool) (b [3]uint32) {
 	return b
 }
 
-// newModelled records launches at random, and perhaps other recordings.
+// newModelled records random launches, and sometimes other recordings.
 func newModelled(t *testing.T, dev *gpu.Device, caps driver.Caps, k *gpu.Kernel, r *rand.Rand, children []*modelled) *modelled {
 	t.Helper()
 	o := gpu.CommandOptions{Mode: gpu.Mode(r.IntN(3)), InOrder: r.IntN(2) == 0}
@@ -105,7 +105,7 @@ func newModelled(t *testing.T, dev *gpu.Device, caps driver.Caps, k *gpu.Kernel,
 		v := randomBlocks(r, false)
 		m.blocks, m.initial.blocks = append(m.blocks, param(t, c, v)), append(m.initial.blocks, v)
 	}
-	if r.IntN(2) == 0 { // each execution in flight has graphs of its own
+	if r.IntN(2) == 0 { // each execution in flight has its own graphs
 		b, err := c.Scratch(64)
 		must(t, err)
 		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
@@ -154,8 +154,8 @@ func (m *modelled) launch(t *testing.T, r *rand.Rand, k *gpu.Kernel, out *gpu.Bu
 	m.launches = append(m.launches, l)
 }
 
-// nest records another recording. Each of its parameters has a value, its default, or that of a
-// parameter of this one.
+// nest records another recording. Each of its parameters gets a value, its default, or a parameter
+// of this recording.
 func (m *modelled) nest(t *testing.T, r *rand.Rand, child *modelled, out *gpu.Buffer, at int) {
 	t.Helper()
 	op := gpu.Execute(child.c, out.Range(uint64(4*region*at), uint64(4*region*child.regions())))
@@ -198,7 +198,8 @@ func (m *modelled) nest(t *testing.T, r *rand.Rand, child *modelled, out *gpu.Bu
 	}
 }
 
-// execute returns an execution with values at random, and what it leaves in memory that was zero.
+// execute returns an execution with random values, and the contents that it leaves in zeroed
+// memory.
 func (m *modelled) execute(r *rand.Rand, to gpu.Range) (op gpu.Op, want []uint32) {
 	op, v := gpu.Execute(m.c, to), m.initial.clone()
 	for i, p := range m.scalars {
@@ -216,9 +217,8 @@ func (m *modelled) execute(r *rand.Rand, to gpu.Range) (op gpu.Op, want []uint32
 	return op, m.words(v)
 }
 
-// TestRandomParams is of B199: random recordings, some of which contain others, are executed with
-// random values in random order on several queues. Each execution leaves in its memory what a model
-// says.
+// TestRandomParams tests B199: random recordings, some nested, are executed with random values in
+// random order on several queues. Each execution must leave the model's contents in its memory.
 func TestRandomParams(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestGraphOfClosedDevice closes a device, which destroys its recordings, after an execution was
-// found fit to issue.
+// found ready to issue.
 func TestGraphOfClosedDevice(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {
@@ -35,7 +35,7 @@ func TestGraphOfClosedDevice(t *testing.T) {
 	}
 }
 
-// TestRoomFor records more than there are numbers for.
+// TestRoomFor records more than the number fields can hold.
 func TestRoomFor(t *testing.T) {
 	if err := recording.RoomFor(3, 2); err != nil {
 		t.Error(err)

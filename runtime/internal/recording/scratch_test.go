@@ -22,7 +22,7 @@ func passing(t testing.TB, dev *gpu.Device, m gpu.Mode, between func() error) *g
 	return passingBehind(t, dev, m, nil, between)
 }
 
-// passingBehind is passing with a host call in front, unless before is nil.
+// passingBehind is passing after a host call, unless before is nil.
 func passingBehind(t testing.TB, dev *gpu.Device, m gpu.Mode, before, between func() error) *gpu.CommandBuffer {
 	t.Helper()
 	c := commandBuffer(t, dev, m)
@@ -116,8 +116,8 @@ func TestScratchOrder(t *testing.T) {
 	})
 }
 
-// TestScratchAfterBroken executes a recording with scratch memory again after a failed
-// execution. The driver took a part of that execution, and the device has not completed it.
+// TestScratchAfterBroken executes a recording with scratch memory again after a failed execution.
+// The driver accepted a part of that execution, and the device has not completed it.
 func TestScratchAfterBroken(t *testing.T) {
 	for _, between := range []func() error{nil, func() error { return io.ErrShortWrite }} {
 		onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
@@ -154,8 +154,8 @@ func TestScratchAfterBroken(t *testing.T) {
 	}
 }
 
-// TestScratchClosed closes a recording with scratch memory while its executions overlap, and
-// loses the device while others do.
+// TestScratchClosed closes a recording with scratch memory while its executions overlap, and loses
+// the device while others do.
 func TestScratchClosed(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev := openDevice(t, d, 0, gpu.Options{Queues: 3})
@@ -282,7 +282,7 @@ func TestScratchCollectives(t *testing.T) {
 			reduce := func(to *gpu.Buffer, from gpu.Range) {
 				recorded(t)(r.c.Add(ch.Group(collective.AllReduce(to.All(), from, collective.Uint8, collective.Sum()))))
 			}
-			reduce(bufs[1], from) // these are one group, and run at once
+			reduce(bufs[1], from) // these form one group, and run concurrently
 			reduce(bufs[2], from)
 			recorded(t)(r.c.Add(gpu.Copy(bufs[3].Range(0, 128), bufs[1].Range(0, 128))))
 			recorded(t)(r.c.Add(gpu.Copy(bufs[3].Range(128, 128), bufs[2].Range(0, 128))))
@@ -304,7 +304,7 @@ func TestScratchCollectives(t *testing.T) {
 				dev := g.Devices()[i]
 				out, s := allocate(t, dev, 256), semaphores(t, 1)[0]
 				o := gpu.Order{Signal: pts(s, 1)}
-				if k%3 == i { // another one on each rank
+				if k%3 == i { // a different one on each rank
 					o.Wait = pts(begin, 1)
 				}
 				must(t, dev.Queue(k).Submit(o, gpu.Execute(r.c, r.in.All(), out.All())))
@@ -320,7 +320,7 @@ func TestScratchCollectives(t *testing.T) {
 				}
 			}
 		}
-		// Executions behind one whose communicator is aborted fail, and nobody hangs.
+		// Executions after one whose communicator is aborted fail, and none hangs.
 		s := semaphores(t, 2)
 		must(t, g.Devices()[0].Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(ranks[0].c, ranks[0].in.All(), ranks[0].outs[0].All())))
 		must(t, g.Devices()[0].Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(ranks[0].c, ranks[0].in.All(), ranks[0].outs[1].All())))
@@ -336,7 +336,7 @@ func TestScratchCollectives(t *testing.T) {
 	}
 }
 
-// TestScratchFaults has driver calls of End refused. Nothing leaks.
+// TestScratchFaults makes driver calls of End fail. Nothing may leak.
 func TestScratchFaults(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpAlloc, simdriver.OpInstantiate} {
 		t.Run(string(op), func(t *testing.T) {
@@ -374,7 +374,7 @@ func TestScratchAfterRefusal(t *testing.T) {
 		must(t, err)
 		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 		recorded(t)(c.Add(gpu.Barrier()))
-		recorded(t)(c.Add(gpu.Copy(b.All(), in.All()))) // which no node can be
+		recorded(t)(c.Add(gpu.Copy(b.All(), in.All()))) // which cannot be a node
 		recorded(t)(c.Add(gpu.Copy(out.All(), b.All())))
 		must(t, c.End())
 		d.Inject(simdriver.Fault{Op: simdriver.OpCopy, N: 1, Err: io.ErrShortWrite})

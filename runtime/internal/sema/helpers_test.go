@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Short names for helpers that several packages share.
+// Short names for helpers that several packages' tests share.
 
 const raceEnabled = testkit.RaceEnabled
 

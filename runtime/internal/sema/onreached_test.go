@@ -24,8 +24,8 @@ var releases = map[string]func(s *gpu.Semaphore) error{
 	"Close":     func(s *gpu.Semaphore) error { s.Close(); return gpu.ErrClosed },
 }
 
-// TestFunctionsLast, for B141, calls a function of OnReached that waits for everything else that
-// the same signal releases, also for waits registered after the function.
+// TestFunctionsLast tests B141: it calls a function of OnReached that waits for everything else
+// that the same signal releases, including waits registered after the function.
 func TestFunctionsLast(t *testing.T) {
 	for name, release := range releases {
 		t.Run(name, func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestFunctionsLast(t *testing.T) {
 	}
 }
 
-// TestFunctionOfBarrier has a signal complete a barrier that releases a function of OnReached. The
-// function waits for everything else that the signal releases.
+// TestFunctionOfBarrier makes a signal complete a barrier that releases a function of OnReached.
+// The function waits for everything else that the signal releases.
 func TestFunctionOfBarrier(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 3)
@@ -86,8 +86,8 @@ func TestFunctionOfBarrier(t *testing.T) {
 	})
 }
 
-// TestFunctionsGoWrong, for B141, has functions of OnReached panic or end their goroutine. The
-// signal still releases everything else, and other functions are called.
+// TestFunctionsGoWrong tests B141: functions of OnReached panic or end their goroutine. The signal
+// must still release everything else, and other functions must be called.
 func TestFunctionsGoWrong(t *testing.T) {
 	for wrong, fn := range map[string]func(){
 		"panics":              func() { panic("a mistake of the program's") },

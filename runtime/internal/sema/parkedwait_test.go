@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestParkedWaitAllocatesNothing has two goroutines wait for each other. Each is parked when it is
-// signalled.
+// TestParkedWaitAllocatesNothing makes two goroutines wait for each other. Each is parked when it
+// is signalled.
 func TestParkedWaitAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -115,8 +115,8 @@ func TestParkedWaitsEndTogether(t *testing.T) {
 	}
 }
 
-// TestWaitEnded waits with a context that has ended. Such a wait polls the device, and it finds the
-// failure of work that signals a lower value too.
+// TestWaitEnded waits with an ended context. Such a wait must poll the device, and must also find
+// the failure of work that signals a lower value.
 func TestWaitEnded(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -125,7 +125,7 @@ func TestWaitEnded(t *testing.T) {
 		"WaitAll": func(p, other gpu.Point) error { return gpu.WaitAll(ended, other, p) },
 		"WaitAny": func(p, _ gpu.Point) error { _, err := gpu.WaitAny(ended, p); return err },
 	} {
-		// poll waits until the device has done the work, and then polls.
+		// poll waits until the device has completed the work, and then polls.
 		poll := func(t *testing.T, p, other gpu.Point) error {
 			if err := wait(p, other); !errors.Is(err, context.Canceled) {
 				t.Errorf("%v, while the device stalls", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// A worker is a producer whose work is done when the test says so.
+// A worker is a producer whose work completes when the test says so.
 type worker struct {
 	passed, wanted uint64
 	asked          []PollSource
@@ -31,7 +31,7 @@ func (w *worker) PollFor(seq uint64, by PollSource) *wake.Policy {
 type parked struct {
 	name string
 	open int
-	here bool // the goroutine that signals may issue it
+	here bool // the signalling goroutine may issue it
 	more *Timepoint
 	log  *[]string
 	err  error
@@ -109,7 +109,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseMany hands over many waiters in groups.
+// TestReleaseMany passes on many waiters in groups.
 func TestReleaseMany(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -122,7 +122,7 @@ func TestReleaseMany(t *testing.T) {
 	}
 }
 
-// TestFailure fails a semaphore. Waiters for every value get the error, now and later.
+// TestFailure fails a semaphore. Waiters for every value must get the error, now and later.
 func TestFailure(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -143,8 +143,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestPublish checks that published work releases the waiters that need only issued work. For the
-// other waiters the producer is polled.
+// TestPublish checks that published work releases the waiters that need only issued work, and that
+// the producer is polled for the other waiters.
 func TestPublish(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -181,7 +181,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestJoin publishes a barrier's signal behind two producers. Both are named, wanted and polled
+// TestJoin publishes a barrier's signal after two producers. Both must be named, wanted and polled
 // until Forget.
 func TestJoin(t *testing.T) {
 	var s Semaphore

@@ -39,7 +39,7 @@ func wantNoTimepoints(t testing.TB, all ...*gpu.Semaphore) {
 	}
 }
 
-// ended is a context that has ended. A wait with it only polls.
+// ended is an ended context. A wait with it only polls.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -52,7 +52,7 @@ func fired() (func(error), chan error) {
 	return func(err error) { c <- err }, c
 }
 
-// once checks that a channel gets exactly one result, and returns the result.
+// once checks that a channel gets exactly one result, and returns it.
 func once(t testing.TB, c chan error) error {
 	t.Helper()
 	select {
@@ -192,7 +192,7 @@ func TestSemaphoreValue(t *testing.T) {
 			t.Errorf("order %q, want %q", order, want)
 		}
 	})
-	t.Run("B10 a query answers while others wait and signal", func(t *testing.T) {
+	t.Run("B10 a query returns while others wait and signal", func(t *testing.T) {
 		s := newSemaphore(t, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -212,7 +212,7 @@ func TestSemaphoreValue(t *testing.T) {
 func TestSemaphoreFailure(t *testing.T) {
 	checkLeaks(t)
 	cause := fmt.Errorf("a page of memory went bad: %w", io.ErrUnexpectedEOF)
-	t.Run("B11 B12 a query returns the very failure, kept apart from the value", func(t *testing.T) {
+	t.Run("B11 B12 a query returns the failure itself, separate from the value", func(t *testing.T) {
 		s := newSemaphore(t, 9)
 		s.Fail(cause)
 		if v, err := s.Query(); v != 9 || err != cause {
@@ -231,7 +231,7 @@ func TestSemaphoreFailure(t *testing.T) {
 			s.Signal(5)
 		}
 	})
-	t.Run("B13 of concurrent failures one wins", func(t *testing.T) {
+	t.Run("B13 one of several concurrent failures wins", func(t *testing.T) {
 		for range 200 {
 			s := newSemaphore(t, 0)
 			fn, got := fired()
@@ -268,7 +268,7 @@ func TestSemaphoreFailure(t *testing.T) {
 		}
 		wantNoTimepoints(t, s)
 	})
-	t.Run("B15 on failure a callback may register anew", func(t *testing.T) {
+	t.Run("B15 on failure a callback may register again", func(t *testing.T) {
 		s := newSemaphore(t, 0)
 		var cancel func() bool
 		fn, got := fired()
@@ -276,7 +276,7 @@ func TestSemaphoreFailure(t *testing.T) {
 			if cancel() {
 				t.Error("a callback that runs was taken back")
 			}
-			s.OnReached(1, fn) // is called at once
+			s.OnReached(1, fn) // called at once
 			s.OnReached(2, fn)
 		})
 		s.Fail(cause)
@@ -301,7 +301,7 @@ func TestSemaphoreFailure(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B17 a failure goes before the value", func(t *testing.T) {
+	t.Run("B17 a failure takes precedence over the value", func(t *testing.T) {
 		s := newSemaphore(t, 5)
 		s.Fail(cause)
 		if err := s.Wait(t.Context(), 3); err != cause {
@@ -323,7 +323,7 @@ func TestSemaphoreFailure(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B20 a failed member leaves the others as they are", func(t *testing.T) {
+	t.Run("B20 a failed member does not change the others", func(t *testing.T) {
 		a, b, c := newSemaphore(t, 1), newSemaphore(t, 2), newSemaphore(t, 0)
 		b.Fail(cause)
 		if err := gpu.WaitAll(t.Context(), a.At(1), b.At(3), c.At(1)); err != cause {
@@ -363,7 +363,7 @@ func TestSemaphoreFailure(t *testing.T) {
 			})
 		})
 	}
-	t.Run("B23 a failure goes before a value in either order", func(t *testing.T) {
+	t.Run("B23 a failure takes precedence over a value, in either order", func(t *testing.T) {
 		good, bad := newSemaphore(t, 1), newSemaphore(t, 0)
 		bad.Fail(cause)
 		for _, ps := range [][]gpu.Point{{good.At(1), bad.At(1)}, {bad.At(1), good.At(1)}} {
@@ -378,7 +378,7 @@ func TestSemaphoreFailure(t *testing.T) {
 
 func TestSemaphoreWait(t *testing.T) {
 	checkLeaks(t)
-	t.Run("B26 a value that is reached needs no time", func(t *testing.T) {
+	t.Run("B26 a wait for a reached value returns at once", func(t *testing.T) {
 		s := newSemaphore(t, 5)
 		for _, ctx := range []context.Context{t.Context(), ended} {
 			for _, v := range []uint64{0, 4, 5} {
@@ -388,14 +388,14 @@ func TestSemaphoreWait(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B27 B38 a poll never blocks and leaves nothing", func(t *testing.T) {
+	t.Run("B27 B38 a poll never blocks and leaves no timepoint", func(t *testing.T) {
 		s := newSemaphore(t, 5)
 		if err := s.Wait(ended, 6); !errors.Is(err, context.Canceled) {
 			t.Errorf("Wait = %v", err)
 		}
 		wantNoTimepoints(t, s)
 	})
-	t.Run("B28 B38 a wait ends at its deadline, not before, and leaves nothing", func(t *testing.T) {
+	t.Run("B28 B38 a wait ends at its deadline, not before, and leaves no timepoint", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSemaphore(t, 0)
 			for _, d := range []time.Duration{1, time.Millisecond, time.Hour} {
@@ -445,7 +445,7 @@ func TestSemaphoreWait(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B30 no points are reached", func(t *testing.T) {
+	t.Run("B30 an empty list is reached", func(t *testing.T) {
 		for _, ctx := range []context.Context{t.Context(), ended} {
 			if err := gpu.WaitAll(ctx); err != nil {
 				t.Errorf("WaitAll = %v", err)
@@ -455,7 +455,7 @@ func TestSemaphoreWait(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B31 all are not reached while one is short", func(t *testing.T) {
+	t.Run("B31 a list is not reached while one point is missing", func(t *testing.T) {
 		for short := range 3 {
 			var ps []gpu.Point
 			for i := range 3 {
@@ -469,7 +469,7 @@ func TestSemaphoreWait(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B32 all are reached in any order of signals", func(t *testing.T) {
+	t.Run("B32 a list is reached in any order of signals", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 2, 1}} {
 				var ps []gpu.Point
@@ -491,7 +491,7 @@ func TestSemaphoreWait(t *testing.T) {
 			}
 		})
 	})
-	t.Run("B33 any one is enough, wherever it stands", func(t *testing.T) {
+	t.Run("B33 any one is enough, at any place in the list", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			for i := range 3 {
 				for _, before := range []bool{true, false} {
@@ -652,7 +652,7 @@ func TestSemaphoreWait(t *testing.T) {
 
 func TestOnReached(t *testing.T) {
 	checkLeaks(t)
-	t.Run("B41 what is reached fires at once, on the caller's stack", func(t *testing.T) {
+	t.Run("B41 a reached value fires at once, on the caller's stack", func(t *testing.T) {
 		s := newSemaphore(t, 5)
 		for _, v := range []uint64{0, 5} {
 			fn, got := fired()
@@ -662,7 +662,7 @@ func TestOnReached(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B42 what is not reached fires once, exactly or beyond", func(t *testing.T) {
+	t.Run("B42 a later value fires once, when reached or passed", func(t *testing.T) {
 		for _, v := range []uint64{5, 9} {
 			s := newSemaphore(t, 0)
 			fn, got := fired()
@@ -676,7 +676,7 @@ func TestOnReached(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B43 B51 a jump fires all it reaches, by value and then first come first served", func(t *testing.T) {
+	t.Run("B43 B51 a jump fires all reached functions, by value and then by registration", func(t *testing.T) {
 		s := newSemaphore(t, 0)
 		var order []string
 		for i, v := range []uint64{3, 1, 2, 1, 7, 3, 2, 1} {
@@ -720,7 +720,7 @@ func TestOnReached(t *testing.T) {
 			t.Errorf("%d of %d fired, or in the wrong order", len(got), n)
 		}
 	})
-	t.Run("B44 taking back", func(t *testing.T) {
+	t.Run("B44 cancelling", func(t *testing.T) {
 		s := newSemaphore(t, 0)
 		fn, got := fired()
 		cancel := s.OnReached(1, fn)
@@ -754,7 +754,7 @@ func TestOnReached(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B44 B45 taking back that races with the signal", func(t *testing.T) {
+	t.Run("B44 B45 cancelling races with the signal", func(t *testing.T) {
 		for range 2000 {
 			s := newSemaphore(t, 0)
 			var calls, cancelled atomic.Int32
@@ -772,7 +772,7 @@ func TestOnReached(t *testing.T) {
 			}
 		}
 	})
-	t.Run("B46 Close fires what is left with ErrClosed", func(t *testing.T) {
+	t.Run("B46 Close fires the remaining functions with ErrClosed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSemaphore(t, 4)
 			fn, got := fired()
@@ -817,7 +817,7 @@ func TestOnReached(t *testing.T) {
 		signal(t, chain[0], 1)
 		wantValue(t, chain[n], 1)
 	})
-	t.Run("B47 a callback that does not go on ends the chain", func(t *testing.T) {
+	t.Run("B47 a callback that does not continue ends the chain", func(t *testing.T) {
 		a, b, c := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)
 		on := false
 		a.OnReached(1, func(error) {
@@ -865,7 +865,7 @@ func TestLink(t *testing.T) {
 		if v, err := a.Query(); v != 1 || err != io.ErrUnexpectedEOF {
 			t.Errorf("the target is at %d, %v", v, err)
 		}
-		s.Link(1, b, 3) // fails at once, and the value does not matter
+		s.Link(1, b, 3) // fails at once, with any value
 		if v, err := b.Query(); v != 2 || err != io.ErrUnexpectedEOF {
 			t.Errorf("the second target is at %d, %v", v, err)
 		}
@@ -876,7 +876,7 @@ func TestLink(t *testing.T) {
 			t.Errorf("the target of a closed source: %v", err)
 		}
 	})
-	t.Run("B49 a target that is past the value fails, and says why", func(t *testing.T) {
+	t.Run("B49 a target past the value fails, and says why", func(t *testing.T) {
 		s, target := newSemaphore(t, 0), newSemaphore(t, 5)
 		s.Link(1, target, 5)
 		signal(t, s, 1)
@@ -1090,8 +1090,8 @@ func TestSemaphoreModel(t *testing.T) {
 	}
 }
 
-// TestSemaphoreStorm signals, waits, registers functions and cancels them, all at once. Each
-// function is called once or cancelled, and no timepoints are left.
+// TestSemaphoreStorm concurrently signals, waits, registers functions and cancels them. Each
+// function must be called once or cancelled, and no timepoints may be left.
 func TestSemaphoreStorm(t *testing.T) {
 	checkLeaks(t)
 	ctx := minute(t)
@@ -1135,7 +1135,7 @@ func TestSemaphoreStorm(t *testing.T) {
 	wantNoTimepoints(t, s)
 }
 
-// TestSemaphoreAllocs, for B142, checks that signals, queries and waits allocate nothing.
+// TestSemaphoreAllocs tests B142: signals, queries and waits allocate nothing.
 func TestSemaphoreAllocs(t *testing.T) {
 	s := newSemaphore(t, 1)
 	v := uint64(1)

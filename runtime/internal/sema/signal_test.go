@@ -13,11 +13,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLongChain releases a chain in which each signal releases the next. The chain takes no stack,
-// however long it is.
+// TestLongChain releases a chain in which each signal releases the next. The chain must use no
+// stack, however long it is.
 func TestLongChain(t *testing.T) {
 	n := 100_000
-	if raceEnabled { // nearly everything runs on one goroutine
+	if raceEnabled { // almost all of it runs on one goroutine
 		n = 10_000
 	}
 	// A recursion over 100,000 links would take more stack.
@@ -81,7 +81,7 @@ func TestLongChain(t *testing.T) {
 		must(t, q.Submit(gpu.Order{Signal: pts(first, 1)}, gpu.Fill(allocate(t, q.Device(), 64).All(), []byte{1})))
 		must(t, last.Wait(minute(t), 1))
 	})
-	t.Run("B50 failed by a device that is lost", func(t *testing.T) {
+	t.Run("B50 failed by a lost device", func(t *testing.T) {
 		d, q := open(t)
 		first, last := start(t)
 		d.StallDevice(0)
@@ -144,8 +144,8 @@ func TestLongChain(t *testing.T) {
 	})
 }
 
-// TestRuns has streams raise one semaphore with many consecutive values. Many of these signals are
-// retired together.
+// TestRuns makes streams raise one semaphore with many consecutive values. Many of these signals
+// are retired together.
 func TestRuns(t *testing.T) {
 	type signal struct {
 		queue int
@@ -159,7 +159,7 @@ func TestRuns(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		list []signal
-		bad  []int // indexes in list of two signals, of which one fails; or none
+		bad  []int // indexes in list of two signals, one of which fails; or none
 	}{
 		"one stream":            {list: []signal{{0, 1}, {0, 2}, {0, 3}, {0, 5}, {0, 9}}},
 		"interleaved":           {list: interleaved(300)},
@@ -265,8 +265,8 @@ func TestRuns(t *testing.T) {
 }
 
 // mistakes are the ways in which work on a device can signal a value that is not above the
-// semaphore's value. Each function submits such work to a stalled device. When the work is over,
-// the semaphore is at 1 or more. The work's other signals fail too.
+// semaphore's value. Each function submits such work to a stalled device. When the work has
+// completed, the semaphore is at 1 or more. The work's other signals fail too.
 var mistakes = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order){
 	"a value that is reached while the work is parked": func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, o gpu.Order) {
 		gate := semaphores(t, 1)[0]
@@ -289,9 +289,9 @@ var mistakes = map[string]func(t *testing.T, dev *gpu.Device, s *gpu.Semaphore, 
 	},
 }
 
-// TestNotAbove, for B83, has work signal a value that is not above the semaphore's value. The
-// work's signals fail. Goroutines that wait for a later value or query the semaphore find the
-// failure when the work is over.
+// TestNotAbove tests B83: work signals a value that is not above the semaphore's value. The work's
+// signals must fail. Goroutines that wait for a later value or query the semaphore must find the
+// failure when the work has completed.
 func TestNotAbove(t *testing.T) {
 	for mistake, submit := range mistakes {
 		run := func(t *testing.T, d *simdriver.Driver, waits func(t *testing.T, other *gpu.Device, s *gpu.Semaphore) <-chan error) {
@@ -301,7 +301,7 @@ func TestNotAbove(t *testing.T) {
 			submit(t, dev, s[0], gpu.Order{Signal: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}})
 			ended := waits(t, other, s[0])
 			inFlight(t, dev, map[bool]int{true: 2, false: 1}[mistake == "a value twice"])
-			time.Sleep(time.Second) // of the bubble: the waiters have parked by now
+			time.Sleep(time.Second) // bubble time: the waiters have parked by now
 			d.ResumeDevice(0)
 			ends(t, ended, gpu.ErrValue)
 			if mistake == "a value twice" { // either of the two signals may have been the first

@@ -59,7 +59,7 @@ func TestLists(t *testing.T) {
 		}
 		wantValue(t, s, 2)
 	})
-	t.Run("B24 a list fails one by one, and each keeps its first failure", func(t *testing.T) {
+	t.Run("B24 a list fails in order, and each keeps its first failure", func(t *testing.T) {
 		a, b, c := newSemaphore(t, 1), newSemaphore(t, 2), newSemaphore(t, 3)
 		b.Fail(io.EOF)
 		fn, got := fired()
@@ -83,7 +83,7 @@ func TestLists(t *testing.T) {
 		gpu.FailAll(nil, newSemaphore(t, 0))
 		gpu.FailAll(io.EOF)
 	})
-	t.Run("B6 a wait for more than the highest value is a mistake", func(t *testing.T) {
+	t.Run("B6 a wait above the highest value is a mistake", func(t *testing.T) {
 		s := newSemaphore(t, gpu.MaxValue)
 		good := gpu.Point{Semaphore: newSemaphore(t, 1), Value: 1}
 		for range 2 {

@@ -100,7 +100,8 @@ func TestStandForAll(t *testing.T) {
 			}
 		}
 		for _, other := range devs[:i] {
-			for end := time.Now().Add(time.Minute); testkit.Native(other).Waits.Stood(); runtime.Gosched() { // the waiter stops a moment later
+			// The waiter stops a moment later.
+			for end := time.Now().Add(time.Minute); testkit.Native(other).Waits.Stood(); runtime.Gosched() {
 				if time.Now().After(end) {
 					t.Fatalf("beside device %d it stands for another", i)
 				}

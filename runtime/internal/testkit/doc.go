@@ -1,6 +1,6 @@
-// Package testkit has the parts that tests of several packages of the runtime share: simulated
-// devices, short forms of common steps, and a dump of the work in flight for a test that has waited
-// in vain. A helper of one subject stands in the test file of that subject.
+// Package testkit has helpers that tests of several packages of the runtime share: simulated
+// devices, short forms of common steps, and a dump of the work in flight for a test that hangs. A
+// helper for one subject is in that subject's test file.
 //
-// Only tests import it. Since it imports package gpu, tests in package gpu itself cannot.
+// Only tests import it. It imports package gpu, so tests in package gpu itself cannot use it.
 package testkit

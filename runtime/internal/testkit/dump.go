@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
-// Dump lists the work that is in flight and the work that is parked on devices, for a test that has
-// waited in vain. If somebody keeps a mutex, it says so and goes on.
+// Dump lists the work in flight and the parked work of devices, for a test that hangs. If a mutex
+// stays locked, it says so and continues.
 func Dump(devices ...*gpu.Device) string {
 	var b strings.Builder
 	for _, d := range devices {
@@ -47,7 +47,7 @@ func soonReturned(lines func() []string) []string {
 	}
 }
 
-// heldForParked names a mutex that [gpu.Device.Parked] takes and that is not let go of. In a bubble of
+// heldForParked names a mutex that [gpu.Device.Parked] takes and that stays locked. In a bubble of
 // testing/synctest no time would pass while a goroutine waits for it.
 func heldForParked(d *gpu.Device, dump string) string {
 	if strings.Contains(dump, " is held") {
@@ -67,8 +67,8 @@ func heldForParked(d *gpu.Device, dump string) string {
 	return ""
 }
 
-// parkedLines are the parked operations, the oldest first. Most operations that only wait for
-// parked operations are left out.
+// parkedLines returns lines for the parked operations, oldest first. It omits most operations that
+// only wait for parked operations.
 func parkedLines(d *gpu.Device) (lines []string) {
 	behind := 0
 	for _, p := range d.Parked() {

@@ -13,12 +13,12 @@ import (
 )
 
 // Natively calls a function of the driver's own API on a thread to which the device is bound, as a
-// program or a library does.
+// program or library does.
 func Natively(v driver.Device, fn func() error) (err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and the thread ends with the goroutine
+		runtime.LockOSThread() // the thread ends with the goroutine
 		bound := v.Bind()
 		err = errors.Join(fn(), bound)
 	}()
@@ -26,7 +26,7 @@ func Natively(v driver.Device, fn func() error) (err error) {
 	return err
 }
 
-// Drain waits until a native stream has nothing left to do. It runs on a bound thread.
+// Drain waits until a native stream has no work left. It runs on a bound thread.
 func Drain(v driver.Device, h driver.Stream) error {
 	e, err := v.NewEvent()
 	if err != nil {
@@ -41,7 +41,7 @@ func Drain(v driver.Device, h driver.Stream) error {
 	return errors.Join(err, v.DestroyEvent(e))
 }
 
-// A Foreign is other code's hold of a device: it calls the driver's own API, and has a stream.
+// A Foreign is other code's access to a device: it calls the driver's own API, and has a stream.
 type Foreign struct {
 	driver.Device
 	Stream driver.Stream
@@ -64,7 +64,7 @@ func (f *Foreign) Give(t testing.TB, fn func() error) {
 	Must(t, Natively(f, fn))
 }
 
-// End destroys the stream and closes the device. Calls of a lost device fail, and that is no error.
+// End destroys the stream and closes the device. Calls to a lost device fail; that is not an error.
 func (f *Foreign) End(t testing.TB) {
 	t.Helper()
 	if err := Natively(f, func() error { return errors.Join(f.DestroyStream(f.Stream), f.Close()) }); err != nil && !errors.Is(err, driver.ErrLost) {

@@ -26,7 +26,7 @@ type IdleDevice struct {
 	handles uintptr
 }
 
-// Next returns a handle that no other object has.
+// Next returns a unique handle.
 func (d *IdleDevice) Next() uintptr { d.handles++; return d.handles }
 
 func (d *IdleDevice) Info() driver.Info { return driver.Info{Name: "idle"} }
@@ -51,7 +51,7 @@ func (d *IdleDevice) Fill(driver.Stream, driver.Ptr, uint32, int, uint64) error 
 func (d *IdleDevice) Enter() (uintptr, error)                                   { return 0, nil }
 func (d *IdleDevice) Leave(uintptr) error                                       { return nil }
 
-// idleGraphDriver is an [IdleDriver] that has graphs and pools.
+// idleGraphDriver is an [IdleDriver] with graphs and pools.
 type idleGraphDriver struct{ IdleDriver }
 
 func (idleGraphDriver) Open(int) (driver.Device, error) { return new(idleGraphDevice), nil }

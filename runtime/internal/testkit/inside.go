@@ -10,8 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// Package gpu keeps the scheduler's parts of its types in unexported fields. These functions find them
-// by reflection, for tests of package engine and of package sema that submit through package gpu.
+// Package gpu keeps the scheduler's parts of its types in unexported fields. These functions find
+// them by reflection, for tests of package engine and of package sema that submit through package
+// gpu.
 
 func field(of any, name string) reflect.Value { return reflect.ValueOf(of).Elem().FieldByName(name) }
 
@@ -28,7 +29,7 @@ func Timeline(q *gpu.Queue) *engine.Timeline {
 // Semaphore returns the scheduler's part of a semaphore, which is its first field.
 func Semaphore(s *gpu.Semaphore) *sema.Semaphore { return (*sema.Semaphore)(unsafe.Pointer(s)) }
 
-// A Mutex is a *sync.Mutex, or the watched mutex that stands for one in a build of tools/locks.
+// A Mutex is a *sync.Mutex, or the watched mutex in a build of tools/locks.
 type Mutex interface {
 	sync.Locker
 	TryLock() bool

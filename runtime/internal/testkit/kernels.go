@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Kernels stand for the kernels of testdata/kernels.
+// Kernels are simulated versions of the kernels in testdata/kernels.
 var Kernels = map[string]simdriver.Kernel{
 	"nothing": simdriver.MustKernel(func(*simdriver.Grid, uint64) {}),
 	"saxpy": simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x, y driver.Ptr) {
@@ -135,8 +135,8 @@ type Launched struct {
 	Priority, Carveout     int32
 }
 
-// Stamp is the number that the kernel "stamp" adds for the attributes of its launch. The priority is
-// not part of it, because graphs do not take one.
+// Stamp is the number that the kernel "stamp" adds for the attributes of its launch. It does not
+// include the priority, because graphs do not support one.
 func Stamp(a gpu.LaunchAttrs) uint32 {
 	return 1 + a.Cluster[0] + a.Cluster[1]<<4 + a.Cluster[2]<<8 + OneIf(a.Cooperative)<<12 + OneIf(a.Dependent)<<13 +
 		uint32(a.Carveout)<<16
@@ -150,13 +150,13 @@ func OneIf(set bool) uint32 {
 	return 0
 }
 
-// A kernelPair is a struct that the kernel "values" takes.
+// A kernelPair is a struct argument of the kernel "values".
 type kernelPair struct {
 	A int8
 	B int64
 }
 
-// Launches are attributes, and the clusters that they lead to.
+// Launches are attributes, and the clusters that result from them.
 var Launches = []struct {
 	Attrs   gpu.LaunchAttrs
 	Cluster [3]uint32

@@ -17,7 +17,7 @@ func NewPool(t testing.TB, d *gpu.Device, o gpu.PoolOptions) *gpu.Pool {
 	return p
 }
 
-// Alloca allocates in the order of work.
+// Alloca allocates in stream order.
 func Alloca(t testing.TB, q *gpu.Queue, o gpu.Order, p *gpu.Pool, size uint64) *gpu.Buffer {
 	t.Helper()
 	b, err := AllocIn(q, o, p, size)
@@ -25,7 +25,7 @@ func Alloca(t testing.TB, q *gpu.Queue, o gpu.Order, p *gpu.Pool, size uint64) *
 	return b
 }
 
-// Allocated is [Alloca] for memory that is there when it returns.
+// Allocated is [Alloca] and a wait for the memory.
 func Allocated(t testing.TB, q *gpu.Queue, p *gpu.Pool, size uint64) *gpu.Buffer {
 	t.Helper()
 	s := Semaphores(t, 1)[0]
@@ -49,18 +49,18 @@ func Unused(t testing.TB, p *gpu.Pool) {
 	}
 }
 
-// WholePool returns a portable pool whose whole memory one buffer of this size takes.
+// WholePool returns a portable pool with room for exactly one buffer of this size.
 func WholePool(t *testing.T, dev *gpu.Device) (p *gpu.Pool, size uint64) {
 	return NewPool(t, dev, gpu.PoolOptions{MaxSize: 1 << 16, InitialSize: 1 << 16, Portable: true}), 1 << 16
 }
 
-// Full checks that a pool made by [WholePool] has no memory to give.
+// Full checks that a pool made by [WholePool] has no free memory.
 func Full(t *testing.T, q *gpu.Queue, p *gpu.Pool) {
 	t.Helper()
 	s := Semaphores(t, 1)[0]
 	b := Alloca(t, q, gpu.Order{Signal: Points(s, 1)}, p, 1<<16)
 	if err := s.Wait(Minute(t), 1); !errors.Is(err, driver.ErrOutOfMemory) {
-		t.Errorf("memory at %#x is given out again: %v", b.Ptr(), err)
+		t.Errorf("memory at %#x is allocated again: %v", b.Ptr(), err)
 	}
 }
 

@@ -2,6 +2,6 @@
 
 package testkit
 
-// RaceEnabled says whether the race detector watches. Tests that count allocations or take long look
-// at it.
+// RaceEnabled says whether the race detector is enabled. Tests that count allocations or run long
+// depend on it.
 const RaceEnabled = true

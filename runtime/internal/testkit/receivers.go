@@ -16,15 +16,15 @@ import (
 // A Receiver is a type whose methods [Receivers] calls on a nil pointer and on a zero value.
 type Receiver struct {
 	Nil       any  // a nil pointer to the type
-	NilWorks  bool // a nil pointer works, as a zero value does
+	NilWorks  bool // a nil pointer works, and so does a zero value
 	ZeroWorks bool // a zero value works
 }
 
 // Receivers calls every exported method of the types on a nil pointer and on a zero value: once
 // with zero arguments, and once with other arguments, so that no check of an argument hides the
-// check of the receiver. No call may panic. A method that returns an error returns
-// [gpu.ErrArgument], with the names of the operation and the type. Close, Shutdown and Err return
-// nil. Methods of a value are not called on nil, because Go itself panics then.
+// check of the receiver. No call may panic. A method that returns an error must return
+// [gpu.ErrArgument], with the names of the operation and the type. Close, Shutdown and Err must
+// return nil. Methods of a value are not called on nil, because Go itself panics then.
 func Receivers(t *testing.T, receivers ...Receiver) {
 	for _, r := range receivers {
 		typ := reflect.TypeOf(r.Nil)
@@ -58,7 +58,7 @@ func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, 
 	if n := len(results); n == 0 || results[n-1].Type() != reflect.TypeFor[error]() {
 		for _, v := range results {
 			if c := v; c.Kind() == reflect.Func && !c.IsNil() && c.Type().NumIn() == 0 {
-				c.Call(nil) // a function to cancel something
+				c.Call(nil) // a function that cancels
 			}
 		}
 		return
@@ -112,7 +112,7 @@ func namesOperation(err error, m reflect.Method) bool {
 	return strings.Contains(text, "wrong op") || slices.ContainsFunc(strings.Fields(words.String()), func(w string) bool { return strings.Contains(text, w) })
 }
 
-// argument returns the zero value of a type. If given is set, it returns another value if that is
+// argument returns the zero value of a type. If given is set, it returns another value if one is
 // easy to make: a function that returns zero values, a pointer to a zero value, a number 1, a list
 // of one element.
 func argument(t reflect.Type, given bool) reflect.Value {

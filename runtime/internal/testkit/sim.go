@@ -25,19 +25,20 @@ func CapabilitySets() []CapabilitySet {
 	}
 }
 
-// HIPPoolCaps are what HIP from 6.2 on can do with its own pools.
+// HIPPoolCaps returns the capabilities of HIP's own pools from 6.2 on.
 func HIPPoolCaps() driver.Caps {
 	caps := simdriver.HIPCaps()
 	caps.Cooperative, caps.Pools, caps.PoolsByStream = true, true, true
 	return caps
 }
 
-// BothCaps are CUDA's and HIP's, for tests that know no other difference between drivers.
+// BothCaps returns CUDA's and HIP's capabilities, for tests that know no other difference between
+// drivers.
 func BothCaps() map[string]driver.Caps {
 	return map[string]driver.Caps{"cuda": simdriver.CUDACaps(), "hip": simdriver.HIPCaps()}
 }
 
-// NewSim makes a simulated driver and checks at the end of the test that everything was given back.
+// NewSim makes a simulated driver and checks for leaks at the end of the test.
 func NewSim(t testing.TB, c simdriver.Config) *simdriver.Driver {
 	c.Strict = true
 	c.Kernels = Kernels
@@ -46,13 +47,13 @@ func NewSim(t testing.TB, c simdriver.Config) *simdriver.Driver {
 		for _, name := range d.Leaks() {
 			t.Errorf("left behind: %s", name)
 		}
-		d.Kill() // a device that waits for others was left as it is
+		d.Kill() // a device that waits for others was left unchanged
 	})
 	return d
 }
 
-// OnEach runs a test on simulated devices of each capability set, in a bubble: a hang is found at
-// once.
+// OnEach runs a test on simulated devices of each capability set, in a bubble, which finds a hang
+// at once.
 func OnEach(t *testing.T, devices int, test func(t *testing.T, d *simdriver.Driver, caps driver.Caps)) {
 	for _, set := range CapabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {
@@ -63,8 +64,8 @@ func OnEach(t *testing.T, devices int, test func(t *testing.T, d *simdriver.Driv
 	}
 }
 
-// OnEachLeaky is [OnEach], with two devices, for tests that leave native objects behind, as Close
-// then says.
+// OnEachLeaky is [OnEach], with two devices, for tests that leak native objects, as Close then
+// reports.
 func OnEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
 	for _, set := range CapabilitySets() {
 		t.Run(set.Name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// ErrHostCall is for host calls and functions that are to fail.
+// ErrHostCall is the error of host calls and functions that must fail.
 var ErrHostCall = errors.New("a host call failed")
 
 // Must ends the test if there is an error.
@@ -23,14 +23,14 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// CheckLeaks reports goroutines that the test leaves behind.
+// CheckLeaks reports goroutines that the test leaks.
 func CheckLeaks(t testing.TB) {
 	t.Helper()
 	now := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, now) })
 }
 
-// Within returns a context that ends with the test, and after the limit at the latest.
+// Within returns a context that ends with the test, or earlier at the limit.
 func Within(t testing.TB, limit time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
@@ -52,11 +52,13 @@ func Eventually(t testing.TB, what string, holds func() bool, devices ...*gpu.De
 		if ctx.Err() != nil {
 			t.Fatalf("%s: it does not happen\n%s", what, Dump(devices...))
 		}
-		time.Sleep(pause) // in a bubble of testing/synctest no time passes otherwise, also for goroutines that poll the device
+		// Otherwise no time passes in a bubble of testing/synctest, also for goroutines that poll
+		// the device.
+		time.Sleep(pause)
 	}
 }
 
-// InFlight waits until a device has so many submissions in flight.
+// InFlight waits until a device has n submissions in flight.
 func InFlight(t testing.TB, dev *gpu.Device, n int) {
 	t.Helper()
 	Eventually(t, "the work is in flight", func() bool { return dev.Stats().InFlight == n }, dev)
@@ -123,7 +125,7 @@ func Content(t testing.TB, q *gpu.Queue, b *gpu.Buffer, after ...gpu.Point) []by
 	return data
 }
 
-// Holds checks that a buffer has one byte everywhere.
+// Holds checks that every byte of a buffer has one value.
 func Holds(t *testing.T, what string, dev *gpu.Device, b *gpu.Buffer, want byte) {
 	t.Helper()
 	for i, got := range Content(t, dev.Queue(0), b) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestCount waits until the count is 0, and no longer, or until the context ends.
+// TestCount checks that a wait ends when the count is 0, and not before, or when the context ends.
 func TestCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Count
@@ -31,8 +31,8 @@ func TestCount(t *testing.T) {
 	})
 }
 
-// TestCountAgain ends the last call and begins another one, again and again, while a goroutine
-// waits. At last all calls end.
+// TestCountAgain repeatedly ends the last call and begins another one while a goroutine waits. At
+// the end all calls must have ended.
 func TestCountAgain(t *testing.T) {
 	var c Count
 	c.Add(1)

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// TestPauses pauses between polls: first not at all, then with growing naps, and in the end with
-// timers.
+// TestPauses checks the pauses between polls: none at first, then growing naps, and finally timers.
 func TestPauses(t *testing.T) {
 	wake := make(chan struct{}, 1)
 	c := newFake()
@@ -46,7 +45,7 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// TestPausesWoken wakes pauses. A nap ends only after its full time.
+// TestPausesWoken wakes pauses. A nap must still take its full time.
 func TestPausesWoken(t *testing.T) {
 	wake := make(chan struct{}, 1)
 	for _, c := range []*fake{newFake(), {now: time.Now(), cannot: true}} {
@@ -66,7 +65,7 @@ func TestPausesWoken(t *testing.T) {
 	}
 }
 
-// TestPausesStill pauses in a bubble. The pauses use timers, and they are few.
+// TestPausesStill checks that pauses in a bubble use timers, and that they are few.
 func TestPausesStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -99,7 +98,7 @@ func TestPausesPass(t *testing.T) {
 	}
 }
 
-// TestUntil waits until a condition holds or the context ends.
+// TestUntil checks that a wait ends when a condition holds or the context ends.
 func TestUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

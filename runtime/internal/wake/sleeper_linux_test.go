@@ -7,7 +7,7 @@ import (
 )
 
 func TestSleeper(t *testing.T) {
-	t.Run("nobody sleeps on", func(t *testing.T) {
+	t.Run("no waiter keeps sleeping", func(t *testing.T) {
 		processors(t, 8)
 		const n = 20000
 		s, of := sleeper{limit: time.Hour}, new(Processors)
@@ -18,7 +18,7 @@ func TestSleeper(t *testing.T) {
 			}
 		}()
 		for i := range n {
-			if i%1000 == 0 { // otherwise the thread is mostly about to sleep
+			if i%1000 == 0 { // otherwise the thread is usually about to sleep
 				for s.word.Load() == 0 {
 					runtime.Gosched()
 				}
@@ -33,7 +33,7 @@ func TestSleeper(t *testing.T) {
 			t.Errorf("%d processors are kept", n)
 		}
 	})
-	t.Run("nobody sleeps for long", func(t *testing.T) {
+	t.Run("no waiter sleeps for long", func(t *testing.T) {
 		processors(t, 8)
 		of := new(Processors)
 		if new(sleeper).sleep(make(chan struct{}), of) {

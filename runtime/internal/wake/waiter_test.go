@@ -12,7 +12,7 @@ func newPolicy(c Clock) *Policy {
 		Processors: new(Processors), Clock: c}
 }
 
-// asksFor returns how long a waiter polls if no work is done.
+// asksFor returns the time that a waiter polls if no work completes.
 func asksFor(w *Waiter, p *Policy, c *fake) time.Duration {
 	start := c.now
 	for w.Again(p) {
@@ -55,7 +55,7 @@ func TestWaiterSpins(t *testing.T) {
 	}
 }
 
-// TestWaiterMoves has a waiter stand in for one poller after the other.
+// TestWaiterMoves makes a waiter stand in for one poller after the other.
 func TestWaiterMoves(t *testing.T) {
 	c := newFake()
 	a, b := newPolicy(c), newPolicy(c)
@@ -141,7 +141,7 @@ func TestWaiterKeeps(t *testing.T) {
 }
 
 // TestWaiterLetsRun checks that waiters yield after each poll, although yields are slow, if the
-// yields end their waits. Now and then a waiter tries to keep its processor.
+// yields end their waits. From time to time a waiter tries to keep its processor.
 func TestWaiterLetsRun(t *testing.T) {
 	processors(t, 4)
 	c := newFake()

@@ -83,8 +83,8 @@ func TestAlign(t *testing.T) {
 	Align(nil)
 }
 
-// TestLayoutAgain writes arguments over earlier ones. Arguments without a value become zero, and
-// nothing is allocated.
+// TestLayoutAgain writes arguments over earlier ones. Arguments without a value must become zero,
+// and nothing may be allocated.
 func TestLayoutAgain(t *testing.T) {
 	l := Layout{4, 8, 12}
 	value := [12]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}

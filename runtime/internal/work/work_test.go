@@ -18,11 +18,11 @@ type row struct {
 	calls  []string // calls on a stream; nil if Run cannot translate the operation
 	peer   []string // the calls if src belongs to another device, if they differ
 	nodes  []driver.NodeOp
-	noNode bool // a graph cannot have it
+	noNode bool // not possible in a graph
 	bytes  uint64
 	plain  bool
 	onHost bool
-	unsure bool // when it fails, the stream may have received some work
+	unsure bool // after a failure the stream may have received some work
 }
 
 const (
@@ -42,7 +42,7 @@ func copyNode(dst, src driver.Ptr, n uint64) []driver.NodeOp {
 	return []driver.NodeOp{{Kind: driver.CopyNode, Dst: dst, Src: src, Count: n}}
 }
 
-// rows has rows for each kind, one for each form with a translation of its own.
+// rows has rows for each kind, one for each form with its own translation.
 var rows = [][]row{
 	Barrier: {{name: "barrier", calls: []string{}, plain: true}},
 	Fill: {
@@ -205,7 +205,7 @@ func TestRun(t *testing.T) {
 }
 
 // TestNode checks the graph nodes of each operation. When the operands move, the addresses in the
-// nodes move too.
+// nodes must move too.
 func TestNode(t *testing.T) {
 	each(t, func(t *testing.T, r *row) {
 		x := extra()
@@ -243,8 +243,8 @@ func TestNode(t *testing.T) {
 	})
 }
 
-// moveTo returns the new place of an address after an operand at from has moved to to. Addresses
-// that are not at the operand or right behind it stay.
+// moveTo returns the new address after an operand at from has moved to to. Addresses that are not
+// at the operand or right after it stay.
 func moveTo(at, from, to driver.Ptr) driver.Ptr {
 	if at < from || at > from+8 {
 		return at

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace/nvtxtrace"
 )
 
-// Labels are ranges in a profiler such as Nsight Systems, if it runs the program. Otherwise the
+// Labels are ranges in a profiler such as Nsight Systems, if one runs the program. Otherwise the
 // device has no tracer. Package drivers sets this tracer by itself under a profiler.
 func ExampleTracer() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{Tracer: nvtxtrace.Tracer{}})

@@ -1,21 +1,21 @@
 // Package nvtxtrace shows the labels of GPU work in NVIDIA's profilers, such as Nsight Systems.
-// While a profiler is attached through NVTX, the submission of each operation with a label is a
-// range in the NVTX domain "puregpu".
+// While a profiler is attached through NVTX, the submission of each labelled operation is a range
+// in the NVTX domain "puregpu".
 //
 //	dev, err := gpu.Open(driver, 0, gpu.Options{Tracer: nvtxtrace.Tracer{}})
 //
-// Programs that open drivers by package drivers need no such code: their devices have this tracer
-// if the environment variable NVTX_INJECTION64_PATH is set, as profilers set it, and PUREGPU_TRACE
-// is not.
+// Programs that open drivers by package drivers do not need this code: their devices have this
+// tracer if the environment variable NVTX_INJECTION64_PATH is set, as profilers set it, and
+// PUREGPU_TRACE is not.
 //
 // A range belongs to the thread that submits the work: it begins before the calls of the GPU API
-// and ends after them. So the profiler knows which work of the GPU belongs to the range, and shows
-// the range beside that work too. The category of a range is the kind of its operation. The payload
-// is the number of bytes of a copy, a fill or an allocation. A function of the program that the
-// runtime calls, such as a host call, is a range as well, if it has a label.
+// and ends after them. So the profiler knows which GPU work belongs to the range, and also shows
+// the range next to that work. The category of a range is the kind of its operation. The payload is
+// the number of bytes of a copy, a fill or an allocation. A labelled function of the program that
+// the runtime calls, such as a host call, is also a range.
 //
 // The labels of a recording's commands are ranges if the recording runs as calls (gpu.StreamMode).
-// A graph is one call of the GPU API, so it has one range, of its execution.
+// A graph is one call of the GPU API, so it has one range for its execution.
 //
 // Without a profiler a device with this tracer works like one without a tracer.
 package nvtxtrace
@@ -33,12 +33,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Tracer shows labels in profilers. [gpu.Options] gives it to a device.
+// A Tracer shows labels in profilers. Set it in [gpu.Options].
 type Tracer struct{}
 
 // Driver returns a driver whose devices have this tracer, unless they are opened with another one.
-// Apart from that the driver behaves like d, but it is not the same value. If d is nil, Driver
-// returns nil.
+// Otherwise the driver behaves like d, but it is not the same value. If d is nil, Driver returns
+// nil.
 func Driver(d driver.Driver) driver.Driver {
 	if d == nil {
 		return nil
@@ -60,7 +60,7 @@ var (
 	})
 )
 
-// category returns the category of a kind of operations.
+// category returns the category of a kind of operation.
 func category(k work.Kind) uint32 { return uint32(k) + 1 }
 
 // Observe returns the observer of a device that is being opened, for package gpu. It returns nil if
@@ -79,7 +79,8 @@ type device struct{}
 // TimesCommands reports that recordings need not run as calls.
 func (device) TimesCommands() bool { return false }
 
-// Submitted returns the observer of a submission that has a label, or commands that may have some.
+// Submitted returns the observer of a submission that has a label, or commands that may have
+// labels.
 func (device) Submitted(s *engine.Submission, d observe.Description) observe.Submission {
 	if d.Label == "" && d.Commands == 0 {
 		return nil
@@ -101,8 +102,8 @@ type submission struct {
 	kind    work.Kind
 	label   string
 	bytes   uint64
-	whole   nvtx.ThreadRange // of the submission
-	command nvtx.ThreadRange // of a command
+	whole   nvtx.ThreadRange // the submission's
+	command nvtx.ThreadRange // the command's
 }
 
 // push begins a range of the calling thread, if the work has a label.
@@ -143,7 +144,7 @@ func (x *submission) Calls(fn func() error) func() error {
 	}
 }
 
-// The rest of engine.Observer and observe.Submission is not needed for ranges.
+// Ranges do not need the other methods of engine.Observer and observe.Submission.
 
 func (x *submission) Collective(kernel, communicator string, rank, ranks int) {}
 func (x *submission) Parks()                                                  {}

@@ -18,7 +18,7 @@ import (
 
 var numbers = regexp.MustCompile(` on \d+ `)
 
-// wrote tests what the tool has written down, but for the names of categories.
+// wrote checks the tool's record of calls, except the names of categories.
 func wrote(t *testing.T, tool *nvtxtest.Tool, want ...string) {
 	t.Helper()
 	var got []string
@@ -96,7 +96,7 @@ func TestLabelsOfCommandsAreRanges(t *testing.T) {
 		"push 1 puregpu good 1:third category 19", issued, "pop 1 puregpu", "pop 0 puregpu")
 }
 
-// TestDriversShowLabels opens a driver as programs do.
+// TestDriversShowLabels opens a driver the way programs do.
 func TestDriversShowLabels(t *testing.T) {
 	t.Setenv("PUREGPU_DRIVER", drivers.Sim)
 	t.Setenv(trace.Variable, "")
@@ -114,8 +114,8 @@ func TestDriversShowLabels(t *testing.T) {
 	wrote(t, tool, "push 0 puregpu good 1:zero category 2 payload 1:64", "pop 0 puregpu")
 }
 
-// TestWithoutToolNothingIsObserved: the work of a device with the tracer allocates nothing, and its
-// observer is nil.
+// TestWithoutToolNothingIsObserved checks that the work of a device with the tracer allocates
+// nothing, and that its observer is nil.
 func TestWithoutToolNothingIsObserved(t *testing.T) {
 	if nvtx.Enabled() {
 		t.Skipf("%s is set", nvtx.Variable)

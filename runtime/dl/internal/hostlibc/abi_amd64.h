@@ -1,5 +1,5 @@
-// What the files of assembly here have in common. Every function in them but those that Go calls is entered with C's calling
-// convention, keeps what C expects a function to keep (BX, BP, R12 to R15), and never has a Go stack.
+// Macros for the assembly files. All functions except those that Go calls use C's calling
+// convention: they preserve BX, BP and R12 to R15. They never run on a Go stack.
 
 #define SYS_mmap 9
 #define SYS_mprotect 10
@@ -23,7 +23,7 @@
 #define FUTEX_WAKE 1
 #define EAGAIN 11
 
-// SETMASK makes the 8 bytes at new the thread's signal mask, and puts the old one at old.
+// SETMASK makes the 8 bytes at new the thread's signal mask, and stores the old one at old.
 #define SETMASK(new, old) \
 	MOVL $SIG_SETMASK, DI; \
 	LEAQ new, SI; \

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	maxCallbacks = 2000 // as many as the assembler has
+	maxCallbacks = 2000 // as many as the assembly code has
 	callSize     = 5    // bytes of code for each
 )
 
-// A call is a C function's call of a callback.
+// A call describes one call of a callback by a C function.
 type call struct {
-	offset uintptr    // of the return address in the callbacks' code
+	offset uintptr    // return address in the callbacks' code
 	ints   [6]uintptr // arguments in registers
 	stack  *uintptr   // further arguments
 	result uintptr
@@ -32,15 +32,15 @@ type callback struct {
 
 var callbacks struct {
 	mu   sync.Mutex
-	n    atomic.Int32 // how many there are
+	n    atomic.Int32 // number of callbacks
 	list [maxCallbacks]callback
 }
 
-// callbackFunc is in a variable so that the assembler finds the code that follows Go's own calling convention.
+// callbackFunc is a variable, so that the assembly code gets the ABIInternal entry.
 var callbackFunc = callbackGo
 
-// NewCallback returns the address of a C function that calls fn, a function of integers and pointers that returns nothing or one of these.
-// It panics if fn is another.
+// NewCallback returns the address of a C function that calls fn. fn takes integers and pointers,
+// and returns nothing or one of these. NewCallback panics if fn has another type.
 func NewCallback(fn any) uintptr {
 	v := reflect.ValueOf(fn)
 	if v.Kind() != reflect.Func {
@@ -104,7 +104,7 @@ func callbackGo(c *call) {
 		if i >= len(c.ints) {
 			word = unsafe.Add(unsafe.Pointer(c.stack), (i-len(c.ints))*8)
 		}
-		// The low bytes of the word are the value, whatever its size.
+		// The value is in the low bytes of the word, whatever its size.
 		args[i] = reflect.NewAt(t, word).Elem()
 	}
 	results := cb.fn.Call(args)

@@ -2,7 +2,8 @@
 
 #include "textflag.h"
 
-// callbacks are the C functions that stand for Go functions: each calls on, 5 bytes, so that the return address tells which it was.
+// callbacks are C functions for Go functions. Each is one call of 5 bytes, so the return address
+// identifies the function.
 #define CALL4 CALL hostlibc_callback(SB); CALL hostlibc_callback(SB); CALL hostlibc_callback(SB); CALL hostlibc_callback(SB);
 #define CALL20 CALL4 CALL4 CALL4 CALL4 CALL4
 #define CALL100 CALL20 CALL20 CALL20 CALL20 CALL20

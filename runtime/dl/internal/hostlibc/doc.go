@@ -1,93 +1,118 @@
-// Package hostlibc starts the machine's C library inside a static program, so that Go can call C in it.
+// Package hostlibc starts the machine's C library inside a static program, so that Go can call C.
 //
-// It has code only on linux/amd64 with the build tag puregpu_static and CGO_ENABLED=0. A program that links it has neither an interpreter
-// nor a dynamic section, and starts wherever Linux runs. Only when [Start] is called does it look for glibc.
+// It has code only on linux/amd64 with the build tag puregpu_static and CGO_ENABLED=0. A program
+// that links it has neither an interpreter nor a dynamic section, and starts on any Linux machine.
+// It looks for glibc only when [Start] is called.
 //
-// # What there is instead of a dynamic program
+// # Replacing a dynamic program's start
 //
-// A C library has to be there before C is called: it sets up the thread pointer, on which errno, locks and thread-local variables depend,
-// for the first thread, and for each that pthread_create makes. In a dynamic program the kernel starts the dynamic loader, the loader
-// starts the C library, and all threads come from pthread_create. Here Go starts its threads by itself, with a thread pointer of its own,
-// and the rest is made up for:
+// The C library must be initialized before C is called. It sets the thread pointer of the first
+// thread and of each thread that pthread_create makes; errno, locks and thread-local variables
+// depend on it. In a dynamic program the kernel starts the dynamic loader, the loader starts the C
+// library, and pthread_create makes all threads. In this program Go makes its own threads, each
+// with Go's thread pointer. Three parts replace the rest:
 //
-//   - The loader. Start maps the file ld-linux-x86-64.so.2 as the kernel would, and starts it on a thread of its own, with a stack on which
-//     are the arguments, the environment and an auxiliary vector. The vector points to headers in memory, without a file, of a main
-//     program. It needs libc.so.6 and two more libraries, and by its relocations has the loader write the addresses of dlopen, dlsym,
-//     pthread_create and a few more into a table. Once the loader has started it, the thread sleeps for good.
-//   - Identities. A Go thread that calls C and has no thread pointer of the C library's gets one. A new thread of the C library's, made
-//     with pthread_create, sleeps and lends the Go thread its identity: all that is kept by thread pointer. The Go thread keeps it until it
-//     ends. What is kept by the kernel's thread, such as the signal mask and affinity, is the Go thread's own, as is its stack.
-//   - The runtime. It is told that it can call C, through the variables that runtime/cgo has otherwise; so a call is [runtime/cgo]'s, by
-//     runtime.cgocall, with all that belongs to it: the scheduler, tracebacks and profiles know of it, and C can call Go.
+//   - The loader. Start maps the file ld-linux-x86-64.so.2 as the kernel would. It starts the
+//     loader on a thread of its own, whose stack has the arguments, the environment and an
+//     auxiliary vector. The vector points to the headers of a main program that exist only in
+//     memory. This program needs libc.so.6 and two more libraries. Its relocations make the loader
+//     write the addresses of dlopen, dlsym, pthread_create and a few more functions to a table.
+//     After the loader has started the program, the thread sleeps forever.
+//   - Identities. A Go thread gets a thread pointer of the C library before its first call of C.
+//     For this, pthread_create makes a new thread, which sleeps and lends its identity: all state
+//     that is found through the thread pointer. The Go thread keeps the identity until it ends.
+//     State of the kernel thread, such as the signal mask and affinity, and the stack remain the Go
+//     thread's own.
+//   - The runtime. Variables that runtime/cgo normally defines tell it that it can call C. A call
+//     then works as in [runtime/cgo], through runtime.cgocall: the scheduler, tracebacks and
+//     profiles know of it, and C can call Go.
 //
 // # Thread pointer and g
 //
-// Compiled Go code in a static program for linux/amd64 has the pointer to its goroutine, g, 8 bytes below the thread pointer, and uses
-// nothing else that depends on it. In the C library's TLS the blocks of thread-local variables lie below the thread pointer, the main
-// program's first. The program here has 8 bytes of them and no more. So every thread of the C library's has a slot for g in which no
-// library puts anything, and which is 0 where Go has never been: as with cgo. That is why an identity need not be put on and off with each
-// call. A Go thread gets it once, in [Enter]'s code: g is copied to the new slot, then the thread pointer is changed. A signal between
-// finds g in either. From then on Go code runs with the C library's thread pointer too. A call asks only whether the word at the thread
-// pointer is 0. The C library has its own address there; Go, in m.tls, has 0. Start checks by a relocation that the block is at -8.
+// In a static program for linux/amd64, compiled Go code finds its goroutine, g, 8 bytes below the
+// thread pointer, and uses nothing else relative to it. In the C library's TLS the blocks of
+// thread-local variables are below the thread pointer, the main program's first. The main program
+// here has a block of exactly 8 bytes. So every thread of the C library has a slot for g that no
+// library uses, and that is 0 on threads where Go has never run, as with cgo.
+//
+// A thread therefore does not switch identities at each call. A Go thread gets its identity once,
+// in [Enter]'s code, which copies g to the new slot and then changes the thread pointer. A signal
+// between the two steps finds g in either slot. From then on Go code also runs with the C library's
+// thread pointer. A call only checks whether the word at the thread pointer is 0: the C library
+// stores its own address there, and Go, in m.tls, has 0. Start checks with a relocation that the
+// block is at -8.
 //
 // # Stacks
 //
-// The runtime starts threads through a hook. Like runtime.newosproc it clones, but onto a stack of 8 MiB, of which only pages that are used
-// take memory, with a guard page, since C runs on it. The main thread has the stack that the kernel made. An identity's own stack has only
-// the frames of the thread that sleeps, and of destructors in the end. pthread_getattr_np tells that stack, and not the one in use: a
-// library that looks for its own stack's bounds is mistaken. An error in the loader's thread, and a stack that overflows, end the process.
+// The runtime starts threads through a hook. Like runtime.newosproc the hook calls clone, but with
+// a stack of 8 MiB and a guard page, because C runs on it. Only used pages take memory. The main
+// thread keeps the kernel's stack. An identity's own stack holds only the frames of the sleeping
+// thread and, at its end, of destructors. pthread_getattr_np returns this stack and not the one in
+// use, so a library that asks for the bounds of its stack gets the wrong ones. An error in the
+// loader's thread and a stack overflow end the process.
 //
 // # The end of a thread
 //
-// A Go thread ends when a goroutine that is locked to it does. The kernel then clears a word and wakes who waits for it (set_tid_address);
-// that is the thread that lends the identity. It returns from its function, and the C library ends it as any other: with destructors of
-// thread-local variables and of pthread keys, CUDA's among them, on the thread pointer for which they were registered. Then the kernel marks
-// the robust mutexes that it has left locked, so that who locks one next is told: their list, and the number of the owner in them, are those of
-// the thread that lends. The process's first thread does not end with a goroutine.
+// A Go thread ends when a goroutine locked to it ends. The kernel then clears a word and wakes the
+// thread that lends the identity (set_tid_address). That thread returns from its function, and the
+// C library ends it like any other: it runs destructors of thread-local variables and of pthread
+// keys, including CUDA's, on the thread pointer for which they were registered. Then the kernel
+// marks the robust mutexes that the thread left locked, so that the next thread to lock one is
+// told. This works because their list and the owner's number in them belong to the lending thread.
+// The process's first thread does not end with a goroutine.
 //
 // # Making a thread
 //
-// pthread_create takes a thread pointer too. The thread that needs an identity takes the loader's thread's for the time of this call, under
-// a lock; it sleeps and does not need it. Signals are blocked meanwhile. If the C library refuses, it is asked again for some time, and
-// then the process ends with a message, as Go does when it cannot start a thread.
+// pthread_create itself needs a thread pointer. A thread that needs an identity borrows the thread
+// pointer of the sleeping loader's thread for this call, under a lock and with signals blocked. If
+// pthread_create fails, the thread retries for some time. Then the process ends with a message, as
+// Go does when it cannot start a thread.
 //
 // # Signals
 //
-// Threads of the C library's that are made here block all signals, so handlers run on Go's threads, which have the signal stacks that Go
-// gives them. During a call of C the slot below the thread pointer has the g of the thread's scheduler, as with cgo. On threads that
-// libraries make, the slot is 0, and the runtime treats the signal, or the call of Go, as on any thread that it does not know. So
-// pthread_create need not be interposed. Preemption by SIGURG, and profiling by SIGPROF, find code that is not Go's, and do what they do
-// with cgo. The runtime leaves signals 32 and 33 to the C library once it can call C.
+// Lending threads block all signals, so handlers run on Go's threads, on Go's signal stacks. During
+// a call of C the slot below the thread pointer has the g of the thread's scheduler, as with cgo.
+// On threads made by libraries the slot is 0, and the runtime treats a signal or a call of Go as on
+// any foreign thread. So pthread_create need not be interposed. Preemption by SIGURG and profiling
+// by SIGPROF may interrupt C code, and then act as with cgo. Once the runtime can call C, it leaves
+// signals 32 and 33 to the C library.
 //
-// # What concerns kernel threads and identities alike
+// # Differences from a dynamic program
 //
-//   - Restartable sequences: the kernel would keep the processor's number up to date for the thread that sleeps. The C library is told by
-//     GLIBC_TUNABLES not to use them. That is not heeded in programs with the rights of another user, where Start fails.
-//   - Thread numbers: gettid is the Go thread's, what is kept in pthread_t is that of the thread that sleeps. Mutexes compare the latter
-//     with itself. But mutexes that inherit priority have the kernel compare it, and fail when contended; and pthread_setaffinity_np and
-//     pthread_setschedparam, for the calling thread, reach the one that sleeps, as does pthread_kill before glibc 2.34.
-//   - User and group: they belong to a kernel thread. Go's functions, such as syscall.Setuid, fail with ENOTSUP; so do C's, which are
-//     interposed, since they would change the threads that the C library knows and no others.
-//   - fork in C leaves the calling thread, with its identity. It need not call exec.
-//   - execve, and os/exec, which shares memory with the child until then, know nothing of all this.
-//   - brk is the C library's alone. Go does not use it.
-//   - exit of Go does not run what C has registered with atexit, as in dynamic programs.
-//   - os.Setenv and os.Unsetenv are passed on to C, which begins with the environment of the time of Start.
-//   - pthread_exit and pthread_cancel must not be called for a Go thread, as anywhere.
-//   - A library that needs an executable stack can be opened as far as glibc goes along with it; the stacks of Go threads do not become
-//     executable.
+//   - Restartable sequences: the kernel would update the processor number of the sleeping thread.
+//     Start sets GLIBC_TUNABLES to turn them off. Set-user-ID programs ignore the variable, so
+//     Start fails in them.
+//   - Thread numbers: gettid returns the Go thread's number, and pthread_t holds the sleeping
+//     thread's. Mutexes work, because they compare the sleeping thread's number with itself.
+//     Mutexes that inherit priority fail when contended, because the kernel compares the number.
+//     pthread_setaffinity_np and pthread_setschedparam for the calling thread change the sleeping
+//     thread, and so does pthread_kill before glibc 2.34.
+//   - User and group belong to a kernel thread. Go's functions, such as syscall.Setuid, fail with
+//     ENOTSUP. So do C's, which are interposed: they would change only the threads that the C
+//     library knows.
+//   - fork in C keeps the calling thread with its identity. The child need not call exec.
+//   - execve and os/exec work unchanged.
+//   - Only the C library uses brk. Go does not.
+//   - Go's exit does not run functions that C registered with atexit, as in dynamic programs.
+//   - os.Setenv and os.Unsetenv also change C's environment, which starts as a copy made by Start.
+//   - pthread_exit and pthread_cancel must not be called for a Go thread, as in any program.
+//   - A library that needs an executable stack opens only if glibc allows it. The stacks of Go
+//     threads do not become executable.
 //
 // # Errors
 //
-// The loader ends the process if it cannot start a program. So it is tried first in a copy of the process (fork), which has no memory in
-// common with it and whose output is the text of the error. Whatever is wrong, no glibc, libc.so.6 missing, another C library's loader, is
-// an error of Start, and the program goes on.
+// The loader ends the process if it cannot start a program. So Start first tries it in a copy of
+// the process (fork), which shares no memory with it and whose output becomes the text of the
+// error. If glibc or libc.so.6 is missing, or the loader belongs to another C library, Start
+// returns an error and the program continues.
 //
-// # What it was proven with
+// # Tested versions
 //
-// Go 1.26 and 1.27; glibc 2.31, 2.36 and 2.41 (Debian 11, 12 and 13), and shortly 2.43. It depends on what the runtime has for runtime/cgo, by name, as
-// package purego does in dynamic programs: a release of Go that changes it fails to link, or to start. Debuggers do not see the libraries
-// that the loader loads.
+// Go 1.26 and 1.27; glibc 2.31, 2.36 and 2.41 (Debian 11, 12 and 13), and briefly 2.43. The package
+// depends by name on parts of the runtime that exist for runtime/cgo, as package purego does in
+// dynamic programs. A Go release that changes them fails to link, or to start. Debuggers do not see
+// libraries that the loader has loaded.
 //
-// arm64 is left out: there Go keeps g in a register, and the offset at which it saves it for C was not examined.
+// arm64 is not supported. Go keeps g in a register there, and the offset at which it saves g during
+// a call of C was not examined.
 package hostlibc

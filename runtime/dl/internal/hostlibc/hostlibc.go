@@ -18,10 +18,10 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// Env names the environment variable that says where glibc's loader is.
+// Env names the environment variable with the path of glibc's loader.
 const Env = "PUREGPU_LOADER"
 
-// loaders are where glibc's loader is looked for, in order.
+// loaders are the usual paths of glibc's loader, in order.
 var loaders = []string{
 	"/lib64/ld-linux-x86-64.so.2",
 	"/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
@@ -37,7 +37,7 @@ const futexWait = 0 // FUTEX_WAIT
 // ErrAbsent: the machine has no glibc.
 var ErrAbsent = errors.New("no glibc")
 
-// A Libc is the C library of the machine, in this process.
+// A Libc is the machine's C library, loaded in this process.
 type Libc struct {
 	Loader                         string  // the loader's file
 	Dlopen, Dlsym, Dlerror, Dlinfo uintptr // functions of C
@@ -46,14 +46,14 @@ type Libc struct {
 var (
 	mu     sync.Mutex
 	libc   *Libc // nil until it has started
-	broken error // why it is of no use, once it has
+	broken error // why it cannot be used any more, after a failed start
 )
 
-// Enter is the address of code that gives a thread an identity.
+// Enter returns the address of code that gives a thread an identity.
 func Enter() uintptr { return entries.enter }
 
-// Start starts the machine's C library in this process, if that has not been done, and returns it. Where there is none the error is [ErrAbsent].
-// After an error it may be called again.
+// Start starts the machine's C library in this process, unless it has started already, and returns
+// it. On a machine without one the error is [ErrAbsent]. After an error it may be called again.
 func Start() (*Libc, error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -65,7 +65,7 @@ func Start() (*Libc, error) {
 	return libc, broken
 }
 
-// start starts the C library and sets libc or broken. It returns an error if nothing has been started.
+// start starts the C library and sets libc or broken. It returns an error if nothing was started.
 func start() error {
 	ld, p, err := find()
 	if err != nil {
@@ -91,15 +91,15 @@ func start() error {
 	if offset := int(table[len(imports)]); offset != -tlsSize {
 		broken = fmt.Errorf("the loader %s puts the first thread-local variable at %d, and Go needs it at %d", ld.path, offset, -tlsSize)
 	} else if v := table[rseqSize]; v != 0 && le.Uint32(memory(v, 4)) != 0 {
-		broken = errors.New("the C library uses restartable sequences, which it would not find on threads of Go's: it does not heed " +
-			"GLIBC_TUNABLES=glibc.pthread.rseq=0, as in a program that has the rights of another user")
+		broken = errors.New("the C library uses restartable sequences, which do not work on Go's threads: it ignored " +
+			"GLIBC_TUNABLES=glibc.pthread.rseq=0, as in a set-user-ID program")
 	} else {
 		libc = &Libc{Loader: ld.path, Dlopen: table[0], Dlsym: table[1], Dlerror: table[2], Dlinfo: table[3]}
 	}
 	return nil
 }
 
-// find finds a loader of glibc's that can start a program, and makes the program.
+// find finds a glibc loader that can start a program, and makes the program.
 func find() (*loader, *program, error) {
 	if path := secureenv.Get(Env); path != "" {
 		ld, p, err := prepare(path)
@@ -122,13 +122,13 @@ func find() (*loader, *program, error) {
 		}
 	}
 	if len(refused) > 0 {
-		return nil, nil, fmt.Errorf("no loader of glibc's to use: %s; name one in %s", strings.Join(refused, "; "), Env)
+		return nil, nil, fmt.Errorf("no usable glibc loader: %s; name one in %s", strings.Join(refused, "; "), Env)
 	}
 	return nil, nil, fmt.Errorf("%w on this machine, which GPU libraries need: no ld-linux-x86-64.so.2 in %s; name it in %s if it is elsewhere",
 		ErrAbsent, strings.Join(dirs, ", "), Env)
 }
 
-// prepare maps the loader at path, makes a program for it, and sees whether the loader can start that.
+// prepare maps the loader at path, makes a program for it, and checks that the loader can start it.
 func prepare(path string) (*loader, *program, error) {
 	ld, err := mapLoader(path)
 	if err != nil {
@@ -147,8 +147,8 @@ func prepare(path string) (*loader, *program, error) {
 	return ld, p, nil
 }
 
-// try starts the program in a process of its own, which is a copy of this one. So it is known what the loader says, and that it does not end the
-// process.
+// try starts the program in a copy of this process. It returns the loader's message, and protects
+// this process from the loader's exit.
 func try(ld *loader, p *program) error {
 	stack, sp, err := newStack(ld, p, entries.trial)
 	if err != nil {
@@ -165,7 +165,7 @@ func try(ld *loader, p *program) error {
 		return fmt.Errorf("cannot start a process: %w", syscall.Errno(-pid))
 	}
 	said, _ := io.ReadAll(io.LimitReader(r, 1<<12))
-	r.Close() // so that it does not wait for more to be read
+	r.Close() // so that the read sees the end of the pipe
 	var status syscall.WaitStatus
 	_, err = syscall.Wait4(pid, &status, syscall.WALL, nil)
 	for err == syscall.EINTR {

@@ -3,8 +3,8 @@
 #include "textflag.h"
 #include "abi_amd64.h"
 
-// enter gives the calling thread an identity. It is called on a stack that C may use, at any alignment, and keeps DI besides what C functions
-// keep.
+// enter gives the calling thread an identity. It is called on a stack large enough for C, with any
+// alignment. It preserves DI and the registers that C functions preserve.
 TEXT hostlibc_enter(SB), NOSPLIT|NOFRAME, $0-0
 	SAVE
 	// 0(SP) mask, 8(SP) mask before, 16(SP) time, 32(SP) identity: {ready, thread pointer, owner}, 56(SP) thread
@@ -14,7 +14,7 @@ TEXT hostlibc_enter(SB), NOSPLIT|NOFRAME, $0-0
 	SETMASK(0(SP), 8(SP))
 	MOVQ $0, 32(SP)
 
-	// Lock: 0 free, 1 held, 2 held and perhaps waited for.
+	// Lock: 0 free, 1 held, 2 held with possible waiters.
 	XORL AX, AX
 	MOVL $1, CX
 	LOCK
@@ -29,7 +29,7 @@ lock:
 	JMP  lock
 locked:
 
-	// Be the loader's thread, which sleeps, for as long as it takes to make a thread.
+	// Borrow the sleeping loader's thread pointer while making a thread.
 	MOVQ -8(FS), R12
 	MOVQ ·identity0(SB), R13
 	SETFS(R13, R12)
@@ -94,8 +94,9 @@ TEXT hostlibc_die<>(SB), NOSPLIT|NOFRAME, $0-0
 	SYSCALL
 	INT  $3
 
-// identity(*struct{ready, thread pointer, owner}) is what a thread runs that lends its identity. The kernel clears the word that owner points
-// to when the thread that has borrowed it ends; then this one ends as any thread of C's, with its destructors run.
+// identity(*struct{ready, thread pointer, owner}) is the function of a thread that lends its
+// identity. When the borrowing thread ends, the kernel clears the word that owner points to. Then
+// this thread ends like any C thread, and its destructors run.
 TEXT hostlibc_identity(SB), NOSPLIT|NOFRAME, $0-0
 	SUBQ $24, SP
 	MOVL $1, 0(SP)

@@ -51,7 +51,7 @@ func segmentOf(b []byte) segment {
 	}
 }
 
-// A region is memory that is not Go's.
+// A region is memory outside Go's heap.
 type region struct{ base, size uintptr }
 
 func (r region) unmap() { syscall.Syscall(syscall.SYS_MUNMAP, r.base, r.size, 0) }
@@ -63,7 +63,7 @@ type loader struct {
 	entry uintptr
 }
 
-// mapLoader maps the dynamic loader in the file at path, as the kernel does with the one that a program names.
+// mapLoader maps the dynamic loader in the file at path, as the kernel maps a program's loader.
 func mapLoader(path string) (*loader, error) {
 	f, fi, err := regular.Open(path)
 	if err != nil {
@@ -119,7 +119,8 @@ func mapLoader(path string) (*loader, error) {
 	return ld, nil
 }
 
-// readLoader returns the segments that a dynamic loader has to be loaded with, and its entry, or says why data is not glibc's loader.
+// readLoader returns the segments of a dynamic loader and its entry, or says why data is not
+// glibc's loader.
 func readLoader(data []byte) ([]segment, uint64, error) {
 	switch {
 	case len(data) < 64 || string(data[:4]) != "\x7fELF":
@@ -162,7 +163,7 @@ func readLoader(data []byte) ([]segment, uint64, error) {
 	return loads, entry, nil
 }
 
-// names reports whether name is among the names of an ELF file's dynamic symbols.
+// names reports whether name is a dynamic symbol of an ELF file.
 func names(data []byte, dynamic segment, name string) bool {
 	if dynamic.offset > uint64(len(data)) || dynamic.fileSize > uint64(len(data))-dynamic.offset {
 		return false
@@ -176,7 +177,8 @@ func names(data []byte, dynamic segment, name string) bool {
 			size = le.Uint64(d[8:])
 		}
 	}
-	// In loaders addresses are offsets in the file, up to the first writable segment, and strings lie before that.
+	// In loaders, addresses up to the first writable segment are file offsets, and the strings are
+	// before that segment.
 	if strings == 0 || strings > uint64(len(data)) || size > uint64(len(data))-strings {
 		return false
 	}
@@ -205,7 +207,7 @@ func mmap(addr, size uintptr, prot, flags, fd int, offset int64) (uintptr, error
 	return p, nil
 }
 
-// memory returns memory that is not Go's.
+// memory returns memory outside Go's heap.
 func memory(addr, size uintptr) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), size)
 }

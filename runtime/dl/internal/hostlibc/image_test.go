@@ -58,7 +58,7 @@ func TestReadLoader(t *testing.T) {
 	}
 }
 
-// TestMapIrregular maps a named pipe, which must not wait for a writer.
+// TestMapIrregular checks that mapping a named pipe does not wait for a writer.
 func TestMapIrregular(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o666); err != nil {

@@ -29,21 +29,23 @@ const (
 	tlsDelta = 18 // R_X86_64_TPOFF64: the offset of the TLS block from the thread pointer
 )
 
-// needed are the libraries that functions are in: all in the first of them since glibc 2.34.
+// needed lists the libraries with the imported functions. Since glibc 2.34 all are in the first.
 var needed = []string{"libc.so.6", "libpthread.so.0", "libdl.so.2"}
 
-// tlsSize is the size of the TLS block of the program: Go's g.
+// tlsSize is the size of the program's TLS block: Go's g.
 const tlsSize = 8
 
-// A program is what the loader takes for the main program of the process: headers and a dynamic section without a file. Its relocations
-// ask for what table is to have, and the functions that it exports are of this package.
+// A program is what the loader uses as the main program of the process: headers and a dynamic
+// section without a file. Its relocations make the loader fill table. The functions that it exports
+// belong to this package.
 type program struct {
 	region
 	headers uintptr
 	count   int
 }
 
-// newProgram makes a program. Its addresses are absolute, as a program's are that is linked to be at a fixed place.
+// newProgram makes a program. Its addresses are absolute, as in a program linked at a fixed
+// address.
 func newProgram(loaderPath string) (*program, error) {
 	const (
 		headersAt = 0
@@ -114,7 +116,7 @@ func newProgram(loaderPath string) (*program, error) {
 	const function, global, weak = 2, 1 << 4, 2 << 4
 	sym := b[symbolsAt+24 : symbolsAt+24]
 	for i, name := range names {
-		kind, section, value := byte(global|function), byte(0), uint64(0) // what another library has
+		kind, section, value := byte(global|function), byte(0), uint64(0) // defined in another library
 		switch {
 		case i == rseqSize:
 			kind = weak
@@ -125,7 +127,7 @@ func newProgram(loaderPath string) (*program, error) {
 		sym = le.AppendUint64(le.AppendUint64(sym, value), 0)
 	}
 
-	// The hash table has one bucket: a chain of all that is defined here.
+	// The hash table has one bucket: a chain of all defined symbols.
 	h := le.AppendUint32(le.AppendUint32(b[hashAt:hashAt], 1), uint32(symbols))
 	h = le.AppendUint32(h, uint32(1+len(imports)))
 	for i := range symbols {
@@ -152,13 +154,14 @@ const (
 	atRSeqAlign = 28
 )
 
-// newStack makes a stack for a thread that starts in the loader, with the program's arguments, the environment and the auxiliary vector where the
-// kernel puts them. It returns the stack's memory and where the stack pointer is to be.
+// newStack makes a stack for a thread that starts in the loader. The program's arguments, the
+// environment and the auxiliary vector are where the kernel puts them. It returns the stack's
+// memory and the initial stack pointer.
 func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, err error) {
 	const size = 1 << 20
 	var words []uint64
 	var texts []byte
-	var pointers []int // indexes of words that are offsets in texts
+	var pointers []int // indexes of words that are offsets into texts
 	text := func(s string) {
 		pointers = append(pointers, len(words))
 		words = append(words, uint64(len(texts)))
@@ -185,7 +188,8 @@ func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, 
 		atBase, uint64(ld.base), atEntry, uint64(entry), atNull, 0)
 
 	total := (uintptr(len(words)*8+len(texts)) + size + page - 1) &^ (page - 1)
-	// MAP_GROWSDOWN is for libraries that ask for an executable stack: glibc changes this one as one that the kernel has made.
+	// MAP_GROWSDOWN is for libraries that need an executable stack: glibc changes this stack like
+	// one made by the kernel.
 	const flags = syscall.MAP_PRIVATE | syscall.MAP_ANON | syscall.MAP_NORESERVE | syscall.MAP_STACK | syscall.MAP_GROWSDOWN
 	base, err := mmap(0, total, syscall.PROT_READ|syscall.PROT_WRITE, flags, -1, 0)
 	if err != nil {
@@ -204,7 +208,7 @@ func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, 
 	return region{base, total}, sp, nil
 }
 
-// environment returns what C is to have of the environment env.
+// environment returns C's environment, made from env.
 func environment(env []string) []string {
 	const tunables = "GLIBC_TUNABLES="
 	noRSeq := tunables + "glibc.pthread.rseq=0"

@@ -4,7 +4,8 @@ package hostlibc
 
 import _ "unsafe" // for linkname
 
-// The runtime takes these for cgo's: that it can call C, and how. It has a variable for each, which the linker lets us define.
+// The runtime expects these variables from runtime/cgo: that it can call C, and how. The linker
+// lets this package define them.
 
 //go:linkname iscgo runtime.iscgo
 var iscgo = true
@@ -30,7 +31,8 @@ var _cgo_notify_runtime_init_done = &hostlibc_nothing
 //go:linkname _cgo_bindm _cgo_bindm
 var _cgo_bindm = &hostlibc_nothing
 
-// The key stays 0, so that a thread of C's that calls Go is a stranger again afterwards, and nothing has to be done when it ends.
+// The key stays 0: a C thread that calls Go is unknown to the runtime again after the call, and its
+// end needs no work.
 var pthreadKey uintptr
 
 //go:linkname _cgo_pthread_key_created _cgo_pthread_key_created
@@ -51,8 +53,8 @@ var hostlibc_unsetenv byte
 //go:linkname _cgo_unsetenv runtime._cgo_unsetenv
 var _cgo_unsetenv = &hostlibc_unsetenv
 
-// Without these, package syscall would ask the runtime to change user and group on all threads, which it refuses to by a panic once it can
-// call C.
+// Without these, package syscall would ask the runtime to change user and group on all threads. The
+// runtime panics if it can call C.
 
 //go:linkname hostlibc_unsupported hostlibc_unsupported
 var hostlibc_unsupported byte
@@ -78,13 +80,14 @@ var (
 	cgo_libc_setgroups = &hostlibc_unsupported
 )
 
-// firstTLS is where the main thread keeps its g until it has an identity, as the other threads do in the runtime's m.
+// firstTLS holds the main thread's g until the thread has an identity. For other threads the
+// runtime's m holds it.
 var firstTLS [6]uintptr
 
-// What the assembler reads. None of it is a pointer to the Go heap.
+// Variables that the assembly code reads. None is a pointer to the Go heap.
 var (
-	table     [len(imports) + 1]uintptr // addresses, written by the loader; then the offset of the TLS block
-	identity0 uintptr                   // thread pointer of the loader's thread; not 0 once it has started
+	table     [len(imports) + 1]uintptr // addresses written by the loader, then the offset of the TLS block
+	identity0 uintptr                   // thread pointer of the loader's thread; not 0 after its start
 	attr      [16]uintptr               // pthread_attr_t
 	started   uint32
 	lock      uint32
@@ -94,7 +97,7 @@ var (
 	noIdentityText = "puregpu: cannot start a thread of the C library's\n"
 )
 
-// imports are what is needed of the C library. The assembler knows their places in table.
+// imports are the imported C functions. The assembly code knows their indexes in table.
 var imports = [...]string{
 	"dlopen", "dlsym", "dlerror", "dlinfo",
 	"pthread_create", "pthread_attr_init", "pthread_attr_setdetachstate",
@@ -104,20 +107,21 @@ var imports = [...]string{
 
 const rseqSize = 10
 
-// exports are functions that libraries are to find here and not in the C library: they would change only threads of C's, and wait for those that
-// sleep.
+// exports are functions that libraries must find here instead of in the C library. C's versions
+// would change only C's threads, and wait for threads that sleep.
 var exports = [...]string{
 	"setuid", "seteuid", "setreuid", "setresuid", "setgid", "setegid", "setregid", "setresgid", "setgroups",
 }
 
-// Addresses of code, which the assembler has.
+// Addresses of code in the assembly files.
 var entries struct {
-	trial, main uintptr // entries of programs that the loader starts
+	trial, main uintptr // entries of programs for the loader to start
 	enter       uintptr // gives the calling thread an identity
-	refuse      uintptr // a C function for exports
-	callbacks   uintptr // the C functions of callbacks, one after the other
+	refuse      uintptr // a C function for all exports
+	callbacks   uintptr // the callbacks' C functions, in a row
 }
 
-// spawn starts a thread, or without CLONE_VM a process whose standard output and error are out, with all signals blocked, at entry, with its
-// thread pointer at tls and its stack at sp. It returns its number, or a negative error number.
+// spawn starts a thread at entry, or without CLONE_VM a process whose standard output and error are
+// out. All signals are blocked; tls is the thread pointer and sp the stack pointer. It returns the
+// thread's number, or a negative error number.
 func spawn(flags, tls, out, sp, entry uintptr) int

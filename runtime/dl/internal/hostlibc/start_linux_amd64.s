@@ -4,8 +4,8 @@
 #include "abi_amd64.h"
 
 // func spawn(flags, tls, out, sp, entry uintptr) int
-// It starts a thread, or without CLONE_VM a process whose standard output and error are out, with all signals blocked, at entry, with its
-// stack at sp.
+// It starts a thread at entry with its stack at sp, or without CLONE_VM a process whose standard
+// output and error are out. All signals are blocked.
 TEXT ·spawn(SB), NOSPLIT, $16-48
 	MOVQ flags+0(FP), R12
 	MOVQ tls+8(FP), R8
@@ -44,15 +44,15 @@ go:
 	XORL BP, BP
 	JMP  BX
 
-// trial is the entry of the program that a process starts to see whether the loader can start it.
+// trial is the entry of the program that a copy of the process uses to test the loader.
 TEXT hostlibc_trial(SB), NOSPLIT|NOFRAME, $0-0
 	XORL DI, DI
 	MOVL $SYS_exit_group, AX
 	SYSCALL
 	INT  $3
 
-// main is the entry of the program that the loader starts on a thread of this process. The thread sleeps from then on: others take its place for
-// as long as they make threads.
+// main is the entry of the program that the loader starts on a thread of this process. The thread
+// sleeps from then on. Other threads borrow its thread pointer while they make threads.
 TEXT hostlibc_main(SB), NOSPLIT|NOFRAME, $0-0
 	ANDQ $~15, SP
 	LEAQ ·attr(SB), DI
@@ -72,7 +72,8 @@ sleep:
 	SYSCALL
 	JMP  sleep
 
-// refuse stands for functions of C's that change the user or group of all threads: it fails with EOPNOTSUPP.
+// refuse replaces C functions that change the user or group of all threads. It fails with
+// EOPNOTSUPP.
 TEXT hostlibc_refuse(SB), NOSPLIT|NOFRAME, $0-0
 	SUBQ $8, SP
 	MOVQ ·table+(9*8)(SB), AX

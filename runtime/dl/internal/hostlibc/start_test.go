@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("HOSTLIBC_TEST_SETUID") != "" { // a process of its own: success would change this one
+	if os.Getenv("HOSTLIBC_TEST_SETUID") != "" { // a separate process: success would change this one
 		if err := syscall.Setuid(os.Getuid()); err != nil {
 			println(err.Error())
 			os.Exit(3)
@@ -21,7 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStart checks the errors for what is no loader, that the program goes on after them, and that the C library is started once.
+// TestStart checks the errors for files that are not glibc's loader, that the program continues
+// after them, and that the C library starts once.
 func TestStart(t *testing.T) {
 	anyLoader(t)
 	for _, path := range []string{"/nonexistent", "/dev/null", os.Args[0]} {
@@ -43,7 +44,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestSetuid checks that changing the user is an error, and no panic of the runtime's.
+// TestSetuid checks that changing the user is an error, and does not make the runtime panic.
 func TestSetuid(t *testing.T) {
 	p, err := os.StartProcess("/proc/self/exe", os.Args[:1], &os.ProcAttr{Env: append(os.Environ(), "HOSTLIBC_TEST_SETUID=1")})
 	if err != nil {

@@ -3,14 +3,15 @@
 #include "textflag.h"
 #include "abi_amd64.h"
 
-// Stacks of the threads that the runtime starts. Their pages are taken only as they are used.
+// Stacks of the threads that the runtime starts. Their pages are allocated when they are first used.
 #define STACK (8<<20)
 #define GUARD 4096
 
 // CLONE_VM, CLONE_FS, CLONE_FILES, CLONE_SIGHAND, CLONE_THREAD, CLONE_SYSVSEM, CLONE_SETTLS
 #define THREAD 0xd0f00
 
-// init(g0 *g) is the runtime's _cgo_init: it says how far down the main thread's stack reaches and gives the thread its thread pointer.
+// init(g0 *g) is the runtime's _cgo_init. It sets the lower bound of the main thread's stack, and the
+// thread's thread pointer.
 TEXT hostlibc_init(SB), NOSPLIT|NOFRAME, $0-0
 	MOVQ DI, R8
 	SUBQ $24, SP
@@ -25,7 +26,7 @@ TEXT hostlibc_init(SB), NOSPLIT|NOFRAME, $0-0
 	JCC  known
 	MOVQ 0(SP), CX
 known:
-	// The arguments and the environment, above here, take at most a quarter of what is allowed.
+	// The arguments and the environment, above here, take at most a quarter of the stack limit.
 	SHRQ $2, CX
 	LEAQ (CX)(CX*2), CX
 	MOVQ SP, AX
@@ -41,8 +42,8 @@ known:
 	ADDQ $24, SP
 	RET
 
-// threadstart(ts *struct{g, tls, fn}) is the runtime's _cgo_thread_start. It starts a thread as runtime.newosproc does, but on a stack that
-// is large enough for C.
+// threadstart(ts *struct{g, tls, fn}) is the runtime's _cgo_thread_start. It starts a thread as
+// runtime.newosproc does, but with a stack large enough for C.
 TEXT hostlibc_threadstart(SB), NOSPLIT|NOFRAME, $0-0
 	SAVE
 	SUBQ $40, SP
@@ -68,7 +69,7 @@ TEXT hostlibc_threadstart(SB), NOSPLIT|NOFRAME, $0-0
 	XORL DX, DX
 	MOVL $SYS_mprotect, AX
 	SYSCALL
-	MOVQ $STACK, 8(R12) // g.stack.hi: mstart goes by it
+	MOVQ $STACK, 8(R12) // g.stack.hi, which mstart uses
 
 	XORL R15, R15
 again:
@@ -105,8 +106,8 @@ parent:
 child:
 	MOVQ R12, -8(FS) // g
 	XORL BP, BP
-	CALL R14 // mstart, which comes back at the thread's end, with signals blocked
-	// The stack's address is nowhere but on it: mstart keeps no register.
+	CALL R14 // mstart, which returns at the thread's end, with signals blocked
+	// Only the stack holds its own address: mstart preserves no register.
 	LEAQ -(STACK+GUARD)(SP), DI
 	MOVL $(STACK+GUARD), SI
 	MOVL $SYS_munmap, AX
@@ -136,11 +137,12 @@ TEXT hostlibc_die<>(SB), NOSPLIT|NOFRAME, $0-0
 	SYSCALL
 	INT  $3
 
-// nothing is a hook of the runtime's for which there is nothing to do.
+// nothing is a runtime hook that needs no work.
 TEXT hostlibc_nothing(SB), NOSPLIT|NOFRAME, $0-0
 	RET
 
-// unsupported(*struct{args, ret}) answers a system call that has to be made on all threads of the process, C's included.
+// unsupported(*struct{args, ret}) fails a system call that would have to run on all threads of the
+// process, including C's.
 TEXT hostlibc_unsupported(SB), NOSPLIT|NOFRAME, $0-0
 	MOVQ $95, 8(DI) // EOPNOTSUPP
 	RET

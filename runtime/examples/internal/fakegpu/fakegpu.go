@@ -1,5 +1,6 @@
-// Package fakegpu builds a CUDA driver and an NCCL out of C on which the examples run where there is no GPU: what they
-// call, in which order and with what arguments is checked by the fakes, and what they compute by the examples.
+// Package fakegpu builds a fake CUDA driver and a fake NCCL from C, so that examples run without a
+// GPU. The fakes check which functions are called, in which order, and with which arguments. The
+// examples check the results.
 package fakegpu
 
 import (
@@ -10,15 +11,15 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Driver makes the environment name a fake CUDA driver, with the faults that driver.c knows.
+// Driver sets the environment to use a fake CUDA driver, with faults that driver.c knows.
 func Driver(t *testing.T, faults ...string) {
 	t.Helper()
 	use(t, "cuda", "PUREGPU_CUDA_LIBRARY", "driver.c", faults, func(f symbols.Func) bool {
-		return !strings.HasPrefix(f.Symbol, "cuGetProcAddress") // the names alone will do
+		return !strings.HasPrefix(f.Symbol, "cuGetProcAddress") // the fake needs only the names
 	})
 }
 
-// NCCL does the same for NCCL and nccl.c.
+// NCCL sets the environment to use a fake NCCL, with faults that nccl.c knows.
 func NCCL(t *testing.T, faults ...string) {
 	t.Helper()
 	use(t, "nccl", "PUREGPU_NCCL_LIBRARY", "nccl.c", faults, func(symbols.Func) bool { return true })
