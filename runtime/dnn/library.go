@@ -35,11 +35,10 @@ func Open(dev *gpu.Device, o Options) (*Library, error) {
 		return nil, err
 	}
 	l := &Library{dev: on, steps: make(map[step]bool)}
-	if on.Simulated() {
-		return l, nil
-	}
-	if l.lib, err = cudnn.Open(o.CuDNN); err != nil {
-		return nil, fmt.Errorf("dnn: %w", err)
+	if !on.Simulated() {
+		if l.lib, err = cudnn.Open(o.CuDNN); err != nil {
+			return nil, fmt.Errorf("dnn: %w", err)
+		}
 	}
 	create := func() (h cudnn.Handle, err error) {
 		err = l.lib.WithReason(func() (err error) {
@@ -71,7 +70,7 @@ func (l *Library) end(h cudnn.Handle) error {
 // that was submitted and has not been issued fails with gpu.ErrClosed. Close the recordings that use
 // the library first. Closing again does nothing.
 func (l *Library) Close() error {
-	if l == nil || l.handle == nil {
+	if l == nil {
 		return nil
 	}
 	return l.handle.Close()

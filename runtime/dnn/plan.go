@@ -39,7 +39,7 @@ func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]step, error),
 				return err
 			}
 			at := append([]driver.Ptr(nil), n.Ptrs...)
-			return l.dev.StandIn(n, name, func(m standin.Memory) error { return inGo(m, at) })
+			return l.handle.StandIn(n, name, func(m standin.Memory) error { return inGo(m, at) })
 		}
 		return p, nil
 	}

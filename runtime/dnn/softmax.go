@@ -29,7 +29,7 @@ func Softmax[T Element](l *Library, y, x gpu.Slice[T], cols int) gpu.Op {
 	if l.dev.Simulated() {
 		return gpu.Native("softmax", func(c gpu.NativeCall) error {
 			at := [2]driver.Ptr(c.Ptrs)
-			return l.dev.StandIn(c, "softmax", func(m standin.Memory) error { return softmax[T](m, at[0], at[1], rows, cols) })
+			return l.handle.StandIn(c, "softmax", func(m standin.Memory) error { return softmax[T](m, at[0], at[1], rows, cols) })
 		}, y.Range(), x.Range())
 	}
 	return l.Call("softmax", 0, func(c Call) error {
