@@ -128,8 +128,10 @@ func (p *plan) close() error {
 	if p == nil || p.closed.Swap(true) || p.lib.dev.Simulated() {
 		return nil
 	}
+	// The device's work may wait for a call that needs the handle, so wait without it.
+	idle := p.lib.dev.Current(p.lib.dev.Idle)
 	err := p.lib.handle.With(func(cudnn.Handle) error {
-		errs := []error{p.lib.dev.Idle()}
+		errs := []error{idle}
 		for _, x := range p.steps {
 			errs = append(errs, x.destroy())
 			delete(p.lib.steps, x)
