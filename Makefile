@@ -47,6 +47,7 @@ demo: generate ## generate the bindings, then run the examples on the GPU there 
 	@$(GO) run ./runtime/examples/mlp
 	@$(GO) run ./runtime/examples/allreduce
 	@$(GO) run ./runtime/examples/serve -selftest
+	@$(GO) run ./examples/math
 	@for p in saxpy ncclrank; do $(GO) run ./runtime/examples/$$p 2>/dev/null || echo "$$p: not run: it needs a GPU of NVIDIA's"; done
 	@$(GO) run ./tools/gpuinfo
 

@@ -19,7 +19,7 @@ for p in ./tools/gpuinfo ./tools/ctxprobe $($go list -f '{{if eq .Name "main"}}{
 	$go build -trimpath -ldflags='-s -w' -o "$out/bin/" "$p"
 done
 
-$go build -trimpath -ldflags='-s -w' -o "$out/bin/" ./examples/cublas
+$go build -trimpath -ldflags='-s -w' -o "$out/bin/" ./examples/cublas ./examples/math
 
 # Calls timed against C.
 if command -v gcc >/dev/null && [ "$GOARCH" = "$($go env GOHOSTARCH)" ]; then

@@ -38,6 +38,7 @@ if [ -n "$require" ] && [ -x "$here/bin/gpubench" ]; then
 	item gpubench "$here" "$here/bin/gpubench" -c "$here/bin/libcloop.so" ${hip:+-hip "$hip"} ${OUT:+-svg "$OUT/collectives.svg"}
 fi
 item cublas "$here" "$here/bin/cublas" $require # in a process of PyTorch, too
+item math "$here" "$here/bin/math" $require
 for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc gen runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
 	test="$here/bin/$(basename $p).test"
 	[ -x "$test" ] || continue
