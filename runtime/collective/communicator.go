@@ -29,10 +29,10 @@ import (
 // and this work wrote is undefined: restore or broadcast it before you go on.
 type Communicator comm.Communicator
 
-// in returns the communicator as the packages below know it.
+// in returns the communicator of package comm.
 func (c *Communicator) in() *comm.Communicator { return (*comm.Communicator)(c) }
 
-// part returns a device's part for communicators, or nil for a nil or zero Device.
+// part returns the comm.Device of a device, or nil for a nil or zero Device.
 func part(dev *gpu.Device) *comm.Device {
 	if d := gpu.Inside(dev); d != nil {
 		return d.Comm
@@ -115,8 +115,8 @@ func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 // commands recorded after them. Neighbouring groups of one communicator make one group. Any other
 // command between them, or a barrier, ends the group. Groups go to the communicator when the
 // recording is executed, in the order of the executions. If a group fails, the execution fails.
-// Issued commands behind the group still run, as far as the next host call. The memory that they
-// wrote is undefined.
+// Issued commands behind the group still run, up to the next host call. The memory that they wrote
+// is undefined.
 func (c *Communicator) Group(ops ...Operation) gpu.Op {
 	var none context.Context
 	return c.group(none, ops)

@@ -20,7 +20,7 @@ func ParseID(b []byte) (ID, error) {
 }
 
 // NewID makes an id. The ranks find each other through this process, which must keep running until
-// they have found each other. The first call blocks while the library is loaded.
+// all ranks have joined. The first call blocks while the library is loaded.
 func NewID(dev *gpu.Device) (ID, error) {
 	id, err := part(dev).NewID()
 	return ID(id), err
@@ -69,7 +69,7 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// in returns the options as the packages below know them.
+// in returns the options as Options of package comm.
 func (o Options) in() comm.Options {
 	more := make([]driver.UniqueID, len(o.More))
 	for i, id := range o.More {

@@ -45,10 +45,10 @@ type Command int
 // the execution with an error that names both. Other devices do not check this.
 type CommandBuffer recording.Recording
 
-// in returns the command buffer as the packages below know it.
+// in returns the command buffer's recording.
 func (c *CommandBuffer) in() *recording.Recording { return (*recording.Recording)(c) }
 
-// commands returns commands as the packages below know them. It does not copy them: the types have
+// commands returns commands as Commands of package recording. It does not copy them: the types have
 // the same layout.
 func commands(all []Command) []recording.Command {
 	return unsafe.Slice((*recording.Command)(unsafe.Pointer(unsafe.SliceData(all))), len(all))
@@ -151,7 +151,7 @@ func (c *CommandBuffer) SetScratch(r Range) error {
 	return c.in().SetScratch(r.in())
 }
 
-// add is like Add, but returns the command as the packages below know it.
+// add is like Add, but returns a Command of package recording.
 func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) {
 	if c.isZero() {
 		return -1, errs.Zero(op.String(), "CommandBuffer")
@@ -237,7 +237,7 @@ func (c *CommandBuffer) Close() error {
 	return c.in().Close()
 }
 
-// A recordingHost is a device as package recording sees it.
+// A recordingHost is a device as a recording.Host.
 type recordingHost Device
 
 // EnterNative calls a function of the program with the device current on the thread.

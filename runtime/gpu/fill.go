@@ -44,11 +44,11 @@ func (q *Queue) fill(o *Order, op *Op) error {
 }
 
 // Copy returns an Op that copies between ranges of the same size, on this device or another one.
-// One of the two must be of the queue's driver. Between devices of one driver the driver copies,
-// directly if the hardware can. Between drivers a goroutine copies in pieces through the host. The
-// goroutine begins when the waits are reached. Ranges of one buffer must not overlap: that is
-// [ErrArgument]. Ranges of different buffers that share memory must not overlap either: drivers do
-// not define the result.
+// One of the two must belong to the queue's driver. Between devices of one driver, the driver
+// copies, directly if the hardware supports it. Between drivers a goroutine copies in pieces
+// through the host. The goroutine begins when the waits are reached. Ranges of one buffer must not
+// overlap: that is [ErrArgument]. Ranges of different buffers that share memory must not overlap
+// either: drivers do not define the result.
 func Copy(dst, src Range) (op Op) {
 	op.kind, op.args[0], op.args[1] = copyOp, dst, src
 	return op

@@ -85,11 +85,11 @@ func (g *Grid) check(k *Kernel) error {
 }
 
 // maxThreads returns how many threads a block of the kernel can have, or 0 if the driver does not
-// tell.
+// report it.
 func (k *Kernel) maxThreads() int { return cmp.Or(k.info.MaxThreads, k.exe.dev.native.Info.MaxThreads) }
 
 // maxShared returns how many bytes of shared memory a block can have, including the kernel's own.
-// If the driver does not tell, it returns a value that is practically no limit.
+// If the driver does not report it, maxShared returns a value that is practically no limit.
 func (k *Kernel) maxShared() uint64 {
 	info := &k.exe.dev.native.Info
 	return cmp.Or(uint64(max(info.SharedMem, info.SharedOptIn)), math.MaxUint32)

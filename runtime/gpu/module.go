@@ -79,7 +79,7 @@ func (x *Module) hold() error {
 	return nil
 }
 
-// A codeUse is a module as the engine sees it: submissions only hold it.
+// A codeUse is a module as an engine.Holder. Submissions only hold it, so Use does nothing.
 type codeUse Module
 
 func (*codeUse) Use(engine.Mark) error            { return nil }

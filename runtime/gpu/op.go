@@ -284,9 +284,9 @@ func zeroStream(ops []Op) error {
 
 // Add records an operation. It comes after the commands in after, and after the last [Barrier].
 // Commands between two barriers may otherwise run in any order, or in parallel. Add copies the data
-// that the Op names: pattern, arguments, and the data of an upload. An Op with a Timing, and one
-// that only a queue can do (a download, a file, an allocation, a notification, an event), is
-// [ErrArgument].
+// that the Op names: pattern, arguments, and the data of an upload. An Op with a Timing is
+// [ErrArgument]. So is an Op that only a queue can do: a download, a file, an allocation, a
+// notification, an event.
 //
 // If Add returns an error, nothing was recorded. The error names the command by number and
 // operation.

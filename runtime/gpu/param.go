@@ -83,7 +83,7 @@ type ParamValue struct{ given recording.Given }
 // not an [Execute] is [ErrArgument] too. When the execution is recorded in another recording, the
 // values are constants of that recording.
 //
-// Bindings and values together take up the Op's room for 16.
+// Bindings and values share the Op's room for 16 arguments.
 func (op Op) With(values ...ParamValue) Op {
 	if op.kind != executeOp {
 		return op.wrong("it takes no values of parameters: Execute does")

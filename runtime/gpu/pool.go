@@ -19,10 +19,10 @@ const KeepAll = math.MaxUint64
 // must, which takes as long as any allocation of the driver, and then reuse memory.
 type Pool memory.PoolHandle
 
-// handle returns the pool's handle as the packages below know it.
+// handle returns the pool's handle of package memory.
 func (p *Pool) handle() *memory.PoolHandle { return (*memory.PoolHandle)(p) }
 
-// in returns the pool as the packages below know it. It is nil for a nil or zero pool.
+// in returns the pool of package memory, or nil for a nil or zero pool.
 func (p *Pool) in() *memory.Pool { return p.handle().Pool() }
 
 // PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,

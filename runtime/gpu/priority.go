@@ -16,7 +16,7 @@ func (q *Queue) Priority() int {
 	return q.priority
 }
 
-// newStream makes the stream of the queue with a number, and returns the priority that it has.
+// newStream makes the stream of queue i, and returns the stream's priority.
 func (d *Device) newStream(i int) (s driver.Stream, priority int, err error) {
 	if i < len(d.opt.Priorities) && d.faces.Priorities != nil {
 		priority = d.native.Caps.ClampPriority(d.opt.Priorities[i])

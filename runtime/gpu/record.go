@@ -14,9 +14,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A record is a submission with the fields that the operations of this package need besides.
-// Records are recycled. Each part is declared in the file of its subject. If a field of a part is
-// set, UsesRest is set too.
+// A record is a submission with further fields for the operations of this package. Records are
+// recycled. Each part is declared in the file of its subject. If a field of a part is set, UsesRest
+// is set too.
 type record struct {
 	engine.Submission
 	q *Queue
@@ -204,7 +204,7 @@ func isSubmitError(err error) bool {
 	return ok
 }
 
-// OfWork reports whether err is an error of work.
+// OfWork reports whether err is the error of failed work.
 func (*deviceOwner) OfWork(err error) bool { return isSubmitError(err) }
 
 // StreamFailed notes the failure of a Stream for Close.

@@ -15,7 +15,7 @@ import (
 type failedStreams struct {
 	mu   sync.Mutex // protects the following fields; a leaf
 	errs []*SubmitError
-	more bool // some were not recorded, because there were mostFailed
+	more bool // some were not recorded, because there already were mostFailed
 }
 
 // mostFailed is the largest number of errors that are kept for Close.

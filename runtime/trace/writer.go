@@ -52,7 +52,7 @@ type device struct {
 	tids   int64
 	own    []*track                           // one for each of the device's own queues
 	queues map[weak.Pointer[gpu.Queue]]*track // all queues in use; a program may run for weeks and adopt a stream for each request
-	prune  int                                // at this length of queues, freed queues are removed
+	prune  int                                // when queues has this length, freed queues are removed
 	margin time.Duration                      // the margin of the last comparison of the clocks
 }
 

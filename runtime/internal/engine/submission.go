@@ -49,7 +49,7 @@ type Submission struct {
 	Rest Rest
 }
 
-// room is the storage of a Submission's lists that are mostly short.
+// room is storage for a Submission's lists, which are mostly short.
 type room struct {
 	waits   [1]sema.Point
 	signals [1]sema.Point

@@ -580,10 +580,10 @@ func (tl *Timeline) findDone(seq uint64, tries int) (done uint64, err error) {
 // poll.
 const watch = 8
 
-// query asks the driver up to tries times whether an event is complete. It takes the first event
-// behind seq, of a submission below end. If end is math.MaxUint64 and there is no such event, it
-// takes the last event recorded. at is the number of the event's submission, or 0 if there is no
-// event to query. done reports whether the event is complete.
+// query asks the driver up to tries times whether an event is complete. This is the first event
+// behind a submission whose number is at least seq and below end. If there is none and end is
+// math.MaxUint64, it is the last event recorded. at is the number of the event's submission, or 0
+// if there is no event to query. done reports whether the event is complete.
 func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)

@@ -1,5 +1,5 @@
-// Package inside is how the packages above package gpu, such as collective and interop, reach the
-// parts of a device and make operations. gpu.Inside and gpu.OpOf take and return its types.
+// Package inside lets packages above package gpu, such as collective and interop, use the parts of
+// a device and make operations. gpu.Inside and gpu.OpOf take and return its types.
 package inside
 
 import (
@@ -26,7 +26,8 @@ type Device struct {
 	NewQueue func(stream driver.Stream, priority int) *engine.Timeline
 }
 
-// Ready returns an error if the device takes no more work. A nil or zero gpu.Device takes none.
+// Ready returns an error if the device accepts no more work. A nil or zero gpu.Device accepts no
+// work.
 func (d *Device) Ready(op string) error {
 	if d == nil || d.Engine == nil {
 		return errs.Zero(op, "Device")

@@ -1,6 +1,6 @@
-// Package libcall is what packages for NVIDIA's libraries, such as blas and fft, have in common: the
-// device on which a library works, and a handle of the library that queues, streams and recordings
-// share.
+// Package libcall has the common parts of the packages for NVIDIA's libraries, such as blas and
+// fft: the device on which a library works, and a handle of the library that queues, streams and
+// recordings share.
 package libcall
 
 import (
@@ -101,8 +101,8 @@ type Handle[H any] struct {
 }
 
 // NewHandle makes a handle with create. Before a function uses the handle, set gives it the stream
-// and the workspace of the call, if it does not have them. end destroys it. All of them are called
-// with the device current.
+// and the workspace of the call, unless it has them already. end destroys it. All of them are
+// called with the device current.
 func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error, end func(H) error) (*Handle[H], error) {
 	x := &Handle[H]{dev: dev, set: set, end: end}
 	err := dev.Current(func() (err error) {
@@ -115,7 +115,7 @@ func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream
 	return x, nil
 }
 
-// Use calls a function that gives the call's stream work with the handle. The workspace is 0 if the
+// Use calls fn, which uses the handle to give work to the call's stream. The workspace is 0 if the
 // call has none.
 func (x *Handle[H]) Use(call gpu.NativeCall, workspace driver.Ptr, fn func(H) error) error {
 	if n, ok := cudadriver.NativeOf(call.Device); !ok || n != x.dev.cuda {
@@ -136,8 +136,8 @@ func (x *Handle[H]) Use(call gpu.NativeCall, workspace driver.Ptr, fn func(H) er
 	return fn(x.h)
 }
 
-// With calls a function with the handle and with the device current, outside of an operation: to ask
-// the library for a size, say.
+// With calls a function with the handle and with the device current, outside of an operation, for
+// example to query a size.
 func (x *Handle[H]) With(fn func(H) error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -147,7 +147,7 @@ func (x *Handle[H]) With(fn func(H) error) error {
 	return x.dev.Current(func() error { return fn(x.h) })
 }
 
-// Close destroys the handle. That blocks until the device is done with the library's work. If the
+// Close destroys the handle. It blocks until the device is done with the library's work. If the
 // device is closed or lost, the handle is gone with it. Closing again does nothing.
 func (x *Handle[H]) Close() error {
 	x.mu.Lock()

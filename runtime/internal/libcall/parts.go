@@ -9,8 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Parts are the plans, generators and the like that a library has made and that are not closed. The
-// zero Parts has none.
+// Parts are a library's open plans, generators and similar objects. The zero Parts is empty.
 type Parts struct {
 	mu     sync.Mutex // protects the following fields
 	open   map[io.Closer]struct{}

@@ -47,7 +47,7 @@ type rare struct {
 	watched *watched    // nil unless the device reports dropped buffers
 
 	opened driver.Mem             // the other process's memory; the buffer is a part of it
-	close  func(driver.Mem) error // gives opened back
+	close  func(driver.Mem) error // releases opened
 	shared bool                   // opened is from a pool
 }
 
@@ -183,7 +183,7 @@ func (b *Buffer) Ptr() driver.Ptr {
 	return b.mem.Ptr
 }
 
-// Bytes returns the memory as the host sees it. It is nil where Ptr is 0, and if the host cannot
+// Bytes returns the memory as the host sees it. It is nil if Ptr returns 0, or if the host cannot
 // access the memory.
 func (b *Buffer) Bytes() []byte {
 	if b == nil || b.closed.Load() || b.HasNoAddress() || b.mem.Host == nil {

@@ -33,7 +33,7 @@ type Pool struct {
 	native driver.Pool     // the driver's pool, or:
 	blocks *blockpool.Pool // the runtime's own pool
 	slabs  slabs           // the memory that blocks hands out, or:
-	over   *Buffer         // the buffer that blocks hands out parts of
+	over   *Buffer         // blocks hands out parts of this buffer
 	keeps  bool            // the program cannot close it
 	closed atomic.Bool
 	life   sync.RWMutex // protects closed: held while a native pool allocates
@@ -50,7 +50,7 @@ type Pool struct {
 	users    sync.Map   // indices of the other devices that have access to a native pool
 
 	mu  sync.Mutex                         // protects tls from concurrent changes
-	tls atomic.Pointer[[]*engine.Timeline] // by their numbers in blocks; each change makes a new slice
+	tls atomic.Pointer[[]*engine.Timeline] // indexed by their numbers in blocks; each change makes a new slice
 }
 
 // A PoolHandle is the program's reference to a pool. The device, its buffers and its work refer to

@@ -148,7 +148,7 @@ func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 	return p.timeline(timeline).Covers(p.timeline(other), seq)
 }
 
-// keepsAll reports whether the pool gives nothing back by itself.
+// keepsAll reports whether the pool keeps all memory until it is trimmed or closed.
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
 // maintain makes the reclaimer give back memory that the pool need not keep, after the stream has

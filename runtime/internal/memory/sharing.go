@@ -106,7 +106,7 @@ func (d *Device) ImportShared(h Handle, freed func()) (*Buffer, error) {
 }
 
 // openMemory makes a buffer from another process's memory. open makes the memory accessible. r says
-// how to give the memory back and which function to call then.
+// how to release the memory, and which function to call afterwards.
 func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Mem, error)) (*Buffer, error) {
 	b := newBuffer(d, h.Size)
 	err := d.Engine.Do(func() (err error) {

@@ -99,7 +99,7 @@ type Block struct {
 	ptr   driver.Ptr // on the device
 	n     int        // bytes in use
 	class int
-	// References: one of the borrower, and one of each submission that copies a piece of a larger
+	// References: one for the borrower, and one for each submission that copies a piece of a larger
 	// transfer.
 	refs atomic.Int32
 	next *Block

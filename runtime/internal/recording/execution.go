@@ -9,8 +9,8 @@ import (
 )
 
 // An execution has the block, addresses and parameters of the execution that is being issued. All
-// executions of a recording use the same one, under the recording's mu. So an execution sets only
-// the addresses and words that have changed since the previous one.
+// executions of a recording use the same struct, under the recording's mu. So an execution sets
+// only the addresses and words that have changed since the previous one.
 type execution struct {
 	block  *block
 	latest *block        // of the last execution with a part that a stream has received

@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-// Blocks returns the value as the blocks of a launch. A second or third dimension of zero means one.
+// Blocks returns the value as the blocks of a launch. A second or third dimension of zero means
+// one.
 func (v *Value) Blocks() [3]uint32 {
 	b := *(*[3]uint32)(unsafe.Pointer(v))
 	return [3]uint32{b[0], max(b[1], 1), max(b[2], 1)}

@@ -64,8 +64,8 @@ func (c *Recording) nextPart(from int) part {
 }
 
 // setHow sets how a part is run. It reports false if there is nothing to run: all commands of the
-// part are barriers or do nothing. On a device with graphs, the commands of a part are all fit to be
-// nodes of a graph, or none is. So the first command tells whether the part becomes a graph.
+// part are barriers or do nothing. On a device with graphs, either all commands of a part can be
+// nodes of a graph, or none can. So the first command tells whether the part becomes a graph.
 func (c *Recording) setHow(p *part) bool {
 	count, called := 0, false
 	for i := p.from; i < p.to; i++ {

@@ -311,8 +311,8 @@ func (c *Recording) referTo(op work.Kind, r memory.Range, align uint64) (int32, 
 	return ref, nil
 }
 
-// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs, events
-// for timestamps, and scratch memory.
+// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs,
+// events for timestamps, and scratch memory.
 func (c *Recording) End() error {
 	if err := c.enter(); err != nil {
 		return err
@@ -419,8 +419,8 @@ func (c *Recording) releaseAll(n int32) {
 	})
 }
 
-// destroy gives back everything that the command buffer holds. It runs on the reclaimer's thread,
-// or on the device's thread when the device is closed.
+// destroy releases everything that the command buffer holds. It runs on the reclaimer's thread, or
+// on the device's thread when the device is closed.
 func (c *Recording) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -87,7 +87,7 @@ func (device) Submitted(s *engine.Submission, d observe.Description) observe.Sub
 	return &submission{kind: s.Op.Kind, label: d.Label, bytes: d.Bytes}
 }
 
-// Happened does nothing: the profiler itself sees what happens to a device.
+// Happened does nothing: the profiler itself sees the events of a device.
 func (device) Happened(observe.Event, time.Time, string, uint64, error) {}
 
 // Stopped does nothing.
