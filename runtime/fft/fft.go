@@ -70,7 +70,7 @@ func (l *Library) Close() error {
 	return l.plans.Close()
 }
 
-// isZero reports whether Open did not make the Library.
+// isZero reports whether the Library is nil or a zero value.
 func (l *Library) isZero() bool { return l == nil || l.dev.GPU() == nil }
 
 var errZero = fmt.Errorf("fft: a nil or zero Library: use Open: %w", gpu.ErrArgument)

@@ -154,7 +154,7 @@ func (d *Device) close(ctx context.Context) error {
 type giving struct {
 	*Device
 	ctx  context.Context // ends the calls that are repeated
-	lost bool            // the device is lost, and an error says so
+	lost bool            // the device is lost, and errs has an error that says so
 	errs []error
 }
 

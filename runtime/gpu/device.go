@@ -42,7 +42,7 @@ type Device struct {
 	// Each part is declared in the file of its subject.
 	deviceClosing
 
-	mu      sync.Mutex           // protects the following fields; a leaf
+	mu      sync.Mutex           // protects the following fields; no other lock is taken while it is held
 	code    map[*Module]struct{} // loaded
 	timings map[*Timing]struct{}
 }

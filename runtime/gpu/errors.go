@@ -55,7 +55,7 @@ type SubmitError struct {
 	Device string
 	Err    error
 
-	received *atomic.Bool // set when the program has received the error; nil if that is not tracked
+	received *atomic.Bool // set when the program has received the error; nil if it is not recorded
 }
 
 func (e *SubmitError) Error() string {

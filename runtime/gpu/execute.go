@@ -80,7 +80,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 	if err != nil {
 		return err
 	}
-	var l *lent // of all steps: a step may fail, and so be over, before an earlier one
+	var l *lent // all steps share it, because a step may fail before an earlier step is over
 	if len(o.Free) > 0 {
 		l = newLent(len(steps), o.Free)
 	}

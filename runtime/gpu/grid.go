@@ -15,7 +15,7 @@ import (
 type Grid struct {
 	Blocks    [3]uint32
 	Threads   [3]uint32   // of a block
-	SharedMem uint32      // dynamic, bytes; the device limits it plus the kernel's own
+	SharedMem uint32      // dynamic, in bytes; the device limits the sum with the kernel's static shared memory
 	Attrs     LaunchAttrs // the zero value is a usual launch
 
 	none bool  // made for no elements: with Blocks[0] == 0 it launches nothing

@@ -147,7 +147,7 @@ type Kernel struct {
 	fn   driver.Function
 	info driver.FuncInfo
 
-	resident atomic.Pointer[residency] // for the last shape that was queried, or nil
+	resident atomic.Pointer[residency] // the answer for the last shape that was queried, or nil
 }
 
 // Kernel returns a kernel by its name, or by an expression if [Device.LoadCode] loaded the code. It

@@ -54,8 +54,8 @@ type opMore struct {
 	ranges []Range           // all of them, in place of args
 	wide   []uint64          // kernel arguments of more than 16 bytes; the argument's Offset is an index
 	given  []recording.Given // values of parameters, all of them
-	uses   []recording.Use   // of parameters, in Ops that are to be recorded
-	group  comm.Group        // of more collectives, or with a context
+	uses   []recording.Use   // uses of parameters, in Ops to record
+	group  comm.Group        // a group of more collectives, or with a context
 }
 
 // An opKind says which function made an Op.

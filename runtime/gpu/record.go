@@ -25,12 +25,12 @@ type record struct {
 	timing   *Timing // of Order
 	edges    timingEdges
 	lent     *lent         // signalled when the submission releases the objects that it holds
-	shared   *events.Event // to record or to wait for
-	fn       func() error  // of a host call or a notification
+	shared   *events.Event // the event to record or to wait for
+	fn       func() error  // the function of a host call or a notification
 	memory   memory.Part
 	group    comm.Part
 	staging  memory.Staging
-	to, from *memory.Buffer // of a copy between devices; nil is pinned memory of the runtime
+	to, from *memory.Buffer // the buffers of a copy between devices; nil is pinned memory of the runtime
 	launchPart
 	nativePart
 	recording recording.Part

@@ -21,7 +21,7 @@ type TypedKernel[A any] struct {
 type boundKernel struct {
 	kernel *Kernel
 	params []param
-	layout work.Layout // of the arguments: the struct's fields, or the arguments given to Launch
+	layout work.Layout // layout of the arguments: the struct's fields, or the arguments given to Launch
 }
 
 // A param is a kernel parameter and the struct field that is its argument.

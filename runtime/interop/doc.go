@@ -29,8 +29,8 @@
 // # Values
 //
 // [WriteValue] and [WaitValue] write a number to memory, and wait until a number is large enough.
-// The other side may be the host, a kernel, a network card or another process. Recordings take them
-// too.
+// The other side may be the host, a kernel, a network card or another process. Recordings take
+// these operations too.
 //
 // # Calling libraries
 //

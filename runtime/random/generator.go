@@ -33,7 +33,7 @@ type Generator struct {
 
 	mu     sync.Mutex // protects the following fields
 	closed bool
-	stream driver.Stream // of the queue that the generator belongs to; 0 before the first draw
+	stream driver.Stream // stream of the queue that the generator belongs to; 0 before the first draw
 }
 
 // NewGenerator makes a generator (C: curandCreateGenerator, curandSetPseudoRandomGeneratorSeed,
@@ -176,7 +176,7 @@ func (g *Generator) op(d draw, dst gpu.Range, n int) gpu.Op {
 	}, dst).Scratch(scratch))
 }
 
-// isZero reports whether NewGenerator did not make the Generator.
+// isZero reports whether the Generator is nil or a zero value.
 func (g *Generator) isZero() bool { return g == nil || g.lib == nil }
 
 var errZero = fmt.Errorf("random: a nil or zero Generator: use NewGenerator: %w", gpu.ErrArgument)

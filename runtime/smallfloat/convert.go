@@ -11,8 +11,8 @@ type Float interface {
 	Float32() float32
 }
 
-// FromFloat64 returns the T nearest to a number. To convert a float32, pass it as a float64, which
-// is exact.
+// FromFloat64 returns the T nearest to a number. To convert a float32, convert it to a float64
+// first, which is exact.
 func FromFloat64[T Float](x float64) T {
 	var to T
 	f := toOdd(x)
@@ -45,8 +45,8 @@ func toOdd(x float64) float32 {
 	return math.Float32frombits(b | 1)
 }
 
-// Append converts numbers, as [ToFloat16] and the other functions do, and appends them to dst. With
-// dst[:0] it writes to dst, if dst has the capacity.
+// Append converts numbers, as [ToFloat16] and the other functions do, and appends them to dst.
+// Append(dst[:0], src) overwrites dst if dst has the capacity.
 func Append[T Float](dst []T, src []float32) []T {
 	n := len(dst)
 	dst = slices.Grow(dst, len(src))[:n+len(src)]
@@ -71,8 +71,8 @@ func Append[T Float](dst []T, src []float32) []T {
 	return dst
 }
 
-// AppendFloat32 converts numbers to float32 and appends them to dst. With dst[:0] it writes to dst,
-// if dst has the capacity.
+// AppendFloat32 converts numbers to float32 and appends them to dst. AppendFloat32(dst[:0], src)
+// overwrites dst if dst has the capacity.
 func AppendFloat32[T Float](dst []float32, src []T) []float32 {
 	n := len(dst)
 	dst = slices.Grow(dst, len(src))[:n+len(src)]

@@ -55,7 +55,7 @@ func (l *Library) Close() error {
 	return l.handle.Close()
 }
 
-// isZero reports whether Open did not make the Library.
+// isZero reports whether the Library is nil or a zero value.
 func (l *Library) isZero() bool { return l == nil || l.dev.GPU() == nil }
 
 // A Call has the library, the handle and the memory for a function given to [Library.Call].

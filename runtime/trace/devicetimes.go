@@ -58,7 +58,7 @@ const (
 
 // deviceTimes are the spans and events that must be queried for a trace.
 type deviceTimes struct {
-	mu      sync.Mutex      // a leaf; protects done, doubt and stopped
+	mu      sync.Mutex      // protects done, doubt and stopped; no other lock is taken while it is held
 	done    *span           // spans whose times must be queried, the latest first
 	doubt   []*engine.Event // events of refused work that the stream may not have passed yet
 	stopped bool            // nothing is queried any more

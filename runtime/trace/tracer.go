@@ -42,7 +42,7 @@ type Tracer struct {
 	takeMu sync.Mutex    // serializes readers
 	tail   atomic.Uint64 // the number of the next record to read; changed under takeMu
 
-	mu      sync.Mutex // a leaf; protects devices
+	mu      sync.Mutex // protects devices; no other lock is taken while it is held
 	devices []*observer
 }
 

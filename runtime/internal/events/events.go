@@ -20,7 +20,7 @@ type Device struct {
 	Engine *engine.Device
 	Faces  *faces.Faces
 
-	mu  sync.Mutex // protects all; a leaf
+	mu  sync.Mutex // protects all; no other lock is taken while it is held
 	all map[*Event]struct{}
 }
 

@@ -43,8 +43,8 @@ func Outer(e *engine.Device) any {
 // An Op is an operation that gpu.OpOf turns into a gpu.Op.
 type Op struct {
 	Kind  work.Kind     // EventRecord, EventWait, ValueWrite, ValueWait or Native
-	Event *events.Event // to record or to wait for
-	Range memory.Range  // of the value to write or to wait for
+	Event *events.Event // the event to record or to wait for
+	Range memory.Range  // memory of the value to write or to wait for
 	Value uint64
 
 	// Native is the *gpu.Op of a native operation whose function each execution of a recording

@@ -79,9 +79,10 @@ func (d Device) StandIn(call gpu.NativeCall, name string, fn func(standin.Memory
 	return on.RunGo(call.Stream, name, fn)
 }
 
-// EachExecution returns the Op of a gpu.Native whose function each execution of a recording calls.
-// It never becomes a node of a graph, and runs after everything that was recorded before it, and
-// before everything recorded later. It is for work of a library that is not the same each time.
+// EachExecution returns an Op of gpu.Native, changed so that each execution of a recording calls
+// its function. The Op never becomes a node of a graph, and runs after everything that was recorded
+// before it, and before everything recorded later. It is for work of a library that is not the same
+// each time.
 func EachExecution(op gpu.Op) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.Native, Native: &op})
 }
@@ -96,8 +97,8 @@ type Handle[H any] struct {
 	mu        sync.Mutex // protects the following fields, and is held while a function uses the handle
 	h         H
 	closed    bool
-	stream    driver.Stream // that the handle has
-	workspace driver.Ptr    // that the handle has
+	stream    driver.Stream // stream of the handle
+	workspace driver.Ptr    // workspace of the handle
 }
 
 // NewHandle makes a handle with create. Before a function uses the handle, set gives it the stream

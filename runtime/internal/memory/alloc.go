@@ -296,8 +296,8 @@ const (
 	FreeNothing                   // the buffer is not from a pool, or is empty
 )
 
-// CheckFree returns the kind of a free by the queue of a timeline, or an error if that queue cannot
-// free the buffer.
+// CheckFree returns which queue frees the buffer if the queue of tl is asked to, or an error if
+// that queue cannot free it.
 func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 	switch {
 	case b.dev.Engine != tl.Device && b.dev.Engine.Driver != tl.Device.Driver:

@@ -29,7 +29,7 @@ type Buffer struct {
 	closed atomic.Bool
 	from   origin
 	pool   *Pool            // the pool that the memory is from
-	home   *engine.Timeline // of the queue that allocated it from the pool
+	home   *engine.Timeline // timeline of the queue that allocated it from the pool
 	uses   engine.Uses      // uses of memory from a pool
 	rare   *rare            // fields that few buffers need, kept apart because many buffers are made
 

@@ -114,7 +114,7 @@ type parkedFree struct {
 
 // parkedFrees are the parked Frees of a device's memory.
 type parkedFrees struct {
-	mu  sync.Mutex // protects all; a leaf
+	mu  sync.Mutex // protects all; no other lock is taken while it is held
 	all []*parkedFree
 }
 
@@ -155,7 +155,7 @@ func (p *Part) awaitUses(s *engine.Submission) {
 	s.Timeline.ParkAgain(s)
 }
 
-// endAwait undoes awaitUses. It also closes over of the parkedFree.
+// endAwait undoes awaitUses. It also closes the parkedFree's channel over.
 func (p *Part) endAwait() {
 	if f := p.awaiting; f != nil {
 		p.awaiting = nil

@@ -275,9 +275,9 @@ func (p *Pool) makeNative() (err error) {
 const reserveWithin = 10 * time.Second
 
 // reserve makes a new native pool reserve its initial size. It allocates that much in a stream and
-// frees it. Then it waits until the driver has noticed the free: before that the memory counts as
-// used, and a pool at its limit could not replace it by a larger block. reserve uses a stream of
-// its own, because a queue's stream may be busy for long. It runs on a bound thread.
+// frees it. Then it waits until the driver has noticed the free. Before that the memory counts as
+// used, so a pool at its limit could not allocate a larger block. reserve uses a stream of its own,
+// because a queue's stream may be busy for long. It runs on a bound thread.
 func (p *Pool) reserve() error {
 	d := p.dev
 	h, err := d.Engine.Native.NewStream()

@@ -130,7 +130,7 @@ func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Me
 	return b, nil
 }
 
-// Importable returns an error if a driver of another name exported the object.
+// Importable returns an error if the object was exported by a driver with another name.
 func (d *Device) Importable(op, of string) error {
 	if of != "" && of != d.Engine.Driver.Name() {
 		return errs.Argument(op, "it was exported by driver %s, and %s is of driver %s", of, d.Engine.Info.Name, d.Engine.Driver.Name())

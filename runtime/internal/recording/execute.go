@@ -20,7 +20,7 @@ type Part struct {
 	part      int
 	binds     []memory.Range // the bound ranges
 	values    []Value        // of all parameters
-	run       *run           // of the execution, or nil if it needs no block; &run1 if this is the only part
+	run       *run           // the execution's run, or nil if it needs no block; &run1 if this is the only part
 	run1      run
 }
 

@@ -17,8 +17,8 @@ type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
 	nodes    []driver.Node   // the nodes that depend on references or parameters
-	ops      []driver.NodeOp // of nodes, with the values last set
-	places   []place         // of references and parameters in nodes, in the order of nodes
+	ops      []driver.NodeOp // operations of nodes, with the values last set
+	places   []place         // places of references and parameters in nodes, in the order of nodes
 	epoch    int             // the recording's epoch when the nodes were set
 	unknown  bool            // setting nodes failed, so their addresses are unknown
 	natives  []nativeNode    // the captured nodes among nodes
@@ -35,7 +35,7 @@ type graphOf struct {
 // A place is a place in a node for a word of a parameter, for the address of a reference, or for an
 // address some bytes behind a reference.
 type place struct {
-	at     *driver.Ptr // in a node's op, or in a kernel's arguments, which the graphs of all blocks share
+	at     *driver.Ptr // points into a node's op, or into a kernel's arguments, which the graphs of all blocks share
 	has    driver.Ptr  // the value to which the node was last set
 	behind driver.Ptr  // bytes from the reference to the address; 0 for a parameter
 	ref    int32       // in present

@@ -476,8 +476,8 @@ type shift struct {
 	arg     int32
 }
 
-// shifted returns a copy, for c, of another command buffer's command. The copy's after has room for
-// one more.
+// shifted returns a copy, for c, of another command buffer's command. The copy's list after has
+// room for one more command.
 func (c *Recording) shifted(cmd command, by shift) command {
 	if cmd.dst >= 0 {
 		cmd.dst += by.ref

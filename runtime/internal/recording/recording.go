@@ -359,7 +359,7 @@ func (c *Recording) prepare() error {
 	return nil
 }
 
-// layOut makes the pointers to the arguments. The arguments do not move any more.
+// layOut makes the pointers to the arguments. From then on the arguments do not move.
 func (c *Recording) layOut() {
 	n := 0
 	for i := range c.cmds.n {

@@ -146,8 +146,8 @@ func (l *expected) addJoin(value uint64, behind []Mark) {
 	j.value, j.marks = value, append(j.marks[:0], behind...)
 }
 
-// Forget removes the marks that Publish copied from behind. The owner of the barrier calls it after
-// the barrier has signalled the value.
+// Forget removes the copies that Publish made of the marks in behind. The owner of the barrier
+// calls it after the barrier has signalled the value.
 func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

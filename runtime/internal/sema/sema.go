@@ -165,7 +165,8 @@ func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 	}
 }
 
-// Backward returns the error for a signal of p when the semaphore already has the value now.
+// Backward returns the error for a signal of p, whose value is not above now, the semaphore's
+// value.
 func Backward(p Point, now uint64) error { return backward(p.Value, p.Semaphore.String(), now) }
 
 func backward(value uint64, name string, now uint64) error {

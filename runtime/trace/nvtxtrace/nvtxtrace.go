@@ -15,7 +15,7 @@
 // runtime calls, such as a host call, is a range as well, if it has a label.
 //
 // The labels of a recording's commands are ranges if the recording runs as calls (gpu.StreamMode).
-// A graph is one call of the GPU API, so it has one range, of its execution.
+// A graph is one call of the GPU API, so it has only one range, for the whole execution.
 //
 // Without a profiler a device with this tracer works like one without a tracer.
 package nvtxtrace
