@@ -12,8 +12,8 @@ import (
 // A Communicator is one rank's end of a communicator. A communicator consists of devices, in one
 // process or many, that move and reduce data among them over the hardware's interconnect. Each end
 // takes groups of operations: see [Communicator.Group]. Each end has its own stream and OS thread.
-// Only the order in a [gpu.Stream] and semaphores order its work relative to other work of the
-// device.
+// Its work has an order relative to other work of the device only by semaphores, or in a
+// [gpu.Stream].
 //
 // The ranks of a communicator must submit the same operations in the same order with the same
 // sizes. Violations cannot always be detected: the operation then hangs until a timeout. Ranks that

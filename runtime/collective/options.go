@@ -45,8 +45,9 @@ type Options struct {
 	// means the number of devices.
 	Count int
 
-	// More are further ids, made on other ranks and the same on all ranks. A few of them let
-	// thousands of ranks find each other faster. An older library returns an error for them.
+	// More are further ids, which other ranks have made. All ranks must pass the same list. A few
+	// ids let thousands of ranks find each other faster. An older library returns an error for
+	// them.
 	More []ID
 
 	// Plain joins with a single call of the library (C: ncclCommInitRankConfig), as other programs

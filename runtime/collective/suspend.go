@@ -11,7 +11,7 @@ type Stats = driver.CommStats
 
 // Stats returns how much memory the communicator uses (C: ncclCommMemStats). It blocks until the
 // communicator's thread has queried the library. The thread may be blocked in a group until other
-// ranks come. If the library cannot tell, the error is [gpu.ErrUnsupported].
+// ranks come. If the library cannot report it, the error is [gpu.ErrUnsupported].
 func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 
 // Suspend releases device memory that the communicator does not need until [Communicator.Resume],

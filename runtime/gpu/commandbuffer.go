@@ -79,8 +79,8 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 // Binding adds a binding and returns a buffer that stands for it, in this command buffer only. The
 // first binding is number 0. The buffer has no size of its own: an execution must bind as many
 // bytes as the commands use. [Buffer.All] of this buffer is the whole bound range. That Range may
-// be a kernel's argument, or bound to a nested recording. Other commands must say how much they
-// use.
+// be a kernel's argument, or bound to a nested recording. Other commands must use a Range with a
+// size.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
 	if c.isZero() {
 		return nil, errs.Zero("binding", "CommandBuffer")
@@ -219,10 +219,10 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 
 // End ends the recording, and makes it ready to run. It blocks while the driver makes graphs,
 // events for timestamps, and memory for buffers of [CommandBuffer.Scratch]. If one of these cannot
-// be made, End returns the error, and so does each execution. Some graphs are made by the first
-// execution instead: if a fill or a copy of more than 64 KiB uses memory that is bound or allocated
-// later, and the driver cannot enlarge such a node. The driver cannot for patterns of 8 bytes, and
-// in HIP.
+// be made, End returns the error, and so does each execution. The first execution makes a graph
+// instead if a fill or a copy of more than 64 KiB uses memory that is bound or allocated later, and
+// the driver cannot enlarge such a node. CUDA cannot do that for patterns of 8 bytes, and HIP
+// cannot do it at all.
 func (c *CommandBuffer) End() error {
 	if c.isZero() {
 		return errs.Zero("end", "CommandBuffer")

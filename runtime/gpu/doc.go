@@ -84,8 +84,8 @@
 // A zero [Semaphore] is at 0, and works. A zero [Order], [Options], [PoolOptions],
 // [CommandOptions], [Range] or [Grid] means what its documentation says. A zero [Group] has no
 // devices. Every other zero value was neither opened nor made. Operations on it, and operations
-// that use it, return [ErrArgument], and the error names the operation and the type. Its facts are
-// zero or nil. Closing it does nothing.
+// that use it, return [ErrArgument], and the error names the operation and the type. Its methods
+// that return facts return zero or nil. Closing it does nothing.
 //
 // A nil pointer behaves as a zero value does, so the result of a failed call may be passed on. A
 // nil [Semaphore] is the exception: its operations return [ErrArgument]. A nil pointer, context or

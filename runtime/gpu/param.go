@@ -216,7 +216,7 @@ func (op *Op) use(i int, p *recording.Param) Op {
 	return *op
 }
 
-// uses returns the parameters that stand in the Op.
+// uses returns the uses of parameters in the Op.
 func (op *Op) uses() []recording.Use {
 	if op.more == nil {
 		return nil

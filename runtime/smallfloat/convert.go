@@ -106,8 +106,9 @@ const (
 )
 
 // narrow rounds the absolute value of a float32 to a type with fewer fraction bits. least is the
-// exponent field of the type's smallest normal number, as a float32. The result is the type's bits,
-// or larger than all of its numbers. Numbers from 2¹⁷ on, infinity and NaN count as 2¹⁷.
+// exponent field of the type's smallest normal number, as a float32. The result is the type's bits.
+// If the number is too large for the type, the result is larger than the bits of the type's largest
+// number. Numbers from 2¹⁷ on, infinity and NaN count as 2¹⁷.
 func narrow(abs, bits, least uint32) uint32 {
 	abs = min(abs, (127+17)<<fraction)
 	// e is the exponent of the number; subnormal numbers share one. The addition rounds: the last

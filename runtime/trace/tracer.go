@@ -85,7 +85,7 @@ type TracerStats struct {
 	Records     uint64 // records kept, without dropped ones
 	Dropped     uint64 // records for which the ring had no room
 	Untimed     uint64 // submissions whose device times are missing
-	Clamped     uint64 // device times that were moved, within their margin, to fit the host's
+	Clamped     uint64 // device times that were moved, within their margin, to fit the host's times
 
 	UntimedCommands uint64 // commands whose device times are missing
 
