@@ -58,8 +58,8 @@ func commands(all []Command) []recording.Command {
 type CommandOptions struct {
 	Mode Mode
 
-	// InOrder puts each command behind the one recorded before it, so that no command needs a list
-	// of commands or a [Barrier].
+	// InOrder puts each command behind the previously recorded command, so that no command needs a
+	// list of commands or a [Barrier].
 	InOrder bool
 }
 

@@ -68,7 +68,7 @@ func (q *Queue) execute(o *Order, op *Op) error {
 	return q.executeSteps(o, c.in().AddSteps(one[:0], parts), bindings, given)
 }
 
-// executeSteps submits steps, each behind the one before it.
+// executeSteps submits steps, each behind the previous step.
 func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given) error {
 	if len(steps) == 1 {
 		return q.executeStep(o, steps[0], bindings, given, nil)

@@ -250,7 +250,7 @@ var errZeroOp = errs.Argument("do", "a zero Op: functions such as Fill and Launc
 
 // Do adds operations to the stream, one behind the other. Operations of other calls come before or
 // after all of them. Do returns without waiting for the device to run them. If it returns an error,
-// the stream has failed with it, and the operations behind the one that failed were not added.
+// the stream has failed with it, and the operations behind the failed operation were not added.
 // Without operations Do adds nothing, and returns the error of a stream that has failed.
 func (s *Stream) Do(ops ...Op) error {
 	if s.isZero() {

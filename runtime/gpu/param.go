@@ -10,14 +10,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 )
 
-// A Param is a parameter of a recording: a value that differs from one execution to the next. (A
-// binding is memory that differs.) Make it with [NewParam]. In a recording it takes the place of a
-// scalar argument, in [Launch] or by [Op.Param], or of the blocks of a launch, by [Op.GridParam].
-// It may stand in many launches. An execution gives the Param a value with [Op.With]; otherwise the
-// value is the default.
+// A Param is a parameter of a recording: a value that differs from one execution to the next. (For
+// memory that differs, use a binding.) Make it with [NewParam]. In a recording it can replace a
+// scalar argument: pass it to [Launch] or use [Op.Param]. With [Op.GridParam] it replaces the
+// blocks of a launch. Many launches may use it. An execution gives the Param a value with
+// [Op.With]; otherwise the value is the default.
 //
 // A Param is a small value, and may be copied and compared. The zero Param belongs to no recording:
-// to use it is [ErrArgument].
+// using it is [ErrArgument].
 type Param[T any] struct {
 	_ [0]*T // prevents conversion to another Param type
 	p *recording.Param
@@ -224,7 +224,7 @@ func (op *Op) uses() []recording.Use {
 	return op.more.uses
 }
 
-// noUses returns an error if parameters stand in an Op that is not recorded.
+// noUses returns an error for an Op with parameters that is not recorded.
 func (op *Op) noUses() error {
 	all := op.uses()
 	if len(all) == 0 {

@@ -102,7 +102,8 @@ func (r *record) notKept(err error) error {
 // drop takes back a record that was not submitted.
 func (r *record) drop() { r.Timeline.Device.Recycle(&r.Submission) }
 
-// keep adds a buffer to the uses of the submission. The caller has taken a hold for it.
+// keep adds a buffer to the objects that the submission holds. The caller has held the buffer for
+// that.
 func (r *record) keep(b *memory.Buffer) {
 	r.Holds = append(r.Holds, b.Holding())
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // A Timing measures how long the device takes for an operation. Give it to an operation with
-// [Op.Timed]. The measured time lies between two timing events, one in front of the operation's
-// work and one behind it. It therefore excludes the operation's waits. A Timing can be reused: each
+// [Op.Timed]. The measured time lies between two timing events, in front of the operation's work
+// and behind it. It therefore excludes the operation's waits. A Timing can be reused: each
 // operation resets it. Do not submit it again before the signals of its previous operation have
 // been reached. Using it allocates nothing. The events may keep kernels from overlapping. The time
 // also covers starting the kernel and recording the second event. So a kernel's Timing is longer

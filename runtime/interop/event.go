@@ -112,7 +112,7 @@ func (e *Event) Device() *gpu.Device {
 }
 
 // Export returns a handle of the event for other processes (C: cuIpcGetEventHandle). It blocks
-// while the driver does. Only the process that made an event should export it, not one that
+// while the driver does. Only the process that made an event should export it, not a process that
 // imported it. An event that [NewSharedEvent] did not make is [gpu.ErrArgument].
 func (e *Event) Export() (EventHandle, error) {
 	h, err := e.in().Export()

@@ -10,7 +10,7 @@
 // # Sequences
 //
 // The numbers depend on the kind of generator, its seed, its offset and the draws before: the same
-// program draws the same numbers again. Each draw continues where the one before ended. cuRAND
+// program draws the same numbers again. Each draw continues where the previous draw ended. cuRAND
 // makes normal numbers in pairs, so an odd count takes one more number. Results come in groups of
 // four: if a draw ends within a group, and the next one is of another type, the two may share
 // random bits. Draw counts that are multiples of four to avoid it.

@@ -8,7 +8,7 @@ import (
 
 // Limits of the pauses between polls of downloads that nobody waits for. Most programs wait for a
 // download immediately. Then the waiting goroutine polls it, within the first pause. Each pause is
-// twice as long as the one before.
+// twice as long as the previous pause.
 const (
 	firstPause   = time.Millisecond
 	longestPause = 8 * time.Millisecond

@@ -158,7 +158,7 @@ func (e *Event) Device() *Device {
 	return e.dev
 }
 
-// ForProcesses reports whether the event was made for other processes, or by one.
+// ForProcesses reports whether the event was made for other processes or by another process.
 func (e *Event) ForProcesses() bool { return e.from == forProcesses }
 
 // Export returns a handle of the event for other processes. It blocks while the driver does.

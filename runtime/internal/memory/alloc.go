@@ -121,7 +121,7 @@ func (Alloc) Blocks(s *engine.Submission) bool {
 	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.Timeline))
 }
 
-// HoldsUp reports whether the driver's pool may make the stream wait for another one.
+// HoldsUp reports whether the driver's pool may make the stream wait for another stream.
 func (Alloc) HoldsUp(s *engine.Submission, tl *engine.Timeline) bool {
 	return partOf(s).buffer.pool.crosses(tl)
 }

@@ -31,7 +31,7 @@ const (
 type Recording struct {
 	dev    *Device
 	mode   Mode
-	order  bool         // each command comes after the one before it
+	order  bool         // each command comes after the previous command
 	refs   atomic.Int32 // one for the caller, and one for each execution
 	closed atomic.Bool
 

@@ -36,9 +36,9 @@ import (
 // A Tracer shows labels in profilers. [gpu.Options] gives it to a device.
 type Tracer struct{}
 
-// Driver returns a driver whose devices have this tracer, unless they are opened with another one.
-// Apart from that the driver behaves like d, but it is not the same value. If d is nil, Driver
-// returns nil.
+// Driver returns a driver whose devices have this tracer, unless they are opened with another
+// tracer. Apart from that the driver behaves like d, but it is not the same value. If d is nil,
+// Driver returns nil.
 func Driver(d driver.Driver) driver.Driver {
 	if d == nil {
 		return nil
