@@ -150,7 +150,7 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 func (c *Communicator) Close() error { return c.in().Close() }
 
 // Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the
-// communicator is aborted, for which the library gets up to ten seconds. The error then wraps the
-// context's error. Close and Shutdown may be called concurrently and repeatedly. The context that
-// ends first bounds all of these calls, and they return the same error.
+// communicator is aborted, and the library gets up to ten seconds for that. The error then wraps
+// the context's error. Close and Shutdown may be called concurrently and repeatedly. The context
+// that ends first bounds all of these calls, and they return the same error.
 func (c *Communicator) Shutdown(ctx context.Context) error { return c.in().Shutdown(ctx) }

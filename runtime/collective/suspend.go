@@ -33,9 +33,9 @@ func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 // and the communicator remains usable.
 func (c *Communicator) Suspend(ctx context.Context) error { return c.in().Suspend(ctx) }
 
-// Resume allocates the memory of a suspended communicator again, after which the communicator works
-// as before (C: ncclCommResume). All ranks must call Resume. It waits for them until the context
-// ends. If the context ends before all ranks have called Resume, or there is not enough memory, the
+// Resume allocates the memory of a suspended communicator again. Then the communicator works as
+// before (C: ncclCommResume). All ranks must call Resume. It waits for them until the context ends.
+// If the context ends before all ranks have called Resume, or there is not enough memory, the
 // communicator fails. So free memory first. If the communicator is not suspended, the error is
 // [gpu.ErrArgument].
 func (c *Communicator) Resume(ctx context.Context) error { return c.in().Resume(ctx) }

@@ -15,7 +15,7 @@ type Shape struct {
 	Batch int   // how many transforms of these sizes one operation does; 0 means 1
 
 	// Padded gives each row of real numbers of a [RealPlan] room for the complex numbers of its
-	// transform: 2·(n/2+1) real numbers, of which the last one or two are padding. Transforms may
+	// transform: 2·(n/2+1) real numbers. The last one or two of these are padding. Transforms may
 	// then be in place. Plans of complex numbers cannot be padded.
 	Padded bool
 }

@@ -197,7 +197,7 @@ func (g *giving) add(err error) {
 	}
 }
 
-// endStreams frees the memory of pools' buffers, for which it needs streams, and destroys the
+// endStreams frees the memory of pools' buffers, which takes streams, and then destroys the
 // streams. If all native objects must be left to the driver, it returns the reason, otherwise "".
 //
 // If the device was lost because of another one, or was given up, its streams may still run work.

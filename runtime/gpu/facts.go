@@ -91,7 +91,7 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 	return blocks, err
 }
 
-// BlockSize returns the number of threads in a block for which a multiprocessor runs the most
+// BlockSize returns the best number of threads in a block: a multiprocessor then runs the most
 // threads of the kernel at a time. Each block has the given bytes of dynamic shared memory. If
 // several sizes are equally good, it returns the largest. most limits the size; 0 means the
 // kernel's limit. It also returns the smallest grid, in blocks, that then fills all

@@ -46,10 +46,10 @@ type Op struct {
 	args [opArgs]Range
 }
 
-// opArgs is the number of arguments for which an Op has room.
+// opArgs is the number of arguments that fit into an Op.
 const opArgs = 16
 
-// opMore has the arguments for which an Op has no room.
+// opMore has the arguments that do not fit into an Op.
 type opMore struct {
 	ranges []Range           // all of them, in place of args
 	wide   []uint64          // kernel arguments of more than 16 bytes; the argument's Offset is an index

@@ -145,9 +145,10 @@ func (op *Op) wrong(format string, args ...any) Op {
 	return BadOp(errs.Argument(op.String(), format, args...)).Label(op.label)
 }
 
-// Param returns a launch whose argument is a parameter of the recording to which it will be added.
-// p is a [Param]. Arguments are counted from 0, in the order of the kernel's parameters. The
-// parameter replaces the value with which the launch was made, and must have the argument's type.
+// Param returns a launch in which argument i is the parameter p, a [Param]. The launch must be
+// added to the parameter's recording. Arguments are counted from 0, in the order of the kernel's
+// parameters. The parameter replaces the argument's value in the launch, and must have the
+// argument's type.
 //
 // For an [Execute] that will be added to a recording, Param returns an Execute in which p stands
 // for parameter i of the executed recording. Its parameters are counted in the order of the calls
@@ -183,11 +184,11 @@ func (op Op) Param(i int, p parameter) Op {
 	return op.use(i, of)
 }
 
-// GridParam returns a launch whose number of blocks in each dimension is a parameter of the
-// recording to which it will be added, in place of the Blocks of its [Grid]. A second or third
-// dimension of zero means one. If the first dimension is zero, the execution does not launch the
-// kernel. Then the commands of that part of the recording run one after the other instead of as a
-// graph. The default must have at least one block, because a graph is made with the default.
+// GridParam returns a launch whose number of blocks in each dimension is the parameter p, in place
+// of the Blocks of its [Grid]. The launch must be added to the parameter's recording. A second or
+// third dimension of zero means one. If the first dimension is zero, the execution does not launch
+// the kernel. Then the commands of that part of the recording run one after the other instead of as
+// a graph. The default must have at least one block, because a graph is made with the default.
 //
 // The launch's other limits hold: an execution is refused with [ErrArgument] if its blocks are more
 // than the device takes, not a multiple of a cluster, or too many for a cooperative launch. See

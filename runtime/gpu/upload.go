@@ -107,8 +107,8 @@ func (q *Queue) download(o *Order, dst []byte, src Range) error {
 	return q.submitWith(s, o, nil, src.Buffer.in())
 }
 
-// notStaged returns the error of an operation for which no pinned memory could be made. If the
-// device has failed, the operation is submitted and fails its signals.
+// notStaged returns the error of an operation that needs pinned memory, if none could be made. If
+// the device has failed, the operation is submitted and fails its signals.
 func (q *Queue) notStaged(o *Order, op string, err error) error {
 	if q.dev.failed() != nil {
 		return q.submit(q.get(work.Barrier), o)

@@ -142,12 +142,12 @@ func RecordEvent(e *Event) gpu.Op {
 // WaitEvent returns an Op that waits for the last record of an event of the queue's device. This is
 // the last record at the time when the operation is issued. The call issues the operation if all
 // its waits have been issued; otherwise the runtime issues it later. To learn when, call
-// [gpu.Semaphore.WaitIssued] for a point that it signals. Work after the operation runs after the
-// work behind which the event was recorded, and so does all later work of the queue's native
-// stream. As with [WaitValue], resources that are released meanwhile are freed when the wait is
-// over. If the other process was killed before its work was done, the wait may never end. The
-// device's other queues then continue. Close gives up the wait ([gpu.CloseError]) and leaves the
-// device's resources to the driver. A recording refuses it.
+// [gpu.Semaphore.WaitIssued] for a point that it signals. Work after the operation, and all later
+// work of the queue's native stream, runs after the work in front of the record. As with
+// [WaitValue], resources that are released meanwhile are freed when the wait is over. If the other
+// process was killed before its work was done, the wait may never end. The device's other queues
+// then continue. Close gives up the wait ([gpu.CloseError]) and leaves the device's resources to
+// the driver. A recording refuses it.
 func WaitEvent(e *Event) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.EventWait, Event: e.in()})
 }

@@ -25,7 +25,7 @@ type GeneratorOptions struct {
 }
 
 // A Generator draws numbers for one queue. Its methods may be used concurrently; the draws then run
-// in the order in which the queue receives them.
+// in the queue's order.
 type Generator struct {
 	lib    *Library
 	handle *libcall.Handle[curand.Handle] // nil on a simulated device

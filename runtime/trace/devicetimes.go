@@ -333,10 +333,10 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 // If the stream had no other work, the event in front was reached before the stream had the work.
 // The device then began the work at an unknown moment. The latest such moment is when the host had
 // given it the first of the work. If the stream certainly was idle for long, the possible idle time
-// becomes early: the device may or may not have run the work then. Otherwise the possible idle time
-// is added to the margin, since the event in front may have been reached earlier than it seems. The
-// event behind may have been reached late, because the host recorded it late. This possible delay
-// is added to the margin too.
+// is returned as early: the device may or may not have run the work in that time. Otherwise the
+// possible idle time is added to the margin, since the event in front may have been reached earlier
+// than it seems. The event behind may have been reached late, because the host recorded it late.
+// This possible delay is added to the margin too.
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first

@@ -35,8 +35,8 @@ func (l *downloadPoller) arm() {
 	}
 }
 
-// pollDownloadLater tells the device to poll the download with the number seq, for which nobody
-// waits. The caller holds tl.mu.
+// pollDownloadLater makes the device poll the download with the number seq. Nobody waits for this
+// download. The caller holds tl.mu.
 func (tl *Timeline) pollDownloadLater(seq uint64) {
 	tl.lastDownload.Store(seq)
 	tl.Device.downloads.arm()

@@ -200,7 +200,7 @@ func (tl *Timeline) hasPassed(seq uint64) bool {
 	return err == nil && passed
 }
 
-// followedEvery is the number of polls without a result after which wantFollowed acts.
+// followedEvery is the number of polls without a result between two actions of wantFollowed.
 const followedEvery = 16
 
 // wantFollowed is called after a poll that found nothing done. In every followedEvery-th call it

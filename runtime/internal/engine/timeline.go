@@ -351,7 +351,7 @@ func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	return err
 }
 
-// findEvents removes the marks from Deps for which the stream need not wait. For each other mark it
+// findEvents removes marks from Deps if the stream need not wait for them. For each other mark it
 // finds an event recorded behind it, or records one. The caller holds no Timeline.mu.
 func (s *Submission) findEvents() (Outcome, error) {
 	tl := s.Timeline
@@ -495,8 +495,8 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 }
 
 // publish publishes the signals of a submission that the stream has received. It returns the
-// timepoints to release. It also returns whether other timepoints remain, for which the work must
-// be polled. The caller holds tl.mu.
+// timepoints to release. It also returns whether other timepoints remain. If so, the work must be
+// polled. The caller holds tl.mu.
 func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	if len(s.Signals) == 1 {
 		tl.last = s.Signals[0]

@@ -18,7 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Device is a device of CUDA, or a simulated one, on which stand-ins do the library's work.
+// A Device is a device of CUDA or a simulated device. On a simulated device, stand-ins do the
+// library's work.
 type Device struct {
 	name string // of the package, for errors
 	dev  *gpu.Device

@@ -51,7 +51,7 @@ type rare struct {
 	shared bool                   // opened is from a pool
 }
 
-// A Place names the binding or scratch memory for which a placeholder stands in a recording.
+// A Place names the binding or the scratch memory of a recording that a placeholder stands for.
 type Place struct {
 	Recording any // nil: the buffer is no placeholder
 	Index     int

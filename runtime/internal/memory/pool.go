@@ -40,7 +40,7 @@ type Pool struct {
 	// live counts allocations of a native pool whose free has not been issued, and calls in
 	// progress on the pool.
 	live   atomic.Int64
-	freed  atomic.Pointer[engine.Timeline] // the first timeline in which native memory was freed
+	freed  atomic.Pointer[engine.Timeline] // native memory was freed in this timeline first
 	shared atomic.Bool                     // memory was also freed in another timeline
 
 	threshold atomic.Uint64

@@ -78,8 +78,8 @@ type slot struct {
 	valued  bool // values are written there or awaited
 }
 
-// recordedIn returns the command buffer in which a buffer stands for a binding or for scratch
-// memory, or nil.
+// recordedIn returns the command buffer of a buffer that stands for a binding or for scratch
+// memory, or nil for other buffers.
 func recordedIn(b *memory.Buffer) *Recording {
 	c, _ := b.Place().Recording.(*Recording)
 	return c

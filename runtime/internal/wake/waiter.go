@@ -22,7 +22,7 @@ type Waiter struct {
 const spinForIssue = 50 * time.Microsecond
 
 const (
-	// slowYield is the time from which on a yield counts as slow. It is many times the cost of a
+	// slowYield is the least time of a yield that counts as slow. It is many times the cost of a
 	// yield on a goroutine that is not locked to its thread.
 	slowYield = Slice / 50
 	// keepAgainAfter is the number of slow yields after which waiters try again to keep a

@@ -86,8 +86,8 @@ type Op struct {
 	Count uint64
 }
 
-// Pattern returns the bytes of a pattern as a number, the first byte lowest. ok reports whether it
-// has a length with which memory can be filled.
+// Pattern returns the bytes of a pattern as a number, the first byte lowest. ok reports whether
+// Fill supports patterns of this length.
 func Pattern(pattern []byte) (bits uint64, ok bool) {
 	switch len(pattern) {
 	case 1:
