@@ -95,8 +95,8 @@ func Broadcast(dst, src gpu.Range, t ElementType, root int) Operation {
 	return operation(driver.Broadcast, dst, src, t, Reduction{}, root)
 }
 
-// AllToAll divides src and dst into n parts each. It copies part i of src to rank i, into the part
-// of dst that has this rank's number. src and dst must not overlap.
+// AllToAll divides src and dst into n parts each. On each rank it copies part i of src to rank i.
+// There the data goes to part r of dst, where r is the sender's rank. src and dst must not overlap.
 func AllToAll(dst, src gpu.Range, t ElementType) Operation {
 	return operation(driver.AllToAll, dst, src, t, Reduction{}, 0)
 }

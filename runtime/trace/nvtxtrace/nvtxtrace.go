@@ -96,7 +96,8 @@ func (device) Stopped(context.Context) {}
 // Closed does nothing.
 func (device) Closed() {}
 
-// A submission observes a submission. Its ranges are open while the submission is issued.
+// A submission is the observer of one submission of the engine. Its ranges are open while the
+// engine issues that submission.
 type submission struct {
 	kind    work.Kind
 	label   string
