@@ -11,8 +11,8 @@ import (
 
 // Fill returns an Op that fills a range with a pattern of 1, 2, 4 or 8 bytes. The offset and the
 // size of the range must be aligned to the pattern. Memory of another device can be filled only if
-// this device has access to it. Devices of a [Group] have access to each other's memory. For memory
-// of a pool, use [Pool.Access].
+// this device has access to it. Devices of a [Group] have access to each other's memory if the
+// hardware supports it. For memory of a pool, use [Pool.Access].
 func Fill(dst Range, pattern []byte) (op Op) {
 	bits, ok := work.Pattern(pattern)
 	if !ok {

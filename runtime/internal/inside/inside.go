@@ -47,7 +47,7 @@ type Op struct {
 	Range memory.Range  // memory of the value to write or to wait for
 	Value uint64
 
-	// Native is the *gpu.Op of a native operation whose function each execution of a recording
-	// calls: it never becomes a node of a graph.
+	// Native is the *gpu.Op of a native operation. In a recording, each execution calls its
+	// function, so it never becomes a node of a graph.
 	Native any
 }
