@@ -1,15 +1,15 @@
-// Package blas multiplies matrices on a device by NVIDIA's cuBLAS and cuBLASLt. Its operations are
-// Ops of package gpu: streams, queues and recordings take them.
+// Package blas multiplies matrices on a device with NVIDIA's cuBLAS and cuBLASLt. Its operations
+// are Ops of package gpu: streams, queues and recordings take them.
 //
 //	lib, err := blas.Open(dev, blas.Options{})
 //	err = stream.Do(blas.Gemm(lib, c, a, b))
 //
-// [Gemm] multiplies matrices of floats of 64, 32, 16 and 8 bits, one or many at once. [GemmWith] can
-// add a bias and apply an activation. [Library.Call] puts any other function of cuBLAS into the order of a
-// queue.
+// [Gemm] multiplies matrices of floats of 64, 32, 16 and 8 bits, one or many at once. [GemmWith]
+// can add a bias and apply an activation. [Library.Call] puts any other function of cuBLAS into the
+// order of a queue.
 //
-// A [Matrix] lies row by row, as a [][]T does and as PyTorch has it. Function calls of package
-// cublas see it column by column, as Fortran does: that is the transpose.
+// A [Matrix] is stored row by row, like a [][]T and like PyTorch's tensors. The functions of
+// package cublas read memory column by column, as Fortran does, so they see the transpose.
 //
 // A Library may be used by several goroutines, streams and recordings at once. One call at a time
 // uses its handle. Each queue and each recording has its own workspace.

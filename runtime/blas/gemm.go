@@ -23,10 +23,10 @@ func Gemm[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B]) gp
 	return GemmWith(l, c, a, b, GemmOptions[C]{})
 }
 
-// GemmOptions are what [GemmWith] does besides multiplying. The zero value does nothing else.
+// GemmOptions are the additions of [GemmWith] to a product. The zero value adds nothing.
 type GemmOptions[T Element] struct {
 	Alpha float64 // multiplies the product; 0 means 1
-	Beta  float64 // multiplies what c had before; if it is 0, c is not read
+	Beta  float64 // multiplies the old contents of c; if it is 0, c is not read
 
 	Bias       gpu.Slice[T] // added to each row of the result: one element for each column; may be zero
 	Activation Activation   // applied last
@@ -40,8 +40,8 @@ type GemmOptions[T Element] struct {
 }
 
 // GemmWith returns an Op that computes c = activation(alpha·a·b + beta·c + bias), where a has M × K
-// elements, b K × N and c M × N. C: cublasLtMatmul. If a, b and c have a Batch, each product is one
-// of its matrices; an a or b of one matrix is used for all of them.
+// elements, b K × N and c M × N. C: cublasLtMatmul. If c has a Batch, each of its matrices is one
+// product. If a or b is a single matrix, all products use it.
 //
 // The element types may be
 //
@@ -51,13 +51,14 @@ type GemmOptions[T Element] struct {
 //	Float16, BFloat16       the same, or float32
 //	Float8E4M3, Float8E5M2  Float16, BFloat16 or float32; not both a and b Float8E5M2
 //
-// Products are summed in float32, or float64 for that type. Matrices of 8 bits need a device since
-// Ada, a that is not Transposed and b that is, a K that is a multiple of 16, and rows of a, b and c
-// that begin at multiples of 16 bytes. A bias needs c of the type of a, or of 16 bits.
+// Sums are in float32, or in float64 for matrices of float64. Matrices of 8 bits need a device of
+// the generation Ada or later. For them, a must not be Transposed and b must be, K must be a
+// multiple of 16, and rows of a, b and c must begin at multiples of 16 bytes. With a bias, c must
+// have the type of a or a type of 16 bits.
 //
 // c must not overlap a, b or the bias. The first Op with a new shape chooses an algorithm, which
-// takes about 50 µs of the host; the Library keeps it for some thousands of shapes. Wrong arguments
-// make an Op that carries the error. To make an Op allocates; to use it again does not.
+// takes about 50 µs of host time. The Library keeps the choice, for some thousands of shapes. Wrong
+// arguments make an Op that carries the error. Making an Op allocates; using it again does not.
 func GemmWith[C, A, B Element](l *Library, c Matrix[C], a Matrix[A], b Matrix[B], o GemmOptions[C]) gpu.Op {
 	g, err := newGemm(l, c, a, b, o)
 	if err != nil {

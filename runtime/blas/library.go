@@ -15,11 +15,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
-// Options are of a [Library]. The zero value finds the libraries of the system.
+// Options configure a [Library]. The zero value loads the system's libraries.
 type Options struct {
 	CuBLAS    cublas.Options   // where cuBLAS is
 	CuBLASLt  cublaslt.Options // where cuBLASLt is
-	Workspace uint64           // bytes of device memory for a product to compute in; 0 means 32 MiB, and 8 MiB on devices older than Hopper
+	Workspace uint64           // size in bytes of the workspace of a product; 0 means 32 MiB, and 8 MiB on devices older than Hopper
 }
 
 // A Library is cuBLAS and cuBLASLt for one device. All methods may be called concurrently.
@@ -38,8 +38,8 @@ type Library struct {
 }
 
 // Open loads cuBLASLt for a device and makes a handle. It blocks while the library initializes,
-// which takes some tenths of a second. If the library is not there, the error is dl.ErrNotFound.
-// Close the Library before the device.
+// which takes some tenths of a second. If the library is not installed, the error is
+// dl.ErrNotFound. Close the Library before the device.
 func Open(dev *gpu.Device, o Options) (*Library, error) {
 	on, err := libcall.For("blas", dev)
 	if err != nil {
@@ -93,7 +93,7 @@ func (l *Library) isZero() bool { return l == nil || l.light == nil }
 
 var errZero = fmt.Errorf("a nil or zero Library: use Open: %w", gpu.ErrArgument)
 
-// A Call is what a function given to [Library.Call] works with.
+// A Call has the library, the handle and the memory for a function given to [Library.Call].
 type Call struct {
 	*cublas.Library
 	Handle cublas.Handle // has the stream and a workspace
@@ -101,8 +101,8 @@ type Call struct {
 	Ptrs   []driver.Ptr  // addresses of the ranges, in order; valid until the function returns
 }
 
-// Call returns an Op that calls functions of cuBLAS, which give the stream of Handle work. name is
-// the Op's label, and the ranges in uses are the memory that the work uses. gpu.Native says what
+// Call returns an Op that calls functions of cuBLAS. They give work to the stream of Handle. name
+// is the Op's label, and the ranges in uses are the memory that the work uses. gpu.Native says what
 // the function may do. The first Call makes a handle of cuBLAS, and blocks for that. If this fails,
 // or if the device is simulated, the Op carries the error.
 //

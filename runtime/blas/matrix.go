@@ -71,7 +71,7 @@ func (m Matrix[T]) shape(name string) (shape, error) {
 	return s, nil
 }
 
-// logicalRows returns the rows that a product sees.
+// logicalRows returns the number of rows of the matrix, or of its transpose if Transposed is set.
 func (s shape) logicalRows() int {
 	if s.transposed {
 		return s.cols
@@ -79,7 +79,8 @@ func (s shape) logicalRows() int {
 	return s.rows
 }
 
-// logicalCols returns the columns that a product sees.
+// logicalCols returns the number of columns of the matrix, or of its transpose if Transposed is
+// set.
 func (s shape) logicalCols() int {
 	if s.transposed {
 		return s.rows

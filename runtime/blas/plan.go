@@ -24,14 +24,14 @@ type planKey struct {
 	alignC, alignA, alignB uint8 // powers of two of addresses
 }
 
-// A plan is a product that cuBLASLt has chosen an algorithm for.
+// A plan is a product for which cuBLASLt has chosen an algorithm.
 type plan struct {
 	desc    cublaslt.MatmulDesc
 	layouts [3]cublaslt.MatrixLayout // of c, a, b
 	algo    cublaslt.MatmulAlgo
 
-	pointers [3]cuda.DevicePtr // that desc has: bias, scale of a, scale of b
-	alpha    [8]byte           // the factors, of the type that the product is computed in
+	pointers [3]cuda.DevicePtr // the pointers in desc: bias, scale of a, scale of b
+	alpha    [8]byte           // the factors, in the type of the computation
 	beta     [8]byte
 }
 
@@ -42,7 +42,7 @@ type operands struct {
 	workspace            driver.Ptr
 }
 
-// operands returns the addresses that a call has.
+// operands returns the addresses of a call's operands.
 func (g *gemm) operands(n gpu.NativeCall) operands {
 	x := operands{c: n.Ptrs[0], a: n.Ptrs[1], b: n.Ptrs[2]}
 	rest := n.Ptrs[3:]
@@ -57,10 +57,10 @@ func (g *gemm) operands(n gpu.NativeCall) operands {
 	return x
 }
 
-// alignment returns the power of two of which an address is a multiple, up to 256.
+// alignment returns the binary logarithm of an address's alignment, at most 8: 256 bytes.
 func alignment(p driver.Ptr) uint8 { return uint8(min(bits.TrailingZeros64(uint64(p)), 8)) }
 
-// matmul gives a stream the product.
+// matmul gives a stream the work of a product.
 func (l *Library) matmul(h cublaslt.Handle, n gpu.NativeCall, g *gemm) error {
 	at, key := g.operands(n), g.key
 	key.alignC, key.alignA, key.alignB = alignment(at.c), alignment(at.a), alignment(at.b)
@@ -87,7 +87,7 @@ func (l *Library) matmul(h cublaslt.Handle, n gpu.NativeCall, g *gemm) error {
 		}
 	}
 	p.factors(g)
-	// cuBLASLt has matrices in columns, and so computes the transpose: bᵀ·aᵀ.
+	// cuBLASLt reads matrices column by column, so it computes the transpose: bᵀ·aᵀ.
 	c, a, b := cuda.DevicePtr(at.c), cuda.DevicePtr(at.a), cuda.DevicePtr(at.b)
 	err := l.lt.Matmul(h, p.desc, unsafe.Pointer(&p.alpha), b, p.layouts[2], a, p.layouts[1], unsafe.Pointer(&p.beta), c, p.layouts[0], c, p.layouts[0],
 		&p.algo, cuda.DevicePtr(at.workspace), l.workspace, cudadriver.Stream(n.Stream))
@@ -181,7 +181,7 @@ func operation(transposed bool) cublaslt.Operation {
 	return cublaslt.OpN
 }
 
-// epilogue returns the bias and the activation as cuBLASLt has them.
+// epilogue returns cuBLASLt's constant for the bias and the activation.
 func (k *planKey) epilogue() cublaslt.Epilogue {
 	return [...][2]cublaslt.Epilogue{
 		None: {cublaslt.EpilogueDefault, cublaslt.EpilogueBias},
@@ -197,7 +197,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// layout describes a matrix in columns: the transpose.
+// layout describes a matrix to cuBLASLt, which reads it column by column: the transpose.
 func (l *Library) layout(t elementType, s shape, batch int) (cublaslt.MatrixLayout, error) {
 	m, err := l.lt.MatrixLayoutCreate(elementTypes[t].cuda, uint64(s.cols), uint64(s.rows), int64(s.stride))
 	if err != nil || batch == 1 {
@@ -211,7 +211,7 @@ func (l *Library) layout(t elementType, s shape, batch int) (cublaslt.MatrixLayo
 		l.lt.MatrixLayoutSetAttribute(m, cublaslt.MatrixLayoutStridedBatchOffset, unsafe.Pointer(&stride), 8))
 }
 
-// destroy destroys what the plan has.
+// destroy destroys the plan's objects of cuBLASLt.
 func (p *plan) destroy(lt *cublaslt.Library) error {
 	var errs []error
 	for _, m := range p.layouts {

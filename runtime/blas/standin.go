@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// multiply does on the simulated GPU what cublasLtMatmul does. It sums in float64.
+// multiply is the stand-in for cublasLtMatmul. It sums in float64.
 func multiply[C, A, B Element](m standin.Memory, g *gemm, at operands) error {
 	k := &g.key
 	a, err := load[A](m, at.a, k.a)
@@ -83,7 +83,7 @@ type numbers struct {
 	all []float64 // rows × cols
 }
 
-// at returns an element as a product sees it.
+// at returns an element of the matrix, or of its transpose if the product uses that.
 func (n *numbers) at(row, col int) float64 {
 	if n.transposed {
 		row, col = col, row
@@ -110,7 +110,7 @@ func load[T Element](m standin.Memory, p driver.Ptr, s shape) ([]numbers, error)
 	return all, nil
 }
 
-// widening returns the function that makes a float64 of an element.
+// widening returns the function that converts an element to a float64.
 func widening[T Element]() func(T) float64 {
 	var f any
 	switch any(*new(T)).(type) {
@@ -132,7 +132,7 @@ func widening[T Element]() func(T) float64 {
 
 func widen[T smallfloat.Float](x T) float64 { return float64(x.Float32()) }
 
-// rounding returns the function that rounds a number to an element.
+// rounding returns the function that rounds a float64 to an element.
 func rounding[T Element]() func(float64) T {
 	var f any
 	switch any(*new(T)).(type) {

@@ -60,7 +60,7 @@ func (k *planKey) typesFit() bool {
 	return b.size() == 1 && (c.size() == 2 || c == float32Type) && (a != e5m2Type || b != e5m2Type)
 }
 
-// compute returns how products are computed, and the type of alpha and beta.
+// compute returns cuBLASLt's type of computation, and the type of alpha and beta.
 func (k *planKey) compute() (cublaslt.ComputeType, cuda.DataType) {
 	switch {
 	case k.types[1] == float64Type:

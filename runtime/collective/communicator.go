@@ -12,8 +12,8 @@ import (
 // A Communicator is one rank's end of a communicator. A communicator consists of devices, in one
 // process or many, that move and reduce data among them over the hardware's interconnect. Each end
 // takes groups of operations: see [Communicator.Group]. Each end has its own stream and OS thread.
-// Only the order in a [gpu.Stream] and semaphores order its work relative to other work of the
-// device.
+// Its work has an order relative to other work of the device only by semaphores, or in a
+// [gpu.Stream].
 //
 // The ranks of a communicator must submit the same operations in the same order with the same
 // sizes. Violations cannot always be detected: the operation then hangs until a timeout. Ranks that
@@ -29,10 +29,10 @@ import (
 // and this work wrote is undefined: restore or broadcast it before you go on.
 type Communicator comm.Communicator
 
-// in returns the communicator as the packages below know it.
+// in returns the communicator of package comm.
 func (c *Communicator) in() *comm.Communicator { return (*comm.Communicator)(c) }
 
-// part returns a device's part for communicators, or nil for a nil or zero Device.
+// part returns the comm.Device of a device, or nil for a nil or zero Device.
 func part(dev *gpu.Device) *comm.Device {
 	if d := gpu.Inside(dev); d != nil {
 		return d.Comm
@@ -115,8 +115,8 @@ func (c *Communicator) Abort(err error) { c.in().Abort(err) }
 // commands recorded after them. Neighbouring groups of one communicator make one group. Any other
 // command between them, or a barrier, ends the group. Groups go to the communicator when the
 // recording is executed, in the order of the executions. If a group fails, the execution fails.
-// Issued commands behind the group still run, as far as the next host call. The memory that they
-// wrote is undefined.
+// Issued commands behind the group still run, up to the next host call. The memory that they wrote
+// is undefined.
 func (c *Communicator) Group(ops ...Operation) gpu.Op {
 	var none context.Context
 	return c.group(none, ops)
@@ -150,7 +150,7 @@ func (c *Communicator) group(ctx context.Context, ops []Operation) gpu.Op {
 func (c *Communicator) Close() error { return c.in().Close() }
 
 // Shutdown is like Close, with a context instead of the ten seconds. When the context ends, the
-// communicator is aborted, for which the library gets up to ten seconds. The error then wraps the
-// context's error. Close and Shutdown may be called concurrently and repeatedly. The context that
-// ends first bounds all of these calls, and they return the same error.
+// communicator is aborted, and the library gets up to ten seconds for that. The error then wraps
+// the context's error. Close and Shutdown may be called concurrently and repeatedly. The context
+// that ends first bounds all of these calls, and they return the same error.
 func (c *Communicator) Shutdown(ctx context.Context) error { return c.in().Shutdown(ctx) }

@@ -30,9 +30,9 @@ func (c *Communicator) NewWindow(ctx context.Context, b *gpu.Buffer, symmetric b
 	return (*Memory)(m), err
 }
 
-// Close ends the registration. The registration of a window ends on all ranks. It waits until the
+// Close ends the registration of this rank, or of all ranks for a window. It waits until the
 // communicator is idle, since groups may use the memory, or until the communicator fails. Closing
-// again, or after the communicator, does nothing. If the communicator has failed, or its library
-// returns an error, the memory stays registered until the communicator is closed. If the buffer is
-// closed before the registration ends, its memory is freed when the registration ends.
+// again, or after the communicator was closed, does nothing. If the communicator has failed, or its
+// library returns an error, the memory stays registered until the communicator is closed. If the
+// buffer is closed before the registration ends, its memory is freed when the registration ends.
 func (m *Memory) Close() error { return (*comm.Memory)(m).Close() }

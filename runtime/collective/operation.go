@@ -10,8 +10,8 @@ import (
 // An ElementType is the type of the elements that collective operations move and reduce.
 type ElementType = driver.ElementType
 
-// The element types. 16-bit integers can be moved but not reduced. Float16, BFloat16, Float8E4M3 and
-// Float8E5M2 are the types of package smallfloat with these names.
+// The element types. 16-bit integers can be moved but not reduced. Float16, BFloat16, Float8E4M3
+// and Float8E5M2 are the types of package smallfloat with these names.
 const (
 	Int8       = driver.Int8
 	Uint8      = driver.Uint8
@@ -95,8 +95,8 @@ func Broadcast(dst, src gpu.Range, t ElementType, root int) Operation {
 	return operation(driver.Broadcast, dst, src, t, Reduction{}, root)
 }
 
-// AllToAll divides src and dst into n parts each. It copies part i of src to rank i, into the part
-// of dst that has this rank's number. src and dst must not overlap.
+// AllToAll divides src and dst into n parts each. On each rank it copies part i of src to rank i.
+// There the data goes to part r of dst, where r is the sender's rank. src and dst must not overlap.
 func AllToAll(dst, src gpu.Range, t ElementType) Operation {
 	return operation(driver.AllToAll, dst, src, t, Reduction{}, 0)
 }
@@ -132,7 +132,7 @@ func SendReceive(dst, src gpu.Range, t ElementType, to, from int) Operation {
 // String returns the name of the operation, such as "all-reduce".
 func (x Operation) String() string { return comm.Operation(x).String() }
 
-// in returns a range as the packages below know it.
+// in returns the range as a Range of package memory.
 func in(r gpu.Range) memory.Range {
 	return memory.Range{Buffer: (*memory.Buffer)(r.Buffer), Offset: r.Offset, Size: r.Size}
 }

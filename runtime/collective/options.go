@@ -20,7 +20,7 @@ func ParseID(b []byte) (ID, error) {
 }
 
 // NewID makes an id. The ranks find each other through this process, which must keep running until
-// they have found each other. The first call blocks while the library is loaded.
+// all ranks have joined. The first call blocks while the library is loaded.
 func NewID(dev *gpu.Device) (ID, error) {
 	id, err := part(dev).NewID()
 	return ID(id), err
@@ -45,8 +45,9 @@ type Options struct {
 	// means the number of devices.
 	Count int
 
-	// More are further ids, made on other ranks and the same on all ranks. A few of them let
-	// thousands of ranks find each other faster. An older library returns an error for them.
+	// More are further ids, which other ranks have made. All ranks must pass the same list. A few
+	// ids let thousands of ranks find each other faster. An older library returns an error for
+	// them.
 	More []ID
 
 	// Plain joins with a single call of the library (C: ncclCommInitRankConfig), as other programs
@@ -69,7 +70,7 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// in returns the options as the packages below know them.
+// in returns the options as Options of package comm.
 func (o Options) in() comm.Options {
 	more := make([]driver.UniqueID, len(o.More))
 	for i, id := range o.More {

@@ -11,7 +11,7 @@ type Stats = driver.CommStats
 
 // Stats returns how much memory the communicator uses (C: ncclCommMemStats). It blocks until the
 // communicator's thread has queried the library. The thread may be blocked in a group until other
-// ranks come. If the library cannot tell, the error is [gpu.ErrUnsupported].
+// ranks come. If the library cannot report it, the error is [gpu.ErrUnsupported].
 func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 
 // Suspend releases device memory that the communicator does not need until [Communicator.Resume],
@@ -33,9 +33,9 @@ func (c *Communicator) Stats() (Stats, error) { return c.in().Stats() }
 // and the communicator remains usable.
 func (c *Communicator) Suspend(ctx context.Context) error { return c.in().Suspend(ctx) }
 
-// Resume allocates the memory of a suspended communicator again, after which the communicator works
-// as before (C: ncclCommResume). All ranks must call Resume. It waits for them until the context
-// ends. If the context ends before all ranks have called Resume, or there is not enough memory, the
+// Resume allocates the memory of a suspended communicator again. Then the communicator works as
+// before (C: ncclCommResume). All ranks must call Resume. It waits for them until the context ends.
+// If the context ends before all ranks have called Resume, or there is not enough memory, the
 // communicator fails. So free memory first. If the communicator is not suspended, the error is
 // [gpu.ErrArgument].
 func (c *Communicator) Resume(ctx context.Context) error { return c.in().Resume(ctx) }

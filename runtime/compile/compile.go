@@ -73,13 +73,14 @@ func CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Module, []Info, error) {
 	return Cache{}.CompileAll(devs, src)
 }
 
-// Compile compiles a source for a device and loads the code. It blocks while the compiler works, up
-// to seconds, on the caller's goroutine, and cannot be cancelled. Meanwhile it holds no resources
-// of the device: the device works and may be closed.
+// Compile compiles a source for a device and loads the code. The compiler works on the caller's
+// goroutine, for up to some seconds, and cannot be cancelled. Meanwhile it holds no resources of
+// the device: the device works and may be closed.
 //
 // The first call looks for the compiler's library. If there is no compiler, the error is
-// [driver.ErrUnsupported] and says what to install. Sources with Link are linked by nvJitLink, of
-// NVIDIA's toolkit, which the first such call looks for. On HIP they are [driver.ErrUnsupported].
+// [driver.ErrUnsupported] and says what to install. Sources with Link are linked by nvJitLink, a
+// library of NVIDIA's toolkit. The first call with Link looks for that library. On HIP such sources
+// are [driver.ErrUnsupported].
 //
 // If the compiler refuses the source, the error is a [*driver.CompileError] with file and line of
 // each message:

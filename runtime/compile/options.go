@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// Options are for functions that compile a source of their own, as tools/kernelgen writes them. The
-// zero Options add nothing to the source.
+// Options are for functions that compile a fixed source, such as the functions that tools/kernelgen
+// writes. The zero Options add nothing to the source.
 type Options struct {
 	// Cache is the folder for compiled code.
 	Cache Cache

@@ -34,8 +34,8 @@ type Source struct {
 	Names []string
 
 	// Revision is a version of the files that the compiler reads and that are not among Headers.
-	// The program has to know it. If it is empty, code of a source that may read files is not kept
-	// on disk; see [Cache].
+	// The program has to supply it. If it is empty, code of a source that may read files is not
+	// kept on disk; see [Cache].
 	Revision string
 
 	// Link are further sources, for link-time optimization. Each is compiled by itself, with its
@@ -121,8 +121,8 @@ func (s Source) readsFiles() bool {
 	return readsMore(s.Text, s.Headers)
 }
 
-// readsMore reports whether a text includes, or tests for, a name that is not among the headers. It
-// ignores conditions.
+// readsMore reports whether a text includes a file that is not among the headers, or tests whether
+// such a file exists. It ignores conditions such as #if.
 func readsMore(text string, headers map[string]string) bool {
 	for _, word := range []string{"include", "import", "embed"} {
 		for rest, at := text, 0; ; {
@@ -144,7 +144,7 @@ func readsMore(text string, headers map[string]string) bool {
 	return false
 }
 
-// directive reports whether a word is a preprocessor directive, by the text before it.
+// directive reports whether a word is a preprocessor directive. before is the text in front of it.
 func directive(before string) bool {
 	for {
 		before = strings.TrimRight(before, " \t\r\n\f\v\\")

@@ -17,10 +17,10 @@ type CustomPlan struct {
 	made made
 }
 
-// NewCustomPlan makes a plan by a function, which calls one of cuFFT's functions such as
-// cufftMakePlanMany64 or cufftXtMakePlanMany with the handle and returns its work size in work. The
-// device is current. cuFFT does not allocate the work area. On a simulated device the error is
-// [gpu.ErrUnsupported].
+// NewCustomPlan makes a plan with fn. fn calls a function of cuFFT, such as cufftMakePlanMany64 or
+// cufftXtMakePlanMany, with the handle, and stores the size of the work area in work. It is called
+// with the device current on the thread. cuFFT does not allocate the work area. On a simulated
+// device the error is [gpu.ErrUnsupported].
 func NewCustomPlan(l *Library, fn func(l *cufft.Library, h cufft.Handle, work []uint64) error) (*CustomPlan, error) {
 	switch {
 	case l.isZero():
@@ -38,7 +38,7 @@ func NewCustomPlan(l *Library, fn func(l *cufft.Library, h cufft.Handle, work []
 	return p, p.plan.opened()
 }
 
-// A Call is what a function given to [CustomPlan.Call] works with.
+// A Call has the library, the plan and the memory for a function given to [CustomPlan.Call].
 type Call struct {
 	*cufft.Library
 	Plan   cufft.Handle // has the stream and the work area
@@ -46,8 +46,8 @@ type Call struct {
 	Ptrs   []driver.Ptr // addresses of the ranges, in order; valid until the function returns
 }
 
-// Call returns an Op that calls functions of cuFFT such as cufftXtExec, which give the stream of Plan
-// work. name is the Op's label, and the ranges in uses are the memory that the work uses.
+// Call returns an Op that calls functions of cuFFT such as cufftXtExec. They give work to the
+// stream of Plan. name is the Op's label, and the ranges in uses are the memory that the work uses.
 // gpu.Native says what the function may do.
 func (p *CustomPlan) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.Op {
 	switch {

@@ -16,14 +16,14 @@
 //
 // Making a plan may take long: cuFFT chooses algorithms, loads kernels and allocates tables. A
 // transform does none of this. Its work area is scratch memory of the queue or of the recording, so
-// one plan may be used in several queues and recordings at once, and a graph has the transform as
-// nodes.
+// one plan may be used in several queues and recordings at once, and in a graph the transform
+// becomes nodes.
 //
 // # Simulated devices
 //
 // On a simulated device the package loads no library. Functions in Go compute in float64 and round
-// the result once, so results differ from cuFFT's in the last bits. Devices of HIP and other drivers
-// are [gpu.ErrUnsupported].
+// the result once, so results differ from cuFFT's in the last bits. Devices of HIP and other
+// drivers are [gpu.ErrUnsupported].
 package fft
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
-// Options are of a [Library]. The zero value finds the library of the system.
+// Options configure a [Library]. The zero value loads the system's library.
 type Options struct {
 	CuFFT cufft.Options // where cuFFT is
 }
@@ -46,8 +46,8 @@ type Library struct {
 	plans libcall.Parts
 }
 
-// Open loads cuFFT for a device. If the library is not there, the error is dl.ErrNotFound. Close the
-// Library before the device.
+// Open loads cuFFT for a device. If the library is not installed, the error is dl.ErrNotFound.
+// Close the Library before the device.
 func Open(dev *gpu.Device, o Options) (*Library, error) {
 	d, err := libcall.For("fft", dev)
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *Library) Close() error {
 	return l.plans.Close()
 }
 
-// isZero reports whether Open did not make the Library.
+// isZero reports whether the Library is nil or a zero value.
 func (l *Library) isZero() bool { return l == nil || l.dev.GPU() == nil }
 
 var errZero = fmt.Errorf("fft: a nil or zero Library: use Open: %w", gpu.ErrArgument)

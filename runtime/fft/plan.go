@@ -61,7 +61,7 @@ func NewPlan[T Complex](l *Library, s Shape) (*Plan[T], error) {
 }
 
 // Forward returns the Op that transforms src to dst (C: cufftExecC2C, cufftExecZ2Z). Both have
-// Shape.Points elements for each transform of the batch. They are the same memory, or do not
+// Shape.Points elements for each transform of the batch. They must be the same memory, or must not
 // overlap.
 func (p *Plan[T]) Forward(dst, src gpu.Slice[T]) gpu.Op {
 	if p == nil {
@@ -92,10 +92,10 @@ func (p *Plan[T]) Close() error {
 	return p.plan.Close()
 }
 
-// A RealPlan does transforms of real numbers to complex numbers, and back. Of a row of n real
-// numbers, the transform has the first n/2+1 complex numbers; the others are their conjugates. So
-// the complex side has sizes Dims with n/2+1 as the last. It may be used concurrently, in several
-// queues and recordings.
+// A RealPlan does transforms of real numbers to complex numbers, and back. The transform of a row
+// of n real numbers consists of n/2+1 complex numbers, because the others would be their
+// conjugates. So the arrays of complex numbers have the sizes Dims, but with n/2+1 in place of the
+// last size. It may be used concurrently, in several queues and recordings.
 type RealPlan[R Real, C Complex] struct{ plan plan }
 
 // NewRealPlan makes a plan for real numbers R: float32 with complex64, or float64 with complex128
@@ -144,9 +144,9 @@ func NewRealPlan[R Real, C Complex](l *Library, s Shape) (*RealPlan[R, C], error
 	return x, p.opened()
 }
 
-// Forward returns the Op that transforms real numbers (C: cufftExecR2C, cufftExecD2Z). The memory
-// of dst and src does not overlap, or begins at the same address if the shape is padded. src begins
-// at an address that is a multiple of the size of a complex number.
+// Forward returns the Op that transforms real numbers (C: cufftExecR2C, cufftExecD2Z). dst and src
+// must not overlap, except that they may begin at the same address if the shape is padded. The
+// address of src must be a multiple of the size of a complex number.
 func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
 	if p == nil {
 		return gpu.BadOp(errZeroPlan)
@@ -156,9 +156,10 @@ func (p *RealPlan[R, C]) Forward(dst gpu.Slice[C], src gpu.Slice[R]) gpu.Op {
 }
 
 // Inverse returns the Op that transforms complex numbers to real ones, without dividing (C:
-// cufftExecC2R, cufftExecZ2D). It takes the first number of a transform, and others that are their
-// own conjugates, to be real. The contents of src are undefined afterwards, because cuFFT may use
-// the memory; on a simulated device they are NaN. See [RealPlan.Forward] for the arguments.
+// cufftExecC2R, cufftExecZ2D). It assumes that the first number of a transform, and every other
+// number that is its own conjugate, is real. The contents of src are undefined afterwards, because
+// cuFFT may use the memory; on a simulated device they are NaN. See [RealPlan.Forward] for the
+// arguments.
 func (p *RealPlan[R, C]) Inverse(dst gpu.Slice[R], src gpu.Slice[C]) gpu.Op {
 	if p == nil {
 		return gpu.BadOp(errZeroPlan)
@@ -181,7 +182,7 @@ var errZeroPlan = fmt.Errorf("fft: a nil or zero plan: use NewPlan, NewRealPlan 
 type plan struct {
 	lib              *Library
 	shape            Shape
-	align            uint64 // that addresses have: the size of a complex number
+	align            uint64 // alignment of addresses: the size of a complex number
 	inPlace          bool   // the source may be the destination
 	forward, inverse direction
 	handles          []*libcall.Handle[cufft.Handle]
@@ -214,11 +215,11 @@ func (p *plan) Close() error {
 	return errors.Join(errs...)
 }
 
-// opened adds the plan to those of the library.
+// opened adds the plan to the library's plans.
 func (p *plan) opened() error { return p.lib.plans.Add(p.lib.dev, p) }
 
-// make makes a plan of cuFFT. in and out are the numbers of a row in memory, or 0 if the rows are
-// those of the shape.
+// make makes a plan of cuFFT. in and out are the lengths of rows in memory, of the source and of
+// the destination. They are 0 if rows have the length in the shape.
 func (p *plan) make(kind cufft.Type, in, out int) (made, error) {
 	s := p.shape
 	n, inembed, onembed := s.sizes(s.row()), []int64(nil), []int64(nil)
@@ -233,7 +234,7 @@ func (p *plan) make(kind cufft.Type, in, out int) (made, error) {
 	})
 }
 
-// make makes a handle of cuFFT that does not allocate its work area, and a plan of it by fn.
+// make makes a handle of cuFFT that does not allocate its work area, and calls fn to make the plan.
 func (l *Library) make(p *plan, fn func(*cufft.Library, cufft.Handle, []uint64) error) (made, error) {
 	work := make([]uint64, 1)
 	create := func() (h cufft.Handle, err error) {
@@ -292,7 +293,7 @@ func (p *plan) stands(name string, fn func(m standin.Memory, dst, src driver.Ptr
 	}, 0}
 }
 
-// ready refuses a call with a closed plan, or with addresses that cuFFT does not take.
+// ready returns an error for a call with a closed plan, or with addresses that cuFFT refuses.
 func (p *plan) ready(v gpu.NativeCall) error {
 	if p.closed.Load() {
 		return fmt.Errorf("fft: the plan: %w", gpu.ErrClosed)

@@ -15,8 +15,8 @@ type Shape struct {
 	Batch int   // how many transforms of these sizes one operation does; 0 means 1
 
 	// Padded gives each row of real numbers of a [RealPlan] room for the complex numbers of its
-	// transform: 2·(n/2+1) real numbers, of which the last one or two are padding. Transforms may
-	// then be in place. Plans of complex numbers refuse it.
+	// transform: 2·(n/2+1) real numbers. The last one or two of these are padding. Transforms may
+	// then be in place. Plans of complex numbers cannot be padded.
 	Padded bool
 }
 
@@ -43,7 +43,7 @@ func (s Shape) row() int {
 	return s.Dims[len(s.Dims)-1]
 }
 
-// half returns the number of complex numbers of a row that a transform of real numbers has.
+// half returns the number of complex numbers in the transform of a row of real numbers.
 func (s Shape) half() int { return s.row()/2 + 1 }
 
 // pitch returns the number of real numbers from the beginning of a row to the next one.
@@ -54,7 +54,8 @@ func (s Shape) pitch() int {
 	return s.row()
 }
 
-// check refuses shapes that no plan has. Bytes of all numbers fit into an int64 if it returns nil.
+// check returns an error for shapes that no plan can have. If it returns nil, the size in bytes of
+// all numbers fits into an int64.
 func (s Shape) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("fft: a shape with %s: %w", fmt.Sprintf(format, args...), gpu.ErrArgument)
@@ -79,7 +80,7 @@ func (s Shape) check() error {
 	return nil
 }
 
-// sizes returns the sizes for cuFFT, with another number as the last.
+// sizes returns the sizes for cuFFT, with last in place of the last size.
 func (s Shape) sizes(last int) []int64 {
 	n := make([]int64, len(s.Dims))
 	for i, d := range s.Dims {

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// complexStandIn returns the stand-in for a transform of complex numbers. sign is that of the
+// complexStandIn returns the stand-in for a transform of complex numbers. sign is the sign of the
 // exponent.
 func complexStandIn[T Complex](s Shape, sign float64) func(m standin.Memory, dst, src driver.Ptr) error {
 	return func(m standin.Memory, dst, src driver.Ptr) error {
@@ -67,8 +67,9 @@ func realForward[R Real, C Complex](s Shape) func(m standin.Memory, dst, src dri
 	}
 }
 
-// realInverse returns the stand-in for a transform to real numbers. It writes NaN to a source that
-// is other memory, so that a test finds a program that reads it.
+// realInverse returns the stand-in for a transform to real numbers. If the source is not the
+// destination, it writes NaN to the source, so that a test finds a program that reads the source
+// afterwards.
 func realInverse[R Real, C Complex](s Shape) func(m standin.Memory, dst, src driver.Ptr) error {
 	return func(m standin.Memory, dst, src driver.Ptr) error {
 		n, half, pitch, rows := s.row(), s.half(), s.pitch(), s.rows()
@@ -108,7 +109,7 @@ func realInverse[R Real, C Complex](s Shape) func(m standin.Memory, dst, src dri
 	}
 }
 
-// halved returns the sizes of the complex numbers of a transform of real numbers.
+// halved returns the sizes of the array of complex numbers of a transform of real numbers.
 func halved(s Shape) []int {
 	dims := append([]int(nil), s.Dims...)
 	dims[len(dims)-1] = s.half()
@@ -146,9 +147,9 @@ func rootsOf(n int, sign float64) []complex128 {
 	return roots
 }
 
-// transform computes the transform of len(dst) numbers of src, which are stride apart. Every step-th
-// root is a power of the root for len(dst). It divides the length by its least prime factor p,
-// transforms p parts and combines them.
+// transform computes the transform of len(dst) numbers of src, which are stride apart. Every
+// step-th root is a power of the root for len(dst). It divides the length by its least prime factor
+// p, transforms p parts and combines them.
 func transform(dst, src []complex128, stride int, roots []complex128, step int) {
 	n := len(dst)
 	if n == 1 {

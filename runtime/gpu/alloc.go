@@ -15,9 +15,9 @@ import (
 // If that call fails, *b does not change. If p is nil, Alloc uses the device's current pool. The
 // memory is valid for work that is ordered after the operation, and for work that the device does
 // for this queue after the call. Barriers, host calls and collectives have no place in the queue's
-// stream. They must wait for a signal of the allocation, and so must work elsewhere that comes
-// after them. A use of the memory without such an order is a mistake. Before the allocation is
-// issued, such a use is [ErrUnallocated].
+// stream. They must wait for a signal of the allocation. Work on other queues that comes after them
+// must wait for it too. A use of the memory without such an order is a mistake. Before the
+// allocation is issued, such a use is [ErrUnallocated].
 //
 // An allocation is one call of the driver, or none if a portable pool has the memory. If the memory
 // cannot be allocated, the signals fail. If the Order has no points and the allocation is issued at

@@ -40,7 +40,7 @@ const Alignment = memory.Alignment
 // any more. [Free] also frees memory that [Alloc] allocated.
 type Buffer memory.Buffer
 
-// in returns the buffer as the packages below know it.
+// in returns the buffer of package memory.
 func (b *Buffer) in() *memory.Buffer { return (*memory.Buffer)(b) }
 
 // Has reports whether the device supports a kind of memory. If not, Alloc returns [ErrUnsupported].
@@ -155,21 +155,21 @@ type Range struct {
 	Offset, Size uint64
 }
 
-// in returns the range as the packages below know it.
+// in returns the range as a Range of package memory.
 func (r Range) in() memory.Range {
 	return memory.Range{Buffer: r.Buffer.in(), Offset: r.Offset, Size: r.Size}
 }
 
-// These lines do not compile if the types that the functions ranges and commands cast differ in
-// layout.
+// The functions ranges and commands cast slices of these types. These lines do not compile if the
+// types differ in layout.
 var (
 	_ [unsafe.Offsetof(Range{}.Offset)]struct{} = [unsafe.Offsetof(memory.Range{}.Offset)]struct{}{}
 	_ [unsafe.Offsetof(Range{}.Size)]struct{}   = [unsafe.Offsetof(memory.Range{}.Size)]struct{}{}
 	_ [unsafe.Sizeof(Command(0))]struct{}       = [unsafe.Sizeof(recording.Command(0))]struct{}{}
 )
 
-// ranges returns ranges as the packages below know them. It does not copy them: the types have the
-// same layout.
+// ranges returns ranges as Ranges of package memory. It does not copy them: the types have the same
+// layout.
 func ranges(r []Range) []memory.Range {
 	return unsafe.Slice((*memory.Range)(unsafe.Pointer(unsafe.SliceData(r))), len(r))
 }

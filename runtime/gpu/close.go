@@ -18,19 +18,19 @@ import (
 )
 
 // Closing a device takes five steps. The scheduler takes steps 1 to 4 (Stop and AwaitUsers in
-// engine/close.go). In step 5 the device's owner gives everything back (deviceOwner.Destroy). Steps
-// 3 and 4 wait until the context of Shutdown ends. If the context ends soon, each wait of these
-// steps still gets half a second. Close waits for step 5 up to one second after the context has
-// ended.
+// engine/close.go). In step 5 the device's owner destroys all native objects (deviceOwner.Destroy).
+// Steps 3 and 4 wait until the context of Shutdown ends. If the context ends soon, each wait of
+// these steps still gets half a second. Close waits for step 5 up to one second after the context
+// has ended.
 //
-//  1. The device takes nothing new, and issues what is ready. Its lanes are closed.
-//  2. It issues nothing any more. Parked submissions fail.
+//  1. The device accepts no new work, and issues the work that is ready. Its lanes are closed.
+//  2. It issues no more work. Parked submissions fail.
 //  3. It waits for work in flight, and for published barriers. If these do not end in time the
 //     device is lost, by a CloseError, and work in flight fails.
 //  4. It waits for calls that use the device, and for other devices' work that uses its memory or
 //     events.
-//  5. No goroutine queries its streams any more. The device's thread gives everything back. It
-//     begins with the streams: unfinished work releases what it holds only when its stream is
+//  5. No goroutine queries its streams any more. The device's thread destroys all native objects.
+//     It begins with the streams: unfinished work releases its objects only when its stream is
 //     destroyed.
 //
 // If a stream cannot be destroyed, or other devices' work still uses something, all native objects
@@ -45,13 +45,13 @@ type deviceClosing struct {
 }
 
 // Close closes the device. Parked work fails with [ErrClosed]. Close waits up to ten seconds for
-// work in flight and for running host calls, and then gives everything native back. A transfer in
-// pieces ends with the pieces in flight, and fails. Buffers and modules of the device are
-// freed. Semaphores live on.
+// work in flight and for running host calls, and then destroys all native objects. A transfer in
+// pieces stops after the pieces in flight, and fails. Buffers and modules of the device are freed.
+// Semaphores live on.
 //
 // If work has not ended in time, the device is given up: waits for that work fail, and Close
-// returns a [CloseError]. Close does not return the loss of a device that was known to be lost, but
-// returns a loss that closing finds. Close also returns the first error of a stream that the
+// returns a [CloseError]. If the device was known to be lost, Close does not return that loss. It
+// returns a loss that it finds itself. Close also returns the first error of a stream that the
 // program has not received. The program has received an error if it waited for the stream or for
 // work behind it, or if a call returned the error.
 //
@@ -59,12 +59,12 @@ type deviceClosing struct {
 // [errors.Is] and [errors.As] find the others.
 func (d *Device) Close() error { return closer.InTime(d.Shutdown) }
 
-// Shutdown is like Close, with a context instead of the ten seconds. The device takes nothing new,
-// and parked work fails immediately. Shutdown waits for work in flight and host calls until the
-// context ends, but at least half a second if they need it. Then the device is given up, and gives
-// back the objects that the driver takes. Shutdown returns within three seconds after that, or
-// fifteen if the device has communicators. The error is a [CloseError] that wraps the context's
-// error.
+// Shutdown is like Close, with a context instead of the ten seconds. The device accepts no new
+// work, and parked work fails immediately. Shutdown waits for work in flight and host calls until
+// the context ends, but at least half a second if they need it. Then the device is given up. The
+// runtime destroys the native objects, as far as the driver allows. Shutdown returns within three
+// seconds after that, or within fifteen if the device has communicators. The error is a
+// [CloseError] that wraps the context's error.
 //
 // Close and Shutdown may be called concurrently and again. The first of their contexts to end
 // bounds all of them, and they return the same error. If a call of the driver or Flush of
@@ -92,10 +92,10 @@ func (d *Device) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// A CloseError says what had not ended when [Device.Close] or [Device.Shutdown] gave up waiting. It
-// is [ErrClosed] and the context's error. Waits for the submissions in flight fail with it and with
-// [ErrLost]. It may also mean that other devices' work still used memory or events of this device.
-// Then these are left to the driver.
+// A CloseError lists the work that had not ended when [Device.Close] or [Device.Shutdown] gave up
+// waiting. It is [ErrClosed] and the context's error. Waits for the submissions in flight fail with
+// it and with [ErrLost]. It may also mean that other devices' work still used memory or events of
+// this device. Then these are left to the driver.
 type CloseError struct {
 	Device      string
 	Submissions int // in flight
@@ -150,16 +150,15 @@ func (d *Device) close(ctx context.Context) error {
 	return errs.Summarize(all)
 }
 
-// A giving gives back the native objects of a device, on the device's thread, and gathers the
-// errors.
+// A giving destroys the native objects of a device, on the device's thread, and gathers the errors.
 type giving struct {
 	*Device
 	ctx  context.Context // ends the calls that are repeated
-	lost bool            // the device is lost, and an error says so
+	lost bool            // the device is lost, and errs has an error that says so
 	errs []error
 }
 
-// Destroy gives back the native objects of the device. It runs on the device's thread.
+// Destroy destroys the native objects of the device. It runs on the device's thread.
 func (o *deviceOwner) Destroy() []error {
 	d := (*Device)(o)
 	ctx, cancel := context.WithTimeout(context.Background(), engine.GiveBackTime)
@@ -198,7 +197,7 @@ func (g *giving) add(err error) {
 	}
 }
 
-// endStreams frees the memory of pools' buffers, for which it needs streams, and destroys the
+// endStreams frees the memory of pools' buffers, which takes streams, and then destroys the
 // streams. If all native objects must be left to the driver, it returns the reason, otherwise "".
 //
 // If the device was lost because of another one, or was given up, its streams may still run work.
@@ -241,7 +240,7 @@ func (g *giving) freePooled(h driver.Stream) {
 	}
 }
 
-// giveBack gives back everything except the streams, which have been destroyed.
+// giveBack destroys all native objects except the streams, which have been destroyed before.
 func (g *giving) giveBack() {
 	for _, tl := range g.native.All() {
 		tl.Abandon()

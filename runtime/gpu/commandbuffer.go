@@ -45,10 +45,10 @@ type Command int
 // the execution with an error that names both. Other devices do not check this.
 type CommandBuffer recording.Recording
 
-// in returns the command buffer as the packages below know it.
+// in returns the command buffer's recording.
 func (c *CommandBuffer) in() *recording.Recording { return (*recording.Recording)(c) }
 
-// commands returns commands as the packages below know them. It does not copy them: the types have
+// commands returns commands as Commands of package recording. It does not copy them: the types have
 // the same layout.
 func commands(all []Command) []recording.Command {
 	return unsafe.Slice((*recording.Command)(unsafe.Pointer(unsafe.SliceData(all))), len(all))
@@ -58,8 +58,8 @@ func commands(all []Command) []recording.Command {
 type CommandOptions struct {
 	Mode Mode
 
-	// InOrder puts each command behind the one recorded before it, so that no command needs a list
-	// of commands or a [Barrier].
+	// InOrder puts each command behind the previously recorded command, so that no command needs a
+	// list of commands or a [Barrier].
 	InOrder bool
 }
 
@@ -79,8 +79,8 @@ func (d *Device) NewCommandBuffer(o CommandOptions) (*CommandBuffer, error) {
 // Binding adds a binding and returns a buffer that stands for it, in this command buffer only. The
 // first binding is number 0. The buffer has no size of its own: an execution must bind as many
 // bytes as the commands use. [Buffer.All] of this buffer is the whole bound range. That Range may
-// be a kernel's argument, or bound to a nested recording. Other commands must say how much they
-// use.
+// be a kernel's argument, or bound to a nested recording. Other commands must use a Range with a
+// size.
 func (c *CommandBuffer) Binding() (*Buffer, error) {
 	if c.isZero() {
 		return nil, errs.Zero("binding", "CommandBuffer")
@@ -151,7 +151,7 @@ func (c *CommandBuffer) SetScratch(r Range) error {
 	return c.in().SetScratch(r.in())
 }
 
-// add is like Add, but returns the command as the packages below know it.
+// add is like Add, but returns a Command of package recording.
 func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) {
 	if c.isZero() {
 		return -1, errs.Zero(op.String(), "CommandBuffer")
@@ -219,10 +219,10 @@ func (c *CommandBuffer) Elapsed(from, to Command) (t time.Duration, err error) {
 
 // End ends the recording, and makes it ready to run. It blocks while the driver makes graphs,
 // events for timestamps, and memory for buffers of [CommandBuffer.Scratch]. If one of these cannot
-// be made, End returns the error, and so does each execution. Some graphs are made by the first
-// execution instead: if a fill or a copy of more than 64 KiB uses memory that is bound or allocated
-// later, and the driver cannot enlarge such a node. The driver cannot for patterns of 8 bytes, and
-// in HIP.
+// be made, End returns the error, and so does each execution. The first execution makes a graph
+// instead if a fill or a copy of more than 64 KiB uses memory that is bound or allocated later, and
+// the driver cannot enlarge such a node. CUDA cannot do that for patterns of 8 bytes, and HIP
+// cannot do it at all.
 func (c *CommandBuffer) End() error {
 	if c.isZero() {
 		return errs.Zero("end", "CommandBuffer")
@@ -237,7 +237,7 @@ func (c *CommandBuffer) Close() error {
 	return c.in().Close()
 }
 
-// A recordingHost is a device as package recording sees it.
+// A recordingHost is a device as a recording.Host.
 type recordingHost Device
 
 // EnterNative calls a function of the program with the device current on the thread.

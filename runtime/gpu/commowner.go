@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A commOwner is a device as its communicators see it: a comm.Owner.
+// A commOwner is a device as a comm.Owner.
 type commOwner Device
 
 // NewTimeline makes a queue for a communicator.

@@ -42,7 +42,7 @@ type Device struct {
 	// Each part is declared in the file of its subject.
 	deviceClosing
 
-	mu      sync.Mutex           // protects the following fields; a leaf
+	mu      sync.Mutex           // protects the following fields; no other lock is taken while it is held
 	code    map[*Module]struct{} // loaded
 	timings map[*Timing]struct{}
 }
@@ -63,7 +63,8 @@ func isNone(x any) bool {
 	return x == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// open opens a device whose waiting goroutines share the processors in of.
+// open is like Open. of limits the processors that waiting goroutines keep, for all devices opened
+// with it.
 func open(d driver.Driver, index int, opt Options, of *wake.Processors) (*Device, error) {
 	if isNone(d) {
 		return nil, errs.Argument("open", "no driver")
@@ -116,7 +117,7 @@ func (d *Device) watch() {
 	}
 }
 
-// A deviceOwner is a device as the scheduler sees it: an engine.Owner.
+// A deviceOwner is a device as an engine.Owner.
 type deviceOwner Device
 
 // Start makes the device's queues.
@@ -140,7 +141,7 @@ func (o *deviceOwner) IsLost(err error) {
 	observe.Tell(o.memory.Observer, observe.Lost, time.Now(), "", 0, err)
 }
 
-// failed returns why the device takes no more work, or nil.
+// failed returns why the device accepts no more work, or nil.
 func (d *Device) failed() error { return d.native.Failed() }
 
 // isZero reports whether the device is nil, or a zero value that was not opened.
@@ -275,11 +276,11 @@ type Stats struct {
 	Device    ByteStats
 	Host      ByteStats
 	Staging   StagingStats
-	Lost      bool // the device is lost ([ErrLost]) and takes no more work
+	Lost      bool // the device is lost ([ErrLost]) and accepts no more work
 }
 
-// StagingStats count the bytes of pinned memory that transfers between the device and ordinary
-// memory of the program go through. Buffers do not count.
+// StagingStats count the bytes of the pinned memory that holds data on its way between the device
+// and ordinary memory of the program. Buffers do not count.
 type StagingStats struct {
 	Held uint64 // pinned, until Device.Trim finds it unused or the device is closed
 	Used uint64 // used by transfers in flight and by recordings with uploads; whole blocks count

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// notOnDevice returns why a kernel cannot have values of a type. where and of are the name and the
-// type of the part that is the reason: at, or a field or element of at. There is no reason if the
-// type means the same to the host and to a kernel: scalars of a fixed size, and arrays and structs
-// of these, which C lays out as Go does.
+// notOnDevice returns why a kernel cannot have values of a type, or "" if it can. where and of are
+// the name and the type of the part that causes this: at, or a field or element of at. A kernel can
+// have scalars of a fixed size, and arrays and structs of these, because C lays them out as Go
+// does.
 func notOnDevice(t reflect.Type, at string) (where string, of reflect.Type, why string) {
 	switch t.Kind() {
 	case reflect.Bool,

@@ -32,9 +32,9 @@ type ParkedWait struct {
 	Current   uint64 // the value reached, as far as the host knows
 
 	// Producer describes the operation that will signal the value or a higher one, for example
-	// "copy on queue 1 of H200, parked". It is empty if the device has no such operation. Then the
-	// host must signal the value, or no such operation was submitted, or it is parked on another
-	// device.
+	// "copy on queue 1 of H200, parked". It is empty if this device has no such operation. Then
+	// there are three possibilities: the operation is parked on another device, it was never
+	// submitted, or the host must signal the value.
 	Producer string
 }
 

@@ -34,8 +34,8 @@
 // all its waits are issued or reached, the call itself gives the operation to the device. Otherwise
 // the operation is parked, and is issued when its last wait is issued or reached. Waits between
 // operations of one device never involve the host, and waits that the order of the work already
-// gives cost nothing. [Stream.Point] and [Stream.After] connect streams with each other and with
-// queues.
+// satisfies cost nothing. [Stream.Point] and [Stream.After] connect streams with each other and
+// with queues.
 //
 // A [Pool] gives out memory in the order of the work: see [Alloc] and [Free]. A [CommandBuffer] is
 // work that is recorded once and executed often, as a graph where the device has graphs. A [Group]
@@ -84,8 +84,8 @@
 // A zero [Semaphore] is at 0, and works. A zero [Order], [Options], [PoolOptions],
 // [CommandOptions], [Range] or [Grid] means what its documentation says. A zero [Group] has no
 // devices. Every other zero value was neither opened nor made. Operations on it, and operations
-// that use it, return [ErrArgument], and the error names the operation and the type. Its facts are
-// zero or nil. Closing it does nothing.
+// that use it, return [ErrArgument], and the error names the operation and the type. Its methods
+// that return facts return zero or nil. Closing it does nothing.
 //
 // A nil pointer behaves as a zero value does, so the result of a failed call may be passed on. A
 // nil [Semaphore] is the exception: its operations return [ErrArgument]. A nil pointer, context or
@@ -107,13 +107,13 @@
 //
 // Waits block as long as their context lets them. Close and Shutdown of devices, groups and
 // communicators block until the work in flight has ended: Close for up to ten seconds, Shutdown
-// until its context ends. Their error says what did not end in time, and what the driver did not
-// take back ([CloseError]). Calls that make or free native objects block as long as the driver
-// does: opening, allocating, importing, loading. Submitting blocks only while it makes something
-// that later calls use again: pinned memory for [UploadCopy], memory of a pool that grows, a graph,
-// or a block of a recording ([Execute]). An allocation that finds no memory waits up to a second
-// for unused memory. A caller that submits faster than the runtime makes events waits for an event.
-// Nothing else blocks.
+// until its context ends. Their error lists the work that did not end in time, and says whether
+// native objects were left to the driver ([CloseError]). Calls that make or free native objects
+// block as long as the driver does: opening, allocating, importing, loading. Submitting blocks only
+// while it makes something that later calls use again: pinned memory for [UploadCopy], memory of a
+// pool that grows, a graph, or a block of a recording ([Execute]). An allocation that finds no
+// memory waits up to a second for unused memory. A caller that submits faster than the runtime
+// makes events waits for an event. Nothing else blocks.
 //
 // # Threads
 //

@@ -27,8 +27,8 @@ var (
 	// deallocation.
 	ErrUnallocated = errs.ErrUnallocated
 
-	// ErrLost is the error of a device that takes no more work, after a fault of a kernel for
-	// example.
+	// ErrLost is the error of a device that accepts no more work, for example after a fault of a
+	// kernel.
 	ErrLost = driver.ErrLost
 
 	// ErrOutOfMemory is the error of an allocation for which there is no memory.
@@ -55,7 +55,7 @@ type SubmitError struct {
 	Device string
 	Err    error
 
-	received *atomic.Bool // set when the program has received the error; nil if that is not tracked
+	received *atomic.Bool // set when the program has received the error; nil if it is not recorded
 }
 
 func (e *SubmitError) Error() string {

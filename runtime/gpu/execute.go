@@ -68,7 +68,7 @@ func (q *Queue) execute(o *Order, op *Op) error {
 	return q.executeSteps(o, c.in().AddSteps(one[:0], parts), bindings, given)
 }
 
-// executeSteps submits steps, each behind the one before it.
+// executeSteps submits steps, each behind the previous step.
 func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given) error {
 	if len(steps) == 1 {
 		return q.executeStep(o, steps[0], bindings, given, nil)
@@ -80,7 +80,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 	if err != nil {
 		return err
 	}
-	var l *lent // of all steps: a step may fail, and so be over, before an earlier one
+	var l *lent // all steps share it, because a step may fail before an earlier step is over
 	if len(o.Free) > 0 {
 		l = newLent(len(steps), o.Free)
 	}

@@ -11,7 +11,7 @@ import (
 // all. Memory that any program on the machine has allocated is not free, and neither is memory that
 // pools keep reserved. [Device.Trim] and [Pool.Trim] give reserved memory back. An allocation of
 // exactly the free size may still fail. MemInfo blocks while the driver answers (cuMemGetInfo,
-// hipMemGetInfo). If the driver does not tell, the error is [ErrUnsupported].
+// hipMemGetInfo). If the driver does not report it, the error is [ErrUnsupported].
 func (d *Device) MemInfo() (free, total uint64, err error) {
 	if err := d.ready("memory info"); err != nil {
 		return 0, 0, err
@@ -31,7 +31,7 @@ func (d *Device) MemInfo() (free, total uint64, err error) {
 // (cuDeviceGetP2PAttribute; for AMD hipDeviceGetP2PAttribute and hipExtGetLinkTypeAndHopCount).
 // CUDA does not report the kind of link. NVML reports it, if NVML is installed: NVLink, or the part
 // of PCI Express on the path. Devices of different drivers have no link. It blocks while the driver
-// answers. If the driver does not tell, the error is [ErrUnsupported].
+// answers. If the driver does not report it, the error is [ErrUnsupported].
 func (d *Device) Link(other *Device) (l driver.Link, err error) {
 	if err := d.ready("link"); err != nil {
 		return l, err
@@ -76,7 +76,7 @@ func (d *Device) PriorityRange() (least, greatest int) {
 // launched. Clusters are not considered. It blocks while the driver answers
 // (cuOccupancyMaxActiveBlocksPerMultiprocessor,
 // hipModuleOccupancyMaxActiveBlocksPerMultiprocessor). No threads, or negative numbers, are
-// [ErrArgument]. If the driver does not tell, the error is [ErrUnsupported].
+// [ErrArgument]. If the driver does not report it, the error is [ErrUnsupported].
 func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 	if k.isZero() {
 		return 0, errs.Zero("occupancy", "Kernel")
@@ -91,14 +91,14 @@ func (k *Kernel) Occupancy(threads, shared int) (blocks int, err error) {
 	return blocks, err
 }
 
-// BlockSize returns the number of threads in a block for which a multiprocessor runs the most
-// threads of the kernel at a time. Each block has the given bytes of dynamic shared memory. Of
-// several such sizes it returns the largest. most limits the size; 0 means the kernel's limit. It
-// also returns the smallest grid, in blocks, that then fills all multiprocessors. Both are 0 if no
-// block can be launched. Like cuOccupancyMaxPotentialBlockSize, it queries the occupancy for every
-// multiple of the warp size, which takes some tens of driver calls. It returns the errors of
-// [Kernel.Occupancy]. If a kernel's shared memory depends on its block size, call Occupancy for
-// each size instead.
+// BlockSize returns the best number of threads in a block: a multiprocessor then runs the most
+// threads of the kernel at a time. Each block has the given bytes of dynamic shared memory. If
+// several sizes are equally good, it returns the largest. most limits the size; 0 means the
+// kernel's limit. It also returns the smallest grid, in blocks, that then fills all
+// multiprocessors. Both are 0 if no block can be launched. Like cuOccupancyMaxPotentialBlockSize,
+// it queries the occupancy for every multiple of the warp size, which takes some tens of driver
+// calls. It returns the errors of [Kernel.Occupancy]. If a kernel's shared memory depends on its
+// block size, call Occupancy for each size instead.
 func (k *Kernel) BlockSize(shared, most int) (threads, blocks int, err error) {
 	if k.isZero() {
 		return 0, 0, errs.Zero("block size", "Kernel")
@@ -171,7 +171,7 @@ func (d *Device) ask(what string, fn func() error) error {
 	return nil
 }
 
-// untold returns the error for a fact that a driver does not tell.
+// untold returns the error for a fact that a driver does not report.
 func (d *Device) untold(op, what string) error {
 	return fmt.Errorf("gpu: %s: %s does not tell %s: %w", op, d.native.Info.Name, what, driver.ErrUnsupported)
 }

@@ -11,8 +11,8 @@ import (
 
 // Fill returns an Op that fills a range with a pattern of 1, 2, 4 or 8 bytes. The offset and the
 // size of the range must be aligned to the pattern. Memory of another device can be filled only if
-// the driver gives this device access to it, as it does to devices of a [Group]. For a pool's
-// memory [Pool.Access] gives the access.
+// this device has access to it. Devices of a [Group] have access to each other's memory if the
+// hardware supports it. For memory of a pool, use [Pool.Access].
 func Fill(dst Range, pattern []byte) (op Op) {
 	bits, ok := work.Pattern(pattern)
 	if !ok {
@@ -44,11 +44,11 @@ func (q *Queue) fill(o *Order, op *Op) error {
 }
 
 // Copy returns an Op that copies between ranges of the same size, on this device or another one.
-// One of the two must be of the queue's driver. Between devices of one driver the driver copies,
-// directly if the hardware can. Between drivers a goroutine copies in pieces through the host. The
-// goroutine begins when the waits are reached. Ranges of one buffer must not overlap: that is
-// [ErrArgument]. Ranges of different buffers that share memory must not overlap either: drivers do
-// not define the result.
+// One of the two must belong to the queue's driver. Between devices of one driver, the driver
+// copies, directly if the hardware supports it. Between drivers a goroutine copies in pieces
+// through the host. The goroutine begins when the waits are reached. Ranges of one buffer must not
+// overlap: that is [ErrArgument]. Ranges of different buffers that share memory must not overlap
+// either: drivers do not define the result.
 func Copy(dst, src Range) (op Op) {
 	op.kind, op.args[0], op.args[1] = copyOp, dst, src
 	return op

@@ -15,7 +15,7 @@ import (
 type Grid struct {
 	Blocks    [3]uint32
 	Threads   [3]uint32   // of a block
-	SharedMem uint32      // dynamic, bytes; the device limits it plus the kernel's own
+	SharedMem uint32      // dynamic, in bytes; the device limits the sum with the kernel's static shared memory
 	Attrs     LaunchAttrs // the zero value is a usual launch
 
 	none bool  // made for no elements: with Blocks[0] == 0 it launches nothing
@@ -24,7 +24,7 @@ type Grid struct {
 
 // GridFor returns a one-dimensional grid with a thread for each of n elements, in blocks of the
 // given number of threads. The last block may have threads without an element, so kernels must
-// compare their index with n. For no elements nothing is launched, and the launch signals. A
+// compare their index with n. For no elements, the launch runs no kernel and gives its signals. A
 // negative n, no threads, or too many blocks make the launch fail with [ErrArgument].
 func GridFor(n, threads int) Grid {
 	if n < 0 || threads <= 0 || uint64(threads) > math.MaxUint32 {
@@ -85,11 +85,11 @@ func (g *Grid) check(k *Kernel) error {
 }
 
 // maxThreads returns how many threads a block of the kernel can have, or 0 if the driver does not
-// tell.
+// report it.
 func (k *Kernel) maxThreads() int { return cmp.Or(k.info.MaxThreads, k.exe.dev.native.Info.MaxThreads) }
 
 // maxShared returns how many bytes of shared memory a block can have, including the kernel's own.
-// If the driver does not tell, it returns a value that is practically no limit.
+// If the driver does not report it, maxShared returns a value that is practically no limit.
 func (k *Kernel) maxShared() uint64 {
 	info := &k.exe.dev.native.Info
 	return cmp.Or(uint64(max(info.SharedMem, info.SharedOptIn)), math.MaxUint32)

@@ -37,8 +37,8 @@ func OpOf(x inside.Op) Op {
 	return Op{}
 }
 
-// OpOfGroup returns an Op for package collective. It is apart from OpOf, in which the group would
-// escape to the heap.
+// OpOfGroup returns an Op for package collective. It is separate from OpOf, because in OpOf the
+// group would escape to the heap.
 func OpOfGroup(g *comm.Group) Op { return groupOp(g) }
 
 // newInside makes the parts of a device.

@@ -202,7 +202,7 @@ func (c *CommandBuffer) addLaunch(op *Op, after []recording.Command) (recording.
 	if op.begun() != nil {
 		return -1, r.Fail(work.Launch, fmt.Errorf("an event when kernel %s has begun, which no recording has: %w; launch it in a queue", b.kernel.name, driver.ErrUnsupported))
 	}
-	var wordRoom [2 * opArgs]uint64 // on the stack, in most launches all that is needed
+	var wordRoom [2 * opArgs]uint64 // on the stack; large enough for most launches
 	var bufferRoom [opArgs]recording.Bound
 	words, word := b.layout.Append(wordRoom[:0], nil), 0
 	args, buffers := op.all(), bufferRoom[:0]

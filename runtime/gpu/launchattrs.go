@@ -13,15 +13,15 @@ import (
 //
 // If the device lacks a feature, the call that launches or records returns [ErrUnsupported].
 // Impossible values are [ErrArgument]: for example a grid that is not a multiple of its clusters,
-// or a cooperative grid with more blocks than the device runs at a time ([Kernel.Occupancy]). Some
-// limits only the driver knows, such as clusters of blocks with much shared memory, or cooperative
+// or a cooperative grid with more blocks than the device runs at a time ([Kernel.Occupancy]). Only
+// the driver knows some limits, such as clusters of blocks with much shared memory, or cooperative
 // clusters. Then the signals fail with the driver's error. A zero dimension of Cluster means one.
 // Three zeros mean no clusters, or the clusters with which the kernel was compiled.
 //
 // A dependent launch begins early only if a kernel is directly in front of it. Two launches of a
-// queue have an event between them, which may prevent that. Launches of a [CommandBuffer] have
-// none, in either mode. In a graph, a launch can begin early only if it comes after exactly one
-// other launch and nothing else.
+// queue have an event between them, which may prevent that. Launches of a [CommandBuffer] have no
+// event between them, in either mode. In a graph, a launch can begin early only if it comes after
+// exactly one other launch and nothing else.
 //
 // Recorded launches that are cooperative, or in clusters, are part of the graph if
 // [driver.Caps].NodeAttrs is set. Otherwise they run between the graphs of the commands before and
@@ -36,8 +36,8 @@ type residency struct {
 }
 
 // holds returns how many blocks of the kernel the device runs at a time. A cooperative launch can
-// have no larger grid. It reports false if the driver does not tell. It remembers the last answer,
-// so that repeated launches of one shape query the driver only once.
+// have no larger grid. It reports false if the driver does not report the number. It remembers the
+// last answer, so that repeated launches of one shape query the driver only once.
 func (k *Kernel) holds(threads int, sharedMem uint32) (blocks int, ok bool) {
 	if r := k.resident.Load(); r != nil && r.threads == threads && r.sharedMem == sharedMem {
 		return r.blocks, true
@@ -90,7 +90,7 @@ func (g *Grid) checkAttrs(k *Kernel) error {
 func (g *Grid) threads() int { return int(g.Threads[0]) * int(g.Threads[1]) * int(g.Threads[2]) }
 
 // resident returns the largest number of blocks of a cooperative grid. It reports false if the
-// driver does not tell.
+// driver does not report it.
 func (g *Grid) resident(k *Kernel) (blocks uint64, ok bool) {
 	n, ok := k.holds(g.threads(), g.SharedMem)
 	return uint64(n), ok

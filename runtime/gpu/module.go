@@ -79,7 +79,7 @@ func (x *Module) hold() error {
 	return nil
 }
 
-// A codeUse is a module as the engine sees it: submissions only hold it.
+// A codeUse is a module as an engine.Holder. Submissions only hold it, so Use does nothing.
 type codeUse Module
 
 func (*codeUse) Use(engine.Mark) error            { return nil }
@@ -147,7 +147,7 @@ type Kernel struct {
 	fn   driver.Function
 	info driver.FuncInfo
 
-	resident atomic.Pointer[residency] // for the last shape that was queried, or nil
+	resident atomic.Pointer[residency] // the answer for the last shape that was queried, or nil
 }
 
 // Kernel returns a kernel by its name, or by an expression if [Device.LoadCode] loaded the code. It

@@ -24,11 +24,11 @@ type NativeCall struct {
 	Ptrs   []driver.Ptr // addresses of the ranges, in order, then of the scratch memory; valid until the function returns
 }
 
-// Native returns an Op that calls a function that gives a stream work, through the driver's own API
-// or a library such as cuBLAS. The work that the function gives to the stream is the operation: it
-// runs after the waits, and the signals come after it. name is the Op's label. The ranges in uses
-// are the memory that it uses. They are held until the operation is done. Memory of pools must have
-// been allocated when the function is called.
+// Native returns an Op that calls a function that gives work to a stream, through the driver's own
+// API or a library such as cuBLAS. The work that the function gives to the stream is the operation:
+// it runs after the waits, and the signals come after it. name is the Op's label. The ranges in
+// uses are the memory that it uses. They are held until the operation is done. Memory of pools must
+// have been allocated when the function is called.
 //
 // The function is called once. Do or Submit calls it if all waits have been issued; otherwise a
 // goroutine of the runtime does. If a wait fails before the call, the function is not called. The
@@ -63,8 +63,8 @@ func Native(name string, fn func(NativeCall) error, uses ...Range) (op Op) {
 // [Alignment]. If size is 0, there is none.
 //
 // In a queue or a [Stream] it is memory of the queue, which all such operations of the queue share.
-// It is allocated by the first operation that needs it, which blocks, and again by one that needs
-// more. The queue keeps it until the queue or the device is closed. In a recording it is
+// The first operation that needs it allocates it, and blocks meanwhile. So does a later operation
+// that needs more. The queue keeps it until the queue or the device is closed. In a recording it is
 // [CommandBuffer.Scratch] memory.
 func (op Op) Scratch(size uint64) Op {
 	switch op.kind {
@@ -87,7 +87,8 @@ type queueScratch struct {
 	closed bool           // mu protects it
 }
 
-// hold returns a buffer of at least size bytes, held. If the queue is closed, it returns nil.
+// hold returns a buffer of at least size bytes, and holds it for the caller. If the queue is closed,
+// it returns nil.
 func (x *queueScratch) hold(q *Queue, size uint64) (*memory.Buffer, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 type Tracer interface {
 	// Observe returns the observer of a device that is being opened. It runs on the device's
 	// thread, before the device has events. pools returns the bytes that the device's pools have
-	// reserved and use, and blocks while it queries the driver. The observer is nil if nobody wants
-	// to know.
+	// reserved and use, and blocks while it queries the driver. The observer is nil if the tracer
+	// does not observe the device.
 	Observe(dev *Device, core *engine.Device, pools func() (reserved, used uint64)) (observe.Device, error)
 }
 

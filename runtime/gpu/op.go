@@ -46,16 +46,16 @@ type Op struct {
 	args [opArgs]Range
 }
 
-// opArgs is the number of arguments for which an Op has room.
+// opArgs is the number of arguments that fit into an Op.
 const opArgs = 16
 
-// opMore has the arguments for which an Op has no room.
+// opMore has the arguments that do not fit into an Op.
 type opMore struct {
 	ranges []Range           // all of them, in place of args
 	wide   []uint64          // kernel arguments of more than 16 bytes; the argument's Offset is an index
 	given  []recording.Given // values of parameters, all of them
-	uses   []recording.Use   // of parameters, in Ops that are to be recorded
-	group  comm.Group        // of more collectives, or with a context
+	uses   []recording.Use   // uses of parameters, in Ops to record
+	group  comm.Group        // a group of more collectives, or with a context
 }
 
 // An opKind says which function made an Op.
@@ -250,7 +250,7 @@ var errZeroOp = errs.Argument("do", "a zero Op: functions such as Fill and Launc
 
 // Do adds operations to the stream, one behind the other. Operations of other calls come before or
 // after all of them. Do returns without waiting for the device to run them. If it returns an error,
-// the stream has failed with it, and the operations behind the one that failed were not added.
+// the stream has failed with it, and the operations behind the failed operation were not added.
 // Without operations Do adds nothing, and returns the error of a stream that has failed.
 func (s *Stream) Do(ops ...Op) error {
 	if s.isZero() {
@@ -284,9 +284,9 @@ func zeroStream(ops []Op) error {
 
 // Add records an operation. It comes after the commands in after, and after the last [Barrier].
 // Commands between two barriers may otherwise run in any order, or in parallel. Add copies the data
-// that the Op names: pattern, arguments, and the data of an upload. An Op with a Timing, and one
-// that only a queue can do (a download, a file, an allocation, a notification, an event), is
-// [ErrArgument].
+// that the Op names: pattern, arguments, and the data of an upload. An Op with a Timing is
+// [ErrArgument]. So is an Op that only a queue can do: a download, a file, an allocation, a
+// notification, an event.
 //
 // If Add returns an error, nothing was recorded. The error names the command by number and
 // operation.

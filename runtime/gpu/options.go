@@ -29,9 +29,9 @@ type Options struct {
 	Spin time.Duration
 
 	// Poll is how long one goroutine continues to poll for all waiters. It is the waiter's
-	// goroutine if there is only one waiter, and otherwise one of the device's own. After that time
-	// the goroutine polls in intervals of up to a millisecond. 0 means 10 milliseconds; negative
-	// means not at all.
+	// goroutine if there is only one waiter, and otherwise a goroutine of the device. After that
+	// time the goroutine polls in intervals of up to a millisecond. 0 means 10 milliseconds;
+	// negative means not at all.
 	Poll time.Duration
 
 	// StageSize is the size in bytes of a block of pinned memory for uploads and downloads; 0 means

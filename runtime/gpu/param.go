@@ -10,14 +10,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/recording"
 )
 
-// A Param is a parameter of a recording: a value that differs from one execution to the next. (A
-// binding is memory that differs.) Make it with [NewParam]. In a recording it takes the place of a
-// scalar argument, in [Launch] or by [Op.Param], or of the blocks of a launch, by [Op.GridParam].
-// It may stand in many launches. An execution gives the Param a value with [Op.With]; otherwise the
-// value is the default.
+// A Param is a parameter of a recording: a value that differs from one execution to the next. (For
+// memory that differs, use a binding.) Make it with [NewParam]. In a recording it can replace a
+// scalar argument: pass it to [Launch] or use [Op.Param]. With [Op.GridParam] it replaces the
+// blocks of a launch. Many launches may use it. An execution gives the Param a value with
+// [Op.With]; otherwise the value is the default.
 //
 // A Param is a small value, and may be copied and compared. The zero Param belongs to no recording:
-// to use it is [ErrArgument].
+// using it is [ErrArgument].
 type Param[T any] struct {
 	_ [0]*T // prevents conversion to another Param type
 	p *recording.Param
@@ -83,7 +83,7 @@ type ParamValue struct{ given recording.Given }
 // not an [Execute] is [ErrArgument] too. When the execution is recorded in another recording, the
 // values are constants of that recording.
 //
-// Bindings and values together take up the Op's room for 16.
+// Bindings and values share the Op's room for 16 arguments.
 func (op Op) With(values ...ParamValue) Op {
 	if op.kind != executeOp {
 		return op.wrong("it takes no values of parameters: Execute does")
@@ -145,9 +145,10 @@ func (op *Op) wrong(format string, args ...any) Op {
 	return BadOp(errs.Argument(op.String(), format, args...)).Label(op.label)
 }
 
-// Param returns a launch whose argument is a parameter of the recording to which it will be added.
-// p is a [Param]. Arguments are counted from 0, in the order of the kernel's parameters. The
-// parameter replaces the value with which the launch was made, and must have the argument's type.
+// Param returns a launch in which argument i is the parameter p, a [Param]. The launch must be
+// added to the parameter's recording. Arguments are counted from 0, in the order of the kernel's
+// parameters. The parameter replaces the argument's value in the launch, and must have the
+// argument's type.
 //
 // For an [Execute] that will be added to a recording, Param returns an Execute in which p stands
 // for parameter i of the executed recording. Its parameters are counted in the order of the calls
@@ -183,11 +184,11 @@ func (op Op) Param(i int, p parameter) Op {
 	return op.use(i, of)
 }
 
-// GridParam returns a launch whose number of blocks in each dimension is a parameter of the
-// recording to which it will be added, in place of the Blocks of its [Grid]. A second or third
-// dimension of zero means one. If the first dimension is zero, the execution does not launch the
-// kernel. Then the commands of that part of the recording run one after the other instead of as a
-// graph. The default must have at least one block, because a graph is made with the default.
+// GridParam returns a launch whose number of blocks in each dimension is the parameter p, in place
+// of the Blocks of its [Grid]. The launch must be added to the parameter's recording. A second or
+// third dimension of zero means one. If the first dimension is zero, the execution does not launch
+// the kernel. Then the commands of that part of the recording run one after the other instead of as
+// a graph. The default must have at least one block, because a graph is made with the default.
 //
 // The launch's other limits hold: an execution is refused with [ErrArgument] if its blocks are more
 // than the device takes, not a multiple of a cluster, or too many for a cooperative launch. See
@@ -216,7 +217,7 @@ func (op *Op) use(i int, p *recording.Param) Op {
 	return *op
 }
 
-// uses returns the parameters that stand in the Op.
+// uses returns the uses of parameters in the Op.
 func (op *Op) uses() []recording.Use {
 	if op.more == nil {
 		return nil
@@ -224,7 +225,7 @@ func (op *Op) uses() []recording.Use {
 	return op.more.uses
 }
 
-// noUses returns an error if parameters stand in an Op that is not recorded.
+// noUses returns an error for an Op with parameters that is not recorded.
 func (op *Op) noUses() error {
 	all := op.uses()
 	if len(all) == 0 {

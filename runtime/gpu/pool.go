@@ -19,10 +19,10 @@ const KeepAll = math.MaxUint64
 // must, which takes as long as any allocation of the driver, and then reuse memory.
 type Pool memory.PoolHandle
 
-// handle returns the pool's handle as the packages below know it.
+// handle returns the pool's handle of package memory.
 func (p *Pool) handle() *memory.PoolHandle { return (*memory.PoolHandle)(p) }
 
-// in returns the pool as the packages below know it. It is nil for a nil or zero pool.
+// in returns the pool of package memory, or nil for a nil or zero pool.
 func (p *Pool) in() *memory.Pool { return p.handle().Pool() }
 
 // PoolOptions describe a pool to make. The zero value is a pool of device memory without a limit,
@@ -41,7 +41,7 @@ type PoolOptions struct {
 	Over        *Buffer // hand out parts of this buffer only; the pool is portable
 
 	// Shareable lets other processes of the machine use the pool's memory: see ExportPool of
-	// package interop. The pool is the driver's, of DeviceMem. It gives no reserved memory back to
+	// package interop. The pool is a native pool of DeviceMem. It gives no reserved memory back to
 	// the system until it is closed.
 	Shareable bool
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Priority returns the queue's priority: the one in [Options], or the nearest in the device's
+// Priority returns the queue's priority: the priority in [Options], or the nearest in the device's
 // range. When processors of the device become free, blocks of kernels of the queue with the lowest
 // number get them first. Blocks that run are not interrupted. The priority is only a hint to the
 // driver: it says nothing about order, and copies and fills need not follow it. A communicator's
@@ -16,7 +16,7 @@ func (q *Queue) Priority() int {
 	return q.priority
 }
 
-// newStream makes the stream of the queue with a number, and returns the priority that it has.
+// newStream makes the stream of queue i, and returns the stream's priority.
 func (d *Device) newStream(i int) (s driver.Stream, priority int, err error) {
 	if i < len(d.opt.Priorities) && d.faces.Priorities != nil {
 		priority = d.native.Caps.ClampPriority(d.opt.Priorities[i])

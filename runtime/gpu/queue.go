@@ -129,7 +129,7 @@ func (q *Queue) reject(s *record, kind string) error {
 
 // Flush gives the device the submitted operations that may run. Operations also reach the device
 // without Flush. It serves systems that batch the calls of a program to a device. It returns an
-// error if the device takes no more work.
+// error if the device accepts no more work.
 func (q *Queue) Flush() error {
 	if q.isZero() {
 		return errs.Zero("flush", "Queue")

@@ -14,9 +14,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A record is a submission with the fields that the operations of this package need besides.
-// Records are recycled. Each part is declared in the file of its subject. If a field of a part is
-// set, UsesRest is set too.
+// A record is a submission with further fields for the operations of this package. Records are
+// recycled. Each part is declared in the file of its subject. If a field of a part is set, UsesRest
+// is set too.
 type record struct {
 	engine.Submission
 	q *Queue
@@ -25,12 +25,12 @@ type record struct {
 	timing   *Timing // of Order
 	edges    timingEdges
 	lent     *lent         // signalled when the submission releases the objects that it holds
-	shared   *events.Event // to record or to wait for
-	fn       func() error  // of a host call or a notification
+	shared   *events.Event // the event to record or to wait for
+	fn       func() error  // the function of a host call or a notification
 	memory   memory.Part
 	group    comm.Part
 	staging  memory.Staging
-	to, from *memory.Buffer // of a copy between devices; nil is pinned memory of the runtime
+	to, from *memory.Buffer // the buffers of a copy between devices; nil is pinned memory of the runtime
 	launchPart
 	nativePart
 	recording recording.Part
@@ -102,7 +102,8 @@ func (r *record) notKept(err error) error {
 // drop takes back a record that was not submitted.
 func (r *record) drop() { r.Timeline.Device.Recycle(&r.Submission) }
 
-// keep adds a buffer to the uses of the submission. The caller has taken a hold for it.
+// keep adds a buffer to the objects that the submission holds. The caller has held the buffer for
+// that.
 func (r *record) keep(b *memory.Buffer) {
 	r.Holds = append(r.Holds, b.Holding())
 }
@@ -204,7 +205,7 @@ func isSubmitError(err error) bool {
 	return ok
 }
 
-// OfWork reports whether err is an error of work.
+// OfWork reports whether err is the error of failed work.
 func (*deviceOwner) OfWork(err error) bool { return isSubmitError(err) }
 
 // StreamFailed notes the failure of a Stream for Close.

@@ -279,11 +279,11 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 // OnReached registers a function to be called once: with nil when the value is reached, or with the
 // failure when the semaphore fails. If either has already happened, OnReached itself calls the
 // function, with no lock held. Otherwise, the call that signals, fails or closes the semaphore
-// calls it. Such a call calls functions by value and then by age, after everything else that it
-// releases is under way. A function that panics or ends its goroutine does not keep others from
-// being called. Functions that device work or host calls release are called on goroutines of their
-// own, in no order. The returned cancel unregisters the function, and reports whether it came in
-// time. A nil function is ignored.
+// calls it. Such a call first releases everything else. Then it calls the functions in the order of
+// their values, and of their age for the same value. A function that panics or ends its goroutine
+// does not keep others from being called. Functions that device work or host calls release are
+// called on goroutines of their own, in no order. The returned cancel unregisters the function, and
+// reports whether it came in time. A nil function is ignored.
 func (s *Semaphore) OnReached(value uint64, fn func(error)) (cancel func() bool) {
 	if fn == nil {
 		return sema.TooLate

@@ -23,8 +23,8 @@ type Slice[T any] struct {
 	r Range
 }
 
-// outside is the offset and size of elements that are not in the slice from which they were taken.
-// It lies outside every buffer.
+// outside is the offset and size of a part that the slice does not have: see [Slice.Slice]. It lies
+// outside every buffer.
 const outside = memory.Outside
 
 // AllocSlice allocates memory of a kind for n elements, as [Device.Alloc] does. Their initial

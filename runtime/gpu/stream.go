@@ -11,8 +11,9 @@ import (
 
 // A Stream runs operations in order: each operation begins when the previous one is done, even if
 // the previous one still waits for a semaphore. [Queue.NewStream] makes a Stream of a queue. It
-// takes the operations of the [Queue], without lists of points. Its calls return as soon as the
-// queue's calls, and cost the host as much. Streams of one queue or of several run concurrently.
+// takes the operations of the [Queue], without lists of points. Its calls return as early as calls
+// of the queue do, and cost the host as much time. Streams of one queue or of several run
+// concurrently.
 //
 // A stream fails as a whole, and for good: when a call is refused, when an operation fails, or by
 // [Stream.Fail]. Operations that have not been issued then do not run. Later calls and
@@ -65,8 +66,8 @@ func (s *Stream) begin() error {
 	return nil
 }
 
-// next returns the Order of the next operation, which waits for the one before it and for the
-// points given to After since.
+// next returns the Order of the next operation. The operation waits for the previous operation, and
+// for the points given to After since then.
 func (s *Stream) next() *Order {
 	s.order.Wait[0].Value = s.n
 	s.n++
@@ -74,7 +75,7 @@ func (s *Stream) next() *Order {
 	return &s.order
 }
 
-// clearWaits forgets the points given to After, for which an operation waits now.
+// clearWaits forgets the points given to After. An operation with these waits has been submitted.
 func (s *Stream) clearWaits() {
 	if o := &s.order; len(o.Wait) > 1 {
 		clear(o.Wait[1:])

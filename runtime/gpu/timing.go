@@ -13,8 +13,8 @@ import (
 )
 
 // A Timing measures how long the device takes for an operation. Give it to an operation with
-// [Op.Timed]. The measured time lies between two timing events, one in front of the operation's
-// work and one behind it. It therefore excludes the operation's waits. A Timing can be reused: each
+// [Op.Timed]. The measured time lies between two timing events, in front of the operation's work
+// and behind it. It therefore excludes the operation's waits. A Timing can be reused: each
 // operation resets it. Do not submit it again before the signals of its previous operation have
 // been reached. Using it allocates nothing. The events may keep kernels from overlapping. The time
 // also covers starting the kernel and recording the second event. So a kernel's Timing is longer
@@ -164,8 +164,8 @@ func (t *Timing) hostly(took time.Duration, edges timingEdges) {
 
 // Duration returns how long the device took for the last operation that named the Timing. The
 // operation's signals must have been reached. Before that, or if the operation failed, or if there
-// was no operation, the error is [ErrArgument]. If the operation gave no stream work, as a barrier
-// may not, or the driver did not record an event, the error is [ErrUnsupported].
+// was no operation, the error is [ErrArgument]. If the operation gave no work to a stream (a
+// barrier may give none), or the driver did not record an event, the error is [ErrUnsupported].
 //
 // For a host call it is the time that the function took. For a recording it is the time from the
 // first work of a stream to the last, including the host calls between them. For a recording of

@@ -150,8 +150,9 @@ type pieces struct {
 	issued int             // pieces that have been submitted
 }
 
-// move moves the whole range. It blocks as long as the device and do take. After an error, pieces
-// may still be in flight. They hold their block, the buffer and the points of Free.
+// move moves the whole range. It blocks while the device and the function do work on the range.
+// After an error, pieces may still be in flight. They hold their block, the buffer and the points
+// of Free.
 func (x *pieces) move(do pieceFunc) (err error) {
 	size := uint64(x.q.dev.opt.StageSize)
 	n := int((x.r.Size + size - 1) / size)

@@ -21,7 +21,7 @@ type TypedKernel[A any] struct {
 type boundKernel struct {
 	kernel *Kernel
 	params []param
-	layout work.Layout // of the arguments: the struct's fields, or the arguments given to Launch
+	layout work.Layout // layout of the arguments: the struct's fields, or the arguments given to Launch
 }
 
 // A param is a kernel parameter and the struct field that is its argument.
@@ -103,8 +103,8 @@ func bindType(k *Kernel, t reflect.Type) (boundKernel, error) {
 	return b, b.checkSizes(op, "field", fmt.Sprintf("%v has %d fields", t, len(b.params)))
 }
 
-// setType says how a value of a type becomes the argument. If no such value can, why is the reason,
-// and where and of are the name and the type of the wrong part.
+// setType sets how values of a type become the argument. If they cannot, why is the reason, and
+// where and of are the name and the type of the wrong part.
 func (p *param) setType(t reflect.Type) (where string, of reflect.Type, why string) {
 	p.size, p.typ = 8, t
 	switch {
@@ -121,8 +121,9 @@ func (p *param) setType(t reflect.Type) (where string, of reflect.Type, why stri
 	return p.name, t, why
 }
 
-// checkSizes checks the arguments against the parameters that the driver knows, if it knows any. In
-// errors, what is the word for an argument, and all is the number of arguments.
+// checkSizes checks the arguments against the parameters that the driver knows, if it knows any.
+// op, what and all are texts for errors: the operation, the word for an argument, and the number of
+// arguments.
 func (b *boundKernel) checkSizes(op, what, all string) error {
 	known := b.kernel.info.Params
 	if known == nil {

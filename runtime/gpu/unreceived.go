@@ -13,9 +13,9 @@ import (
 // A failedStreams records the errors with which a device's streams have failed. Close returns the
 // errors that the program has not received: if nobody waits for a stream, nobody sees its error.
 type failedStreams struct {
-	mu   sync.Mutex // protects the following fields; a leaf
+	mu   sync.Mutex // protects the following fields; no other lock is taken while it is held
 	errs []*SubmitError
-	more bool // some were not recorded, because there were mostFailed
+	more bool // some were not recorded, because there already were mostFailed
 }
 
 // mostFailed is the largest number of errors that are kept for Close.

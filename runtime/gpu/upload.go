@@ -12,7 +12,7 @@ import (
 // Upload returns an Op that writes host data to a range. Leave the data alone until a signal of the
 // operation is reached. Data larger than [Options.StageSize] goes through pinned memory in pieces.
 // Goroutines that begin when the waits are reached move the pieces: up to 8, each with 3 blocks of
-// pinned memory. A recording copies the data when the Op is added, to pinned memory that it keeps, as with
+// pinned memory. A recording copies the data to pinned memory when the Op is added, as with
 // [UploadCopy].
 func Upload(dst Range, data []byte) (op Op) {
 	op.kind, op.args[0] = uploadOp, dst
@@ -72,8 +72,8 @@ func (q *Queue) uploadCopy(o *Order, dst Range, data []byte) error {
 // Download returns an Op that copies a range to host memory. Leave that memory alone until a signal
 // of the operation is reached. The data arrives soon after the device is done, even if nobody waits
 // for it. A download larger than [Options.StageSize] goes through pinned memory in pieces, as an
-// [Upload] does. A recording cannot download:
-// download behind its execution, or copy to a [HostMem] buffer.
+// [Upload] does. A recording cannot download: download behind its execution, or copy to a [HostMem]
+// buffer.
 func Download(dst []byte, src Range) (op Op) {
 	op.kind, op.args[0] = downloadOp, src
 	op.setData(dst)
@@ -107,8 +107,8 @@ func (q *Queue) download(o *Order, dst []byte, src Range) error {
 	return q.submitWith(s, o, nil, src.Buffer.in())
 }
 
-// notStaged returns the error of an operation for which no pinned memory could be made. If the
-// device has failed, the operation is submitted and fails its signals.
+// notStaged returns the error of an operation that needs pinned memory, if none could be made. If
+// the device has failed, the operation is submitted and fails its signals.
 func (q *Queue) notStaged(o *Order, op string, err error) error {
 	if q.dev.failed() != nil {
 		return q.submit(q.get(work.Barrier), o)
@@ -144,8 +144,8 @@ func (q *Queue) readFrom(o *Order, op *Op) error {
 
 // WriteTo returns an Op that writes a range to a file, or to another io.WriterAt, beginning at
 // offset. Goroutines write when the waits are reached, several at the same time if the range is
-// large. A write error fails the signals, and the file may then have a part of the data. A recording
-// cannot write files.
+// large. A write error fails the signals, and the file may then have a part of the data. A
+// recording cannot write files.
 func WriteTo(to io.WriterAt, offset int64, src Range) (op Op) {
 	if to == nil || offset < 0 {
 		return BadOp(errs.Argument("write", "nothing to write to, or a negative offset"))

@@ -18,10 +18,10 @@
 //
 //   - [ExportMemory] names memory of [gpu.Device.Alloc] by a handle of some bytes, which any
 //     connection can carry. [ImportMemory] takes it. CUDA and HIP support this.
-//   - [ExportMemoryFile] makes a file of memory of kind [gpu.ShareableMem]. [ImportMemoryFile] takes
-//     it. The memory outlives the process that allocated it. CUDA on Linux supports this.
-//   - [ExportPool] makes a file of a pool. [ImportPool] takes it, and [Pool.Import] takes handles of
-//     memory that the other process has allocated from the pool. CUDA on Linux supports this.
+//   - [ExportMemoryFile] makes a file of memory of kind [gpu.ShareableMem]. [ImportMemoryFile]
+//     takes it. The memory outlives the process that allocated it. CUDA on Linux supports this.
+//   - [ExportPool] makes a file of a pool. [ImportPool] takes it, and [Pool.Import] takes handles
+//     of memory that the other process has allocated from the pool. CUDA on Linux supports this.
 //
 // [NewSharedEvent] makes an event for other processes, [Event.Export] makes a handle of it, and
 // [ImportEvent] takes the handle.
@@ -29,8 +29,8 @@
 // # Values
 //
 // [WriteValue] and [WaitValue] write a number to memory, and wait until a number is large enough.
-// The other side may be the host, a kernel, a network card or another process. Recordings take them
-// too.
+// The other side may be the host, a kernel, a network card or another process. Recordings take
+// these operations too.
 //
 // # Calling libraries
 //

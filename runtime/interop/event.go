@@ -40,7 +40,7 @@ import (
 // [gpu.ErrArgument].
 type Event events.Event
 
-// in returns the event as the packages below know it.
+// in returns the event of package events.
 func (e *Event) in() *events.Event { return (*events.Event)(e) }
 
 // eventsOf returns the events of a device, or nil for a nil or zero device.
@@ -68,10 +68,10 @@ func NewSharedEvent(dev *gpu.Device) (*Event, error) {
 }
 
 // ImportEvent returns an event of another process (C: cuIpcOpenEventHandle). The device must be the
-// one on which the other process made it. It blocks while the driver does. The other process must
-// keep the event until this one has been closed, its last use is over, and the driver has released
-// it. Then freed is called, unless it is nil, on a goroutine of its own. It returns the errors of
-// [ImportMemory].
+// device on which the other process made the event. It blocks while the driver does. The other
+// process must keep the event until this one has been closed, its last use is over, and the driver
+// has released it. Then freed is called, unless it is nil, on a goroutine of its own. It returns
+// the errors of [ImportMemory].
 func ImportEvent(dev *gpu.Device, h EventHandle, freed func()) (*Event, error) {
 	const op = "import a shared event"
 	in := gpu.Inside(dev)
@@ -101,7 +101,8 @@ func AdoptEvent(dev *gpu.Device, event driver.Event, freed func()) (*Event, erro
 // until the event has been closed. For a nil or zero Event it is 0.
 func (e *Event) Native() driver.Event { return e.in().Native() }
 
-// Device returns the event's device. Its queues can use the event. For a nil or zero Event it is nil.
+// Device returns the event's device. Its queues can use the event. For a nil or zero Event it is
+// nil.
 func (e *Event) Device() *gpu.Device {
 	dev := e.in().Device()
 	if dev == nil {
@@ -111,7 +112,7 @@ func (e *Event) Device() *gpu.Device {
 }
 
 // Export returns a handle of the event for other processes (C: cuIpcGetEventHandle). It blocks
-// while the driver does. Only the process that made an event should export it, not one that
+// while the driver does. Only the process that made an event should export it, not a process that
 // imported it. An event that [NewSharedEvent] did not make is [gpu.ErrArgument].
 func (e *Event) Export() (EventHandle, error) {
 	h, err := e.in().Export()
@@ -130,10 +131,10 @@ func (e *Event) Close() error {
 }
 
 // RecordEvent returns an Op that records an event of the queue's device. The record is behind the
-// operation's waits and behind everything that the queue's native stream was given before. Waits
-// for the event that are issued later, by any code, wait for all of this. To learn when the record
-// is issued, call [gpu.Semaphore.WaitIssued] for a point that the operation signals. The signals
-// are reached when the record is complete. A recording refuses it.
+// operation's waits and behind all earlier work of the queue's native stream. Waits for the event
+// that are issued later, by any code, wait for all of this. To learn when the record is issued,
+// call [gpu.Semaphore.WaitIssued] for a point that the operation signals. The signals are reached
+// when the record is complete. A recording refuses it.
 func RecordEvent(e *Event) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.EventRecord, Event: e.in()})
 }
@@ -141,12 +142,12 @@ func RecordEvent(e *Event) gpu.Op {
 // WaitEvent returns an Op that waits for the last record of an event of the queue's device. This is
 // the last record at the time when the operation is issued. The call issues the operation if all
 // its waits have been issued; otherwise the runtime issues it later. To learn when, call
-// [gpu.Semaphore.WaitIssued] for a point that it signals. Work after the operation runs after the
-// work behind which the event was recorded, and so does all later work of the queue's native
-// stream. As with [WaitValue], resources that are released meanwhile are given back when the wait
-// is over. If the other process was killed before its work was done, the wait may never end. The
-// device's other queues then continue. Close gives up the wait ([gpu.CloseError]) and leaves the
-// device's resources to the driver. A recording refuses it.
+// [gpu.Semaphore.WaitIssued] for a point that it signals. Work after the operation, and all later
+// work of the queue's native stream, runs after the work in front of the record. As with
+// [WaitValue], resources that are released meanwhile are freed when the wait is over. If the other
+// process was killed before its work was done, the wait may never end. The device's other queues
+// then continue. Close gives up the wait ([gpu.CloseError]) and leaves the device's resources to
+// the driver. A recording refuses it.
 func WaitEvent(e *Event) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.EventWait, Event: e.in()})
 }

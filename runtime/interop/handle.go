@@ -65,8 +65,8 @@ func (h MemoryHandle) MarshalBinary() ([]byte, error) {
 	return binary.LittleEndian.AppendUint64(data, h.Size), nil
 }
 
-// UnmarshalBinary decodes the result of MarshalBinary. Other data is [gpu.ErrArgument], and leaves the
-// handle unchanged.
+// UnmarshalBinary decodes the result of MarshalBinary. Other data is [gpu.ErrArgument], and leaves
+// the handle unchanged.
 func (h *MemoryHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
 		return errs.Argument("decode", "no handle to decode to")
@@ -90,8 +90,8 @@ func (h EventHandle) MarshalBinary() ([]byte, error) {
 	return encodeHandle(eventMagic, h.Driver, h.Device, h.Handle)
 }
 
-// UnmarshalBinary decodes the result of MarshalBinary. Other data is [gpu.ErrArgument], and leaves the
-// handle unchanged.
+// UnmarshalBinary decodes the result of MarshalBinary. Other data is [gpu.ErrArgument], and leaves
+// the handle unchanged.
 func (h *EventHandle) UnmarshalBinary(data []byte) error {
 	if h == nil {
 		return errs.Argument("decode", "no handle to decode to")

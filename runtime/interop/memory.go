@@ -32,11 +32,11 @@ func ImportPointer(dev *gpu.Device, ptr driver.Ptr, size uint64, freed func()) (
 // does not support it, the error is [gpu.ErrUnsupported]. To export a part, add to the handle's
 // Offset and lower its Size.
 //
-// The buffer keeps the memory. Leave it open until all importing processes have closed their
-// buffers. According to CUDA, closing it or its device before is undefined. With CUDA, imported
-// memory stays valid with its contents if this process ends, until the importers close it; other
-// drivers do not specify this. The processes must order their accesses to the memory themselves:
-// see [Event].
+// The buffer owns the memory. Leave the buffer open until all importing processes have closed
+// theirs. According to CUDA, closing the buffer or its device earlier is undefined. With CUDA,
+// imported memory stays valid with its contents if this process ends, until the importers close it;
+// other drivers do not specify this. The processes must order their accesses to the memory
+// themselves: see [Event].
 //
 // CUDA places several small allocations in one block of 2 MiB, and a process that imports one of
 // them can access the whole block. To protect other data, make the sizes of exported buffers
@@ -48,16 +48,16 @@ func ExportMemory(b *gpu.Buffer) (MemoryHandle, error) {
 
 // ImportMemory makes a buffer from memory that another process of the machine has exported (C:
 // cuIpcOpenMemHandle, hipIpcOpenMemHandle). That process used [ExportMemory], or with CUDA
-// cudaIpcGetMemHandle. PyTorch and CuPy export so too; their memory is mostly a part of a larger
-// allocation. ImportMemory blocks while the driver does. The memory may be another device's if the
-// hardware supports that. The buffer is like one of [gpu.Device.Alloc], except that it cannot be
-// exported. The other process must keep the memory until the buffer has been closed, its last use
-// is over, and the driver has released it. Then freed is called, unless it is nil, on a goroutine
-// of its own. Use freed to notify the other process.
+// cudaIpcGetMemHandle. PyTorch and CuPy export memory in this way too; it is mostly a part of a
+// larger allocation. ImportMemory blocks while the driver does. The memory may be another device's
+// if the hardware supports that. The buffer is like one of [gpu.Device.Alloc], except that it
+// cannot be exported. The other process must keep the memory until the buffer has been closed, its
+// last use is over, and the driver has released it. Then freed is called, unless it is nil, on a
+// goroutine of its own. Use freed to notify the other process.
 //
 // The error is [driver.ErrSameProcess] if this process itself exported the memory, which no driver
 // can import: use the original buffer. It is [gpu.ErrRange] if the handle's range is not in the
-// allocation, as far as the driver tells its size. It is [gpu.ErrArgument] for a handle of another
+// allocation, if the driver reports its size. It is [gpu.ErrArgument] for a handle of another
 // driver, or of zero bytes, and [gpu.ErrUnsupported] if the device does not support imports. The
 // driver returns its own error if the handle is invalid, or if its process has freed the memory or
 // ended.

@@ -28,7 +28,7 @@ func ExportPool(p *gpu.Pool) (*os.File, error) {
 // was not imported: using it is [gpu.ErrArgument].
 type Pool memory.ImportedPool
 
-// in returns the pool as the packages below know it.
+// in returns the pool of package memory.
 func (p *Pool) in() *memory.ImportedPool { return (*memory.ImportedPool)(p) }
 
 // ImportPool imports a pool of another process of the machine (C:

@@ -11,9 +11,9 @@ import (
 
 // AdoptStream makes a queue from a stream that the program or a library has made with the driver's
 // own API (C: CUstream, hipStream_t). The queue's work is in order with other work of the stream:
-// after the work that the stream has when an operation is issued, and before work that it is given
-// later. To learn when an operation has been issued, call [gpu.Semaphore.WaitIssued] for a point
-// that it signals.
+// an operation runs after the work that the stream has received before the operation is issued, and
+// before work that the stream receives later. To learn when an operation has been issued, call
+// [gpu.Semaphore.WaitIssued] for a point that it signals.
 //
 // The queue behaves like the device's own queues and has the stream's priority, with these
 // differences. [gpu.Device.Queue] and [gpu.Device.Pick] do not return it. Other code may put long

@@ -35,12 +35,12 @@ func WriteValue(r gpu.Range, value uint64) gpu.Op { return valueOp(work.ValueWri
 // and never put the work that writes the number behind such a wait. If another queue of the same
 // device writes the number, submit that work first: the driver does not know this order, and its
 // streams may share hardware queues. A driver may also wait for its streams in calls that load
-// code. Device memory, code and recordings that the program releases meanwhile are given back
-// later: when no stream waits for a number or for another process's event any more. Otherwise the
-// driver would block for the wait and delay all other work. If the number is never written, only
-// the work behind the wait in its stream hangs. To recover, fail the semaphore that the wait
-// signals ([gpu.Semaphore.Fail]) and write the number, or close the device. Close gives up after
-// ten seconds ([gpu.CloseError]).
+// code. Device memory, code and recordings that the program releases meanwhile are freed later:
+// when no stream waits for a number or for another process's event any more. Otherwise the driver
+// would block for the wait and delay all other work. If the number is never written, only the work
+// behind the wait in its stream hangs. To recover, fail the semaphore that the wait signals
+// ([gpu.Semaphore.Fail]) and write the number, or close the device. Close gives up after ten
+// seconds ([gpu.CloseError]).
 //
 // In a recording it has the same order as [WriteValue].
 func WaitValue(r gpu.Range, value uint64) gpu.Op { return valueOp(work.ValueWait, r, value) }

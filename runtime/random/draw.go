@@ -14,11 +14,11 @@ type Float interface{ float32 | float64 }
 // Integer is a number of [Bits].
 type Integer interface{ uint32 | uint64 }
 
-// Uniform returns the Op that writes numbers between 0 and 1 to dst, without 0 and with 1 (C:
-// curandGenerateUniform, curandGenerateUniformDouble). They have 32 random bits, or 53 as float64.
-// Elements that do not begin at a multiple of 16 bytes of their buffer are drawn to scratch memory
-// and copied. The address of the buffer, or of what a recording's binding is bound to, must be a
-// multiple of 16; otherwise the draw fails with gpu.ErrArgument.
+// Uniform returns the Op that writes random numbers to dst, above 0 and up to 1 (C:
+// curandGenerateUniform, curandGenerateUniformDouble). A float32 is made from 32 random bits, a
+// float64 from 53. If dst does not begin at a multiple of 16 bytes of its buffer, the numbers are
+// drawn to scratch memory and copied. The address of the buffer, or of the range that a recording's
+// binding is bound to, must be a multiple of 16; otherwise the draw fails with gpu.ErrArgument.
 func Uniform[T Float](g *Generator, dst gpu.Slice[T]) gpu.Op {
 	var zero T
 	d := draw{name: "curandGenerateUniform", size: 4, fill: fill(uniform32), call: func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error {
@@ -33,9 +33,9 @@ func Uniform[T Float](g *Generator, dst gpu.Slice[T]) gpu.Op {
 }
 
 // Normal returns the Op that writes normally distributed numbers to dst (C: curandGenerateNormal,
-// curandGenerateNormalDouble). cuRAND makes them in pairs: of an odd count, one more is drawn.
-// Elements of an odd count, or that do not begin at a multiple of 16 bytes, are drawn to scratch
-// memory and copied. See [Uniform] for addresses.
+// curandGenerateNormalDouble). cuRAND makes them in pairs: for an odd count it draws one more. If
+// the count is odd, or dst does not begin at a multiple of 16 bytes, the numbers are drawn to
+// scratch memory and copied. See [Uniform] for addresses.
 func Normal[T Float](g *Generator, dst gpu.Slice[T], mean, stddev T) gpu.Op {
 	if !(stddev >= 0) {
 		return gpu.BadOp(fmt.Errorf("random: normal: a standard deviation of %v: %w", stddev, gpu.ErrArgument))
@@ -53,10 +53,10 @@ func Normal[T Float](g *Generator, dst gpu.Slice[T], mean, stddev T) gpu.Op {
 	return g.op(d, dst.Range(), dst.Len())
 }
 
-// Bits returns the Op that writes integers to dst, all of whose bits are random (C: curandGenerate).
-// A uint64 takes two of the generator's numbers, the first for its low half. Elements that do not
-// begin at a multiple of 16 bytes are drawn to scratch memory and copied. See [Uniform] for
-// addresses.
+// Bits returns the Op that writes random integers to dst (C: curandGenerate). All their bits are
+// random. A uint64 takes two of the generator's numbers, the first for its low half. If dst does
+// not begin at a multiple of 16 bytes, the numbers are drawn to scratch memory and copied. See
+// [Uniform] for addresses.
 func Bits[T Integer](g *Generator, dst gpu.Slice[T]) gpu.Op {
 	n := dst.Len()
 	var zero T

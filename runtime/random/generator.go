@@ -21,11 +21,11 @@ type GeneratorOptions struct {
 	Kind curand.RNGType
 
 	Seed   uint64
-	Offset uint64 // the first position; curand.RNGPseudoMTGP32 and curand.RNGPseudoMT19937 have only 0
+	Offset uint64 // the first position; curand.RNGPseudoMTGP32 and curand.RNGPseudoMT19937 allow only 0
 }
 
-// A Generator draws numbers for one queue. Its methods may be used concurrently; draws then have the
-// order in which the queue gets them.
+// A Generator draws numbers for one queue. Its methods may be used concurrently; the draws then run
+// in the queue's order.
 type Generator struct {
 	lib    *Library
 	handle *libcall.Handle[curand.Handle] // nil on a simulated device
@@ -33,7 +33,7 @@ type Generator struct {
 
 	mu     sync.Mutex // protects the following fields
 	closed bool
-	stream driver.Stream // of the queue that the generator belongs to; 0 before the first draw
+	stream driver.Stream // stream of the queue that the generator belongs to; 0 before the first draw
 }
 
 // NewGenerator makes a generator (C: curandCreateGenerator, curandSetPseudoRandomGeneratorSeed,
@@ -108,7 +108,7 @@ func (g *Generator) Close() error {
 	return g.handle.Close()
 }
 
-// own refuses a call if the generator belongs to another queue.
+// own returns an error if the generator belongs to another queue than the call.
 func (g *Generator) own(v gpu.NativeCall) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,12 +171,12 @@ func (g *Generator) op(d draw, dst gpu.Range, n int) gpu.Op {
 	}, dst).Scratch(scratch))
 }
 
-// isZero reports whether NewGenerator did not make the Generator.
+// isZero reports whether the Generator is nil or a zero value.
 func (g *Generator) isZero() bool { return g == nil || g.lib == nil }
 
 var errZero = fmt.Errorf("random: a nil or zero Generator: use NewGenerator: %w", gpu.ErrArgument)
 
-// A Call is what a function given to [Generator.Call] works with.
+// A Call has the library, the handle and the memory for a function given to [Generator.Call].
 type Call struct {
 	*curand.Library
 	Handle curand.Handle // the generator, which has the stream
@@ -184,11 +184,11 @@ type Call struct {
 	Ptrs   []driver.Ptr  // addresses of the ranges, in order; valid until the function returns
 }
 
-// Call returns an Op that calls functions of cuRAND such as curandGeneratePoisson, which give the
-// stream of Handle work. name is the Op's label, and the ranges in uses are the memory that the work
-// uses. gpu.Native says what the function may do, and in a recording each execution calls it. cuRAND
-// wants an even count of normal numbers, and memory that begins at a multiple of 16 bytes. If the
-// device is simulated, the Op carries gpu.ErrUnsupported.
+// Call returns an Op that calls functions of cuRAND such as curandGeneratePoisson. They give work
+// to the stream of Handle. name is the Op's label, and the ranges in uses are the memory that the
+// work uses. gpu.Native says what the function may do. In a recording each execution calls the
+// function. cuRAND requires an even count of normal numbers, and memory that begins at a multiple
+// of 16 bytes. If the device is simulated, the Op carries gpu.ErrUnsupported.
 func (g *Generator) Call(name string, fn func(Call) error, uses ...gpu.Range) gpu.Op {
 	switch {
 	case g.isZero():

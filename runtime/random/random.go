@@ -10,34 +10,34 @@
 // # Sequences
 //
 // The numbers depend on the kind of generator, its seed, its offset and the draws before: the same
-// program draws the same numbers again. Each draw continues where the one before ended. cuRAND makes
-// normal numbers in pairs, so an odd count of them takes one number more. Results come in groups of
-// four: if a draw ends within a group, and the next one is of another type, the two may share random
-// bits. Draw counts that are multiples of four to avoid it.
+// program draws the same numbers again. Each draw continues where the previous draw ended. cuRAND
+// makes normal numbers in pairs, so an odd count takes one more number. Results come in groups of
+// four: if a draw ends within a group, and the next one is of another type, the two may share
+// random bits. Draw counts that are multiples of four to avoid it.
 //
 // An Op draws when it is executed, so the same Op may be used again and then draws other numbers.
-// To make an Op allocates; using it again does not.
+// Making an Op allocates; using it again does not.
 //
 // # Queues and recordings
 //
 // The state of a generator is memory of the device, which each draw changes. So a generator belongs
-// to one queue: the first one that draws from it. Draws in another queue fail. Make a generator with
-// another seed for each queue.
+// to one queue: the first one that draws from it. Draws in another queue fail. Make a generator
+// with another seed for each queue.
 //
 // cuRAND keeps a part of a generator's state on the host. A graph would repeat that part as it was
-// when the graph was made, while the state in the device's memory moves on. So a draw never becomes a
-// node of a graph. In a recording each execution draws new numbers: the recording is divided at the
-// draw, which runs after everything that was recorded before it, and before everything recorded
+// when the graph was made, while the state in the device's memory moves on. So a draw never becomes
+// a node of a graph. In a recording each execution draws new numbers: the recording is divided at
+// the draw, which runs after everything that was recorded before it, and before everything recorded
 // later. A graph stays whole if the program draws into memory that the graph reads, before it
 // executes the graph.
 //
 // # Simulated devices
 //
-// On a simulated device the package loads no library, and functions in Go draw the numbers. They are
-// those of cuRAND's generator Philox4x32-10, also if the generator is of another kind: for that
-// kind, bits and uniform numbers are the same as cuRAND's, bit by bit. Normal numbers are computed in
-// float64 and rounded once, so they differ in the last bits. Devices of HIP and other drivers are
-// [gpu.ErrUnsupported].
+// On a simulated device the package loads no library, and functions in Go draw the numbers. The
+// functions implement cuRAND's generator Philox4x32-10, also for generators of other kinds. For a
+// generator of the kind Philox4x32-10, the results of Bits and Uniform are the same as cuRAND's,
+// bit by bit. Normal numbers are computed in float64 and rounded once, so they differ in the last
+// bits. Devices of HIP and other drivers are [gpu.ErrUnsupported].
 package random
 
 import (
@@ -48,7 +48,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
-// Options are of a [Library]. The zero value finds the library of the system.
+// Options configure a [Library]. The zero value loads the system's library.
 type Options struct {
 	CuRAND curand.Options // where cuRAND is
 }
@@ -60,8 +60,8 @@ type Library struct {
 	generators libcall.Parts
 }
 
-// Open loads cuRAND for a device. If the library is not there, the error is dl.ErrNotFound. Close
-// the Library before the device.
+// Open loads cuRAND for a device. If the library is not installed, the error is dl.ErrNotFound.
+// Close the Library before the device.
 func Open(dev *gpu.Device, o Options) (*Library, error) {
 	d, err := libcall.For("random", dev)
 	if err != nil {

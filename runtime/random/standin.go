@@ -25,9 +25,10 @@ func philox(counter [4]uint32, key [2]uint32) [4]uint32 {
 // subsequences is the number of subsequences that cuRAND's generator has.
 const subsequences = 1 << 16
 
-// A state is that of cuRAND's generator Philox4x32-10. Results come in groups of four. The groups go
-// through the subsequences in turn. Each takes one or two steps of its subsequence, with four words
-// each. A draw that ends within a group takes no step: the next draw begins with the same words.
+// A state is the state of cuRAND's generator Philox4x32-10. Results come in groups of four. The
+// groups go through the subsequences in turn. Each takes one or two steps of its subsequence, with
+// four words each. A draw that ends within a group takes no step: the next draw begins with the
+// same words.
 type state struct {
 	seed, position uint64
 	steps          []uint64 // of each subsequence
@@ -44,13 +45,13 @@ func newState(seed, offset uint64) *state {
 	return s
 }
 
-// A result makes the i-th result of a group of its words.
+// A result makes the i-th result of a group from the group's words.
 type result[T any] struct {
 	steps uint64 // of a group
 	of    func(words *[8]uint32, i int) T
 }
 
-// fill returns the stand-in that writes n results, of count that it draws.
+// fill returns the stand-in that draws count results and writes the first n.
 func fill[T any](r result[T]) func(s *state, m standin.Memory, to driver.Ptr, n int, count uint64) error {
 	return func(s *state, m standin.Memory, to driver.Ptr, n int, count uint64) error {
 		dst, err := standin.Write[T](m, to, n)

@@ -11,7 +11,8 @@ type Float interface {
 	Float32() float32
 }
 
-// FromFloat64 returns the T nearest to a number. A float32 may be given as a float64, which is exact.
+// FromFloat64 returns the T nearest to a number. To convert a float32, convert it to a float64
+// first, which is exact.
 func FromFloat64[T Float](x float64) T {
 	var to T
 	f := toOdd(x)
@@ -29,8 +30,9 @@ func FromFloat64[T Float](x float64) T {
 }
 
 // toOdd returns x as a float32. If x lies between two float32, the result is the one whose last bit
-// is set. A float32 has so many more bits than the types of this package that such a number rounds
-// to the same one as x: it is no midpoint between two of theirs, and is on the same side of it as x.
+// is set. The result rounds to the same number of a type of this package as x, because a float32
+// has many more bits: the result is never a midpoint between two numbers of the type, and lies on
+// the same side of each midpoint as x.
 func toOdd(x float64) float32 {
 	f := float32(x)
 	if float64(f) == x || x != x {
@@ -43,8 +45,8 @@ func toOdd(x float64) float32 {
 	return math.Float32frombits(b | 1)
 }
 
-// Append converts numbers, each as [ToFloat16] and the like do, and appends them to dst. With
-// dst[:0] it writes to dst, if dst has the capacity.
+// Append converts numbers, as [ToFloat16] and the other functions do, and appends them to dst.
+// Append(dst[:0], src) overwrites dst if dst has the capacity.
 func Append[T Float](dst []T, src []float32) []T {
 	n := len(dst)
 	dst = slices.Grow(dst, len(src))[:n+len(src)]
@@ -69,8 +71,8 @@ func Append[T Float](dst []T, src []float32) []T {
 	return dst
 }
 
-// AppendFloat32 converts numbers to float32 and appends them to dst. With dst[:0] it writes to dst,
-// if dst has the capacity.
+// AppendFloat32 converts numbers to float32 and appends them to dst. AppendFloat32(dst[:0], src)
+// overwrites dst if dst has the capacity.
 func AppendFloat32[T Float](dst []float32, src []T) []float32 {
 	n := len(dst)
 	dst = slices.Grow(dst, len(src))[:n+len(src)]
@@ -104,8 +106,9 @@ const (
 )
 
 // narrow rounds the absolute value of a float32 to a type with fewer fraction bits. least is the
-// float32's exponent field of the type's smallest normal number. The result is the type's bits, or
-// larger than all of its numbers. Numbers from 2¹⁷ on, infinity and NaN count as 2¹⁷.
+// exponent field of the type's smallest normal number, as a float32. The result is the type's bits.
+// If the number is too large for the type, the result is larger than the bits of the type's largest
+// number. Numbers from 2¹⁷ on, infinity and NaN count as 2¹⁷.
 func narrow(abs, bits, least uint32) uint32 {
 	abs = min(abs, (127+17)<<fraction)
 	// e is the exponent of the number; subnormal numbers share one. The addition rounds: the last
@@ -118,9 +121,9 @@ func narrow(abs, bits, least uint32) uint32 {
 	return (e-least)<<bits + n
 }
 
-// widen returns the bits of the float32 that is a number without sign of a type with fewer bits.
-// least is as in narrow, unit is the type's smallest number above zero, and top the smallest bits
-// that are infinity or NaN.
+// widen converts a number without sign from a type with fewer bits, and returns the bits of the
+// float32. least is the same as in narrow. unit is the type's smallest number above zero. top is
+// the smallest value of abs that means infinity or NaN.
 func widen(abs, bits, least, top uint32, unit float32) uint32 {
 	wide := abs<<(fraction-bits) + (least-1)<<fraction
 	if abs < 1<<bits {

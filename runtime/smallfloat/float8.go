@@ -40,8 +40,8 @@ const (
 	NaNFloat8E5M2             Float8E5M2 = 0x7f // the NaN of conversions
 )
 
-// ToFloat8E5M2 returns the Float8E5M2 nearest to f. Numbers beyond 57344, and infinity, become 57344
-// with their sign.
+// ToFloat8E5M2 returns the Float8E5M2 nearest to f. Numbers beyond 57344, and infinity, become
+// 57344 with their sign.
 func ToFloat8E5M2(f float32) Float8E5M2 {
 	b := math.Float32bits(f)
 	abs := b &^ sign

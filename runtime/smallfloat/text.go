@@ -32,16 +32,16 @@ func (x Float8E4M3) Format(s fmt.State, verb rune) { format(s, verb, x, uint8(x)
 // Format prints the number for %v, %s, %e, %f and %g, and the bits for the verbs of integers.
 func (x Float8E5M2) Format(s fmt.State, verb rune) { format(s, verb, x, uint8(x)) }
 
-// MarshalText returns what String does.
+// MarshalText returns the same text as String.
 func (x Float16) MarshalText() ([]byte, error) { return appendText(nil, x), nil }
 
-// MarshalText returns what String does.
+// MarshalText returns the same text as String.
 func (x BFloat16) MarshalText() ([]byte, error) { return appendText(nil, x), nil }
 
-// MarshalText returns what String does.
+// MarshalText returns the same text as String.
 func (x Float8E4M3) MarshalText() ([]byte, error) { return appendText(nil, x), nil }
 
-// MarshalText returns what String does.
+// MarshalText returns the same text as String.
 func (x Float8E5M2) MarshalText() ([]byte, error) { return appendText(nil, x), nil }
 
 // UnmarshalText sets x to a number that [strconv.ParseFloat] reads, converted as by [FromFloat64].

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
-// Options are of a [Library]. The zero value finds the library of the system.
+// Options configure a [Library]. The zero value loads the system's library.
 type Options struct {
 	CuSOLVER cusolver.Options // where cuSOLVER is
 }
@@ -26,7 +26,7 @@ type Library struct {
 }
 
 // Open loads cuSOLVER for a device and makes a handle. It blocks while the library initializes. If
-// the library is not there, the error is dl.ErrNotFound. Close the Library before the device.
+// the library is not installed, the error is dl.ErrNotFound. Close the Library before the device.
 func Open(dev *gpu.Device, o Options) (*Library, error) {
 	on, err := libcall.For("solver", dev)
 	if err != nil {
@@ -55,10 +55,10 @@ func (l *Library) Close() error {
 	return l.handle.Close()
 }
 
-// isZero reports whether Open did not make the Library.
+// isZero reports whether the Library is nil or a zero value.
 func (l *Library) isZero() bool { return l == nil || l.dev.GPU() == nil }
 
-// A Call is what a function given to [Library.Call] works with.
+// A Call has the library, the handle and the memory for a function given to [Library.Call].
 type Call struct {
 	*cusolver.Library
 	Handle cusolver.DnHandle // has the stream
@@ -66,10 +66,10 @@ type Call struct {
 	Ptrs   []driver.Ptr      // addresses of the ranges, in order, then of the workspace; valid until the function returns
 }
 
-// Call returns an Op that calls functions of cuSOLVER, which give the stream of Handle work. name is
-// the Op's label, workspace how many bytes of device memory the function computes in, and the ranges
-// in uses are the memory that it uses. [Library.With] asks for the size of a workspace. gpu.Native
-// says what the function may do. If the device is simulated, the Op carries gpu.ErrUnsupported.
+// Call returns an Op that calls functions of cuSOLVER. They give work to the stream of Handle. name
+// is the Op's label. workspace is the size of the function's workspace in bytes: query it in
+// [Library.With]. The ranges in uses are the memory that the work uses. gpu.Native says what the
+// function may do. If the device is simulated, the Op carries gpu.ErrUnsupported.
 func (l *Library) Call(name string, workspace uint64, fn func(Call) error, uses ...gpu.Range) gpu.Op {
 	switch {
 	case l.isZero():
@@ -93,10 +93,10 @@ func (l *Library) call(name string, workspace uint64, fn func(Call) error, uses 
 	}, uses...).Scratch(workspace)
 }
 
-// With calls a function with the handle, and with the device current on the thread, at once. It is
-// for functions that tell how much memory another one works in. A function given to [Library.Call]
-// has the handle already, and must not call With. If the device is simulated, the error is
-// gpu.ErrUnsupported.
+// With calls a function immediately, with the handle, and with the device current on the thread. It
+// is for functions of the library that return the size of a workspace. A function given to
+// [Library.Call] has the handle already, and must not call With. If the device is simulated, the
+// error is gpu.ErrUnsupported.
 func (l *Library) With(fn func(*cusolver.Library, cusolver.DnHandle) error) error {
 	switch {
 	case l.isZero():

@@ -18,8 +18,8 @@ import (
 type Element interface{ float32 | float64 }
 
 // Cholesky returns an Op that factorizes a symmetric positive definite matrix: a = L·Lᵀ. It reads
-// the lower triangle of a and replaces it by L. What lies above the diagonal stays. If info is k > 0,
-// the leading k × k part is not positive definite. C: cusolverDnSpotrf.
+// the lower triangle of a and replaces it by L. The elements above the diagonal stay. If info is k
+// > 0, the leading k × k part is not positive definite. C: cusolverDnSpotrf.
 func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("cholesky", l, a, info)
 	if bad != nil {
@@ -53,10 +53,10 @@ func CholeskySolve[T Element](l *Library, a, b blas.Matrix[T], info gpu.Slice[in
 		a.Data.Range(), b.Data.Range(), info.Range())
 }
 
-// LU returns an Op that factorizes a square matrix with partial pivoting, for [LUSolve]. It replaces
-// a by the factors and writes the pivots, one for each row. cuSOLVER sees the transpose: the factors
-// are those of aᵀ, in columns. If info is k > 0, factor U has a zero at (k, k), and the matrix is
-// singular. C: cusolverDnSgetrf.
+// LU returns an Op that factorizes a square matrix with partial pivoting, for [LUSolve]. It
+// replaces a by the factors and writes the pivots, one for each row. cuSOLVER sees the transpose,
+// so these are the factors of aᵀ, stored column by column. If info is k > 0, factor U has a zero at
+// (k, k), and the matrix is singular. C: cusolverDnSgetrf.
 func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("lu", l, a, info)
 	if bad == nil {
@@ -126,7 +126,7 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 // at returns an address of a call.
 func at(c Call, i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 
-// op makes an Op of a function of cuSOLVER and its stand-in. size tells how many elements of
+// op makes an Op of a function of cuSOLVER and its stand-in. size returns how many elements of
 // workspace the function needs; nil means none.
 func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, error), call func(c Call, work cuda.DevicePtr, size int32) error,
 	inGo func(standin.Memory, []driver.Ptr) error, uses ...gpu.Range) gpu.Op {
@@ -165,7 +165,7 @@ type shape struct {
 	size              uint64 // of an element
 }
 
-// square checks a matrix and the place for the outcome.
+// square checks a square matrix and info.
 func square[T Element](op string, l *Library, a blas.Matrix[T], info gpu.Slice[int32]) (shape, error) {
 	bad := func(format string, args ...any) (shape, error) {
 		return shape{}, fmt.Errorf("solver: %s: %s: %w", op, fmt.Sprintf(format, args...), gpu.ErrArgument)

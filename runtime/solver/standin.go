@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/standin"
 )
 
-// These functions do in Go what the functions of cuSOLVER do. They compute in float64.
+// These functions are the stand-ins for functions of cuSOLVER. They compute in float64.
 
 // readRows returns rows of a matrix as float64.
 func readRows[T Element](mem standin.Memory, p driver.Ptr, rows, cols, stride int32, size uint64) ([][]float64, error) {
@@ -26,7 +26,7 @@ func readRows[T Element](mem standin.Memory, p driver.Ptr, rows, cols, stride in
 	return all, nil
 }
 
-// writeRow writes the elements from the first to one before end of a row.
+// writeRow writes the first end elements of a row.
 func writeRow[T Element](mem standin.Memory, p driver.Ptr, row []float64, end int) error {
 	to, err := standin.Write[T](mem, p, end)
 	for j := range to {

@@ -17,10 +17,10 @@ import (
 // Element is a type of a matrix's elements.
 type Element interface{ float32 | float64 }
 
-// A Matrix is a sparse matrix in device memory, in the format CSR: its elements lie row by row.
-// Element k is Values[k], in column Columns[k]. Row i has the elements from RowStarts[i] to one
-// before RowStarts[i+1]. Numbers of rows, columns and elements begin at 0, so RowStarts begins
-// with 0 and ends with the number of elements.
+// A Matrix is a sparse matrix in device memory, in the format CSR: its elements are stored row by
+// row. Element k is Values[k], in column Columns[k]. Row i has the elements from RowStarts[i] up
+// to, but not including, RowStarts[i+1]. Rows, columns and elements are counted from 0, so
+// RowStarts begins with 0 and ends with the number of elements.
 type Matrix[T Element] struct {
 	Rows, Cols int
 	RowStarts  gpu.Slice[int32] // Rows + 1 of them
@@ -43,14 +43,14 @@ func MatVec[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[T]) 
 // VecOptions are the factors of [MatVecWith]. The zero value means y = a·x.
 type VecOptions struct {
 	Alpha float64 // multiplies the product; 0 means 1
-	Beta  float64 // multiplies what y had before; if it is 0, y is not read
+	Beta  float64 // multiplies the old contents of y; if it is 0, y is not read
 }
 
 // MatVecWith returns an Op that computes y = alpha·a·x + beta·y. C: cusparseSpMV. The contents of
-// RowStarts and Columns are not checked: numbers outside the matrix make the device use memory that
-// is not theirs. The first product of a shape and a number of elements describes it to cuSPARSE; the
-// Library keeps that for some thousands of shapes.
-// Wrong arguments make an Op that carries the error.
+// RowStarts and Columns are not checked: numbers outside the matrix make the device access memory
+// outside the slices. The first product of a shape and a number of elements describes it to
+// cuSPARSE; the Library keeps some thousands of descriptions. Wrong arguments make an Op that
+// carries the error.
 func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[T], o VecOptions) gpu.Op {
 	if l.isZero() {
 		return gpu.BadOp(errZero)
@@ -121,7 +121,7 @@ type planKey struct {
 
 type factors struct{ alpha, beta float64 }
 
-// A plan is a product as cuSPARSE knows it.
+// A plan has cuSPARSE's descriptions of a product.
 type plan struct {
 	key         planKey
 	matrix      cusparse.SpMatDescr
@@ -215,7 +215,7 @@ func (k *planKey) operation() cusparse.Operation {
 	return cusparse.OperationNonTranspose
 }
 
-// destroy destroys what cuSPARSE has of the plan.
+// destroy destroys the plan's objects of cuSPARSE.
 func (p *plan) destroy(lib *cusparse.Library) error {
 	var errs [3]error
 	if p.matrix != 0 {
@@ -230,8 +230,8 @@ func (p *plan) destroy(lib *cusparse.Library) error {
 	return errors.Join(errs[:]...)
 }
 
-// multiply does on the simulated GPU what cusparseSpMV does. p has the addresses of y, row starts,
-// columns, values and x.
+// multiply is the stand-in for cusparseSpMV. p has the addresses of y, row starts, columns, values
+// and x.
 func multiply[T Element](m standin.Memory, k planKey, f factors, p [5]driver.Ptr) error {
 	in, out := k.cols, k.rows
 	if k.transposed {

@@ -52,7 +52,7 @@ type waiting struct {
 	value uint64
 	age   int
 	to    flowEnd
-	any   bool // the wait is for any of several points, so another one may have ended it
+	any   bool // the wait is for any of several points, so another point may have ended it
 }
 
 func (s signalled) since() int { return s.age }

@@ -58,7 +58,7 @@ const (
 
 // deviceTimes are the spans and events that must be queried for a trace.
 type deviceTimes struct {
-	mu      sync.Mutex      // a leaf; protects done, doubt and stopped
+	mu      sync.Mutex      // protects done, doubt and stopped; no other lock is taken while it is held
 	done    *span           // spans whose times must be queried, the latest first
 	doubt   []*engine.Event // events of refused work that the stream may not have passed yet
 	stopped bool            // nothing is queried any more
@@ -333,10 +333,10 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 // If the stream had no other work, the event in front was reached before the stream had the work.
 // The device then began the work at an unknown moment. The latest such moment is when the host had
 // given it the first of the work. If the stream certainly was idle for long, the possible idle time
-// becomes early: the device may or may not have run the work then. Otherwise the possible idle time
-// is added to the margin, since the event in front may have been reached earlier than it seems. The
-// event behind may have been reached late, because the host recorded it late. This possible delay
-// is added to the margin too.
+// is returned as early: the device may or may not have run the work in that time. Otherwise the
+// possible idle time is added to the margin, since the event in front may have been reached earlier
+// than it seems. The event behind may have been reached late, because the host recorded it late.
+// This possible delay is added to the margin too.
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first

@@ -182,7 +182,7 @@ func lock(root *os.Root, f *os.File, name string) error {
 	return filelock.Named(root, f, name)
 }
 
-// before inserts the text what before the extension of a file name.
+// before inserts a text before the extension of a file name.
 func before(name, what string) string {
 	ext := filepath.Ext(name)
 	return strings.TrimSuffix(name, ext) + what + ext

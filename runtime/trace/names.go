@@ -1,7 +1,8 @@
 package trace
 
-// A names has the names of the semaphores that were used last. It keeps at least the last
-// remembered ones, but not all: a program may run for weeks and name a semaphore for each request.
+// A names has the names of the semaphores that were used last: at least as many as the constant
+// remembered. It does not keep all names, because a program may run for weeks and name a semaphore
+// for each request.
 type names struct {
 	recent, before map[uint64]string
 }

@@ -15,7 +15,7 @@ const (
 	KindSubmission Kind = iota // an operation, recorded when it is over
 	KindCommand                // a command of a recording; its record follows the submission's, with the same ID
 	KindWait                   // a wait by the host, for the points in Waits
-	KindSignal                 // the host signaled a semaphore, or with Err failed it
+	KindSignal                 // the host signaled a semaphore, or failed it with Err
 	KindCall                   // a call of a program's function, except host calls
 	KindAlloc                  // memory was allocated: Bytes
 	KindGrow                   // a pool grew by Bytes
@@ -68,7 +68,7 @@ type Record struct {
 	Timed           TimeSource
 	Untimed         bool   // device times were requested but are missing
 	UntimedCommands int    // how many commands of an execution lack their device times
-	ID              uint64 // of the submission: from 1, in the order of the calls
+	ID              uint64 // number of the submission: from 1, in the order of the calls
 	Device          *gpu.Device
 	Queue           *gpu.Queue // the queue, also a communicator's
 

@@ -67,7 +67,7 @@ func (t *Tracer) tell(s *sema.Semaphore, id uint64) bool {
 // point returns the record's form of a point.
 func (t *Tracer) point(p sema.Point) Point { return Point{t.number(p.Semaphore), p.Value} }
 
-// called records a call of a program's function, which began at r.Submitted and ends now.
+// called records a call of a program's function. The call began at r.Submitted and ends now.
 func (t *Tracer) called(r *Record) {
 	r.Begun, r.Done = r.Submitted, t.now()
 	r.Ended = r.Done

@@ -100,7 +100,7 @@ type span struct {
 	last     *engine.Event // the submission's own event
 	shared   bool          // begin is the event of the submission in front
 	given    hostTimes     // when the host gave the work to the device
-	moved    time.Duration // by how much the device times were moved, to lie within the host's
+	moved    time.Duration // how far the device times were moved, to lie within the host's times
 	commands []commandTimes
 	task     *rtrace.Task
 	next     *span // in the list of spans whose times must be queried

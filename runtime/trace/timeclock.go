@@ -12,8 +12,8 @@ import (
 
 // The device's clock is compared with the host's by events in a stream without other work. The host
 // records an event and polls it until it is reached. So the event lies between two host times, and
-// the narrowest interval is kept as a mark. A device time is the time since a mark's event,
-// corrected by the drift between several marks.
+// the narrowest interval is kept in a clockMark. A device time is the time since the event of a
+// clockMark, corrected by the drift between several clockMarks.
 
 // A deviceClock relates a device's clock to the host's.
 type deviceClock struct {
@@ -23,7 +23,7 @@ type deviceClock struct {
 	n      int
 	vain   int     // failed comparisons before the first success
 	by     int     // the mark from which times are computed
-	drift  float64 // of the device's clock: host seconds in one of its seconds, less 1
+	drift  float64 // of the device's clock: host seconds in one second of that clock, minus 1
 	unsure float64 // the error margin of drift
 }
 
@@ -40,9 +40,9 @@ const (
 	compareTries = 8
 	wideMark     = time.Millisecond
 	giveUpMark   = 50 * time.Millisecond
-	eventUnit    = time.Microsecond // of the difference of two events; half is from each
+	eventUnit    = time.Microsecond // error of the difference of two events, half from each event
 	anyDrift     = 100e-6           // assumed drift of quartz clocks that have not been compared yet
-	elapsedUnit  = 1.0 / (1 << 23)  // relative, of Elapsed's result: it has seven digits
+	elapsedUnit  = 1.0 / (1 << 23)  // relative error of Elapsed's result, which has seven digits
 	mostVain     = 16               // failed comparisons before times are reported missing
 )
 

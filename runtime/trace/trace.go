@@ -1,7 +1,7 @@
 // Package trace records the work of devices. A [Tracer] keeps records in a ring, for programs that
 // read them. A [Trace] writes them to a file that Perfetto (https://ui.perfetto.dev), Chrome's
-// tracing and tools/gputrace show: the work of each queue, the waits between operations, the times
-// at which each device ran them, and the calls of the host.
+// tracing and tools/gputrace show: the work of each queue, the waits between operations, the device
+// times of each operation, and the calls of the host.
 //
 //	t, err := trace.Create("run.json", trace.Options{})
 //	dev, err := gpu.Open(driver, 0, gpu.Options{Tracer: t.Tracer()})
@@ -113,7 +113,7 @@ func Start(w io.Writer, o Options) (*Trace, error) {
 // pipe or a folder, Create fails. In the name, %p is replaced by the number of the process and %r
 // by the rank. If there are several ranks and the name has neither, Create puts the rank before the
 // extension. If another trace is being written to the file, Create puts the number of the process
-// there.
+// before the extension.
 func Create(name string, o Options) (*Trace, error) {
 	if err := o.check(); err != nil {
 		return nil, err

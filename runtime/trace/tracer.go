@@ -42,7 +42,7 @@ type Tracer struct {
 	takeMu sync.Mutex    // serializes readers
 	tail   atomic.Uint64 // the number of the next record to read; changed under takeMu
 
-	mu      sync.Mutex // a leaf; protects devices
+	mu      sync.Mutex // protects devices; no other lock is taken while it is held
 	devices []*observer
 }
 
@@ -85,7 +85,7 @@ type TracerStats struct {
 	Records     uint64 // records kept, without dropped ones
 	Dropped     uint64 // records for which the ring had no room
 	Untimed     uint64 // submissions whose device times are missing
-	Clamped     uint64 // device times that were moved, within their margin, to fit the host's
+	Clamped     uint64 // device times that were moved, within their margin, to fit the host's times
 
 	UntimedCommands uint64 // commands whose device times are missing
 

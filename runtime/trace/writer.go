@@ -52,7 +52,7 @@ type device struct {
 	tids   int64
 	own    []*track                           // one for each of the device's own queues
 	queues map[weak.Pointer[gpu.Queue]]*track // all queues in use; a program may run for weeks and adopt a stream for each request
-	prune  int                                // at this length of queues, freed queues are removed
+	prune  int                                // when queues has this length, freed queues are removed
 	margin time.Duration                      // the margin of the last comparison of the clocks
 }
 
@@ -429,8 +429,8 @@ func (w *writer) executed(x *device, t *track, r *Record, a traceformat.Args) {
 	begun, ended, done := traceformat.Time(r.Begun), traceformat.Time(r.Ended), traceformat.Time(r.Done)
 	from := max(begun-traceformat.Time(r.Early), t.end) // the earliest possible beginning
 	if by := t.end - begun; by > 0 {
-		// Move the slice behind the one before it, but not beyond the time at which the work was
-		// seen done: records of a stream may come in another order than its work.
+		// Move the slice behind the previous slice, but not beyond the time at which the host saw
+		// the work done: records of a stream may come in another order than its work.
 		begun = min(begun+by, done)
 		ended = max(min(ended+by, done), begun)
 	}

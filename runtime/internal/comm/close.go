@@ -44,7 +44,8 @@ func (c *Communicator) close(ctx context.Context) error {
 		if !c.busy() {
 			return false
 		}
-		// This includes operations that come back because they wait for another driver's device.
+		// This includes operations that were returned because they wait for another driver's
+		// device.
 		c.cancel(errClosed)
 		c.signal()
 		c.tl.Poll(c.tl.Latest(), 1)
@@ -155,11 +156,11 @@ func (c *Communicator) notAborted() error {
 	return fmt.Errorf("gpu: communicator: the library did not abort it: %w", c.unaborted)
 }
 
-// destroy gives back everything that the communicator holds. The communicator may have been aborted
-// before, or may be aborted meanwhile. destroy runs on the communicator's thread, and closes back
-// with mu held when it needs the library no more. If the library does not finish aborting the
-// native communicator, the communicator and its registrations leak, and the stream is left to the
-// device.
+// destroy releases everything that the communicator holds. The communicator may have been aborted
+// before, or may be aborted meanwhile. destroy runs on the communicator's thread. When it no longer
+// needs the library, it closes the channel back, with mu held. If the library does not finish
+// aborting the native communicator, the communicator and its registrations leak, and the stream is
+// left to the device.
 func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	var failures []error
 	add := func(err error) {
@@ -227,7 +228,7 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 }
 
 // closeWithDevice closes a communicator that is still open when its device is closed. It waits
-// until the communicator's thread needs the driver no more.
+// until the communicator's thread no longer needs the driver.
 func (c *Communicator) closeWithDevice(ctx context.Context) error {
 	err, _ := c.closer.Close(ctx, c.close, func() time.Duration { return math.MaxInt64 })
 	return err

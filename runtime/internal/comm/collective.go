@@ -59,7 +59,7 @@ func (x Operation) Pack() (dst, src memory.Range, a, b uint64) {
 	return x.dst, x.src, a, math.Float64bits(x.reduction.scale)
 }
 
-// isSwap is the bit of a send and receive in the first word that Pack returns.
+// isSwap is the bit that marks a send and receive, in the first word that Pack returns.
 const isSwap = 1 << 31
 
 // limit returns the number within limits that is nearest to n. Numbers outside the limits are not

@@ -10,7 +10,8 @@
 //   - thread.go, list.go, lane.go: the thread, the list of groups, and the lane
 //   - watch.go: finding other ranks' failures and groups that take too long
 //   - collective.go: the library calls of an operation
-//   - group.go: the part of a submission's record for a group, and the [engine.Action] that issues it
+//   - group.go: the part of a submission's record for a group, and the [engine.Action] that issues
+//     it
 //   - derive.go: splitting and shrinking; suspend.go; memory.go: registered memory; close.go
 package comm
 
@@ -46,7 +47,7 @@ type Device struct {
 	Owner  Owner
 }
 
-// An Owner is the device of the layers above. Its methods must not block.
+// An Owner is the device object of the layers above. Its methods must not block.
 type Owner interface {
 	// NewTimeline makes the timeline of a communicator. The Rest of its records is a [Record].
 	NewTimeline() *engine.Timeline

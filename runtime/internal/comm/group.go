@@ -14,7 +14,7 @@ import (
 // A Part is the part of a submission's record for a group of collective operations.
 type Part struct {
 	ops   []groupOp
-	first driver.CommOpKind // of a recorded group, whose ops are added when it is issued
+	first driver.CommOpKind // the first kind in a recorded group, whose ops are added when it is issued
 	ctx   context.Context   // nil if it cannot end
 	// The next submission of the same communicator. The communicator's mu protects behind and
 	// arrived.

@@ -8,10 +8,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// A lane is a communicator as the engine sees it: it implements engine.Lane.
+// A lane is a communicator as an engine.Lane.
 type lane Communicator
 
-// Halted returns why the communicator takes no more work, and why its issued work fails.
+// Halted returns why the communicator accepts no more work, and why its issued work fails.
 func (l *lane) Halted() (takes, issued error) { return (*Communicator)(l).halted() }
 
 // PollFor makes the thread poll the device. See Communicator.ask.

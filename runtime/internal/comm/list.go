@@ -29,7 +29,7 @@ func (l *groupList) append(s *engine.Submission) {
 	l.count(s, 1)
 }
 
-// push puts a group that pop has returned back to the front.
+// push puts a group back at the front after pop has taken it.
 func (l *groupList) push(s *engine.Submission) {
 	p := partOf(s)
 	if l.first, p.behind = s, l.first; p.behind == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A phase is a phase of a communicator's life. Only Communicator.move changes the phase, to one
-// that leads allows.
+// A phase is a phase of a communicator's life. Only Communicator.move changes the phase. The
+// variable leads lists the allowed changes.
 type phase int32
 
 const (
@@ -124,7 +124,7 @@ func (c *Communicator) Err() error {
 	return nil
 }
 
-// failed returns why the communicator takes no more operations, or nil.
+// failed returns why the communicator accepts no more operations, or nil.
 func (c *Communicator) failed() error {
 	if c.phase() < isClosing {
 		return c.dev.Engine.Failed()
@@ -135,7 +135,8 @@ func (c *Communicator) failed() error {
 	return errClosed
 }
 
-// halted returns why the communicator takes no more operations, and why its issued operations fail.
+// halted returns why the communicator accepts no more operations, and why its issued operations
+// fail.
 func (c *Communicator) halted() (takes, issued error) { return c.failed(), c.Err() }
 
 // fail fails the communicator. The communicator is aborted, and all operations fail immediately,

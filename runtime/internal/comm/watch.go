@@ -38,7 +38,7 @@ func (w *watch) stop() {
 	}
 }
 
-// tick schedules look, until nothing is in flight. The caller holds mu.
+// tick schedules a call of look, unless the communicator is closed. The caller holds mu.
 func (c *Communicator) tick() {
 	if c.phase() < isClosed {
 		c.watch.start()

@@ -58,8 +58,8 @@ type ending struct {
 // failed work can stop using memory and other native objects.
 const GiveBackTime = 500 * time.Millisecond
 
-// An Unended says what was still running when the context of Close ended. Close reports it to the
-// program.
+// An Unended counts the work that was still running when the context of Close ended. Close reports
+// it to the program.
 type Unended struct {
 	Submissions int           // submissions in flight
 	Calls       int           // running host calls and other running calls that use the device
@@ -69,8 +69,8 @@ type Unended struct {
 	Began       time.Time
 }
 
-// ErrGivenUp is wrapped by the error with which a device is lost when its Close gives up waiting
-// for work.
+// ErrGivenUp is wrapped in the error of a device that is lost because its Close gave up waiting for
+// work.
 var ErrGivenUp = errors.New("gpu: the device was given up")
 
 // giveUp records that Close gave up waiting because its context ended.

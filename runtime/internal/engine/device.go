@@ -47,7 +47,7 @@ type Device struct {
 	letsGo bool
 
 	// mu protects pending and lanes. It is also held while timelines is replaced, and while phase
-	// is set to isEnded. It is a leaf: no other lock is taken while it is held.
+	// is set to isEnded. No other lock is taken while it is held.
 	mu      sync.Mutex
 	pending pendingQueue
 	lanes   []Lane

@@ -68,9 +68,9 @@
 // it (earlyfailure.go).
 //
 // One goroutine at a time owns a Submission: the submitter, then the goroutine that issues it, then
-// the one that retires it. Other goroutines read a Submission in the ring under the ring's mu. For
-// a parked Submission, Device.mu protects its place in the list, and an atomic counts its open
-// waits.
+// the goroutine that retires it. Other goroutines read a Submission in the ring under the ring's
+// mu. For a parked Submission, Device.mu protects its place in the list, and an atomic counts its
+// open waits.
 //
 // Submitting, issuing and retiring allocate nothing in the steady state: Submissions, events and
 // timepoints come from pools.

@@ -8,7 +8,7 @@ import (
 
 // Limits of the pauses between polls of downloads that nobody waits for. Most programs wait for a
 // download immediately. Then the waiting goroutine polls it, within the first pause. Each pause is
-// twice as long as the one before.
+// twice as long as the previous pause.
 const (
 	firstPause   = time.Millisecond
 	longestPause = 8 * time.Millisecond
@@ -35,8 +35,8 @@ func (l *downloadPoller) arm() {
 	}
 }
 
-// pollDownloadLater tells the device to poll the download with the number seq, for which nobody
-// waits. The caller holds tl.mu.
+// pollDownloadLater makes the device poll the download with the number seq. Nobody waits for this
+// download. The caller holds tl.mu.
 func (tl *Timeline) pollDownloadLater(seq uint64) {
 	tl.lastDownload.Store(seq)
 	tl.Device.downloads.arm()

@@ -55,7 +55,7 @@ func (d *Device) lostBy(err error) *Failure {
 
 // markLost marks the device as lost, so that it accepts no more work. It reports whether this call
 // was the first to do so. It may be called with locks held, so it does not fail the work. In either
-// case the caller does that, with Check or failAll, when it holds no locks.
+// case the caller must fail the work, with Check or failAll, when it holds no locks.
 func (d *Device) markLost(err error) (first bool) {
 	if first = d.lost.CompareAndSwap(nil, d.lostBy(err)); first {
 		d.Owner.IsLost(d.Failed())
@@ -200,7 +200,7 @@ func (tl *Timeline) hasPassed(seq uint64) bool {
 	return err == nil && passed
 }
 
-// followedEvery is the number of polls without a result after which wantFollowed acts.
+// followedEvery is the number of polls without a result between two actions of wantFollowed.
 const followedEvery = 16
 
 // wantFollowed is called after a poll that found nothing done. In every followedEvery-th call it

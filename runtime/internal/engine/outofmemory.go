@@ -40,9 +40,9 @@ func (d *Device) Collect(mayBlock bool) {
 // collect retires the finished work of the timeline. If other goroutines are retiring some of it,
 // collect waits for them.
 func (tl *Timeline) collect() {
-	// One round may find only the oldest event complete. So go on until the last submission is done,
-	// or a round retires nothing. Locking queryMu may wait for another goroutine's poll, which may
-	// have queried before the latest work ended. So query here in any case.
+	// One round may find only the oldest event complete. So go on until the last submission is
+	// done, or a round retires nothing. Locking queryMu may wait for another goroutine's poll,
+	// which may have queried before the latest work ended. So query here in any case.
 	seq := tl.issued.Load()
 	for again := true; again && !(Mark{tl, seq}).decided(); {
 		unmarked := tl.tryMark(seq)

@@ -210,8 +210,8 @@ func (s *Submission) cancelTimepoints() {
 	}
 }
 
-// timepoint returns a timepoint for a wait of the submission: parking.tp for the first wait, timepoints
-// of the pool for the others.
+// timepoint returns a timepoint for a wait of the submission: parking.tp for the first wait, and a
+// timepoint of the pool for each other wait.
 func (s *Submission) timepoint() *sema.Timepoint {
 	if len(s.parking.tps) > 0 {
 		return s.Timeline.Device.timepoints.Get(s)

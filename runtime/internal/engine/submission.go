@@ -17,7 +17,7 @@ import (
 type Submission struct {
 	Timeline *Timeline // the timeline to which it was submitted
 	next     *Submission
-	event    *Event // to be recorded behind the work: at once, on demand, or never
+	event    *Event // the event to record behind the work: at once, on demand, or never
 	Err      atomic.Pointer[Failure]
 	Mode     waitMode
 	recorded bool // event has been recorded; protected by the ring's mu while in the ring
@@ -49,7 +49,7 @@ type Submission struct {
 	Rest Rest
 }
 
-// room is the storage of a Submission's lists that are mostly short.
+// room is storage for a Submission's lists, which are mostly short.
 type room struct {
 	waits   [1]sema.Point
 	signals [1]sema.Point

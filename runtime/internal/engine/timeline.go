@@ -351,7 +351,7 @@ func (tl *Timeline) refuse(s *Submission, seq uint64, err error) error {
 	return err
 }
 
-// findEvents removes the marks from Deps for which the stream need not wait. For each other mark it
+// findEvents removes marks from Deps if the stream need not wait for them. For each other mark it
 // finds an event recorded behind it, or records one. The caller holds no Timeline.mu.
 func (s *Submission) findEvents() (Outcome, error) {
 	tl := s.Timeline
@@ -495,8 +495,8 @@ func (tl *Timeline) follow(s *Submission, seq uint64) (started bool, err error) 
 }
 
 // publish publishes the signals of a submission that the stream has received. It returns the
-// timepoints to release. It also returns whether other timepoints remain, for which the work must
-// be polled. The caller holds tl.mu.
+// timepoints to release. It also returns whether other timepoints remain. If so, the work must be
+// polled. The caller holds tl.mu.
 func (tl *Timeline) publish(s *Submission) (*sema.Timepoint, bool) {
 	if len(s.Signals) == 1 {
 		tl.last = s.Signals[0]
@@ -580,10 +580,10 @@ func (tl *Timeline) findDone(seq uint64, tries int) (done uint64, err error) {
 // poll.
 const watch = 8
 
-// query asks the driver up to tries times whether an event is complete. It takes the first event
-// behind seq, of a submission below end. If end is math.MaxUint64 and there is no such event, it
-// takes the last event recorded. at is the number of the event's submission, or 0 if there is no
-// event to query. done reports whether the event is complete.
+// query asks the driver up to tries times whether an event is complete. This is the first event
+// behind a submission whose number is at least seq and below end. If there is none and end is
+// math.MaxUint64, it is the last event recorded. at is the number of the event's submission, or 0
+// if there is no event to query. done reports whether the event is complete.
 func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err error) {
 	tl.ring.mu.Lock()
 	last := min(tl.issued.Load(), end-1)

@@ -20,7 +20,7 @@ type Device struct {
 	Engine *engine.Device
 	Faces  *faces.Faces
 
-	mu  sync.Mutex // protects all; a leaf
+	mu  sync.Mutex // protects all; no other lock is taken while it is held
 	all map[*Event]struct{}
 }
 
@@ -29,7 +29,7 @@ type Event struct {
 	dev     *Device
 	h       driver.Event
 	from    origin
-	freed   func() // called when the event has been given back
+	freed   func() // called when the runtime no longer uses the event
 	refs    atomic.Int32
 	closed  atomic.Bool
 	awaited atomic.Bool // closed, and freed is to be called; counted in engine.Device.Short
@@ -40,12 +40,12 @@ type Event struct {
 type origin uint8
 
 const (
-	forProcesses origin = iota // made for other processes, or by one; the driver takes it back
-	forProcess                 // made for this process alone; the driver takes it back
+	forProcesses origin = iota // made for other processes or by another process; giveBack destroys it
+	forProcess                 // made for this process alone; giveBack destroys it
 	ofOthers                   // made and destroyed by other code
 )
 
-// ready returns an error if the device takes no more work. A nil or zero Device takes none.
+// ready returns an error if the device accepts no more work. A nil or zero Device accepts no work.
 func (d *Device) ready(op string) error {
 	if d == nil || d.Engine == nil {
 		return errs.Zero(op, "Device")
@@ -128,7 +128,7 @@ func (d *Device) add(op string, from origin, freed func(), native func() (driver
 	return e, nil
 }
 
-// Close gives back the events that are left, when the device closes. It runs on a bound thread.
+// Close destroys the remaining events when the device is closed. It runs on a bound thread.
 func (d *Device) Close(ctx context.Context) (wrong []error) {
 	d.mu.Lock()
 	all := d.all
@@ -158,7 +158,7 @@ func (e *Event) Device() *Device {
 	return e.dev
 }
 
-// ForProcesses reports whether the event was made for other processes, or by one.
+// ForProcesses reports whether the event was made for other processes or by another process.
 func (e *Event) ForProcesses() bool { return e.from == forProcesses }
 
 // Export returns a handle of the event for other processes. It blocks while the driver does.
@@ -209,7 +209,7 @@ func (e *Event) Hold() error {
 	return nil
 }
 
-// Release ends a hold. After the last one the event is given back.
+// Release ends a hold. After the last hold the event is destroyed, unless other code owns it.
 func (e *Event) Release() {
 	if e.refs.Add(-1) > 0 {
 		return
@@ -220,7 +220,7 @@ func (e *Event) Release() {
 	}
 	d.Engine.Reclaim(func() {
 		err := e.giveBack()
-		// Another stream waits for the event: closing the device gives it back.
+		// Another stream waits for the event: closing the device destroys it.
 		if errors.Is(err, driver.ErrBusy) {
 			return
 		}

@@ -1,5 +1,5 @@
-// Package inside is how the packages above package gpu, such as collective and interop, reach the
-// parts of a device and make operations. gpu.Inside and gpu.OpOf take and return its types.
+// Package inside lets packages above package gpu, such as collective and interop, use the parts of
+// a device and make operations. gpu.Inside and gpu.OpOf take and return its types.
 package inside
 
 import (
@@ -26,7 +26,8 @@ type Device struct {
 	NewQueue func(stream driver.Stream, priority int) *engine.Timeline
 }
 
-// Ready returns an error if the device takes no more work. A nil or zero gpu.Device takes none.
+// Ready returns an error if the device accepts no more work. A nil or zero gpu.Device accepts no
+// work.
 func (d *Device) Ready(op string) error {
 	if d == nil || d.Engine == nil {
 		return errs.Zero(op, "Device")
@@ -42,11 +43,11 @@ func Outer(e *engine.Device) any {
 // An Op is an operation that gpu.OpOf turns into a gpu.Op.
 type Op struct {
 	Kind  work.Kind     // EventRecord, EventWait, ValueWrite, ValueWait or Native
-	Event *events.Event // to record or to wait for
-	Range memory.Range  // of the value to write or to wait for
+	Event *events.Event // the event to record or to wait for
+	Range memory.Range  // memory of the value to write or to wait for
 	Value uint64
 
-	// Native is the *gpu.Op of a native operation whose function each execution of a recording
-	// calls: it never becomes a node of a graph.
+	// Native is the *gpu.Op of a native operation. In a recording, each execution calls its
+	// function, so it never becomes a node of a graph.
 	Native any
 }

@@ -1,6 +1,6 @@
-// Package libcall is what packages for NVIDIA's libraries, such as blas and fft, have in common: the
-// device on which a library works, and a handle of the library that queues, streams and recordings
-// share.
+// Package libcall has the common parts of the packages for NVIDIA's libraries, such as blas and
+// fft: the device on which a library works, and a handle of the library that queues, streams and
+// recordings share.
 package libcall
 
 import (
@@ -18,7 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A Device is a device of CUDA, or a simulated one, on which stand-ins do the library's work.
+// A Device is a device of CUDA or a simulated device. On a simulated device, stand-ins do the
+// library's work.
 type Device struct {
 	name string // of the package, for errors
 	dev  *gpu.Device
@@ -93,9 +94,10 @@ func (d Device) elsewhere() error {
 	return fmt.Errorf("%s: the operation was given to another device than the one that the library was opened for: %w", d.name, gpu.ErrArgument)
 }
 
-// EachExecution returns the Op of a gpu.Native whose function each execution of a recording calls.
-// It never becomes a node of a graph, and runs after everything that was recorded before it, and
-// before everything recorded later. It is for work of a library that is not the same each time.
+// EachExecution returns an Op of gpu.Native, changed so that each execution of a recording calls
+// its function. The Op never becomes a node of a graph, and runs after everything that was recorded
+// before it, and before everything recorded later. It is for work of a library that is not the same
+// each time.
 func EachExecution(op gpu.Op) gpu.Op {
 	return gpu.OpOf(inside.Op{Kind: work.Native, Native: &op})
 }
@@ -111,13 +113,13 @@ type Handle[H any] struct {
 	mu        sync.Mutex // protects the following fields, and is held while a function uses the handle
 	h         H
 	closed    bool
-	stream    driver.Stream // that the handle has
-	workspace driver.Ptr    // that the handle has
+	stream    driver.Stream // stream of the handle
+	workspace driver.Ptr    // workspace of the handle
 }
 
 // NewHandle makes a handle with create. Before a function uses the handle, set gives it the stream
-// and the workspace of the call, if it does not have them. end destroys it. All of them are called
-// with the device current, and none of them on a simulated device.
+// and the workspace of the call, unless it has them already. end destroys it. All of them are
+// called with the device current, and none of them on a simulated device.
 func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error, end func(H) error) (*Handle[H], error) {
 	x := &Handle[H]{dev: dev, set: set, end: end}
 	if dev.Simulated() {
@@ -133,7 +135,7 @@ func NewHandle[H any](dev Device, create func() (H, error), set func(h H, stream
 	return x, nil
 }
 
-// Use calls a function that gives the call's stream work with the handle. The workspace is 0 if the
+// Use calls fn, which uses the handle to give work to the call's stream. The workspace is 0 if the
 // call has none.
 func (x *Handle[H]) Use(call gpu.NativeCall, workspace driver.Ptr, fn func(H) error) error {
 	if n, ok := cudadriver.NativeOf(call.Device); !ok || n != x.dev.cuda {
@@ -165,8 +167,8 @@ func (x *Handle[H]) StandIn(call gpu.NativeCall, name string, fn func(standin.Me
 	return x.dev.StandIn(call, name, fn)
 }
 
-// With calls a function with the handle and with the device current, outside of an operation: to ask
-// the library for a size, say.
+// With calls a function with the handle and with the device current, outside of an operation, for
+// example to query a size.
 func (x *Handle[H]) With(fn func(H) error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -176,10 +178,10 @@ func (x *Handle[H]) With(fn func(H) error) error {
 	return x.dev.Current(func() error { return fn(x.h) })
 }
 
-// Close destroys the handle. That blocks until the device is done with the library's work.
-// Functions that want the handle meanwhile fail at once, because the device's work may wait for
-// them. If the device is closed or lost, the handle is left to the device's context. Closing a nil
-// handle, or closing again, does nothing.
+// Close destroys the handle. It blocks until the device is done with the library's work. Calls that
+// need the handle meanwhile fail at once, because the device's work may wait for them. If the device
+// is closed or lost, the handle is left to the device's context. Closing a nil handle, or closing
+// again, does nothing.
 func (x *Handle[H]) Close() error {
 	if x == nil {
 		return nil

@@ -9,11 +9,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// MostPlans is how many plans for shapes a library keeps.
+// MostPlans is the number of plans for shapes that a library keeps.
 const MostPlans = 4096
 
-// MakeRoom removes one of a library's plans, and destroys it, if there are MostPlans. A program
-// whose shapes are ever new would have ever more of them.
+// MakeRoom removes one of a library's plans and destroys it, if there are MostPlans. It bounds the
+// memory of a program that always has new shapes.
 func MakeRoom[K comparable, P any](plans map[K]P, destroy func(P) error) error {
 	if len(plans) < MostPlans {
 		return nil
@@ -25,8 +25,7 @@ func MakeRoom[K comparable, P any](plans map[K]P, destroy func(P) error) error {
 	return nil
 }
 
-// Parts are the plans, generators and the like that a library has made and that are not closed. The
-// zero Parts has none.
+// Parts are a library's open plans, generators and similar objects. The zero Parts is empty.
 type Parts struct {
 	mu     sync.Mutex // protects the following fields
 	open   map[io.Closer]struct{}

@@ -22,7 +22,7 @@ const (
 	isFailed        // it was never allocated
 )
 
-// For returns the pool for an allocation that names the pool h. If h is nil, that is the current
+// For returns the pool for an allocation that names the pool h. If h is nil, it returns the current
 // pool.
 func (d *Device) For(h *PoolHandle) (*Pool, error) {
 	if h == nil {
@@ -61,8 +61,8 @@ func (p *Pool) NewBuffer(home *engine.Timeline, size uint64) *Buffer {
 // ListEmpty counts a buffer without memory as allocated.
 func (b *Buffer) ListEmpty() { b.dev.buffers.add(b) }
 
-// SetAlloc makes a submission the allocation of a buffer of NewBuffer. The submission holds the
-// buffer.
+// SetAlloc makes a submission the allocation of a buffer that NewBuffer made. The submission holds
+// the buffer.
 func (p *Part) SetAlloc(s *engine.Submission, b *Buffer) {
 	b.state.Store(isPending)
 	if b.pool.opt.Zero {
@@ -121,7 +121,7 @@ func (Alloc) Blocks(s *engine.Submission) bool {
 	return b.pool.blocks != nil && !b.pool.blocks.Near(b.mem.Size, b.pool.number(s.Timeline))
 }
 
-// HoldsUp reports whether the driver's pool may make the stream wait for another one.
+// HoldsUp reports whether the driver's pool may make the stream wait for another stream.
 func (Alloc) HoldsUp(s *engine.Submission, tl *engine.Timeline) bool {
 	return partOf(s).buffer.pool.crosses(tl)
 }
@@ -296,8 +296,8 @@ const (
 	FreeNothing                   // the buffer is not from a pool, or is empty
 )
 
-// CheckFree returns the kind of a free by the queue of a timeline, or an error if that queue cannot
-// free the buffer.
+// CheckFree returns which queue frees the buffer if the queue of tl is asked to, or an error if
+// that queue cannot free it.
 func (b *Buffer) CheckFree(tl *engine.Timeline) (FreeKind, error) {
 	switch {
 	case b.dev.Engine != tl.Device && b.dev.Engine.Driver != tl.Device.Driver:
@@ -380,9 +380,9 @@ func (Free) Release(s *engine.Submission) {
 	p.buffer = nil
 }
 
-// A freed is the buffer of a Free in the form that the scheduler uses: an engine.Holder. The
-// submission holds the buffer. If another device owns the buffer, that device records the Free as a
-// loan. A Free does not count as a use of the memory.
+// A freed is the buffer of a Free as an engine.Holder. The submission holds the buffer. If another
+// device owns the buffer, that device records the Free as a loan. A Free does not count as a use of
+// the memory.
 type freed Buffer
 
 // Use tells the device that owns the memory about the work, if another device does the work.
@@ -428,8 +428,8 @@ func (b *Buffer) freeAsync(tl *engine.Timeline, h driver.Stream) error {
 }
 
 // giveBack frees memory that no queue has deallocated and nothing holds. The streams have passed
-// its allocation and its uses. A driver's pool frees it in the stream h. If h is 0, that is the
-// stream that allocated it. giveBack runs on a bound thread.
+// its allocation and its uses. A driver's pool frees it in the stream h, or in the stream that
+// allocated it if h is 0. giveBack runs on a bound thread.
 func (p *Pool) giveBack(b *Buffer, h driver.Stream) error {
 	if b.mem.Size == 0 {
 		return nil

@@ -29,7 +29,7 @@ type Buffer struct {
 	closed atomic.Bool
 	from   origin
 	pool   *Pool            // the pool that the memory is from
-	home   *engine.Timeline // of the queue that allocated it from the pool
+	home   *engine.Timeline // timeline of the queue that allocated it from the pool
 	uses   engine.Uses      // uses of memory from a pool
 	rare   *rare            // fields that few buffers need, kept apart because many buffers are made
 
@@ -47,11 +47,11 @@ type rare struct {
 	watched *watched    // nil unless the device reports dropped buffers
 
 	opened driver.Mem             // the other process's memory; the buffer is a part of it
-	close  func(driver.Mem) error // gives opened back
+	close  func(driver.Mem) error // releases opened
 	shared bool                   // opened is from a pool
 }
 
-// A Place names the binding or scratch memory for which a placeholder stands in a recording.
+// A Place names the binding or the scratch memory of a recording that a placeholder stands for.
 type Place struct {
 	Recording any // nil: the buffer is no placeholder
 	Index     int
@@ -183,7 +183,7 @@ func (b *Buffer) Ptr() driver.Ptr {
 	return b.mem.Ptr
 }
 
-// Bytes returns the memory as the host sees it. It is nil where Ptr is 0, and if the host cannot
+// Bytes returns the memory as the host sees it. It is nil if Ptr returns 0, or if the host cannot
 // access the memory.
 func (b *Buffer) Bytes() []byte {
 	if b == nil || b.closed.Load() || b.HasNoAddress() || b.mem.Host == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// A Device is the memory of one device: its buffers, its pools, and the pinned memory that
-// transfers go through.
+// A Device is the memory of one device: its buffers, its pools, and the pinned memory for
+// transfers.
 type Device struct {
 	Engine *engine.Device
 	Faces  *faces.Faces
@@ -37,7 +37,7 @@ func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int) {
 	d.Stage.dev, d.Stage.size = d, stageSize
 }
 
-// Failed returns why the device takes no more work, or nil.
+// Failed returns why the device accepts no more work, or nil.
 func (d *Device) Failed() error { return d.Engine.Failed() }
 
 // ready is like Failed. The error of a nil or zero Device names the operation op.
@@ -71,13 +71,13 @@ func (d *Device) FreeUnused(ctx context.Context) {
 func (d *Device) HasNativeMemory() bool { return d.buffers.haveNative() }
 
 // FreePooled frees the memory of pools' buffers while the device is being closed. A driver's pool
-// frees it in the stream h. If h is 0, that is the stream that allocated it. FreePooled
-// runs on the device's thread.
+// frees it in the stream h, or in the stream that allocated it if h is 0. FreePooled runs on the
+// device's thread.
 func (d *Device) FreePooled(h driver.Stream) []error { return d.buffers.close(true, h) }
 
 // Close frees all buffers and pools. It runs on the device's thread, when no stream is left.
 func (d *Device) Close() []error {
-	// Pools come first, because they may leave buffers.
+	// Close the pools first, because that may leave buffers to free.
 	return append(d.pools.close(), d.buffers.close(false, 0)...)
 }
 

@@ -17,7 +17,7 @@ import (
 // The functions that the collector calls have weak pointers to the objects that they report.
 // Otherwise they would keep a device reachable after the program has dropped it with its buffers.
 
-// watched has the data of a buffer that a device needs to report the buffer as dropped.
+// watched has the data with which a device reports a buffer as dropped.
 type watched struct {
 	made    *leaks.Site
 	real    weak.Pointer[Buffer]

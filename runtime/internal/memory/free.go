@@ -17,7 +17,7 @@ import (
 type Part struct {
 	buffer   *Buffer
 	freed    bool            // this Free has marked the memory as freed
-	left     engine.Frontier // uses of the memory after which the Free is not ordered
+	left     engine.Frontier // uses of the memory that the Free must still wait for
 	awaiting *parkedFree     // set while the Free waits for left
 }
 
@@ -32,10 +32,10 @@ func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Memory() }
 
 var errInUse = errors.New("gpu: the memory is in use")
 
-// A Holding is a buffer in the form that the scheduler uses: an engine.Holder and an engine.Memory.
+// A Holding is a buffer as an engine.Holder and an engine.Memory.
 type Holding Buffer
 
-// Holding returns the buffer in the form that the scheduler uses.
+// Holding returns the buffer as a Holding.
 func (b *Buffer) Holding() *Holding { return (*Holding)(b) }
 
 // Use records that the work at a mark may use the memory.
@@ -114,7 +114,7 @@ type parkedFree struct {
 
 // parkedFrees are the parked Frees of a device's memory.
 type parkedFrees struct {
-	mu  sync.Mutex // protects all; a leaf
+	mu  sync.Mutex // protects all; no other lock is taken while it is held
 	all []*parkedFree
 }
 
@@ -155,7 +155,7 @@ func (p *Part) awaitUses(s *engine.Submission) {
 	s.Timeline.ParkAgain(s)
 }
 
-// endAwait undoes awaitUses. It also closes over of the parkedFree.
+// endAwait undoes awaitUses. It also closes the parkedFree's channel over.
 func (p *Part) endAwait() {
 	if f := p.awaiting; f != nil {
 		p.awaiting = nil

@@ -27,7 +27,7 @@ func (d *Device) Statistics() Statistics { return d.buffers.statistics() }
 
 // books list a device's buffers.
 type books struct {
-	mu     sync.Mutex // protects the following; a leaf
+	mu     sync.Mutex // protects the following; no other lock is taken while it is held
 	list   *Buffer
 	n      int
 	device ByteStats

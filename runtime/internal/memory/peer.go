@@ -70,8 +70,8 @@ func (r Range) Usable(op string, d *Device) error {
 }
 
 // Owners returns the devices that a copy by this device must name as owners of two buffers' memory,
-// or nil if the copy need name none. A nil buffer is pinned memory of the runtime. Copies are the
-// only operations on memory to which the device may have no access.
+// or nil if the copy need not name owners. A nil buffer is pinned memory of the runtime. Copies are
+// the only operations on memory to which the device may have no access.
 func (d *Device) Owners(dst, src *Buffer) (dstOf, srcOf driver.Device, err error) {
 	switch {
 	case !d.Foreign(dst) && !d.Foreign(src):

@@ -33,14 +33,14 @@ type Pool struct {
 	native driver.Pool     // the driver's pool, or:
 	blocks *blockpool.Pool // the runtime's own pool
 	slabs  slabs           // the memory that blocks hands out, or:
-	over   *Buffer         // the buffer that blocks hands out parts of
+	over   *Buffer         // blocks hands out parts of this buffer
 	keeps  bool            // the program cannot close it
 	closed atomic.Bool
 	life   sync.RWMutex // protects closed: held while a native pool allocates
 	// live counts allocations of a native pool whose free has not been issued, and calls in
 	// progress on the pool.
 	live   atomic.Int64
-	freed  atomic.Pointer[engine.Timeline] // the first timeline in which native memory was freed
+	freed  atomic.Pointer[engine.Timeline] // native memory was freed in this timeline first
 	shared atomic.Bool                     // memory was also freed in another timeline
 
 	threshold atomic.Uint64
@@ -50,7 +50,7 @@ type Pool struct {
 	users    sync.Map   // indices of the other devices that have access to a native pool
 
 	mu  sync.Mutex                         // protects tls from concurrent changes
-	tls atomic.Pointer[[]*engine.Timeline] // by their numbers in blocks; each change makes a new slice
+	tls atomic.Pointer[[]*engine.Timeline] // indexed by their numbers in blocks; each change makes a new slice
 }
 
 // A PoolHandle is the program's reference to a pool. The device, its buffers and its work refer to
@@ -275,9 +275,9 @@ func (p *Pool) makeNative() (err error) {
 const reserveWithin = 10 * time.Second
 
 // reserve makes a new native pool reserve its initial size. It allocates that much in a stream and
-// frees it. Then it waits until the driver has noticed the free: before that the memory counts as
-// used, and a pool at its limit could not replace it by a larger block. reserve uses a stream of
-// its own, because a queue's stream may be busy for long. It runs on a bound thread.
+// frees it. Then it waits until the driver has noticed the free. Before that the memory counts as
+// used, so a pool at its limit could not allocate a larger block. reserve uses a stream of its own,
+// because a queue's stream may be busy for long. It runs on a bound thread.
 func (p *Pool) reserve() error {
 	d := p.dev
 	h, err := d.Engine.Native.NewStream()

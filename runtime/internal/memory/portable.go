@@ -17,7 +17,7 @@ import (
 func (p *Pool) makePortable() (err error) {
 	p.slabs.p, p.opt.Portable = p, true
 	p.threshold.Store(p.opt.Threshold)
-	// A limit without a multiple of Alignment above it counts as no limit.
+	// If rounding up overflows, limit is 0, which means no limit.
 	limit := (p.opt.MaxSize + Alignment - 1) &^ (Alignment - 1)
 	p.blocks, err = blockpool.New(&p.slabs, blockpool.Config{MaxSize: limit, Initial: p.opt.InitialSize})
 	return err
@@ -50,7 +50,7 @@ func (p *Pool) makeOver(b *Buffer) error {
 // time.
 type slabs struct {
 	p   *Pool
-	mu  sync.Mutex // protects mem, which other goroutines read; a leaf
+	mu  sync.Mutex // protects mem, which other goroutines read; no other lock is taken while it is held
 	mem []driver.Mem
 }
 
@@ -148,7 +148,7 @@ func (o *poolOrder) After(timeline, other int, seq uint64) bool {
 	return p.timeline(timeline).Covers(p.timeline(other), seq)
 }
 
-// keepsAll reports whether the pool gives nothing back by itself.
+// keepsAll reports whether the pool keeps all memory until it is trimmed or closed.
 func (p *Pool) keepsAll() bool { return p.threshold.Load() == KeepAll && !p.closed.Load() }
 
 // maintain makes the reclaimer give back memory that the pool need not keep, after the stream has

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Outside is the offset and size of a part that is not in the slice from which it was taken. It
-// lies outside every buffer.
+// Outside is the offset and size of a part that a gpu.Slice does not have. It lies outside every
+// buffer.
 const Outside = math.MaxUint64
 
 // A Range is a part of a buffer, in bytes.

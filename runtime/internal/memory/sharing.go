@@ -106,7 +106,7 @@ func (d *Device) ImportShared(h Handle, freed func()) (*Buffer, error) {
 }
 
 // openMemory makes a buffer from another process's memory. open makes the memory accessible. r says
-// how to give the memory back and which function to call then.
+// how to release the memory, and which function to call afterwards.
 func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Mem, error)) (*Buffer, error) {
 	b := newBuffer(d, h.Size)
 	err := d.Engine.Do(func() (err error) {
@@ -130,7 +130,7 @@ func (d *Device) openMemory(op string, h Handle, r *rare, open func() (driver.Me
 	return b, nil
 }
 
-// Importable returns an error if a driver of another name exported the object.
+// Importable returns an error if the object was exported by a driver with another name.
 func (d *Device) Importable(op, of string) error {
 	if of != "" && of != d.Engine.Driver.Name() {
 		return errs.Argument(op, "it was exported by driver %s, and %s is of driver %s", of, d.Engine.Info.Name, d.Engine.Driver.Name())

@@ -57,12 +57,12 @@ type StageStats struct {
 	Peak uint64 // highest value of Used
 }
 
-// A Stage is a device's pinned host memory for transfers. Its blocks have powers of two as sizes,
-// and are recycled.
+// A Stage is a device's pinned host memory for transfers. The sizes of its blocks are powers of
+// two. Blocks are recycled.
 type Stage struct {
 	dev   *Device
 	size  int            // the least number of bytes that are pinned at a time
-	mu    sync.Mutex     // protects the following fields, next of blocks and nfree of slabs; a leaf
+	mu    sync.Mutex     // protects the following fields, next of blocks and nfree of slabs; no other lock is taken while it is held
 	sizes [40]stageClass // index: log2 of the size
 	slabs []*stageSlab
 	stat  StageStats
@@ -99,7 +99,7 @@ type Block struct {
 	ptr   driver.Ptr // on the device
 	n     int        // bytes in use
 	class int
-	// References: one of the borrower, and one of each submission that copies a piece of a larger
+	// References: one for the borrower, and one for each submission that copies a piece of a larger
 	// transfer.
 	refs atomic.Int32
 	next *Block

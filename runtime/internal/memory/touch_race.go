@@ -18,8 +18,8 @@ var touches sync.Mutex
 // does not wait for the operation, however soon the operation is done.
 type touch struct{ done chan struct{} }
 
-// touchWritten tells the race detector that an operation writes the memory, until over of the
-// returned touch is called.
+// touchWritten tells the race detector that an operation writes the memory, until the method over
+// of the returned touch is called.
 func touchWritten(p []byte) touch {
 	t := touch{make(chan struct{})}
 	go func() {

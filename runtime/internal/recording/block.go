@@ -13,14 +13,14 @@ import (
 )
 
 // A block belongs to one execution of a recording at a time. It has scratch memory, the events of
-// timestamps, and the graphs that were made with these. End makes the first block. An execution takes
-// a free block, or makes one more. A recording without scratch memory of its own and without
+// timestamps, and the graphs that were made with these. End makes the first block. An execution
+// takes a free block, or makes one more. A recording without scratch memory of its own and without
 // timestamps has one block, which all executions share.
 //
 // An execution takes its block when its first part is about to be issued. By then all its waits
-// have been issued, so a parked execution has no block. The execution keeps the block until its last
-// part has been issued, or has failed. Then an execution that comes after that part may take it.
-// Executions of one block come one after the other on the device, and so do the parts of an
+// have been issued, so a parked execution has no block. The execution keeps the block until its
+// last part has been issued, or has failed. Then an execution that comes after that part may take
+// it. Executions of one block come one after the other on the device, and so do the parts of an
 // execution. So the mark of the last use covers all uses.
 type block struct {
 	mem    *memory.Buffer // scratch memory, or nil
@@ -206,7 +206,7 @@ func (c *Recording) makeBlock() (*block, error) {
 		c.blocks.add(b)
 		return b, nil
 	}
-	err := c.dev.Engine.Do(func() error { // the device gives nothing back meanwhile
+	err := c.dev.Engine.Do(func() error { // no native object is destroyed meanwhile
 		for range c.blocks.timers {
 			e, err := c.dev.Faces.Timers.NewTimer()
 			if err != nil {
@@ -255,8 +255,8 @@ func (r *run) returnBlock() {
 	}
 }
 
-// destroy frees the block's objects. It runs on a bound thread, when nothing uses the block any more.
-// The fields stay: an execution may still read them before it finds the device closed.
+// destroy frees the block's objects. It runs on a bound thread, when nothing uses the block any
+// more. The fields stay: an execution may still read them before it finds the device closed.
 func (b *block) destroy(d *Device) (errs []error) {
 	for i := range b.graphs {
 		errs = append(errs, b.graphs[i].destroy(d.Faces.Graphs)...)

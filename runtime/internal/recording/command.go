@@ -10,7 +10,8 @@ import (
 // A Command names a command of a recording, by its number.
 type Command int
 
-// A commandList is commands in pages, with storage of their lists. A command never moves.
+// A commandList stores commands in pages, so that a command never moves. It also stores their
+// lists.
 type commandList struct {
 	pages  []*[pageSize]command
 	n      int
@@ -82,7 +83,7 @@ type argRef struct {
 }
 
 // joins reports whether a command continues a group of a communicator. A collective that moves no
-// data continues any group. Another one that has commands in after continues none.
+// data continues any group. Any other collective that has commands in after continues no group.
 func (cmd *command) joins(lane *comm.Communicator) bool {
 	if cmd.op.Kind == work.Collect && len(cmd.after) > 0 {
 		return false

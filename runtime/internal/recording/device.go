@@ -12,15 +12,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
-// A Device has what recordings need of a device.
+// A Device is the part of a device for recordings.
 type Device struct {
 	Engine *engine.Device
 	Memory *memory.Device
 	Faces  *faces.Faces
 	Host   Host
 
-	mu  sync.Mutex              // protects all; a leaf
-	all map[*Recording]struct{} // nil once the device has given everything back
+	mu  sync.Mutex              // protects all; no other lock is taken while it is held
+	all map[*Recording]struct{} // nil after Close
 
 	captureMu sync.Mutex    // protects captures
 	captures  driver.Stream // for capture, made lazily
@@ -65,7 +65,7 @@ func (d *Device) Close() (all []error) {
 	return all
 }
 
-// add lists a recording. It returns an error if the device has given everything back.
+// add lists a recording. It returns an error after Close.
 func (d *Device) add(c *Recording) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,8 +116,8 @@ func (d *Device) standIn() (driver.Ptr, error) {
 	return d.standsIn.Ptr, nil
 }
 
-// capture captures the work that call gives to a stream, and returns it as a graph. It runs with the
-// device current on the thread.
+// capture captures the work that call gives to a stream, and returns it as a graph. It runs with
+// the device current on the thread.
 func (d *Device) capture(call func(driver.Stream) error) (g driver.Graph, err error) {
 	d.captureMu.Lock()
 	defer d.captureMu.Unlock()

@@ -20,7 +20,7 @@ type Part struct {
 	part      int
 	binds     []memory.Range // the bound ranges
 	values    []Value        // of all parameters
-	run       *run           // of the execution, or nil if it needs no block; &run1 if this is the only part
+	run       *run           // the execution's run, or nil if it needs no block; &run1 if this is the only part
 	run1      run
 }
 
@@ -56,8 +56,8 @@ func (p *Part) Number() int { return p.part }
 type Step struct {
 	c    *Recording
 	part int
-	// run is nil if the execution needs no block. It is also nil if the execution has one part only:
-	// then the run is in the submission's record.
+	// run is nil if the execution needs no block. It is also nil if the execution has one part
+	// only: then the run is in the submission's record.
 	run *run
 }
 
@@ -265,7 +265,7 @@ func (p *Part) execute(s *engine.Submission, tl *engine.Timeline) (started bool,
 	return started, err
 }
 
-// A holding is a recording in the form that the scheduler uses: an engine.Holder.
+// A holding is a recording as an engine.Holder.
 type holding Recording
 
 // Use notes that the work at a mark executes the recording and the recordings nested in it.

@@ -9,17 +9,17 @@ import (
 )
 
 // An execution has the block, addresses and parameters of the execution that is being issued. All
-// executions of a recording use the same one, under the recording's mu. So an execution sets only
-// the addresses and words that have changed since the previous one.
+// executions of a recording use the same struct, under the recording's mu. So an execution sets
+// only the addresses and words that have changed since the previous one.
 type execution struct {
 	block  *block
-	latest *block        // of the last execution with a part that a stream has received
+	latest *block        // block of the last execution with a part that a stream has received
 	launch driver.Launch // the launch whose blocks are a parameter
 
 	present []driver.Ptr // the addresses of the recording's refers, then params
 	params  []driver.Ptr // the words of the parameters, two for each
 	moving  []int        // numbers of the refers whose addresses may change
-	sources []source     // of the moving refers
+	sources []source     // sources of the moving refers
 	epoch   int          // how often a source has moved or a parameter has changed
 	lost    bool         // the addresses of some sources are unknown
 }

@@ -17,11 +17,11 @@ type graphOf struct {
 	recorded driver.Graph
 	exec     driver.Exec
 	nodes    []driver.Node   // the nodes that depend on references or parameters
-	ops      []driver.NodeOp // of nodes, with the values last set
-	places   []place         // of references and parameters in nodes, in the order of nodes
+	ops      []driver.NodeOp // operations of nodes, with the values last set
+	places   []place         // places of references and parameters in nodes, in the order of nodes
 	epoch    int             // the recording's epoch when the nodes were set
 	unknown  bool            // setting nodes failed, so their addresses are unknown
-	natives  []nativeNode    // the captured ones of nodes
+	natives  []nativeNode    // the captured nodes among nodes
 	changed  []int32         // indices of the nodes that are being set, ascending
 	launched engine.Frontier
 
@@ -35,7 +35,7 @@ type graphOf struct {
 // A place is a place in a node for a word of a parameter, for the address of a reference, or for an
 // address some bytes behind a reference.
 type place struct {
-	at     *driver.Ptr // in a node's op, or in a kernel's arguments, which the graphs of all blocks share
+	at     *driver.Ptr // points into a node's op, or into a kernel's arguments, which the graphs of all blocks share
 	has    driver.Ptr  // the value to which the node was last set
 	behind driver.Ptr  // bytes from the reference to the address; 0 for a parameter
 	ref    int32       // in present
@@ -170,7 +170,8 @@ func (c *Recording) addCommand(made *graphOf, number int, before []driver.Node, 
 	return nodes, nil
 }
 
-// replace puts a new graph in place of the old one. The old one stays until its last launch is over.
+// replace puts a new graph in place of the old one. The old one stays until its last launch is
+// over.
 func (x *graphOf) replace(made graphOf, g driver.Graphs) {
 	old := x.old
 	if x.old = nil; x.exec != 0 {
@@ -191,7 +192,7 @@ type nodeOrder struct {
 	from    int             // the first command
 	ends    [][]driver.Node // the last nodes of each command: its successors come after these
 	barrier []driver.Node   // the last nodes of the last barrier
-	open    []driver.Node   // added since the last barrier, without successors yet
+	open    []driver.Node   // nodes since the last barrier that have no successor yet
 }
 
 // before returns the nodes that a command comes after.
@@ -215,8 +216,8 @@ func (o *nodeOrder) add(command int, before, nodes []driver.Node) {
 	o.ends[command-o.from] = nodes
 }
 
-// addBarrier has all later nodes come after all earlier ones. If several nodes have no successor, it
-// adds an empty node behind them.
+// addBarrier makes all later nodes come after all earlier nodes. If several nodes have no
+// successor, it adds an empty node behind them.
 func (o *nodeOrder) addBarrier(command int, g driver.Graphs, in driver.Graph) error {
 	if len(o.open) > 1 {
 		n, err := g.AddNode(in, o.open, &driver.NodeOp{Kind: driver.EmptyNode})
@@ -387,7 +388,7 @@ func (x *graphOf) setChanged(g driver.Graphs) error {
 	return g.SetNodes(x.exec, x.someNodes, x.someOps)
 }
 
-// destroy gives back the graph and the graphs that it replaced. It runs on a bound thread, when no
+// destroy destroys the graph and the graphs that it replaced. It runs on a bound thread, when no
 // launch of them is in flight.
 func (x *graphOf) destroy(g driver.Graphs) (errs []error) {
 	if x.exec != 0 {

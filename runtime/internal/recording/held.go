@@ -65,7 +65,7 @@ func (h *held) addCode(x Code) error {
 	return nil
 }
 
-// addNested keeps a nested recording, for which the caller has taken a reference.
+// addNested keeps a nested recording. The caller has taken a reference to it.
 func (h *held) addNested(n *Recording) {
 	h.nested, h.foreign = append(h.nested, n), append(h.foreign, n.held.foreign...)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 )
 
-// Blocks returns the value as the blocks of a launch. A second or third dimension of zero means one.
+// Blocks returns the value as the blocks of a launch. A second or third dimension of zero means
+// one.
 func (v *Value) Blocks() [3]uint32 {
 	b := *(*[3]uint32)(unsafe.Pointer(v))
 	return [3]uint32{b[0], max(b[1], 1), max(b[2], 1)}
@@ -24,7 +25,7 @@ func gridOf(words []driver.Ptr) [3]uint32 {
 type GridLimits struct {
 	Max      [3]int    // the largest value of each dimension; 0 is no limit
 	Multiple [3]uint32 // each dimension is a multiple of this
-	Resident uint64    // the most blocks, which must run at the same time; 0 is no limit
+	Resident uint64    // the largest number of blocks, if all must run at the same time; 0 is no limit
 }
 
 // A limit has the limits of a command's blocks.

@@ -5,14 +5,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// A part is adjacent commands that are submitted as a whole. A host call is a part, and so is a
-// group of collectives. If the recording makes graphs, adjacent commands that cannot be nodes of a
-// graph are a part. So are the commands between such parts.
+// A part consists of adjacent commands that are submitted as a whole. A host call is a part, and so
+// is a group of collectives. If the recording makes graphs, adjacent commands that cannot be nodes
+// of a graph are a part. So are the commands between such parts.
 type part struct {
 	from, to int
 	host     func() error
 	lane     *comm.Communicator // of a group of collectives
-	label    string             // of a host call, or of the first collective
+	label    string             // label of a host call, or of the first collective
 	graph    bool
 	late     bool    // addresses of fills and copies are known only in an execution
 	native   bool    // issuing it may call functions of Native
@@ -64,8 +64,8 @@ func (c *Recording) nextPart(from int) part {
 }
 
 // setHow sets how a part is run. It reports false if there is nothing to run: all commands of the
-// part are barriers or do nothing. On a device with graphs, the commands of a part are all fit to be
-// nodes of a graph, or none is. So the first command tells whether the part becomes a graph.
+// part are barriers or do nothing. On a device with graphs, either all commands of a part can be
+// nodes of a graph, or none can. So the first command tells whether the part becomes a graph.
 func (c *Recording) setHow(p *part) bool {
 	count, called := 0, false
 	for i := p.from; i < p.to; i++ {

@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Barrier has all later commands come after all earlier ones.
+// Barrier makes all later commands come after all earlier commands.
 func (c *Recording) Barrier(after []Command) (Command, error) {
 	if err := c.Begin(work.Barrier); err != nil {
 		return -1, err
@@ -132,10 +132,10 @@ type Bound struct {
 	Range memory.Range
 }
 
-// Launch records a launch. buffers are the arguments that are addresses. words are all arguments as
-// l.Layout has them, with zeros for buffers. The call copies both lists. If a range or a parameter
-// is refused, wrong is the number of its argument. Otherwise wrong is -1. The caller has called
-// Begin.
+// Launch records a launch. buffers are the arguments that are addresses. words are all arguments,
+// laid out by l.Layout, with zeros for buffers. The call copies both lists. If a range or a
+// parameter is refused, wrong is the number of its argument. Otherwise wrong is -1. The caller has
+// called Begin.
 func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []Command) (at Command, wrong int, err error) {
 	arg := l.Layout.Begin(len(c.args))
 	if err := c.roomFor(arg-len(c.args)+l.Layout.Words(), len(buffers)); err != nil {
@@ -476,8 +476,8 @@ type shift struct {
 	arg     int32
 }
 
-// shifted returns a copy, for c, of another command buffer's command. The copy's after has room for
-// one more.
+// shifted returns a copy, for c, of another command buffer's command. The copy's list after has
+// room for one more command.
 func (c *Recording) shifted(cmd command, by shift) command {
 	if cmd.dst >= 0 {
 		cmd.dst += by.ref

@@ -31,7 +31,7 @@ const (
 type Recording struct {
 	dev    *Device
 	mode   Mode
-	order  bool         // each command comes after the one before it
+	order  bool         // each command comes after the previous command
 	refs   atomic.Int32 // one for the caller, and one for each execution
 	closed atomic.Bool
 
@@ -78,8 +78,8 @@ type slot struct {
 	valued  bool // values are written there or awaited
 }
 
-// recordedIn returns the command buffer in which a buffer stands for a binding or for scratch
-// memory, or nil.
+// recordedIn returns the command buffer of a buffer that stands for a binding or for scratch
+// memory, or nil for other buffers.
 func recordedIn(b *memory.Buffer) *Recording {
 	c, _ := b.Place().Recording.(*Recording)
 	return c
@@ -311,8 +311,8 @@ func (c *Recording) referTo(op work.Kind, r memory.Range, align uint64) (int32, 
 	return ref, nil
 }
 
-// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs, events
-// for timestamps, and scratch memory.
+// End ends the recording, and makes it ready to run. It blocks while the driver makes graphs,
+// events for timestamps, and scratch memory.
 func (c *Recording) End() error {
 	if err := c.enter(); err != nil {
 		return err
@@ -359,7 +359,7 @@ func (c *Recording) prepare() error {
 	return nil
 }
 
-// layOut makes the pointers to the arguments. The arguments do not move any more.
+// layOut makes the pointers to the arguments. From then on the arguments do not move.
 func (c *Recording) layOut() {
 	n := 0
 	for i := range c.cmds.n {
@@ -419,8 +419,8 @@ func (c *Recording) releaseAll(n int32) {
 	})
 }
 
-// destroy gives back everything that the command buffer holds. It runs on the reclaimer's thread,
-// or on the device's thread when the device is closed.
+// destroy releases everything that the command buffer holds. It runs on the reclaimer's thread, or
+// on the device's thread when the device is closed.
 func (c *Recording) destroy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

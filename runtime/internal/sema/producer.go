@@ -99,7 +99,7 @@ func (s *Semaphore) Publish(p Signal, behind []Mark) (released *Timepoint, wante
 }
 
 // Arrive raises the value because work is done. It covers all signals of one producer from first to
-// last, and raises the value to that of last. It returns the timepoints to release. If the
+// last, and raises the value to the value of last. It returns the timepoints to release. If the
 // semaphore has failed, or if first does not raise the value, Arrive returns an error and changes
 // nothing. There is one exception: independent work of another producer may have raised the value
 // further already. Then Arrive returns no error and the value stays.
@@ -146,8 +146,8 @@ func (l *expected) addJoin(value uint64, behind []Mark) {
 	j.value, j.marks = value, append(j.marks[:0], behind...)
 }
 
-// Forget removes the marks that Publish copied from behind. The owner of the barrier calls it after
-// the barrier has signalled the value.
+// Forget removes the copies that Publish made of the marks in behind. The owner of the barrier
+// calls it after the barrier has signalled the value.
 func (s *Semaphore) Forget(value uint64, behind []Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

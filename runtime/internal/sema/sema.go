@@ -165,7 +165,8 @@ func (s *Semaphore) Raise(value uint64) (*Timepoint, error) {
 	}
 }
 
-// Backward returns the error for a signal of p when the semaphore already has the value now.
+// Backward returns the error for a signal of p, whose value is not above now, the semaphore's
+// value.
 func Backward(p Point, now uint64) error { return backward(p.Value, p.Semaphore.String(), now) }
 
 func backward(value uint64, name string, now uint64) error {
@@ -236,7 +237,7 @@ func (s *Semaphore) fail(why *failure) (released *Timepoint, failed bool) {
 	return released, true
 }
 
-// expect returns the list, to which the caller will add an entry. flag is hasSignals or hasWaiters,
+// expect returns the list. The caller will add an entry to it. flag is hasSignals or hasWaiters,
 // the kind of the entry. expect sets flag before the caller adds the entry, so that every signal
 // from then on looks at the list. The caller holds mu.
 func (s *Semaphore) expect(flag uint32) *expected {

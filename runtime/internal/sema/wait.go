@@ -160,7 +160,7 @@ func (s *Semaphore) WaitIssued(ctx context.Context, value uint64) error {
 	}
 }
 
-// issued reports whether WaitIssued for value may return, and with which error.
+// issued reports whether WaitIssued for value may return. err is the error to return.
 func (s *Semaphore) issued(value uint64) (over bool, err error) {
 	how, _ := s.Next(value, nil)
 	if how == Failed {

@@ -1,6 +1,6 @@
-// Package standin gives a simulated GPU work that is written in Go: what a library for GPUs, such as
-// cuBLAS, does on a real one. It keeps packages that have such stand-ins from importing the
-// simulated GPU.
+// Package standin runs Go functions on a simulated GPU. They are stand-ins for functions of
+// libraries that need a real GPU, such as cuBLAS. Packages with stand-ins use this package, so that
+// they need not import the simulated GPU.
 package standin
 
 import (
@@ -12,9 +12,10 @@ import (
 
 // A Device is a driver.Device of the simulated GPU.
 type Device interface {
-	// RunGo gives a stream a function, which runs in the stream's order. A stream that captures
-	// makes it a node of the graph. If the function returns an error, the device is lost. Functions
-	// with the same name are the same kernel: a graph may replace one by the other.
+	// RunGo gives a stream a function, which runs in the stream's order. If the stream is being
+	// captured, the function becomes a node of the graph. If the function returns an error, the
+	// device is lost. Functions with the same name are the same kernel: a graph may replace one by
+	// the other.
 	RunGo(stream driver.Stream, name string, fn func(Memory) error) error
 }
 

@@ -22,7 +22,7 @@ type Waiter struct {
 const spinForIssue = 50 * time.Microsecond
 
 const (
-	// slowYield is the time from which on a yield counts as slow. It is many times the cost of a
+	// slowYield is the least time of a yield that counts as slow. It is many times the cost of a
 	// yield on a goroutine that is not locked to its thread.
 	slowYield = Slice / 50
 	// keepAgainAfter is the number of slow yields after which waiters try again to keep a
@@ -69,10 +69,10 @@ func (w *Waiter) Again(p *Policy) bool {
 	return true
 }
 
-// yield calls Clock.Yield if that is due. On a goroutine that is locked to its thread, one yield may
-// take more time than several operations of a device. So if yields are slow, and not too many other
-// waiters do the same (see Processors), a waiter keeps its processor: it yields only once in a
-// Slice.
+// yield calls Clock.Yield if that is due. On a goroutine that is locked to its thread, one yield
+// may take more time than several operations of a device. So if yields are slow, and not too many
+// other waiters do the same (see Processors), a waiter keeps its processor: it yields only once in
+// a Slice.
 //
 // But a yield may also be slow because other goroutines run meanwhile, and the wait may depend on
 // them. This is the likely reason if a wait on a kept processor ends right after a yield. Then

@@ -52,7 +52,7 @@ func (l Layout) Words() (words int) {
 
 // Append appends the arguments to words and returns the result. The arguments begin at
 // Begin(len(words)). The memory of words must begin at a line. values[i] points to argument i; a
-// nil pointer stands for a zero argument, and nil values for zero arguments only.
+// nil pointer stands for a zero argument. If values is nil, all arguments are zero.
 func (l Layout) Append(words []uint64, values []unsafe.Pointer) []uint64 {
 	word := l.Begin(len(words))
 	words = append(words, make([]uint64, word+l.Words()-len(words))...) // make allocates nothing here
@@ -82,7 +82,8 @@ func (l Layout) Point(args []unsafe.Pointer, words []uint64) []unsafe.Pointer {
 }
 
 // Align returns words if its memory begins at a line. Otherwise it copies words to memory that
-// begins at a line, and returns the copy. Its capacity is at least that of words.
+// begins at a line, and returns the copy. The capacity of the result is at least the capacity of
+// words.
 func Align(words []uint64) []uint64 {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(words)))%(8*line) == 0 {
 		return words

@@ -11,8 +11,8 @@ import (
 // uses some of the fields. A plain operation (see Kind.Plain) needs none, and its Extra may be nil,
 // unless it is a copy that needs DstOf and SrcOf.
 type Extra struct {
-	// DstOf and SrcOf are the devices whose memory a copy is between, if the driver must be told.
-	// Otherwise they are nil.
+	// DstOf and SrcOf are the devices that own the destination and the source of a copy, if the
+	// driver must be told. Otherwise they are nil.
 	DstOf, SrcOf driver.Device
 	// Pinned is the device address of pinned host memory: the source of an upload, the target of a
 	// download.

@@ -86,8 +86,8 @@ type Op struct {
 	Count uint64
 }
 
-// Pattern returns the bytes of a pattern as a number, the first byte lowest. ok reports whether it
-// has a length with which memory can be filled.
+// Pattern returns the bytes of a pattern as a number, the first byte lowest. ok reports whether
+// Fill supports patterns of this length.
 func Pattern(pattern []byte) (bits uint64, ok bool) {
 	switch len(pattern) {
 	case 1:
@@ -102,8 +102,8 @@ func Pattern(pattern []byte) (bits uint64, ok bool) {
 	return 0, false
 }
 
-// SetFill makes o a fill of the given number of bytes, a multiple of width. The pattern has width
-// bytes, which are in bits.
+// SetFill makes o a fill of the given number of bytes, a multiple of width. bits has the pattern,
+// of width bytes.
 func (o *Op) SetFill(bits, width, bytes uint64) {
 	o.Kind, o.Pattern, o.High, o.Unit = Fill, uint32(bits), uint32(bits>>32), uint8(mathbits.TrailingZeros64(width))
 	if width == 8 {

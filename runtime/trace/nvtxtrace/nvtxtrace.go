@@ -15,7 +15,7 @@
 // the runtime calls, such as a host call, is also a range.
 //
 // The labels of a recording's commands are ranges if the recording runs as calls (gpu.StreamMode).
-// A graph is one call of the GPU API, so it has one range for its execution.
+// A graph is one call of the GPU API, so it has only one range, for the whole execution.
 //
 // Without a profiler a device with this tracer works like one without a tracer.
 package nvtxtrace
@@ -36,9 +36,9 @@ import (
 // A Tracer shows labels in profilers. Set it in [gpu.Options].
 type Tracer struct{}
 
-// Driver returns a driver whose devices have this tracer, unless they are opened with another one.
-// Otherwise the driver behaves like d, but it is not the same value. If d is nil, Driver returns
-// nil.
+// Driver returns a driver whose devices have this tracer, unless they are opened with another
+// tracer. Apart from that the driver behaves like d, but it is not the same value. If d is nil,
+// Driver returns nil.
 func Driver(d driver.Driver) driver.Driver {
 	if d == nil {
 		return nil
@@ -88,7 +88,7 @@ func (device) Submitted(s *engine.Submission, d observe.Description) observe.Sub
 	return &submission{kind: s.Op.Kind, label: d.Label, bytes: d.Bytes}
 }
 
-// Happened does nothing: the profiler itself sees what happens to a device.
+// Happened does nothing: the profiler itself sees the events of a device.
 func (device) Happened(observe.Event, time.Time, string, uint64, error) {}
 
 // Stopped does nothing.
@@ -97,7 +97,8 @@ func (device) Stopped(context.Context) {}
 // Closed does nothing.
 func (device) Closed() {}
 
-// A submission observes a submission. Its ranges are open while the submission is issued.
+// A submission is the observer of one submission of the engine. Its ranges are open while the
+// engine issues that submission.
 type submission struct {
 	kind    work.Kind
 	label   string
