@@ -9,12 +9,13 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// emitGrown writes the layouts of structs that have grown from release to release, and which release brought each member.
+// emitGrown writes the layouts of structs that grew over the releases, and the release that added
+// each member.
 func (p *pkg) emitGrown(f *File) error {
 	for _, cname := range p.desc.Grown {
 		i := slices.IndexFunc(p.structs, func(s structure) bool { return s.cname == cname })
 		if i < 0 {
-			return fmt.Errorf("gen: %s: %s, which is said to have grown, is no struct that is bound", p.desc.Library, cname)
+			return fmt.Errorf("gen: %s: %s is listed as a grown struct, but no such struct is bound", p.desc.Library, cname)
 		}
 		s := p.structs[i]
 		name := variableOf(s.name)
@@ -48,7 +49,7 @@ func (p *pkg) emitGrown(f *File) error {
 					continue
 				}
 				if m.typ.kind != kindPointer && (m.typ.kind != kindInt || m.typ.size != 4) {
-					fail = fmt.Errorf("gen: %s: %s.%s is neither a pointer nor an int: nothing says what leaves it to the library", p.desc.Library, cname, m.cname)
+					fail = fmt.Errorf("gen: %s: %s.%s is neither a pointer nor an int: its default value is unknown", p.desc.Library, cname, m.cname)
 				}
 				i := slices.IndexFunc(layouts, func(at symbols.Struct) bool {
 					return slices.ContainsFunc(at.Fields, func(x symbols.Field) bool { return x.Name == m.cname })
@@ -64,5 +65,5 @@ func (p *pkg) emitGrown(f *File) error {
 	return nil
 }
 
-// variableOf begins a name with a small letter.
+// variableOf makes the first letter of a name small.
 func variableOf(name string) string { return string(name[0]|0x20) + name[1:] }

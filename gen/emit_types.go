@@ -92,7 +92,8 @@ func (p *pkg) emitStruct(f *File, s structure) {
 	}
 }
 
-// emitByteField writes a getter and a setter of a bit-field that lies in bytes, whatever its type and its neighbours are.
+// emitByteField writes a getter and a setter of a bit-field that is stored in bytes. It works for
+// any type and any neighbours.
 func (p *pkg) emitByteField(f *File, s structure, m field) {
 	unit := Id("s").Dot(m.unit).Index(Op(":"))
 	get := Id("getBits").Call(unit, Lit(m.bit), Lit(m.bits))
@@ -160,7 +161,8 @@ func (p *pkg) emitBitField(f *File, s structure, m field) {
 	).Line()
 }
 
-// emitUnion writes a union as bytes of its size and alignment, and a method for each member.
+// emitUnion writes a union as an array of bytes of its size and alignment, with a method for each
+// member.
 func (p *pkg) emitUnion(f *File, s structure) {
 	p.typeDoc(f.Group, s.name, s.cname, s.doc, fmt.Sprintf("a C union of %d bytes", s.size))
 	doc(f.Group, "\nIts methods give its members, which share its memory. The garbage collector sees no pointers in it: what a member points to must be kept alive, and pinned with [runtime.Pinner] if it is Go memory.")
@@ -257,8 +259,8 @@ func valueComment(v value) string {
 	return s
 }
 
-// emitString writes a String method that gives C names, and the number for a value that the table does not know: a newer
-// library may have more.
+// emitString writes a String method that returns C names. It returns the number of a value that the
+// table does not have, since a newer library may have more values.
 func emitString(f *File, e enum) {
 	number := Qual("strconv", "FormatInt").Call(Int64().Call(Id("v")), Lit(10))
 	if e.under == "uint64" {
@@ -288,7 +290,8 @@ func (e *enum) literal(v value) string {
 	return strconv.FormatInt(v.n, 10)
 }
 
-// emitResult writes the methods that make the error code an error. It returns nil where there is no such type.
+// emitResult writes the methods that make the error code an error. It returns nil if the library
+// has no type of error codes.
 func (p *pkg) emitResult() (*File, error) {
 	for _, e := range p.enums {
 		if !e.result {
@@ -370,7 +373,7 @@ func (p *pkg) emitResult() (*File, error) {
 		}
 		return f, nil
 	}
-	return nil, nil // functions that tell no errors
+	return nil, nil // no function returns an error code
 }
 
 // emitPair writes the methods that make a struct of two error codes an error.
