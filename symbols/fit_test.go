@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMisfits compares functions of a table with releases 1.0, 1.1, 2.0 and 2.1, of which 2.1 is bound but for what others say.
+// TestMisfits compares functions of a table with releases 1.0, 1.1, 2.0 and 2.1. The binding is
+// that of 2.1, unless a record says otherwise.
 func TestMisfits(t *testing.T) {
 	const field = `{"name":"%s","type":"%s","offset":%d,"size":%d}`
 	f := func(name, ctype string, offset, size int) string {

@@ -203,7 +203,7 @@ func TestContinuationSetsOfCUDA(t *testing.T) {
 		}
 	}
 	if !found {
-		t.Error("there are none")
+		t.Error("no set is a continuation")
 	}
 }
 
@@ -263,7 +263,8 @@ func TestNotesOfTypesAndNames(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreAsOldAsTheirSet takes away what tells when functions came.
+// TestFunctionsAreAsOldAsTheirSet removes the since-versions of functions and checks that their
+// set's version applies.
 func TestFunctionsAreAsOldAsTheirSet(t *testing.T) {
 	l := decodeSmall(t, func(tab *Table, o *Overlay) {
 		for i := range tab.Functions {

@@ -1,8 +1,10 @@
-// Package symbols holds what the GPU libraries export: one table a library, extracted from its C headers by
-// tools/extract and never edited by hand, and beside it a small overlay, kept by hand, for what headers cannot say.
+// Package symbols holds the exported functions and types of the GPU libraries. Each library has a
+// table, which tools/extract writes from its C headers and nobody edits. Beside it is a small
+// overlay, written by hand, for facts that headers do not state.
 //
-// A table is data. Every record is one line of JSON, so that a refresh reads as a diff. [Load] decodes a table, joins it
-// with its overlay, checks both and answers look-ups by C name; its errors name the file, the record and the field.
+// A table is data. Every record is one line of JSON, so that a diff shows what a refresh changed.
+// [Load] decodes a table, joins it with its overlay, checks both and answers look-ups by C name;
+// its errors name the file, the record and the field.
 package symbols
 
 import (
@@ -10,7 +12,8 @@ import (
 	"fmt"
 )
 
-// A Table is what one library's headers declare, on the LP64 platforms (Linux on amd64 and arm64).
+// A Table holds the declarations of one library's headers, on the LP64 platforms (Linux on amd64
+// and arm64).
 type Table struct {
 	Library   string     `json:"library"`            // short name: "cuda", "nccl", "hip"
 	Version   Version    `json:"version"`            // of the newest header read
@@ -28,7 +31,7 @@ type Table struct {
 	Refused   []Refusal  `json:"refused,omitempty"` // what the headers declare and the table cannot hold
 }
 
-// A Refusal is a declaration that is not in the table, and why.
+// A Refusal is a declaration that the table leaves out, with the reason.
 type Refusal struct {
 	Name   string `json:"name"`
 	Where  string `json:"where"` // header and line
@@ -42,7 +45,7 @@ func (r Refusal) String() string {
 	return r.Where + ": " + r.Name + ": " + r.Reason
 }
 
-// A Header names one file that a table was extracted from, so that whoever has the file can check the table.
+// A Header names a file that a table was extracted from, with its checksum to compare with.
 type Header struct {
 	Name    string  `json:"name"`
 	Version Version `json:"version"`
@@ -53,7 +56,8 @@ type Header struct {
 type Handle struct {
 	Name string `json:"name"`
 	Tag  string `json:"tag"`
-	// Struct is set if Name is that of the struct, whose tag is another, and C spells the handle as a pointer to it.
+	// Struct is set if Name is also the name of the struct and the struct's tag differs. C then
+	// spells the handle as a pointer to it.
 	Struct bool `json:"struct,omitempty"`
 
 	Since Version `json:"since,omitzero"`
@@ -70,13 +74,13 @@ type Scalar struct {
 	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
 }
 
-// An Alias is a second name of a type that the table holds under its first.
+// An Alias is another name of a type in the table.
 type Alias struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 }
 
-// An Enum is an enumeration. Open sets of bits are enumerations too in C; the values tell.
+// An Enum is an enumeration. Sets of bits are enumerations too in C; their values show it.
 type Enum struct {
 	Name   string      `json:"name"`          // typedef name, or the tag where there is none
 	Tag    string      `json:"tag,omitempty"` // as written after "enum", where it differs
@@ -90,7 +94,7 @@ type Enum struct {
 // Bytes returns the size of the enumeration.
 func (e *Enum) Bytes() int { return cmp.Or(e.Size, 4) }
 
-// CType returns the type of C's own that has the same size and sign.
+// CType returns the C built-in type of the same size and sign.
 func (e *Enum) CType() string {
 	if n := e.Bytes(); n != 4 {
 		return fmt.Sprintf("%sint%d_t", map[bool]string{false: "u"}[e.Signed], 8*n)
@@ -109,26 +113,26 @@ type EnumValue struct {
 	Others []OtherValue `json:"others,omitempty"` // numbers that other releases have
 }
 
-// A Span is the releases from one to another, of those that were read, both included.
+// A Span is a range of the releases that were read, from Since to Until inclusive.
 type Span struct {
 	Since Version `json:"since"`
 	Until Version `json:"until"`
 }
 
-// An OtherValue is the number of an enumerator in other releases than those with the one that is bound.
+// An OtherValue is the number of an enumerator in releases where it differs from the bound one.
 type OtherValue struct {
 	Span
 	Value int64 `json:"value"`
 }
 
-// An OtherConstant is the value of a constant in other releases.
+// An OtherConstant is the value of a constant in releases where it differs from the bound one.
 type OtherConstant struct {
 	Span
 	Type  string `json:"type"`
 	Value string `json:"value"`
 }
 
-// A Layout is a struct as other releases have it.
+// A Layout is a struct's layout in releases where it differs from the bound one.
 type Layout struct {
 	Span
 	Size   int     `json:"size"`
@@ -136,7 +140,7 @@ type Layout struct {
 	Fields []Field `json:"fields"`
 }
 
-// A Signature is a function's as other releases have it.
+// A Signature is a function's signature in releases where it differs from the bound one.
 type Signature struct {
 	Span
 	Result string  `json:"result"`
@@ -159,8 +163,8 @@ type Struct struct {
 	Others []Layout `json:"others,omitempty"` // layouts that other releases have
 }
 
-// A Field is one member. An anonymous member has the name that the extractor gave it and Anonymous set: C reaches
-// through it without a name.
+// A Field is one member. An anonymous member has Anonymous set and a name from the extractor; C
+// code names the members inside it directly.
 type Field struct {
 	Name      string `json:"name"`
 	Type      string `json:"type"`
@@ -194,7 +198,7 @@ type Constant struct {
 	Others []OtherConstant `json:"others,omitempty"` // values that other releases have
 }
 
-// Dir is the direction of a parameter: which side writes what it points to.
+// Dir is the direction of a parameter: the side that writes the memory behind it.
 type Dir string
 
 // The directions. Arguments passed by value are always In.
@@ -204,7 +208,8 @@ const (
 	InOut Dir = "inout"
 )
 
-// A Function is one ABI of one function: an exported symbol. A versioned function has several records with one API name.
+// A Function is one ABI version of one function: an exported symbol. A function with several
+// versions has one record for each, with the same API name.
 type Function struct {
 	Symbol     string   `json:"symbol"`         // exported name, what dlsym takes
 	API        string   `json:"api"`            // the name that the header lets programs use
@@ -222,7 +227,8 @@ type Function struct {
 	// Where is the header and the line, in tables that are not settled.
 	Where string `json:"where,omitempty"`
 
-	// Absent is set if the headers declare the function and the library that the table was made with does not export it.
+	// Absent is set if the headers declare the function and the library of that release does not
+	// export it.
 	Absent bool `json:"absent,omitempty"`
 }
 
@@ -234,7 +240,7 @@ type Param struct {
 	Null bool   `json:"null,omitempty"` // the header says that NULL is allowed
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
 
-	// Guess is set if the header does not say how the pointer is meant. The overlay or a rule of the description must
-	// say it, or nothing is generated.
+	// Guess is set if the header does not say how the pointer is used. Nothing is generated until
+	// the overlay or a rule of the description says it.
 	Guess bool `json:"guess,omitempty"`
 }

@@ -77,6 +77,6 @@ func TestVersionIsTextInJSON(t *testing.T) {
 	}
 	var r record
 	if err := json.Unmarshal([]byte(`{"since":"new"}`), &r); err == nil {
-		t.Error("a version that is no number was read")
+		t.Error("a version that is not a number was accepted")
 	}
 }
