@@ -1,9 +1,10 @@
-// Package traceformat is the form of puregpu's traces: the events of the Chrome Trace Event format (a JSON array) with
-// the conventions of docs/trace-format.md. It writes an event, reads a file event by event, also one that was cut
-// anywhere because the program died, checks a file against the rules, and merges the files of several processes.
+// Package traceformat reads and writes puregpu's traces: events of the Chrome Trace Event format (a
+// JSON array) with the conventions of docs/trace-format.md. It writes an event, and reads a file
+// event by event, even a file cut off by the program's death. It checks a file against the rules,
+// and merges the files of several processes.
 package traceformat
 
-// Version is that of the conventions. A reader refuses a newer one.
+// Version is the version of the conventions. A reader refuses a newer one.
 const Version = 1
 
 // Metadata events: names of events with [Metadata] as phase.
@@ -39,7 +40,8 @@ const (
 	CatClock      = "clock"      // Instant: a new fit of the device's clock to the host's
 )
 
-// NameParked is the inner async slice of a submission: from submitted to issued, where it was parked.
+// NameParked is the inner async slice of a submission, during which it was parked: from submitted
+// to issued.
 const NameParked = "parked"
 
 // Names of the counters, on a device's process.
