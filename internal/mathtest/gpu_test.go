@@ -30,7 +30,8 @@ func openGPU(t testing.TB) *gpu.Device {
 	return dev
 }
 
-// has fails the test if there is an error, and skips it if a library is not on this machine.
+// has fails the test if there is an error. It skips the test if the error is a library missing on
+// this machine.
 func has(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, dl.ErrNotFound) {
