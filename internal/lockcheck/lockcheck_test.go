@@ -58,16 +58,16 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestGoroutine compares the number of many goroutines with what their stacks tell.
+// TestGoroutine compares the numbers of many goroutines with those in their stacks.
 func TestGoroutine(t *testing.T) {
 	if where == 0 && descriptor() != nil {
-		t.Error("the number is not found in a goroutine's descriptor, so locks takes long")
+		t.Error("the number was not found in a goroutine's descriptor, so locking is slow")
 	}
 	for range 100 {
 		done := make(chan bool)
 		go func() { done <- goroutine() == printedNumber() }()
 		if !<-done {
-			t.Error("another number than that of the stack")
+			t.Error("the number differs from that in the stack")
 		}
 	}
 }

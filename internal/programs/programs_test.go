@@ -2,7 +2,7 @@
 
 // The race detector would find nothing in programs that are built without it.
 
-// Package programs tests what all programs of the module have in common.
+// Package programs tests common behaviour of all programs of the module.
 package programs
 
 import (
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// TestCommandLines builds every program, and runs it for help and with a flag that it does not have.
+// TestCommandLines builds every program, and runs it with -help and with an unknown flag.
 func TestCommandLines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds all programs")
