@@ -124,7 +124,7 @@ func (r Status) Meaning() string {
 	case StatusNotInitialized:
 		return "the library or the handle was not initialized"
 	case StatusSublibraryVersionMismatch:
-		return "one of the libraries that libcudnn loads is of another release: all must come from one package"
+		return "one of the libraries that libcudnn loads has another release: all must come from one package"
 	case StatusSerializationVersionMismatch:
 		return "the plan was written by another release"
 	case StatusDeprecated:
@@ -140,27 +140,27 @@ func (r Status) Meaning() string {
 	case StatusBadParam:
 		return "an argument is not allowed"
 	case StatusBadParamNullPointer:
-		return "an argument is NULL that must not be"
+		return "an argument must not be NULL"
 	case StatusBadParamMisalignedPointer:
-		return "an address is not aligned as it must be"
+		return "an address is not aligned"
 	case StatusBadParamNotFinalized:
 		return "a descriptor is not finalized"
 	case StatusBadParamOutOfBound:
 		return "an argument is out of bounds"
 	case StatusBadParamSizeInsufficient:
-		return "memory that was given is too small"
+		return "the given memory is too small"
 	case StatusBadParamStreamMismatch:
-		return "a stream is not the one that it must be"
+		return "a stream is not the required one"
 	case StatusBadParamShapeMismatch:
 		return "the dimensions of tensors do not fit together"
 	case StatusBadParamDuplicatedEntries:
-		return "an entry stands twice"
+		return "an entry is duplicated"
 	case StatusBadParamAttributeType:
-		return "the attribute is of another type"
+		return "the attribute has another type"
 	case StatusBadParamCudaGraphMismatch:
 		return "the CUDA graph was not filled by the same plan"
 	case StatusBadParamDescriptorType:
-		return "a descriptor is of another type"
+		return "a descriptor has another type"
 	case StatusNotSupported:
 		return "the combination of arguments is not supported"
 	case StatusNotSupportedGraphPattern:
@@ -216,7 +216,7 @@ func (r Status) Meaning() string {
 	case StatusExecutionFailedCurand:
 		return "a call of cuRAND failed"
 	case StatusInvalidValue:
-		return "an argument is not allowed; BAD_PARAM has taken its place"
+		return "an argument is not allowed; replaced by BAD_PARAM"
 	}
 	return ""
 }

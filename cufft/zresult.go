@@ -66,7 +66,7 @@ func (r Result) Name() string {
 func (r Result) Meaning() string {
 	switch r {
 	case InvalidPlan:
-		return "the handle is no plan, or the plan is not made yet"
+		return "the handle is not a plan, or the plan is not made yet"
 	case AllocFailed:
 		return "memory of the device or the host is used up"
 	case InvalidType:
@@ -84,9 +84,9 @@ func (r Result) Meaning() string {
 	case UnalignedData:
 		return "an address is not aligned"
 	case InvalidDevice:
-		return "the plan was made on another device than the one that is current"
+		return "the plan was made on a device other than the current one"
 	case NoWorkspace:
-		return "the plan has no memory to work in: SetWorkArea gives it"
+		return "the plan has no workspace: call SetWorkArea"
 	case NotImplemented:
 		return "the library does not have this"
 	case NotSupported:

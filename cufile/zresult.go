@@ -131,23 +131,23 @@ func (r OpError) Meaning() string {
 	case DriverUnsupportedLimit:
 		return "a property is out of its range"
 	case DriverVersionMismatch:
-		return "the kernel module nvidia-fs is of another version"
+		return "the kernel module nvidia-fs has another version"
 	case DriverVersionReadError:
 		return "the version cannot be read"
 	case DriverClosing:
 		return "the driver is closing"
 	case PlatformNotSupported:
-		return "the machine cannot do GPUDirect Storage"
+		return "the machine does not support GPUDirect Storage"
 	case IONotSupported:
-		return "the file's file system cannot do GPUDirect Storage"
+		return "the file's file system does not support GPUDirect Storage"
 	case DeviceNotSupported:
-		return "the GPU cannot do GPUDirect Storage"
+		return "the GPU does not support GPUDirect Storage"
 	case NVFSDriverError:
 		return "the kernel module nvidia-fs failed"
 	case CudaDriverError:
 		return "CUDA failed"
 	case CudaPointerInvalid:
-		return "the address is not one of device memory"
+		return "the address is not in device memory"
 	case CudaMemoryTypeInvalid:
 		return "the memory is of a kind that is not supported"
 	case CudaPointerRangeError:
@@ -183,7 +183,7 @@ func (r OpError) Meaning() string {
 	case InternalError:
 		return "the library failed"
 	case GetnewfdFailed:
-		return "there is no new file descriptor to be had"
+		return "no new file descriptor is available"
 	case NVFSSetupError:
 		return "the kernel module nvidia-fs could not be initialized"
 	case IODisabled:
@@ -211,11 +211,11 @@ func (r OpError) Meaning() string {
 	case InternalBufRegisterError:
 		return "the buffer could not be registered"
 	case HashOprError:
-		return "a table of the library failed"
+		return "an internal table of the library failed"
 	case InvalidContextError:
 		return "the CUDA context is not valid"
 	case NVFSInternalDriverError:
-		return "the kernel module nvidia-fs failed inside"
+		return "the kernel module nvidia-fs had an internal error"
 	case BatchNocompatError:
 		return "the batch needs compatibility mode, which is off"
 	}

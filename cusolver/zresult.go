@@ -96,31 +96,31 @@ func (r Status) Meaning() string {
 	case StatusInvalidLicense:
 		return "the license is missing"
 	case StatusIRSParamsNotInitialized:
-		return "the parameters of the refinement are none"
+		return "the parameters of the refinement were not created"
 	case StatusIRSParamsInvalid:
-		return "the parameters of the refinement do not go together"
+		return "the parameters of the refinement contradict each other"
 	case StatusIRSParamsInvalidPrec:
 		return "a precision of the refinement is not supported"
 	case StatusIRSParamsInvalidRefine:
 		return "the way to refine is not supported"
 	case StatusIRSParamsInvalidMaxiter:
-		return "the most iterations are not a positive number"
+		return "the maximum number of iterations is not positive"
 	case StatusIRSInternalError:
 		return "the refinement failed"
 	case StatusIRSNotSupported:
 		return "the refinement is not supported"
 	case StatusIRSOutOfRange:
-		return "a number left the range of a precision"
+		return "a number is out of the range of a precision"
 	case StatusIRSNrhsNotSupportedForRefineGmres:
-		return "GMRES does not refine so many right sides"
+		return "GMRES does not refine that many right-hand sides"
 	case StatusIRSInfosNotInitialized:
-		return "the object that tells how the refinement went is none"
+		return "the report of the refinement was not created"
 	case StatusIRSInfosNotDestroyed:
-		return "the object that tells how the refinement went is still there"
+		return "the report of the refinement still exists"
 	case StatusIRSMatrixSingular:
 		return "the matrix is singular"
 	case StatusInvalidWorkspace:
-		return "the memory to work in is too small"
+		return "the workspace is too small"
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ func (r Status) Name() string {
 func (r Status) Meaning() string {
 	switch r {
 	case StatusNotInitialized:
-		return "the handle is none, or was destroyed"
+		return "the handle was not created, or was destroyed"
 	case StatusAllocFailed:
 		return "memory of the device or the host is used up"
 	case StatusInvalidValue:
@@ -64,9 +64,9 @@ func (r Status) Meaning() string {
 	case StatusArchMismatch:
 		return "the device cannot do this"
 	case StatusHandleIsNullptr:
-		return "the handle is none"
+		return "the handle is NULL"
 	case StatusInvalidEnum:
-		return "an argument has a value that its type does not have"
+		return "an argument is not a value of its type"
 	case StatusUnknown:
 		return "rocBLAS returned a code that hipBLAS does not know"
 	}

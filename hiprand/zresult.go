@@ -52,23 +52,23 @@ func (r Status) Name() string {
 func (r Status) Meaning() string {
 	switch r {
 	case StatusVersionMismatch:
-		return "the library is of another version than HIP"
+		return "the library's version differs from HIP's"
 	case StatusNotInitialized:
-		return "the generator is none, or was destroyed"
+		return "the generator was not created, or was destroyed"
 	case StatusAllocationFailed:
 		return "memory of the device or the host is used up"
 	case StatusTypeError:
-		return "the generator is of a kind that cannot do this"
+		return "this kind of generator does not support this"
 	case StatusOutOfRange:
 		return "an argument is out of its range"
 	case StatusLengthNotMultiple:
-		return "the count is no multiple of the dimensions, or is odd"
+		return "the count is not a multiple of the dimensions, or is odd"
 	case StatusDoublePrecisionRequired:
 		return "the device has no float64"
 	case StatusLaunchFailure:
 		return "a kernel could not be launched"
 	case StatusPreexistingFailure:
-		return "an earlier call of HIP has failed"
+		return "an earlier call of HIP failed"
 	case StatusInitializationFailed:
 		return "HIP could not be initialized: there may be no device"
 	case StatusArchMismatch:

@@ -60,7 +60,7 @@ func (r Result) Meaning() string {
 	case ErrorInvalidOption:
 		return "a compile option is not allowed"
 	case ErrorCompilation:
-		return "the source has errors, which the program's log tells"
+		return "the source has errors: see the program's log"
 	case ErrorBuiltinOperationFailure:
 		return "hipRTC's own headers could not be used"
 	case ErrorNoNameExpressionsAfterCompilation:
@@ -68,7 +68,7 @@ func (r Result) Meaning() string {
 	case ErrorNoLoweredNamesBeforeCompilation:
 		return "a lowered name was asked for before the program was compiled"
 	case ErrorNameExpressionNotValid:
-		return "the name expression was not added, or denotes no kernel and no variable"
+		return "the name expression was not added, or denotes neither a kernel nor a variable"
 	case ErrorInternalError:
 		return "the compiler failed; the program's log may say more"
 	case ErrorLinking:
