@@ -126,11 +126,11 @@ func TestBrokenLinks(t *testing.T) {
 		"[a][1]\n\n[1]: a.md":              "",
 		"[a](https://x.test/b.md#x)":       "",
 		"`[a](b.md)`\n```\n[a](b.md)\n```": "",
-		"[a](b.md)":                        "a link to b.md, and file does not exist",
-		"[a](a.md#c)":                      "a link to a.md#c, and docs/a.md has no such heading",
-		"[a](#there)":                      "a link to #there, and docs/b.md has no such heading",
-		`<img src="b.svg">`:                "a link to b.svg",
-		"[a][1]\n\n[1]: b.md":              "a link to b.md",
+		"[a](b.md)":                        "link to b.md: file does not exist",
+		"[a](a.md#c)":                      "link to a.md#c: docs/a.md has no such heading",
+		"[a](#there)":                      "link to #there: docs/b.md has no such heading",
+		`<img src="b.svg">`:                "link to b.svg",
+		"[a][1]\n\n[1]: b.md":              "link to b.md",
 	} {
 		broken := brokenLinks("docs/b.md", "# Here\n"+link+"\n", read)
 		if want == "" && len(broken) > 0 || want != "" && (len(broken) != 1 || !strings.Contains(broken[0], want)) {

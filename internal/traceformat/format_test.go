@@ -346,7 +346,7 @@ func TestMergeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, in, want string }{
-		{"a merged one", merged.String(), "the file is a merged one"},
+		{"a merged one", merged.String(), "the file is already merged"},
 		{"one of another program", `[{"ph":"i","s":"t","name":"a","pid":1,"tid":1,"ts":1}]`, "it was not written by puregpu"},
 		{"an empty one", "", "x.json: not a trace"},
 	} {
