@@ -242,8 +242,8 @@ func fits(n int64, bytes int, signed bool) bool {
 }
 
 // lifeOf describes when a value was added and removed, and its number in other releases. The text
-// continues after the value's name. A value with more than two other numbers, such as an enumeration's
-// count, gets only the last release that has another number.
+// continues after the value's name. A value with more than two other numbers, such as an
+// enumeration's count, gets only the last release that has another number.
 func lifeOf(since, until symbols.Version, spans []symbols.Span, others []string) string {
 	text := ""
 	if !since.IsZero() {

@@ -208,7 +208,8 @@ func (d *Description) Systems() []string {
 // systems are the values of GOOS that the loader supports.
 var systems = []string{"linux", "windows"}
 
-// DecodeDescription reads a description and checks it. Its error names the file, the record and the field.
+// DecodeDescription reads a description and checks it. Its error names the file, the record and the
+// field.
 func DecodeDescription(file string, text []byte) (*Description, error) {
 	return Lenders(nil).DecodeDescription(file, text)
 }

@@ -1,9 +1,9 @@
 // Package cudaheaders finds headers of NVIDIA's CUDA toolkit that are not built into NVRTC, such as
 // cuda_fp16.h.
 //
-// Debian puts CUDA's headers into /usr/include, among those of the C library. A kernel that includes
-// stdio.h by mistake must not get the host's. So a folder that also has the C library's headers is
-// used for headers that are CUDA's by their name, and for no others; see [Shared].
+// Debian puts CUDA's headers into /usr/include, among those of the C library. A kernel that
+// includes stdio.h by mistake must not get the host's. So a folder that also has the C library's
+// headers is used for headers that are CUDA's by their name, and for no others; see [Shared].
 package cudaheaders
 
 import (
@@ -88,8 +88,8 @@ func isOwn(header string) bool {
 	})
 }
 
-// Shared reports whether a folder also has the C library's headers. An option -I for it makes all of
-// them visible, so a compiler of kernels needs that option only for a header of CUDA.
+// Shared reports whether a folder also has the C library's headers. An option -I for it makes all
+// of them visible, so a compiler of kernels needs that option only for a header of CUDA.
 func Shared(dir string) bool {
 	_, err := regular.Stat(filepath.Join(dir, "stdio.h"))
 	return err == nil

@@ -26,7 +26,8 @@ var volatileWords = wordSet("volatile __volatile __volatile__")
 // with these types are refused.
 var foreignFloats = wordSet("_Float16 __fp16 __bf16 _Float128x __float80 __ibm128")
 
-// A stream is the preprocessed text of a translation unit, with the attributes and the pragma state of each token.
+// A stream is the preprocessed text of a translation unit, with the attributes and the pragma state
+// of each token.
 type stream struct {
 	raw     []streamItem        // unread items; nil after fold
 	tokens  []string            // without attributes
@@ -148,8 +149,8 @@ func (s *stream) fold() {
 	s.findBodies()
 }
 
-// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the last token, or i if the attribute cannot be read.
-// The front end cannot read it then, either.
+// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the last token, or i if
+// the attribute cannot be read. The front end cannot read it then, either.
 func (s *stream) foldAttributes(i int) int {
 	var words []string
 	depth, last := 0, i
@@ -505,7 +506,8 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-// acceptAttribute returns an error for an attribute that is not understood in its place. The layouter reads those of bodies.
+// acceptAttribute returns an error for an attribute that is not understood in its place. The
+// layouter reads those of bodies.
 func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil

@@ -189,7 +189,8 @@ func (e *enumeratorSet) refuse(s *stream, in span) {
 	}
 }
 
-// checkDeclaration checks the lengths of arrays, the widths of bit-fields and the values of enumerators in a declaration.
+// checkDeclaration checks the lengths of arrays, the widths of bit-fields and the values of
+// enumerators in a declaration.
 func (e *enumeratorSet) checkDeclaration(s *stream, x span) error {
 	for i := x.first; i <= x.last; i++ {
 		end := i

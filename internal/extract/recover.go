@@ -31,7 +31,8 @@ var errLostPragma = errors.New("a pragma is too close to leave the declaration o
 // errorPlace matches the position in an error of the C front end.
 var errorPlace = regexp.MustCompile(`([^:\s]+):(\d+):\d+: (.*)`)
 
-// next leaves out the declaration of the first error. It returns false if no declaration can be left out.
+// next leaves out the declaration of the first error. It returns false if no declaration can be
+// left out.
 func (r *recovery) next(files fs.FS, failure error) bool {
 	if len(r.refused) >= maxRecoveries {
 		return false

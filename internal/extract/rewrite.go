@@ -239,7 +239,8 @@ func number(n int32) string {
 	return strconv.Itoa(int(n))
 }
 
-// A charCode is one character or escape sequence: its bytes in UTF-8, and its value in a wide literal.
+// A charCode is one character or escape sequence: its bytes in UTF-8, and its value in a wide
+// literal.
 type charCode struct {
 	bytes []byte
 	wide  uint32

@@ -1,5 +1,5 @@
-// Package headerfuzz makes random C headers, extracts a symbol table from each, and compares the table with a C compiler. The
-// extractor may refuse a declaration. It must never bind one wrongly.
+// Package headerfuzz makes random C headers, extracts a symbol table from each, and compares the
+// table with a C compiler. The extractor may refuse a declaration. It must never bind one wrongly.
 package headerfuzz
 
 import (
@@ -60,8 +60,8 @@ func description() *symbols.Description {
 	return &symbols.Description{Library: "fz", Headers: symbols.Headers{Files: []string{Main}, Release: symbols.Version{Major: 1}, Since: symbols.SinceOverlay}}
 }
 
-// extracted returns the table of a header, and how many declarations the extractor refused. The table is nil if the front end
-// cannot read the header.
+// extracted returns the table of a header, and how many declarations the extractor refused. The
+// table is nil if the front end cannot read the header.
 func extracted(header string) (t *symbols.Table, refused int, err error) {
 	files := fstest.MapFS{Main: {Data: []byte(header)}}
 	for name, text := range Files {
@@ -196,7 +196,8 @@ func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 	return r, nil
 }
 
-// unguessed returns a fault for each output that is not marked as a guess. No random header says which parameters are outputs.
+// unguessed returns a fault for each output that is not marked as a guess. No random header says
+// which parameters are outputs.
 func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 	for _, f := range t.Functions {
 		for _, p := range f.Params {

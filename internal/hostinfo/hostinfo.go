@@ -238,8 +238,8 @@ func (h Host) undivided() (gpus []string) {
 	return gpus
 }
 
-// An instance is a compute instance of MIG. A program that uses it opens the capability nodes of the
-// compute instance and of the GPU instance around it.
+// An instance is a compute instance of MIG. A program that uses it opens the capability nodes of
+// the compute instance and of the GPU instance around it.
 type instance struct {
 	name  string // "gpu0/gi1/ci0"
 	nodes []Node

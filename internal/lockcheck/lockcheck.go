@@ -15,7 +15,8 @@ import (
 // Output is the environment variable that names the file to write to.
 const Output = "PUREGPU_LOCKS"
 
-// A Name is the type argument of a mutex. Its method returns package, struct and field, as in "engine.Timeline.mu".
+// A Name is the type argument of a mutex. Its method returns package, struct and field, as in
+// "engine.Timeline.mu".
 type Name interface{ Name() string }
 
 // A Mutex is a recorded [sync.Mutex].

@@ -15,7 +15,8 @@ type second struct{}
 
 func (second) Name() string { return "second" }
 
-// TestOrders locks two mutexes in both orders. Each order is written once, and any goroutine may unlock.
+// TestOrders locks two mutexes in both orders. Each order is written once, and any goroutine may
+// unlock.
 func TestOrders(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "seen")
 	t.Setenv(Output, file)

@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// openGPU returns the first device of CUDA. A test without one is skipped, or fails if PUREGPU_TEST_REQUIRE_GPU is set.
+// openGPU returns the first device of CUDA. A test without one is skipped, or fails if
+// PUREGPU_TEST_REQUIRE_GPU is set.
 func openGPU(t testing.TB) *gpu.Device {
 	t.Helper()
 	var dev *gpu.Device

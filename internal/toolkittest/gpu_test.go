@@ -14,7 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A GPU is the first device of this machine. Its primary context is current on the test's thread until the test ends.
+// A GPU is the first device of this machine. Its primary context is current on the test's thread
+// until the test ends.
 type GPU struct {
 	t   testing.TB
 	lib *cuda.Library

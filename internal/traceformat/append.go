@@ -19,8 +19,8 @@ const (
 // room returns the number of bytes that a text or a list may use in an event with n bytes so far.
 func room(n int) int { return (MaxEvent - roomForRest - n) / 4 }
 
-// Append appends the event as a JSON object, in one line, without allocating if b has room. Texts and lists that are too
-// long are cut.
+// Append appends the event as a JSON object, in one line, without allocating if b has room. Texts
+// and lists that are too long are cut.
 func (e *Event) Append(b []byte) []byte {
 	start := len(b)
 	b = append(b, `{"ph":"`...)
