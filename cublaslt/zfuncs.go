@@ -950,7 +950,7 @@ func (l *Library) MatmulAlgoConfigGetAttribute(algo *MatmulAlgo, attr MatmulAlgo
 //
 // C: cublasLtLoggerSetCallback, since cuBLASLt 11.4.1, set rest.
 func (l *Library) LoggerSetCallback(callback LoggerCallback) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnLoggerSetCallback]); addr != 0 {
 		a0 := uintptr(callback)

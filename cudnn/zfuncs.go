@@ -427,7 +427,7 @@ func (l *Library) GetStream(handle Handle) (streamId cuda.Stream, err error) {
 //
 // C: cudnnSetCallback, since cuDNN 9.1, set rest.
 func (l *Library) SetCallback(mask uint32, udata uintptr, fptr Callback) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnSetCallback]); addr != 0 {
 		a0, a1, a2 := uintptr(mask), uintptr(udata), uintptr(fptr)

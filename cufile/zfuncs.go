@@ -237,8 +237,8 @@ func (l *Library) BatchIODestroy(batch BatchHandle) (err error) {
 // ReadAsync reads from a file in the order of a stream. The library reads *sizeP, *fileOffsetP and
 // *bufPtrOffsetP when the stream reaches the read: they must stay reachable until then.
 //
-// C: cuFileReadAsync, since cuFile 1.9, set streams. The library writes *n and is done with it when the stream
-// has passed the read, which may be after the call: it must stay reachable until then.
+// C: cuFileReadAsync, since cuFile 1.9, set streams. The library may write *n until the stream has passed the
+// read, even after the call: keep it reachable until then.
 func (l *Library) ReadAsync(fh Handle, bufPtrBase cuda.DevicePtr, sizeP *uint64, fileOffsetP *int64, bufPtrOffsetP *int64, n *int64, stream cuda.Stream) (err error) {
 	res, err := l.Slow(fnReadAsync, uintptr(fh), uintptr(bufPtrBase), uintptr(unsafe.Pointer(sizeP)), uintptr(unsafe.Pointer(fileOffsetP)), uintptr(unsafe.Pointer(bufPtrOffsetP)), uintptr(unsafe.Pointer(n)), uintptr(stream))
 	return check(res, err)
@@ -247,8 +247,8 @@ func (l *Library) ReadAsync(fh Handle, bufPtrBase cuda.DevicePtr, sizeP *uint64,
 // WriteAsync writes to a file in the order of a stream. The library reads *sizeP, *fileOffsetP and
 // *bufPtrOffsetP when the stream reaches the write: they must stay reachable until then.
 //
-// C: cuFileWriteAsync, since cuFile 1.9, set streams. The library writes *n and is done with it when the stream
-// has passed the write, which may be after the call: it must stay reachable until then.
+// C: cuFileWriteAsync, since cuFile 1.9, set streams. The library may write *n until the stream has passed the
+// write, even after the call: keep it reachable until then.
 func (l *Library) WriteAsync(fh Handle, bufPtrBase cuda.DevicePtr, sizeP *uint64, fileOffsetP *int64, bufPtrOffsetP *int64, n *int64, stream cuda.Stream) (err error) {
 	res, err := l.Slow(fnWriteAsync, uintptr(fh), uintptr(bufPtrBase), uintptr(unsafe.Pointer(sizeP)), uintptr(unsafe.Pointer(fileOffsetP)), uintptr(unsafe.Pointer(bufPtrOffsetP)), uintptr(unsafe.Pointer(n)), uintptr(stream))
 	return check(res, err)

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Error returns the code's C name, its number and what it means.
+// Error returns the code's C name, number and meaning.
 func (r OpError) Error() string {
 	text := "cufile: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
 	if m := r.Meaning(); m != "" {
@@ -16,7 +16,7 @@ func (r OpError) Error() string {
 	return text
 }
 
-// Name returns the code's C name; a code that the table does not know has its number for a name.
+// Name returns the code's C name, or its number if the table does not have the code.
 func (r OpError) Name() string {
 	switch r {
 	case Success:
@@ -121,7 +121,7 @@ func (r OpError) Name() string {
 	return "OpError(" + strconv.Itoa(int(r)) + ")"
 }
 
-// Meaning returns what the code means, or "" where no more is known than its name says.
+// Meaning returns a description of the code, or "" if there is none.
 func (r OpError) Meaning() string {
 	switch r {
 	case DriverNotInitialized:
@@ -222,7 +222,7 @@ func (r OpError) Meaning() string {
 	return ""
 }
 
-// asError returns nil for success. The errors of known codes are constants, so that none is allocated.
+// asError returns nil for success. Errors of known codes are constants, so that it does not allocate.
 func (r OpError) asError() error {
 	switch r {
 	case Success:
@@ -327,7 +327,7 @@ func (r OpError) asError() error {
 	return r
 }
 
-// check turns what Slow returns into an error.
+// check turns a result of Slow into an error.
 func check(res uintptr, err error) error {
 	if err != nil {
 		return err
@@ -338,7 +338,7 @@ func check(res uintptr, err error) error {
 	return nil
 }
 
-// Error returns the text of the first code, and behind it that of the second one unless it is 0.
+// Error returns the text of the first code, followed by the text of the second unless it is 0.
 func (e Error) Error() string {
 	if e.CUDA == 0 {
 		return e.Err.Error()
@@ -346,7 +346,7 @@ func (e Error) Error() string {
 	return e.Err.Error() + ": " + e.CUDA.Error()
 }
 
-// Unwrap returns the codes that are not 0, so that errors.Is finds each.
+// Unwrap returns the codes that are not 0, so that errors.Is finds both.
 func (e Error) Unwrap() []error {
 	if e.CUDA == 0 {
 		return []error{e.Err}

@@ -70,7 +70,7 @@ func (p *pkg) emitFunction(f *File, fn function) {
 // prepare writes the statements that precede the call on either path.
 func (p *pkg) prepare(g *Group, fn function) {
 	if fn.sym.Registers {
-		g.Comment("From here on any call may run the function registered, on this goroutine's stack.")
+		g.Comment("From here on any call may run the registered function on this goroutine's stack.")
 		g.Id("l").Dot("HeapFrames").Call()
 	}
 	for i, a := range fn.params {
@@ -168,7 +168,7 @@ func (p *pkg) resultType() string {
 			return e.name
 		}
 	}
-	return "int32" // emitResult has refused the package
+	return "int32" // unreachable: emitResult has refused the package
 }
 
 // wordType returns the type of a frame's word. Pointers keep a pointer type, so that the runtime
@@ -392,7 +392,7 @@ func (p *pkg) paramDoc(fn function, a param) string {
 	case a.role == roleCountOut:
 		return fmt.Sprintf("The library reads the length of %s and returns %s.", fn.params[a.len].name, a.name)
 	case a.c.Late != "":
-		return fmt.Sprintf("The library writes *%s and is done with it when %s, which may be after the call: it must stay reachable until then.", a.name, a.c.Late)
+		return fmt.Sprintf("The library may write *%[1]s until %[2]s, even after the call: keep it reachable until then.", a.name, a.c.Late)
 	case a.role == rolePointer && a.c.Null && strings.HasPrefix(a.typ.expr, "*"):
 		return fmt.Sprintf("%s may be nil.", a.name)
 	case a.role == roleString && a.c.Null:

@@ -32,7 +32,7 @@ func (p *pkg) emitGrown(f *File) error {
 		if len(in) == 0 {
 			return fmt.Errorf("gen: %s: the table does not say which releases have %s", p.desc.Library, cname)
 		}
-		f.Line().Comment(fmt.Sprintf("// %sLayouts says how long %s is from which release on, the oldest first.", name, cname))
+		f.Line().Comment(fmt.Sprintf("// %sLayouts lists the sizes of %s, each with the first release that has it, oldest first.", name, cname))
 		f.Var().Id(name+"Layouts").Op("=").Index(Op("...")).Struct(Id("since").Qual(dlPath, "Version"), Id("size").Uint64()).ValuesFunc(func(g *Group) {
 			for i := range in {
 				if i == 0 || layouts[i].Size != layouts[i-1].Size {
@@ -41,7 +41,7 @@ func (p *pkg) emitGrown(f *File) error {
 			}
 			g.Line()
 		})
-		f.Line().Comment(fmt.Sprintf("// %sFields says which release brought each member of %s after its size, magic number and version.", name, cname))
+		f.Line().Comment(fmt.Sprintf("// %sFields lists the release that added each member of %s, without size, magic number and version.", name, cname))
 		var fail error
 		f.Var().Id(name + "Fields").Op("=").Index(Op("...")).Id(name + "Field").ValuesFunc(func(g *Group) {
 			for _, m := range s.fields {

@@ -139,7 +139,7 @@ func (p *pkg) emitNames() map[string]*File {
 
 func (p *pkg) emitNamesOf(os, constraint string) *File {
 	f := p.newFile(constraint)
-	f.Comment("// What the loader is asked for, and the directories in which it is looked for after that.")
+	f.Comment("// File names for the system loader, and directories to search after that.")
 	f.Var().DefsFunc(func(g *Group) {
 		for i := range p.desc.Implementations {
 			m := &p.desc.Implementations[i]

@@ -313,7 +313,7 @@ func (p *pkg) emitResult() (*File, error) {
 		if success == "" {
 			return nil, fmt.Errorf("gen: %s: %s has no value 0 for success", p.desc.Library, e.cname)
 		}
-		f.Comment("// Error returns the code's C name, its number and what it means.")
+		f.Comment("// Error returns the code's C name, number and meaning.")
 		f.Func().Params(Id("r").Id(e.name)).Id("Error").Params().String().Block(
 			Id("text").Op(":=").Lit(p.desc.Library+": ").Op("+").Id("r").Dot("Name").Call().Op("+").Lit(" (").Op("+").Qual("strconv", "Itoa").Call(Int().Call(Id("r"))).Op("+").Lit(")"),
 			If(Id("m").Op(":=").Id("r").Dot("Meaning").Call(), Id("m").Op("!=").Lit("")).Block(
@@ -321,7 +321,7 @@ func (p *pkg) emitResult() (*File, error) {
 			),
 			Return(Id("text")),
 		).Line()
-		f.Comment("// Name returns the code's C name; a code that the table does not know has its number for a name.")
+		f.Comment("// Name returns the code's C name, or its number if the table does not have the code.")
 		f.Func().Params(Id("r").Id(e.name)).Id("Name").Params().String().Block(
 			Switch(Id("r")).BlockFunc(func(g *Group) {
 				for _, v := range unique {
@@ -330,7 +330,7 @@ func (p *pkg) emitResult() (*File, error) {
 			}),
 			Return(Lit(e.name+"(").Op("+").Qual("strconv", "Itoa").Call(Int().Call(Id("r"))).Op("+").Lit(")")),
 		).Line()
-		f.Comment("// Meaning returns what the code means, or \"\" where no more is known than its name says.")
+		f.Comment("// Meaning returns a description of the code, or \"\" if there is none.")
 		f.Func().Params(Id("r").Id(e.name)).Id("Meaning").Params().String().Block(
 			Switch(Id("r")).BlockFunc(func(g *Group) {
 				for _, v := range unique {
@@ -341,7 +341,7 @@ func (p *pkg) emitResult() (*File, error) {
 			}),
 			Return(Lit("")),
 		).Line()
-		f.Comment("// asError returns nil for success. The errors of known codes are constants, so that none is allocated.")
+		f.Comment("// asError returns nil for success. Errors of known codes are constants, so that it does not allocate.")
 		f.Func().Params(Id("r").Id(e.name)).Id("asError").Params().Error().Block(
 			Switch(Id("r")).BlockFunc(func(g *Group) {
 				for _, v := range unique {
@@ -354,7 +354,7 @@ func (p *pkg) emitResult() (*File, error) {
 			}),
 			Return(Id("r")),
 		).Line()
-		f.Comment("// check turns what Slow returns into an error.")
+		f.Comment("// check turns a result of Slow into an error.")
 		f.Func().Id("check").Params(Id("res").Uintptr(), Err().Error()).Error().BlockFunc(func(g *Group) {
 			g.If(Err().Op("!=").Nil()).Block(Return(Err()))
 			if s := p.resultPair; s != nil {
@@ -379,12 +379,12 @@ func (p *pkg) emitResult() (*File, error) {
 // emitPair writes the methods that make a struct of two error codes an error.
 func emitPair(f *File, s *structure) {
 	first, second := Id("e").Dot(s.fields[0].name), Id("e").Dot(s.fields[1].name)
-	f.Comment("// Error returns the text of the first code, and behind it that of the second one unless it is 0.")
+	f.Comment("// Error returns the text of the first code, followed by the text of the second unless it is 0.")
 	f.Func().Params(Id("e").Id(s.name)).Id("Error").Params().String().Block(
 		If(second.Clone().Op("==").Lit(0)).Block(Return(first.Clone().Dot("Error").Call())),
 		Return(first.Clone().Dot("Error").Call().Op("+").Lit(": ").Op("+").Add(second).Dot("Error").Call()),
 	).Line()
-	f.Comment("// Unwrap returns the codes that are not 0, so that errors.Is finds each.")
+	f.Comment("// Unwrap returns the codes that are not 0, so that errors.Is finds both.")
 	f.Func().Params(Id("e").Id(s.name)).Id("Unwrap").Params().Index().Error().Block(
 		If(second.Clone().Op("==").Lit(0)).Block(Return(Index().Error().Values(first.Clone()))),
 		Return(Index().Error().Values(first.Clone(), second.Clone())),

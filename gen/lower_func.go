@@ -488,7 +488,7 @@ func distinct(params []param) {
 	taken, reserved := map[string]bool{}, map[string]bool{}
 	for _, p := range params {
 		if p.role == roleString {
-			reserved[p.name+"C"] = true // a variable of the method's
+			reserved[p.name+"C"] = true // a variable in the method
 		}
 	}
 	for _, p := range params {

@@ -151,7 +151,7 @@ var goNames = map[string]string{
 // parameter names an argument or a result.
 func (n *namer) parameter(f *symbols.Func, cname string) string {
 	for _, of := range []string{f.Symbol, f.API} {
-		if note, ok := n.lib.NameNote(of + "." + cname); ok && !token.IsExported(note.Go) { // else it is of the parameter's type
+		if note, ok := n.lib.NameNote(of + "." + cname); ok && !token.IsExported(note.Go) { // otherwise the note is about the parameter's type
 			n.used[note.Name] = true
 			return note.Go
 		}

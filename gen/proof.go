@@ -76,13 +76,13 @@ func (p *pkg) emitProof() (map[string][]byte, error) {
 	}
 	b.WriteString("\n]\n")
 	f := p.newFile("")
-	f.Comment("// TestABI calls every function of the package against a C library that records what arrives and answers what its name says.")
+	f.Comment("// TestABI calls every function of the package in a C library that records arguments and derives results from names.")
 	f.Func().Id("TestABI").Params(Id("t").Op("*").Qual("testing", "T")).Block(
 		Qual(dlPath+"/dltest", "ABI").Call(Id("t"), Lit("testdata"),
 			Func().Params(Id("path").String()).Params(Any(), Error()).Block(Return(Id("Open").Call(Id("Options").Values(Id("Path").Op(":").Id("path"))))),
 		),
 	)
-	f.Comment("// TestProof checks that a C compiler has compared the symbol table with the headers that it was made of.")
+	f.Comment("// TestProof checks that a C compiler has compared the symbol table with its headers.")
 	f.Func().Id("TestProof").Params(Id("t").Op("*").Qual("testing", "T")).Block(
 		Qual(dlPath+"/dltest", "Proven").Call(Id("t"), Lit("testdata")),
 	)

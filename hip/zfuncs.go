@@ -10471,7 +10471,7 @@ func (l *Library) ChooseDeviceR0000(prop *DevicePropR0000) (device int32, err er
 //
 // C: hipRegisterApiCallback, since HIP 5.2, until 5.3, set api-callbacks.
 func (l *Library) RegisterApiCallback(id uint32, fun uintptr, arg uintptr) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnRegisterApiCallback]); addr != 0 {
 		a0, a1, a2 := uintptr(id), uintptr(fun), uintptr(arg)
@@ -10515,7 +10515,7 @@ func (l *Library) RemoveApiCallback(id uint32) (err error) {
 //
 // C: hipRegisterActivityCallback, since HIP 5.2, until 5.3, set api-callbacks.
 func (l *Library) RegisterActivityCallback(id uint32, fun uintptr, arg uintptr) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnRegisterActivityCallback]); addr != 0 {
 		a0, a1, a2 := uintptr(id), uintptr(fun), uintptr(arg)

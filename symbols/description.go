@@ -14,10 +14,10 @@ import (
 // These programs have no special case for a library's name: a peculiarity of a library is a field
 // here, which another library may use too.
 type Description struct {
-	Library     string    `json:"library"`               // short name, of the Go package and in the table: "cuda"
-	Brand       string    `json:"brand"`                 // what releases are counted in: "CUDA", for "since CUDA 12.5"
+	Library     string    `json:"library"`               // short name in the Go package and the table: "cuda"
+	Brand       string    `json:"brand"`                 // name in front of release numbers: "CUDA", for "since CUDA 12.5"
 	Prefixes    Prefixes  `json:"prefixes"`              // of C names
-	Initialisms []string  `json:"initialisms,omitempty"` // words of C names that stay in capitals in Go names, beside common ones such as GPU
+	Initialisms []string  `json:"initialisms,omitempty"` // words of C names that stay in capitals in Go names, in addition to common ones such as GPU
 	Version     Numbering `json:"version"`
 	Headers     Headers   `json:"headers"`
 	Hooks       Hooks     `json:"hooks,omitzero"`
@@ -36,13 +36,13 @@ type Description struct {
 	// that bindgen made a package of, by the path of the description: "../cublas/cublas.json".
 	// After decoding, it holds their names.
 	Uses  []string `json:"uses,omitempty"`
-	Lends *Lends   `json:"lends,omitempty"` // what headers of others may take; nil if nothing
+	Lends *Lends   `json:"lends,omitempty"` // types that headers of other libraries may take, or nil
 
 	// Implementations are the libraries with this API; the table is named after the first. The
 	// first is opened by Open, another one by Open and its Lib in capitals: OpenRCCL.
 	Implementations []Implementation `json:"implementations"`
 
-	Lenders Lenders `json:"-"` // those among Uses that are not embedded
+	Lenders Lenders `json:"-"` // the entries of Uses that are not embedded
 }
 
 // Prefixes are cut from C names to make Go names; the first that matches is cut.
@@ -59,18 +59,18 @@ type Numbering struct {
 	// through two or three int pointers.
 	Function string `json:"function,omitempty"`
 
-	Numbers []Number `json:"numbers"`         // ways of numbering, the oldest first
-	Build   bool     `json:"build,omitempty"` // the third part counts builds, which say nothing about the API
-	Stub    string   `json:"stub,omitempty"`  // error code by which Function says that the file is only for programs to be linked with
+	Numbers []Number `json:"numbers"`         // ways of numbering, oldest first
+	Build   bool     `json:"build,omitempty"` // the third part counts builds, which do not change the API
+	Stub    string   `json:"stub,omitempty"`  // error code that Function returns in a stub file that is only for linking
 }
 
 // A Number is a way of numbering releases: the sum of the parts, each multiplied by its factor
 // here.
 type Number struct {
-	Since Version `json:"since,omitzero"` // release from which it is in use; that of the first way is zero
+	Since Version `json:"since,omitzero"` // first release that uses it; zero for the first way
 	Major int     `json:"major"`
 	Minor int     `json:"minor"`
-	Patch int     `json:"patch,omitempty"` // 0 if the number does not tell it
+	Patch int     `json:"patch,omitempty"` // 0 if the number does not contain it
 }
 
 // Encode returns the number of a release.
@@ -104,16 +104,16 @@ type Headers struct {
 	// required; the others are read in releases that have them.
 	Files []string `json:"files"`
 
-	Include []string          `json:"include,omitempty"` // those of Files to include, if it is not all of them, as the others are included by these
-	Prelude []string          `json:"prelude,omitempty"` // lines of C in front of them
-	Stubs   map[string]string `json:"stubs,omitempty"`   // text that stands for headers of others, by name
-	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong into the table
-	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions and of types of functions that are left out, and of types that no table can hold: a struct is opaque then
-	Inline  bool              `json:"inline,omitempty"`  // the library exports what the headers define inline, too
-	Version HeaderVersion     `json:"version,omitzero"`  // where it stands; without it and Release the extractor has to be told
-	Release Version           `json:"release,omitzero"`  // of headers that do not tell it and stay as they are
-	Dir     string            `json:"dir,omitempty"`     // folder with the headers, as seen from the description, where they are kept with it
-	Since   Since             `json:"since"`             // where since-versions come from
+	Include []string          `json:"include,omitempty"` // the entries of Files to include, if these include the others; else all
+	Prelude []string          `json:"prelude,omitempty"` // lines of C before the headers
+	Stubs   map[string]string `json:"stubs,omitempty"`   // text that replaces other headers, by name
+	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong in the table
+	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions, function types and other types to leave out; a struct left out is opaque
+	Inline  bool              `json:"inline,omitempty"`  // the library also exports the inline functions of the headers
+	Version HeaderVersion     `json:"version,omitzero"`  // macros of the version; without it and Release the extractor needs the version as an argument
+	Release Version           `json:"release,omitzero"`  // of fixed headers that do not state their version
+	Dir     string            `json:"dir,omitempty"`     // folder of the headers, relative to the description, if they are kept with it
+	Since   Since             `json:"since"`             // source of since-versions
 
 	// Folders are more folders to search for included headers, relative to the description.
 	Folders []string `json:"folders,omitempty"`
@@ -130,7 +130,7 @@ type Headers struct {
 	Old string `json:"old,omitempty"`
 
 	Typedefs *Typedefs `json:"typedefs,omitempty"` // for SinceTypedefs
-	Nodes    string    `json:"nodes,omitempty"`    // for SinceReleases: prefix of the ELF version nodes that date the library's exports
+	Nodes    string    `json:"nodes,omitempty"`    // for SinceReleases: prefix of the ELF version nodes that give since-versions
 }
 
 // Included returns the names of the headers to include.
@@ -160,9 +160,9 @@ const (
 // Typedefs describe a header that has a type for each ABI version of each function. The type has
 // the name of the function and the number of the release that added it: PFN_cuCtxCreate_v12050.
 type Typedefs struct {
-	Header string   `json:"header"` // one of Files, which includes the others
+	Header string   `json:"header"` // the entry of Files that includes the others
 	Prefix string   `json:"prefix"` // "PFN_"
-	Define string   `json:"define"` // macro with which the headers declare every ABI, old ones too
+	Define string   `json:"define"` // macro with which the headers declare every ABI version, including old ones
 	Twins  []string `json:"twins"`  // endings of other exports of the same ABI: "_ptsz"
 }
 
@@ -171,20 +171,20 @@ type Typedefs struct {
 // Numbering.Function.
 type Hooks struct {
 	Version string `json:"version,omitempty"`
-	Resolve string `json:"resolve,omitempty"` // the library is asked for each function by its API name and since-version
-	Ready   string `json:"ready,omitempty"`   // whether the library can be used on the machine
+	Resolve string `json:"resolve,omitempty"` // looks up each function by its API name and since-version in the library
+	Ready   string `json:"ready,omitempty"`   // reports whether the library can be used on the machine
 }
 
 // An Implementation is a library that can be opened.
 type Implementation struct {
-	Lib   string              `json:"lib,omitempty"`   // what marks the records of a table that only it has; "" for the first
-	Name  string              `json:"name"`            // what people call it: "CUDA driver"
+	Lib   string              `json:"lib,omitempty"`   // marks the table's records that only this implementation has; "" for the first
+	Name  string              `json:"name"`            // common name: "CUDA driver"
 	Env   string              `json:"env"`             // environment variable that names a file
-	Files map[string][]string `json:"files"`           // file names to ask the system loader for, in order, by GOOS
-	Dirs  map[string][]string `json:"dirs,omitempty"`  // directories to look in after that, by GOOS, as in dl.Spec
-	Hint  string              `json:"hint"`            // what to do when it is absent or too old
-	Doc   string              `json:"doc,omitempty"`   // what the documentation of Open says further
-	Types map[string]string   `json:"types,omitempty"` // names that its headers have for types of the first implementation's
+	Files map[string][]string `json:"files"`           // file names for the system loader, in order, by GOOS
+	Dirs  map[string][]string `json:"dirs,omitempty"`  // directories to search after that, by GOOS, as in dl.Spec
+	Hint  string              `json:"hint"`            // advice if it is absent or too old
+	Doc   string              `json:"doc,omitempty"`   // additional documentation of Open
+	Types map[string]string   `json:"types,omitempty"` // its headers' names for types of the first implementation
 
 	// Header is the name of its main header, if it is not the first implementation's:
 	// "rccl/rccl.h".

@@ -428,7 +428,7 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 			if other.at != f.at || other.Size != f.Size {
 				return order
 			}
-			if d := c.member(f, other, there); d != nil && d.what != "" { // not only another name
+			if d := c.member(f, other, there); d != nil && d.what != "" { // not only a different name
 				return d
 			} else if d != nil {
 				return order

@@ -10,22 +10,22 @@ import (
 // Lends lists the types that other libraries' headers may take from a library. Their bindings then
 // use this library's Go types. Every type of the table is lent under its own name.
 type Lends struct {
-	Headers []string `json:"headers"`         // headers for which others include them
-	Types   []Lent   `json:"types,omitempty"` // types that have another name there, or that are in no header of this library
-	Text    []string `json:"text,omitempty"`  // lines of C that such a header has besides
+	Headers []string `json:"headers"`         // headers that other libraries include for these types
+	Types   []Lent   `json:"types,omitempty"` // types with another name there, or types that no header of this library declares
+	Text    []string `json:"text,omitempty"`  // additional lines of C of such a header
 }
 
 // A Lent is a type that other libraries' headers take, with the name that they use.
 type Lent struct {
 	Name string `json:"name"`         // "cudaStream_t"
-	Type string `json:"type"`         // what it is: a type of the table, or of C itself
-	Go   string `json:"go,omitempty"` // Go type of the package that is written by hand; its shape is that of Type
+	Type string `json:"type"`         // the type that it names: a type of the table, or a C built-in
+	Go   string `json:"go,omitempty"` // handwritten Go type of the package, with the shape of Type
 }
 
 // A Borrowed is a type of another library.
 type Borrowed struct {
-	Name    string `json:"name"`    // as these headers have it
-	Library string `json:"library"` // an embedded library, which lends it
+	Name    string `json:"name"`    // as in the borrowing headers
+	Library string `json:"library"` // the library that lends it
 }
 
 // Lenders are libraries, by name, that lend types and are not embedded.

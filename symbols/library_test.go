@@ -118,7 +118,7 @@ func TestOneABIOfANameIsCurrent(t *testing.T) {
 	}
 	for api, want := range map[string]string{
 		"cuCtxCreate": "cuCtxCreate_v4", "cuMemAlloc": "cuMemAlloc_v2", "cuInit": "cuInit",
-		"cuCtxGetDevice": "cuCtxGetDevice", // its _v2 is a name of its own, which no macro gives to the plain one
+		"cuCtxGetDevice": "cuCtxGetDevice", // no macro maps the plain name to cuCtxGetDevice_v2
 	} {
 		var current []string
 		for _, f := range cuda.Lookup(api) {

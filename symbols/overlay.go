@@ -76,15 +76,15 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 // over patterns.
 type ParamNote struct {
 	Name   string   `json:"name"`
-	Types  []string `json:"types,omitempty"` // C types, as the table spells them: only parameters of these types are meant
+	Types  []string `json:"types,omitempty"` // C types as in the table: the note applies only to parameters of these types
 	Dir    Dir      `json:"dir,omitempty"`
 	Null   *bool    `json:"null,omitempty"`
 	Len    string   `json:"len,omitempty"`   // the parameter that counts this array; "*n" where n points to a count that the library updates
-	Slice  bool     `json:"slice,omitempty"` // an array whose length no parameter tells
+	Slice  bool     `json:"slice,omitempty"` // an array without a parameter for its length
 	Fixed  int      `json:"fixed,omitempty"` // an array of this many elements
 	Text   int      `json:"text,omitempty"`  // a buffer for text; this many bytes hold every text that the library writes
-	Late   string   `json:"late,omitempty"`  // when the library is done with an output, if that may be after the call: "the split is complete"
-	Type   string   `json:"type,omitempty"`  // Go type, where the C type says too little: "uintptr" for what the library only hands back, "DevicePtr"
+	Late   string   `json:"late,omitempty"`  // when the library finishes with an output, if that may be after the call: "the split is complete"
+	Type   string   `json:"type,omitempty"`  // Go type that is more exact than the C type: "uintptr" for a value that the library only hands back, "DevicePtr"
 	Reason string   `json:"reason"`
 }
 
@@ -108,7 +108,7 @@ const HowCalled = `	"callback": true     it may run the function before it retur
 type TypeNote struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`            // "result" (an error code, or a struct of one and of one of another library), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own; for C's long, that its size on Windows does no harm)
-	Align  int    `json:"align,omitempty"` // alignment, where the C front end does not see it
+	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it
 	Reason string `json:"reason"`
 
 	// Values are path.Match patterns of the macros that are the error codes, if the type is a
@@ -129,9 +129,9 @@ type NameNote struct {
 // parameters differ from the call's.
 type ChangeNote struct {
 	Name     string  `json:"name"`
-	Harmless bool    `json:"harmless,omitempty"` // no call goes wrong by it
-	Since    Version `json:"since,omitzero"`     // release that brought the change, where its headers were not read
-	Use      string  `json:"use,omitempty"`      // what to call instead, in Go's names
+	Harmless bool    `json:"harmless,omitempty"` // no call fails because of it
+	Since    Version `json:"since,omitzero"`     // release of the change, if its headers were not read
+	Use      string  `json:"use,omitempty"`      // the replacement to call, in Go's names
 	Reason   string  `json:"reason"`
 }
 

@@ -17,7 +17,7 @@ import (
 type Table struct {
 	Library   string     `json:"library"`            // short name: "cuda", "nccl", "hip"
 	Version   Version    `json:"version"`            // of the newest header read
-	Releases  []Version  `json:"releases,omitempty"` // whose headers were read, the oldest first; empty where only the newest is known in full
+	Releases  []Version  `json:"releases,omitempty"` // releases whose headers were read, oldest first; empty if only the newest was read
 	Headers   []Header   `json:"headers"`
 	Borrowed  []Borrowed `json:"borrowed,omitempty"` // types of other libraries
 	Handles   []Handle   `json:"handles"`
@@ -28,7 +28,7 @@ type Table struct {
 	Callbacks []Callback `json:"callbacks"`
 	Constants []Constant `json:"constants"`
 	Functions []Function `json:"functions"`
-	Refused   []Refusal  `json:"refused,omitempty"` // what the headers declare and the table cannot hold
+	Refused   []Refusal  `json:"refused,omitempty"` // declarations that the table cannot hold
 }
 
 // A Refusal is a declaration that the table leaves out, with the reason.
@@ -61,8 +61,8 @@ type Handle struct {
 	Struct bool `json:"struct,omitempty"`
 
 	Since Version `json:"since,omitzero"`
-	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 }
 
 // A Scalar is a typedef of an arithmetic type, such as CUdeviceptr.
@@ -70,8 +70,8 @@ type Scalar struct {
 	Name  string  `json:"name"`
 	Type  string  `json:"type"` // C arithmetic type
 	Since Version `json:"since,omitzero"`
-	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 }
 
 // An Alias is another name of a type in the table.
@@ -82,12 +82,12 @@ type Alias struct {
 
 // An Enum is an enumeration. Sets of bits are enumerations too in C; their values show it.
 type Enum struct {
-	Name   string      `json:"name"`          // typedef name, or the tag where there is none
-	Tag    string      `json:"tag,omitempty"` // as written after "enum", where it differs
+	Name   string      `json:"name"`          // typedef name, or the tag if there is none
+	Tag    string      `json:"tag,omitempty"` // the name after "enum", if it differs
 	Signed bool        `json:"signed,omitempty"`
 	Size   int         `json:"size,omitempty"` // in bytes, if it is not 4
 	Since  Version     `json:"since,omitzero"`
-	Until  Version     `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Until  Version     `json:"until,omitzero"` // newest release that had it, if newer ones do not
 	Values []EnumValue `json:"values"`
 }
 
@@ -105,12 +105,12 @@ func (e *Enum) CType() string {
 // An EnumValue is one enumerator.
 type EnumValue struct {
 	Name  string  `json:"name"`
-	Value int64   `json:"value"` // of an unsigned enumeration of 8 bytes, the same bits
+	Value int64   `json:"value"` // the bits of the value, in an unsigned enumeration of 8 bytes
 	Since Version `json:"since,omitzero"`
-	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 
-	Others []OtherValue `json:"others,omitempty"` // numbers that other releases have
+	Others []OtherValue `json:"others,omitempty"` // numbers in other releases
 }
 
 // A Span is a range of the releases that were read, from Since to Until inclusive.
@@ -151,16 +151,16 @@ type Signature struct {
 type Struct struct {
 	Name    string  `json:"name"`
 	Tag     string  `json:"tag,omitempty"`
-	TagOnly bool    `json:"tagOnly,omitempty"` // C knows it as struct Name or union Name only
+	TagOnly bool    `json:"tagOnly,omitempty"` // C knows it only as struct Name or union Name
 	Union   bool    `json:"union,omitempty"`
 	Size    int     `json:"size"`
 	Align   int     `json:"align"`
 	Since   Version `json:"since,omitzero"`
-	Until   Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib     string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until   Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib     string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 	Fields  []Field `json:"fields"`
 
-	Others []Layout `json:"others,omitempty"` // layouts that other releases have
+	Others []Layout `json:"others,omitempty"` // layouts in other releases
 }
 
 // A Field is one member. An anonymous member has Anonymous set and a name from the extractor; C
@@ -170,7 +170,7 @@ type Field struct {
 	Type      string `json:"type"`
 	Offset    int    `json:"offset"`
 	Size      int    `json:"size"`
-	Bits      int    `json:"bits,omitempty"` // width, where the field is a bit-field
+	Bits      int    `json:"bits,omitempty"` // width, if the field is a bit-field
 	BitOffset int    `json:"bit,omitempty"`  // first bit within the unit at Offset
 	Anonymous bool   `json:"anonymous,omitempty"`
 }
@@ -180,10 +180,10 @@ type Callback struct {
 	Name   string  `json:"name"`
 	Result string  `json:"result"`
 	Params []Param `json:"params"`
-	Func   bool    `json:"func,omitempty"` // C's name is that of the function's type, and not of a pointer to it
+	Func   bool    `json:"func,omitempty"` // the C name names the function type, not a pointer to it
 	Since  Version `json:"since,omitzero"`
-	Until  Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib    string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until  Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib    string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 }
 
 // A Constant is an object-like macro with a value.
@@ -192,10 +192,10 @@ type Constant struct {
 	Type  string  `json:"type"` // "int", "uint", "float", "string" or "pointer" (an address that is a constant)
 	Value string  `json:"value"`
 	Since Version `json:"since,omitzero"`
-	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 
-	Others []OtherConstant `json:"others,omitempty"` // values that other releases have
+	Others []OtherConstant `json:"others,omitempty"` // values in other releases
 }
 
 // Dir is the direction of a parameter: the side that writes the memory behind it.
@@ -211,18 +211,18 @@ const (
 // A Function is one ABI version of one function: an exported symbol. A function with several
 // versions has one record for each, with the same API name.
 type Function struct {
-	Symbol     string   `json:"symbol"`         // exported name, what dlsym takes
-	API        string   `json:"api"`            // the name that the header lets programs use
-	Since      Version  `json:"since,omitzero"` // release that brought this ABI
-	Until      Version  `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Symbol     string   `json:"symbol"`         // exported name, for dlsym
+	API        string   `json:"api"`            // the name in the header, for programs
+	Since      Version  `json:"since,omitzero"` // first release with this ABI version
+	Until      Version  `json:"until,omitzero"` // newest release that had it, if newer ones do not
 	Result     string   `json:"result"`         // C type
 	Params     []Param  `json:"params"`
-	Current    bool     `json:"current,omitempty"` // the header's plain name means this ABI
+	Current    bool     `json:"current,omitempty"` // the header's plain name selects this ABI version
 	Deprecated bool     `json:"deprecated,omitempty"`
-	Twins      []string `json:"twins,omitempty"` // per-thread-stream exports of the same ABI; recorded, not bound
-	Lib        string   `json:"lib,omitempty"`   // set where only another implementation of the API exports it ("rccl")
+	Twins      []string `json:"twins,omitempty"` // per-thread-stream exports of the same ABI version; recorded, not bound
+	Lib        string   `json:"lib,omitempty"`   // set if only another implementation of the API exports it ("rccl")
 
-	Others []Signature `json:"others,omitempty"` // results and parameters that other releases have
+	Others []Signature `json:"others,omitempty"` // results and parameters in other releases
 
 	// Where is the header and the line, in tables that are not settled.
 	Where string `json:"where,omitempty"`
@@ -235,7 +235,7 @@ type Function struct {
 // A Param is a parameter of a function or of a callback.
 type Param struct {
 	Name string `json:"name"`
-	Type string `json:"type"`           // C type, qualifiers in front: "const char *"
+	Type string `json:"type"`           // C type, with leading qualifiers: "const char *"
 	Dir  Dir    `json:"dir,omitempty"`  // empty means In
 	Null bool   `json:"null,omitempty"` // the header says that NULL is allowed
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names

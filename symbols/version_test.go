@@ -26,7 +26,7 @@ func TestParseVersion(t *testing.T) {
 		{"+1", Version{}, ""},
 		{"1.x", Version{}, ""},
 		{" 1.2", Version{}, ""},
-		{"2147483648", Version{}, ""}, // more than any release, and than an int of 32 bits
+		{"2147483648", Version{}, ""}, // too large for an int of 32 bits
 	}
 	for _, tt := range tests {
 		got, err := ParseVersion(tt.in)

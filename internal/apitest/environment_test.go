@@ -232,7 +232,7 @@ func (e *environment) file(t *testing.T, name, text string, uses bool) {
 			if v := literal(n.Value); v != "" && key.Name == "Env" {
 				add(v, n)
 			}
-			return key.Name != "name" // of a launcher
+			return key.Name != "name" // variables of launchers
 		case *ast.BasicLit:
 			s := literal(n)
 			if m := inFolder.FindStringSubmatch(s); m != nil {

@@ -73,7 +73,7 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	const path = "github.com/puregpu/puregpu"
-	_, rest, _ := strings.Cut(string(own), "\n") // versions of what the module needs, so that nothing is looked for
+	_, rest, _ := strings.Cut(string(own), "\n") // the same dependencies, so that go needs no network
 	write(t, filepath.Join(dir, "go.sum"), string(sums))
 	write(t, filepath.Join(dir, "go.mod"), "module guide\n"+rest+
 		"\nrequire "+path+" v0.0.0\n\nreplace "+path+" => "+root+"\n")
@@ -280,7 +280,7 @@ func (b *block) run(t *testing.T, program, folder string) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = append(os.Environ(), "PUREGPU_DRIVER=sim", "PUREGPU_CUDA_LIBRARY=/nonexistent", "PUREGPU_HIP_LIBRARY=/nonexistent",
-		"PUREGPU_LEAKS=1", "GOGC=1") // the collector runs often, and finds what a program drops without Close
+		"PUREGPU_LEAKS=1", "GOGC=1") // the collector runs often and finds handles that a program did not close
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%s: %v; it printed\n%s%s", b.place(), err, stdout.Bytes(), stderr.Bytes())
 		return

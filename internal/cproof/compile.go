@@ -132,7 +132,7 @@ func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags 
 				p.stubsFirst = true
 				continue
 			}
-			if p.std == "" && (syntax || len(flags) == 0) { // attributes in brackets, and what else is newer than C11
+			if p.std == "" && (syntax || len(flags) == 0) { // attributes in brackets and other features newer than C11
 				p.std, p.stubsFirst = newerC, false
 				continue
 			}

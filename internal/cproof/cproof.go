@@ -345,7 +345,7 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 		if strings.Contains(name, ".") {
 			return
 		}
-		if base := numbered.ReplaceAllString(name, ""); base != name { // by the name that it had before it had a number
+		if base := numbered.ReplaceAllString(name, ""); base != name { // the name that it had before it was numbered
 			spelled = append(spelled, base)
 		}
 		f := &fact{}

@@ -238,7 +238,7 @@ func (w *writer) base(name string) string {
 	if c, ok := w.unnamed[name]; ok {
 		return c
 	}
-	if strings.Contains(name, ".") { // an array that stands in a parameter
+	if strings.Contains(name, ".") { // an array declared in a parameter
 		for _, a := range w.t.Aliases {
 			if a.Name == name {
 				return "__typeof__(" + w.spell(a.Type) + ")"
@@ -269,7 +269,7 @@ func (w *writer) variants(ctype string, most int) []string {
 	if w.handles[ct.Base] != nil { // const before a handle, or in its typedef, applies to the pointer or to its opaque target
 		bases = []string{base, "const " + base}
 		if ct.Const && ct.Pointers == 0 {
-			bases = append(bases, base+" const") // a result, of which clang compares it
+			bases = append(bases, base+" const") // a result: clang compares its const
 		}
 	}
 	inner := max(0, ct.Pointers-1)
@@ -342,7 +342,7 @@ func (w *writer) handle(h *symbols.Handle) {
 	if h.Tag == "void" {
 		w.truth(record, "handle", "type", "void *", true, false, "sizeof("+h.Name+") == 8 && __builtin_classify_type(("+h.Name+")0) == __builtin_classify_type((void *)0)")
 	}
-	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // the struct has no tag, or no typedef: the uses tell
+	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // the struct has no tag or no typedef; its uses show the name
 		return
 	}
 	p := w.tags[h.Name] + " *"

@@ -13,7 +13,7 @@ import (
 // A Record says that a table was proven, so that a reader can verify it without a compiler.
 type Record struct {
 	Table    string    `json:"table"`  // file name
-	SHA256   string    `json:"sha256"` // of the table
+	SHA256   string    `json:"sha256"` // checksum of the table
 	Releases []Release `json:"releases"`
 }
 

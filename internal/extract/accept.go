@@ -298,7 +298,7 @@ func (s *stream) findBodies() {
 				b.tag = s.tokens[j]
 				j++
 			}
-			if t == "enum" && j < len(s.tokens) && s.tokens[j] == ":" { // the type that it is to have
+			if t == "enum" && j < len(s.tokens) && s.tokens[j] == ":" { // the underlying type
 				for b.fixed = true; j < len(s.tokens) && s.tokens[j] != "{" && s.tokens[j] != ";"; j++ {
 				}
 			}
@@ -514,7 +514,7 @@ func (s *stream) acceptAttribute(a attribute) error {
 	}
 	in := s.bodyAt(a.at - 1)
 	if a.name == "packed" || a.name == "aligned" {
-		if in != nil && in.kind != "enum" { // of a member, or of its type
+		if in != nil && in.kind != "enum" { // on a member or its type
 			return nil
 		}
 		if b := s.bodyOf(a); b != nil && (a.name == "packed" || b.kind != "enum") {

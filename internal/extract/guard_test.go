@@ -187,7 +187,7 @@ func FuzzDamaged(f *testing.F) {
 // memory.
 func FuzzExtract(f *testing.F) {
 	for _, x := range odd {
-		if len(x.text) < 1000 && !strings.Contains(x.err, "more than") { // which takes long
+		if len(x.text) < 1000 && !strings.Contains(x.err, "more than") { // those take long
 			f.Add(x.text)
 		}
 	}

@@ -300,7 +300,7 @@ func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 			if !slices.ContainsFunc(s.bodies, func(x *body) bool {
 				return x.open > b.open && x.close < b.close && slices.ContainsFunc(x.attrs, func(y attribute) bool { return y.id == a.id })
 			}) {
-				a.inside = depth > 0 || i > first && s.tokens[i-1] == "*" // of the pointer, and not of the member
+				a.inside = depth > 0 || i > first && s.tokens[i-1] == "*" // on the pointer, not the member
 				list = append(list, a)
 			}
 		}

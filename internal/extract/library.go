@@ -329,7 +329,7 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 	included := d.Headers.Included()
 	s.main = included[0]
 	if len(included) > 1 {
-		s.main = "all headers of " + d.Library // a name that no header has
+		s.main = "all headers of " + d.Library // not the name of any header
 		var text strings.Builder
 		for i, name := range included {
 			if _, err := fs.Stat(files, name); err == nil || i == 0 {

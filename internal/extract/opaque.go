@@ -32,7 +32,7 @@ func handles(t *symbols.Table, opaque map[string]string) {
 		for i := range f.Params {
 			p := &f.Params[i]
 			if ct, err := symbols.ParseType(p.Type); err == nil && made[ct.Base] && ct.Pointers == 0 {
-				p.Dir, p.Null, p.Guess = "", false, false // of the pointer that is now the handle itself
+				p.Dir, p.Null, p.Guess = "", false, false // they described the pointer that is now the handle
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 			case known || opaque && ct.Pointers > 0:
 			case h.bad[ct.Base] != nil:
 				reason := h.bad[ct.Base].Error()
-				if i := strings.LastIndex(reason, whichIsRefused); i >= 0 && strings.HasPrefix(reason, "uses ") { // the last reason will do
+				if i := strings.LastIndex(reason, whichIsRefused); i >= 0 && strings.HasPrefix(reason, "uses ") { // keep only the last reason
 					reason = reason[i+len(whichIsRefused):]
 				}
 				return "uses " + ct.Base + whichIsRefused + reason

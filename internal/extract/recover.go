@@ -62,7 +62,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	old := text[d.first:d.end]
 	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)
 	list := identifiers.FindAllString(string(code), -1)
-	isTypedef, isStruct := slices.Contains(list, "typedef") && list[len(list)-1] != "typedef", false // else a macro adds it
+	isTypedef, isStruct := slices.Contains(list, "typedef") && list[len(list)-1] != "typedef", false // otherwise a macro adds it
 	name, isFunction := "", false
 	if open := bytes.IndexByte(code, '('); open >= 0 && !isTypedef && !bytes.Contains(code[:open], []byte("{")) {
 		if before := identifiers.FindAllString(string(code[:open]), -1); len(before) > 0 {
@@ -85,7 +85,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	if r.structs == nil {
 		r.files, r.structs = map[string][]byte{}, map[string]bool{}
 	}
-	begin := len(code) - len(bytes.TrimLeft(code, " \t\r\n")) // behind lines of the preprocessor
+	begin := len(code) - len(bytes.TrimLeft(code, " \t\r\n")) // after preprocessor lines
 	at := 1 + bytes.Count(text[:d.first+begin], []byte("\n"))
 	r.refused = append(r.refused, refusal{name, fmt.Sprintf("%s:%d", file, at), fmt.Errorf("cannot be read: %s", reason)})
 	r.structs[name] = isStruct
@@ -95,7 +95,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 		if m := typedefTag.FindSubmatch(code); m != nil && string(m[1]) == name {
 			tag = name
 		}
-		stand = "typedef struct " + tag + " " + name + ";" // what uses it can be read, and is refused for it
+		stand = "typedef struct " + tag + " " + name + ";" // its users can be read, and are refused
 	} else if isStruct && !isFunction {
 		stand = string(tagged.FindSubmatch(code)[1]) + " " + name + ";"
 	}

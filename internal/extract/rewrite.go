@@ -95,7 +95,7 @@ func (o overlayFS) rewrite(text []byte) []byte {
 	if bytes.Contains(text, []byte("__has_include")) {
 		text = includeOperator.ReplaceAllFunc(text, func(use []byte) []byte {
 			if name := string(includeOperator.FindSubmatch(use)[1]); isSystemHeader(name) {
-				return append([]byte("1"), blanks(use[1:])...) // the system has it, though no stand-in may
+				return append([]byte("1"), blanks(use[1:])...) // the system has it, even without a stand-in
 			}
 			return use
 		})
@@ -198,7 +198,7 @@ func plainLiteral(prefix, quoted string) (string, bool) {
 	if !ok {
 		return "", false // an error to the front end, too
 	}
-	if prefix != "" { // the last character counts
+	if prefix != "" { // the last character is the value
 		n := codes[len(codes)-1].wide
 		switch prefix {
 		case "u":

@@ -43,7 +43,7 @@ typedef double __m512d __attribute__((vector_size(64)));
 #endif
 `
 
-const numbersOf = "puregpu/numbers/" // of a header, in the name of a file
+const numbersOf = "puregpu/numbers/" // prefix of the file name of a header's numbers
 
 // standIns returns the stand-ins for the C library. Each has the types that headers of libraries
 // use, and all numeric macros, since a header may test for one with #ifdef.
@@ -69,7 +69,7 @@ var standIns = sync.OnceValue(func() *system {
 			}
 			for _, of := range f[2:] {
 				include := "#include <" + numbersOf
-				if of, is := strings.CutSuffix(of, "+"); is { // by _GNU_SOURCE alone
+				if of, is := strings.CutSuffix(of, "+"); is { // with _GNU_SOURCE only
 					text += "#ifdef PUREGPU_GNU\n" + include + of + ">\n#endif\n"
 					continue
 				}

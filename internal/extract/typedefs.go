@@ -108,7 +108,7 @@ type abi struct {
 
 // split sorts the function types into ABI versions by API, oldest first, and true callbacks.
 func (p *pairing) split(all []symbols.Callback) (map[string][]abi, []symbols.Callback, error) {
-	twins := "$^" // nothing
+	twins := "$^" // matches nothing
 	if len(p.types.Twins) > 0 {
 		twins = strings.Join(p.types.Twins, "|")
 	}

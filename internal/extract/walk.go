@@ -288,7 +288,7 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		return
 	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
-	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // written out here, not by name
+	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // defined here, not named
 		if err := w.define(name, spec); err != nil {
 			w.refuse(ed.Position(), name, err)
 			for _, name := range []string{name, tagOf(spec)} {
@@ -372,7 +372,7 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 		}
 		t := w.spell(p.Type())
 		if a := p.Type().Undecay(); a != p.Type() && a.Kind() == cc.Array && a.Attributes().IsConst() && !strings.HasPrefix(t, "const ") {
-			t = "const " + t // of an array type with a name, which C makes a pointer
+			t = "const " + t // const of a named array type, which C turns into a pointer
 		}
 		if a := bareArray(p.Type()); a != nil {
 			t = of + "." + name + " *"
@@ -652,7 +652,7 @@ func (w *walker) layout(name string, t cc.Type, union bool) error {
 			elem = a.Elem()
 		}
 		out.Type = w.spell(elem)
-		if elem.Typedef() == nil && tagOf(elem) == "" { // an unnamed struct, union or enum written in place
+		if elem.Typedef() == nil && tagOf(elem) == "" { // an unnamed struct, union or enum declared in place
 			switch elem.(type) {
 			case *cc.StructType, *cc.UnionType, *cc.EnumType:
 				out.Type = name + "." + out.Name
@@ -660,7 +660,7 @@ func (w *walker) layout(name string, t cc.Type, union bool) error {
 					return err
 				}
 			}
-		} else if elem.Typedef() == nil && w.named[tagOf(elem)] == "" { // a tagged one written in place
+		} else if elem.Typedef() == nil && w.named[tagOf(elem)] == "" { // a tagged one declared in place
 			if err := w.define(w.nameOf(elem), elem); err != nil {
 				return err
 			}

@@ -85,7 +85,7 @@ func (c *Checker) Accessors(ctx context.Context, r *Result) (n int, wrong []stri
 			continue
 		}
 		in := names[cname[m[1]]]
-		if in == "" { // it has no name in C
+		if in == "" { // unnamed in C
 			field = ""
 			continue
 		}

@@ -104,7 +104,7 @@ func releaseOf(library string) string {
 // depends on the machine.
 func (h Host) HidesAll() string {
 	v, set := h.env("CUDA_VISIBLE_DEVICES")
-	if set && (v == "" || strings.HasPrefix(v, "-") || v == "NoDevFiles") { // Slurm sets the last one
+	if set && (v == "" || strings.HasPrefix(v, "-") || v == "NoDevFiles") { // Slurm sets NoDevFiles
 		return fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q, which hides all devices: unset it, or list some", v)
 	}
 	return ""

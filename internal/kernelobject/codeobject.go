@@ -58,7 +58,7 @@ func Bundle(image []byte) ([]BundleEntry, error) {
 		all = append(all, e)
 	}
 	if entries == 0 {
-		return nil, errors.New("the bundle contains no code")
+		return nil, errors.New("a bundle has no code in it")
 	}
 	return all, nil
 }

@@ -54,7 +54,7 @@ func Fatbin(image []byte) ([]FatbinEntry, error) {
 		return nil, fmt.Errorf("a fat binary of %d bytes was cut off: it should have %d after a header of %d", size, rest, header)
 	}
 	if rest == 0 {
-		return nil, errors.New("the fat binary contains no code")
+		return nil, errors.New("a fat binary has no code in it")
 	}
 	var all []FatbinEntry
 	for entries := image[header : header+rest]; len(entries) > 0; {

@@ -199,7 +199,7 @@ func (r *ptxReader) variable() (d declaration) {
 				d.size, d.typ = n/8*vector, string(t[1:])
 				d.align = max(d.align, int(d.size))
 			}
-		case string(t) == "(": // of .attribute
+		case string(t) == "(": // arguments of .attribute
 			for string(t) != ")" {
 				if t = r.next(); t == nil {
 					return d

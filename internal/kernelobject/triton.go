@@ -245,7 +245,7 @@ func irParams(b []byte) ([]TritonParam, error) {
 		}
 		if _, at, ok := strings.Cut(typ, `loc("`); ok && p.Name == "" {
 			p.Name, _, _ = strings.Cut(at, `"`)
-			if strings.ContainsAny(p.Name, "/. ") { // of a file
+			if strings.ContainsAny(p.Name, "/. ") { // a file name
 				p.Name = ""
 			}
 		}
@@ -256,7 +256,7 @@ func irParams(b []byte) ([]TritonParam, error) {
 		if elem, ok := strings.CutPrefix(p.Text, "!tt.ptr<"); ok {
 			p.Pointer = true
 			elem = strings.TrimSuffix(elem, ">")
-			elem, _, _ = strings.Cut(elem, ",") // a number of the space of addresses
+			elem, _, _ = strings.Cut(elem, ",") // the number of an address space
 			p.Type = tritonType(elem)
 		} else if p.Type = tritonType(p.Text); p.Type == "ptr" {
 			p.Type = ""

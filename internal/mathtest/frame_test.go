@@ -91,7 +91,7 @@ func near[T float32 | float64 | complex64 | complex128](t *testing.T, what strin
 // An array is an input or a result of a case.
 type array struct {
 	Name  string `json:"name"`
-	Type  string `json:"type"` // as NumPy has it
+	Type  string `json:"type"` // NumPy's name
 	Shape []int  `json:"shape"`
 	File  string `json:"file"`
 	data  []byte

@@ -9,7 +9,7 @@ const Version = 1
 
 // Metadata events: names of events with [Metadata] as phase.
 const (
-	MetaTrace       = "puregpu" // about the trace: Args.Format and what follows it
+	MetaTrace       = "puregpu" // about the trace: Args.Format and the fields after it
 	MetaProcess     = "process_name"
 	MetaThread      = "thread_name"
 	MetaProcessSort = "process_sort_index"
@@ -20,9 +20,9 @@ const (
 const (
 	KindHost    = "host"    // a process: the program itself; a track: calls and waits, one at a time
 	KindDevice  = "device"  // a process: one device
-	KindQueue   = "queue"   // a track: submissions from submitted to done, which overlap
-	KindStream  = "stream"  // a track: what a stream of the device executes
-	KindChannel = "channel" // a track: what the stream of a communicator executes
+	KindQueue   = "queue"   // a track: overlapping submissions, from submitted to done
+	KindStream  = "stream"  // a track: work that a stream of the device executes
+	KindChannel = "channel" // a track: work that a communicator's stream executes
 )
 
 // Categories.
@@ -32,11 +32,11 @@ const (
 	CatCommand    = "command"    // Complete inside a device slice: one command of a recording
 	CatCall       = "call"       // Complete on a host track: load, compile, allocate, signal, ...
 	CatWait       = "wait"       // Complete on a host track: the host waits
-	CatSignal     = "signal"     // FlowBegin and FlowEnd: from what signals to what waited
+	CatSignal     = "signal"     // FlowBegin and FlowEnd: from a signal to its wait
 	CatLoss       = "loss"       // Instant: a device or a communicator is lost
 	CatDrop       = "drop"       // Instant: the trace lacks submissions
 	CatArrows     = "arrows"     // Instant: the trace lacks arrows
-	CatCut        = "cut"        // Instant: the file that this program's events are from ends here, without its end
+	CatCut        = "cut"        // Instant: the file of this program's events was cut here
 	CatClock      = "clock"      // Instant: a new fit of the device's clock to the host's
 )
 

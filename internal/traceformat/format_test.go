@@ -297,7 +297,7 @@ func TestMergeNamesRanks(t *testing.T) {
 	start := time.Unix(1700000000, 0)
 	untold := func(rank int) []byte {
 		data := bytes.Replace(small(rank, start).JSON(), []byte(`"world":2`), []byte(`"world":0`), 1)
-		return bytes.Replace(data, fmt.Appendf(nil, `"rank":%d`, rank), []byte(`"rank":0`), 1) // the first, which is the program's
+		return bytes.Replace(data, fmt.Appendf(nil, `"rank":%d`, rank), []byte(`"rank":0`), 1) // the program's own rank
 	}
 	other := tracetest.New("other", 0, 0, start)
 	other.Host("host 1")

@@ -77,12 +77,12 @@ func (b *Builder) Queue(pid int64, n int, title string) Track {
 	return b.track(pid, title, traceformat.Args{Kind: traceformat.KindQueue, Queue: n})
 }
 
-// Stream adds a track for what a stream of the device executes.
+// Stream adds a track for the work that a stream of the device executes.
 func (b *Builder) Stream(pid int64, n int) Track {
 	return b.track(pid, fmt.Sprintf("stream %d", n), traceformat.Args{Kind: traceformat.KindStream, Stream: n})
 }
 
-// Channel adds a track for what a communicator's stream on the device executes.
+// Channel adds a track for the work that a communicator's stream on the device executes.
 func (b *Builder) Channel(pid int64, title string) Track {
 	return b.track(pid, title, traceformat.Args{Kind: traceformat.KindChannel})
 }

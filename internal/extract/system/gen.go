@@ -155,7 +155,7 @@ func main() {
 		for file, names := range gnu {
 			perhaps[file], from[file] = names, h
 			if plain[file] == nil {
-				file += "+" // by _GNU_SOURCE alone
+				file += "+" // with _GNU_SOURCE only
 			}
 			includes[h] = append(includes[h], file)
 		}
