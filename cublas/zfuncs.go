@@ -1199,7 +1199,7 @@ func (l *Library) LoggerConfigure(logIsOn int32, logToStdOut int32, logToStdErr 
 //
 // C: cublasSetLoggerCallback, since cuBLAS 11.4.1, set blas.
 func (l *Library) SetLoggerCallback(userCallback LogCallback) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnSetLoggerCallback]); addr != 0 {
 		a0 := uintptr(userCallback)

@@ -55,7 +55,7 @@ const (
 	numFuncs = 43
 )
 
-// Create makes a handle; it takes work for whatever device is current, and may be used by several goroutines at
+// Create makes a handle; each call works on the current device, and several goroutines may use the handle at
 // once.
 //
 // C: cublasLtCreate, since cuBLASLt 11.4.1, set core.
@@ -107,7 +107,7 @@ func (l *Library) GetStatusName(status Status) (text string, err error) {
 	return dl.GoString(*(*unsafe.Pointer)(unsafe.Pointer(&res))), err
 }
 
-// GetStatusString returns what an error code means.
+// GetStatusString returns the description of an error code.
 //
 // C: cublasLtGetStatusString, since cuBLASLt 11.11.3, set status.
 func (l *Library) GetStatusString(status Status) (text string, err error) {
@@ -123,7 +123,7 @@ func (l *Library) GetVersion() (n uint64, err error) {
 	return uint64(res), err
 }
 
-// GetCudartVersion returns the version of the CUDA runtime that the library has inside.
+// GetCudartVersion returns the version of the CUDA runtime inside the library.
 //
 // C: cublasLtGetCudartVersion, since cuBLASLt 11.4.1, set rest.
 func (l *Library) GetCudartVersion() (n uint64, err error) {
@@ -155,7 +155,7 @@ func (l *Library) GetProperty(typ cuda.LibraryProperty) (value int32, err error)
 	return out.value, check(res, err)
 }
 
-// HeuristicsCacheGetCapacity returns how many results of heuristics are kept.
+// HeuristicsCacheGetCapacity returns the number of cached heuristics results.
 //
 // C: cublasLtHeuristicsCacheGetCapacity, since cuBLASLt 11.11.3, set rest-11.11.3.
 func (l *Library) HeuristicsCacheGetCapacity() (capacity uint64, err error) {
@@ -178,7 +178,7 @@ func (l *Library) HeuristicsCacheGetCapacity() (capacity uint64, err error) {
 	return out.capacity, check(res, err)
 }
 
-// HeuristicsCacheSetCapacity sets how many results of heuristics are kept.
+// HeuristicsCacheSetCapacity sets the number of cached heuristics results.
 //
 // C: cublasLtHeuristicsCacheSetCapacity, since cuBLASLt 11.11.3, set rest-11.11.3.
 func (l *Library) HeuristicsCacheSetCapacity(capacity uint64) (err error) {
@@ -198,8 +198,8 @@ func (l *Library) HeuristicsCacheSetCapacity(capacity uint64) (err error) {
 	return check(res, err)
 }
 
-// Matmul computes D = alpha op(A) op(B) + beta C, by the algorithm that it is given or, if that is nil, finds,
-// in the order of a stream; alpha and beta are where the description says, at first in host memory.
+// Matmul computes D = alpha op(A) op(B) + beta C, in the order of a stream; with a nil algorithm the library
+// picks one. alpha and beta are in host memory, unless the description says device memory.
 //
 // C: cublasLtMatmul, since cuBLASLt 11.4.1, set core.
 func (l *Library) Matmul(lightHandle Handle, computeDesc MatmulDesc, alpha unsafe.Pointer, a cuda.DevicePtr, adesc MatrixLayout, b cuda.DevicePtr, bdesc MatrixLayout, beta unsafe.Pointer, c cuda.DevicePtr, cdesc MatrixLayout, d cuda.DevicePtr, ddesc MatrixLayout, algo *MatmulAlgo, workspace cuda.DevicePtr, workspaceSizeInBytes uint64, stream cuda.Stream) (err error) {
@@ -264,7 +264,7 @@ func (l *Library) MatrixTransform(lightHandle Handle, transformDesc MatrixTransf
 	return check(res, err)
 }
 
-// MatrixLayoutCreate makes the description of how a matrix lies in memory.
+// MatrixLayoutCreate makes the description of a matrix's layout.
 //
 // C: cublasLtMatrixLayoutCreate, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatrixLayoutCreate(typ cuda.DataType, rows uint64, cols uint64, ld int64) (matLayout MatrixLayout, err error) {
@@ -291,7 +291,7 @@ func (l *Library) MatrixLayoutCreate(typ cuda.DataType, rows uint64, cols uint64
 	return out.matLayout, check(res, err)
 }
 
-// MatrixLayoutDestroy frees the description of how a matrix lies in memory.
+// MatrixLayoutDestroy frees the description of a matrix's layout.
 //
 // C: cublasLtMatrixLayoutDestroy, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatrixLayoutDestroy(matLayout MatrixLayout) (err error) {
@@ -311,8 +311,8 @@ func (l *Library) MatrixLayoutDestroy(matLayout MatrixLayout) (err error) {
 	return check(res, err)
 }
 
-// MatrixLayoutSetAttribute sets an attribute of the description of how a matrix lies in memory; buf leads to a
-// value of sizeInBytes bytes.
+// MatrixLayoutSetAttribute sets an attribute of the description of a matrix's layout; buf points to a value of
+// sizeInBytes bytes.
 //
 // C: cublasLtMatrixLayoutSetAttribute, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatrixLayoutSetAttribute(matLayout MatrixLayout, attr MatrixLayoutAttribute, buf unsafe.Pointer, sizeInBytes uint64) (err error) {
@@ -335,8 +335,8 @@ func (l *Library) MatrixLayoutSetAttribute(matLayout MatrixLayout, attr MatrixLa
 	return check(res, err)
 }
 
-// MatrixLayoutGetAttribute reads an attribute of the description of how a matrix lies in memory; buf has room
-// for sizeInBytes bytes.
+// MatrixLayoutGetAttribute reads an attribute of the description of a matrix's layout; buf has room for
+// sizeInBytes bytes.
 //
 // C: cublasLtMatrixLayoutGetAttribute, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatrixLayoutGetAttribute(matLayout MatrixLayout, attr MatrixLayoutAttribute, buf unsafe.Pointer, sizeInBytes uint64) (sizeWritten uint64, err error) {
@@ -408,7 +408,7 @@ func (l *Library) MatmulDescDestroy(matmulDesc MatmulDesc) (err error) {
 	return check(res, err)
 }
 
-// MatmulDescSetAttribute sets an attribute of the description of a product; buf leads to a value of sizeInBytes
+// MatmulDescSetAttribute sets an attribute of the description of a product; buf points to a value of sizeInBytes
 // bytes.
 //
 // C: cublasLtMatmulDescSetAttribute, since cuBLASLt 11.4.1, set core.
@@ -503,7 +503,7 @@ func (l *Library) MatrixTransformDescDestroy(transformDesc MatrixTransformDesc) 
 	return check(res, err)
 }
 
-// MatrixTransformDescSetAttribute sets an attribute of the description of a transform; buf leads to a value of
+// MatrixTransformDescSetAttribute sets an attribute of the description of a transform; buf points to a value of
 // sizeInBytes bytes.
 //
 // C: cublasLtMatrixTransformDescSetAttribute, since cuBLASLt 11.4.1, set core.
@@ -598,7 +598,7 @@ func (l *Library) EmulationDescDestroy(emulationDesc EmulationDesc) (err error) 
 	return check(res, err)
 }
 
-// EmulationDescSetAttribute sets an attribute of the description of an emulation; buf leads to a value of
+// EmulationDescSetAttribute sets an attribute of the description of an emulation; buf points to a value of
 // sizeInBytes bytes.
 //
 // C: cublasLtEmulationDescSetAttribute, since cuBLASLt 13.1, set emulation.
@@ -650,7 +650,7 @@ func (l *Library) EmulationDescGetAttribute(emulationDesc EmulationDesc, attr Em
 	return out.sizeWritten, check(res, err)
 }
 
-// MatmulPreferenceCreate makes what an algorithm must satisfy.
+// MatmulPreferenceCreate makes preferences for the choice of an algorithm.
 //
 // C: cublasLtMatmulPreferenceCreate, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatmulPreferenceCreate() (pref MatmulPreference, err error) {
@@ -673,7 +673,7 @@ func (l *Library) MatmulPreferenceCreate() (pref MatmulPreference, err error) {
 	return out.pref, check(res, err)
 }
 
-// MatmulPreferenceDestroy frees what an algorithm must satisfy.
+// MatmulPreferenceDestroy frees preferences.
 //
 // C: cublasLtMatmulPreferenceDestroy, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatmulPreferenceDestroy(pref MatmulPreference) (err error) {
@@ -693,8 +693,7 @@ func (l *Library) MatmulPreferenceDestroy(pref MatmulPreference) (err error) {
 	return check(res, err)
 }
 
-// MatmulPreferenceSetAttribute sets an attribute of what an algorithm must satisfy; buf leads to a value of
-// sizeInBytes bytes.
+// MatmulPreferenceSetAttribute sets an attribute of preferences; buf points to a value of sizeInBytes bytes.
 //
 // C: cublasLtMatmulPreferenceSetAttribute, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatmulPreferenceSetAttribute(pref MatmulPreference, attr MatmulPreferenceAttributes, buf unsafe.Pointer, sizeInBytes uint64) (err error) {
@@ -717,8 +716,7 @@ func (l *Library) MatmulPreferenceSetAttribute(pref MatmulPreference, attr Matmu
 	return check(res, err)
 }
 
-// MatmulPreferenceGetAttribute reads an attribute of what an algorithm must satisfy; buf has room for
-// sizeInBytes bytes.
+// MatmulPreferenceGetAttribute reads an attribute of preferences; buf has room for sizeInBytes bytes.
 //
 // C: cublasLtMatmulPreferenceGetAttribute, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatmulPreferenceGetAttribute(pref MatmulPreference, attr MatmulPreferenceAttributes, buf unsafe.Pointer, sizeInBytes uint64) (sizeWritten uint64, err error) {
@@ -810,7 +808,7 @@ func (l *Library) MatmulAlgoGetIds(lightHandle Handle, computeType ComputeType, 
 	return out.returnAlgoCount, check(res, err)
 }
 
-// MatmulAlgoInit makes an algorithm of its number.
+// MatmulAlgoInit makes an algorithm from its number.
 //
 // C: cublasLtMatmulAlgoInit, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatmulAlgoInit(lightHandle Handle, computeType ComputeType, scaleType cuda.DataType, atype cuda.DataType, btype cuda.DataType, ctype cuda.DataType, dtype cuda.DataType, algoId int32) (algo MatmulAlgo, err error) {
@@ -841,7 +839,7 @@ func (l *Library) MatmulAlgoInit(lightHandle Handle, computeType ComputeType, sc
 	return out.algo, check(res, err)
 }
 
-// MatmulAlgoCheck tells whether an algorithm can compute a product, and what memory it needs.
+// MatmulAlgoCheck reports whether an algorithm can compute a product, and its workspace size.
 //
 // C: cublasLtMatmulAlgoCheck, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatmulAlgoCheck(lightHandle Handle, operationDesc MatmulDesc, adesc MatrixLayout, bdesc MatrixLayout, cdesc MatrixLayout, ddesc MatrixLayout, algo *MatmulAlgo) (result MatmulHeuristicResult, err error) {
@@ -871,7 +869,7 @@ func (l *Library) MatmulAlgoCheck(lightHandle Handle, operationDesc MatmulDesc, 
 	return out.result, check(res, err)
 }
 
-// MatmulAlgoCapGetAttribute reads what an algorithm can do.
+// MatmulAlgoCapGetAttribute reads a capability of an algorithm.
 //
 // C: cublasLtMatmulAlgoCapGetAttribute, since cuBLASLt 11.4.1, set core.
 func (l *Library) MatmulAlgoCapGetAttribute(algo *MatmulAlgo, attr MatmulAlgoCapAttributes, buf unsafe.Pointer, sizeInBytes uint64) (sizeWritten uint64, err error) {
@@ -948,11 +946,11 @@ func (l *Library) MatmulAlgoConfigGetAttribute(algo *MatmulAlgo, attr MatmulAlgo
 	return out.sizeWritten, check(res, err)
 }
 
-// LoggerSetCallback has the library log to a function, for the whole process.
+// LoggerSetCallback makes the library log to a function, for the whole process.
 //
 // C: cublasLtLoggerSetCallback, since cuBLASLt 11.4.1, set rest.
 func (l *Library) LoggerSetCallback(callback LoggerCallback) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnLoggerSetCallback]); addr != 0 {
 		a0 := uintptr(callback)
@@ -970,7 +968,7 @@ func (l *Library) LoggerSetCallback(callback LoggerCallback) (err error) {
 	return check(res, err)
 }
 
-// LoggerOpenFile has the library log to a file, for the whole process.
+// LoggerOpenFile makes the library log to a file, for the whole process.
 //
 // C: cublasLtLoggerOpenFile, since cuBLASLt 11.4.1, set rest.
 func (l *Library) LoggerOpenFile(logFile string) (err error) {
@@ -994,7 +992,7 @@ func (l *Library) LoggerOpenFile(logFile string) (err error) {
 	return check(res, err)
 }
 
-// LoggerSetLevel says how much the library logs, for the whole process.
+// LoggerSetLevel sets the level of logging, for the whole process.
 //
 // C: cublasLtLoggerSetLevel, since cuBLASLt 11.4.1, set rest.
 func (l *Library) LoggerSetLevel(level int32) (err error) {
@@ -1014,7 +1012,7 @@ func (l *Library) LoggerSetLevel(level int32) (err error) {
 	return check(res, err)
 }
 
-// LoggerSetMask says what the library logs, for the whole process.
+// LoggerSetMask sets the mask of logged events, for the whole process.
 //
 // C: cublasLtLoggerSetMask, since cuBLASLt 11.4.1, set rest.
 func (l *Library) LoggerSetMask(mask int32) (err error) {

@@ -10,7 +10,7 @@ type BlasHandle uintptr
 // Handle is a handle: the state of the library (C: cublasLtHandle_t).
 type Handle uintptr
 
-// MatrixLayout is the description of how a matrix lies in memory (C: cublasLtMatrixLayout_t).
+// MatrixLayout is the description of a matrix's layout (C: cublasLtMatrixLayout_t).
 type MatrixLayout uintptr
 
 // MatmulDesc is the description of a product (C: cublasLtMatmulDesc_t).
@@ -19,7 +19,7 @@ type MatmulDesc uintptr
 // MatrixTransformDesc is the description of a transform (C: cublasLtMatrixTransformDesc_t).
 type MatrixTransformDesc uintptr
 
-// MatmulPreference is what an algorithm must satisfy (C: cublasLtMatmulPreference_t).
+// MatmulPreference is preferences for the choice of an algorithm (C: cublasLtMatmulPreference_t).
 type MatmulPreference uintptr
 
 // EmulationDesc is the description of an emulation (C: cublasLtEmulationDesc_t).

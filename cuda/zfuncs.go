@@ -3444,7 +3444,7 @@ func (l *Library) MemAllocManaged(bytesize uint64, flags MemAttachFlags) (dptr D
 //
 // C: cuDeviceRegisterAsyncNotification, since CUDA 12.4, set async-notifications.
 func (l *Library) DeviceRegisterAsyncNotification(device Device, callbackFunc AsyncCallback, userData uintptr) (callback AsyncCallbackHandle, err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnDeviceRegisterAsyncNotification]); addr != 0 {
 		a0, a1, a2, a3 := uintptr(device), uintptr(callbackFunc), uintptr(userData), &callback
@@ -12933,7 +12933,7 @@ func (l *Library) GreenCtxGetId(greenCtx GreenCtx) (greenCtxId uint64, err error
 //
 // C: cuLogsRegisterCallback, since CUDA 12.9, set logs.
 func (l *Library) LogsRegisterCallback(callbackFunc LogsCallback, userData uintptr) (callbackOut LogsCallbackHandle, err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnLogsRegisterCallback]); addr != 0 {
 		a0, a1, a2 := uintptr(callbackFunc), uintptr(userData), &callbackOut

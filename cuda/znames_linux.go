@@ -2,7 +2,7 @@
 
 package cuda
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"libcuda.so.1", "libcuda.so"}
 	dirs  = []string{"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib", "/usr/lib64/nvidia", "/usr/lib/$multiarch/nvidia/current", "/run/opengl-driver/lib", "$NIX_LD_LIBRARY_PATH", "/run/current-system/sw/share/nix-ld/lib", "$GUIX_ENVIRONMENT/lib", "/run/current-system/profile/lib", "/usr/lib/$multiarch/GL/nvidia-*/lib", "/var/lib/snapd/lib/gl", "/usr/lib/$multiarch/tegra", "/usr/lib/$multiarch/nvgpu", "/usr/lib/$multiarch/nvidia", "$CONDA_PREFIX/lib"}

@@ -97,7 +97,7 @@ func TestDescriptor(t *testing.T) {
 	}
 	err = Set(d, AttrTensorDimensions, float32(1))
 	if !errors.Is(err, StatusBadParamAttributeType) || !strings.Contains(err.Error(), "CUDNN_ATTR_TENSOR_DIMENSIONS") ||
-		!strings.Contains(err.Error(), "the attribute is of another type") {
+		!strings.Contains(err.Error(), "the attribute has another type") {
 		t.Errorf("to set dimensions to a float32: %v", err)
 	}
 	if _, err := Get(d, AttrTensorDimensions, make([]bool, 1)); !errors.Is(err, StatusBadParamAttributeType) {

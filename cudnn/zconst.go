@@ -11,7 +11,7 @@ type Status int32
 const (
 	StatusSuccess                                Status = 0    // CUDNN_STATUS_SUCCESS
 	StatusNotInitialized                         Status = 1001 // CUDNN_STATUS_NOT_INITIALIZED: the library or the handle was not initialized
-	StatusSublibraryVersionMismatch              Status = 1002 // CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH: one of the libraries that libcudnn loads is of another release: all must come from one package
+	StatusSublibraryVersionMismatch              Status = 1002 // CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH: one of the libraries that libcudnn loads has another release: all must come from one package
 	StatusSerializationVersionMismatch           Status = 1003 // CUDNN_STATUS_SERIALIZATION_VERSION_MISMATCH: the plan was written by another release
 	StatusDeprecated                             Status = 1004 // CUDNN_STATUS_DEPRECATED: the feature is deprecated
 	StatusLicenseError                           Status = 1005 // CUDNN_STATUS_LICENSE_ERROR: the license is missing
@@ -19,17 +19,17 @@ const (
 	StatusRuntimeFpOverflow                      Status = 1007 // CUDNN_STATUS_RUNTIME_FP_OVERFLOW: a number overflowed on the device
 	StatusSublibraryLoadingFailed                Status = 1008 // CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED, since 9.6: one of the libraries that libcudnn loads was not found or could not be loaded: they must be beside it
 	StatusBadParam                               Status = 2000 // CUDNN_STATUS_BAD_PARAM: an argument is not allowed
-	StatusBadParamNullPointer                    Status = 2002 // CUDNN_STATUS_BAD_PARAM_NULL_POINTER: an argument is NULL that must not be
-	StatusBadParamMisalignedPointer              Status = 2003 // CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER: an address is not aligned as it must be
+	StatusBadParamNullPointer                    Status = 2002 // CUDNN_STATUS_BAD_PARAM_NULL_POINTER: an argument must not be NULL
+	StatusBadParamMisalignedPointer              Status = 2003 // CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER: an address is not aligned
 	StatusBadParamNotFinalized                   Status = 2004 // CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED: a descriptor is not finalized
 	StatusBadParamOutOfBound                     Status = 2005 // CUDNN_STATUS_BAD_PARAM_OUT_OF_BOUND: an argument is out of bounds
-	StatusBadParamSizeInsufficient               Status = 2006 // CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT: memory that was given is too small
-	StatusBadParamStreamMismatch                 Status = 2007 // CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH: a stream is not the one that it must be
+	StatusBadParamSizeInsufficient               Status = 2006 // CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT: the given memory is too small
+	StatusBadParamStreamMismatch                 Status = 2007 // CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH: a stream is not the required one
 	StatusBadParamShapeMismatch                  Status = 2008 // CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH: the dimensions of tensors do not fit together
-	StatusBadParamDuplicatedEntries              Status = 2009 // CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES: an entry stands twice
-	StatusBadParamAttributeType                  Status = 2010 // CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE: the attribute is of another type
+	StatusBadParamDuplicatedEntries              Status = 2009 // CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES: an entry is duplicated
+	StatusBadParamAttributeType                  Status = 2010 // CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE: the attribute has another type
 	StatusBadParamCudaGraphMismatch              Status = 2011 // CUDNN_STATUS_BAD_PARAM_CUDA_GRAPH_MISMATCH, since 9.6: the CUDA graph was not filled by the same plan
-	StatusBadParamDescriptorType                 Status = 2012 // CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, since 9.6: a descriptor is of another type
+	StatusBadParamDescriptorType                 Status = 2012 // CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, since 9.6: a descriptor has another type
 	StatusNotSupported                           Status = 3000 // CUDNN_STATUS_NOT_SUPPORTED: the combination of arguments is not supported
 	StatusNotSupportedGraphPattern               Status = 3001 // CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN: there is no engine for these operations together
 	StatusNotSupportedShape                      Status = 3002 // CUDNN_STATUS_NOT_SUPPORTED_SHAPE: the dimensions of a tensor are not supported
@@ -58,7 +58,7 @@ const (
 	StatusExecutionFailedCudart                  Status = 5003 // CUDNN_STATUS_EXECUTION_FAILED_CUDART: a call of the CUDA runtime failed
 	StatusExecutionFailedCurand                  Status = 5004 // CUDNN_STATUS_EXECUTION_FAILED_CURAND: a call of cuRAND failed
 	StatusAllocFailed                            Status = 4003 // CUDNN_STATUS_ALLOC_FAILED
-	StatusInvalidValue                           Status = 2001 // CUDNN_STATUS_INVALID_VALUE: an argument is not allowed; BAD_PARAM has taken its place
+	StatusInvalidValue                           Status = 2001 // CUDNN_STATUS_INVALID_VALUE: an argument is not allowed; replaced by BAD_PARAM
 	StatusArchMismatch                           Status = 3007 // CUDNN_STATUS_ARCH_MISMATCH
 	StatusMappingError                           Status = 4006 // CUDNN_STATUS_MAPPING_ERROR
 	StatusRuntimePrerequisiteMissing             Status = 3008 // CUDNN_STATUS_RUNTIME_PREREQUISITE_MISSING

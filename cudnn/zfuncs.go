@@ -241,7 +241,7 @@ const (
 	numFuncs = 228
 )
 
-// GetVersion tells the release of the library as a number, which FormatVersion writes out.
+// GetVersion returns the release of the library as a number, for FormatVersion.
 //
 // C: cudnnGetVersion, since cuDNN 9.1, set core.
 func (l *Library) GetVersion() (n uint64, err error) {
@@ -249,7 +249,7 @@ func (l *Library) GetVersion() (n uint64, err error) {
 	return uint64(res), err
 }
 
-// GetMaxDeviceVersion tells the newest compute capability that the library has code for: 1000 for 10.0.
+// GetMaxDeviceVersion returns the newest compute capability that the library has code for: 1000 for 10.0.
 //
 // C: cudnnGetMaxDeviceVersion, since cuDNN 9.1, set rest.
 func (l *Library) GetMaxDeviceVersion() (n uint64, err error) {
@@ -257,7 +257,7 @@ func (l *Library) GetMaxDeviceVersion() (n uint64, err error) {
 	return uint64(res), err
 }
 
-// GetCudartVersion tells the release of the CUDA runtime in the library: 13000 for CUDA 13.0.
+// GetCudartVersion returns the release of the CUDA runtime in the library: 13000 for CUDA 13.0.
 //
 // C: cudnnGetCudartVersion, since cuDNN 9.1, set rest.
 func (l *Library) GetCudartVersion() (n uint64, err error) {
@@ -273,8 +273,8 @@ func (l *Library) GetErrorString(status Status) (text string, err error) {
 	return dl.GoString(*(*unsafe.Pointer)(unsafe.Pointer(&res))), err
 }
 
-// GetLastErrorString writes into message why the last call that failed on this thread did so, with a zero byte
-// at the end; WithReason adds it to an error.
+// GetLastErrorString writes to message the reason of the last failed call on this thread, with a zero byte at
+// the end; WithReason adds it to an error.
 //
 // C: cudnnGetLastErrorString, since cuDNN 9.1, set core. The library writes to message.
 func (l *Library) GetLastErrorString(message []byte) (err error) {
@@ -283,7 +283,7 @@ func (l *Library) GetLastErrorString(message []byte) (err error) {
 	return err
 }
 
-// QueryRuntimeError asks a handle for an error that kernels met.
+// QueryRuntimeError returns an error that kernels reported to a handle.
 //
 // C: cudnnQueryRuntimeError, since cuDNN 9.1, set rest.
 //
@@ -311,7 +311,7 @@ func (l *Library) QueryRuntimeError(handle Handle, mode ErrQueryMode, tag Runtim
 	return out.rstatus, check(res, err)
 }
 
-// GetProperty tells a part of the library's release.
+// GetProperty returns a part of the library's release.
 //
 // C: cudnnGetProperty, since cuDNN 9.1, set core.
 func (l *Library) GetProperty(typ cuda.LibraryProperty) (value int32, err error) {
@@ -335,7 +335,7 @@ func (l *Library) GetProperty(typ cuda.LibraryProperty) (value int32, err error)
 	return out.value, check(res, err)
 }
 
-// Create makes a handle in the CUDA context that is current.
+// Create makes a handle in the current CUDA context.
 //
 // C: cudnnCreate, since cuDNN 9.1, set core.
 func (l *Library) Create() (handle Handle, err error) {
@@ -378,7 +378,7 @@ func (l *Library) Destroy(handle Handle) (err error) {
 	return check(res, err)
 }
 
-// SetStream gives the work of a handle to a stream from now on.
+// SetStream sets the stream of a handle's later work.
 //
 // C: cudnnSetStream, since cuDNN 9.1, set core.
 func (l *Library) SetStream(handle Handle, streamId cuda.Stream) (err error) {
@@ -399,7 +399,7 @@ func (l *Library) SetStream(handle Handle, streamId cuda.Stream) (err error) {
 	return check(res, err)
 }
 
-// GetStream returns the stream that the work of a handle goes to.
+// GetStream returns the stream of a handle.
 //
 // C: cudnnGetStream, since cuDNN 9.1, set core.
 func (l *Library) GetStream(handle Handle) (streamId cuda.Stream, err error) {
@@ -423,11 +423,11 @@ func (l *Library) GetStream(handle Handle) (streamId cuda.Stream, err error) {
 	return out.streamId, check(res, err)
 }
 
-// SetCallback has the library log to a function, for the whole process.
+// SetCallback makes the library log to a function, for the whole process.
 //
 // C: cudnnSetCallback, since cuDNN 9.1, set rest.
 func (l *Library) SetCallback(mask uint32, udata uintptr, fptr Callback) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnSetCallback]); addr != 0 {
 		a0, a1, a2 := uintptr(mask), uintptr(udata), uintptr(fptr)
@@ -447,7 +447,7 @@ func (l *Library) SetCallback(mask uint32, udata uintptr, fptr Callback) (err er
 	return check(res, err)
 }
 
-// GetCallback returns what SetCallback was given last.
+// GetCallback returns the arguments of the last SetCallback.
 //
 // C: cudnnGetCallback, since cuDNN 9.1, set rest.
 func (l *Library) GetCallback() (mask uint32, udata uintptr, fptr Callback, err error) {
@@ -474,7 +474,7 @@ func (l *Library) GetCallback() (mask uint32, udata uintptr, fptr Callback, err 
 	return out.mask, out.udata, out.fptr, check(res, err)
 }
 
-// GraphVersionCheck tells whether the library of graphs is of the same release as this one.
+// GraphVersionCheck reports whether the library of graphs has the same release as this one.
 //
 // C: cudnnGraphVersionCheck, since cuDNN 9.1, set rest.
 func (l *Library) GraphVersionCheck() (err error) {
@@ -558,7 +558,7 @@ func (l *Library) BackendInitialize(descriptor BackendDescriptor) (err error) {
 	return check(res, err)
 }
 
-// BackendFinalize checks the attributes of a descriptor and makes it usable; they cannot be set any more.
+// BackendFinalize checks the attributes of a descriptor and makes it usable; they cannot be changed afterwards.
 //
 // C: cudnnBackendFinalize, since cuDNN 9.1, set core.
 func (l *Library) BackendFinalize(descriptor BackendDescriptor) (err error) {
@@ -578,7 +578,7 @@ func (l *Library) BackendFinalize(descriptor BackendDescriptor) (err error) {
 	return check(res, err)
 }
 
-// BackendSetAttribute sets an attribute of a descriptor to elements, which are copied.
+// BackendSetAttribute sets an attribute of a descriptor to a copy of elements.
 //
 // C: cudnnBackendSetAttribute, since cuDNN 9.1, set core.
 func (l *Library) BackendSetAttribute(descriptor BackendDescriptor, attributeName BackendAttributeName, attributeType BackendAttributeType, elementCount int64, arrayOfElements unsafe.Pointer) (err error) {
@@ -602,8 +602,8 @@ func (l *Library) BackendSetAttribute(descriptor BackendDescriptor, attributeNam
 	return check(res, err)
 }
 
-// BackendGetAttribute reads an attribute of a finalized descriptor, and tells how many elements it has; of an
-// array of descriptors it fills those that the program made.
+// BackendGetAttribute reads an attribute of a finalized descriptor, and returns how many elements it has; an
+// array of descriptors must hold descriptors to fill.
 //
 // C: cudnnBackendGetAttribute, since cuDNN 9.1, set core. The library reads and writes *arrayOfElements.
 func (l *Library) BackendGetAttribute(descriptor BackendDescriptor, attributeName BackendAttributeName, attributeType BackendAttributeType, requestedElementCount int64, arrayOfElements unsafe.Pointer) (elementCount int64, err error) {
@@ -631,8 +631,7 @@ func (l *Library) BackendGetAttribute(descriptor BackendDescriptor, attributeNam
 	return out.elementCount, check(res, err)
 }
 
-// GetExecutionPlanWorkspaceSize tells the size of the memory that a plan works in with the tensors of a variant
-// pack.
+// GetExecutionPlanWorkspaceSize returns the workspace size of a plan with the tensors of a variant pack.
 //
 // C: cudnnGetExecutionPlanWorkspaceSize, since cuDNN 9.23, set backend-9.23.
 func (l *Library) GetExecutionPlanWorkspaceSize(handle Handle, executionPlan BackendDescriptor, variantPack BackendDescriptor) (workspaceSizeInBytes uint64, err error) {
@@ -704,8 +703,8 @@ func (l *Library) BackendPopulateCudaGraph(handle Handle, executionPlan BackendD
 	return check(res, err)
 }
 
-// BackendUpdateCudaGraph puts the addresses of another variant pack into a CUDA graph that PopulateCudaGraph
-// filled.
+// BackendUpdateCudaGraph replaces the addresses in a CUDA graph from PopulateCudaGraph with those of another
+// variant pack.
 //
 // C: cudnnBackendUpdateCudaGraph, since cuDNN 9.5, set backend-9.5.
 func (l *Library) BackendUpdateCudaGraph(handle Handle, executionPlan BackendDescriptor, variantPack BackendDescriptor, graph cuda.Graph) (err error) {
@@ -806,7 +805,7 @@ func (l *Library) SetTensor4dDescriptorEx(tensorDesc TensorDescriptor, dataType 
 	return check(res, err)
 }
 
-// GetTensor4dDescriptor tells what a tensor of four dimensions is.
+// GetTensor4dDescriptor returns the parameters of a tensor of four dimensions.
 //
 // C: cudnnGetTensor4dDescriptor, since cuDNN 9.1, set tensor.
 func (l *Library) GetTensor4dDescriptor(tensorDesc TensorDescriptor) (dataType DataType, n int32, c int32, h int32, w int32, nStride int32, cStride int32, hStride int32, wStride int32, err error) {
@@ -897,7 +896,7 @@ func (l *Library) SetTensorNdDescriptorEx(tensorDesc TensorDescriptor, format Te
 	return check(res, err)
 }
 
-// GetTensorNdDescriptor tells what a tensor is, of as many dimensions as there is room for.
+// GetTensorNdDescriptor returns the parameters of a tensor, with as many dimensions as there is room for.
 //
 // C: cudnnGetTensorNdDescriptor, since cuDNN 9.1, set tensor. The library writes to dimA and strideA.
 func (l *Library) GetTensorNdDescriptor(tensorDesc TensorDescriptor, dimA []int32, strideA []int32) (dataType DataType, nbDims int32, err error) {
@@ -929,7 +928,7 @@ func (l *Library) GetTensorNdDescriptor(tensorDesc TensorDescriptor, dimA []int3
 	return out.dataType, out.nbDims, check(res, err)
 }
 
-// GetTensorSizeInBytes tells how much memory a tensor takes.
+// GetTensorSizeInBytes returns the memory size of a tensor.
 //
 // C: cudnnGetTensorSizeInBytes, since cuDNN 9.1, set tensor.
 func (l *Library) GetTensorSizeInBytes(tensorDesc TensorDescriptor) (size uint64, err error) {
@@ -973,8 +972,8 @@ func (l *Library) DestroyTensorDescriptor(tensorDesc TensorDescriptor) (err erro
 	return check(res, err)
 }
 
-// InitTransformDest describes the tensor that a transformation makes of another one, and tells how much memory
-// it takes.
+// InitTransformDest describes the tensor that a transformation makes of another one, and returns its memory
+// size.
 //
 // C: cudnnInitTransformDest, since cuDNN 9.1, set tensor.
 //
@@ -1061,7 +1060,7 @@ func (l *Library) SetTensorTransformDescriptor(transformDesc TensorTransformDesc
 	return check(res, err)
 }
 
-// GetTensorTransformDescriptor tells what a transformation is.
+// GetTensorTransformDescriptor returns the parameters of a transformation.
 //
 // C: cudnnGetTensorTransformDescriptor, since cuDNN 9.1, set tensor. The library writes to padBeforeA, padAfterA
 // and foldA.
@@ -1257,7 +1256,7 @@ func (l *Library) SetOpTensorDescriptor(opTensorDesc OpTensorDescriptor, opTenso
 	return check(res, err)
 }
 
-// GetOpTensorDescriptor tells what an operation on two tensors is.
+// GetOpTensorDescriptor returns the parameters of an operation on two tensors.
 //
 // C: cudnnGetOpTensorDescriptor, since cuDNN 9.1, set tensor.
 //
@@ -1393,7 +1392,7 @@ func (l *Library) SetReduceTensorDescriptor(reduceTensorDesc ReduceTensorDescrip
 	return check(res, err)
 }
 
-// GetReduceTensorDescriptor tells what a reduction is.
+// GetReduceTensorDescriptor returns the parameters of a reduction.
 //
 // C: cudnnGetReduceTensorDescriptor, since cuDNN 9.1, set tensor.
 //
@@ -1449,7 +1448,7 @@ func (l *Library) DestroyReduceTensorDescriptor(reduceTensorDesc ReduceTensorDes
 	return check(res, err)
 }
 
-// GetReductionIndicesSize tells how much memory the indices of a reduction take.
+// GetReductionIndicesSize returns the size of the indices of a reduction.
 //
 // C: cudnnGetReductionIndicesSize, since cuDNN 9.1, set tensor.
 //
@@ -1478,7 +1477,7 @@ func (l *Library) GetReductionIndicesSize(handle Handle, reduceTensorDesc Reduce
 	return out.sizeInBytes, check(res, err)
 }
 
-// GetReductionWorkspaceSize tells the size of the memory that a reduction works in.
+// GetReductionWorkspaceSize returns the workspace size of a reduction.
 //
 // C: cudnnGetReductionWorkspaceSize, since cuDNN 9.1, set tensor.
 //
@@ -1641,7 +1640,7 @@ func (l *Library) SetFilter4dDescriptor(filterDesc FilterDescriptor, dataType Da
 	return check(res, err)
 }
 
-// GetFilter4dDescriptor tells what a filter of four dimensions is.
+// GetFilter4dDescriptor returns the parameters of a filter of four dimensions.
 //
 // C: cudnnGetFilter4dDescriptor, since cuDNN 9.1, set tensor.
 //
@@ -1703,7 +1702,7 @@ func (l *Library) SetFilterNdDescriptor(filterDesc FilterDescriptor, dataType Da
 	return check(res, err)
 }
 
-// GetFilterNdDescriptor tells what a filter is, of as many dimensions as there is room for.
+// GetFilterNdDescriptor returns the parameters of a filter, with as many dimensions as there is room for.
 //
 // C: cudnnGetFilterNdDescriptor, since cuDNN 9.1, set tensor. The library writes to filterDimA.
 //
@@ -1735,7 +1734,7 @@ func (l *Library) GetFilterNdDescriptor(filterDesc FilterDescriptor, filterDimA 
 	return out.dataType, out.format, out.nbDims, check(res, err)
 }
 
-// GetFilterSizeInBytes tells how much memory a filter takes.
+// GetFilterSizeInBytes returns the memory size of a filter.
 //
 // C: cudnnGetFilterSizeInBytes, since cuDNN 9.1, set tensor.
 //
@@ -1895,7 +1894,7 @@ func (l *Library) SetPooling2dDescriptor(poolingDesc PoolingDescriptor, mode Poo
 	return check(res, err)
 }
 
-// GetPooling2dDescriptor tells what a pooling of two dimensions is.
+// GetPooling2dDescriptor returns the parameters of a pooling of two dimensions.
 //
 // C: cudnnGetPooling2dDescriptor, since cuDNN 9.1, set layer.
 //
@@ -1969,7 +1968,7 @@ func (l *Library) SetPoolingNdDescriptor(poolingDesc PoolingDescriptor, mode Poo
 	return check(res, err)
 }
 
-// GetPoolingNdDescriptor tells what a pooling is, of as many dimensions as there is room for.
+// GetPoolingNdDescriptor returns the parameters of a pooling, with as many dimensions as there is room for.
 //
 // C: cudnnGetPoolingNdDescriptor, since cuDNN 9.1, set layer. The library writes to windowDimA, paddingA and
 // strideA.
@@ -2010,7 +2009,7 @@ func (l *Library) GetPoolingNdDescriptor(poolingDesc PoolingDescriptor, windowDi
 	return out.mode, out.maxpoolingNanOpt, out.nbDims, check(res, err)
 }
 
-// GetPoolingNdForwardOutputDim tells the dimensions of a pooling's result.
+// GetPoolingNdForwardOutputDim returns the dimensions of a pooling's result.
 //
 // C: cudnnGetPoolingNdForwardOutputDim, since cuDNN 9.1, set layer. The library writes to outputTensorDimA.
 //
@@ -2035,7 +2034,7 @@ func (l *Library) GetPoolingNdForwardOutputDim(poolingDesc PoolingDescriptor, in
 	return check(res, err)
 }
 
-// GetPooling2dForwardOutputDim tells the dimensions of the result of a pooling of two dimensions.
+// GetPooling2dForwardOutputDim returns the dimensions of the result of a pooling of two dimensions.
 //
 // C: cudnnGetPooling2dForwardOutputDim, since cuDNN 9.1, set layer.
 //
@@ -2154,7 +2153,7 @@ func (l *Library) SetActivationDescriptor(activationDesc ActivationDescriptor, m
 	return check(res, err)
 }
 
-// GetActivationDescriptor tells what an activation is.
+// GetActivationDescriptor returns the parameters of an activation.
 //
 // C: cudnnGetActivationDescriptor, since cuDNN 9.1, set layer.
 //
@@ -2194,7 +2193,7 @@ func (l *Library) SetActivationDescriptorSwishBeta(activationDesc ActivationDesc
 	return check(res, err)
 }
 
-// GetActivationDescriptorSwishBeta tells the beta of a swish.
+// GetActivationDescriptorSwishBeta returns the beta of a swish.
 //
 // C: cudnnGetActivationDescriptorSwishBeta, since cuDNN 9.1, set layer.
 //
@@ -2302,7 +2301,7 @@ func (l *Library) SetLRNDescriptor(normDesc LRNDescriptor, lrnN uint32, lrnAlpha
 	return check(res, err)
 }
 
-// GetLRNDescriptor tells what a local response normalization is.
+// GetLRNDescriptor returns the parameters of a local response normalization.
 //
 // C: cudnnGetLRNDescriptor, since cuDNN 9.1, set layer.
 func (l *Library) GetLRNDescriptor(normDesc LRNDescriptor) (lrnN uint32, lrnAlpha float64, lrnBeta float64, lrnK float64, err error) {
@@ -2436,7 +2435,7 @@ func (l *Library) DeriveBNTensorDescriptor(derivedBnDesc TensorDescriptor, xDesc
 	return check(res, err)
 }
 
-// BatchNormalizationForwardInference computes a batch normalization with a mean and a variance that are known.
+// BatchNormalizationForwardInference computes a batch normalization with a known mean and variance.
 //
 // C: cudnnBatchNormalizationForwardInference, since cuDNN 9.1, set layer.
 //
@@ -2472,7 +2471,7 @@ func (l *Library) DeriveNormTensorDescriptor(derivedNormScaleBiasDesc TensorDesc
 	return check(res, err)
 }
 
-// NormalizationForwardInference computes a normalization with a mean and a variance that are known.
+// NormalizationForwardInference computes a normalization with a known mean and variance.
 //
 // C: cudnnNormalizationForwardInference, since cuDNN 9.1, set layer.
 //
@@ -2643,7 +2642,7 @@ func (l *Library) DestroyDropoutDescriptor(dropoutDesc DropoutDescriptor) (err e
 	return check(res, err)
 }
 
-// DropoutGetStatesSize tells how much memory the random number generator of a dropout takes.
+// DropoutGetStatesSize returns the memory size of the random number generator of a dropout.
 //
 // C: cudnnDropoutGetStatesSize, since cuDNN 9.1, set layer.
 func (l *Library) DropoutGetStatesSize(handle Handle) (sizeInBytes uint64, err error) {
@@ -2667,8 +2666,8 @@ func (l *Library) DropoutGetStatesSize(handle Handle) (sizeInBytes uint64, err e
 	return out.sizeInBytes, check(res, err)
 }
 
-// DropoutGetReserveSpaceSize tells the size of the memory in which a dropout keeps from the forward pass to the
-// backward pass.
+// DropoutGetReserveSpaceSize returns the size of the memory that a dropout keeps between forward and backward
+// pass.
 //
 // C: cudnnDropoutGetReserveSpaceSize, since cuDNN 9.1, set layer.
 func (l *Library) DropoutGetReserveSpaceSize(xdesc TensorDescriptor) (sizeInBytes uint64, err error) {
@@ -2700,7 +2699,7 @@ func (l *Library) SetDropoutDescriptor(dropoutDesc DropoutDescriptor, handle Han
 	return check(res, err)
 }
 
-// RestoreDropoutDescriptor describes a dropout with a random number generator that is started already.
+// RestoreDropoutDescriptor describes a dropout with the saved state of a random number generator.
 //
 // C: cudnnRestoreDropoutDescriptor, since cuDNN 9.1, set layer.
 func (l *Library) RestoreDropoutDescriptor(dropoutDesc DropoutDescriptor, handle Handle, dropout float32, states cuda.DevicePtr, stateSizeInBytes uint64, seed uint64) (err error) {
@@ -2708,7 +2707,7 @@ func (l *Library) RestoreDropoutDescriptor(dropoutDesc DropoutDescriptor, handle
 	return check(res, err)
 }
 
-// GetDropoutDescriptor tells what a dropout is.
+// GetDropoutDescriptor returns the parameters of a dropout.
 //
 // C: cudnnGetDropoutDescriptor, since cuDNN 9.1, set layer.
 func (l *Library) GetDropoutDescriptor(dropoutDesc DropoutDescriptor, handle Handle) (dropout float32, states cuda.DevicePtr, seed uint64, err error) {
@@ -2764,7 +2763,7 @@ func (l *Library) DropoutForward(handle Handle, dropoutDesc DropoutDescriptor, x
 	return check(res, err)
 }
 
-// OpsVersionCheck tells whether the library of operations is of the same release as this one.
+// OpsVersionCheck reports whether the library of operations has the same release as this one.
 //
 // C: cudnnOpsVersionCheck, since cuDNN 9.1, set rest.
 func (l *Library) OpsVersionCheck() (err error) {
@@ -2943,8 +2942,8 @@ func (l *Library) DivisiveNormalizationBackward(handle Handle, normDesc LRNDescr
 	return check(res, err)
 }
 
-// GetBatchNormalizationForwardTrainingExWorkspaceSize tells the size of the memory that
-// BatchNormalizationForwardTrainingEx works in.
+// GetBatchNormalizationForwardTrainingExWorkspaceSize returns the workspace size of
+// BatchNormalizationForwardTrainingEx.
 //
 // C: cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, since cuDNN 9.1, set layer.
 //
@@ -2977,8 +2976,7 @@ func (l *Library) GetBatchNormalizationForwardTrainingExWorkspaceSize(handle Han
 	return out.sizeInBytes, check(res, err)
 }
 
-// GetBatchNormalizationBackwardExWorkspaceSize tells the size of the memory that BatchNormalizationBackwardEx
-// works in.
+// GetBatchNormalizationBackwardExWorkspaceSize returns the workspace size of BatchNormalizationBackwardEx.
 //
 // C: cudnnGetBatchNormalizationBackwardExWorkspaceSize, since cuDNN 9.1, set layer.
 //
@@ -3013,8 +3011,8 @@ func (l *Library) GetBatchNormalizationBackwardExWorkspaceSize(handle Handle, mo
 	return out.sizeInBytes, check(res, err)
 }
 
-// GetBatchNormalizationTrainingExReserveSpaceSize tells the size of the memory in which a batch normalization
-// keeps from the forward pass to the backward pass.
+// GetBatchNormalizationTrainingExReserveSpaceSize returns the size of the memory that a batch normalization
+// keeps between forward and backward pass.
 //
 // C: cudnnGetBatchNormalizationTrainingExReserveSpaceSize, since cuDNN 9.1, set layer.
 //
@@ -3086,8 +3084,7 @@ func (l *Library) BatchNormalizationBackwardEx(handle Handle, mode BatchNormMode
 	return check(res, err)
 }
 
-// GetNormalizationForwardTrainingWorkspaceSize tells the size of the memory that NormalizationForwardTraining
-// works in.
+// GetNormalizationForwardTrainingWorkspaceSize returns the workspace size of NormalizationForwardTraining.
 //
 // C: cudnnGetNormalizationForwardTrainingWorkspaceSize, since cuDNN 9.1, set layer.
 //
@@ -3123,7 +3120,7 @@ func (l *Library) GetNormalizationForwardTrainingWorkspaceSize(handle Handle, mo
 	return out.sizeInBytes, check(res, err)
 }
 
-// GetNormalizationBackwardWorkspaceSize tells the size of the memory that NormalizationBackward works in.
+// GetNormalizationBackwardWorkspaceSize returns the workspace size of NormalizationBackward.
 //
 // C: cudnnGetNormalizationBackwardWorkspaceSize, since cuDNN 9.1, set layer.
 //
@@ -3161,8 +3158,8 @@ func (l *Library) GetNormalizationBackwardWorkspaceSize(handle Handle, mode Norm
 	return out.sizeInBytes, check(res, err)
 }
 
-// GetNormalizationTrainingReserveSpaceSize tells the size of the memory in which a normalization keeps from the
-// forward pass to the backward pass.
+// GetNormalizationTrainingReserveSpaceSize returns the size of the memory that a normalization keeps between
+// forward and backward pass.
 //
 // C: cudnnGetNormalizationTrainingReserveSpaceSize, since cuDNN 9.1, set layer.
 //
@@ -3214,7 +3211,7 @@ func (l *Library) NormalizationBackward(handle Handle, mode NormMode, normOps No
 	return check(res, err)
 }
 
-// SpatialTfGridGeneratorBackward computes the gradient of the transformations, of that of the grid.
+// SpatialTfGridGeneratorBackward computes the gradient of the transformations from the gradient of the grid.
 //
 // C: cudnnSpatialTfGridGeneratorBackward, since cuDNN 9.1, set layer.
 func (l *Library) SpatialTfGridGeneratorBackward(handle Handle, stDesc SpatialTransformerDescriptor, dgrid cuda.DevicePtr, dtheta cuda.DevicePtr) (err error) {
@@ -3374,7 +3371,7 @@ func (l *Library) SetRNNDescriptorV8(rnnDesc RNNDescriptor, algo RNNAlgo, cellMo
 	return check(res, err)
 }
 
-// GetRNNDescriptorV8 tells what a recurrent network is.
+// GetRNNDescriptorV8 returns the parameters of a recurrent network.
 //
 // C: cudnnGetRNNDescriptor_v8, since cuDNN 9.1, set rnn.
 func (l *Library) GetRNNDescriptorV8(rnnDesc RNNDescriptor) (algo RNNAlgo, cellMode RNNMode, biasMode RNNBiasMode, dirMode DirectionMode, inputMode RNNInputMode, dataType DataType, mathPrec DataType, mathType MathType, inputSize int32, hiddenSize int32, projSize int32, numLayers int32, dropoutDesc DropoutDescriptor, auxFlags uint32, err error) {
@@ -3442,7 +3439,7 @@ func (l *Library) RNNSetClipV9(rnnDesc RNNDescriptor, clipMode RNNClipMode, lcli
 	return check(res, err)
 }
 
-// RNNGetClipV8 tells the bounds of the cell states of an LSTM.
+// RNNGetClipV8 returns the bounds of the cell states of an LSTM.
 //
 // C: cudnnRNNGetClip_v8, since cuDNN 9.1, set rnn.
 //
@@ -3474,7 +3471,7 @@ func (l *Library) RNNGetClipV8(rnnDesc RNNDescriptor) (clipMode RNNClipMode, cli
 	return out.clipMode, out.clipNanOpt, out.lclip, out.rclip, check(res, err)
 }
 
-// RNNGetClipV9 tells the bounds of the cell states of an LSTM.
+// RNNGetClipV9 returns the bounds of the cell states of an LSTM.
 //
 // C: cudnnRNNGetClip_v9, since cuDNN 9.1, set rnn.
 func (l *Library) RNNGetClipV9(rnnDesc RNNDescriptor) (clipMode RNNClipMode, lclip float64, rclip float64, err error) {
@@ -3502,8 +3499,7 @@ func (l *Library) RNNGetClipV9(rnnDesc RNNDescriptor) (clipMode RNNClipMode, lcl
 	return out.clipMode, out.lclip, out.rclip, check(res, err)
 }
 
-// BuildRNNDynamic compiles the code of a recurrent network for a size of batch, which a network of a dynamic
-// algorithm needs.
+// BuildRNNDynamic compiles the code of a recurrent network for a batch size, as a dynamic algorithm requires.
 //
 // C: cudnnBuildRNNDynamic, since cuDNN 9.1, set rnn.
 func (l *Library) BuildRNNDynamic(handle Handle, rnnDesc RNNDescriptor, miniBatch int32) (err error) {
@@ -3525,8 +3521,8 @@ func (l *Library) BuildRNNDynamic(handle Handle, rnnDesc RNNDescriptor, miniBatc
 	return check(res, err)
 }
 
-// GetRNNTempSpaceSizes tells the sizes of the memory that a recurrent network works in, and in which it keeps
-// from the forward pass to the backward pass.
+// GetRNNTempSpaceSizes returns the workspace size of a recurrent network, and the size of the memory that it
+// keeps between forward and backward pass.
 //
 // C: cudnnGetRNNTempSpaceSizes, since cuDNN 9.1, set rnn.
 func (l *Library) GetRNNTempSpaceSizes(handle Handle, rnnDesc RNNDescriptor, fwdMode ForwardMode, xDesc RNNDataDescriptor) (workSpaceSize uint64, reserveSpaceSize uint64, err error) {
@@ -3555,7 +3551,7 @@ func (l *Library) GetRNNTempSpaceSizes(handle Handle, rnnDesc RNNDescriptor, fwd
 	return out.workSpaceSize, out.reserveSpaceSize, check(res, err)
 }
 
-// GetRNNWeightSpaceSize tells how much memory the weights of a recurrent network take.
+// GetRNNWeightSpaceSize returns the size of the weights of a recurrent network.
 //
 // C: cudnnGetRNNWeightSpaceSize, since cuDNN 9.1, set rnn.
 func (l *Library) GetRNNWeightSpaceSize(handle Handle, rnnDesc RNNDescriptor) (weightSpaceSize uint64, err error) {
@@ -3580,7 +3576,7 @@ func (l *Library) GetRNNWeightSpaceSize(handle Handle, rnnDesc RNNDescriptor) (w
 	return out.weightSpaceSize, check(res, err)
 }
 
-// GetRNNWeightParams tells where the weights and the bias of a layer are, and describes them.
+// GetRNNWeightParams returns the addresses and descriptors of the weights and the bias of a layer.
 //
 // C: cudnnGetRNNWeightParams, since cuDNN 9.1, set rnn.
 func (l *Library) GetRNNWeightParams(handle Handle, rnnDesc RNNDescriptor, pseudoLayer int32, weightSpaceSize uint64, weightSpace cuda.DevicePtr, linLayerID int32, mDesc TensorDescriptor, bDesc TensorDescriptor) (mAddr cuda.DevicePtr, bAddr cuda.DevicePtr, err error) {
@@ -3683,7 +3679,7 @@ func (l *Library) SetRNNDataDescriptor(rnnDataDesc RNNDataDescriptor, dataType D
 	return check(res, err)
 }
 
-// GetRNNDataDescriptor tells what the sequences are, of as many lengths as there is room for.
+// GetRNNDataDescriptor returns the parameters of the sequences, with as many lengths as there is room for.
 //
 // C: cudnnGetRNNDataDescriptor, since cuDNN 9.1, set rnn. The library writes to seqLengthArray.
 func (l *Library) GetRNNDataDescriptor(rnnDataDesc RNNDataDescriptor, seqLengthArray []int32, paddingFill unsafe.Pointer) (dataType DataType, layout RNNDataLayout, maxSeqLength int32, batchSize int32, vectorSize int32, err error) {
@@ -3805,7 +3801,8 @@ func (l *Library) SetSeqDataDescriptor(seqDataDesc SeqDataDescriptor, dataType D
 	return check(res, err)
 }
 
-// GetSeqDataDescriptor tells what the sequences are, of as many dimensions and lengths as there is room for.
+// GetSeqDataDescriptor returns the parameters of the sequences, with as many dimensions and lengths as there is
+// room for.
 //
 // C: cudnnGetSeqDataDescriptor, since cuDNN 9.1, set attention. The library writes to dimA, axes and
 // seqLengthArray.
@@ -3902,7 +3899,7 @@ func (l *Library) SetAttnDescriptor(attnDesc AttnDescriptor, attnMode uint32, nH
 	return check(res, err)
 }
 
-// GetAttnDescriptor tells what multi-head attention is.
+// GetAttnDescriptor returns the parameters of multi-head attention.
 //
 // C: cudnnGetAttnDescriptor, since cuDNN 9.1, set attention.
 //
@@ -3933,8 +3930,8 @@ func (l *Library) GetAttnDescriptor(attnDesc AttnDescriptor) (attnMode uint32, n
 	return out.attnMode, out.nHeads, out.smScaler, out.dataType, out.computePrec, out.mathType, out.attnDropoutDesc, out.postDropoutDesc, out.qSize, out.kSize, out.vSize, out.qProjSize, out.kProjSize, out.vProjSize, out.oProjSize, out.qoMaxSeqLength, out.kvMaxSeqLength, out.maxBatchSize, out.maxBeamSize, check(res, err)
 }
 
-// GetMultiHeadAttnBuffers tells the sizes of the weights, of the memory that multi-head attention works in, and
-// of that in which it keeps for the backward pass.
+// GetMultiHeadAttnBuffers returns the sizes of the weights, of the workspace of multi-head attention, and of the
+// memory that it keeps for the backward pass.
 //
 // C: cudnnGetMultiHeadAttnBuffers, since cuDNN 9.1, set attention.
 //
@@ -3965,7 +3962,7 @@ func (l *Library) GetMultiHeadAttnBuffers(handle Handle, attnDesc AttnDescriptor
 	return out.weightSizeInBytes, out.workSpaceSizeInBytes, out.reserveSpaceSizeInBytes, check(res, err)
 }
 
-// GetMultiHeadAttnWeights tells where weights of a kind are, and describes them.
+// GetMultiHeadAttnWeights returns the addresses and descriptors of weights of a kind.
 //
 // C: cudnnGetMultiHeadAttnWeights, since cuDNN 9.1, set attention.
 //
@@ -4006,7 +4003,7 @@ func (l *Library) MultiHeadAttnForward(handle Handle, attnDesc AttnDescriptor, c
 	return check(res, err)
 }
 
-// AdvVersionCheck tells whether the library of recurrent networks and attention is of the same release as this
+// AdvVersionCheck reports whether the library of recurrent networks and attention has the same release as this
 // one.
 //
 // C: cudnnAdvVersionCheck, since cuDNN 9.1, set rest.
@@ -4210,7 +4207,7 @@ func (l *Library) SetCTCLossDescriptorV9(ctcLossDesc CTCLossDescriptor, compType
 	return check(res, err)
 }
 
-// GetCTCLossDescriptor tells the type that a CTC loss is computed in.
+// GetCTCLossDescriptor returns the type that a CTC loss is computed in.
 //
 // C: cudnnGetCTCLossDescriptor, since cuDNN 9.1, set ctc.
 //
@@ -4236,7 +4233,7 @@ func (l *Library) GetCTCLossDescriptor(ctcLossDesc CTCLossDescriptor) (compType 
 	return out.compType, check(res, err)
 }
 
-// GetCTCLossDescriptorEx tells what a CTC loss of SetCTCLossDescriptorEx is.
+// GetCTCLossDescriptorEx returns the parameters of a CTC loss of SetCTCLossDescriptorEx.
 //
 // C: cudnnGetCTCLossDescriptorEx, since cuDNN 9.1, set ctc.
 //
@@ -4266,7 +4263,7 @@ func (l *Library) GetCTCLossDescriptorEx(ctcLossDesc CTCLossDescriptor) (compTyp
 	return out.compType, out.normMode, out.gradMode, check(res, err)
 }
 
-// GetCTCLossDescriptorV8 tells what a CTC loss of SetCTCLossDescriptorV8 is.
+// GetCTCLossDescriptorV8 returns the parameters of a CTC loss of SetCTCLossDescriptorV8.
 //
 // C: cudnnGetCTCLossDescriptor_v8, since cuDNN 9.1, set ctc.
 //
@@ -4298,7 +4295,7 @@ func (l *Library) GetCTCLossDescriptorV8(ctcLossDesc CTCLossDescriptor) (compTyp
 	return out.compType, out.normMode, out.gradMode, out.maxLabelLength, check(res, err)
 }
 
-// GetCTCLossDescriptorV9 tells what a CTC loss of SetCTCLossDescriptorV9 is.
+// GetCTCLossDescriptorV9 returns the parameters of a CTC loss of SetCTCLossDescriptorV9.
 //
 // C: cudnnGetCTCLossDescriptor_v9, since cuDNN 9.1, set ctc.
 func (l *Library) GetCTCLossDescriptorV9(ctcLossDesc CTCLossDescriptor) (compType DataType, normMode LossNormalizationMode, ctcGradMode CTCGradMode, maxLabelLength int32, err error) {
@@ -4412,7 +4409,7 @@ func (l *Library) CTCLossV8(handle Handle, algo CTCLossAlgo, ctcLossDesc CTCLoss
 	return check(res, err)
 }
 
-// GetCTCLossWorkspaceSize tells the size of the memory that CTCLoss works in.
+// GetCTCLossWorkspaceSize returns the workspace size of CTCLoss.
 //
 // C: cudnnGetCTCLossWorkspaceSize, since cuDNN 9.1, set ctc.
 func (l *Library) GetCTCLossWorkspaceSize(handle Handle, probsDesc TensorDescriptor, gradientsDesc TensorDescriptor, labels []int32, labelLengths []int32, inputLengths []int32, algo CTCLossAlgo, ctcLossDesc CTCLossDescriptor) (sizeInBytes uint64, err error) {
@@ -4443,7 +4440,7 @@ func (l *Library) GetCTCLossWorkspaceSize(handle Handle, probsDesc TensorDescrip
 	return out.sizeInBytes, check(res, err)
 }
 
-// GetCTCLossWorkspaceSizeV8 tells the size of the memory that CTCLossV8 works in.
+// GetCTCLossWorkspaceSizeV8 returns the workspace size of CTCLossV8.
 //
 // C: cudnnGetCTCLossWorkspaceSize_v8, since cuDNN 9.1, set ctc.
 func (l *Library) GetCTCLossWorkspaceSizeV8(handle Handle, algo CTCLossAlgo, ctcLossDesc CTCLossDescriptor, probsDesc TensorDescriptor, gradientsDesc TensorDescriptor) (sizeInBytes uint64, err error) {
@@ -4514,7 +4511,7 @@ func (l *Library) DestroyConvolutionDescriptor(convDesc ConvolutionDescriptor) (
 	return check(res, err)
 }
 
-// SetConvolutionMathType says whether a convolution may use tensor cores.
+// SetConvolutionMathType sets whether a convolution may use tensor cores.
 //
 // C: cudnnSetConvolutionMathType, since cuDNN 9.1, set convolution.
 //
@@ -4537,7 +4534,7 @@ func (l *Library) SetConvolutionMathType(convDesc ConvolutionDescriptor, mathTyp
 	return check(res, err)
 }
 
-// GetConvolutionMathType tells whether a convolution may use tensor cores.
+// GetConvolutionMathType reports whether a convolution may use tensor cores.
 //
 // C: cudnnGetConvolutionMathType, since cuDNN 9.1, set convolution.
 //
@@ -4586,7 +4583,7 @@ func (l *Library) SetConvolutionGroupCount(convDesc ConvolutionDescriptor, group
 	return check(res, err)
 }
 
-// GetConvolutionGroupCount tells the number of groups of a convolution.
+// GetConvolutionGroupCount returns the number of groups of a convolution.
 //
 // C: cudnnGetConvolutionGroupCount, since cuDNN 9.1, set convolution.
 //
@@ -4612,7 +4609,7 @@ func (l *Library) GetConvolutionGroupCount(convDesc ConvolutionDescriptor) (grou
 	return out.groupCount, check(res, err)
 }
 
-// SetConvolutionReorderType says whether a convolution of int8x32 reorders its filter.
+// SetConvolutionReorderType sets whether a convolution of int8x32 reorders its filter.
 //
 // C: cudnnSetConvolutionReorderType, since cuDNN 9.1, set convolution.
 //
@@ -4635,7 +4632,7 @@ func (l *Library) SetConvolutionReorderType(convDesc ConvolutionDescriptor, reor
 	return check(res, err)
 }
 
-// GetConvolutionReorderType tells whether a convolution of int8x32 reorders its filter.
+// GetConvolutionReorderType reports whether a convolution of int8x32 reorders its filter.
 //
 // C: cudnnGetConvolutionReorderType, since cuDNN 9.1, set convolution.
 //
@@ -4692,7 +4689,7 @@ func (l *Library) SetConvolution2dDescriptor(convDesc ConvolutionDescriptor, pad
 	return check(res, err)
 }
 
-// GetConvolution2dDescriptor tells what a convolution of two dimensions is.
+// GetConvolution2dDescriptor returns the parameters of a convolution of two dimensions.
 //
 // C: cudnnGetConvolution2dDescriptor, since cuDNN 9.1, set convolution.
 //
@@ -4766,7 +4763,8 @@ func (l *Library) SetConvolutionNdDescriptor(convDesc ConvolutionDescriptor, pad
 	return check(res, err)
 }
 
-// GetConvolutionNdDescriptor tells what a convolution is, of as many dimensions as there is room for.
+// GetConvolutionNdDescriptor returns the parameters of a convolution, with as many dimensions as there is room
+// for.
 //
 // C: cudnnGetConvolutionNdDescriptor, since cuDNN 9.1, set convolution. The library writes to padA, strideA and
 // dilationA.
@@ -4805,7 +4803,7 @@ func (l *Library) GetConvolutionNdDescriptor(convDesc ConvolutionDescriptor, pad
 	return out.arrayLength, out.mode, out.computeType, check(res, err)
 }
 
-// GetConvolution2dForwardOutputDim tells the dimensions of the result of a convolution of two dimensions.
+// GetConvolution2dForwardOutputDim returns the dimensions of the result of a convolution of two dimensions.
 //
 // C: cudnnGetConvolution2dForwardOutputDim, since cuDNN 9.1, set convolution.
 //
@@ -4839,7 +4837,7 @@ func (l *Library) GetConvolution2dForwardOutputDim(convDesc ConvolutionDescripto
 	return out.n, out.c, out.h, out.w, check(res, err)
 }
 
-// GetConvolutionNdForwardOutputDim tells the dimensions of a convolution's result.
+// GetConvolutionNdForwardOutputDim returns the dimensions of a convolution's result.
 //
 // C: cudnnGetConvolutionNdForwardOutputDim, since cuDNN 9.1, set convolution. The library writes to
 // tensorOutputDimA.
@@ -4864,7 +4862,7 @@ func (l *Library) GetConvolutionNdForwardOutputDim(convDesc ConvolutionDescripto
 	return check(res, err)
 }
 
-// GetConvolutionForwardAlgorithmMaxCount tells how many algorithms there are for a convolution.
+// GetConvolutionForwardAlgorithmMaxCount returns the number of algorithms for a convolution.
 //
 // C: cudnnGetConvolutionForwardAlgorithmMaxCount, since cuDNN 9.1, set convolution.
 func (l *Library) GetConvolutionForwardAlgorithmMaxCount(handle Handle) (count int32, err error) {
@@ -4888,8 +4886,7 @@ func (l *Library) GetConvolutionForwardAlgorithmMaxCount(handle Handle) (count i
 	return out.count, check(res, err)
 }
 
-// GetConvolutionForwardAlgorithmV7 lists algorithms for a convolution, with the one first that the library
-// expects to be the fastest.
+// GetConvolutionForwardAlgorithmV7 lists algorithms for a convolution, with the expected fastest first.
 //
 // C: cudnnGetConvolutionForwardAlgorithm_v7, since cuDNN 9.1, set convolution. The library writes to
 // perfResults.
@@ -4922,8 +4919,8 @@ func (l *Library) GetConvolutionForwardAlgorithmV7(handle Handle, srcDesc Tensor
 	return out.returnedAlgoCount, check(res, err)
 }
 
-// FindConvolutionForwardAlgorithm tries the algorithms for a convolution in memory that it allocates, and lists
-// them by time.
+// FindConvolutionForwardAlgorithm tries the algorithms for a convolution in its own memory, and lists them by
+// time.
 //
 // C: cudnnFindConvolutionForwardAlgorithm, since cuDNN 9.1, set convolution. The library writes to perfResults.
 //
@@ -4955,7 +4952,7 @@ func (l *Library) FindConvolutionForwardAlgorithm(handle Handle, xDesc TensorDes
 	return out.returnedAlgoCount, check(res, err)
 }
 
-// FindConvolutionForwardAlgorithmEx tries the algorithms for a convolution in memory that it is given, and lists
+// FindConvolutionForwardAlgorithmEx tries the algorithms for a convolution in the caller's memory, and lists
 // them by time.
 //
 // C: cudnnFindConvolutionForwardAlgorithmEx, since cuDNN 9.1, set convolution. The library writes to
@@ -5021,7 +5018,7 @@ func (l *Library) Im2Col(handle Handle, xDesc TensorDescriptor, x cuda.DevicePtr
 	return check(res, err)
 }
 
-// ReorderFilterAndBias reorders a filter and a bias of int8x32 for convolutions that do not.
+// ReorderFilterAndBias reorders an int8x32 filter and bias, for convolutions that do not reorder them.
 //
 // C: cudnnReorderFilterAndBias, since cuDNN 9.1, set convolution.
 //
@@ -5050,7 +5047,7 @@ func (l *Library) ReorderFilterAndBias(handle Handle, filterDesc FilterDescripto
 	return check(res, err)
 }
 
-// GetConvolutionForwardWorkspaceSize tells the size of the memory that a convolution works in.
+// GetConvolutionForwardWorkspaceSize returns the workspace size of a convolution.
 //
 // C: cudnnGetConvolutionForwardWorkspaceSize, since cuDNN 9.1, set convolution.
 func (l *Library) GetConvolutionForwardWorkspaceSize(handle Handle, xDesc TensorDescriptor, wDesc FilterDescriptor, convDesc ConvolutionDescriptor, yDesc TensorDescriptor, algo ConvolutionFwdAlgo) (sizeInBytes uint64, err error) {
@@ -5119,7 +5116,7 @@ func (l *Library) ConvolutionBiasActivationForward(handle Handle, alpha1 unsafe.
 	return check(res, err)
 }
 
-// GetConvolutionBackwardDataAlgorithmMaxCount tells how many algorithms there are for the gradient of a
+// GetConvolutionBackwardDataAlgorithmMaxCount returns the number of algorithms for the gradient of a
 // convolution's input.
 //
 // C: cudnnGetConvolutionBackwardDataAlgorithmMaxCount, since cuDNN 9.1, set convolution.
@@ -5146,8 +5143,8 @@ func (l *Library) GetConvolutionBackwardDataAlgorithmMaxCount(handle Handle) (co
 	return out.count, check(res, err)
 }
 
-// FindConvolutionBackwardDataAlgorithm tries the algorithms for the gradient of a convolution's input in memory
-// that it allocates, and lists them by time.
+// FindConvolutionBackwardDataAlgorithm tries the algorithms for the gradient of a convolution's input in its own
+// memory, and lists them by time.
 //
 // C: cudnnFindConvolutionBackwardDataAlgorithm, since cuDNN 9.1, set convolution. The library writes to
 // perfResults.
@@ -5180,8 +5177,8 @@ func (l *Library) FindConvolutionBackwardDataAlgorithm(handle Handle, wDesc Filt
 	return out.returnedAlgoCount, check(res, err)
 }
 
-// FindConvolutionBackwardDataAlgorithmEx tries the algorithms for the gradient of a convolution's input in
-// memory that it is given, and lists them by time.
+// FindConvolutionBackwardDataAlgorithmEx tries the algorithms for the gradient of a convolution's input in the
+// caller's memory, and lists them by time.
 //
 // C: cudnnFindConvolutionBackwardDataAlgorithmEx, since cuDNN 9.1, set convolution. The library writes to
 // perfResults.
@@ -5219,8 +5216,8 @@ func (l *Library) FindConvolutionBackwardDataAlgorithmEx(handle Handle, wDesc Fi
 	return out.returnedAlgoCount, check(res, err)
 }
 
-// GetConvolutionBackwardDataAlgorithmV7 lists algorithms for the gradient of a convolution's input, with the one
-// first that the library expects to be the fastest.
+// GetConvolutionBackwardDataAlgorithmV7 lists algorithms for the gradient of a convolution's input, with the
+// expected fastest first.
 //
 // C: cudnnGetConvolutionBackwardDataAlgorithm_v7, since cuDNN 9.1, set convolution. The library writes to
 // perfResults.
@@ -5253,7 +5250,7 @@ func (l *Library) GetConvolutionBackwardDataAlgorithmV7(handle Handle, filterDes
 	return out.returnedAlgoCount, check(res, err)
 }
 
-// GetConvolutionBackwardDataWorkspaceSize tells the size of the memory that ConvolutionBackwardData works in.
+// GetConvolutionBackwardDataWorkspaceSize returns the workspace size of ConvolutionBackwardData.
 //
 // C: cudnnGetConvolutionBackwardDataWorkspaceSize, since cuDNN 9.1, set convolution.
 func (l *Library) GetConvolutionBackwardDataWorkspaceSize(handle Handle, wDesc FilterDescriptor, dyDesc TensorDescriptor, convDesc ConvolutionDescriptor, dxDesc TensorDescriptor, algo ConvolutionBwdDataAlgo) (sizeInBytes uint64, err error) {
@@ -5316,8 +5313,8 @@ func (l *Library) ConvolutionBackwardData(handle Handle, alpha unsafe.Pointer, w
 	return check(res, err)
 }
 
-// GetFoldedConvBackwardDataDescriptors fills the descriptors by which ConvolutionBackwardData with strides is
-// computed as one without.
+// GetFoldedConvBackwardDataDescriptors fills the descriptors that express a ConvolutionBackwardData with strides
+// as one without.
 //
 // C: cudnnGetFoldedConvBackwardDataDescriptors, since cuDNN 9.1, set convolution.
 func (l *Library) GetFoldedConvBackwardDataDescriptors(handle Handle, filterDesc FilterDescriptor, diffDesc TensorDescriptor, convDesc ConvolutionDescriptor, gradDesc TensorDescriptor, transformFormat TensorFormat, foldedFilterDesc FilterDescriptor, paddedDiffDesc TensorDescriptor, foldedConvDesc ConvolutionDescriptor, foldedGradDesc TensorDescriptor, filterFoldTransDesc TensorTransformDescriptor, diffPadTransDesc TensorTransformDescriptor, gradFoldTransDesc TensorTransformDescriptor, gradUnfoldTransDesc TensorTransformDescriptor) (err error) {
@@ -5350,7 +5347,7 @@ func (l *Library) GetFoldedConvBackwardDataDescriptors(handle Handle, filterDesc
 	return check(res, err)
 }
 
-// CnnVersionCheck tells whether the library of convolutions is of the same release as this one.
+// CnnVersionCheck reports whether the library of convolutions has the same release as this one.
 //
 // C: cudnnCnnVersionCheck, since cuDNN 9.1, set rest.
 func (l *Library) CnnVersionCheck() (err error) {
@@ -5368,8 +5365,7 @@ func (l *Library) CnnVersionCheck() (err error) {
 	return check(res, err)
 }
 
-// GetConvolutionBackwardFilterAlgorithmMaxCount tells how many algorithms there are for the gradient of a
-// filter.
+// GetConvolutionBackwardFilterAlgorithmMaxCount returns the number of algorithms for the gradient of a filter.
 //
 // C: cudnnGetConvolutionBackwardFilterAlgorithmMaxCount, since cuDNN 9.1, set convolution.
 //
@@ -5395,8 +5391,8 @@ func (l *Library) GetConvolutionBackwardFilterAlgorithmMaxCount(handle Handle) (
 	return out.count, check(res, err)
 }
 
-// FindConvolutionBackwardFilterAlgorithm tries the algorithms for the gradient of a filter in memory that it
-// allocates, and lists them by time.
+// FindConvolutionBackwardFilterAlgorithm tries the algorithms for the gradient of a filter in its own memory,
+// and lists them by time.
 //
 // C: cudnnFindConvolutionBackwardFilterAlgorithm, since cuDNN 9.1, set convolution. The library writes to
 // perfResults.
@@ -5429,8 +5425,8 @@ func (l *Library) FindConvolutionBackwardFilterAlgorithm(handle Handle, xDesc Te
 	return out.returnedAlgoCount, check(res, err)
 }
 
-// FindConvolutionBackwardFilterAlgorithmEx tries the algorithms for the gradient of a filter in memory that it
-// is given, and lists them by time.
+// FindConvolutionBackwardFilterAlgorithmEx tries the algorithms for the gradient of a filter in the caller's
+// memory, and lists them by time.
 //
 // C: cudnnFindConvolutionBackwardFilterAlgorithmEx, since cuDNN 9.1, set convolution. The library writes to
 // perfResults.
@@ -5468,8 +5464,8 @@ func (l *Library) FindConvolutionBackwardFilterAlgorithmEx(handle Handle, xDesc 
 	return out.returnedAlgoCount, check(res, err)
 }
 
-// GetConvolutionBackwardFilterAlgorithmV7 lists algorithms for the gradient of a filter, with the one first that
-// the library expects to be the fastest.
+// GetConvolutionBackwardFilterAlgorithmV7 lists algorithms for the gradient of a filter, with the expected
+// fastest first.
 //
 // C: cudnnGetConvolutionBackwardFilterAlgorithm_v7, since cuDNN 9.1, set convolution. The library writes to
 // perfResults.
@@ -5502,8 +5498,7 @@ func (l *Library) GetConvolutionBackwardFilterAlgorithmV7(handle Handle, srcDesc
 	return out.returnedAlgoCount, check(res, err)
 }
 
-// GetConvolutionBackwardFilterWorkspaceSize tells the size of the memory that ConvolutionBackwardFilter works
-// in.
+// GetConvolutionBackwardFilterWorkspaceSize returns the workspace size of ConvolutionBackwardFilter.
 //
 // C: cudnnGetConvolutionBackwardFilterWorkspaceSize, since cuDNN 9.1, set convolution.
 func (l *Library) GetConvolutionBackwardFilterWorkspaceSize(handle Handle, xDesc TensorDescriptor, dyDesc TensorDescriptor, convDesc ConvolutionDescriptor, gradDesc FilterDescriptor, algo ConvolutionBwdFilterAlgo) (sizeInBytes uint64, err error) {
@@ -5664,7 +5659,8 @@ func (l *Library) SetFusedOpsConstParamPackAttribute(constPack FusedOpsConstPara
 	return check(res, err)
 }
 
-// GetFusedOpsConstParamPackAttribute reads a descriptor or a setting of a pack, and tells whether it is missing.
+// GetFusedOpsConstParamPackAttribute reads a descriptor or a setting of a pack, and reports whether it is
+// missing.
 //
 // C: cudnnGetFusedOpsConstParamPackAttribute, since cuDNN 9.1, set fused.
 //
@@ -5836,8 +5832,7 @@ func (l *Library) DestroyFusedOpsPlan(plan FusedOpsPlan) (err error) {
 	return check(res, err)
 }
 
-// MakeFusedOpsPlan compiles a plan for the descriptors of a pack, and tells the size of the memory that it works
-// in.
+// MakeFusedOpsPlan compiles a plan for the descriptors of a pack, and returns its workspace size.
 //
 // C: cudnnMakeFusedOpsPlan, since cuDNN 9.1, set fused.
 //
@@ -5889,7 +5884,7 @@ func (l *Library) FusedOpsExecute(handle Handle, plan FusedOpsPlan, varPack Fuse
 	return check(res, err)
 }
 
-// SubquadraticOpsVersionCheck tells whether the library of subquadratic operations is of the same release as
+// SubquadraticOpsVersionCheck reports whether the library of subquadratic operations has the same release as
 // this one.
 //
 // C: cudnnSubquadraticOpsVersionCheck, since cuDNN 9.22, set subquadratic.
@@ -5909,7 +5904,7 @@ func (l *Library) SubquadraticOpsVersionCheck() (err error) {
 }
 
 // CausalConv1dForward computes a causal convolution of each channel, with its bias and activation, in the order
-// of a stream; tensors are of batch, channel, time.
+// of a stream; the dimensions of tensors are batch, channel, time.
 //
 // C: cudnnCausalConv1dForward, since cuDNN 9.22, set subquadratic.
 func (l *Library) CausalConv1dForward(stream cuda.Stream, x cuda.DevicePtr, weight cuda.DevicePtr, bias cuda.DevicePtr, y cuda.DevicePtr, batch int32, dim int32, seqLen int32, kernelSize int32, dataType DataType, activation CausalConv1dActivation) (err error) {
@@ -5939,7 +5934,8 @@ func (l *Library) CausalConv1dForward(stream cuda.Stream, x cuda.DevicePtr, weig
 	return check(res, err)
 }
 
-// CausalConv1dBackward computes the gradients of CausalConv1dForward; it adds to those of weight and bias.
+// CausalConv1dBackward computes the gradients of CausalConv1dForward; it adds to the gradients of weight and
+// bias.
 //
 // C: cudnnCausalConv1dBackward, since cuDNN 9.22, set subquadratic.
 func (l *Library) CausalConv1dBackward(stream cuda.Stream, x cuda.DevicePtr, weight cuda.DevicePtr, bias cuda.DevicePtr, dy cuda.DevicePtr, dx cuda.DevicePtr, dweight cuda.DevicePtr, dbias cuda.DevicePtr, batch int32, dim int32, seqLen int32, kernelSize int32, dataType DataType, dwDataType DataType, activation CausalConv1dActivation) (err error) {
@@ -5974,7 +5970,7 @@ func (l *Library) CausalConv1dBackward(stream cuda.Stream, x cuda.DevicePtr, wei
 }
 
 // CausalConv1dNwhForward computes a causal convolution of each channel, with its bias and activation, in the
-// order of a stream; tensors are of batch, time, channel.
+// order of a stream; the dimensions of tensors are batch, time, channel.
 //
 // C: cudnnCausalConv1dNwhForward, since cuDNN 9.24, set subquadratic-9.24.
 func (l *Library) CausalConv1dNwhForward(stream cuda.Stream, x cuda.DevicePtr, weight cuda.DevicePtr, bias cuda.DevicePtr, y cuda.DevicePtr, batch int32, dim int32, seqLen int32, kernelSize int32, dataType DataType, activation CausalConv1dActivation) (err error) {
@@ -6004,7 +6000,8 @@ func (l *Library) CausalConv1dNwhForward(stream cuda.Stream, x cuda.DevicePtr, w
 	return check(res, err)
 }
 
-// CausalConv1dNwhBackward computes the gradients of CausalConv1dNwhForward; it adds to those of weight and bias.
+// CausalConv1dNwhBackward computes the gradients of CausalConv1dNwhForward; it adds to the gradients of weight
+// and bias.
 //
 // C: cudnnCausalConv1dNwhBackward, since cuDNN 9.24, set subquadratic-9.24.
 func (l *Library) CausalConv1dNwhBackward(stream cuda.Stream, x cuda.DevicePtr, weight cuda.DevicePtr, bias cuda.DevicePtr, dy cuda.DevicePtr, dx cuda.DevicePtr, dweight cuda.DevicePtr, dbias cuda.DevicePtr, batch int32, dim int32, seqLen int32, kernelSize int32, dataType DataType, dwDataType DataType, activation CausalConv1dActivation) (err error) {
@@ -6071,7 +6068,8 @@ func (l *Library) B2BCausalConv1dForward(stream cuda.Stream, x cuda.DevicePtr, w
 	return check(res, err)
 }
 
-// B2BCausalConv1dBackward computes the gradients of B2BCausalConv1dForward; it adds to those of the weights.
+// B2BCausalConv1dBackward computes the gradients of B2BCausalConv1dForward; it adds to the gradients of the
+// weights.
 //
 // C: cudnnB2BCausalConv1dBackward, since cuDNN 9.24, set subquadratic-9.24.
 func (l *Library) B2BCausalConv1dBackward(stream cuda.Stream, x cuda.DevicePtr, weightsProj cuda.DevicePtr, weightsMixer cuda.DevicePtr, skipBias cuda.DevicePtr, y cuda.DevicePtr, dy cuda.DevicePtr, dx cuda.DevicePtr, dweightsProj cuda.DevicePtr, dweightsMixer cuda.DevicePtr, dskipBias cuda.DevicePtr, batch int32, dim int32, seqLen int32, kernelSizeProj int32, kernelSizeMixer int32, dataType DataType, dwDataType DataType) (err error) {

@@ -2,7 +2,7 @@
 
 package cudnn
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"cudnn64_9.dll"}
 	dirs  = []string{"$CUDNN_PATH/bin", "$CUDA_PATH/bin", "$CUDA_PATH/bin/x64"}

@@ -4,7 +4,7 @@ package cudnn
 
 import "strconv"
 
-// Error returns the code's C name, its number and what it means.
+// Error returns the code's C name, number and meaning.
 func (r Status) Error() string {
 	text := "cudnn: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
 	if m := r.Meaning(); m != "" {
@@ -13,7 +13,7 @@ func (r Status) Error() string {
 	return text
 }
 
-// Name returns the code's C name; a code that the table does not know has its number for a name.
+// Name returns the code's C name, or its number if the table does not have the code.
 func (r Status) Name() string {
 	switch r {
 	case StatusSuccess:
@@ -118,13 +118,13 @@ func (r Status) Name() string {
 	return "Status(" + strconv.Itoa(int(r)) + ")"
 }
 
-// Meaning returns what the code means, or "" where no more is known than its name says.
+// Meaning returns a description of the code, or "" if there is none.
 func (r Status) Meaning() string {
 	switch r {
 	case StatusNotInitialized:
 		return "the library or the handle was not initialized"
 	case StatusSublibraryVersionMismatch:
-		return "one of the libraries that libcudnn loads is of another release: all must come from one package"
+		return "one of the libraries that libcudnn loads has another release: all must come from one package"
 	case StatusSerializationVersionMismatch:
 		return "the plan was written by another release"
 	case StatusDeprecated:
@@ -140,27 +140,27 @@ func (r Status) Meaning() string {
 	case StatusBadParam:
 		return "an argument is not allowed"
 	case StatusBadParamNullPointer:
-		return "an argument is NULL that must not be"
+		return "an argument must not be NULL"
 	case StatusBadParamMisalignedPointer:
-		return "an address is not aligned as it must be"
+		return "an address is not aligned"
 	case StatusBadParamNotFinalized:
 		return "a descriptor is not finalized"
 	case StatusBadParamOutOfBound:
 		return "an argument is out of bounds"
 	case StatusBadParamSizeInsufficient:
-		return "memory that was given is too small"
+		return "the given memory is too small"
 	case StatusBadParamStreamMismatch:
-		return "a stream is not the one that it must be"
+		return "a stream is not the required one"
 	case StatusBadParamShapeMismatch:
 		return "the dimensions of tensors do not fit together"
 	case StatusBadParamDuplicatedEntries:
-		return "an entry stands twice"
+		return "an entry is duplicated"
 	case StatusBadParamAttributeType:
-		return "the attribute is of another type"
+		return "the attribute has another type"
 	case StatusBadParamCudaGraphMismatch:
 		return "the CUDA graph was not filled by the same plan"
 	case StatusBadParamDescriptorType:
-		return "a descriptor is of another type"
+		return "a descriptor has another type"
 	case StatusNotSupported:
 		return "the combination of arguments is not supported"
 	case StatusNotSupportedGraphPattern:
@@ -216,12 +216,12 @@ func (r Status) Meaning() string {
 	case StatusExecutionFailedCurand:
 		return "a call of cuRAND failed"
 	case StatusInvalidValue:
-		return "an argument is not allowed; BAD_PARAM has taken its place"
+		return "an argument is not allowed; replaced by BAD_PARAM"
 	}
 	return ""
 }
 
-// asError returns nil for success. The errors of known codes are constants, so that none is allocated.
+// asError returns nil for success. Errors of known codes are constants, so that it does not allocate.
 func (r Status) asError() error {
 	switch r {
 	case StatusSuccess:
@@ -326,7 +326,7 @@ func (r Status) asError() error {
 	return r
 }
 
-// check turns what Slow returns into an error.
+// check turns a result of Slow into an error.
 func check(res uintptr, err error) error {
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ type Result int32
 // Values of Result.
 const (
 	Success                 Result = 0  // CUFFT_SUCCESS
-	InvalidPlan             Result = 1  // CUFFT_INVALID_PLAN: the handle is no plan, or the plan is not made yet
+	InvalidPlan             Result = 1  // CUFFT_INVALID_PLAN: the handle is not a plan, or the plan is not made yet
 	AllocFailed             Result = 2  // CUFFT_ALLOC_FAILED: memory of the device or the host is used up
 	InvalidType             Result = 3  // CUFFT_INVALID_TYPE: the type is not supported
 	InvalidValue            Result = 4  // CUFFT_INVALID_VALUE: an argument is not allowed
@@ -19,8 +19,8 @@ const (
 	SetupFailed             Result = 7  // CUFFT_SETUP_FAILED: the library could not be initialized; there may be no device
 	InvalidSize             Result = 8  // CUFFT_INVALID_SIZE: the size of the transform is not supported
 	UnalignedData           Result = 9  // CUFFT_UNALIGNED_DATA: an address is not aligned
-	InvalidDevice           Result = 11 // CUFFT_INVALID_DEVICE: the plan was made on another device than the one that is current
-	NoWorkspace             Result = 13 // CUFFT_NO_WORKSPACE: the plan has no memory to work in: SetWorkArea gives it
+	InvalidDevice           Result = 11 // CUFFT_INVALID_DEVICE: the plan was made on a device other than the current one
+	NoWorkspace             Result = 13 // CUFFT_NO_WORKSPACE: the plan has no workspace: call SetWorkArea
 	NotImplemented          Result = 14 // CUFFT_NOT_IMPLEMENTED: the library does not have this
 	NotSupported            Result = 16 // CUFFT_NOT_SUPPORTED: the combination of arguments is not supported
 	MissingDependency       Result = 17 // CUFFT_MISSING_DEPENDENCY, since 12.0: a library that cuFFT needs is missing
@@ -32,7 +32,7 @@ const (
 	LicenseError            Result = 15 // CUFFT_LICENSE_ERROR, until 11.2.3: the license is missing
 )
 
-// Type is what is transformed into what (C: cufftType).
+// Type is the types of input and output (C: cufftType).
 type Type uint32
 
 // Values of Type.

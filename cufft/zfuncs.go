@@ -69,8 +69,7 @@ const (
 	numFuncs = 57
 )
 
-// Plan1d makes a plan for transforms of one dimension, as many at once as batch says, and allocates the memory
-// that it works in.
+// Plan1d makes a plan for a batch of transforms of one dimension, and allocates its workspace.
 //
 // C: cufftPlan1d, since cuFFT 10.4.1, set core.
 func (l *Library) Plan1d(nx int32, typ Type, batch int32) (plan Handle, err error) {
@@ -96,7 +95,7 @@ func (l *Library) Plan1d(nx int32, typ Type, batch int32) (plan Handle, err erro
 	return out.plan, check(res, err)
 }
 
-// Plan2d makes a plan for transforms of two dimensions, and allocates the memory that it works in.
+// Plan2d makes a plan for transforms of two dimensions, and allocates its workspace.
 //
 // C: cufftPlan2d, since cuFFT 10.4.1, set core.
 func (l *Library) Plan2d(nx int32, ny int32, typ Type) (plan Handle, err error) {
@@ -122,7 +121,7 @@ func (l *Library) Plan2d(nx int32, ny int32, typ Type) (plan Handle, err error) 
 	return out.plan, check(res, err)
 }
 
-// Plan3d makes a plan for transforms of three dimensions, and allocates the memory that it works in.
+// Plan3d makes a plan for transforms of three dimensions, and allocates its workspace.
 //
 // C: cufftPlan3d, since cuFFT 10.4.1, set core.
 func (l *Library) Plan3d(nx int32, ny int32, nz int32, typ Type) (plan Handle, err error) {
@@ -149,7 +148,7 @@ func (l *Library) Plan3d(nx int32, ny int32, nz int32, typ Type) (plan Handle, e
 	return out.plan, check(res, err)
 }
 
-// PlanMany makes a plan for a batch of transforms of any layout, and allocates the memory that it works in.
+// PlanMany makes a plan for a batch of transforms of any layout, and allocates its workspace.
 //
 // C: cufftPlanMany, since cuFFT 10.4.1, set core.
 func (l *Library) PlanMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (plan Handle, err error) {
@@ -188,8 +187,8 @@ func (l *Library) PlanMany(n []int32, inembed []int32, istride int32, idist int3
 	return out.plan, check(res, err)
 }
 
-// MakePlan1d makes of a handle from Create a plan for transforms of one dimension, and tells the size of the
-// memory that it works in, for each GPU.
+// MakePlan1d turns a handle from Create into a plan for transforms of one dimension, and returns its workspace
+// size for each GPU.
 //
 // C: cufftMakePlan1d, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) MakePlan1d(plan Handle, nx int32, typ Type, batch int32, workSize []uint64) (err error) {
@@ -213,8 +212,8 @@ func (l *Library) MakePlan1d(plan Handle, nx int32, typ Type, batch int32, workS
 	return check(res, err)
 }
 
-// MakePlan2d makes of a handle from Create a plan for transforms of two dimensions, and tells the size of the
-// memory that it works in, for each GPU.
+// MakePlan2d turns a handle from Create into a plan for transforms of two dimensions, and returns its workspace
+// size for each GPU.
 //
 // C: cufftMakePlan2d, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) MakePlan2d(plan Handle, nx int32, ny int32, typ Type, workSize []uint64) (err error) {
@@ -238,8 +237,8 @@ func (l *Library) MakePlan2d(plan Handle, nx int32, ny int32, typ Type, workSize
 	return check(res, err)
 }
 
-// MakePlan3d makes of a handle from Create a plan for transforms of three dimensions, and tells the size of the
-// memory that it works in, for each GPU.
+// MakePlan3d turns a handle from Create into a plan for transforms of three dimensions, and returns its
+// workspace size for each GPU.
 //
 // C: cufftMakePlan3d, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) MakePlan3d(plan Handle, nx int32, ny int32, nz int32, typ Type, workSize []uint64) (err error) {
@@ -264,8 +263,8 @@ func (l *Library) MakePlan3d(plan Handle, nx int32, ny int32, nz int32, typ Type
 	return check(res, err)
 }
 
-// MakePlanMany makes of a handle from Create a plan for a batch of transforms of any layout, with sizes of 32
-// bits, and tells the size of the memory that it works in, for each GPU.
+// MakePlanMany turns a handle from Create into a plan for a batch of transforms of any layout, with sizes of 32
+// bits, and returns its workspace size for each GPU.
 //
 // C: cufftMakePlanMany, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
@@ -302,8 +301,8 @@ func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride 
 	return check(res, err)
 }
 
-// MakePlanMany64 makes of a handle from Create a plan for a batch of transforms of any layout, with sizes of 64
-// bits, and tells the size of the memory that it works in, for each GPU.
+// MakePlanMany64 turns a handle from Create into a plan for a batch of transforms of any layout, with sizes of
+// 64 bits, and returns its workspace size for each GPU.
 //
 // C: cufftMakePlanMany64, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
@@ -340,8 +339,8 @@ func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istrid
 	return check(res, err)
 }
 
-// GetSizeMany64 tells, before the plan is made, the size of the memory that a batch of transforms works in, for
-// each GPU, with sizes of 64 bits.
+// GetSizeMany64 returns the workspace size of a batch of transforms, for each GPU, with sizes of 64 bits, before
+// the plan is made.
 //
 // C: cufftGetSizeMany64, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) GetSizeMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
@@ -378,7 +377,7 @@ func (l *Library) GetSizeMany64(plan Handle, n []int64, inembed []int64, istride
 	return check(res, err)
 }
 
-// Estimate1d estimates the memory that a transform of one dimension works in.
+// Estimate1d estimates the workspace size of a transform of one dimension.
 //
 // C: cufftEstimate1d, since cuFFT 10.4.1, set core.
 func (l *Library) Estimate1d(nx int32, typ Type, batch int32) (workSize uint64, err error) {
@@ -404,7 +403,7 @@ func (l *Library) Estimate1d(nx int32, typ Type, batch int32) (workSize uint64, 
 	return out.workSize, check(res, err)
 }
 
-// Estimate2d estimates the memory that a transform of two dimensions works in.
+// Estimate2d estimates the workspace size of a transform of two dimensions.
 //
 // C: cufftEstimate2d, since cuFFT 10.4.1, set core.
 func (l *Library) Estimate2d(nx int32, ny int32, typ Type) (workSize uint64, err error) {
@@ -430,7 +429,7 @@ func (l *Library) Estimate2d(nx int32, ny int32, typ Type) (workSize uint64, err
 	return out.workSize, check(res, err)
 }
 
-// Estimate3d estimates the memory that a transform of three dimensions works in.
+// Estimate3d estimates the workspace size of a transform of three dimensions.
 //
 // C: cufftEstimate3d, since cuFFT 10.4.1, set core.
 func (l *Library) Estimate3d(nx int32, ny int32, nz int32, typ Type) (workSize uint64, err error) {
@@ -457,7 +456,7 @@ func (l *Library) Estimate3d(nx int32, ny int32, nz int32, typ Type) (workSize u
 	return out.workSize, check(res, err)
 }
 
-// EstimateMany estimates the memory that a batch of transforms works in.
+// EstimateMany estimates the workspace size of a batch of transforms.
 //
 // C: cufftEstimateMany, since cuFFT 10.4.1, set core.
 func (l *Library) EstimateMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (workSize uint64, err error) {
@@ -496,7 +495,7 @@ func (l *Library) EstimateMany(n []int32, inembed []int32, istride int32, idist 
 	return out.workSize, check(res, err)
 }
 
-// Create makes a handle without a plan, on the device that is current.
+// Create makes a handle without a plan, on the current device.
 //
 // C: cufftCreate, since cuFFT 10.4.1, set core.
 func (l *Library) Create() (handle Handle, err error) {
@@ -519,8 +518,7 @@ func (l *Library) Create() (handle Handle, err error) {
 	return out.handle, check(res, err)
 }
 
-// GetSize1d tells, before the plan is made, the size of the memory that a transform of one dimension works in,
-// for each GPU.
+// GetSize1d returns the workspace size of a transform of one dimension, for each GPU, before the plan is made.
 //
 // C: cufftGetSize1d, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) GetSize1d(handle Handle, nx int32, typ Type, batch int32, workSize []uint64) (err error) {
@@ -544,8 +542,7 @@ func (l *Library) GetSize1d(handle Handle, nx int32, typ Type, batch int32, work
 	return check(res, err)
 }
 
-// GetSize2d tells, before the plan is made, the size of the memory that a transform of two dimensions works in,
-// for each GPU.
+// GetSize2d returns the workspace size of a transform of two dimensions, for each GPU, before the plan is made.
 //
 // C: cufftGetSize2d, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) GetSize2d(handle Handle, nx int32, ny int32, typ Type, workSize []uint64) (err error) {
@@ -569,8 +566,8 @@ func (l *Library) GetSize2d(handle Handle, nx int32, ny int32, typ Type, workSiz
 	return check(res, err)
 }
 
-// GetSize3d tells, before the plan is made, the size of the memory that a transform of three dimensions works
-// in, for each GPU.
+// GetSize3d returns the workspace size of a transform of three dimensions, for each GPU, before the plan is
+// made.
 //
 // C: cufftGetSize3d, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) GetSize3d(handle Handle, nx int32, ny int32, nz int32, typ Type, workSize []uint64) (err error) {
@@ -595,8 +592,8 @@ func (l *Library) GetSize3d(handle Handle, nx int32, ny int32, nz int32, typ Typ
 	return check(res, err)
 }
 
-// GetSizeMany tells, before the plan is made, the size of the memory that a batch of transforms works in, for
-// each GPU, with sizes of 32 bits.
+// GetSizeMany returns the workspace size of a batch of transforms, for each GPU, with sizes of 32 bits, before
+// the plan is made.
 //
 // C: cufftGetSizeMany, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) GetSizeMany(handle Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
@@ -633,7 +630,7 @@ func (l *Library) GetSizeMany(handle Handle, n []int32, inembed []int32, istride
 	return check(res, err)
 }
 
-// GetSize tells the size of the memory that a plan works in, for each GPU.
+// GetSize returns the workspace size of a plan for each GPU.
 //
 // C: cufftGetSize, since cuFFT 10.4.1, set core. The library writes to workSize.
 func (l *Library) GetSize(handle Handle, workSize []uint64) (err error) {
@@ -654,7 +651,7 @@ func (l *Library) GetSize(handle Handle, workSize []uint64) (err error) {
 	return check(res, err)
 }
 
-// SetWorkArea gives a plan memory to work in, and frees the memory that it has.
+// SetWorkArea sets the workspace of a plan, and frees its own.
 //
 // C: cufftSetWorkArea, since cuFFT 10.4.1, set core.
 func (l *Library) SetWorkArea(plan Handle, workArea cuda.DevicePtr) (err error) {
@@ -675,7 +672,7 @@ func (l *Library) SetWorkArea(plan Handle, workArea cuda.DevicePtr) (err error) 
 	return check(res, err)
 }
 
-// SetAutoAllocation says, before the plan is made, whether to allocate the memory that it works in: 0 for no.
+// SetAutoAllocation sets whether making the plan allocates its workspace: 0 for no.
 //
 // C: cufftSetAutoAllocation, since cuFFT 10.4.1, set core.
 func (l *Library) SetAutoAllocation(plan Handle, autoAllocate int32) (err error) {
@@ -696,7 +693,7 @@ func (l *Library) SetAutoAllocation(plan Handle, autoAllocate int32) (err error)
 	return check(res, err)
 }
 
-// ExecC2C transforms complex numbers, of float32, Forward or Inverse, in the order of the plan's stream.
+// ExecC2C transforms complex float32 numbers, Forward or Inverse, in the order of the plan's stream.
 //
 // C: cufftExecC2C, since cuFFT 10.4.1, set core.
 func (l *Library) ExecC2C(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePtr, direction int32) (err error) {
@@ -719,7 +716,7 @@ func (l *Library) ExecC2C(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePt
 	return check(res, err)
 }
 
-// ExecR2C transforms real numbers to complex ones, of float32, in the order of the plan's stream.
+// ExecR2C transforms real to complex float32 numbers, in the order of the plan's stream.
 //
 // C: cufftExecR2C, since cuFFT 10.4.1, set core.
 func (l *Library) ExecR2C(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePtr) (err error) {
@@ -741,7 +738,7 @@ func (l *Library) ExecR2C(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePt
 	return check(res, err)
 }
 
-// ExecC2R transforms complex numbers to real ones, of float32, in the order of the plan's stream.
+// ExecC2R transforms complex to real float32 numbers, in the order of the plan's stream.
 //
 // C: cufftExecC2R, since cuFFT 10.4.1, set core.
 func (l *Library) ExecC2R(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePtr) (err error) {
@@ -763,7 +760,7 @@ func (l *Library) ExecC2R(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePt
 	return check(res, err)
 }
 
-// ExecZ2Z transforms complex numbers, of float64, Forward or Inverse, in the order of the plan's stream.
+// ExecZ2Z transforms complex float64 numbers, Forward or Inverse, in the order of the plan's stream.
 //
 // C: cufftExecZ2Z, since cuFFT 10.4.1, set core.
 func (l *Library) ExecZ2Z(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePtr, direction int32) (err error) {
@@ -786,7 +783,7 @@ func (l *Library) ExecZ2Z(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePt
 	return check(res, err)
 }
 
-// ExecD2Z transforms real numbers to complex ones, of float64, in the order of the plan's stream.
+// ExecD2Z transforms real to complex float64 numbers, in the order of the plan's stream.
 //
 // C: cufftExecD2Z, since cuFFT 10.4.1, set core.
 func (l *Library) ExecD2Z(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePtr) (err error) {
@@ -808,7 +805,7 @@ func (l *Library) ExecD2Z(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePt
 	return check(res, err)
 }
 
-// ExecZ2D transforms complex numbers to real ones, of float64, in the order of the plan's stream.
+// ExecZ2D transforms complex to real float64 numbers, in the order of the plan's stream.
 //
 // C: cufftExecZ2D, since cuFFT 10.4.1, set core.
 func (l *Library) ExecZ2D(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePtr) (err error) {
@@ -830,7 +827,7 @@ func (l *Library) ExecZ2D(plan Handle, idata cuda.DevicePtr, odata cuda.DevicePt
 	return check(res, err)
 }
 
-// SetStream gives the work of a plan to a stream from now on.
+// SetStream sets the stream of a plan's later work.
 //
 // C: cufftSetStream, since cuFFT 10.4.1, set core.
 func (l *Library) SetStream(plan Handle, stream cuda.Stream) (err error) {
@@ -986,7 +983,7 @@ func (l *Library) ResetPlanProperty(plan Handle, property Property) (err error) 
 	return check(res, err)
 }
 
-// XtSetGPUs says, before the plan is made, on which GPUs it works.
+// XtSetGPUs sets the GPUs of a plan, before the plan is made.
 //
 // C: cufftXtSetGPUs, since cuFFT 10.4.1, set xt.
 func (l *Library) XtSetGPUs(handle Handle, whichGPUs []int32) (err error) {
@@ -1076,7 +1073,7 @@ func (l *Library) XtFree(descriptor *LibXtDesc) (err error) {
 	return check(res, err)
 }
 
-// XtSetWorkArea gives a plan memory to work in, on each of its GPUs.
+// XtSetWorkArea sets the workspace of a plan on each of its GPUs.
 //
 // C: cufftXtSetWorkArea, since cuFFT 10.4.1, set xt.
 func (l *Library) XtSetWorkArea(plan Handle, workArea []cuda.DevicePtr) (err error) {
@@ -1097,7 +1094,7 @@ func (l *Library) XtSetWorkArea(plan Handle, workArea []cuda.DevicePtr) (err err
 	return check(res, err)
 }
 
-// XtExecDescriptorC2C transforms complex numbers, of float32, Forward or Inverse, on the GPUs of a plan.
+// XtExecDescriptorC2C transforms complex float32 numbers, Forward or Inverse, on the GPUs of a plan.
 //
 // C: cufftXtExecDescriptorC2C, since cuFFT 10.4.1, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1121,7 +1118,7 @@ func (l *Library) XtExecDescriptorC2C(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptorR2C transforms real numbers to complex ones, of float32, on the GPUs of a plan.
+// XtExecDescriptorR2C transforms real to complex float32 numbers, on the GPUs of a plan.
 //
 // C: cufftXtExecDescriptorR2C, since cuFFT 10.4.1, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1144,7 +1141,7 @@ func (l *Library) XtExecDescriptorR2C(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptorC2R transforms complex numbers to real ones, of float32, on the GPUs of a plan.
+// XtExecDescriptorC2R transforms complex to real float32 numbers, on the GPUs of a plan.
 //
 // C: cufftXtExecDescriptorC2R, since cuFFT 10.4.1, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1167,7 +1164,7 @@ func (l *Library) XtExecDescriptorC2R(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptorZ2Z transforms complex numbers, of float64, Forward or Inverse, on the GPUs of a plan.
+// XtExecDescriptorZ2Z transforms complex float64 numbers, Forward or Inverse, on the GPUs of a plan.
 //
 // C: cufftXtExecDescriptorZ2Z, since cuFFT 10.4.1, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1191,7 +1188,7 @@ func (l *Library) XtExecDescriptorZ2Z(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptorD2Z transforms real numbers to complex ones, of float64, on the GPUs of a plan.
+// XtExecDescriptorD2Z transforms real to complex float64 numbers, on the GPUs of a plan.
 //
 // C: cufftXtExecDescriptorD2Z, since cuFFT 10.4.1, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1214,7 +1211,7 @@ func (l *Library) XtExecDescriptorD2Z(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptorZ2D transforms complex numbers to real ones, of float64, on the GPUs of a plan.
+// XtExecDescriptorZ2D transforms complex to real float64 numbers, on the GPUs of a plan.
 //
 // C: cufftXtExecDescriptorZ2D, since cuFFT 10.4.1, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1237,7 +1234,7 @@ func (l *Library) XtExecDescriptorZ2D(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtQueryPlan tells how a plan on several GPUs arranges its result.
+// XtQueryPlan returns how a plan on several GPUs arranges its result.
 //
 // C: cufftXtQueryPlan, since cuFFT 10.4.1, set xt. The library reads and writes *queryStruct.
 func (l *Library) XtQueryPlan(plan Handle, queryStruct unsafe.Pointer, queryType XtQueryType) (err error) {
@@ -1259,7 +1256,7 @@ func (l *Library) XtQueryPlan(plan Handle, queryStruct unsafe.Pointer, queryType
 	return check(res, err)
 }
 
-// XtSetCallback has a plan run device functions as it loads or stores; only programs that link the static
+// XtSetCallback makes a plan run device functions as it loads or stores; only programs that link the static
 // library have such functions.
 //
 // C: cufftXtSetCallback, since cuFFT 10.4.1, set xt.
@@ -1304,7 +1301,7 @@ func (l *Library) XtClearCallback(plan Handle, cbType XtCallbackType) (err error
 	return check(res, err)
 }
 
-// XtSetCallbackSharedSize says how many bytes of shared memory the functions of a plan use.
+// XtSetCallbackSharedSize sets how many bytes of shared memory the functions of a plan use.
 //
 // C: cufftXtSetCallbackSharedSize, since cuFFT 10.4.1, set xt.
 func (l *Library) XtSetCallbackSharedSize(plan Handle, cbType XtCallbackType, sharedSize uint64) (err error) {
@@ -1326,7 +1323,8 @@ func (l *Library) XtSetCallbackSharedSize(plan Handle, cbType XtCallbackType, sh
 	return check(res, err)
 }
 
-// XtSetJITCallback has a plan, before it is made, run a device function of LTO-IR as it loads or stores.
+// XtSetJITCallback makes a plan run an LTO-IR device function as it loads or stores; call it before the plan is
+// made.
 //
 // C: cufftXtSetJITCallback, since cuFFT 12.0, set jit-callbacks.
 func (l *Library) XtSetJITCallback(plan Handle, ltoCallbackSymbolName string, ltoCallbackFatbin []byte, typ XtCallbackType, callerInfo []cuda.DevicePtr) (err error) {
@@ -1355,8 +1353,8 @@ func (l *Library) XtSetJITCallback(plan Handle, ltoCallbackSymbolName string, lt
 	return check(res, err)
 }
 
-// XtMakePlanMany makes of a handle from Create a plan for a batch of transforms of any layout and type, and
-// tells the size of the memory that it works in, for each GPU.
+// XtMakePlanMany turns a handle from Create into a plan for a batch of transforms of any layout and type, and
+// returns its workspace size for each GPU.
 //
 // C: cufftXtMakePlanMany, since cuFFT 10.4.1, set xt. The library writes to workSize.
 func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputtype cuda.DataType, onembed []int64, ostride int64, odist int64, outputtype cuda.DataType, batch int64, workSize []uint64, executiontype cuda.DataType) (err error) {
@@ -1395,8 +1393,8 @@ func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istrid
 	return check(res, err)
 }
 
-// XtGetSizeMany tells, before the plan is made, the size of the memory that a batch of transforms of any type
-// works in, for each GPU.
+// XtGetSizeMany returns the workspace size of a batch of transforms of any type, for each GPU, before the plan
+// is made.
 //
 // C: cufftXtGetSizeMany, since cuFFT 10.4.1, set xt. The library writes to workSize.
 func (l *Library) XtGetSizeMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputtype cuda.DataType, onembed []int64, ostride int64, odist int64, outputtype cuda.DataType, batch int64, workSize []uint64, executiontype cuda.DataType) (err error) {
@@ -1435,7 +1433,7 @@ func (l *Library) XtGetSizeMany(plan Handle, n []int64, inembed []int64, istride
 	return check(res, err)
 }
 
-// XtExec transforms as the plan says, of any type, in the order of its stream.
+// XtExec executes a plan of any type, in the order of its stream.
 //
 // C: cufftXtExec, since cuFFT 10.4.1, set xt.
 func (l *Library) XtExec(plan Handle, input cuda.DevicePtr, output cuda.DevicePtr, direction int32) (err error) {
@@ -1458,7 +1456,7 @@ func (l *Library) XtExec(plan Handle, input cuda.DevicePtr, output cuda.DevicePt
 	return check(res, err)
 }
 
-// XtExecDescriptor transforms as the plan says, of any type, on its GPUs.
+// XtExecDescriptor executes a plan of any type, on its GPUs.
 //
 // C: cufftXtExecDescriptor, since cuFFT 10.4.1, set xt. The library reads and writes *input. The library reads
 // and writes *output.
@@ -1482,7 +1480,7 @@ func (l *Library) XtExecDescriptor(plan Handle, input *LibXtDesc, output *LibXtD
 	return check(res, err)
 }
 
-// XtSetWorkAreaPolicy says, before the plan is made, how much memory it may work in.
+// XtSetWorkAreaPolicy sets the limit of the workspace, before the plan is made.
 //
 // C: cufftXtSetWorkAreaPolicy, since cuFFT 10.4.1, set xt. workSize may be nil.
 func (l *Library) XtSetWorkAreaPolicy(plan Handle, policy XtWorkAreaPolicy, workSize *uint64) (err error) {
@@ -1504,7 +1502,7 @@ func (l *Library) XtSetWorkAreaPolicy(plan Handle, policy XtWorkAreaPolicy, work
 	return check(res, err)
 }
 
-// XtSetDistribution says, before the plan is made, which part of the data each process has.
+// XtSetDistribution sets the part of the data that each process has, before the plan is made.
 //
 // C: cufftXtSetDistribution, since cuFFT 10.9, until 10.9, set distributed.
 func (l *Library) XtSetDistribution(plan Handle, boxIn *Box3d, boxOut *Box3d) (err error) {

@@ -2,7 +2,7 @@
 
 package cufft
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"cufft64_12.dll", "cufft64_11.dll", "cufft64_10.dll"}
 	dirs  = []string{"$CUDA_PATH/bin", "$CUDA_PATH/bin/x64"}

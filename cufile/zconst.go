@@ -13,15 +13,15 @@ const (
 	DriverNotInitialized        OpError = 5001 // CU_FILE_DRIVER_NOT_INITIALIZED: the driver is not open, or the kernel module nvidia-fs is not loaded and compatibility mode is off
 	DriverInvalidProps          OpError = 5002 // CU_FILE_DRIVER_INVALID_PROPS: a property is not valid
 	DriverUnsupportedLimit      OpError = 5003 // CU_FILE_DRIVER_UNSUPPORTED_LIMIT: a property is out of its range
-	DriverVersionMismatch       OpError = 5004 // CU_FILE_DRIVER_VERSION_MISMATCH: the kernel module nvidia-fs is of another version
+	DriverVersionMismatch       OpError = 5004 // CU_FILE_DRIVER_VERSION_MISMATCH: the kernel module nvidia-fs has another version
 	DriverVersionReadError      OpError = 5005 // CU_FILE_DRIVER_VERSION_READ_ERROR: the version cannot be read
 	DriverClosing               OpError = 5006 // CU_FILE_DRIVER_CLOSING: the driver is closing
-	PlatformNotSupported        OpError = 5007 // CU_FILE_PLATFORM_NOT_SUPPORTED: the machine cannot do GPUDirect Storage
-	IONotSupported              OpError = 5008 // CU_FILE_IO_NOT_SUPPORTED: the file's file system cannot do GPUDirect Storage
-	DeviceNotSupported          OpError = 5009 // CU_FILE_DEVICE_NOT_SUPPORTED: the GPU cannot do GPUDirect Storage
+	PlatformNotSupported        OpError = 5007 // CU_FILE_PLATFORM_NOT_SUPPORTED: the machine does not support GPUDirect Storage
+	IONotSupported              OpError = 5008 // CU_FILE_IO_NOT_SUPPORTED: the file's file system does not support GPUDirect Storage
+	DeviceNotSupported          OpError = 5009 // CU_FILE_DEVICE_NOT_SUPPORTED: the GPU does not support GPUDirect Storage
 	NVFSDriverError             OpError = 5010 // CU_FILE_NVFS_DRIVER_ERROR: the kernel module nvidia-fs failed
 	CudaDriverError             OpError = 5011 // CU_FILE_CUDA_DRIVER_ERROR: CUDA failed
-	CudaPointerInvalid          OpError = 5012 // CU_FILE_CUDA_POINTER_INVALID: the address is not one of device memory
+	CudaPointerInvalid          OpError = 5012 // CU_FILE_CUDA_POINTER_INVALID: the address is not in device memory
 	CudaMemoryTypeInvalid       OpError = 5013 // CU_FILE_CUDA_MEMORY_TYPE_INVALID: the memory is of a kind that is not supported
 	CudaPointerRangeError       OpError = 5014 // CU_FILE_CUDA_POINTER_RANGE_ERROR: the range is not all in one allocation
 	CudaContextMismatch         OpError = 5015 // CU_FILE_CUDA_CONTEXT_MISMATCH: the memory belongs to another CUDA context
@@ -39,7 +39,7 @@ const (
 	HandleAlreadyRegistered     OpError = 5028 // CU_FILE_HANDLE_ALREADY_REGISTERED: the file is already registered
 	DeviceNotFound              OpError = 5029 // CU_FILE_DEVICE_NOT_FOUND: there is no such GPU
 	InternalError               OpError = 5030 // CU_FILE_INTERNAL_ERROR: the library failed
-	GetnewfdFailed              OpError = 5031 // CU_FILE_GETNEWFD_FAILED: there is no new file descriptor to be had
+	GetnewfdFailed              OpError = 5031 // CU_FILE_GETNEWFD_FAILED: no new file descriptor is available
 	NVFSSetupError              OpError = 5033 // CU_FILE_NVFS_SETUP_ERROR: the kernel module nvidia-fs could not be initialized
 	IODisabled                  OpError = 5034 // CU_FILE_IO_DISABLED: the configuration turns GPUDirect Storage off for this file
 	BatchSubmitFailed           OpError = 5035 // CU_FILE_BATCH_SUBMIT_FAILED: the batch could not be submitted
@@ -53,9 +53,9 @@ const (
 	NomemError                  OpError = 5043 // CU_FILE_NOMEM_ERROR, since 1.15: memory is used up; try again later
 	IOError                     OpError = 5044 // CU_FILE_IO_ERROR, since 1.15: the transfer failed
 	InternalBufRegisterError    OpError = 5045 // CU_FILE_INTERNAL_BUF_REGISTER_ERROR, since 1.15: the buffer could not be registered
-	HashOprError                OpError = 5046 // CU_FILE_HASH_OPR_ERROR, since 1.15: a table of the library failed
+	HashOprError                OpError = 5046 // CU_FILE_HASH_OPR_ERROR, since 1.15: an internal table of the library failed
 	InvalidContextError         OpError = 5047 // CU_FILE_INVALID_CONTEXT_ERROR, since 1.15: the CUDA context is not valid
-	NVFSInternalDriverError     OpError = 5048 // CU_FILE_NVFS_INTERNAL_DRIVER_ERROR, since 1.15: the kernel module nvidia-fs failed inside
+	NVFSInternalDriverError     OpError = 5048 // CU_FILE_NVFS_INTERNAL_DRIVER_ERROR, since 1.15: the kernel module nvidia-fs had an internal error
 	BatchNocompatError          OpError = 5049 // CU_FILE_BATCH_NOCOMPAT_ERROR, since 1.15: the batch needs compatibility mode, which is off
 	IOMaxError                  OpError = 5050 // CU_FILE_IO_MAX_ERROR; 5037 in 1.4; 5039 in 1.9 to 1.10
 )

@@ -168,7 +168,7 @@ func (l *Library) DriverSetMaxDirectIOSize(maxDirectIoSize uint64) (err error) {
 	return check(res, err)
 }
 
-// DriverSetMaxCacheSize sets how much device memory the library may take for buffers of its own, in KB a device.
+// DriverSetMaxCacheSize sets how much device memory the library's own buffers may use, in KB for each device.
 //
 // C: cuFileDriverSetMaxCacheSize, since cuFile 1.4, set core.
 func (l *Library) DriverSetMaxCacheSize(maxCacheSize uint64) (err error) {
@@ -235,26 +235,26 @@ func (l *Library) BatchIODestroy(batch BatchHandle) (err error) {
 }
 
 // ReadAsync reads from a file in the order of a stream. The library reads *sizeP, *fileOffsetP and
-// *bufPtrOffsetP when the stream comes to the read: they must stay reachable until then.
+// *bufPtrOffsetP when the stream reaches the read: they must stay reachable until then.
 //
-// C: cuFileReadAsync, since cuFile 1.9, set streams. The library writes *n and is done with it when the stream
-// has passed the read, which may be after the call: it must stay reachable until then.
+// C: cuFileReadAsync, since cuFile 1.9, set streams. The library may write *n until the stream has passed the
+// read, even after the call: keep it reachable until then.
 func (l *Library) ReadAsync(fh Handle, bufPtrBase cuda.DevicePtr, sizeP *uint64, fileOffsetP *int64, bufPtrOffsetP *int64, n *int64, stream cuda.Stream) (err error) {
 	res, err := l.Slow(fnReadAsync, uintptr(fh), uintptr(bufPtrBase), uintptr(unsafe.Pointer(sizeP)), uintptr(unsafe.Pointer(fileOffsetP)), uintptr(unsafe.Pointer(bufPtrOffsetP)), uintptr(unsafe.Pointer(n)), uintptr(stream))
 	return check(res, err)
 }
 
 // WriteAsync writes to a file in the order of a stream. The library reads *sizeP, *fileOffsetP and
-// *bufPtrOffsetP when the stream comes to the write: they must stay reachable until then.
+// *bufPtrOffsetP when the stream reaches the write: they must stay reachable until then.
 //
-// C: cuFileWriteAsync, since cuFile 1.9, set streams. The library writes *n and is done with it when the stream
-// has passed the write, which may be after the call: it must stay reachable until then.
+// C: cuFileWriteAsync, since cuFile 1.9, set streams. The library may write *n until the stream has passed the
+// write, even after the call: keep it reachable until then.
 func (l *Library) WriteAsync(fh Handle, bufPtrBase cuda.DevicePtr, sizeP *uint64, fileOffsetP *int64, bufPtrOffsetP *int64, n *int64, stream cuda.Stream) (err error) {
 	res, err := l.Slow(fnWriteAsync, uintptr(fh), uintptr(bufPtrBase), uintptr(unsafe.Pointer(sizeP)), uintptr(unsafe.Pointer(fileOffsetP)), uintptr(unsafe.Pointer(bufPtrOffsetP)), uintptr(unsafe.Pointer(n)), uintptr(stream))
 	return check(res, err)
 }
 
-// StreamRegister prepares a stream for ReadAsync and WriteAsync, which are faster then.
+// StreamRegister prepares a stream for ReadAsync and WriteAsync, to make them faster.
 //
 // C: cuFileStreamRegister, since cuFile 1.9, set streams.
 func (l *Library) StreamRegister(stream cuda.Stream, flags uint32) (err error) {

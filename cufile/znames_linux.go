@@ -2,7 +2,7 @@
 
 package cufile
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"libcufile.so.0", "libcufile.so"}
 	dirs  = []string{"$CUDA_HOME/lib64", "$CUDA_PATH/lib64", "/usr/local/cuda/lib64", "/usr/local/cuda/targets/sbsa-linux/lib", "/usr/local/cuda-*/lib64", "$NIX_LD_LIBRARY_PATH", "/run/current-system/sw/share/nix-ld/lib", "$GUIX_ENVIRONMENT/lib", "/run/current-system/profile/lib", "$CONDA_PREFIX/lib", "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib"}

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// Error returns the code's C name, its number and what it means.
+// Error returns the code's C name, number and meaning.
 func (r OpError) Error() string {
 	text := "cufile: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
 	if m := r.Meaning(); m != "" {
@@ -16,7 +16,7 @@ func (r OpError) Error() string {
 	return text
 }
 
-// Name returns the code's C name; a code that the table does not know has its number for a name.
+// Name returns the code's C name, or its number if the table does not have the code.
 func (r OpError) Name() string {
 	switch r {
 	case Success:
@@ -121,7 +121,7 @@ func (r OpError) Name() string {
 	return "OpError(" + strconv.Itoa(int(r)) + ")"
 }
 
-// Meaning returns what the code means, or "" where no more is known than its name says.
+// Meaning returns a description of the code, or "" if there is none.
 func (r OpError) Meaning() string {
 	switch r {
 	case DriverNotInitialized:
@@ -131,23 +131,23 @@ func (r OpError) Meaning() string {
 	case DriverUnsupportedLimit:
 		return "a property is out of its range"
 	case DriverVersionMismatch:
-		return "the kernel module nvidia-fs is of another version"
+		return "the kernel module nvidia-fs has another version"
 	case DriverVersionReadError:
 		return "the version cannot be read"
 	case DriverClosing:
 		return "the driver is closing"
 	case PlatformNotSupported:
-		return "the machine cannot do GPUDirect Storage"
+		return "the machine does not support GPUDirect Storage"
 	case IONotSupported:
-		return "the file's file system cannot do GPUDirect Storage"
+		return "the file's file system does not support GPUDirect Storage"
 	case DeviceNotSupported:
-		return "the GPU cannot do GPUDirect Storage"
+		return "the GPU does not support GPUDirect Storage"
 	case NVFSDriverError:
 		return "the kernel module nvidia-fs failed"
 	case CudaDriverError:
 		return "CUDA failed"
 	case CudaPointerInvalid:
-		return "the address is not one of device memory"
+		return "the address is not in device memory"
 	case CudaMemoryTypeInvalid:
 		return "the memory is of a kind that is not supported"
 	case CudaPointerRangeError:
@@ -183,7 +183,7 @@ func (r OpError) Meaning() string {
 	case InternalError:
 		return "the library failed"
 	case GetnewfdFailed:
-		return "there is no new file descriptor to be had"
+		return "no new file descriptor is available"
 	case NVFSSetupError:
 		return "the kernel module nvidia-fs could not be initialized"
 	case IODisabled:
@@ -211,18 +211,18 @@ func (r OpError) Meaning() string {
 	case InternalBufRegisterError:
 		return "the buffer could not be registered"
 	case HashOprError:
-		return "a table of the library failed"
+		return "an internal table of the library failed"
 	case InvalidContextError:
 		return "the CUDA context is not valid"
 	case NVFSInternalDriverError:
-		return "the kernel module nvidia-fs failed inside"
+		return "the kernel module nvidia-fs had an internal error"
 	case BatchNocompatError:
 		return "the batch needs compatibility mode, which is off"
 	}
 	return ""
 }
 
-// asError returns nil for success. The errors of known codes are constants, so that none is allocated.
+// asError returns nil for success. Errors of known codes are constants, so that it does not allocate.
 func (r OpError) asError() error {
 	switch r {
 	case Success:
@@ -327,7 +327,7 @@ func (r OpError) asError() error {
 	return r
 }
 
-// check turns what Slow returns into an error.
+// check turns a result of Slow into an error.
 func check(res uintptr, err error) error {
 	if err != nil {
 		return err
@@ -338,7 +338,7 @@ func check(res uintptr, err error) error {
 	return nil
 }
 
-// Error returns the text of the first code, and behind it that of the second one unless it is 0.
+// Error returns the text of the first code, followed by the text of the second unless it is 0.
 func (e Error) Error() string {
 	if e.CUDA == 0 {
 		return e.Err.Error()
@@ -346,7 +346,7 @@ func (e Error) Error() string {
 	return e.Err.Error() + ": " + e.CUDA.Error()
 }
 
-// Unwrap returns the codes that are not 0, so that errors.Is finds each.
+// Unwrap returns the codes that are not 0, so that errors.Is finds both.
 func (e Error) Unwrap() []error {
 	if e.CUDA == 0 {
 		return []error{e.Err}

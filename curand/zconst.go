@@ -10,15 +10,15 @@ type Status int32
 // Values of Status.
 const (
 	StatusSuccess                 Status = 0   // CURAND_STATUS_SUCCESS
-	StatusVersionMismatch         Status = 100 // CURAND_STATUS_VERSION_MISMATCH: the library is of another version than CUDA
-	StatusNotInitialized          Status = 101 // CURAND_STATUS_NOT_INITIALIZED: the generator is none, or was destroyed
+	StatusVersionMismatch         Status = 100 // CURAND_STATUS_VERSION_MISMATCH: the library's version differs from CUDA's
+	StatusNotInitialized          Status = 101 // CURAND_STATUS_NOT_INITIALIZED: the generator was not created, or was destroyed
 	StatusAllocationFailed        Status = 102 // CURAND_STATUS_ALLOCATION_FAILED: memory of the device or the host is used up
-	StatusTypeError               Status = 103 // CURAND_STATUS_TYPE_ERROR: the generator is of a kind that cannot do this
+	StatusTypeError               Status = 103 // CURAND_STATUS_TYPE_ERROR: this kind of generator does not support this
 	StatusOutOfRange              Status = 104 // CURAND_STATUS_OUT_OF_RANGE: an argument is out of its range
-	StatusLengthNotMultiple       Status = 105 // CURAND_STATUS_LENGTH_NOT_MULTIPLE: the count is no multiple of the dimensions, or is odd
+	StatusLengthNotMultiple       Status = 105 // CURAND_STATUS_LENGTH_NOT_MULTIPLE: the count is not a multiple of the dimensions, or is odd
 	StatusDoublePrecisionRequired Status = 106 // CURAND_STATUS_DOUBLE_PRECISION_REQUIRED: the device has no float64
 	StatusLaunchFailure           Status = 201 // CURAND_STATUS_LAUNCH_FAILURE: a kernel could not be launched
-	StatusPreexistingFailure      Status = 202 // CURAND_STATUS_PREEXISTING_FAILURE: an earlier call of CUDA has failed
+	StatusPreexistingFailure      Status = 202 // CURAND_STATUS_PREEXISTING_FAILURE: an earlier call of CUDA failed
 	StatusInitializationFailed    Status = 203 // CURAND_STATUS_INITIALIZATION_FAILED: CUDA could not be initialized: there may be no device
 	StatusArchMismatch            Status = 204 // CURAND_STATUS_ARCH_MISMATCH: the device lacks a feature
 	StatusInternalError           Status = 999 // CURAND_STATUS_INTERNAL_ERROR: the library failed
@@ -74,7 +74,7 @@ func (v RNGType) String() string {
 	return "RNGType(" + strconv.FormatInt(int64(v), 10) + ")"
 }
 
-// Ordering is the order in which a generator gives its numbers (C: curandOrdering_t).
+// Ordering is the order of the numbers of a generator (C: curandOrdering_t).
 type Ordering uint32
 
 // Values of Ordering.

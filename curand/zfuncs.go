@@ -40,7 +40,7 @@ const (
 	numFuncs = 27
 )
 
-// CreateGenerator makes a generator of a kind on the device that is current.
+// CreateGenerator makes a generator of a kind on the current device.
 //
 // C: curandCreateGenerator, since cuRAND 10.2.3, set core.
 func (l *Library) CreateGenerator(rngType RNGType) (generator Handle, err error) {
@@ -155,7 +155,7 @@ func (l *Library) GetProperty(typ cuda.LibraryProperty) (value int32, err error)
 	return out.value, check(res, err)
 }
 
-// SetStream gives the work of a generator to a stream from now on.
+// SetStream sets the stream of a generator's later work.
 //
 // C: curandSetStream, since cuRAND 10.2.3, set core.
 func (l *Library) SetStream(generator Handle, stream cuda.Stream) (err error) {
@@ -197,7 +197,7 @@ func (l *Library) SetPseudoRandomGeneratorSeed(generator Handle, seed uint64) (e
 	return check(res, err)
 }
 
-// SetGeneratorOffset sets where in its sequence a generator goes on.
+// SetGeneratorOffset sets a generator's position in its sequence.
 //
 // C: curandSetGeneratorOffset, since cuRAND 10.2.3, set core.
 func (l *Library) SetGeneratorOffset(generator Handle, offset uint64) (err error) {
@@ -218,7 +218,7 @@ func (l *Library) SetGeneratorOffset(generator Handle, offset uint64) (err error
 	return check(res, err)
 }
 
-// SetGeneratorOrdering sets the order in which a generator gives its numbers.
+// SetGeneratorOrdering sets the order of the numbers of a generator.
 //
 // C: curandSetGeneratorOrdering, since cuRAND 10.2.3, set core.
 func (l *Library) SetGeneratorOrdering(generator Handle, order Ordering) (err error) {
@@ -260,7 +260,7 @@ func (l *Library) SetQuasiRandomGeneratorDimensions(generator Handle, numDimensi
 	return check(res, err)
 }
 
-// Generate writes num random numbers of 32 bits, uniform over all of them, in the order of the generator's
+// Generate writes num random numbers of 32 bits, uniform over all values, in the order of the generator's
 // stream.
 //
 // C: curandGenerate, since cuRAND 10.2.3, set core.
@@ -283,7 +283,7 @@ func (l *Library) Generate(generator Handle, outputPtr cuda.DevicePtr, num uint6
 	return check(res, err)
 }
 
-// GenerateLongLong writes num random numbers of 64 bits, which a quasirandom generator of 64 bits makes.
+// GenerateLongLong writes num random numbers of 64 bits; it needs a 64-bit quasirandom generator.
 //
 // C: curandGenerateLongLong, since cuRAND 10.2.3, set core.
 func (l *Library) GenerateLongLong(generator Handle, outputPtr cuda.DevicePtr, num uint64) (err error) {
@@ -305,7 +305,7 @@ func (l *Library) GenerateLongLong(generator Handle, outputPtr cuda.DevicePtr, n
 	return check(res, err)
 }
 
-// GenerateUniform writes num float32, uniform between 0, which is excluded, and 1, which is included.
+// GenerateUniform writes num float32, uniform between 0 (excluded) and 1 (included).
 //
 // C: curandGenerateUniform, since cuRAND 10.2.3, set core.
 func (l *Library) GenerateUniform(generator Handle, outputPtr cuda.DevicePtr, num uint64) (err error) {
@@ -327,7 +327,7 @@ func (l *Library) GenerateUniform(generator Handle, outputPtr cuda.DevicePtr, nu
 	return check(res, err)
 }
 
-// GenerateUniformDouble writes num float64, uniform between 0, which is excluded, and 1, which is included.
+// GenerateUniformDouble writes num float64, uniform between 0 (excluded) and 1 (included).
 //
 // C: curandGenerateUniformDouble, since cuRAND 10.2.3, set core.
 func (l *Library) GenerateUniformDouble(generator Handle, outputPtr cuda.DevicePtr, num uint64) (err error) {
@@ -421,7 +421,7 @@ func (l *Library) GeneratePoisson(generator Handle, outputPtr cuda.DevicePtr, n 
 	return check(res, err)
 }
 
-// GeneratePoissonMethod writes n numbers of 32 bits of a Poisson distribution, by the method named; the header
+// GeneratePoissonMethod writes n numbers of 32 bits of a Poisson distribution, by the given method; the header
 // calls it internal.
 //
 // C: curandGeneratePoissonMethod, since cuRAND 10.2.3, set rest.
@@ -430,7 +430,7 @@ func (l *Library) GeneratePoissonMethod(generator Handle, outputPtr cuda.DeviceP
 	return check(res, err)
 }
 
-// GenerateSeeds sets up a generator now, which otherwise its first use does.
+// GenerateSeeds sets up a generator now, instead of at its first use.
 //
 // C: curandGenerateSeeds, since cuRAND 10.2.3, set core.
 func (l *Library) GenerateSeeds(generator Handle) (err error) {

@@ -4,7 +4,7 @@ package curand
 
 import "strconv"
 
-// Error returns the code's C name, its number and what it means.
+// Error returns the code's C name, number and meaning.
 func (r Status) Error() string {
 	text := "curand: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
 	if m := r.Meaning(); m != "" {
@@ -13,7 +13,7 @@ func (r Status) Error() string {
 	return text
 }
 
-// Name returns the code's C name; a code that the table does not know has its number for a name.
+// Name returns the code's C name, or its number if the table does not have the code.
 func (r Status) Name() string {
 	switch r {
 	case StatusSuccess:
@@ -46,27 +46,27 @@ func (r Status) Name() string {
 	return "Status(" + strconv.Itoa(int(r)) + ")"
 }
 
-// Meaning returns what the code means, or "" where no more is known than its name says.
+// Meaning returns a description of the code, or "" if there is none.
 func (r Status) Meaning() string {
 	switch r {
 	case StatusVersionMismatch:
-		return "the library is of another version than CUDA"
+		return "the library's version differs from CUDA's"
 	case StatusNotInitialized:
-		return "the generator is none, or was destroyed"
+		return "the generator was not created, or was destroyed"
 	case StatusAllocationFailed:
 		return "memory of the device or the host is used up"
 	case StatusTypeError:
-		return "the generator is of a kind that cannot do this"
+		return "this kind of generator does not support this"
 	case StatusOutOfRange:
 		return "an argument is out of its range"
 	case StatusLengthNotMultiple:
-		return "the count is no multiple of the dimensions, or is odd"
+		return "the count is not a multiple of the dimensions, or is odd"
 	case StatusDoublePrecisionRequired:
 		return "the device has no float64"
 	case StatusLaunchFailure:
 		return "a kernel could not be launched"
 	case StatusPreexistingFailure:
-		return "an earlier call of CUDA has failed"
+		return "an earlier call of CUDA failed"
 	case StatusInitializationFailed:
 		return "CUDA could not be initialized: there may be no device"
 	case StatusArchMismatch:
@@ -77,7 +77,7 @@ func (r Status) Meaning() string {
 	return ""
 }
 
-// asError returns nil for success. The errors of known codes are constants, so that none is allocated.
+// asError returns nil for success. Errors of known codes are constants, so that it does not allocate.
 func (r Status) asError() error {
 	switch r {
 	case StatusSuccess:
@@ -110,7 +110,7 @@ func (r Status) asError() error {
 	return r
 }
 
-// check turns what Slow returns into an error.
+// check turns a result of Slow into an error.
 func check(res uintptr, err error) error {
 	if err != nil {
 		return err

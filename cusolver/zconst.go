@@ -44,19 +44,19 @@ const (
 	StatusNotSupported                      Status = 9  // CUSOLVER_STATUS_NOT_SUPPORTED: the combination of arguments is not supported
 	StatusZeroPivot                         Status = 10 // CUSOLVER_STATUS_ZERO_PIVOT: a pivot is zero
 	StatusInvalidLicense                    Status = 11 // CUSOLVER_STATUS_INVALID_LICENSE: the license is missing
-	StatusIRSParamsNotInitialized           Status = 12 // CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED: the parameters of the refinement are none
-	StatusIRSParamsInvalid                  Status = 13 // CUSOLVER_STATUS_IRS_PARAMS_INVALID: the parameters of the refinement do not go together
+	StatusIRSParamsNotInitialized           Status = 12 // CUSOLVER_STATUS_IRS_PARAMS_NOT_INITIALIZED: the parameters of the refinement were not created
+	StatusIRSParamsInvalid                  Status = 13 // CUSOLVER_STATUS_IRS_PARAMS_INVALID: the parameters of the refinement contradict each other
 	StatusIRSParamsInvalidPrec              Status = 14 // CUSOLVER_STATUS_IRS_PARAMS_INVALID_PREC: a precision of the refinement is not supported
 	StatusIRSParamsInvalidRefine            Status = 15 // CUSOLVER_STATUS_IRS_PARAMS_INVALID_REFINE: the way to refine is not supported
-	StatusIRSParamsInvalidMaxiter           Status = 16 // CUSOLVER_STATUS_IRS_PARAMS_INVALID_MAXITER: the most iterations are not a positive number
+	StatusIRSParamsInvalidMaxiter           Status = 16 // CUSOLVER_STATUS_IRS_PARAMS_INVALID_MAXITER: the maximum number of iterations is not positive
 	StatusIRSInternalError                  Status = 20 // CUSOLVER_STATUS_IRS_INTERNAL_ERROR: the refinement failed
 	StatusIRSNotSupported                   Status = 21 // CUSOLVER_STATUS_IRS_NOT_SUPPORTED: the refinement is not supported
-	StatusIRSOutOfRange                     Status = 22 // CUSOLVER_STATUS_IRS_OUT_OF_RANGE: a number left the range of a precision
-	StatusIRSNrhsNotSupportedForRefineGmres Status = 23 // CUSOLVER_STATUS_IRS_NRHS_NOT_SUPPORTED_FOR_REFINE_GMRES: GMRES does not refine so many right sides
-	StatusIRSInfosNotInitialized            Status = 25 // CUSOLVER_STATUS_IRS_INFOS_NOT_INITIALIZED: the object that tells how the refinement went is none
-	StatusIRSInfosNotDestroyed              Status = 26 // CUSOLVER_STATUS_IRS_INFOS_NOT_DESTROYED: the object that tells how the refinement went is still there
+	StatusIRSOutOfRange                     Status = 22 // CUSOLVER_STATUS_IRS_OUT_OF_RANGE: a number is out of the range of a precision
+	StatusIRSNrhsNotSupportedForRefineGmres Status = 23 // CUSOLVER_STATUS_IRS_NRHS_NOT_SUPPORTED_FOR_REFINE_GMRES: GMRES does not refine that many right-hand sides
+	StatusIRSInfosNotInitialized            Status = 25 // CUSOLVER_STATUS_IRS_INFOS_NOT_INITIALIZED: the report of the refinement was not created
+	StatusIRSInfosNotDestroyed              Status = 26 // CUSOLVER_STATUS_IRS_INFOS_NOT_DESTROYED: the report of the refinement still exists
 	StatusIRSMatrixSingular                 Status = 30 // CUSOLVER_STATUS_IRS_MATRIX_SINGULAR: the matrix is singular
-	StatusInvalidWorkspace                  Status = 31 // CUSOLVER_STATUS_INVALID_WORKSPACE: the memory to work in is too small
+	StatusInvalidWorkspace                  Status = 31 // CUSOLVER_STATUS_INVALID_WORKSPACE: the workspace is too small
 )
 
 // EigType is an enumeration (C: cusolverEigType_t).

@@ -553,7 +553,7 @@ func (l *Library) GetVersion() (version int32, err error) {
 	return out.version, check(res, err)
 }
 
-// DnCreate makes a handle for dense matrices on the device that is current.
+// DnCreate makes a handle for dense matrices on the current device.
 //
 // C: cusolverDnCreate, since cuSOLVER 11.1, set core.
 func (l *Library) DnCreate() (handle DnHandle, err error) {
@@ -596,7 +596,7 @@ func (l *Library) DnDestroy(handle DnHandle) (err error) {
 	return check(res, err)
 }
 
-// DnSetStream gives the work of a handle to a stream from now on.
+// DnSetStream sets the stream of a handle's later work.
 //
 // C: cusolverDnSetStream, since cuSOLVER 11.1, set core.
 func (l *Library) DnSetStream(handle DnHandle, streamId cuda.Stream) (err error) {
@@ -641,7 +641,7 @@ func (l *Library) DnGetStream(handle DnHandle) (streamId cuda.Stream, err error)
 	return out.streamId, check(res, err)
 }
 
-// DnSetDeterministicMode says whether results must not differ from run to run.
+// DnSetDeterministicMode sets whether results must not differ from run to run.
 //
 // C: cusolverDnSetDeterministicMode, since cuSOLVER 11.6.1, set generic-11.6.1.
 func (l *Library) DnSetDeterministicMode(handle DnHandle, mode DeterministicMode) (err error) {
@@ -662,7 +662,7 @@ func (l *Library) DnSetDeterministicMode(handle DnHandle, mode DeterministicMode
 	return check(res, err)
 }
 
-// DnGetDeterministicMode tells whether results must not differ from run to run.
+// DnGetDeterministicMode reports whether results must not differ from run to run.
 //
 // C: cusolverDnGetDeterministicMode, since cuSOLVER 11.6.1, set generic-11.6.1.
 func (l *Library) DnGetDeterministicMode(handle DnHandle) (mode DeterministicMode, err error) {
@@ -686,7 +686,7 @@ func (l *Library) DnGetDeterministicMode(handle DnHandle) (mode DeterministicMod
 	return out.mode, check(res, err)
 }
 
-// DnSetMathMode says whether a handle may emulate.
+// DnSetMathMode sets whether a handle may emulate.
 //
 // C: cusolverDnSetMathMode, since cuSOLVER 12.0.4, set generic-12.0.4.
 func (l *Library) DnSetMathMode(handle DnHandle, mode MathMode) (err error) {
@@ -707,7 +707,7 @@ func (l *Library) DnSetMathMode(handle DnHandle, mode MathMode) (err error) {
 	return check(res, err)
 }
 
-// DnGetMathMode tells whether a handle may emulate.
+// DnGetMathMode reports whether a handle may emulate.
 //
 // C: cusolverDnGetMathMode, since cuSOLVER 12.0.4, set generic-12.0.4.
 func (l *Library) DnGetMathMode(handle DnHandle) (mode MathMode, err error) {
@@ -731,7 +731,7 @@ func (l *Library) DnGetMathMode(handle DnHandle) (mode MathMode, err error) {
 	return out.mode, check(res, err)
 }
 
-// DnSetEmulationStrategy says when a handle emulates.
+// DnSetEmulationStrategy sets when a handle emulates.
 //
 // C: cusolverDnSetEmulationStrategy, since cuSOLVER 12.0.4, set generic-12.0.4.
 func (l *Library) DnSetEmulationStrategy(handle DnHandle, strategy cuda.EmulationStrategy) (err error) {
@@ -752,7 +752,7 @@ func (l *Library) DnSetEmulationStrategy(handle DnHandle, strategy cuda.Emulatio
 	return check(res, err)
 }
 
-// DnGetEmulationStrategy tells when a handle emulates.
+// DnGetEmulationStrategy returns when a handle emulates.
 //
 // C: cusolverDnGetEmulationStrategy, since cuSOLVER 12.0.4, set generic-12.0.4.
 func (l *Library) DnGetEmulationStrategy(handle DnHandle) (strategy cuda.EmulationStrategy, err error) {
@@ -920,7 +920,7 @@ func (l *Library) DnIRSParamsSetTolInner(params DnIRSParams, val float64) (err e
 	return check(res, err)
 }
 
-// DnIRSParamsSetMaxIters sets the most iterations.
+// DnIRSParamsSetMaxIters sets the maximum number of iterations.
 //
 // C: cusolverDnIRSParamsSetMaxIters, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSParamsSetMaxIters(params DnIRSParams, maxiters int32) (err error) {
@@ -941,7 +941,7 @@ func (l *Library) DnIRSParamsSetMaxIters(params DnIRSParams, maxiters int32) (er
 	return check(res, err)
 }
 
-// DnIRSParamsSetMaxItersInner sets the most iterations of the inner solver.
+// DnIRSParamsSetMaxItersInner sets the maximum number of iterations of the inner solver.
 //
 // C: cusolverDnIRSParamsSetMaxItersInner, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSParamsSetMaxItersInner(params DnIRSParams, maxitersInner int32) (err error) {
@@ -962,7 +962,7 @@ func (l *Library) DnIRSParamsSetMaxItersInner(params DnIRSParams, maxitersInner 
 	return check(res, err)
 }
 
-// DnIRSParamsGetMaxIters returns the most iterations.
+// DnIRSParamsGetMaxIters returns the maximum number of iterations.
 //
 // C: cusolverDnIRSParamsGetMaxIters, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSParamsGetMaxIters(params DnIRSParams) (maxiters int32, err error) {
@@ -986,7 +986,7 @@ func (l *Library) DnIRSParamsGetMaxIters(params DnIRSParams) (maxiters int32, er
 	return out.maxiters, check(res, err)
 }
 
-// DnIRSParamsEnableFallback has a solver that does not converge compute in full precision.
+// DnIRSParamsEnableFallback makes a solver that does not converge compute in full precision.
 //
 // C: cusolverDnIRSParamsEnableFallback, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSParamsEnableFallback(params DnIRSParams) (err error) {
@@ -1006,7 +1006,7 @@ func (l *Library) DnIRSParamsEnableFallback(params DnIRSParams) (err error) {
 	return check(res, err)
 }
 
-// DnIRSParamsDisableFallback has a solver that does not converge fail.
+// DnIRSParamsDisableFallback makes a solver that does not converge fail.
 //
 // C: cusolverDnIRSParamsDisableFallback, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSParamsDisableFallback(params DnIRSParams) (err error) {
@@ -1026,7 +1026,7 @@ func (l *Library) DnIRSParamsDisableFallback(params DnIRSParams) (err error) {
 	return check(res, err)
 }
 
-// DnIRSInfosDestroy frees the object that tells how a refinement went.
+// DnIRSInfosDestroy frees the report of a refinement.
 //
 // C: cusolverDnIRSInfosDestroy, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSInfosDestroy(infos DnIRSInfos) (err error) {
@@ -1046,7 +1046,7 @@ func (l *Library) DnIRSInfosDestroy(infos DnIRSInfos) (err error) {
 	return check(res, err)
 }
 
-// DnIRSInfosCreate makes the object that tells how a refinement went.
+// DnIRSInfosCreate makes the report of a refinement.
 //
 // C: cusolverDnIRSInfosCreate, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSInfosCreate() (infosPtr DnIRSInfos, err error) {
@@ -1161,7 +1161,7 @@ func (l *Library) DnIRSInfosGetResidualHistory(infos DnIRSInfos) (residualHistor
 	return out.residualHistory, check(res, err)
 }
 
-// DnIRSInfosGetMaxIters returns the most iterations.
+// DnIRSInfosGetMaxIters returns the maximum number of iterations.
 //
 // C: cusolverDnIRSInfosGetMaxIters, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSInfosGetMaxIters(infos DnIRSInfos) (maxiters int32, err error) {
@@ -1185,7 +1185,7 @@ func (l *Library) DnIRSInfosGetMaxIters(infos DnIRSInfos) (maxiters int32, err e
 	return out.maxiters, check(res, err)
 }
 
-// DnZZgesv solves by LU, for complex float64.
+// DnZZgesv solves a system by LU, for complex float64.
 //
 // C: cusolverDnZZgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZZgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1221,7 +1221,7 @@ func (l *Library) DnZZgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnZCgesv solves by LU, for complex float64, factored in complex float32 and refined.
+// DnZCgesv solves a system by LU, for complex float64, factored in complex float32 and refined.
 //
 // C: cusolverDnZCgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZCgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1257,7 +1257,7 @@ func (l *Library) DnZCgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnZKgesv solves by LU, for complex float64, factored in complex float16 and refined.
+// DnZKgesv solves a system by LU, for complex float64, factored in complex float16 and refined.
 //
 // C: cusolverDnZKgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZKgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1293,7 +1293,7 @@ func (l *Library) DnZKgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnZEgesv solves by LU, for complex float64, factored in complex bfloat16 and refined.
+// DnZEgesv solves a system by LU, for complex float64, factored in complex bfloat16 and refined.
 //
 // C: cusolverDnZEgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZEgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1329,7 +1329,7 @@ func (l *Library) DnZEgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnZYgesv solves by LU, for complex float64, factored in complex TF32 and refined.
+// DnZYgesv solves a system by LU, for complex float64, factored in complex TF32 and refined.
 //
 // C: cusolverDnZYgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZYgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1365,7 +1365,7 @@ func (l *Library) DnZYgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnCCgesv solves by LU, for complex float32.
+// DnCCgesv solves a system by LU, for complex float32.
 //
 // C: cusolverDnCCgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCCgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1401,7 +1401,7 @@ func (l *Library) DnCCgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnCEgesv solves by LU, for complex float32, factored in complex bfloat16 and refined.
+// DnCEgesv solves a system by LU, for complex float32, factored in complex bfloat16 and refined.
 //
 // C: cusolverDnCEgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCEgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1437,7 +1437,7 @@ func (l *Library) DnCEgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnCKgesv solves by LU, for complex float32, factored in complex float16 and refined.
+// DnCKgesv solves a system by LU, for complex float32, factored in complex float16 and refined.
 //
 // C: cusolverDnCKgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCKgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1473,7 +1473,7 @@ func (l *Library) DnCKgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnCYgesv solves by LU, for complex float32, factored in complex TF32 and refined.
+// DnCYgesv solves a system by LU, for complex float32, factored in complex TF32 and refined.
 //
 // C: cusolverDnCYgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCYgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1509,7 +1509,7 @@ func (l *Library) DnCYgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnDDgesv solves by LU, for float64.
+// DnDDgesv solves a system by LU, for float64.
 //
 // C: cusolverDnDDgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDDgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1545,7 +1545,7 @@ func (l *Library) DnDDgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnDSgesv solves by LU, for float64, factored in float32 and refined.
+// DnDSgesv solves a system by LU, for float64, factored in float32 and refined.
 //
 // C: cusolverDnDSgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDSgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1581,7 +1581,7 @@ func (l *Library) DnDSgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnDHgesv solves by LU, for float64, factored in float16 and refined.
+// DnDHgesv solves a system by LU, for float64, factored in float16 and refined.
 //
 // C: cusolverDnDHgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDHgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1617,7 +1617,7 @@ func (l *Library) DnDHgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnDBgesv solves by LU, for float64, factored in bfloat16 and refined.
+// DnDBgesv solves a system by LU, for float64, factored in bfloat16 and refined.
 //
 // C: cusolverDnDBgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDBgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1653,7 +1653,7 @@ func (l *Library) DnDBgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnDXgesv solves by LU, for float64, factored in TF32 and refined.
+// DnDXgesv solves a system by LU, for float64, factored in TF32 and refined.
 //
 // C: cusolverDnDXgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDXgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1689,7 +1689,7 @@ func (l *Library) DnDXgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnSSgesv solves by LU, for float32.
+// DnSSgesv solves a system by LU, for float32.
 //
 // C: cusolverDnSSgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSSgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1725,7 +1725,7 @@ func (l *Library) DnSSgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnSHgesv solves by LU, for float32, factored in float16 and refined.
+// DnSHgesv solves a system by LU, for float32, factored in float16 and refined.
 //
 // C: cusolverDnSHgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSHgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1761,7 +1761,7 @@ func (l *Library) DnSHgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnSBgesv solves by LU, for float32, factored in bfloat16 and refined.
+// DnSBgesv solves a system by LU, for float32, factored in bfloat16 and refined.
 //
 // C: cusolverDnSBgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSBgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1797,7 +1797,7 @@ func (l *Library) DnSBgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnSXgesv solves by LU, for float32, factored in TF32 and refined.
+// DnSXgesv solves a system by LU, for float32, factored in TF32 and refined.
 //
 // C: cusolverDnSXgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSXgesv(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -1833,7 +1833,7 @@ func (l *Library) DnSXgesv(handle DnHandle, n int32, nrhs int32, da cuda.DeviceP
 	return out.iter, check(res, err)
 }
 
-// DnZZgesvBufferSize tells how much memory DnZZgesv works in.
+// DnZZgesvBufferSize returns the workspace size of DnZZgesv.
 //
 // C: cusolverDnZZgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZZgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -1867,7 +1867,7 @@ func (l *Library) DnZZgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnZCgesvBufferSize tells how much memory DnZCgesv works in.
+// DnZCgesvBufferSize returns the workspace size of DnZCgesv.
 //
 // C: cusolverDnZCgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZCgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -1901,7 +1901,7 @@ func (l *Library) DnZCgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnZKgesvBufferSize tells how much memory DnZKgesv works in.
+// DnZKgesvBufferSize returns the workspace size of DnZKgesv.
 //
 // C: cusolverDnZKgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZKgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -1935,7 +1935,7 @@ func (l *Library) DnZKgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnZEgesvBufferSize tells how much memory DnZEgesv works in.
+// DnZEgesvBufferSize returns the workspace size of DnZEgesv.
 //
 // C: cusolverDnZEgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZEgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -1969,7 +1969,7 @@ func (l *Library) DnZEgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnZYgesvBufferSize tells how much memory DnZYgesv works in.
+// DnZYgesvBufferSize returns the workspace size of DnZYgesv.
 //
 // C: cusolverDnZYgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZYgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2003,7 +2003,7 @@ func (l *Library) DnZYgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnCCgesvBufferSize tells how much memory DnCCgesv works in.
+// DnCCgesvBufferSize returns the workspace size of DnCCgesv.
 //
 // C: cusolverDnCCgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCCgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2037,7 +2037,7 @@ func (l *Library) DnCCgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnCKgesvBufferSize tells how much memory DnCKgesv works in.
+// DnCKgesvBufferSize returns the workspace size of DnCKgesv.
 //
 // C: cusolverDnCKgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCKgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2071,7 +2071,7 @@ func (l *Library) DnCKgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnCEgesvBufferSize tells how much memory DnCEgesv works in.
+// DnCEgesvBufferSize returns the workspace size of DnCEgesv.
 //
 // C: cusolverDnCEgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCEgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2105,7 +2105,7 @@ func (l *Library) DnCEgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnCYgesvBufferSize tells how much memory DnCYgesv works in.
+// DnCYgesvBufferSize returns the workspace size of DnCYgesv.
 //
 // C: cusolverDnCYgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCYgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2139,7 +2139,7 @@ func (l *Library) DnCYgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnDDgesvBufferSize tells how much memory DnDDgesv works in.
+// DnDDgesvBufferSize returns the workspace size of DnDDgesv.
 //
 // C: cusolverDnDDgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDDgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2173,7 +2173,7 @@ func (l *Library) DnDDgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnDSgesvBufferSize tells how much memory DnDSgesv works in.
+// DnDSgesvBufferSize returns the workspace size of DnDSgesv.
 //
 // C: cusolverDnDSgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDSgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2207,7 +2207,7 @@ func (l *Library) DnDSgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnDHgesvBufferSize tells how much memory DnDHgesv works in.
+// DnDHgesvBufferSize returns the workspace size of DnDHgesv.
 //
 // C: cusolverDnDHgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDHgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2241,7 +2241,7 @@ func (l *Library) DnDHgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnDBgesvBufferSize tells how much memory DnDBgesv works in.
+// DnDBgesvBufferSize returns the workspace size of DnDBgesv.
 //
 // C: cusolverDnDBgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDBgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2275,7 +2275,7 @@ func (l *Library) DnDBgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnDXgesvBufferSize tells how much memory DnDXgesv works in.
+// DnDXgesvBufferSize returns the workspace size of DnDXgesv.
 //
 // C: cusolverDnDXgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDXgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2309,7 +2309,7 @@ func (l *Library) DnDXgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnSSgesvBufferSize tells how much memory DnSSgesv works in.
+// DnSSgesvBufferSize returns the workspace size of DnSSgesv.
 //
 // C: cusolverDnSSgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSSgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2343,7 +2343,7 @@ func (l *Library) DnSSgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnSHgesvBufferSize tells how much memory DnSHgesv works in.
+// DnSHgesvBufferSize returns the workspace size of DnSHgesv.
 //
 // C: cusolverDnSHgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSHgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2377,7 +2377,7 @@ func (l *Library) DnSHgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnSBgesvBufferSize tells how much memory DnSBgesv works in.
+// DnSBgesvBufferSize returns the workspace size of DnSBgesv.
 //
 // C: cusolverDnSBgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSBgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2411,7 +2411,7 @@ func (l *Library) DnSBgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnSXgesvBufferSize tells how much memory DnSXgesv works in.
+// DnSXgesvBufferSize returns the workspace size of DnSXgesv.
 //
 // C: cusolverDnSXgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSXgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, dipiv cuda.DevicePtr, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -2445,7 +2445,7 @@ func (l *Library) DnSXgesvBufferSize(handle DnHandle, n int32, nrhs int32, da cu
 	return out.lworkBytes, check(res, err)
 }
 
-// DnZZgels solves least squares by QR, for complex float64.
+// DnZZgels solves a least-squares problem by QR, for complex float64.
 //
 // C: cusolverDnZZgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZZgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2481,7 +2481,7 @@ func (l *Library) DnZZgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnZCgels solves least squares by QR, for complex float64, factored in complex float32 and refined.
+// DnZCgels solves a least-squares problem by QR, for complex float64, factored in complex float32 and refined.
 //
 // C: cusolverDnZCgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZCgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2517,7 +2517,7 @@ func (l *Library) DnZCgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnZKgels solves least squares by QR, for complex float64, factored in complex float16 and refined.
+// DnZKgels solves a least-squares problem by QR, for complex float64, factored in complex float16 and refined.
 //
 // C: cusolverDnZKgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZKgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2553,7 +2553,7 @@ func (l *Library) DnZKgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnZEgels solves least squares by QR, for complex float64, factored in complex bfloat16 and refined.
+// DnZEgels solves a least-squares problem by QR, for complex float64, factored in complex bfloat16 and refined.
 //
 // C: cusolverDnZEgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZEgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2589,7 +2589,7 @@ func (l *Library) DnZEgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnZYgels solves least squares by QR, for complex float64, factored in complex TF32 and refined.
+// DnZYgels solves a least-squares problem by QR, for complex float64, factored in complex TF32 and refined.
 //
 // C: cusolverDnZYgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZYgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2625,7 +2625,7 @@ func (l *Library) DnZYgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnCCgels solves least squares by QR, for complex float32.
+// DnCCgels solves a least-squares problem by QR, for complex float32.
 //
 // C: cusolverDnCCgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCCgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2661,7 +2661,7 @@ func (l *Library) DnCCgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnCKgels solves least squares by QR, for complex float32, factored in complex float16 and refined.
+// DnCKgels solves a least-squares problem by QR, for complex float32, factored in complex float16 and refined.
 //
 // C: cusolverDnCKgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCKgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2697,7 +2697,7 @@ func (l *Library) DnCKgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnCEgels solves least squares by QR, for complex float32, factored in complex bfloat16 and refined.
+// DnCEgels solves a least-squares problem by QR, for complex float32, factored in complex bfloat16 and refined.
 //
 // C: cusolverDnCEgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCEgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2733,7 +2733,7 @@ func (l *Library) DnCEgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnCYgels solves least squares by QR, for complex float32, factored in complex TF32 and refined.
+// DnCYgels solves a least-squares problem by QR, for complex float32, factored in complex TF32 and refined.
 //
 // C: cusolverDnCYgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCYgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2769,7 +2769,7 @@ func (l *Library) DnCYgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnDDgels solves least squares by QR, for float64.
+// DnDDgels solves a least-squares problem by QR, for float64.
 //
 // C: cusolverDnDDgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDDgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2805,7 +2805,7 @@ func (l *Library) DnDDgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnDSgels solves least squares by QR, for float64, factored in float32 and refined.
+// DnDSgels solves a least-squares problem by QR, for float64, factored in float32 and refined.
 //
 // C: cusolverDnDSgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDSgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2841,7 +2841,7 @@ func (l *Library) DnDSgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnDHgels solves least squares by QR, for float64, factored in float16 and refined.
+// DnDHgels solves a least-squares problem by QR, for float64, factored in float16 and refined.
 //
 // C: cusolverDnDHgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDHgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2877,7 +2877,7 @@ func (l *Library) DnDHgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnDBgels solves least squares by QR, for float64, factored in bfloat16 and refined.
+// DnDBgels solves a least-squares problem by QR, for float64, factored in bfloat16 and refined.
 //
 // C: cusolverDnDBgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDBgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2913,7 +2913,7 @@ func (l *Library) DnDBgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnDXgels solves least squares by QR, for float64, factored in TF32 and refined.
+// DnDXgels solves a least-squares problem by QR, for float64, factored in TF32 and refined.
 //
 // C: cusolverDnDXgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDXgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2949,7 +2949,7 @@ func (l *Library) DnDXgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnSSgels solves least squares by QR, for float32.
+// DnSSgels solves a least-squares problem by QR, for float32.
 //
 // C: cusolverDnSSgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSSgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -2985,7 +2985,7 @@ func (l *Library) DnSSgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnSHgels solves least squares by QR, for float32, factored in float16 and refined.
+// DnSHgels solves a least-squares problem by QR, for float32, factored in float16 and refined.
 //
 // C: cusolverDnSHgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSHgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -3021,7 +3021,7 @@ func (l *Library) DnSHgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnSBgels solves least squares by QR, for float32, factored in bfloat16 and refined.
+// DnSBgels solves a least-squares problem by QR, for float32, factored in bfloat16 and refined.
 //
 // C: cusolverDnSBgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSBgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -3057,7 +3057,7 @@ func (l *Library) DnSBgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnSXgels solves least squares by QR, for float32, factored in TF32 and refined.
+// DnSXgels solves a least-squares problem by QR, for float32, factored in TF32 and refined.
 //
 // C: cusolverDnSXgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSXgels(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (iter int32, err error) {
@@ -3093,7 +3093,7 @@ func (l *Library) DnSXgels(handle DnHandle, m int32, n int32, nrhs int32, da cud
 	return out.iter, check(res, err)
 }
 
-// DnZZgelsBufferSize tells how much memory DnZZgels works in.
+// DnZZgelsBufferSize returns the workspace size of DnZZgels.
 //
 // C: cusolverDnZZgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZZgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3127,7 +3127,7 @@ func (l *Library) DnZZgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnZCgelsBufferSize tells how much memory DnZCgels works in.
+// DnZCgelsBufferSize returns the workspace size of DnZCgels.
 //
 // C: cusolverDnZCgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZCgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3161,7 +3161,7 @@ func (l *Library) DnZCgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnZKgelsBufferSize tells how much memory DnZKgels works in.
+// DnZKgelsBufferSize returns the workspace size of DnZKgels.
 //
 // C: cusolverDnZKgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZKgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3195,7 +3195,7 @@ func (l *Library) DnZKgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnZEgelsBufferSize tells how much memory DnZEgels works in.
+// DnZEgelsBufferSize returns the workspace size of DnZEgels.
 //
 // C: cusolverDnZEgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZEgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3229,7 +3229,7 @@ func (l *Library) DnZEgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnZYgelsBufferSize tells how much memory DnZYgels works in.
+// DnZYgelsBufferSize returns the workspace size of DnZYgels.
 //
 // C: cusolverDnZYgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnZYgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3263,7 +3263,7 @@ func (l *Library) DnZYgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnCCgelsBufferSize tells how much memory DnCCgels works in.
+// DnCCgelsBufferSize returns the workspace size of DnCCgels.
 //
 // C: cusolverDnCCgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCCgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3297,7 +3297,7 @@ func (l *Library) DnCCgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnCKgelsBufferSize tells how much memory DnCKgels works in.
+// DnCKgelsBufferSize returns the workspace size of DnCKgels.
 //
 // C: cusolverDnCKgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCKgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3331,7 +3331,7 @@ func (l *Library) DnCKgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnCEgelsBufferSize tells how much memory DnCEgels works in.
+// DnCEgelsBufferSize returns the workspace size of DnCEgels.
 //
 // C: cusolverDnCEgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCEgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3365,7 +3365,7 @@ func (l *Library) DnCEgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnCYgelsBufferSize tells how much memory DnCYgels works in.
+// DnCYgelsBufferSize returns the workspace size of DnCYgels.
 //
 // C: cusolverDnCYgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnCYgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3399,7 +3399,7 @@ func (l *Library) DnCYgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnDDgelsBufferSize tells how much memory DnDDgels works in.
+// DnDDgelsBufferSize returns the workspace size of DnDDgels.
 //
 // C: cusolverDnDDgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDDgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3433,7 +3433,7 @@ func (l *Library) DnDDgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnDSgelsBufferSize tells how much memory DnDSgels works in.
+// DnDSgelsBufferSize returns the workspace size of DnDSgels.
 //
 // C: cusolverDnDSgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDSgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3467,7 +3467,7 @@ func (l *Library) DnDSgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnDHgelsBufferSize tells how much memory DnDHgels works in.
+// DnDHgelsBufferSize returns the workspace size of DnDHgels.
 //
 // C: cusolverDnDHgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDHgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3501,7 +3501,7 @@ func (l *Library) DnDHgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnDBgelsBufferSize tells how much memory DnDBgels works in.
+// DnDBgelsBufferSize returns the workspace size of DnDBgels.
 //
 // C: cusolverDnDBgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDBgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3535,7 +3535,7 @@ func (l *Library) DnDBgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnDXgelsBufferSize tells how much memory DnDXgels works in.
+// DnDXgelsBufferSize returns the workspace size of DnDXgels.
 //
 // C: cusolverDnDXgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnDXgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3569,7 +3569,7 @@ func (l *Library) DnDXgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnSSgelsBufferSize tells how much memory DnSSgels works in.
+// DnSSgelsBufferSize returns the workspace size of DnSSgels.
 //
 // C: cusolverDnSSgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSSgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3603,7 +3603,7 @@ func (l *Library) DnSSgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnSHgelsBufferSize tells how much memory DnSHgels works in.
+// DnSHgelsBufferSize returns the workspace size of DnSHgels.
 //
 // C: cusolverDnSHgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSHgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3637,7 +3637,7 @@ func (l *Library) DnSHgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnSBgelsBufferSize tells how much memory DnSBgels works in.
+// DnSBgelsBufferSize returns the workspace size of DnSBgels.
 //
 // C: cusolverDnSBgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSBgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3671,7 +3671,7 @@ func (l *Library) DnSBgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnSXgelsBufferSize tells how much memory DnSXgels works in.
+// DnSXgelsBufferSize returns the workspace size of DnSXgels.
 //
 // C: cusolverDnSXgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnSXgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr) (lworkBytes uint64, err error) {
@@ -3705,7 +3705,7 @@ func (l *Library) DnSXgelsBufferSize(handle DnHandle, m int32, n int32, nrhs int
 	return out.lworkBytes, check(res, err)
 }
 
-// DnIRSXgesv solves by LU in the precisions of the parameters.
+// DnIRSXgesv solves a system by LU in the precisions of the parameters.
 //
 // C: cusolverDnIRSXgesv, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSXgesv(handle DnHandle, gesvIrsParams DnIRSParams, gesvIrsInfos DnIRSInfos, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (niters int32, err error) {
@@ -3742,7 +3742,7 @@ func (l *Library) DnIRSXgesv(handle DnHandle, gesvIrsParams DnIRSParams, gesvIrs
 	return out.niters, check(res, err)
 }
 
-// DnIRSXgesvBufferSize tells how much memory DnIRSXgesv works in.
+// DnIRSXgesvBufferSize returns the workspace size of DnIRSXgesv.
 //
 // C: cusolverDnIRSXgesv_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSXgesvBufferSize(handle DnHandle, params DnIRSParams, n int32, nrhs int32) (lworkBytes uint64, err error) {
@@ -3769,7 +3769,7 @@ func (l *Library) DnIRSXgesvBufferSize(handle DnHandle, params DnIRSParams, n in
 	return out.lworkBytes, check(res, err)
 }
 
-// DnIRSXgels solves least squares by QR in the precisions of the parameters.
+// DnIRSXgels solves a least-squares problem by QR in the precisions of the parameters.
 //
 // C: cusolverDnIRSXgels, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSXgels(handle DnHandle, gelsIrsParams DnIRSParams, gelsIrsInfos DnIRSInfos, m int32, n int32, nrhs int32, da cuda.DevicePtr, ldda int32, db cuda.DevicePtr, lddb int32, dx cuda.DevicePtr, lddx int32, dWorkspace cuda.DevicePtr, lworkBytes uint64, dInfo cuda.DevicePtr) (niters int32, err error) {
@@ -3807,7 +3807,7 @@ func (l *Library) DnIRSXgels(handle DnHandle, gelsIrsParams DnIRSParams, gelsIrs
 	return out.niters, check(res, err)
 }
 
-// DnIRSXgelsBufferSize tells how much memory DnIRSXgels works in.
+// DnIRSXgelsBufferSize returns the workspace size of DnIRSXgels.
 //
 // C: cusolverDnIRSXgels_bufferSize, since cuSOLVER 11.1, set refinement.
 func (l *Library) DnIRSXgelsBufferSize(handle DnHandle, params DnIRSParams, m int32, n int32, nrhs int32) (lworkBytes uint64, err error) {
@@ -3835,7 +3835,7 @@ func (l *Library) DnIRSXgelsBufferSize(handle DnHandle, params DnIRSParams, m in
 	return out.lworkBytes, check(res, err)
 }
 
-// DnSpotrfBufferSize tells how much memory DnSpotrf works in.
+// DnSpotrfBufferSize returns the workspace size of DnSpotrf.
 //
 // C: cusolverDnSpotrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnSpotrfBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -3863,7 +3863,7 @@ func (l *Library) DnSpotrfBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnDpotrfBufferSize tells how much memory DnDpotrf works in.
+// DnDpotrfBufferSize returns the workspace size of DnDpotrf.
 //
 // C: cusolverDnDpotrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnDpotrfBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -3891,7 +3891,7 @@ func (l *Library) DnDpotrfBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnCpotrfBufferSize tells how much memory DnCpotrf works in.
+// DnCpotrfBufferSize returns the workspace size of DnCpotrf.
 //
 // C: cusolverDnCpotrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnCpotrfBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -3919,7 +3919,7 @@ func (l *Library) DnCpotrfBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnZpotrfBufferSize tells how much memory DnZpotrf works in.
+// DnZpotrfBufferSize returns the workspace size of DnZpotrf.
 //
 // C: cusolverDnZpotrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnZpotrfBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -3947,7 +3947,7 @@ func (l *Library) DnZpotrfBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnSpotrf factors a positive definite matrix by Cholesky, of float32.
+// DnSpotrf factors a positive definite matrix by Cholesky, for float32.
 //
 // C: cusolverDnSpotrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnSpotrf(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, workspace cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -3974,7 +3974,7 @@ func (l *Library) DnSpotrf(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnDpotrf factors a positive definite matrix by Cholesky, of float64.
+// DnDpotrf factors a positive definite matrix by Cholesky, for float64.
 //
 // C: cusolverDnDpotrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnDpotrf(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, workspace cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4001,7 +4001,7 @@ func (l *Library) DnDpotrf(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnCpotrf factors a positive definite matrix by Cholesky, of complex float32.
+// DnCpotrf factors a positive definite matrix by Cholesky, for complex float32.
 //
 // C: cusolverDnCpotrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnCpotrf(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, workspace cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4028,7 +4028,7 @@ func (l *Library) DnCpotrf(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnZpotrf factors a positive definite matrix by Cholesky, of complex float64.
+// DnZpotrf factors a positive definite matrix by Cholesky, for complex float64.
 //
 // C: cusolverDnZpotrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnZpotrf(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, workspace cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4055,7 +4055,7 @@ func (l *Library) DnZpotrf(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnSpotrs solves with a matrix that potrf has factored, of float32.
+// DnSpotrs solves a system with a matrix factored by potrf, for float32.
 //
 // C: cusolverDnSpotrs, since cuSOLVER 11.1, set core.
 func (l *Library) DnSpotrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, devInfo cuda.DevicePtr) (err error) {
@@ -4083,7 +4083,7 @@ func (l *Library) DnSpotrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs 
 	return check(res, err)
 }
 
-// DnDpotrs solves with a matrix that potrf has factored, of float64.
+// DnDpotrs solves a system with a matrix factored by potrf, for float64.
 //
 // C: cusolverDnDpotrs, since cuSOLVER 11.1, set core.
 func (l *Library) DnDpotrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, devInfo cuda.DevicePtr) (err error) {
@@ -4111,7 +4111,7 @@ func (l *Library) DnDpotrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs 
 	return check(res, err)
 }
 
-// DnCpotrs solves with a matrix that potrf has factored, of complex float32.
+// DnCpotrs solves a system with a matrix factored by potrf, for complex float32.
 //
 // C: cusolverDnCpotrs, since cuSOLVER 11.1, set core.
 func (l *Library) DnCpotrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, devInfo cuda.DevicePtr) (err error) {
@@ -4139,7 +4139,7 @@ func (l *Library) DnCpotrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs 
 	return check(res, err)
 }
 
-// DnZpotrs solves with a matrix that potrf has factored, of complex float64.
+// DnZpotrs solves a system with a matrix factored by potrf, for complex float64.
 //
 // C: cusolverDnZpotrs, since cuSOLVER 11.1, set core.
 func (l *Library) DnZpotrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, devInfo cuda.DevicePtr) (err error) {
@@ -4167,7 +4167,7 @@ func (l *Library) DnZpotrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs 
 	return check(res, err)
 }
 
-// DnSpotrfBatched factors many positive definite matrices by Cholesky, of float32.
+// DnSpotrfBatched factors many positive definite matrices by Cholesky, for float32.
 //
 // C: cusolverDnSpotrfBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSpotrfBatched(handle DnHandle, uplo cublas.FillMode, n int32, aarray cuda.DevicePtr, lda int32, infoArray cuda.DevicePtr, batchSize int32) (err error) {
@@ -4193,7 +4193,7 @@ func (l *Library) DnSpotrfBatched(handle DnHandle, uplo cublas.FillMode, n int32
 	return check(res, err)
 }
 
-// DnDpotrfBatched factors many positive definite matrices by Cholesky, of float64.
+// DnDpotrfBatched factors many positive definite matrices by Cholesky, for float64.
 //
 // C: cusolverDnDpotrfBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDpotrfBatched(handle DnHandle, uplo cublas.FillMode, n int32, aarray cuda.DevicePtr, lda int32, infoArray cuda.DevicePtr, batchSize int32) (err error) {
@@ -4219,7 +4219,7 @@ func (l *Library) DnDpotrfBatched(handle DnHandle, uplo cublas.FillMode, n int32
 	return check(res, err)
 }
 
-// DnCpotrfBatched factors many positive definite matrices by Cholesky, of complex float32.
+// DnCpotrfBatched factors many positive definite matrices by Cholesky, for complex float32.
 //
 // C: cusolverDnCpotrfBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCpotrfBatched(handle DnHandle, uplo cublas.FillMode, n int32, aarray cuda.DevicePtr, lda int32, infoArray cuda.DevicePtr, batchSize int32) (err error) {
@@ -4245,7 +4245,7 @@ func (l *Library) DnCpotrfBatched(handle DnHandle, uplo cublas.FillMode, n int32
 	return check(res, err)
 }
 
-// DnZpotrfBatched factors many positive definite matrices by Cholesky, of complex float64.
+// DnZpotrfBatched factors many positive definite matrices by Cholesky, for complex float64.
 //
 // C: cusolverDnZpotrfBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZpotrfBatched(handle DnHandle, uplo cublas.FillMode, n int32, aarray cuda.DevicePtr, lda int32, infoArray cuda.DevicePtr, batchSize int32) (err error) {
@@ -4271,7 +4271,7 @@ func (l *Library) DnZpotrfBatched(handle DnHandle, uplo cublas.FillMode, n int32
 	return check(res, err)
 }
 
-// DnSpotrsBatched solves with many matrices that potrfBatched has factored, of float32.
+// DnSpotrsBatched solves systems with many matrices factored by potrfBatched, for float32.
 //
 // C: cusolverDnSpotrsBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSpotrsBatched(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, dInfo cuda.DevicePtr, batchSize int32) (err error) {
@@ -4300,7 +4300,7 @@ func (l *Library) DnSpotrsBatched(handle DnHandle, uplo cublas.FillMode, n int32
 	return check(res, err)
 }
 
-// DnDpotrsBatched solves with many matrices that potrfBatched has factored, of float64.
+// DnDpotrsBatched solves systems with many matrices factored by potrfBatched, for float64.
 //
 // C: cusolverDnDpotrsBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDpotrsBatched(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, dInfo cuda.DevicePtr, batchSize int32) (err error) {
@@ -4329,7 +4329,7 @@ func (l *Library) DnDpotrsBatched(handle DnHandle, uplo cublas.FillMode, n int32
 	return check(res, err)
 }
 
-// DnCpotrsBatched solves with many matrices that potrfBatched has factored, of complex float32.
+// DnCpotrsBatched solves systems with many matrices factored by potrfBatched, for complex float32.
 //
 // C: cusolverDnCpotrsBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCpotrsBatched(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, dInfo cuda.DevicePtr, batchSize int32) (err error) {
@@ -4358,7 +4358,7 @@ func (l *Library) DnCpotrsBatched(handle DnHandle, uplo cublas.FillMode, n int32
 	return check(res, err)
 }
 
-// DnZpotrsBatched solves with many matrices that potrfBatched has factored, of complex float64.
+// DnZpotrsBatched solves systems with many matrices factored by potrfBatched, for complex float64.
 //
 // C: cusolverDnZpotrsBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZpotrsBatched(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, dInfo cuda.DevicePtr, batchSize int32) (err error) {
@@ -4387,7 +4387,7 @@ func (l *Library) DnZpotrsBatched(handle DnHandle, uplo cublas.FillMode, n int32
 	return check(res, err)
 }
 
-// DnSpotriBufferSize tells how much memory DnSpotri works in.
+// DnSpotriBufferSize returns the workspace size of DnSpotri.
 //
 // C: cusolverDnSpotri_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSpotriBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4415,7 +4415,7 @@ func (l *Library) DnSpotriBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnDpotriBufferSize tells how much memory DnDpotri works in.
+// DnDpotriBufferSize returns the workspace size of DnDpotri.
 //
 // C: cusolverDnDpotri_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDpotriBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4443,7 +4443,7 @@ func (l *Library) DnDpotriBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnCpotriBufferSize tells how much memory DnCpotri works in.
+// DnCpotriBufferSize returns the workspace size of DnCpotri.
 //
 // C: cusolverDnCpotri_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCpotriBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4471,7 +4471,7 @@ func (l *Library) DnCpotriBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnZpotriBufferSize tells how much memory DnZpotri works in.
+// DnZpotriBufferSize returns the workspace size of DnZpotri.
 //
 // C: cusolverDnZpotri_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZpotriBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4499,7 +4499,7 @@ func (l *Library) DnZpotriBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnSpotri inverts a matrix that potrf has factored, of float32.
+// DnSpotri inverts a matrix factored by potrf, for float32.
 //
 // C: cusolverDnSpotri, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSpotri(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4526,7 +4526,7 @@ func (l *Library) DnSpotri(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnDpotri inverts a matrix that potrf has factored, of float64.
+// DnDpotri inverts a matrix factored by potrf, for float64.
 //
 // C: cusolverDnDpotri, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDpotri(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4553,7 +4553,7 @@ func (l *Library) DnDpotri(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnCpotri inverts a matrix that potrf has factored, of complex float32.
+// DnCpotri inverts a matrix factored by potrf, for complex float32.
 //
 // C: cusolverDnCpotri, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCpotri(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4580,7 +4580,7 @@ func (l *Library) DnCpotri(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnZpotri inverts a matrix that potrf has factored, of complex float64.
+// DnZpotri inverts a matrix factored by potrf, for complex float64.
 //
 // C: cusolverDnZpotri, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZpotri(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4607,7 +4607,7 @@ func (l *Library) DnZpotri(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnXtrtriBufferSize tells how much memory DnXtrtri works in.
+// DnXtrtriBufferSize returns the workspace size of DnXtrtri.
 //
 // C: cusolverDnXtrtri_bufferSize, since cuSOLVER 11.4.1, set generic-11.4.1.
 func (l *Library) DnXtrtriBufferSize(handle DnHandle, uplo cublas.FillMode, diag cublas.DiagType, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -4639,7 +4639,7 @@ func (l *Library) DnXtrtriBufferSize(handle DnHandle, uplo cublas.FillMode, diag
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXtrtri inverts a triangular matrix, of any type.
+// DnXtrtri inverts a triangular matrix, for any type.
 //
 // C: cusolverDnXtrtri, since cuSOLVER 11.4.1, set generic-11.4.1. The library writes to bufferOnHost.
 func (l *Library) DnXtrtri(handle DnHandle, uplo cublas.FillMode, diag cublas.DiagType, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, devInfo cuda.DevicePtr) (err error) {
@@ -4670,7 +4670,7 @@ func (l *Library) DnXtrtri(handle DnHandle, uplo cublas.FillMode, diag cublas.Di
 	return check(res, err)
 }
 
-// DnSlauumBufferSize tells how much memory DnSlauum works in.
+// DnSlauumBufferSize returns the workspace size of DnSlauum.
 //
 // C: cusolverDnSlauum_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSlauumBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4698,7 +4698,7 @@ func (l *Library) DnSlauumBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnDlauumBufferSize tells how much memory DnDlauum works in.
+// DnDlauumBufferSize returns the workspace size of DnDlauum.
 //
 // C: cusolverDnDlauum_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDlauumBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4726,7 +4726,7 @@ func (l *Library) DnDlauumBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnClauumBufferSize tells how much memory DnClauum works in.
+// DnClauumBufferSize returns the workspace size of DnClauum.
 //
 // C: cusolverDnClauum_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnClauumBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4754,7 +4754,7 @@ func (l *Library) DnClauumBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnZlauumBufferSize tells how much memory DnZlauum works in.
+// DnZlauumBufferSize returns the workspace size of DnZlauum.
 //
 // C: cusolverDnZlauum_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZlauumBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4782,7 +4782,7 @@ func (l *Library) DnZlauumBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnSlauum computes the product of a triangular matrix and its transpose, of float32.
+// DnSlauum computes the product of a triangular matrix and its transpose, for float32.
 //
 // C: cusolverDnSlauum, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSlauum(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4809,7 +4809,7 @@ func (l *Library) DnSlauum(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnDlauum computes the product of a triangular matrix and its transpose, of float64.
+// DnDlauum computes the product of a triangular matrix and its transpose, for float64.
 //
 // C: cusolverDnDlauum, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDlauum(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4836,7 +4836,7 @@ func (l *Library) DnDlauum(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnClauum computes the product of a triangular matrix and its transpose, of complex float32.
+// DnClauum computes the product of a triangular matrix and its transpose, for complex float32.
 //
 // C: cusolverDnClauum, since cuSOLVER 11.1, set dense.
 func (l *Library) DnClauum(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4863,7 +4863,7 @@ func (l *Library) DnClauum(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnZlauum computes the product of a triangular matrix and its transpose, of complex float64.
+// DnZlauum computes the product of a triangular matrix and its transpose, for complex float64.
 //
 // C: cusolverDnZlauum, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZlauum(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -4890,7 +4890,7 @@ func (l *Library) DnZlauum(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnSgetrfBufferSize tells how much memory DnSgetrf works in.
+// DnSgetrfBufferSize returns the workspace size of DnSgetrf.
 //
 // C: cusolverDnSgetrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnSgetrfBufferSize(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4918,7 +4918,7 @@ func (l *Library) DnSgetrfBufferSize(handle DnHandle, m int32, n int32, a cuda.D
 	return out.lwork, check(res, err)
 }
 
-// DnDgetrfBufferSize tells how much memory DnDgetrf works in.
+// DnDgetrfBufferSize returns the workspace size of DnDgetrf.
 //
 // C: cusolverDnDgetrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnDgetrfBufferSize(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4946,7 +4946,7 @@ func (l *Library) DnDgetrfBufferSize(handle DnHandle, m int32, n int32, a cuda.D
 	return out.lwork, check(res, err)
 }
 
-// DnCgetrfBufferSize tells how much memory DnCgetrf works in.
+// DnCgetrfBufferSize returns the workspace size of DnCgetrf.
 //
 // C: cusolverDnCgetrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnCgetrfBufferSize(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -4974,7 +4974,7 @@ func (l *Library) DnCgetrfBufferSize(handle DnHandle, m int32, n int32, a cuda.D
 	return out.lwork, check(res, err)
 }
 
-// DnZgetrfBufferSize tells how much memory DnZgetrf works in.
+// DnZgetrfBufferSize returns the workspace size of DnZgetrf.
 //
 // C: cusolverDnZgetrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnZgetrfBufferSize(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -5002,7 +5002,7 @@ func (l *Library) DnZgetrfBufferSize(handle DnHandle, m int32, n int32, a cuda.D
 	return out.lwork, check(res, err)
 }
 
-// DnSgetrf factors a matrix into L and U, of float32.
+// DnSgetrf factors a matrix into L and U, for float32.
 //
 // C: cusolverDnSgetrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnSgetrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, workspace cuda.DevicePtr, devIpiv cuda.DevicePtr, devInfo cuda.DevicePtr) (err error) {
@@ -5029,7 +5029,7 @@ func (l *Library) DnSgetrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnDgetrf factors a matrix into L and U, of float64.
+// DnDgetrf factors a matrix into L and U, for float64.
 //
 // C: cusolverDnDgetrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnDgetrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, workspace cuda.DevicePtr, devIpiv cuda.DevicePtr, devInfo cuda.DevicePtr) (err error) {
@@ -5056,7 +5056,7 @@ func (l *Library) DnDgetrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnCgetrf factors a matrix into L and U, of complex float32.
+// DnCgetrf factors a matrix into L and U, for complex float32.
 //
 // C: cusolverDnCgetrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnCgetrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, workspace cuda.DevicePtr, devIpiv cuda.DevicePtr, devInfo cuda.DevicePtr) (err error) {
@@ -5083,7 +5083,7 @@ func (l *Library) DnCgetrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnZgetrf factors a matrix into L and U, of complex float64.
+// DnZgetrf factors a matrix into L and U, for complex float64.
 //
 // C: cusolverDnZgetrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnZgetrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, workspace cuda.DevicePtr, devIpiv cuda.DevicePtr, devInfo cuda.DevicePtr) (err error) {
@@ -5110,7 +5110,7 @@ func (l *Library) DnZgetrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnSlaswp exchanges rows of a matrix, of float32.
+// DnSlaswp exchanges rows of a matrix, for float32.
 //
 // C: cusolverDnSlaswp, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSlaswp(handle DnHandle, n int32, a cuda.DevicePtr, lda int32, k1 int32, k2 int32, devIpiv cuda.DevicePtr, incx int32) (err error) {
@@ -5137,7 +5137,7 @@ func (l *Library) DnSlaswp(handle DnHandle, n int32, a cuda.DevicePtr, lda int32
 	return check(res, err)
 }
 
-// DnDlaswp exchanges rows of a matrix, of float64.
+// DnDlaswp exchanges rows of a matrix, for float64.
 //
 // C: cusolverDnDlaswp, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDlaswp(handle DnHandle, n int32, a cuda.DevicePtr, lda int32, k1 int32, k2 int32, devIpiv cuda.DevicePtr, incx int32) (err error) {
@@ -5164,7 +5164,7 @@ func (l *Library) DnDlaswp(handle DnHandle, n int32, a cuda.DevicePtr, lda int32
 	return check(res, err)
 }
 
-// DnClaswp exchanges rows of a matrix, of complex float32.
+// DnClaswp exchanges rows of a matrix, for complex float32.
 //
 // C: cusolverDnClaswp, since cuSOLVER 11.1, set dense.
 func (l *Library) DnClaswp(handle DnHandle, n int32, a cuda.DevicePtr, lda int32, k1 int32, k2 int32, devIpiv cuda.DevicePtr, incx int32) (err error) {
@@ -5191,7 +5191,7 @@ func (l *Library) DnClaswp(handle DnHandle, n int32, a cuda.DevicePtr, lda int32
 	return check(res, err)
 }
 
-// DnZlaswp exchanges rows of a matrix, of complex float64.
+// DnZlaswp exchanges rows of a matrix, for complex float64.
 //
 // C: cusolverDnZlaswp, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZlaswp(handle DnHandle, n int32, a cuda.DevicePtr, lda int32, k1 int32, k2 int32, devIpiv cuda.DevicePtr, incx int32) (err error) {
@@ -5218,7 +5218,7 @@ func (l *Library) DnZlaswp(handle DnHandle, n int32, a cuda.DevicePtr, lda int32
 	return check(res, err)
 }
 
-// DnSgetrs solves with a matrix that getrf has factored, of float32.
+// DnSgetrs solves a system with a matrix factored by getrf, for float32.
 //
 // C: cusolverDnSgetrs, since cuSOLVER 11.1, set core.
 func (l *Library) DnSgetrs(handle DnHandle, trans cublas.Operation, n int32, nrhs int32, a cuda.DevicePtr, lda int32, devIpiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32, devInfo cuda.DevicePtr) (err error) {
@@ -5247,7 +5247,7 @@ func (l *Library) DnSgetrs(handle DnHandle, trans cublas.Operation, n int32, nrh
 	return check(res, err)
 }
 
-// DnDgetrs solves with a matrix that getrf has factored, of float64.
+// DnDgetrs solves a system with a matrix factored by getrf, for float64.
 //
 // C: cusolverDnDgetrs, since cuSOLVER 11.1, set core.
 func (l *Library) DnDgetrs(handle DnHandle, trans cublas.Operation, n int32, nrhs int32, a cuda.DevicePtr, lda int32, devIpiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32, devInfo cuda.DevicePtr) (err error) {
@@ -5276,7 +5276,7 @@ func (l *Library) DnDgetrs(handle DnHandle, trans cublas.Operation, n int32, nrh
 	return check(res, err)
 }
 
-// DnCgetrs solves with a matrix that getrf has factored, of complex float32.
+// DnCgetrs solves a system with a matrix factored by getrf, for complex float32.
 //
 // C: cusolverDnCgetrs, since cuSOLVER 11.1, set core.
 func (l *Library) DnCgetrs(handle DnHandle, trans cublas.Operation, n int32, nrhs int32, a cuda.DevicePtr, lda int32, devIpiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32, devInfo cuda.DevicePtr) (err error) {
@@ -5305,7 +5305,7 @@ func (l *Library) DnCgetrs(handle DnHandle, trans cublas.Operation, n int32, nrh
 	return check(res, err)
 }
 
-// DnZgetrs solves with a matrix that getrf has factored, of complex float64.
+// DnZgetrs solves a system with a matrix factored by getrf, for complex float64.
 //
 // C: cusolverDnZgetrs, since cuSOLVER 11.1, set core.
 func (l *Library) DnZgetrs(handle DnHandle, trans cublas.Operation, n int32, nrhs int32, a cuda.DevicePtr, lda int32, devIpiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32, devInfo cuda.DevicePtr) (err error) {
@@ -5334,7 +5334,7 @@ func (l *Library) DnZgetrs(handle DnHandle, trans cublas.Operation, n int32, nrh
 	return check(res, err)
 }
 
-// DnSgeqrfBufferSize tells how much memory DnSgeqrf works in.
+// DnSgeqrfBufferSize returns the workspace size of DnSgeqrf.
 //
 // C: cusolverDnSgeqrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnSgeqrfBufferSize(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -5362,7 +5362,7 @@ func (l *Library) DnSgeqrfBufferSize(handle DnHandle, m int32, n int32, a cuda.D
 	return out.lwork, check(res, err)
 }
 
-// DnDgeqrfBufferSize tells how much memory DnDgeqrf works in.
+// DnDgeqrfBufferSize returns the workspace size of DnDgeqrf.
 //
 // C: cusolverDnDgeqrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnDgeqrfBufferSize(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -5390,7 +5390,7 @@ func (l *Library) DnDgeqrfBufferSize(handle DnHandle, m int32, n int32, a cuda.D
 	return out.lwork, check(res, err)
 }
 
-// DnCgeqrfBufferSize tells how much memory DnCgeqrf works in.
+// DnCgeqrfBufferSize returns the workspace size of DnCgeqrf.
 //
 // C: cusolverDnCgeqrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnCgeqrfBufferSize(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -5418,7 +5418,7 @@ func (l *Library) DnCgeqrfBufferSize(handle DnHandle, m int32, n int32, a cuda.D
 	return out.lwork, check(res, err)
 }
 
-// DnZgeqrfBufferSize tells how much memory DnZgeqrf works in.
+// DnZgeqrfBufferSize returns the workspace size of DnZgeqrf.
 //
 // C: cusolverDnZgeqrf_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnZgeqrfBufferSize(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -5446,7 +5446,7 @@ func (l *Library) DnZgeqrfBufferSize(handle DnHandle, m int32, n int32, a cuda.D
 	return out.lwork, check(res, err)
 }
 
-// DnSgeqrf factors a matrix into Q and R, of float32.
+// DnSgeqrf factors a matrix into Q and R, for float32.
 //
 // C: cusolverDnSgeqrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnSgeqrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, workspace cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -5474,7 +5474,7 @@ func (l *Library) DnSgeqrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnDgeqrf factors a matrix into Q and R, of float64.
+// DnDgeqrf factors a matrix into Q and R, for float64.
 //
 // C: cusolverDnDgeqrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnDgeqrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, workspace cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -5502,7 +5502,7 @@ func (l *Library) DnDgeqrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnCgeqrf factors a matrix into Q and R, of complex float32.
+// DnCgeqrf factors a matrix into Q and R, for complex float32.
 //
 // C: cusolverDnCgeqrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnCgeqrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, workspace cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -5530,7 +5530,7 @@ func (l *Library) DnCgeqrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnZgeqrf factors a matrix into Q and R, of complex float64.
+// DnZgeqrf factors a matrix into Q and R, for complex float64.
 //
 // C: cusolverDnZgeqrf, since cuSOLVER 11.1, set core.
 func (l *Library) DnZgeqrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, workspace cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -5558,7 +5558,7 @@ func (l *Library) DnZgeqrf(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnSorgqrBufferSize tells how much memory DnSorgqr works in.
+// DnSorgqrBufferSize returns the workspace size of DnSorgqr.
 //
 // C: cusolverDnSorgqr_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnSorgqrBufferSize(handle DnHandle, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -5588,7 +5588,7 @@ func (l *Library) DnSorgqrBufferSize(handle DnHandle, m int32, n int32, k int32,
 	return out.lwork, check(res, err)
 }
 
-// DnDorgqrBufferSize tells how much memory DnDorgqr works in.
+// DnDorgqrBufferSize returns the workspace size of DnDorgqr.
 //
 // C: cusolverDnDorgqr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDorgqrBufferSize(handle DnHandle, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -5618,7 +5618,7 @@ func (l *Library) DnDorgqrBufferSize(handle DnHandle, m int32, n int32, k int32,
 	return out.lwork, check(res, err)
 }
 
-// DnCungqrBufferSize tells how much memory DnCungqr works in.
+// DnCungqrBufferSize returns the workspace size of DnCungqr.
 //
 // C: cusolverDnCungqr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCungqrBufferSize(handle DnHandle, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -5648,7 +5648,7 @@ func (l *Library) DnCungqrBufferSize(handle DnHandle, m int32, n int32, k int32,
 	return out.lwork, check(res, err)
 }
 
-// DnZungqrBufferSize tells how much memory DnZungqr works in.
+// DnZungqrBufferSize returns the workspace size of DnZungqr.
 //
 // C: cusolverDnZungqr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZungqrBufferSize(handle DnHandle, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -5678,7 +5678,7 @@ func (l *Library) DnZungqrBufferSize(handle DnHandle, m int32, n int32, k int32,
 	return out.lwork, check(res, err)
 }
 
-// DnSorgqr makes the Q that geqrf has factored, of float32.
+// DnSorgqr computes the Q of a matrix factored by geqrf, for float32.
 //
 // C: cusolverDnSorgqr, since cuSOLVER 11.1, set generic.
 func (l *Library) DnSorgqr(handle DnHandle, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -5707,7 +5707,7 @@ func (l *Library) DnSorgqr(handle DnHandle, m int32, n int32, k int32, a cuda.De
 	return check(res, err)
 }
 
-// DnDorgqr makes the Q that geqrf has factored, of float64.
+// DnDorgqr computes the Q of a matrix factored by geqrf, for float64.
 //
 // C: cusolverDnDorgqr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDorgqr(handle DnHandle, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -5736,7 +5736,7 @@ func (l *Library) DnDorgqr(handle DnHandle, m int32, n int32, k int32, a cuda.De
 	return check(res, err)
 }
 
-// DnCungqr makes the Q that geqrf has factored, of complex float32.
+// DnCungqr computes the Q of a matrix factored by geqrf, for complex float32.
 //
 // C: cusolverDnCungqr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCungqr(handle DnHandle, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -5765,7 +5765,7 @@ func (l *Library) DnCungqr(handle DnHandle, m int32, n int32, k int32, a cuda.De
 	return check(res, err)
 }
 
-// DnZungqr makes the Q that geqrf has factored, of complex float64.
+// DnZungqr computes the Q of a matrix factored by geqrf, for complex float64.
 //
 // C: cusolverDnZungqr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZungqr(handle DnHandle, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -5794,7 +5794,7 @@ func (l *Library) DnZungqr(handle DnHandle, m int32, n int32, k int32, a cuda.De
 	return check(res, err)
 }
 
-// DnSormqrBufferSize tells how much memory DnSormqr works in.
+// DnSormqrBufferSize returns the workspace size of DnSormqr.
 //
 // C: cusolverDnSormqr_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnSormqrBufferSize(handle DnHandle, side cublas.SideMode, trans cublas.Operation, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32) (lwork int32, err error) {
@@ -5828,7 +5828,7 @@ func (l *Library) DnSormqrBufferSize(handle DnHandle, side cublas.SideMode, tran
 	return out.lwork, check(res, err)
 }
 
-// DnDormqrBufferSize tells how much memory DnDormqr works in.
+// DnDormqrBufferSize returns the workspace size of DnDormqr.
 //
 // C: cusolverDnDormqr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDormqrBufferSize(handle DnHandle, side cublas.SideMode, trans cublas.Operation, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32) (lwork int32, err error) {
@@ -5862,7 +5862,7 @@ func (l *Library) DnDormqrBufferSize(handle DnHandle, side cublas.SideMode, tran
 	return out.lwork, check(res, err)
 }
 
-// DnCunmqrBufferSize tells how much memory DnCunmqr works in.
+// DnCunmqrBufferSize returns the workspace size of DnCunmqr.
 //
 // C: cusolverDnCunmqr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCunmqrBufferSize(handle DnHandle, side cublas.SideMode, trans cublas.Operation, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32) (lwork int32, err error) {
@@ -5896,7 +5896,7 @@ func (l *Library) DnCunmqrBufferSize(handle DnHandle, side cublas.SideMode, tran
 	return out.lwork, check(res, err)
 }
 
-// DnZunmqrBufferSize tells how much memory DnZunmqr works in.
+// DnZunmqrBufferSize returns the workspace size of DnZunmqr.
 //
 // C: cusolverDnZunmqr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZunmqrBufferSize(handle DnHandle, side cublas.SideMode, trans cublas.Operation, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32) (lwork int32, err error) {
@@ -5930,7 +5930,7 @@ func (l *Library) DnZunmqrBufferSize(handle DnHandle, side cublas.SideMode, tran
 	return out.lwork, check(res, err)
 }
 
-// DnSormqr multiplies by the Q that geqrf has factored, of float32.
+// DnSormqr multiplies by the Q of a matrix factored by geqrf, for float32.
 //
 // C: cusolverDnSormqr, since cuSOLVER 11.1, set generic.
 func (l *Library) DnSormqr(handle DnHandle, side cublas.SideMode, trans cublas.Operation, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -5963,7 +5963,7 @@ func (l *Library) DnSormqr(handle DnHandle, side cublas.SideMode, trans cublas.O
 	return check(res, err)
 }
 
-// DnDormqr multiplies by the Q that geqrf has factored, of float64.
+// DnDormqr multiplies by the Q of a matrix factored by geqrf, for float64.
 //
 // C: cusolverDnDormqr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDormqr(handle DnHandle, side cublas.SideMode, trans cublas.Operation, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -5996,7 +5996,7 @@ func (l *Library) DnDormqr(handle DnHandle, side cublas.SideMode, trans cublas.O
 	return check(res, err)
 }
 
-// DnCunmqr multiplies by the Q that geqrf has factored, of complex float32.
+// DnCunmqr multiplies by the Q of a matrix factored by geqrf, for complex float32.
 //
 // C: cusolverDnCunmqr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCunmqr(handle DnHandle, side cublas.SideMode, trans cublas.Operation, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -6029,7 +6029,7 @@ func (l *Library) DnCunmqr(handle DnHandle, side cublas.SideMode, trans cublas.O
 	return check(res, err)
 }
 
-// DnZunmqr multiplies by the Q that geqrf has factored, of complex float64.
+// DnZunmqr multiplies by the Q of a matrix factored by geqrf, for complex float64.
 //
 // C: cusolverDnZunmqr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZunmqr(handle DnHandle, side cublas.SideMode, trans cublas.Operation, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -6062,7 +6062,7 @@ func (l *Library) DnZunmqr(handle DnHandle, side cublas.SideMode, trans cublas.O
 	return check(res, err)
 }
 
-// DnSsytrfBufferSize tells how much memory DnSsytrf works in.
+// DnSsytrfBufferSize returns the workspace size of DnSsytrf.
 //
 // C: cusolverDnSsytrf_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsytrfBufferSize(handle DnHandle, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -6089,7 +6089,7 @@ func (l *Library) DnSsytrfBufferSize(handle DnHandle, n int32, a cuda.DevicePtr,
 	return out.lwork, check(res, err)
 }
 
-// DnDsytrfBufferSize tells how much memory DnDsytrf works in.
+// DnDsytrfBufferSize returns the workspace size of DnDsytrf.
 //
 // C: cusolverDnDsytrf_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsytrfBufferSize(handle DnHandle, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -6116,7 +6116,7 @@ func (l *Library) DnDsytrfBufferSize(handle DnHandle, n int32, a cuda.DevicePtr,
 	return out.lwork, check(res, err)
 }
 
-// DnCsytrfBufferSize tells how much memory DnCsytrf works in.
+// DnCsytrfBufferSize returns the workspace size of DnCsytrf.
 //
 // C: cusolverDnCsytrf_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCsytrfBufferSize(handle DnHandle, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -6143,7 +6143,7 @@ func (l *Library) DnCsytrfBufferSize(handle DnHandle, n int32, a cuda.DevicePtr,
 	return out.lwork, check(res, err)
 }
 
-// DnZsytrfBufferSize tells how much memory DnZsytrf works in.
+// DnZsytrfBufferSize returns the workspace size of DnZsytrf.
 //
 // C: cusolverDnZsytrf_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZsytrfBufferSize(handle DnHandle, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -6170,7 +6170,7 @@ func (l *Library) DnZsytrfBufferSize(handle DnHandle, n int32, a cuda.DevicePtr,
 	return out.lwork, check(res, err)
 }
 
-// DnSsytrf factors a symmetric matrix into L, D and the transpose of L, of float32.
+// DnSsytrf factors a symmetric matrix into L, D and the transpose of L, for float32.
 //
 // C: cusolverDnSsytrf, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsytrf(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -6198,7 +6198,7 @@ func (l *Library) DnSsytrf(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnDsytrf factors a symmetric matrix into L, D and the transpose of L, of float64.
+// DnDsytrf factors a symmetric matrix into L, D and the transpose of L, for float64.
 //
 // C: cusolverDnDsytrf, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsytrf(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -6226,7 +6226,7 @@ func (l *Library) DnDsytrf(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnCsytrf factors a symmetric matrix into L, D and the transpose of L, of complex float32.
+// DnCsytrf factors a symmetric matrix into L, D and the transpose of L, for complex float32.
 //
 // C: cusolverDnCsytrf, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCsytrf(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -6254,7 +6254,7 @@ func (l *Library) DnCsytrf(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnZsytrf factors a symmetric matrix into L, D and the transpose of L, of complex float64.
+// DnZsytrf factors a symmetric matrix into L, D and the transpose of L, for complex float64.
 //
 // C: cusolverDnZsytrf, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZsytrf(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -6282,7 +6282,7 @@ func (l *Library) DnZsytrf(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnXsytrsBufferSize tells how much memory DnXsytrs works in.
+// DnXsytrsBufferSize returns the workspace size of DnXsytrs.
 //
 // C: cusolverDnXsytrs_bufferSize, since cuSOLVER 11.4.1, set generic-11.4.1.
 func (l *Library) DnXsytrsBufferSize(handle DnHandle, uplo cublas.FillMode, n int64, nrhs int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, ipiv cuda.DevicePtr, dataTypeB cuda.DataType, b cuda.DevicePtr, ldb int64) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -6318,7 +6318,7 @@ func (l *Library) DnXsytrsBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXsytrs solves with a matrix that sytrf has factored, of any type.
+// DnXsytrs solves a system with a matrix factored by sytrf, for any type.
 //
 // C: cusolverDnXsytrs, since cuSOLVER 11.4.1, set generic-11.4.1. The library writes to bufferOnHost.
 func (l *Library) DnXsytrs(handle DnHandle, uplo cublas.FillMode, n int64, nrhs int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, ipiv cuda.DevicePtr, dataTypeB cuda.DataType, b cuda.DevicePtr, ldb int64, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, info cuda.DevicePtr) (err error) {
@@ -6353,7 +6353,7 @@ func (l *Library) DnXsytrs(handle DnHandle, uplo cublas.FillMode, n int64, nrhs 
 	return check(res, err)
 }
 
-// DnSsytriBufferSize tells how much memory DnSsytri works in.
+// DnSsytriBufferSize returns the workspace size of DnSsytri.
 //
 // C: cusolverDnSsytri_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsytriBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr) (lwork int32, err error) {
@@ -6382,7 +6382,7 @@ func (l *Library) DnSsytriBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnDsytriBufferSize tells how much memory DnDsytri works in.
+// DnDsytriBufferSize returns the workspace size of DnDsytri.
 //
 // C: cusolverDnDsytri_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsytriBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr) (lwork int32, err error) {
@@ -6411,7 +6411,7 @@ func (l *Library) DnDsytriBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnCsytriBufferSize tells how much memory DnCsytri works in.
+// DnCsytriBufferSize returns the workspace size of DnCsytri.
 //
 // C: cusolverDnCsytri_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCsytriBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr) (lwork int32, err error) {
@@ -6440,7 +6440,7 @@ func (l *Library) DnCsytriBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnZsytriBufferSize tells how much memory DnZsytri works in.
+// DnZsytriBufferSize returns the workspace size of DnZsytri.
 //
 // C: cusolverDnZsytri_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZsytriBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr) (lwork int32, err error) {
@@ -6469,7 +6469,7 @@ func (l *Library) DnZsytriBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnSsytri inverts a matrix that sytrf has factored, of float32.
+// DnSsytri inverts a matrix factored by sytrf, for float32.
 //
 // C: cusolverDnSsytri, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsytri(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -6497,7 +6497,7 @@ func (l *Library) DnSsytri(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnDsytri inverts a matrix that sytrf has factored, of float64.
+// DnDsytri inverts a matrix factored by sytrf, for float64.
 //
 // C: cusolverDnDsytri, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsytri(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -6525,7 +6525,7 @@ func (l *Library) DnDsytri(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnCsytri inverts a matrix that sytrf has factored, of complex float32.
+// DnCsytri inverts a matrix factored by sytrf, for complex float32.
 //
 // C: cusolverDnCsytri, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCsytri(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -6553,7 +6553,7 @@ func (l *Library) DnCsytri(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnZsytri inverts a matrix that sytrf has factored, of complex float64.
+// DnZsytri inverts a matrix factored by sytrf, for complex float64.
 //
 // C: cusolverDnZsytri, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZsytri(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -6581,7 +6581,7 @@ func (l *Library) DnZsytri(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnSgebrdBufferSize tells how much memory DnSgebrd works in.
+// DnSgebrdBufferSize returns the workspace size of DnSgebrd.
 //
 // C: cusolverDnSgebrd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSgebrdBufferSize(handle DnHandle, m int32, n int32) (lwork int32, err error) {
@@ -6607,7 +6607,7 @@ func (l *Library) DnSgebrdBufferSize(handle DnHandle, m int32, n int32) (lwork i
 	return out.lwork, check(res, err)
 }
 
-// DnDgebrdBufferSize tells how much memory DnDgebrd works in.
+// DnDgebrdBufferSize returns the workspace size of DnDgebrd.
 //
 // C: cusolverDnDgebrd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDgebrdBufferSize(handle DnHandle, m int32, n int32) (lwork int32, err error) {
@@ -6633,7 +6633,7 @@ func (l *Library) DnDgebrdBufferSize(handle DnHandle, m int32, n int32) (lwork i
 	return out.lwork, check(res, err)
 }
 
-// DnCgebrdBufferSize tells how much memory DnCgebrd works in.
+// DnCgebrdBufferSize returns the workspace size of DnCgebrd.
 //
 // C: cusolverDnCgebrd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCgebrdBufferSize(handle DnHandle, m int32, n int32) (lwork int32, err error) {
@@ -6659,7 +6659,7 @@ func (l *Library) DnCgebrdBufferSize(handle DnHandle, m int32, n int32) (lwork i
 	return out.lwork, check(res, err)
 }
 
-// DnZgebrdBufferSize tells how much memory DnZgebrd works in.
+// DnZgebrdBufferSize returns the workspace size of DnZgebrd.
 //
 // C: cusolverDnZgebrd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZgebrdBufferSize(handle DnHandle, m int32, n int32) (lwork int32, err error) {
@@ -6685,7 +6685,7 @@ func (l *Library) DnZgebrdBufferSize(handle DnHandle, m int32, n int32) (lwork i
 	return out.lwork, check(res, err)
 }
 
-// DnSgebrd reduces a matrix to a bidiagonal one, of float32.
+// DnSgebrd reduces a matrix to a bidiagonal one, for float32.
 //
 // C: cusolverDnSgebrd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSgebrd(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tauq cuda.DevicePtr, taup cuda.DevicePtr, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -6716,7 +6716,7 @@ func (l *Library) DnSgebrd(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnDgebrd reduces a matrix to a bidiagonal one, of float64.
+// DnDgebrd reduces a matrix to a bidiagonal one, for float64.
 //
 // C: cusolverDnDgebrd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDgebrd(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tauq cuda.DevicePtr, taup cuda.DevicePtr, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -6747,7 +6747,7 @@ func (l *Library) DnDgebrd(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnCgebrd reduces a matrix to a bidiagonal one, of complex float32.
+// DnCgebrd reduces a matrix to a bidiagonal one, for complex float32.
 //
 // C: cusolverDnCgebrd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCgebrd(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tauq cuda.DevicePtr, taup cuda.DevicePtr, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -6778,7 +6778,7 @@ func (l *Library) DnCgebrd(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnZgebrd reduces a matrix to a bidiagonal one, of complex float64.
+// DnZgebrd reduces a matrix to a bidiagonal one, for complex float64.
 //
 // C: cusolverDnZgebrd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZgebrd(handle DnHandle, m int32, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tauq cuda.DevicePtr, taup cuda.DevicePtr, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -6809,7 +6809,7 @@ func (l *Library) DnZgebrd(handle DnHandle, m int32, n int32, a cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// DnSorgbrBufferSize tells how much memory DnSorgbr works in.
+// DnSorgbrBufferSize returns the workspace size of DnSorgbr.
 //
 // C: cusolverDnSorgbr_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnSorgbrBufferSize(handle DnHandle, side cublas.SideMode, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -6840,7 +6840,7 @@ func (l *Library) DnSorgbrBufferSize(handle DnHandle, side cublas.SideMode, m in
 	return out.lwork, check(res, err)
 }
 
-// DnDorgbrBufferSize tells how much memory DnDorgbr works in.
+// DnDorgbrBufferSize returns the workspace size of DnDorgbr.
 //
 // C: cusolverDnDorgbr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDorgbrBufferSize(handle DnHandle, side cublas.SideMode, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -6871,7 +6871,7 @@ func (l *Library) DnDorgbrBufferSize(handle DnHandle, side cublas.SideMode, m in
 	return out.lwork, check(res, err)
 }
 
-// DnCungbrBufferSize tells how much memory DnCungbr works in.
+// DnCungbrBufferSize returns the workspace size of DnCungbr.
 //
 // C: cusolverDnCungbr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCungbrBufferSize(handle DnHandle, side cublas.SideMode, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -6902,7 +6902,7 @@ func (l *Library) DnCungbrBufferSize(handle DnHandle, side cublas.SideMode, m in
 	return out.lwork, check(res, err)
 }
 
-// DnZungbrBufferSize tells how much memory DnZungbr works in.
+// DnZungbrBufferSize returns the workspace size of DnZungbr.
 //
 // C: cusolverDnZungbr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZungbrBufferSize(handle DnHandle, side cublas.SideMode, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -6933,7 +6933,7 @@ func (l *Library) DnZungbrBufferSize(handle DnHandle, side cublas.SideMode, m in
 	return out.lwork, check(res, err)
 }
 
-// DnSorgbr makes a factor of gebrd, of float32.
+// DnSorgbr computes a factor of gebrd, for float32.
 //
 // C: cusolverDnSorgbr, since cuSOLVER 11.1, set generic.
 func (l *Library) DnSorgbr(handle DnHandle, side cublas.SideMode, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -6963,7 +6963,7 @@ func (l *Library) DnSorgbr(handle DnHandle, side cublas.SideMode, m int32, n int
 	return check(res, err)
 }
 
-// DnDorgbr makes a factor of gebrd, of float64.
+// DnDorgbr computes a factor of gebrd, for float64.
 //
 // C: cusolverDnDorgbr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDorgbr(handle DnHandle, side cublas.SideMode, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -6993,7 +6993,7 @@ func (l *Library) DnDorgbr(handle DnHandle, side cublas.SideMode, m int32, n int
 	return check(res, err)
 }
 
-// DnCungbr makes a factor of gebrd, of complex float32.
+// DnCungbr computes a factor of gebrd, for complex float32.
 //
 // C: cusolverDnCungbr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCungbr(handle DnHandle, side cublas.SideMode, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7023,7 +7023,7 @@ func (l *Library) DnCungbr(handle DnHandle, side cublas.SideMode, m int32, n int
 	return check(res, err)
 }
 
-// DnZungbr makes a factor of gebrd, of complex float64.
+// DnZungbr computes a factor of gebrd, for complex float64.
 //
 // C: cusolverDnZungbr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZungbr(handle DnHandle, side cublas.SideMode, m int32, n int32, k int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7053,7 +7053,7 @@ func (l *Library) DnZungbr(handle DnHandle, side cublas.SideMode, m int32, n int
 	return check(res, err)
 }
 
-// DnSsytrdBufferSize tells how much memory DnSsytrd works in.
+// DnSsytrdBufferSize returns the workspace size of DnSsytrd.
 //
 // C: cusolverDnSsytrd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsytrdBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -7084,7 +7084,7 @@ func (l *Library) DnSsytrdBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnDsytrdBufferSize tells how much memory DnDsytrd works in.
+// DnDsytrdBufferSize returns the workspace size of DnDsytrd.
 //
 // C: cusolverDnDsytrd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsytrdBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -7115,7 +7115,7 @@ func (l *Library) DnDsytrdBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnChetrdBufferSize tells how much memory DnChetrd works in.
+// DnChetrdBufferSize returns the workspace size of DnChetrd.
 //
 // C: cusolverDnChetrd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnChetrdBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -7146,7 +7146,7 @@ func (l *Library) DnChetrdBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnZhetrdBufferSize tells how much memory DnZhetrd works in.
+// DnZhetrdBufferSize returns the workspace size of DnZhetrd.
 //
 // C: cusolverDnZhetrd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZhetrdBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -7177,7 +7177,7 @@ func (l *Library) DnZhetrdBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnSsytrd reduces a symmetric matrix to a tridiagonal one, of float32.
+// DnSsytrd reduces a symmetric matrix to a tridiagonal one, for float32.
 //
 // C: cusolverDnSsytrd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsytrd(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7207,7 +7207,7 @@ func (l *Library) DnSsytrd(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnDsytrd reduces a symmetric matrix to a tridiagonal one, of float64.
+// DnDsytrd reduces a symmetric matrix to a tridiagonal one, for float64.
 //
 // C: cusolverDnDsytrd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsytrd(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7237,7 +7237,7 @@ func (l *Library) DnDsytrd(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnChetrd reduces a Hermitian matrix to a tridiagonal one, of complex float32.
+// DnChetrd reduces a Hermitian matrix to a tridiagonal one, for complex float32.
 //
 // C: cusolverDnChetrd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnChetrd(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7267,7 +7267,7 @@ func (l *Library) DnChetrd(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnZhetrd reduces a Hermitian matrix to a tridiagonal one, of complex float64.
+// DnZhetrd reduces a Hermitian matrix to a tridiagonal one, for complex float64.
 //
 // C: cusolverDnZhetrd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZhetrd(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, d cuda.DevicePtr, e cuda.DevicePtr, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7297,7 +7297,7 @@ func (l *Library) DnZhetrd(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnSorgtrBufferSize tells how much memory DnSorgtr works in.
+// DnSorgtrBufferSize returns the workspace size of DnSorgtr.
 //
 // C: cusolverDnSorgtr_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnSorgtrBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -7326,7 +7326,7 @@ func (l *Library) DnSorgtrBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnDorgtrBufferSize tells how much memory DnDorgtr works in.
+// DnDorgtrBufferSize returns the workspace size of DnDorgtr.
 //
 // C: cusolverDnDorgtr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDorgtrBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -7355,7 +7355,7 @@ func (l *Library) DnDorgtrBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnCungtrBufferSize tells how much memory DnCungtr works in.
+// DnCungtrBufferSize returns the workspace size of DnCungtr.
 //
 // C: cusolverDnCungtr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCungtrBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -7384,7 +7384,7 @@ func (l *Library) DnCungtrBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnZungtrBufferSize tells how much memory DnZungtr works in.
+// DnZungtrBufferSize returns the workspace size of DnZungtr.
 //
 // C: cusolverDnZungtr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZungtrBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr) (lwork int32, err error) {
@@ -7413,7 +7413,7 @@ func (l *Library) DnZungtrBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnSorgtr makes the factor of sytrd, of float32.
+// DnSorgtr computes the factor of sytrd, for float32.
 //
 // C: cusolverDnSorgtr, since cuSOLVER 11.1, set generic.
 func (l *Library) DnSorgtr(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7441,7 +7441,7 @@ func (l *Library) DnSorgtr(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnDorgtr makes the factor of sytrd, of float64.
+// DnDorgtr computes the factor of sytrd, for float64.
 //
 // C: cusolverDnDorgtr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDorgtr(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7469,7 +7469,7 @@ func (l *Library) DnDorgtr(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnCungtr makes the factor of hetrd, of complex float32.
+// DnCungtr computes the factor of hetrd, for complex float32.
 //
 // C: cusolverDnCungtr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCungtr(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7497,7 +7497,7 @@ func (l *Library) DnCungtr(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnZungtr makes the factor of hetrd, of complex float64.
+// DnZungtr computes the factor of hetrd, for complex float64.
 //
 // C: cusolverDnZungtr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZungtr(handle DnHandle, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7525,7 +7525,7 @@ func (l *Library) DnZungtr(handle DnHandle, uplo cublas.FillMode, n int32, a cud
 	return check(res, err)
 }
 
-// DnSormtrBufferSize tells how much memory DnSormtr works in.
+// DnSormtrBufferSize returns the workspace size of DnSormtr.
 //
 // C: cusolverDnSormtr_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnSormtrBufferSize(handle DnHandle, side cublas.SideMode, uplo cublas.FillMode, trans cublas.Operation, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32) (lwork int32, err error) {
@@ -7559,7 +7559,7 @@ func (l *Library) DnSormtrBufferSize(handle DnHandle, side cublas.SideMode, uplo
 	return out.lwork, check(res, err)
 }
 
-// DnDormtrBufferSize tells how much memory DnDormtr works in.
+// DnDormtrBufferSize returns the workspace size of DnDormtr.
 //
 // C: cusolverDnDormtr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDormtrBufferSize(handle DnHandle, side cublas.SideMode, uplo cublas.FillMode, trans cublas.Operation, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32) (lwork int32, err error) {
@@ -7593,7 +7593,7 @@ func (l *Library) DnDormtrBufferSize(handle DnHandle, side cublas.SideMode, uplo
 	return out.lwork, check(res, err)
 }
 
-// DnCunmtrBufferSize tells how much memory DnCunmtr works in.
+// DnCunmtrBufferSize returns the workspace size of DnCunmtr.
 //
 // C: cusolverDnCunmtr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCunmtrBufferSize(handle DnHandle, side cublas.SideMode, uplo cublas.FillMode, trans cublas.Operation, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32) (lwork int32, err error) {
@@ -7627,7 +7627,7 @@ func (l *Library) DnCunmtrBufferSize(handle DnHandle, side cublas.SideMode, uplo
 	return out.lwork, check(res, err)
 }
 
-// DnZunmtrBufferSize tells how much memory DnZunmtr works in.
+// DnZunmtrBufferSize returns the workspace size of DnZunmtr.
 //
 // C: cusolverDnZunmtr_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZunmtrBufferSize(handle DnHandle, side cublas.SideMode, uplo cublas.FillMode, trans cublas.Operation, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32) (lwork int32, err error) {
@@ -7661,7 +7661,7 @@ func (l *Library) DnZunmtrBufferSize(handle DnHandle, side cublas.SideMode, uplo
 	return out.lwork, check(res, err)
 }
 
-// DnSormtr multiplies by the factor of sytrd, of float32.
+// DnSormtr multiplies by the factor of sytrd, for float32.
 //
 // C: cusolverDnSormtr, since cuSOLVER 11.1, set generic.
 func (l *Library) DnSormtr(handle DnHandle, side cublas.SideMode, uplo cublas.FillMode, trans cublas.Operation, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7694,7 +7694,7 @@ func (l *Library) DnSormtr(handle DnHandle, side cublas.SideMode, uplo cublas.Fi
 	return check(res, err)
 }
 
-// DnDormtr multiplies by the factor of sytrd, of float64.
+// DnDormtr multiplies by the factor of sytrd, for float64.
 //
 // C: cusolverDnDormtr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDormtr(handle DnHandle, side cublas.SideMode, uplo cublas.FillMode, trans cublas.Operation, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7727,7 +7727,7 @@ func (l *Library) DnDormtr(handle DnHandle, side cublas.SideMode, uplo cublas.Fi
 	return check(res, err)
 }
 
-// DnCunmtr multiplies by the factor of hetrd, of complex float32.
+// DnCunmtr multiplies by the factor of hetrd, for complex float32.
 //
 // C: cusolverDnCunmtr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCunmtr(handle DnHandle, side cublas.SideMode, uplo cublas.FillMode, trans cublas.Operation, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7760,7 +7760,7 @@ func (l *Library) DnCunmtr(handle DnHandle, side cublas.SideMode, uplo cublas.Fi
 	return check(res, err)
 }
 
-// DnZunmtr multiplies by the factor of hetrd, of complex float64.
+// DnZunmtr multiplies by the factor of hetrd, for complex float64.
 //
 // C: cusolverDnZunmtr, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZunmtr(handle DnHandle, side cublas.SideMode, uplo cublas.FillMode, trans cublas.Operation, m int32, n int32, a cuda.DevicePtr, lda int32, tau cuda.DevicePtr, c cuda.DevicePtr, ldc int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -7793,7 +7793,7 @@ func (l *Library) DnZunmtr(handle DnHandle, side cublas.SideMode, uplo cublas.Fi
 	return check(res, err)
 }
 
-// DnSgesvdBufferSize tells how much memory DnSgesvd works in.
+// DnSgesvdBufferSize returns the workspace size of DnSgesvd.
 //
 // C: cusolverDnSgesvd_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnSgesvdBufferSize(handle DnHandle, m int32, n int32) (lwork int32, err error) {
@@ -7819,7 +7819,7 @@ func (l *Library) DnSgesvdBufferSize(handle DnHandle, m int32, n int32) (lwork i
 	return out.lwork, check(res, err)
 }
 
-// DnDgesvdBufferSize tells how much memory DnDgesvd works in.
+// DnDgesvdBufferSize returns the workspace size of DnDgesvd.
 //
 // C: cusolverDnDgesvd_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnDgesvdBufferSize(handle DnHandle, m int32, n int32) (lwork int32, err error) {
@@ -7845,7 +7845,7 @@ func (l *Library) DnDgesvdBufferSize(handle DnHandle, m int32, n int32) (lwork i
 	return out.lwork, check(res, err)
 }
 
-// DnCgesvdBufferSize tells how much memory DnCgesvd works in.
+// DnCgesvdBufferSize returns the workspace size of DnCgesvd.
 //
 // C: cusolverDnCgesvd_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnCgesvdBufferSize(handle DnHandle, m int32, n int32) (lwork int32, err error) {
@@ -7871,7 +7871,7 @@ func (l *Library) DnCgesvdBufferSize(handle DnHandle, m int32, n int32) (lwork i
 	return out.lwork, check(res, err)
 }
 
-// DnZgesvdBufferSize tells how much memory DnZgesvd works in.
+// DnZgesvdBufferSize returns the workspace size of DnZgesvd.
 //
 // C: cusolverDnZgesvd_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnZgesvdBufferSize(handle DnHandle, m int32, n int32) (lwork int32, err error) {
@@ -7897,7 +7897,7 @@ func (l *Library) DnZgesvdBufferSize(handle DnHandle, m int32, n int32) (lwork i
 	return out.lwork, check(res, err)
 }
 
-// DnSgesvd computes singular values and vectors, of float32.
+// DnSgesvd computes singular values and vectors, for float32.
 //
 // C: cusolverDnSgesvd, since cuSOLVER 11.1, set core.
 func (l *Library) DnSgesvd(handle DnHandle, jobu int8, jobvt int8, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, vt cuda.DevicePtr, ldvt int32, work cuda.DevicePtr, lwork int32, rwork cuda.DevicePtr, info cuda.DevicePtr) (err error) {
@@ -7932,7 +7932,7 @@ func (l *Library) DnSgesvd(handle DnHandle, jobu int8, jobvt int8, m int32, n in
 	return check(res, err)
 }
 
-// DnDgesvd computes singular values and vectors, of float64.
+// DnDgesvd computes singular values and vectors, for float64.
 //
 // C: cusolverDnDgesvd, since cuSOLVER 11.1, set core.
 func (l *Library) DnDgesvd(handle DnHandle, jobu int8, jobvt int8, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, vt cuda.DevicePtr, ldvt int32, work cuda.DevicePtr, lwork int32, rwork cuda.DevicePtr, info cuda.DevicePtr) (err error) {
@@ -7967,7 +7967,7 @@ func (l *Library) DnDgesvd(handle DnHandle, jobu int8, jobvt int8, m int32, n in
 	return check(res, err)
 }
 
-// DnCgesvd computes singular values and vectors, of complex float32.
+// DnCgesvd computes singular values and vectors, for complex float32.
 //
 // C: cusolverDnCgesvd, since cuSOLVER 11.1, set core.
 func (l *Library) DnCgesvd(handle DnHandle, jobu int8, jobvt int8, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, vt cuda.DevicePtr, ldvt int32, work cuda.DevicePtr, lwork int32, rwork cuda.DevicePtr, info cuda.DevicePtr) (err error) {
@@ -8002,7 +8002,7 @@ func (l *Library) DnCgesvd(handle DnHandle, jobu int8, jobvt int8, m int32, n in
 	return check(res, err)
 }
 
-// DnZgesvd computes singular values and vectors, of complex float64.
+// DnZgesvd computes singular values and vectors, for complex float64.
 //
 // C: cusolverDnZgesvd, since cuSOLVER 11.1, set core.
 func (l *Library) DnZgesvd(handle DnHandle, jobu int8, jobvt int8, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, vt cuda.DevicePtr, ldvt int32, work cuda.DevicePtr, lwork int32, rwork cuda.DevicePtr, info cuda.DevicePtr) (err error) {
@@ -8037,7 +8037,7 @@ func (l *Library) DnZgesvd(handle DnHandle, jobu int8, jobvt int8, m int32, n in
 	return check(res, err)
 }
 
-// DnSsyevdBufferSize tells how much memory DnSsyevd works in.
+// DnSsyevdBufferSize returns the workspace size of DnSsyevd.
 //
 // C: cusolverDnSsyevd_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnSsyevdBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr) (lwork int32, err error) {
@@ -8067,7 +8067,7 @@ func (l *Library) DnSsyevdBufferSize(handle DnHandle, jobz EigMode, uplo cublas.
 	return out.lwork, check(res, err)
 }
 
-// DnDsyevdBufferSize tells how much memory DnDsyevd works in.
+// DnDsyevdBufferSize returns the workspace size of DnDsyevd.
 //
 // C: cusolverDnDsyevd_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnDsyevdBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr) (lwork int32, err error) {
@@ -8097,7 +8097,7 @@ func (l *Library) DnDsyevdBufferSize(handle DnHandle, jobz EigMode, uplo cublas.
 	return out.lwork, check(res, err)
 }
 
-// DnCheevdBufferSize tells how much memory DnCheevd works in.
+// DnCheevdBufferSize returns the workspace size of DnCheevd.
 //
 // C: cusolverDnCheevd_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnCheevdBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr) (lwork int32, err error) {
@@ -8127,7 +8127,7 @@ func (l *Library) DnCheevdBufferSize(handle DnHandle, jobz EigMode, uplo cublas.
 	return out.lwork, check(res, err)
 }
 
-// DnZheevdBufferSize tells how much memory DnZheevd works in.
+// DnZheevdBufferSize returns the workspace size of DnZheevd.
 //
 // C: cusolverDnZheevd_bufferSize, since cuSOLVER 11.1, set core.
 func (l *Library) DnZheevdBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr) (lwork int32, err error) {
@@ -8157,7 +8157,7 @@ func (l *Library) DnZheevdBufferSize(handle DnHandle, jobz EigMode, uplo cublas.
 	return out.lwork, check(res, err)
 }
 
-// DnSsyevd computes eigenvalues and vectors of a symmetric matrix, of float32.
+// DnSsyevd computes eigenvalues and vectors of a symmetric matrix, for float32.
 //
 // C: cusolverDnSsyevd, since cuSOLVER 11.1, set core.
 func (l *Library) DnSsyevd(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -8186,7 +8186,7 @@ func (l *Library) DnSsyevd(handle DnHandle, jobz EigMode, uplo cublas.FillMode, 
 	return check(res, err)
 }
 
-// DnDsyevd computes eigenvalues and vectors of a symmetric matrix, of float64.
+// DnDsyevd computes eigenvalues and vectors of a symmetric matrix, for float64.
 //
 // C: cusolverDnDsyevd, since cuSOLVER 11.1, set core.
 func (l *Library) DnDsyevd(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -8215,7 +8215,7 @@ func (l *Library) DnDsyevd(handle DnHandle, jobz EigMode, uplo cublas.FillMode, 
 	return check(res, err)
 }
 
-// DnCheevd computes eigenvalues and vectors of a Hermitian matrix, of complex float32.
+// DnCheevd computes eigenvalues and vectors of a Hermitian matrix, for complex float32.
 //
 // C: cusolverDnCheevd, since cuSOLVER 11.1, set core.
 func (l *Library) DnCheevd(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -8244,7 +8244,7 @@ func (l *Library) DnCheevd(handle DnHandle, jobz EigMode, uplo cublas.FillMode, 
 	return check(res, err)
 }
 
-// DnZheevd computes eigenvalues and vectors of a Hermitian matrix, of complex float64.
+// DnZheevd computes eigenvalues and vectors of a Hermitian matrix, for complex float64.
 //
 // C: cusolverDnZheevd, since cuSOLVER 11.1, set core.
 func (l *Library) DnZheevd(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -8273,7 +8273,7 @@ func (l *Library) DnZheevd(handle DnHandle, jobz EigMode, uplo cublas.FillMode, 
 	return check(res, err)
 }
 
-// DnSsyevdxBufferSize tells how much memory DnSsyevdx works in.
+// DnSsyevdxBufferSize returns the workspace size of DnSsyevdx.
 //
 // C: cusolverDnSsyevdx_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsyevdxBufferSize(handle DnHandle, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, vl float32, vu float32, il int32, iu int32, w cuda.DevicePtr) (meig int32, lwork int32, err error) {
@@ -8285,7 +8285,7 @@ func (l *Library) DnSsyevdxBufferSize(handle DnHandle, jobz EigMode, extent EigR
 	return out.meig, out.lwork, check(res, err)
 }
 
-// DnDsyevdxBufferSize tells how much memory DnDsyevdx works in.
+// DnDsyevdxBufferSize returns the workspace size of DnDsyevdx.
 //
 // C: cusolverDnDsyevdx_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsyevdxBufferSize(handle DnHandle, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, vl float64, vu float64, il int32, iu int32, w cuda.DevicePtr) (meig int32, lwork int32, err error) {
@@ -8297,7 +8297,7 @@ func (l *Library) DnDsyevdxBufferSize(handle DnHandle, jobz EigMode, extent EigR
 	return out.meig, out.lwork, check(res, err)
 }
 
-// DnCheevdxBufferSize tells how much memory DnCheevdx works in.
+// DnCheevdxBufferSize returns the workspace size of DnCheevdx.
 //
 // C: cusolverDnCheevdx_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCheevdxBufferSize(handle DnHandle, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, vl float32, vu float32, il int32, iu int32, w cuda.DevicePtr) (meig int32, lwork int32, err error) {
@@ -8309,7 +8309,7 @@ func (l *Library) DnCheevdxBufferSize(handle DnHandle, jobz EigMode, extent EigR
 	return out.meig, out.lwork, check(res, err)
 }
 
-// DnZheevdxBufferSize tells how much memory DnZheevdx works in.
+// DnZheevdxBufferSize returns the workspace size of DnZheevdx.
 //
 // C: cusolverDnZheevdx_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZheevdxBufferSize(handle DnHandle, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, vl float64, vu float64, il int32, iu int32, w cuda.DevicePtr) (meig int32, lwork int32, err error) {
@@ -8321,7 +8321,7 @@ func (l *Library) DnZheevdxBufferSize(handle DnHandle, jobz EigMode, extent EigR
 	return out.meig, out.lwork, check(res, err)
 }
 
-// DnSsyevdx computes some eigenvalues and vectors of a symmetric matrix, of float32.
+// DnSsyevdx computes some eigenvalues and vectors of a symmetric matrix, for float32.
 //
 // C: cusolverDnSsyevdx, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsyevdx(handle DnHandle, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, vl float32, vu float32, il int32, iu int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (meig int32, err error) {
@@ -8332,7 +8332,7 @@ func (l *Library) DnSsyevdx(handle DnHandle, jobz EigMode, extent EigRange, uplo
 	return out.meig, check(res, err)
 }
 
-// DnDsyevdx computes some eigenvalues and vectors of a symmetric matrix, of float64.
+// DnDsyevdx computes some eigenvalues and vectors of a symmetric matrix, for float64.
 //
 // C: cusolverDnDsyevdx, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsyevdx(handle DnHandle, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, vl float64, vu float64, il int32, iu int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (meig int32, err error) {
@@ -8343,7 +8343,7 @@ func (l *Library) DnDsyevdx(handle DnHandle, jobz EigMode, extent EigRange, uplo
 	return out.meig, check(res, err)
 }
 
-// DnCheevdx computes some eigenvalues and vectors of a Hermitian matrix, of complex float32.
+// DnCheevdx computes some eigenvalues and vectors of a Hermitian matrix, for complex float32.
 //
 // C: cusolverDnCheevdx, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCheevdx(handle DnHandle, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, vl float32, vu float32, il int32, iu int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (meig int32, err error) {
@@ -8354,7 +8354,7 @@ func (l *Library) DnCheevdx(handle DnHandle, jobz EigMode, extent EigRange, uplo
 	return out.meig, check(res, err)
 }
 
-// DnZheevdx computes some eigenvalues and vectors of a Hermitian matrix, of complex float64.
+// DnZheevdx computes some eigenvalues and vectors of a Hermitian matrix, for complex float64.
 //
 // C: cusolverDnZheevdx, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZheevdx(handle DnHandle, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, vl float64, vu float64, il int32, iu int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (meig int32, err error) {
@@ -8365,7 +8365,7 @@ func (l *Library) DnZheevdx(handle DnHandle, jobz EigMode, extent EigRange, uplo
 	return out.meig, check(res, err)
 }
 
-// DnSsygvdxBufferSize tells how much memory DnSsygvdx works in.
+// DnSsygvdxBufferSize returns the workspace size of DnSsygvdx.
 //
 // C: cusolverDnSsygvdx_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsygvdxBufferSize(handle DnHandle, itype EigType, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, vl float32, vu float32, il int32, iu int32, w cuda.DevicePtr) (meig int32, lwork int32, err error) {
@@ -8377,7 +8377,7 @@ func (l *Library) DnSsygvdxBufferSize(handle DnHandle, itype EigType, jobz EigMo
 	return out.meig, out.lwork, check(res, err)
 }
 
-// DnDsygvdxBufferSize tells how much memory DnDsygvdx works in.
+// DnDsygvdxBufferSize returns the workspace size of DnDsygvdx.
 //
 // C: cusolverDnDsygvdx_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsygvdxBufferSize(handle DnHandle, itype EigType, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, vl float64, vu float64, il int32, iu int32, w cuda.DevicePtr) (meig int32, lwork int32, err error) {
@@ -8389,7 +8389,7 @@ func (l *Library) DnDsygvdxBufferSize(handle DnHandle, itype EigType, jobz EigMo
 	return out.meig, out.lwork, check(res, err)
 }
 
-// DnChegvdxBufferSize tells how much memory DnChegvdx works in.
+// DnChegvdxBufferSize returns the workspace size of DnChegvdx.
 //
 // C: cusolverDnChegvdx_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnChegvdxBufferSize(handle DnHandle, itype EigType, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, vl float32, vu float32, il int32, iu int32, w cuda.DevicePtr) (meig int32, lwork int32, err error) {
@@ -8401,7 +8401,7 @@ func (l *Library) DnChegvdxBufferSize(handle DnHandle, itype EigType, jobz EigMo
 	return out.meig, out.lwork, check(res, err)
 }
 
-// DnZhegvdxBufferSize tells how much memory DnZhegvdx works in.
+// DnZhegvdxBufferSize returns the workspace size of DnZhegvdx.
 //
 // C: cusolverDnZhegvdx_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZhegvdxBufferSize(handle DnHandle, itype EigType, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, vl float64, vu float64, il int32, iu int32, w cuda.DevicePtr) (meig int32, lwork int32, err error) {
@@ -8413,7 +8413,7 @@ func (l *Library) DnZhegvdxBufferSize(handle DnHandle, itype EigType, jobz EigMo
 	return out.meig, out.lwork, check(res, err)
 }
 
-// DnSsygvdx computes some generalized eigenvalues and vectors of symmetric matrices, of float32.
+// DnSsygvdx computes some generalized eigenvalues and vectors of symmetric matrices, for float32.
 //
 // C: cusolverDnSsygvdx, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsygvdx(handle DnHandle, itype EigType, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, vl float32, vu float32, il int32, iu int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (meig int32, err error) {
@@ -8424,7 +8424,7 @@ func (l *Library) DnSsygvdx(handle DnHandle, itype EigType, jobz EigMode, extent
 	return out.meig, check(res, err)
 }
 
-// DnDsygvdx computes some generalized eigenvalues and vectors of symmetric matrices, of float64.
+// DnDsygvdx computes some generalized eigenvalues and vectors of symmetric matrices, for float64.
 //
 // C: cusolverDnDsygvdx, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsygvdx(handle DnHandle, itype EigType, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, vl float64, vu float64, il int32, iu int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (meig int32, err error) {
@@ -8435,7 +8435,7 @@ func (l *Library) DnDsygvdx(handle DnHandle, itype EigType, jobz EigMode, extent
 	return out.meig, check(res, err)
 }
 
-// DnChegvdx computes some generalized eigenvalues and vectors of Hermitian matrices, of complex float32.
+// DnChegvdx computes some generalized eigenvalues and vectors of Hermitian matrices, for complex float32.
 //
 // C: cusolverDnChegvdx, since cuSOLVER 11.1, set dense.
 func (l *Library) DnChegvdx(handle DnHandle, itype EigType, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, vl float32, vu float32, il int32, iu int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (meig int32, err error) {
@@ -8446,7 +8446,7 @@ func (l *Library) DnChegvdx(handle DnHandle, itype EigType, jobz EigMode, extent
 	return out.meig, check(res, err)
 }
 
-// DnZhegvdx computes some generalized eigenvalues and vectors of Hermitian matrices, of complex float64.
+// DnZhegvdx computes some generalized eigenvalues and vectors of Hermitian matrices, for complex float64.
 //
 // C: cusolverDnZhegvdx, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZhegvdx(handle DnHandle, itype EigType, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, vl float64, vu float64, il int32, iu int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (meig int32, err error) {
@@ -8457,7 +8457,7 @@ func (l *Library) DnZhegvdx(handle DnHandle, itype EigType, jobz EigMode, extent
 	return out.meig, check(res, err)
 }
 
-// DnSsygvdBufferSize tells how much memory DnSsygvd works in.
+// DnSsygvdBufferSize returns the workspace size of DnSsygvd.
 //
 // C: cusolverDnSsygvd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsygvdBufferSize(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr) (lwork int32, err error) {
@@ -8490,7 +8490,7 @@ func (l *Library) DnSsygvdBufferSize(handle DnHandle, itype EigType, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnDsygvdBufferSize tells how much memory DnDsygvd works in.
+// DnDsygvdBufferSize returns the workspace size of DnDsygvd.
 //
 // C: cusolverDnDsygvd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsygvdBufferSize(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr) (lwork int32, err error) {
@@ -8523,7 +8523,7 @@ func (l *Library) DnDsygvdBufferSize(handle DnHandle, itype EigType, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnChegvdBufferSize tells how much memory DnChegvd works in.
+// DnChegvdBufferSize returns the workspace size of DnChegvd.
 //
 // C: cusolverDnChegvd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnChegvdBufferSize(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr) (lwork int32, err error) {
@@ -8556,7 +8556,7 @@ func (l *Library) DnChegvdBufferSize(handle DnHandle, itype EigType, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnZhegvdBufferSize tells how much memory DnZhegvd works in.
+// DnZhegvdBufferSize returns the workspace size of DnZhegvd.
 //
 // C: cusolverDnZhegvd_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZhegvdBufferSize(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr) (lwork int32, err error) {
@@ -8589,7 +8589,7 @@ func (l *Library) DnZhegvdBufferSize(handle DnHandle, itype EigType, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnSsygvd computes generalized eigenvalues and vectors of symmetric matrices, of float32.
+// DnSsygvd computes generalized eigenvalues and vectors of symmetric matrices, for float32.
 //
 // C: cusolverDnSsygvd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsygvd(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -8621,7 +8621,7 @@ func (l *Library) DnSsygvd(handle DnHandle, itype EigType, jobz EigMode, uplo cu
 	return check(res, err)
 }
 
-// DnDsygvd computes generalized eigenvalues and vectors of symmetric matrices, of float64.
+// DnDsygvd computes generalized eigenvalues and vectors of symmetric matrices, for float64.
 //
 // C: cusolverDnDsygvd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsygvd(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -8653,7 +8653,7 @@ func (l *Library) DnDsygvd(handle DnHandle, itype EigType, jobz EigMode, uplo cu
 	return check(res, err)
 }
 
-// DnChegvd computes generalized eigenvalues and vectors of Hermitian matrices, of complex float32.
+// DnChegvd computes generalized eigenvalues and vectors of Hermitian matrices, for complex float32.
 //
 // C: cusolverDnChegvd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnChegvd(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -8685,7 +8685,7 @@ func (l *Library) DnChegvd(handle DnHandle, itype EigType, jobz EigMode, uplo cu
 	return check(res, err)
 }
 
-// DnZhegvd computes generalized eigenvalues and vectors of Hermitian matrices, of complex float64.
+// DnZhegvd computes generalized eigenvalues and vectors of Hermitian matrices, for complex float64.
 //
 // C: cusolverDnZhegvd, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZhegvd(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -8768,7 +8768,7 @@ func (l *Library) DnXsyevjSetTolerance(info SyevjInfo, tolerance float64) (err e
 	return check(res, err)
 }
 
-// DnXsyevjSetMaxSweeps sets the most sweeps of eigenvalues by Jacobi.
+// DnXsyevjSetMaxSweeps sets the maximum number of sweeps of eigenvalues by Jacobi.
 //
 // C: cusolverDnXsyevjSetMaxSweeps, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXsyevjSetMaxSweeps(info SyevjInfo, maxSweeps int32) (err error) {
@@ -8789,7 +8789,7 @@ func (l *Library) DnXsyevjSetMaxSweeps(info SyevjInfo, maxSweeps int32) (err err
 	return check(res, err)
 }
 
-// DnXsyevjSetSortEig says whether results are sorted of eigenvalues by Jacobi.
+// DnXsyevjSetSortEig sets whether the results of eigenvalues by Jacobi are sorted.
 //
 // C: cusolverDnXsyevjSetSortEig, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXsyevjSetSortEig(info SyevjInfo, sortEig int32) (err error) {
@@ -8835,7 +8835,7 @@ func (l *Library) DnXsyevjGetResidual(handle DnHandle, info SyevjInfo) (residual
 	return out.residual, check(res, err)
 }
 
-// DnXsyevjGetSweeps returns how many sweeps were made of eigenvalues by Jacobi.
+// DnXsyevjGetSweeps returns the number of sweeps of eigenvalues by Jacobi.
 //
 // C: cusolverDnXsyevjGetSweeps, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXsyevjGetSweeps(handle DnHandle, info SyevjInfo) (executedSweeps int32, err error) {
@@ -8860,7 +8860,7 @@ func (l *Library) DnXsyevjGetSweeps(handle DnHandle, info SyevjInfo) (executedSw
 	return out.executedSweeps, check(res, err)
 }
 
-// DnSsyevjBatchedBufferSize tells how much memory DnSsyevjBatched works in.
+// DnSsyevjBatchedBufferSize returns the workspace size of DnSsyevjBatched.
 //
 // C: cusolverDnSsyevjBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsyevjBatchedBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, params SyevjInfo, batchSize int32) (lwork int32, err error) {
@@ -8892,7 +8892,7 @@ func (l *Library) DnSsyevjBatchedBufferSize(handle DnHandle, jobz EigMode, uplo 
 	return out.lwork, check(res, err)
 }
 
-// DnDsyevjBatchedBufferSize tells how much memory DnDsyevjBatched works in.
+// DnDsyevjBatchedBufferSize returns the workspace size of DnDsyevjBatched.
 //
 // C: cusolverDnDsyevjBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsyevjBatchedBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, params SyevjInfo, batchSize int32) (lwork int32, err error) {
@@ -8924,7 +8924,7 @@ func (l *Library) DnDsyevjBatchedBufferSize(handle DnHandle, jobz EigMode, uplo 
 	return out.lwork, check(res, err)
 }
 
-// DnCheevjBatchedBufferSize tells how much memory DnCheevjBatched works in.
+// DnCheevjBatchedBufferSize returns the workspace size of DnCheevjBatched.
 //
 // C: cusolverDnCheevjBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCheevjBatchedBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, params SyevjInfo, batchSize int32) (lwork int32, err error) {
@@ -8956,7 +8956,7 @@ func (l *Library) DnCheevjBatchedBufferSize(handle DnHandle, jobz EigMode, uplo 
 	return out.lwork, check(res, err)
 }
 
-// DnZheevjBatchedBufferSize tells how much memory DnZheevjBatched works in.
+// DnZheevjBatchedBufferSize returns the workspace size of DnZheevjBatched.
 //
 // C: cusolverDnZheevjBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZheevjBatchedBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, params SyevjInfo, batchSize int32) (lwork int32, err error) {
@@ -8988,7 +8988,7 @@ func (l *Library) DnZheevjBatchedBufferSize(handle DnHandle, jobz EigMode, uplo 
 	return out.lwork, check(res, err)
 }
 
-// DnSsyevjBatched computes eigenvalues and vectors of many symmetric matrices by Jacobi, of float32.
+// DnSsyevjBatched computes eigenvalues and vectors of many symmetric matrices by Jacobi, for float32.
 //
 // C: cusolverDnSsyevjBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsyevjBatched(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo, batchSize int32) (err error) {
@@ -9019,7 +9019,7 @@ func (l *Library) DnSsyevjBatched(handle DnHandle, jobz EigMode, uplo cublas.Fil
 	return check(res, err)
 }
 
-// DnDsyevjBatched computes eigenvalues and vectors of many symmetric matrices by Jacobi, of float64.
+// DnDsyevjBatched computes eigenvalues and vectors of many symmetric matrices by Jacobi, for float64.
 //
 // C: cusolverDnDsyevjBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsyevjBatched(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo, batchSize int32) (err error) {
@@ -9050,7 +9050,7 @@ func (l *Library) DnDsyevjBatched(handle DnHandle, jobz EigMode, uplo cublas.Fil
 	return check(res, err)
 }
 
-// DnCheevjBatched computes eigenvalues and vectors of many Hermitian matrices by Jacobi, of complex float32.
+// DnCheevjBatched computes eigenvalues and vectors of many Hermitian matrices by Jacobi, for complex float32.
 //
 // C: cusolverDnCheevjBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCheevjBatched(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo, batchSize int32) (err error) {
@@ -9081,7 +9081,7 @@ func (l *Library) DnCheevjBatched(handle DnHandle, jobz EigMode, uplo cublas.Fil
 	return check(res, err)
 }
 
-// DnZheevjBatched computes eigenvalues and vectors of many Hermitian matrices by Jacobi, of complex float64.
+// DnZheevjBatched computes eigenvalues and vectors of many Hermitian matrices by Jacobi, for complex float64.
 //
 // C: cusolverDnZheevjBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZheevjBatched(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo, batchSize int32) (err error) {
@@ -9112,7 +9112,7 @@ func (l *Library) DnZheevjBatched(handle DnHandle, jobz EigMode, uplo cublas.Fil
 	return check(res, err)
 }
 
-// DnSsyevjBufferSize tells how much memory DnSsyevj works in.
+// DnSsyevjBufferSize returns the workspace size of DnSsyevj.
 //
 // C: cusolverDnSsyevj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsyevjBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, params SyevjInfo) (lwork int32, err error) {
@@ -9143,7 +9143,7 @@ func (l *Library) DnSsyevjBufferSize(handle DnHandle, jobz EigMode, uplo cublas.
 	return out.lwork, check(res, err)
 }
 
-// DnDsyevjBufferSize tells how much memory DnDsyevj works in.
+// DnDsyevjBufferSize returns the workspace size of DnDsyevj.
 //
 // C: cusolverDnDsyevj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsyevjBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, params SyevjInfo) (lwork int32, err error) {
@@ -9174,7 +9174,7 @@ func (l *Library) DnDsyevjBufferSize(handle DnHandle, jobz EigMode, uplo cublas.
 	return out.lwork, check(res, err)
 }
 
-// DnCheevjBufferSize tells how much memory DnCheevj works in.
+// DnCheevjBufferSize returns the workspace size of DnCheevj.
 //
 // C: cusolverDnCheevj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCheevjBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, params SyevjInfo) (lwork int32, err error) {
@@ -9205,7 +9205,7 @@ func (l *Library) DnCheevjBufferSize(handle DnHandle, jobz EigMode, uplo cublas.
 	return out.lwork, check(res, err)
 }
 
-// DnZheevjBufferSize tells how much memory DnZheevj works in.
+// DnZheevjBufferSize returns the workspace size of DnZheevj.
 //
 // C: cusolverDnZheevj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZheevjBufferSize(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, params SyevjInfo) (lwork int32, err error) {
@@ -9236,7 +9236,7 @@ func (l *Library) DnZheevjBufferSize(handle DnHandle, jobz EigMode, uplo cublas.
 	return out.lwork, check(res, err)
 }
 
-// DnSsyevj computes eigenvalues and vectors of a symmetric matrix by Jacobi, of float32.
+// DnSsyevj computes eigenvalues and vectors of a symmetric matrix by Jacobi, for float32.
 //
 // C: cusolverDnSsyevj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsyevj(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo) (err error) {
@@ -9266,7 +9266,7 @@ func (l *Library) DnSsyevj(handle DnHandle, jobz EigMode, uplo cublas.FillMode, 
 	return check(res, err)
 }
 
-// DnDsyevj computes eigenvalues and vectors of a symmetric matrix by Jacobi, of float64.
+// DnDsyevj computes eigenvalues and vectors of a symmetric matrix by Jacobi, for float64.
 //
 // C: cusolverDnDsyevj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsyevj(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo) (err error) {
@@ -9296,7 +9296,7 @@ func (l *Library) DnDsyevj(handle DnHandle, jobz EigMode, uplo cublas.FillMode, 
 	return check(res, err)
 }
 
-// DnCheevj computes eigenvalues and vectors of a Hermitian matrix by Jacobi, of complex float32.
+// DnCheevj computes eigenvalues and vectors of a Hermitian matrix by Jacobi, for complex float32.
 //
 // C: cusolverDnCheevj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCheevj(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo) (err error) {
@@ -9326,7 +9326,7 @@ func (l *Library) DnCheevj(handle DnHandle, jobz EigMode, uplo cublas.FillMode, 
 	return check(res, err)
 }
 
-// DnZheevj computes eigenvalues and vectors of a Hermitian matrix by Jacobi, of complex float64.
+// DnZheevj computes eigenvalues and vectors of a Hermitian matrix by Jacobi, for complex float64.
 //
 // C: cusolverDnZheevj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZheevj(handle DnHandle, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo) (err error) {
@@ -9356,7 +9356,7 @@ func (l *Library) DnZheevj(handle DnHandle, jobz EigMode, uplo cublas.FillMode, 
 	return check(res, err)
 }
 
-// DnSsygvjBufferSize tells how much memory DnSsygvj works in.
+// DnSsygvjBufferSize returns the workspace size of DnSsygvj.
 //
 // C: cusolverDnSsygvj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsygvjBufferSize(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, params SyevjInfo) (lwork int32, err error) {
@@ -9390,7 +9390,7 @@ func (l *Library) DnSsygvjBufferSize(handle DnHandle, itype EigType, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnDsygvjBufferSize tells how much memory DnDsygvj works in.
+// DnDsygvjBufferSize returns the workspace size of DnDsygvj.
 //
 // C: cusolverDnDsygvj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsygvjBufferSize(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, params SyevjInfo) (lwork int32, err error) {
@@ -9424,7 +9424,7 @@ func (l *Library) DnDsygvjBufferSize(handle DnHandle, itype EigType, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnChegvjBufferSize tells how much memory DnChegvj works in.
+// DnChegvjBufferSize returns the workspace size of DnChegvj.
 //
 // C: cusolverDnChegvj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnChegvjBufferSize(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, params SyevjInfo) (lwork int32, err error) {
@@ -9458,7 +9458,7 @@ func (l *Library) DnChegvjBufferSize(handle DnHandle, itype EigType, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnZhegvjBufferSize tells how much memory DnZhegvj works in.
+// DnZhegvjBufferSize returns the workspace size of DnZhegvj.
 //
 // C: cusolverDnZhegvj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZhegvjBufferSize(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, params SyevjInfo) (lwork int32, err error) {
@@ -9492,7 +9492,7 @@ func (l *Library) DnZhegvjBufferSize(handle DnHandle, itype EigType, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnSsygvj computes generalized eigenvalues and vectors of symmetric matrices by Jacobi, of float32.
+// DnSsygvj computes generalized eigenvalues and vectors of symmetric matrices by Jacobi, for float32.
 //
 // C: cusolverDnSsygvj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSsygvj(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo) (err error) {
@@ -9525,7 +9525,7 @@ func (l *Library) DnSsygvj(handle DnHandle, itype EigType, jobz EigMode, uplo cu
 	return check(res, err)
 }
 
-// DnDsygvj computes generalized eigenvalues and vectors of symmetric matrices by Jacobi, of float64.
+// DnDsygvj computes generalized eigenvalues and vectors of symmetric matrices by Jacobi, for float64.
 //
 // C: cusolverDnDsygvj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDsygvj(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo) (err error) {
@@ -9558,7 +9558,7 @@ func (l *Library) DnDsygvj(handle DnHandle, itype EigType, jobz EigMode, uplo cu
 	return check(res, err)
 }
 
-// DnChegvj computes generalized eigenvalues and vectors of Hermitian matrices by Jacobi, of complex float32.
+// DnChegvj computes generalized eigenvalues and vectors of Hermitian matrices by Jacobi, for complex float32.
 //
 // C: cusolverDnChegvj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnChegvj(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo) (err error) {
@@ -9591,7 +9591,7 @@ func (l *Library) DnChegvj(handle DnHandle, itype EigType, jobz EigMode, uplo cu
 	return check(res, err)
 }
 
-// DnZhegvj computes generalized eigenvalues and vectors of Hermitian matrices by Jacobi, of complex float64.
+// DnZhegvj computes generalized eigenvalues and vectors of Hermitian matrices by Jacobi, for complex float64.
 //
 // C: cusolverDnZhegvj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZhegvj(handle DnHandle, itype EigType, jobz EigMode, uplo cublas.FillMode, n int32, a cuda.DevicePtr, lda int32, b cuda.DevicePtr, ldb int32, w cuda.DevicePtr, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params SyevjInfo) (err error) {
@@ -9675,7 +9675,7 @@ func (l *Library) DnXgesvdjSetTolerance(info GesvdjInfo, tolerance float64) (err
 	return check(res, err)
 }
 
-// DnXgesvdjSetMaxSweeps sets the most sweeps of singular values by Jacobi.
+// DnXgesvdjSetMaxSweeps sets the maximum number of sweeps of singular values by Jacobi.
 //
 // C: cusolverDnXgesvdjSetMaxSweeps, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXgesvdjSetMaxSweeps(info GesvdjInfo, maxSweeps int32) (err error) {
@@ -9696,7 +9696,7 @@ func (l *Library) DnXgesvdjSetMaxSweeps(info GesvdjInfo, maxSweeps int32) (err e
 	return check(res, err)
 }
 
-// DnXgesvdjSetSortEig says whether results are sorted of singular values by Jacobi.
+// DnXgesvdjSetSortEig sets whether the results of singular values by Jacobi are sorted.
 //
 // C: cusolverDnXgesvdjSetSortEig, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXgesvdjSetSortEig(info GesvdjInfo, sortSvd int32) (err error) {
@@ -9742,7 +9742,7 @@ func (l *Library) DnXgesvdjGetResidual(handle DnHandle, info GesvdjInfo) (residu
 	return out.residual, check(res, err)
 }
 
-// DnXgesvdjGetSweeps returns how many sweeps were made of singular values by Jacobi.
+// DnXgesvdjGetSweeps returns the number of sweeps of singular values by Jacobi.
 //
 // C: cusolverDnXgesvdjGetSweeps, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXgesvdjGetSweeps(handle DnHandle, info GesvdjInfo) (executedSweeps int32, err error) {
@@ -9767,7 +9767,7 @@ func (l *Library) DnXgesvdjGetSweeps(handle DnHandle, info GesvdjInfo) (executed
 	return out.executedSweeps, check(res, err)
 }
 
-// DnSgesvdjBatchedBufferSize tells how much memory DnSgesvdjBatched works in.
+// DnSgesvdjBatchedBufferSize returns the workspace size of DnSgesvdjBatched.
 //
 // C: cusolverDnSgesvdjBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSgesvdjBatchedBufferSize(handle DnHandle, jobz EigMode, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, params GesvdjInfo, batchSize int32) (lwork int32, err error) {
@@ -9803,7 +9803,7 @@ func (l *Library) DnSgesvdjBatchedBufferSize(handle DnHandle, jobz EigMode, m in
 	return out.lwork, check(res, err)
 }
 
-// DnDgesvdjBatchedBufferSize tells how much memory DnDgesvdjBatched works in.
+// DnDgesvdjBatchedBufferSize returns the workspace size of DnDgesvdjBatched.
 //
 // C: cusolverDnDgesvdjBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDgesvdjBatchedBufferSize(handle DnHandle, jobz EigMode, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, params GesvdjInfo, batchSize int32) (lwork int32, err error) {
@@ -9839,7 +9839,7 @@ func (l *Library) DnDgesvdjBatchedBufferSize(handle DnHandle, jobz EigMode, m in
 	return out.lwork, check(res, err)
 }
 
-// DnCgesvdjBatchedBufferSize tells how much memory DnCgesvdjBatched works in.
+// DnCgesvdjBatchedBufferSize returns the workspace size of DnCgesvdjBatched.
 //
 // C: cusolverDnCgesvdjBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCgesvdjBatchedBufferSize(handle DnHandle, jobz EigMode, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, params GesvdjInfo, batchSize int32) (lwork int32, err error) {
@@ -9875,7 +9875,7 @@ func (l *Library) DnCgesvdjBatchedBufferSize(handle DnHandle, jobz EigMode, m in
 	return out.lwork, check(res, err)
 }
 
-// DnZgesvdjBatchedBufferSize tells how much memory DnZgesvdjBatched works in.
+// DnZgesvdjBatchedBufferSize returns the workspace size of DnZgesvdjBatched.
 //
 // C: cusolverDnZgesvdjBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZgesvdjBatchedBufferSize(handle DnHandle, jobz EigMode, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, params GesvdjInfo, batchSize int32) (lwork int32, err error) {
@@ -9911,7 +9911,7 @@ func (l *Library) DnZgesvdjBatchedBufferSize(handle DnHandle, jobz EigMode, m in
 	return out.lwork, check(res, err)
 }
 
-// DnSgesvdjBatched computes singular values and vectors of many matrices of up to 32 by 32 by Jacobi, of
+// DnSgesvdjBatched computes singular values and vectors of many matrices of up to 32 by 32 by Jacobi, for
 // float32.
 //
 // C: cusolverDnSgesvdjBatched, since cuSOLVER 11.1, set dense.
@@ -9947,7 +9947,7 @@ func (l *Library) DnSgesvdjBatched(handle DnHandle, jobz EigMode, m int32, n int
 	return check(res, err)
 }
 
-// DnDgesvdjBatched computes singular values and vectors of many matrices of up to 32 by 32 by Jacobi, of
+// DnDgesvdjBatched computes singular values and vectors of many matrices of up to 32 by 32 by Jacobi, for
 // float64.
 //
 // C: cusolverDnDgesvdjBatched, since cuSOLVER 11.1, set dense.
@@ -9983,8 +9983,8 @@ func (l *Library) DnDgesvdjBatched(handle DnHandle, jobz EigMode, m int32, n int
 	return check(res, err)
 }
 
-// DnCgesvdjBatched computes singular values and vectors of many matrices of up to 32 by 32 by Jacobi, of complex
-// float32.
+// DnCgesvdjBatched computes singular values and vectors of many matrices of up to 32 by 32 by Jacobi, for
+// complex float32.
 //
 // C: cusolverDnCgesvdjBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCgesvdjBatched(handle DnHandle, jobz EigMode, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params GesvdjInfo, batchSize int32) (err error) {
@@ -10019,8 +10019,8 @@ func (l *Library) DnCgesvdjBatched(handle DnHandle, jobz EigMode, m int32, n int
 	return check(res, err)
 }
 
-// DnZgesvdjBatched computes singular values and vectors of many matrices of up to 32 by 32 by Jacobi, of complex
-// float64.
+// DnZgesvdjBatched computes singular values and vectors of many matrices of up to 32 by 32 by Jacobi, for
+// complex float64.
 //
 // C: cusolverDnZgesvdjBatched, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZgesvdjBatched(handle DnHandle, jobz EigMode, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params GesvdjInfo, batchSize int32) (err error) {
@@ -10055,7 +10055,7 @@ func (l *Library) DnZgesvdjBatched(handle DnHandle, jobz EigMode, m int32, n int
 	return check(res, err)
 }
 
-// DnSgesvdjBufferSize tells how much memory DnSgesvdj works in.
+// DnSgesvdjBufferSize returns the workspace size of DnSgesvdj.
 //
 // C: cusolverDnSgesvdj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSgesvdjBufferSize(handle DnHandle, jobz EigMode, econ int32, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, params GesvdjInfo) (lwork int32, err error) {
@@ -10091,7 +10091,7 @@ func (l *Library) DnSgesvdjBufferSize(handle DnHandle, jobz EigMode, econ int32,
 	return out.lwork, check(res, err)
 }
 
-// DnDgesvdjBufferSize tells how much memory DnDgesvdj works in.
+// DnDgesvdjBufferSize returns the workspace size of DnDgesvdj.
 //
 // C: cusolverDnDgesvdj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDgesvdjBufferSize(handle DnHandle, jobz EigMode, econ int32, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, params GesvdjInfo) (lwork int32, err error) {
@@ -10127,7 +10127,7 @@ func (l *Library) DnDgesvdjBufferSize(handle DnHandle, jobz EigMode, econ int32,
 	return out.lwork, check(res, err)
 }
 
-// DnCgesvdjBufferSize tells how much memory DnCgesvdj works in.
+// DnCgesvdjBufferSize returns the workspace size of DnCgesvdj.
 //
 // C: cusolverDnCgesvdj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCgesvdjBufferSize(handle DnHandle, jobz EigMode, econ int32, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, params GesvdjInfo) (lwork int32, err error) {
@@ -10163,7 +10163,7 @@ func (l *Library) DnCgesvdjBufferSize(handle DnHandle, jobz EigMode, econ int32,
 	return out.lwork, check(res, err)
 }
 
-// DnZgesvdjBufferSize tells how much memory DnZgesvdj works in.
+// DnZgesvdjBufferSize returns the workspace size of DnZgesvdj.
 //
 // C: cusolverDnZgesvdj_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZgesvdjBufferSize(handle DnHandle, jobz EigMode, econ int32, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, params GesvdjInfo) (lwork int32, err error) {
@@ -10199,7 +10199,7 @@ func (l *Library) DnZgesvdjBufferSize(handle DnHandle, jobz EigMode, econ int32,
 	return out.lwork, check(res, err)
 }
 
-// DnSgesvdj computes singular values and vectors by Jacobi, of float32.
+// DnSgesvdj computes singular values and vectors by Jacobi, for float32.
 //
 // C: cusolverDnSgesvdj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSgesvdj(handle DnHandle, jobz EigMode, econ int32, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params GesvdjInfo) (err error) {
@@ -10234,7 +10234,7 @@ func (l *Library) DnSgesvdj(handle DnHandle, jobz EigMode, econ int32, m int32, 
 	return check(res, err)
 }
 
-// DnDgesvdj computes singular values and vectors by Jacobi, of float64.
+// DnDgesvdj computes singular values and vectors by Jacobi, for float64.
 //
 // C: cusolverDnDgesvdj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDgesvdj(handle DnHandle, jobz EigMode, econ int32, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params GesvdjInfo) (err error) {
@@ -10269,7 +10269,7 @@ func (l *Library) DnDgesvdj(handle DnHandle, jobz EigMode, econ int32, m int32, 
 	return check(res, err)
 }
 
-// DnCgesvdj computes singular values and vectors by Jacobi, of complex float32.
+// DnCgesvdj computes singular values and vectors by Jacobi, for complex float32.
 //
 // C: cusolverDnCgesvdj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCgesvdj(handle DnHandle, jobz EigMode, econ int32, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params GesvdjInfo) (err error) {
@@ -10304,7 +10304,7 @@ func (l *Library) DnCgesvdj(handle DnHandle, jobz EigMode, econ int32, m int32, 
 	return check(res, err)
 }
 
-// DnZgesvdj computes singular values and vectors by Jacobi, of complex float64.
+// DnZgesvdj computes singular values and vectors by Jacobi, for complex float64.
 //
 // C: cusolverDnZgesvdj, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZgesvdj(handle DnHandle, jobz EigMode, econ int32, m int32, n int32, a cuda.DevicePtr, lda int32, s cuda.DevicePtr, u cuda.DevicePtr, ldu int32, v cuda.DevicePtr, ldv int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr, params GesvdjInfo) (err error) {
@@ -10339,7 +10339,7 @@ func (l *Library) DnZgesvdj(handle DnHandle, jobz EigMode, econ int32, m int32, 
 	return check(res, err)
 }
 
-// DnSgesvdaStridedBatchedBufferSize tells how much memory DnSgesvdaStridedBatched works in.
+// DnSgesvdaStridedBatchedBufferSize returns the workspace size of DnSgesvdaStridedBatched.
 //
 // C: cusolverDnSgesvdaStridedBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnSgesvdaStridedBatchedBufferSize(handle DnHandle, jobz EigMode, rank int32, m int32, n int32, da cuda.DevicePtr, lda int32, strideA int64, ds cuda.DevicePtr, strideS int64, du cuda.DevicePtr, ldu int32, strideU int64, dv cuda.DevicePtr, ldv int32, strideV int64, batchSize int32) (lwork int32, err error) {
@@ -10350,7 +10350,7 @@ func (l *Library) DnSgesvdaStridedBatchedBufferSize(handle DnHandle, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnDgesvdaStridedBatchedBufferSize tells how much memory DnDgesvdaStridedBatched works in.
+// DnDgesvdaStridedBatchedBufferSize returns the workspace size of DnDgesvdaStridedBatched.
 //
 // C: cusolverDnDgesvdaStridedBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnDgesvdaStridedBatchedBufferSize(handle DnHandle, jobz EigMode, rank int32, m int32, n int32, da cuda.DevicePtr, lda int32, strideA int64, ds cuda.DevicePtr, strideS int64, du cuda.DevicePtr, ldu int32, strideU int64, dv cuda.DevicePtr, ldv int32, strideV int64, batchSize int32) (lwork int32, err error) {
@@ -10361,7 +10361,7 @@ func (l *Library) DnDgesvdaStridedBatchedBufferSize(handle DnHandle, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnCgesvdaStridedBatchedBufferSize tells how much memory DnCgesvdaStridedBatched works in.
+// DnCgesvdaStridedBatchedBufferSize returns the workspace size of DnCgesvdaStridedBatched.
 //
 // C: cusolverDnCgesvdaStridedBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnCgesvdaStridedBatchedBufferSize(handle DnHandle, jobz EigMode, rank int32, m int32, n int32, da cuda.DevicePtr, lda int32, strideA int64, ds cuda.DevicePtr, strideS int64, du cuda.DevicePtr, ldu int32, strideU int64, dv cuda.DevicePtr, ldv int32, strideV int64, batchSize int32) (lwork int32, err error) {
@@ -10372,7 +10372,7 @@ func (l *Library) DnCgesvdaStridedBatchedBufferSize(handle DnHandle, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnZgesvdaStridedBatchedBufferSize tells how much memory DnZgesvdaStridedBatched works in.
+// DnZgesvdaStridedBatchedBufferSize returns the workspace size of DnZgesvdaStridedBatched.
 //
 // C: cusolverDnZgesvdaStridedBatched_bufferSize, since cuSOLVER 11.1, set dense.
 func (l *Library) DnZgesvdaStridedBatchedBufferSize(handle DnHandle, jobz EigMode, rank int32, m int32, n int32, da cuda.DevicePtr, lda int32, strideA int64, ds cuda.DevicePtr, strideS int64, du cuda.DevicePtr, ldu int32, strideU int64, dv cuda.DevicePtr, ldv int32, strideV int64, batchSize int32) (lwork int32, err error) {
@@ -10383,8 +10383,8 @@ func (l *Library) DnZgesvdaStridedBatchedBufferSize(handle DnHandle, jobz EigMod
 	return out.lwork, check(res, err)
 }
 
-// DnSgesvdaStridedBatched computes the greatest singular values and vectors of many matrices that lie at equal
-// distances, of float32.
+// DnSgesvdaStridedBatched computes the greatest singular values and vectors of many matrices at equal distances,
+// for float32.
 //
 // C: cusolverDnSgesvdaStridedBatched, since cuSOLVER 11.1, set dense. The library writes to hrNrmF.
 func (l *Library) DnSgesvdaStridedBatched(handle DnHandle, jobz EigMode, rank int32, m int32, n int32, da cuda.DevicePtr, lda int32, strideA int64, ds cuda.DevicePtr, strideS int64, du cuda.DevicePtr, ldu int32, strideU int64, dv cuda.DevicePtr, ldv int32, strideV int64, dWork cuda.DevicePtr, lwork int32, dInfo cuda.DevicePtr, hrNrmF []float64, batchSize int32) (err error) {
@@ -10392,8 +10392,8 @@ func (l *Library) DnSgesvdaStridedBatched(handle DnHandle, jobz EigMode, rank in
 	return check(res, err)
 }
 
-// DnDgesvdaStridedBatched computes the greatest singular values and vectors of many matrices that lie at equal
-// distances, of float64.
+// DnDgesvdaStridedBatched computes the greatest singular values and vectors of many matrices at equal distances,
+// for float64.
 //
 // C: cusolverDnDgesvdaStridedBatched, since cuSOLVER 11.1, set dense. The library writes to hrNrmF.
 func (l *Library) DnDgesvdaStridedBatched(handle DnHandle, jobz EigMode, rank int32, m int32, n int32, da cuda.DevicePtr, lda int32, strideA int64, ds cuda.DevicePtr, strideS int64, du cuda.DevicePtr, ldu int32, strideU int64, dv cuda.DevicePtr, ldv int32, strideV int64, dWork cuda.DevicePtr, lwork int32, dInfo cuda.DevicePtr, hrNrmF []float64, batchSize int32) (err error) {
@@ -10401,8 +10401,8 @@ func (l *Library) DnDgesvdaStridedBatched(handle DnHandle, jobz EigMode, rank in
 	return check(res, err)
 }
 
-// DnCgesvdaStridedBatched computes the greatest singular values and vectors of many matrices that lie at equal
-// distances, of complex float32.
+// DnCgesvdaStridedBatched computes the greatest singular values and vectors of many matrices at equal distances,
+// for complex float32.
 //
 // C: cusolverDnCgesvdaStridedBatched, since cuSOLVER 11.1, set dense. The library writes to hrNrmF.
 func (l *Library) DnCgesvdaStridedBatched(handle DnHandle, jobz EigMode, rank int32, m int32, n int32, da cuda.DevicePtr, lda int32, strideA int64, ds cuda.DevicePtr, strideS int64, du cuda.DevicePtr, ldu int32, strideU int64, dv cuda.DevicePtr, ldv int32, strideV int64, dWork cuda.DevicePtr, lwork int32, dInfo cuda.DevicePtr, hrNrmF []float64, batchSize int32) (err error) {
@@ -10410,8 +10410,8 @@ func (l *Library) DnCgesvdaStridedBatched(handle DnHandle, jobz EigMode, rank in
 	return check(res, err)
 }
 
-// DnZgesvdaStridedBatched computes the greatest singular values and vectors of many matrices that lie at equal
-// distances, of complex float64.
+// DnZgesvdaStridedBatched computes the greatest singular values and vectors of many matrices at equal distances,
+// for complex float64.
 //
 // C: cusolverDnZgesvdaStridedBatched, since cuSOLVER 11.1, set dense. The library writes to hrNrmF.
 func (l *Library) DnZgesvdaStridedBatched(handle DnHandle, jobz EigMode, rank int32, m int32, n int32, da cuda.DevicePtr, lda int32, strideA int64, ds cuda.DevicePtr, strideS int64, du cuda.DevicePtr, ldu int32, strideU int64, dv cuda.DevicePtr, ldv int32, strideV int64, dWork cuda.DevicePtr, lwork int32, dInfo cuda.DevicePtr, hrNrmF []float64, batchSize int32) (err error) {
@@ -10484,7 +10484,7 @@ func (l *Library) DnSetAdvOptions(params DnParams, function DnFunction, algo Alg
 	return check(res, err)
 }
 
-// DnXpotrfBufferSize tells how much memory DnXpotrf works in.
+// DnXpotrfBufferSize returns the workspace size of DnXpotrf.
 //
 // C: cusolverDnXpotrf_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXpotrfBufferSize(handle DnHandle, params DnParams, uplo cublas.FillMode, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, computeType cuda.DataType) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10517,7 +10517,7 @@ func (l *Library) DnXpotrfBufferSize(handle DnHandle, params DnParams, uplo cubl
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXpotrf factors a positive definite matrix by Cholesky, of any type.
+// DnXpotrf factors a positive definite matrix by Cholesky, for any type.
 //
 // C: cusolverDnXpotrf, since cuSOLVER 11.1, set generic. The library writes to bufferOnHost.
 func (l *Library) DnXpotrf(handle DnHandle, params DnParams, uplo cublas.FillMode, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, info cuda.DevicePtr) (err error) {
@@ -10549,7 +10549,7 @@ func (l *Library) DnXpotrf(handle DnHandle, params DnParams, uplo cublas.FillMod
 	return check(res, err)
 }
 
-// DnXpotrs solves with a matrix that potrf has factored, of any type.
+// DnXpotrs solves a system with a matrix factored by potrf, for any type.
 //
 // C: cusolverDnXpotrs, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXpotrs(handle DnHandle, params DnParams, uplo cublas.FillMode, n int64, nrhs int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeB cuda.DataType, b cuda.DevicePtr, ldb int64, info cuda.DevicePtr) (err error) {
@@ -10580,7 +10580,7 @@ func (l *Library) DnXpotrs(handle DnHandle, params DnParams, uplo cublas.FillMod
 	return check(res, err)
 }
 
-// DnXgeqrfBufferSize tells how much memory DnXgeqrf works in.
+// DnXgeqrfBufferSize returns the workspace size of DnXgeqrf.
 //
 // C: cusolverDnXgeqrf_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXgeqrfBufferSize(handle DnHandle, params DnParams, m int64, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeTau cuda.DataType, tau cuda.DevicePtr, computeType cuda.DataType) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10615,7 +10615,7 @@ func (l *Library) DnXgeqrfBufferSize(handle DnHandle, params DnParams, m int64, 
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXgeqrf factors a matrix into Q and R, of any type.
+// DnXgeqrf factors a matrix into Q and R, for any type.
 //
 // C: cusolverDnXgeqrf, since cuSOLVER 11.1, set generic. The library writes to bufferOnHost.
 func (l *Library) DnXgeqrf(handle DnHandle, params DnParams, m int64, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeTau cuda.DataType, tau cuda.DevicePtr, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, info cuda.DevicePtr) (err error) {
@@ -10649,7 +10649,7 @@ func (l *Library) DnXgeqrf(handle DnHandle, params DnParams, m int64, n int64, d
 	return check(res, err)
 }
 
-// DnXgetrfBufferSize tells how much memory DnXgetrf works in.
+// DnXgetrfBufferSize returns the workspace size of DnXgetrf.
 //
 // C: cusolverDnXgetrf_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXgetrfBufferSize(handle DnHandle, params DnParams, m int64, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, computeType cuda.DataType) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10682,7 +10682,7 @@ func (l *Library) DnXgetrfBufferSize(handle DnHandle, params DnParams, m int64, 
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXgetrf factors a matrix into L and U, of any type.
+// DnXgetrf factors a matrix into L and U, for any type.
 //
 // C: cusolverDnXgetrf, since cuSOLVER 11.1, set generic. The library writes to bufferOnHost.
 func (l *Library) DnXgetrf(handle DnHandle, params DnParams, m int64, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, ipiv cuda.DevicePtr, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, info cuda.DevicePtr) (err error) {
@@ -10715,7 +10715,7 @@ func (l *Library) DnXgetrf(handle DnHandle, params DnParams, m int64, n int64, d
 	return check(res, err)
 }
 
-// DnXgetrs solves with a matrix that getrf has factored, of any type.
+// DnXgetrs solves a system with a matrix factored by getrf, for any type.
 //
 // C: cusolverDnXgetrs, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXgetrs(handle DnHandle, params DnParams, trans cublas.Operation, n int64, nrhs int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, ipiv cuda.DevicePtr, dataTypeB cuda.DataType, b cuda.DevicePtr, ldb int64, info cuda.DevicePtr) (err error) {
@@ -10747,7 +10747,7 @@ func (l *Library) DnXgetrs(handle DnHandle, params DnParams, trans cublas.Operat
 	return check(res, err)
 }
 
-// DnXsyevdBufferSize tells how much memory DnXsyevd works in.
+// DnXsyevdBufferSize returns the workspace size of DnXsyevd.
 //
 // C: cusolverDnXsyevd_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXsyevdBufferSize(handle DnHandle, params DnParams, jobz EigMode, uplo cublas.FillMode, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeW cuda.DataType, w cuda.DevicePtr, computeType cuda.DataType) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10783,7 +10783,7 @@ func (l *Library) DnXsyevdBufferSize(handle DnHandle, params DnParams, jobz EigM
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXsyevd computes eigenvalues and vectors of a symmetric matrix, of any type.
+// DnXsyevd computes eigenvalues and vectors of a symmetric matrix, for any type.
 //
 // C: cusolverDnXsyevd, since cuSOLVER 11.1, set generic. The library writes to bufferOnHost.
 func (l *Library) DnXsyevd(handle DnHandle, params DnParams, jobz EigMode, uplo cublas.FillMode, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeW cuda.DataType, w cuda.DevicePtr, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, info cuda.DevicePtr) (err error) {
@@ -10818,7 +10818,7 @@ func (l *Library) DnXsyevd(handle DnHandle, params DnParams, jobz EigMode, uplo 
 	return check(res, err)
 }
 
-// DnXsyevBatchedBufferSize tells how much memory DnXsyevBatched works in.
+// DnXsyevBatchedBufferSize returns the workspace size of DnXsyevBatched.
 //
 // C: cusolverDnXsyevBatched_bufferSize, since cuSOLVER 12.0.4, set generic-12.0.4.
 func (l *Library) DnXsyevBatchedBufferSize(handle DnHandle, params DnParams, jobz EigMode, uplo cublas.FillMode, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeW cuda.DataType, w cuda.DevicePtr, computeType cuda.DataType, batchSize int64) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10855,7 +10855,7 @@ func (l *Library) DnXsyevBatchedBufferSize(handle DnHandle, params DnParams, job
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXsyevBatched computes eigenvalues and vectors of many symmetric matrices, of any type.
+// DnXsyevBatched computes eigenvalues and vectors of many symmetric matrices, for any type.
 //
 // C: cusolverDnXsyevBatched, since cuSOLVER 12.0.4, set generic-12.0.4. The library writes to bufferOnHost.
 func (l *Library) DnXsyevBatched(handle DnHandle, params DnParams, jobz EigMode, uplo cublas.FillMode, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeW cuda.DataType, w cuda.DevicePtr, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, info cuda.DevicePtr, batchSize int64) (err error) {
@@ -10863,7 +10863,7 @@ func (l *Library) DnXsyevBatched(handle DnHandle, params DnParams, jobz EigMode,
 	return check(res, err)
 }
 
-// DnXsyevdxBufferSize tells how much memory DnXsyevdx works in.
+// DnXsyevdxBufferSize returns the workspace size of DnXsyevdx.
 //
 // C: cusolverDnXsyevdx_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXsyevdxBufferSize(handle DnHandle, params DnParams, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, vl unsafe.Pointer, vu unsafe.Pointer, il int64, iu int64, dataTypeW cuda.DataType, w cuda.DevicePtr, computeType cuda.DataType) (hMeig int64, workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10876,7 +10876,7 @@ func (l *Library) DnXsyevdxBufferSize(handle DnHandle, params DnParams, jobz Eig
 	return out.hMeig, out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXsyevdx computes some eigenvalues and vectors of a symmetric matrix, of any type.
+// DnXsyevdx computes some eigenvalues and vectors of a symmetric matrix, for any type.
 //
 // C: cusolverDnXsyevdx, since cuSOLVER 11.1, set generic. The library writes to bufferOnHost.
 func (l *Library) DnXsyevdx(handle DnHandle, params DnParams, jobz EigMode, extent EigRange, uplo cublas.FillMode, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, vl unsafe.Pointer, vu unsafe.Pointer, il int64, iu int64, dataTypeW cuda.DataType, w cuda.DevicePtr, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, info cuda.DevicePtr) (meig64 int64, err error) {
@@ -10887,7 +10887,7 @@ func (l *Library) DnXsyevdx(handle DnHandle, params DnParams, jobz EigMode, exte
 	return out.meig64, check(res, err)
 }
 
-// DnXgeevBufferSize tells how much memory DnXgeev works in.
+// DnXgeevBufferSize returns the workspace size of DnXgeev.
 //
 // C: cusolverDnXgeev_bufferSize, since cuSOLVER 12.0.4, set generic-12.0.4.
 func (l *Library) DnXgeevBufferSize(handle DnHandle, params DnParams, jobvl EigMode, jobvr EigMode, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeW cuda.DataType, w cuda.DevicePtr, dataTypeVL cuda.DataType, vl cuda.DevicePtr, ldvl int64, dataTypeVR cuda.DataType, vr cuda.DevicePtr, ldvr int64, computeType cuda.DataType) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10899,7 +10899,7 @@ func (l *Library) DnXgeevBufferSize(handle DnHandle, params DnParams, jobvl EigM
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXgeev computes eigenvalues and vectors, of any type.
+// DnXgeev computes eigenvalues and vectors, for any type.
 //
 // C: cusolverDnXgeev, since cuSOLVER 12.0.4, set generic-12.0.4. The library writes to bufferOnHost.
 func (l *Library) DnXgeev(handle DnHandle, params DnParams, jobvl EigMode, jobvr EigMode, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeW cuda.DataType, w cuda.DevicePtr, dataTypeVL cuda.DataType, vl cuda.DevicePtr, ldvl int64, dataTypeVR cuda.DataType, vr cuda.DevicePtr, ldvr int64, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, info cuda.DevicePtr) (err error) {
@@ -10907,7 +10907,7 @@ func (l *Library) DnXgeev(handle DnHandle, params DnParams, jobvl EigMode, jobvr
 	return check(res, err)
 }
 
-// DnXgesvdBufferSize tells how much memory DnXgesvd works in.
+// DnXgesvdBufferSize returns the workspace size of DnXgesvd.
 //
 // C: cusolverDnXgesvd_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXgesvdBufferSize(handle DnHandle, params DnParams, jobu int8, jobvt int8, m int64, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeS cuda.DataType, s cuda.DevicePtr, dataTypeU cuda.DataType, u cuda.DevicePtr, ldu int64, dataTypeVT cuda.DataType, vt cuda.DevicePtr, ldvt int64, computeType cuda.DataType) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10919,7 +10919,7 @@ func (l *Library) DnXgesvdBufferSize(handle DnHandle, params DnParams, jobu int8
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXgesvd computes singular values and vectors, of any type.
+// DnXgesvd computes singular values and vectors, for any type.
 //
 // C: cusolverDnXgesvd, since cuSOLVER 11.1, set generic. The library writes to bufferOnHost.
 func (l *Library) DnXgesvd(handle DnHandle, params DnParams, jobu int8, jobvt int8, m int64, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeS cuda.DataType, s cuda.DevicePtr, dataTypeU cuda.DataType, u cuda.DevicePtr, ldu int64, dataTypeVT cuda.DataType, vt cuda.DevicePtr, ldvt int64, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, info cuda.DevicePtr) (err error) {
@@ -10927,7 +10927,7 @@ func (l *Library) DnXgesvd(handle DnHandle, params DnParams, jobu int8, jobvt in
 	return check(res, err)
 }
 
-// DnXgesvdpBufferSize tells how much memory DnXgesvdp works in.
+// DnXgesvdpBufferSize returns the workspace size of DnXgesvdp.
 //
 // C: cusolverDnXgesvdp_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXgesvdpBufferSize(handle DnHandle, params DnParams, jobz EigMode, econ int32, m int64, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeS cuda.DataType, s cuda.DevicePtr, dataTypeU cuda.DataType, u cuda.DevicePtr, ldu int64, dataTypeV cuda.DataType, v cuda.DevicePtr, ldv int64, computeType cuda.DataType) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10939,7 +10939,7 @@ func (l *Library) DnXgesvdpBufferSize(handle DnHandle, params DnParams, jobz Eig
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXgesvdp computes singular values and vectors by polar decomposition, of any type.
+// DnXgesvdp computes singular values and vectors by polar decomposition, for any type.
 //
 // C: cusolverDnXgesvdp, since cuSOLVER 11.1, set generic. The library writes to bufferOnHost.
 func (l *Library) DnXgesvdp(handle DnHandle, params DnParams, jobz EigMode, econ int32, m int64, n int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeS cuda.DataType, s cuda.DevicePtr, dataTypeU cuda.DataType, u cuda.DevicePtr, ldu int64, dataTypeV cuda.DataType, v cuda.DevicePtr, ldv int64, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, dInfo cuda.DevicePtr) (hErrSigma float64, err error) {
@@ -10950,7 +10950,7 @@ func (l *Library) DnXgesvdp(handle DnHandle, params DnParams, jobz EigMode, econ
 	return out.hErrSigma, check(res, err)
 }
 
-// DnXgesvdrBufferSize tells how much memory DnXgesvdr works in.
+// DnXgesvdrBufferSize returns the workspace size of DnXgesvdr.
 //
 // C: cusolverDnXgesvdr_bufferSize, since cuSOLVER 11.1, set generic.
 func (l *Library) DnXgesvdrBufferSize(handle DnHandle, params DnParams, jobu int8, jobv int8, m int64, n int64, k int64, p int64, niters int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeSrand cuda.DataType, srand cuda.DevicePtr, dataTypeUrand cuda.DataType, urand cuda.DevicePtr, ldUrand int64, dataTypeVrand cuda.DataType, vrand cuda.DevicePtr, ldVrand int64, computeType cuda.DataType) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10962,7 +10962,7 @@ func (l *Library) DnXgesvdrBufferSize(handle DnHandle, params DnParams, jobu int
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXgesvdr computes the greatest singular values and vectors by random projection, of any type.
+// DnXgesvdr computes the greatest singular values and vectors by random projection, for any type.
 //
 // C: cusolverDnXgesvdr, since cuSOLVER 11.1, set generic. The library writes to bufferOnHost.
 func (l *Library) DnXgesvdr(handle DnHandle, params DnParams, jobu int8, jobv int8, m int64, n int64, k int64, p int64, niters int64, dataTypeA cuda.DataType, a cuda.DevicePtr, lda int64, dataTypeSrand cuda.DataType, srand cuda.DevicePtr, dataTypeUrand cuda.DataType, urand cuda.DevicePtr, ldUrand int64, dataTypeVrand cuda.DataType, vrand cuda.DevicePtr, ldVrand int64, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte, dInfo cuda.DevicePtr) (err error) {
@@ -10970,7 +10970,7 @@ func (l *Library) DnXgesvdr(handle DnHandle, params DnParams, jobu int8, jobv in
 	return check(res, err)
 }
 
-// DnXlarftBufferSize tells how much memory DnXlarft works in.
+// DnXlarftBufferSize returns the workspace size of DnXlarft.
 //
 // C: cusolverDnXlarft_bufferSize, since cuSOLVER 11.6.1, set generic-11.6.1.
 func (l *Library) DnXlarftBufferSize(handle DnHandle, params DnParams, direct DirectMode, storev StorevMode, n int64, k int64, dataTypeV cuda.DataType, v cuda.DevicePtr, ldv int64, dataTypeTau cuda.DataType, tau cuda.DevicePtr, dataTypeT cuda.DataType, t cuda.DevicePtr, ldt int64, computeType cuda.DataType) (workspaceInBytesOnDevice uint64, workspaceInBytesOnHost uint64, err error) {
@@ -10982,7 +10982,7 @@ func (l *Library) DnXlarftBufferSize(handle DnHandle, params DnParams, direct Di
 	return out.workspaceInBytesOnDevice, out.workspaceInBytesOnHost, check(res, err)
 }
 
-// DnXlarft makes the triangular factor of a block reflector, of any type.
+// DnXlarft computes the triangular factor of a block reflector, for any type.
 //
 // C: cusolverDnXlarft, since cuSOLVER 11.6.1, set generic-11.6.1. The library writes to bufferOnHost.
 func (l *Library) DnXlarft(handle DnHandle, params DnParams, direct DirectMode, storev StorevMode, n int64, k int64, dataTypeV cuda.DataType, v cuda.DevicePtr, ldv int64, dataTypeTau cuda.DataType, tau cuda.DevicePtr, dataTypeT cuda.DataType, t cuda.DevicePtr, ldt int64, computeType cuda.DataType, bufferOnDevice cuda.DevicePtr, workspaceInBytesOnDevice uint64, bufferOnHost []byte) (err error) {
@@ -10990,7 +10990,7 @@ func (l *Library) DnXlarft(handle DnHandle, params DnParams, direct DirectMode, 
 	return check(res, err)
 }
 
-// SpCreate makes a handle for sparse matrices on the device that is current.
+// SpCreate makes a handle for sparse matrices on the current device.
 //
 // C: cusolverSpCreate, since cuSOLVER 11.1, set sparse.
 //
@@ -11037,7 +11037,7 @@ func (l *Library) SpDestroy(handle SpHandle) (err error) {
 	return check(res, err)
 }
 
-// SpSetStream gives the work of a handle to a stream from now on.
+// SpSetStream sets the stream of a handle's later work.
 //
 // C: cusolverSpSetStream, since cuSOLVER 11.1, set sparse.
 //
@@ -11086,7 +11086,7 @@ func (l *Library) SpGetStream(handle SpHandle) (streamId cuda.Stream, err error)
 	return out.streamId, check(res, err)
 }
 
-// SpXcsrissymHost tells whether the structure of a matrix in host memory is symmetric.
+// SpXcsrissymHost reports whether the structure of a matrix in host memory is symmetric.
 //
 // C: cusolverSpXcsrissymHost, since cuSOLVER 11.1, set sparse.
 //
@@ -11118,7 +11118,7 @@ func (l *Library) SpXcsrissymHost(handle SpHandle, m int32, nnzA int32, descrA c
 	return out.issym, check(res, err)
 }
 
-// SpScsrlsvluHost solves by LU, of float32, on the host.
+// SpScsrlsvluHost solves a system by LU, for float32, on the host.
 //
 // C: cusolverSpScsrlsvluHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11131,7 +11131,7 @@ func (l *Library) SpScsrlsvluHost(handle SpHandle, n int32, nnzA int32, descrA c
 	return out.singularity, check(res, err)
 }
 
-// SpDcsrlsvluHost solves by LU, of float64, on the host.
+// SpDcsrlsvluHost solves a system by LU, for float64, on the host.
 //
 // C: cusolverSpDcsrlsvluHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11144,7 +11144,7 @@ func (l *Library) SpDcsrlsvluHost(handle SpHandle, n int32, nnzA int32, descrA c
 	return out.singularity, check(res, err)
 }
 
-// SpCcsrlsvluHost solves by LU, of complex float32, on the host.
+// SpCcsrlsvluHost solves a system by LU, for complex float32, on the host.
 //
 // C: cusolverSpCcsrlsvluHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11157,7 +11157,7 @@ func (l *Library) SpCcsrlsvluHost(handle SpHandle, n int32, nnzA int32, descrA c
 	return out.singularity, check(res, err)
 }
 
-// SpZcsrlsvluHost solves by LU, of complex float64, on the host.
+// SpZcsrlsvluHost solves a system by LU, for complex float64, on the host.
 //
 // C: cusolverSpZcsrlsvluHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11170,7 +11170,7 @@ func (l *Library) SpZcsrlsvluHost(handle SpHandle, n int32, nnzA int32, descrA c
 	return out.singularity, check(res, err)
 }
 
-// SpScsrlsvqr solves by QR, of float32.
+// SpScsrlsvqr solves a system by QR, for float32.
 //
 // C: cusolverSpScsrlsvqr, since cuSOLVER 11.1, set sparse.
 //
@@ -11183,7 +11183,7 @@ func (l *Library) SpScsrlsvqr(handle SpHandle, m int32, nnz int32, descrA cuspar
 	return out.singularity, check(res, err)
 }
 
-// SpDcsrlsvqr solves by QR, of float64.
+// SpDcsrlsvqr solves a system by QR, for float64.
 //
 // C: cusolverSpDcsrlsvqr, since cuSOLVER 11.1, set sparse.
 //
@@ -11196,7 +11196,7 @@ func (l *Library) SpDcsrlsvqr(handle SpHandle, m int32, nnz int32, descrA cuspar
 	return out.singularity, check(res, err)
 }
 
-// SpCcsrlsvqr solves by QR, of complex float32.
+// SpCcsrlsvqr solves a system by QR, for complex float32.
 //
 // C: cusolverSpCcsrlsvqr, since cuSOLVER 11.1, set sparse.
 //
@@ -11209,7 +11209,7 @@ func (l *Library) SpCcsrlsvqr(handle SpHandle, m int32, nnz int32, descrA cuspar
 	return out.singularity, check(res, err)
 }
 
-// SpZcsrlsvqr solves by QR, of complex float64.
+// SpZcsrlsvqr solves a system by QR, for complex float64.
 //
 // C: cusolverSpZcsrlsvqr, since cuSOLVER 11.1, set sparse.
 //
@@ -11222,7 +11222,7 @@ func (l *Library) SpZcsrlsvqr(handle SpHandle, m int32, nnz int32, descrA cuspar
 	return out.singularity, check(res, err)
 }
 
-// SpScsrlsvqrHost solves by QR, of float32, on the host.
+// SpScsrlsvqrHost solves a system by QR, for float32, on the host.
 //
 // C: cusolverSpScsrlsvqrHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11235,7 +11235,7 @@ func (l *Library) SpScsrlsvqrHost(handle SpHandle, m int32, nnz int32, descrA cu
 	return out.singularity, check(res, err)
 }
 
-// SpDcsrlsvqrHost solves by QR, of float64, on the host.
+// SpDcsrlsvqrHost solves a system by QR, for float64, on the host.
 //
 // C: cusolverSpDcsrlsvqrHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11248,7 +11248,7 @@ func (l *Library) SpDcsrlsvqrHost(handle SpHandle, m int32, nnz int32, descrA cu
 	return out.singularity, check(res, err)
 }
 
-// SpCcsrlsvqrHost solves by QR, of complex float32, on the host.
+// SpCcsrlsvqrHost solves a system by QR, for complex float32, on the host.
 //
 // C: cusolverSpCcsrlsvqrHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11261,7 +11261,7 @@ func (l *Library) SpCcsrlsvqrHost(handle SpHandle, m int32, nnz int32, descrA cu
 	return out.singularity, check(res, err)
 }
 
-// SpZcsrlsvqrHost solves by QR, of complex float64, on the host.
+// SpZcsrlsvqrHost solves a system by QR, for complex float64, on the host.
 //
 // C: cusolverSpZcsrlsvqrHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11274,7 +11274,7 @@ func (l *Library) SpZcsrlsvqrHost(handle SpHandle, m int32, nnz int32, descrA cu
 	return out.singularity, check(res, err)
 }
 
-// SpScsrlsvcholHost solves by Cholesky, of float32, on the host.
+// SpScsrlsvcholHost solves a system by Cholesky, for float32, on the host.
 //
 // C: cusolverSpScsrlsvcholHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11287,7 +11287,7 @@ func (l *Library) SpScsrlsvcholHost(handle SpHandle, m int32, nnz int32, descrA 
 	return out.singularity, check(res, err)
 }
 
-// SpDcsrlsvcholHost solves by Cholesky, of float64, on the host.
+// SpDcsrlsvcholHost solves a system by Cholesky, for float64, on the host.
 //
 // C: cusolverSpDcsrlsvcholHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11300,7 +11300,7 @@ func (l *Library) SpDcsrlsvcholHost(handle SpHandle, m int32, nnz int32, descrA 
 	return out.singularity, check(res, err)
 }
 
-// SpCcsrlsvcholHost solves by Cholesky, of complex float32, on the host.
+// SpCcsrlsvcholHost solves a system by Cholesky, for complex float32, on the host.
 //
 // C: cusolverSpCcsrlsvcholHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11313,7 +11313,7 @@ func (l *Library) SpCcsrlsvcholHost(handle SpHandle, m int32, nnz int32, descrA 
 	return out.singularity, check(res, err)
 }
 
-// SpZcsrlsvcholHost solves by Cholesky, of complex float64, on the host.
+// SpZcsrlsvcholHost solves a system by Cholesky, for complex float64, on the host.
 //
 // C: cusolverSpZcsrlsvcholHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11326,7 +11326,7 @@ func (l *Library) SpZcsrlsvcholHost(handle SpHandle, m int32, nnz int32, descrA 
 	return out.singularity, check(res, err)
 }
 
-// SpScsrlsvchol solves by Cholesky, of float32.
+// SpScsrlsvchol solves a system by Cholesky, for float32.
 //
 // C: cusolverSpScsrlsvchol, since cuSOLVER 11.1, set sparse.
 //
@@ -11339,7 +11339,7 @@ func (l *Library) SpScsrlsvchol(handle SpHandle, m int32, nnz int32, descrA cusp
 	return out.singularity, check(res, err)
 }
 
-// SpDcsrlsvchol solves by Cholesky, of float64.
+// SpDcsrlsvchol solves a system by Cholesky, for float64.
 //
 // C: cusolverSpDcsrlsvchol, since cuSOLVER 11.1, set sparse.
 //
@@ -11352,7 +11352,7 @@ func (l *Library) SpDcsrlsvchol(handle SpHandle, m int32, nnz int32, descrA cusp
 	return out.singularity, check(res, err)
 }
 
-// SpCcsrlsvchol solves by Cholesky, of complex float32.
+// SpCcsrlsvchol solves a system by Cholesky, for complex float32.
 //
 // C: cusolverSpCcsrlsvchol, since cuSOLVER 11.1, set sparse.
 //
@@ -11365,7 +11365,7 @@ func (l *Library) SpCcsrlsvchol(handle SpHandle, m int32, nnz int32, descrA cusp
 	return out.singularity, check(res, err)
 }
 
-// SpZcsrlsvchol solves by Cholesky, of complex float64.
+// SpZcsrlsvchol solves a system by Cholesky, for complex float64.
 //
 // C: cusolverSpZcsrlsvchol, since cuSOLVER 11.1, set sparse.
 //
@@ -11378,7 +11378,7 @@ func (l *Library) SpZcsrlsvchol(handle SpHandle, m int32, nnz int32, descrA cusp
 	return out.singularity, check(res, err)
 }
 
-// SpScsrlsqvqrHost solves least squares by QR, of float32, on the host.
+// SpScsrlsqvqrHost solves a least-squares problem by QR, for float32, on the host.
 //
 // C: cusolverSpScsrlsqvqrHost, since cuSOLVER 11.1, set sparse. The library writes to x and p.
 //
@@ -11392,7 +11392,7 @@ func (l *Library) SpScsrlsqvqrHost(handle SpHandle, m int32, n int32, nnz int32,
 	return out.rankA, out.minNorm, check(res, err)
 }
 
-// SpDcsrlsqvqrHost solves least squares by QR, of float64, on the host.
+// SpDcsrlsqvqrHost solves a least-squares problem by QR, for float64, on the host.
 //
 // C: cusolverSpDcsrlsqvqrHost, since cuSOLVER 11.1, set sparse. The library writes to x and p.
 //
@@ -11406,7 +11406,7 @@ func (l *Library) SpDcsrlsqvqrHost(handle SpHandle, m int32, n int32, nnz int32,
 	return out.rankA, out.minNorm, check(res, err)
 }
 
-// SpCcsrlsqvqrHost solves least squares by QR, of complex float32, on the host.
+// SpCcsrlsqvqrHost solves a least-squares problem by QR, for complex float32, on the host.
 //
 // C: cusolverSpCcsrlsqvqrHost, since cuSOLVER 11.1, set sparse. The library writes to x and p.
 //
@@ -11420,7 +11420,7 @@ func (l *Library) SpCcsrlsqvqrHost(handle SpHandle, m int32, n int32, nnz int32,
 	return out.rankA, out.minNorm, check(res, err)
 }
 
-// SpZcsrlsqvqrHost solves least squares by QR, of complex float64, on the host.
+// SpZcsrlsqvqrHost solves a least-squares problem by QR, for complex float64, on the host.
 //
 // C: cusolverSpZcsrlsqvqrHost, since cuSOLVER 11.1, set sparse. The library writes to x and p.
 //
@@ -11434,7 +11434,7 @@ func (l *Library) SpZcsrlsqvqrHost(handle SpHandle, m int32, n int32, nnz int32,
 	return out.rankA, out.minNorm, check(res, err)
 }
 
-// SpScsreigvsiHost computes the eigenvalue nearest to a number, of float32, on the host.
+// SpScsreigvsiHost computes the eigenvalue nearest to a number, for float32, on the host.
 //
 // C: cusolverSpScsreigvsiHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11447,7 +11447,7 @@ func (l *Library) SpScsreigvsiHost(handle SpHandle, m int32, nnz int32, descrA c
 	return out.mu, check(res, err)
 }
 
-// SpDcsreigvsiHost computes the eigenvalue nearest to a number, of float64, on the host.
+// SpDcsreigvsiHost computes the eigenvalue nearest to a number, for float64, on the host.
 //
 // C: cusolverSpDcsreigvsiHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11460,7 +11460,7 @@ func (l *Library) SpDcsreigvsiHost(handle SpHandle, m int32, nnz int32, descrA c
 	return out.mu, check(res, err)
 }
 
-// SpCcsreigvsiHost computes the eigenvalue nearest to a number, of complex float32, on the host.
+// SpCcsreigvsiHost computes the eigenvalue nearest to a number, for complex float32, on the host.
 //
 // C: cusolverSpCcsreigvsiHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11473,7 +11473,7 @@ func (l *Library) SpCcsreigvsiHost(handle SpHandle, m int32, nnz int32, descrA c
 	return out.mu, check(res, err)
 }
 
-// SpZcsreigvsiHost computes the eigenvalue nearest to a number, of complex float64, on the host.
+// SpZcsreigvsiHost computes the eigenvalue nearest to a number, for complex float64, on the host.
 //
 // C: cusolverSpZcsreigvsiHost, since cuSOLVER 11.1, set sparse. The library writes to x.
 //
@@ -11486,7 +11486,7 @@ func (l *Library) SpZcsreigvsiHost(handle SpHandle, m int32, nnz int32, descrA c
 	return out.mu, check(res, err)
 }
 
-// SpScsreigvsi computes the eigenvalue nearest to a number, of float32.
+// SpScsreigvsi computes the eigenvalue nearest to a number, for float32.
 //
 // C: cusolverSpScsreigvsi, since cuSOLVER 11.1, set sparse.
 //
@@ -11496,7 +11496,7 @@ func (l *Library) SpScsreigvsi(handle SpHandle, m int32, nnz int32, descrA cuspa
 	return check(res, err)
 }
 
-// SpDcsreigvsi computes the eigenvalue nearest to a number, of float64.
+// SpDcsreigvsi computes the eigenvalue nearest to a number, for float64.
 //
 // C: cusolverSpDcsreigvsi, since cuSOLVER 11.1, set sparse.
 //
@@ -11506,7 +11506,7 @@ func (l *Library) SpDcsreigvsi(handle SpHandle, m int32, nnz int32, descrA cuspa
 	return check(res, err)
 }
 
-// SpCcsreigvsi computes the eigenvalue nearest to a number, of complex float32.
+// SpCcsreigvsi computes the eigenvalue nearest to a number, for complex float32.
 //
 // C: cusolverSpCcsreigvsi, since cuSOLVER 11.1, set sparse.
 //
@@ -11516,7 +11516,7 @@ func (l *Library) SpCcsreigvsi(handle SpHandle, m int32, nnz int32, descrA cuspa
 	return check(res, err)
 }
 
-// SpZcsreigvsi computes the eigenvalue nearest to a number, of complex float64.
+// SpZcsreigvsi computes the eigenvalue nearest to a number, for complex float64.
 //
 // C: cusolverSpZcsreigvsi, since cuSOLVER 11.1, set sparse.
 //
@@ -11526,7 +11526,7 @@ func (l *Library) SpZcsreigvsi(handle SpHandle, m int32, nnz int32, descrA cuspa
 	return check(res, err)
 }
 
-// SpScsreigsHost counts the eigenvalues in a box, of float32, on the host.
+// SpScsreigsHost counts the eigenvalues in a box, for float32, on the host.
 //
 // C: cusolverSpScsreigsHost, since cuSOLVER 11.1, set sparse.
 //
@@ -11539,7 +11539,7 @@ func (l *Library) SpScsreigsHost(handle SpHandle, m int32, nnz int32, descrA cus
 	return out.numEigs, check(res, err)
 }
 
-// SpDcsreigsHost counts the eigenvalues in a box, of float64, on the host.
+// SpDcsreigsHost counts the eigenvalues in a box, for float64, on the host.
 //
 // C: cusolverSpDcsreigsHost, since cuSOLVER 11.1, set sparse.
 //
@@ -11552,7 +11552,7 @@ func (l *Library) SpDcsreigsHost(handle SpHandle, m int32, nnz int32, descrA cus
 	return out.numEigs, check(res, err)
 }
 
-// SpCcsreigsHost counts the eigenvalues in a box, of complex float32, on the host.
+// SpCcsreigsHost counts the eigenvalues in a box, for complex float32, on the host.
 //
 // C: cusolverSpCcsreigsHost, since cuSOLVER 11.1, set sparse.
 //
@@ -11565,7 +11565,7 @@ func (l *Library) SpCcsreigsHost(handle SpHandle, m int32, nnz int32, descrA cus
 	return out.numEigs, check(res, err)
 }
 
-// SpZcsreigsHost counts the eigenvalues in a box, of complex float64, on the host.
+// SpZcsreigsHost counts the eigenvalues in a box, for complex float64, on the host.
 //
 // C: cusolverSpZcsreigsHost, since cuSOLVER 11.1, set sparse.
 //
@@ -11691,7 +11691,7 @@ func (l *Library) SpXcsrmetisndHost(handle SpHandle, n int32, nnzA int32, descrA
 	return check(res, err)
 }
 
-// SpScsrzfdHost reorders for a diagonal without zeros, of float32, on the host.
+// SpScsrzfdHost reorders for a diagonal without zeros, for float32, on the host.
 //
 // C: cusolverSpScsrzfdHost, since cuSOLVER 11.1, set sparse. The library writes to p.
 //
@@ -11724,7 +11724,7 @@ func (l *Library) SpScsrzfdHost(handle SpHandle, n int32, nnz int32, descrA cusp
 	return out.numnz, check(res, err)
 }
 
-// SpDcsrzfdHost reorders for a diagonal without zeros, of float64, on the host.
+// SpDcsrzfdHost reorders for a diagonal without zeros, for float64, on the host.
 //
 // C: cusolverSpDcsrzfdHost, since cuSOLVER 11.1, set sparse. The library writes to p.
 //
@@ -11757,7 +11757,7 @@ func (l *Library) SpDcsrzfdHost(handle SpHandle, n int32, nnz int32, descrA cusp
 	return out.numnz, check(res, err)
 }
 
-// SpCcsrzfdHost reorders for a diagonal without zeros, of complex float32, on the host.
+// SpCcsrzfdHost reorders for a diagonal without zeros, for complex float32, on the host.
 //
 // C: cusolverSpCcsrzfdHost, since cuSOLVER 11.1, set sparse. The library writes to p.
 //
@@ -11790,7 +11790,7 @@ func (l *Library) SpCcsrzfdHost(handle SpHandle, n int32, nnz int32, descrA cusp
 	return out.numnz, check(res, err)
 }
 
-// SpZcsrzfdHost reorders for a diagonal without zeros, of complex float64, on the host.
+// SpZcsrzfdHost reorders for a diagonal without zeros, for complex float64, on the host.
 //
 // C: cusolverSpZcsrzfdHost, since cuSOLVER 11.1, set sparse. The library writes to p.
 //
@@ -11823,7 +11823,7 @@ func (l *Library) SpZcsrzfdHost(handle SpHandle, n int32, nnz int32, descrA cusp
 	return out.numnz, check(res, err)
 }
 
-// SpXcsrpermBufferSizeHost tells the size of the buffer of SpXcsrpermHost.
+// SpXcsrpermBufferSizeHost returns the size of the buffer of SpXcsrpermHost.
 //
 // C: cusolverSpXcsrperm_bufferSizeHost, since cuSOLVER 11.1, set sparse.
 //
@@ -11966,7 +11966,7 @@ func (l *Library) SpXcsrqrAnalysisBatched(handle SpHandle, m int32, n int32, nnz
 	return check(res, err)
 }
 
-// SpScsrqrBufferInfoBatched tells the size of the buffers of batched QR, of float32.
+// SpScsrqrBufferInfoBatched returns the size of the buffers of batched QR, for float32.
 //
 // C: cusolverSpScsrqrBufferInfoBatched, since cuSOLVER 11.1, set sparse.
 //
@@ -12003,7 +12003,7 @@ func (l *Library) SpScsrqrBufferInfoBatched(handle SpHandle, m int32, n int32, n
 	return out.internalDataInBytes, out.workspaceInBytes, check(res, err)
 }
 
-// SpDcsrqrBufferInfoBatched tells the size of the buffers of batched QR, of float64.
+// SpDcsrqrBufferInfoBatched returns the size of the buffers of batched QR, for float64.
 //
 // C: cusolverSpDcsrqrBufferInfoBatched, since cuSOLVER 11.1, set sparse.
 //
@@ -12040,7 +12040,7 @@ func (l *Library) SpDcsrqrBufferInfoBatched(handle SpHandle, m int32, n int32, n
 	return out.internalDataInBytes, out.workspaceInBytes, check(res, err)
 }
 
-// SpCcsrqrBufferInfoBatched tells the size of the buffers of batched QR, of complex float32.
+// SpCcsrqrBufferInfoBatched returns the size of the buffers of batched QR, for complex float32.
 //
 // C: cusolverSpCcsrqrBufferInfoBatched, since cuSOLVER 11.1, set sparse.
 //
@@ -12077,7 +12077,7 @@ func (l *Library) SpCcsrqrBufferInfoBatched(handle SpHandle, m int32, n int32, n
 	return out.internalDataInBytes, out.workspaceInBytes, check(res, err)
 }
 
-// SpZcsrqrBufferInfoBatched tells the size of the buffers of batched QR, of complex float64.
+// SpZcsrqrBufferInfoBatched returns the size of the buffers of batched QR, for complex float64.
 //
 // C: cusolverSpZcsrqrBufferInfoBatched, since cuSOLVER 11.1, set sparse.
 //
@@ -12114,7 +12114,7 @@ func (l *Library) SpZcsrqrBufferInfoBatched(handle SpHandle, m int32, n int32, n
 	return out.internalDataInBytes, out.workspaceInBytes, check(res, err)
 }
 
-// SpScsrqrsvBatched solves with many matrices by QR, of float32.
+// SpScsrqrsvBatched solves systems with many matrices by QR, for float32.
 //
 // C: cusolverSpScsrqrsvBatched, since cuSOLVER 11.1, set sparse.
 //
@@ -12148,7 +12148,7 @@ func (l *Library) SpScsrqrsvBatched(handle SpHandle, m int32, n int32, nnz int32
 	return check(res, err)
 }
 
-// SpDcsrqrsvBatched solves with many matrices by QR, of float64.
+// SpDcsrqrsvBatched solves systems with many matrices by QR, for float64.
 //
 // C: cusolverSpDcsrqrsvBatched, since cuSOLVER 11.1, set sparse.
 //
@@ -12182,7 +12182,7 @@ func (l *Library) SpDcsrqrsvBatched(handle SpHandle, m int32, n int32, nnz int32
 	return check(res, err)
 }
 
-// SpCcsrqrsvBatched solves with many matrices by QR, of complex float32.
+// SpCcsrqrsvBatched solves systems with many matrices by QR, for complex float32.
 //
 // C: cusolverSpCcsrqrsvBatched, since cuSOLVER 11.1, set sparse.
 //
@@ -12216,7 +12216,7 @@ func (l *Library) SpCcsrqrsvBatched(handle SpHandle, m int32, n int32, nnz int32
 	return check(res, err)
 }
 
-// SpZcsrqrsvBatched solves with many matrices by QR, of complex float64.
+// SpZcsrqrsvBatched solves systems with many matrices by QR, for complex float64.
 //
 // C: cusolverSpZcsrqrsvBatched, since cuSOLVER 11.1, set sparse.
 //
@@ -12349,7 +12349,7 @@ func (l *Library) RfSetMatrixFormat(handle RfHandle, format RfMatrixFormat, diag
 	return check(res, err)
 }
 
-// RfSetNumericProperties sets what counts as a zero pivot, and what replaces it.
+// RfSetNumericProperties sets the threshold of a zero pivot, and its replacement.
 //
 // C: cusolverRfSetNumericProperties, since cuSOLVER 11.1, set refactorization.
 //
@@ -12359,7 +12359,7 @@ func (l *Library) RfSetNumericProperties(handle RfHandle, zero float64, boost fl
 	return check(res, err)
 }
 
-// RfGetNumericProperties returns what counts as a zero pivot, and what replaces it.
+// RfGetNumericProperties returns the threshold of a zero pivot, and its replacement.
 //
 // C: cusolverRfGetNumericProperties, since cuSOLVER 11.1, set refactorization.
 //
@@ -12387,7 +12387,7 @@ func (l *Library) RfGetNumericProperties(handle RfHandle) (zero float64, boost f
 	return out.zero, out.boost, check(res, err)
 }
 
-// RfGetNumericBoostReport tells whether a pivot was replaced.
+// RfGetNumericBoostReport reports whether a pivot was replaced.
 //
 // C: cusolverRfGetNumericBoostReport, since cuSOLVER 11.1, set refactorization.
 //
@@ -12465,7 +12465,7 @@ func (l *Library) RfGetAlgs(handle RfHandle) (factAlg RfFactorization, solveAlg 
 	return out.factAlg, out.solveAlg, check(res, err)
 }
 
-// RfGetResetValuesFastMode tells whether resetting values is fast.
+// RfGetResetValuesFastMode reports whether resetting values is fast.
 //
 // C: cusolverRfGetResetValuesFastMode, since cuSOLVER 11.1, set refactorization.
 //
@@ -12491,7 +12491,7 @@ func (l *Library) RfGetResetValuesFastMode(handle RfHandle) (fastMode RfResetVal
 	return out.fastMode, check(res, err)
 }
 
-// RfSetResetValuesFastMode says whether resetting values is fast, which takes more memory.
+// RfSetResetValuesFastMode sets whether resetting values is fast, which takes more memory.
 //
 // C: cusolverRfSetResetValuesFastMode, since cuSOLVER 11.1, set refactorization.
 //
@@ -12617,7 +12617,7 @@ func (l *Library) RfResetValues(n int32, nnzA int32, csrRowPtrA cuda.DevicePtr, 
 	return check(res, err)
 }
 
-// RfAnalyze analyses what can be done in parallel.
+// RfAnalyze finds the steps that can run in parallel.
 //
 // C: cusolverRfAnalyze, since cuSOLVER 11.1, set refactorization.
 //
@@ -12725,7 +12725,7 @@ func (l *Library) RfExtractBundledFactorsHost(handle RfHandle) (hNnzM int32, hMp
 	return out.hNnzM, out.hMp, out.hMi, out.hMx, check(res, err)
 }
 
-// RfExtractSplitFactorsHost copies the factors to the host, each by itself.
+// RfExtractSplitFactorsHost copies the factors to the host, separately.
 //
 // C: cusolverRfExtractSplitFactorsHost, since cuSOLVER 11.1, set refactorization.
 //
@@ -12765,7 +12765,7 @@ func (l *Library) RfExtractSplitFactorsHost(handle RfHandle) (hNnzL int32, hCsrR
 	return out.hNnzL, out.hCsrRowPtrL, out.hCsrColIndL, out.hCsrValL, out.hNnzU, out.hCsrRowPtrU, out.hCsrColIndU, out.hCsrValU, check(res, err)
 }
 
-// RfSolve solves with the factors.
+// RfSolve solves a system with the factors.
 //
 // C: cusolverRfSolve, since cuSOLVER 11.1, set refactorization.
 //
@@ -12834,7 +12834,7 @@ func (l *Library) RfBatchResetValues(batchSize int32, n int32, nnzA int32, csrRo
 	return check(res, err)
 }
 
-// RfBatchAnalyze analyses what can be done in parallel.
+// RfBatchAnalyze finds the steps that can run in parallel.
 //
 // C: cusolverRfBatchAnalyze, since cuSOLVER 11.1, set refactorization.
 //
@@ -12878,7 +12878,7 @@ func (l *Library) RfBatchRefactor(handle RfHandle) (err error) {
 	return check(res, err)
 }
 
-// RfBatchSolve solves with the factors of many matrices.
+// RfBatchSolve solves a system with the factors of many matrices.
 //
 // C: cusolverRfBatchSolve, since cuSOLVER 11.1, set refactorization.
 //
@@ -12907,7 +12907,7 @@ func (l *Library) RfBatchSolve(handle RfHandle, p cuda.DevicePtr, q cuda.DeviceP
 	return check(res, err)
 }
 
-// RfBatchZeroPivot tells the first zero pivot of each matrix, -1 for none.
+// RfBatchZeroPivot returns the index of the first zero pivot of each matrix, or -1.
 //
 // C: cusolverRfBatchZeroPivot, since cuSOLVER 11.1, set refactorization. The library writes to position.
 //
@@ -12930,7 +12930,7 @@ func (l *Library) RfBatchZeroPivot(handle RfHandle, position []int32) (err error
 	return check(res, err)
 }
 
-// DnPotrfBufferSize tells how much memory DnPotrf works in.
+// DnPotrfBufferSize returns the workspace size of DnPotrf.
 //
 // C: cusolverDnPotrf_bufferSize, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -12963,7 +12963,7 @@ func (l *Library) DnPotrfBufferSize(handle DnHandle, params DnParams, uplo cubla
 	return out.workspaceInBytes, check(res, err)
 }
 
-// DnPotrf factors a positive definite matrix by Cholesky, of any type; newer releases have the function with X.
+// DnPotrf factors a positive definite matrix by Cholesky, for any type; newer releases have DnXpotrf.
 //
 // C: cusolverDnPotrf, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -12995,7 +12995,7 @@ func (l *Library) DnPotrf(handle DnHandle, params DnParams, uplo cublas.FillMode
 	return check(res, err)
 }
 
-// DnPotrs solves with a matrix that potrf has factored, of any type; newer releases have the function with X.
+// DnPotrs solves a system with a matrix factored by potrf, for any type; newer releases have DnXpotrs.
 //
 // C: cusolverDnPotrs, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13028,7 +13028,7 @@ func (l *Library) DnPotrs(handle DnHandle, params DnParams, uplo cublas.FillMode
 	return check(res, err)
 }
 
-// DnGeqrfBufferSize tells how much memory DnGeqrf works in.
+// DnGeqrfBufferSize returns the workspace size of DnGeqrf.
 //
 // C: cusolverDnGeqrf_bufferSize, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13063,7 +13063,7 @@ func (l *Library) DnGeqrfBufferSize(handle DnHandle, params DnParams, m int64, n
 	return out.workspaceInBytes, check(res, err)
 }
 
-// DnGeqrf factors a matrix into Q and R, of any type; newer releases have the function with X.
+// DnGeqrf factors a matrix into Q and R, for any type; newer releases have DnXgeqrf.
 //
 // C: cusolverDnGeqrf, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13097,7 +13097,7 @@ func (l *Library) DnGeqrf(handle DnHandle, params DnParams, m int64, n int64, da
 	return check(res, err)
 }
 
-// DnGetrfBufferSize tells how much memory DnGetrf works in.
+// DnGetrfBufferSize returns the workspace size of DnGetrf.
 //
 // C: cusolverDnGetrf_bufferSize, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13130,7 +13130,7 @@ func (l *Library) DnGetrfBufferSize(handle DnHandle, params DnParams, m int64, n
 	return out.workspaceInBytes, check(res, err)
 }
 
-// DnGetrf factors a matrix into L and U, of any type; newer releases have the function with X.
+// DnGetrf factors a matrix into L and U, for any type; newer releases have DnXgetrf.
 //
 // C: cusolverDnGetrf, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13163,7 +13163,7 @@ func (l *Library) DnGetrf(handle DnHandle, params DnParams, m int64, n int64, da
 	return check(res, err)
 }
 
-// DnGetrs solves with a matrix that getrf has factored, of any type; newer releases have the function with X.
+// DnGetrs solves a system with a matrix factored by getrf, for any type; newer releases have DnXgetrs.
 //
 // C: cusolverDnGetrs, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13197,7 +13197,7 @@ func (l *Library) DnGetrs(handle DnHandle, params DnParams, trans cublas.Operati
 	return check(res, err)
 }
 
-// DnSyevdBufferSize tells how much memory DnSyevd works in.
+// DnSyevdBufferSize returns the workspace size of DnSyevd.
 //
 // C: cusolverDnSyevd_bufferSize, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13233,8 +13233,7 @@ func (l *Library) DnSyevdBufferSize(handle DnHandle, params DnParams, jobz EigMo
 	return out.workspaceInBytes, check(res, err)
 }
 
-// DnSyevd computes eigenvalues and vectors of a symmetric matrix, of any type; newer releases have the function
-// with X.
+// DnSyevd computes eigenvalues and vectors of a symmetric matrix, for any type; newer releases have DnXsyevd.
 //
 // C: cusolverDnSyevd, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13269,7 +13268,7 @@ func (l *Library) DnSyevd(handle DnHandle, params DnParams, jobz EigMode, uplo c
 	return check(res, err)
 }
 
-// DnSyevdxBufferSize tells how much memory DnSyevdx works in.
+// DnSyevdxBufferSize returns the workspace size of DnSyevdx.
 //
 // C: cusolverDnSyevdx_bufferSize, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13283,8 +13282,8 @@ func (l *Library) DnSyevdxBufferSize(handle DnHandle, params DnParams, jobz EigM
 	return out.hMeig, out.workspaceInBytes, check(res, err)
 }
 
-// DnSyevdx computes some eigenvalues and vectors of a symmetric matrix, of any type; newer releases have the
-// function with X.
+// DnSyevdx computes some eigenvalues and vectors of a symmetric matrix, for any type; newer releases have
+// DnXsyevdx.
 //
 // C: cusolverDnSyevdx, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13297,7 +13296,7 @@ func (l *Library) DnSyevdx(handle DnHandle, params DnParams, jobz EigMode, exten
 	return out.meig64, check(res, err)
 }
 
-// DnGesvdBufferSize tells how much memory DnGesvd works in.
+// DnGesvdBufferSize returns the workspace size of DnGesvd.
 //
 // C: cusolverDnGesvd_bufferSize, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13310,7 +13309,7 @@ func (l *Library) DnGesvdBufferSize(handle DnHandle, params DnParams, jobu int8,
 	return out.workspaceInBytes, check(res, err)
 }
 
-// DnGesvd computes singular values and vectors, of any type; newer releases have the function with X.
+// DnGesvd computes singular values and vectors, for any type; newer releases have DnXgesvd.
 //
 // C: cusolverDnGesvd, since cuSOLVER 11.1, until 11.6.2, set generic-until-11.6.2.
 //
@@ -13320,7 +13319,7 @@ func (l *Library) DnGesvd(handle DnHandle, params DnParams, jobu int8, jobvt int
 	return check(res, err)
 }
 
-// DnStrtriBufferSize tells how much memory DnStrtri works in.
+// DnStrtriBufferSize returns the workspace size of DnStrtri.
 //
 // C: cusolverDnStrtri_bufferSize, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnStrtriBufferSize(handle DnHandle, uplo cublas.FillMode, diag cublas.DiagType, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -13349,7 +13348,7 @@ func (l *Library) DnStrtriBufferSize(handle DnHandle, uplo cublas.FillMode, diag
 	return out.lwork, check(res, err)
 }
 
-// DnDtrtriBufferSize tells how much memory DnDtrtri works in.
+// DnDtrtriBufferSize returns the workspace size of DnDtrtri.
 //
 // C: cusolverDnDtrtri_bufferSize, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnDtrtriBufferSize(handle DnHandle, uplo cublas.FillMode, diag cublas.DiagType, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -13378,7 +13377,7 @@ func (l *Library) DnDtrtriBufferSize(handle DnHandle, uplo cublas.FillMode, diag
 	return out.lwork, check(res, err)
 }
 
-// DnCtrtriBufferSize tells how much memory DnCtrtri works in.
+// DnCtrtriBufferSize returns the workspace size of DnCtrtri.
 //
 // C: cusolverDnCtrtri_bufferSize, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnCtrtriBufferSize(handle DnHandle, uplo cublas.FillMode, diag cublas.DiagType, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -13407,7 +13406,7 @@ func (l *Library) DnCtrtriBufferSize(handle DnHandle, uplo cublas.FillMode, diag
 	return out.lwork, check(res, err)
 }
 
-// DnZtrtriBufferSize tells how much memory DnZtrtri works in.
+// DnZtrtriBufferSize returns the workspace size of DnZtrtri.
 //
 // C: cusolverDnZtrtri_bufferSize, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnZtrtriBufferSize(handle DnHandle, uplo cublas.FillMode, diag cublas.DiagType, n int32, a cuda.DevicePtr, lda int32) (lwork int32, err error) {
@@ -13436,7 +13435,7 @@ func (l *Library) DnZtrtriBufferSize(handle DnHandle, uplo cublas.FillMode, diag
 	return out.lwork, check(res, err)
 }
 
-// DnStrtri inverts a triangular matrix, of float32.
+// DnStrtri inverts a triangular matrix, for float32.
 //
 // C: cusolverDnStrtri, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnStrtri(handle DnHandle, uplo cublas.FillMode, diag cublas.DiagType, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -13464,7 +13463,7 @@ func (l *Library) DnStrtri(handle DnHandle, uplo cublas.FillMode, diag cublas.Di
 	return check(res, err)
 }
 
-// DnDtrtri inverts a triangular matrix, of float64.
+// DnDtrtri inverts a triangular matrix, for float64.
 //
 // C: cusolverDnDtrtri, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnDtrtri(handle DnHandle, uplo cublas.FillMode, diag cublas.DiagType, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -13492,7 +13491,7 @@ func (l *Library) DnDtrtri(handle DnHandle, uplo cublas.FillMode, diag cublas.Di
 	return check(res, err)
 }
 
-// DnCtrtri inverts a triangular matrix, of complex float32.
+// DnCtrtri inverts a triangular matrix, for complex float32.
 //
 // C: cusolverDnCtrtri, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnCtrtri(handle DnHandle, uplo cublas.FillMode, diag cublas.DiagType, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -13520,7 +13519,7 @@ func (l *Library) DnCtrtri(handle DnHandle, uplo cublas.FillMode, diag cublas.Di
 	return check(res, err)
 }
 
-// DnZtrtri inverts a triangular matrix, of complex float64.
+// DnZtrtri inverts a triangular matrix, for complex float64.
 //
 // C: cusolverDnZtrtri, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnZtrtri(handle DnHandle, uplo cublas.FillMode, diag cublas.DiagType, n int32, a cuda.DevicePtr, lda int32, work cuda.DevicePtr, lwork int32, devInfo cuda.DevicePtr) (err error) {
@@ -13548,7 +13547,7 @@ func (l *Library) DnZtrtri(handle DnHandle, uplo cublas.FillMode, diag cublas.Di
 	return check(res, err)
 }
 
-// DnSsytrsBufferSize tells how much memory DnSsytrs works in.
+// DnSsytrsBufferSize returns the workspace size of DnSsytrs.
 //
 // C: cusolverDnSsytrs_bufferSize, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnSsytrsBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (lwork int32, err error) {
@@ -13580,7 +13579,7 @@ func (l *Library) DnSsytrsBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnDsytrsBufferSize tells how much memory DnDsytrs works in.
+// DnDsytrsBufferSize returns the workspace size of DnDsytrs.
 //
 // C: cusolverDnDsytrs_bufferSize, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnDsytrsBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (lwork int32, err error) {
@@ -13612,7 +13611,7 @@ func (l *Library) DnDsytrsBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnCsytrsBufferSize tells how much memory DnCsytrs works in.
+// DnCsytrsBufferSize returns the workspace size of DnCsytrs.
 //
 // C: cusolverDnCsytrs_bufferSize, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnCsytrsBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (lwork int32, err error) {
@@ -13644,7 +13643,7 @@ func (l *Library) DnCsytrsBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnZsytrsBufferSize tells how much memory DnZsytrs works in.
+// DnZsytrsBufferSize returns the workspace size of DnZsytrs.
 //
 // C: cusolverDnZsytrs_bufferSize, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnZsytrsBufferSize(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32) (lwork int32, err error) {
@@ -13676,7 +13675,7 @@ func (l *Library) DnZsytrsBufferSize(handle DnHandle, uplo cublas.FillMode, n in
 	return out.lwork, check(res, err)
 }
 
-// DnSsytrs solves with a matrix that sytrf has factored, of float32.
+// DnSsytrs solves a system with a matrix factored by sytrf, for float32.
 //
 // C: cusolverDnSsytrs, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnSsytrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -13707,7 +13706,7 @@ func (l *Library) DnSsytrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs 
 	return check(res, err)
 }
 
-// DnDsytrs solves with a matrix that sytrf has factored, of float64.
+// DnDsytrs solves a system with a matrix factored by sytrf, for float64.
 //
 // C: cusolverDnDsytrs, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnDsytrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -13738,7 +13737,7 @@ func (l *Library) DnDsytrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs 
 	return check(res, err)
 }
 
-// DnCsytrs solves with a matrix that sytrf has factored, of complex float32.
+// DnCsytrs solves a system with a matrix factored by sytrf, for complex float32.
 //
 // C: cusolverDnCsytrs, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnCsytrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {
@@ -13769,7 +13768,7 @@ func (l *Library) DnCsytrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs 
 	return check(res, err)
 }
 
-// DnZsytrs solves with a matrix that sytrf has factored, of complex float64.
+// DnZsytrs solves a system with a matrix factored by sytrf, for complex float64.
 //
 // C: cusolverDnZsytrs, since cuSOLVER 11.1, until 11.1, set dense-until-11.1.
 func (l *Library) DnZsytrs(handle DnHandle, uplo cublas.FillMode, n int32, nrhs int32, a cuda.DevicePtr, lda int32, ipiv cuda.DevicePtr, b cuda.DevicePtr, ldb int32, work cuda.DevicePtr, lwork int32, info cuda.DevicePtr) (err error) {

@@ -2,7 +2,7 @@
 
 package cusolver
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"cusolver64_12.dll", "cusolver64_11.dll"}
 	dirs  = []string{"$CUDA_PATH/bin", "$CUDA_PATH/bin/x64"}

@@ -4,7 +4,7 @@ package cusolver
 
 import "strconv"
 
-// Error returns the code's C name, its number and what it means.
+// Error returns the code's C name, number and meaning.
 func (r Status) Error() string {
 	text := "cusolver: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
 	if m := r.Meaning(); m != "" {
@@ -13,7 +13,7 @@ func (r Status) Error() string {
 	return text
 }
 
-// Name returns the code's C name; a code that the table does not know has its number for a name.
+// Name returns the code's C name, or its number if the table does not have the code.
 func (r Status) Name() string {
 	switch r {
 	case StatusSuccess:
@@ -70,7 +70,7 @@ func (r Status) Name() string {
 	return "Status(" + strconv.Itoa(int(r)) + ")"
 }
 
-// Meaning returns what the code means, or "" where no more is known than its name says.
+// Meaning returns a description of the code, or "" if there is none.
 func (r Status) Meaning() string {
 	switch r {
 	case StatusNotInitialized:
@@ -96,36 +96,36 @@ func (r Status) Meaning() string {
 	case StatusInvalidLicense:
 		return "the license is missing"
 	case StatusIRSParamsNotInitialized:
-		return "the parameters of the refinement are none"
+		return "the parameters of the refinement were not created"
 	case StatusIRSParamsInvalid:
-		return "the parameters of the refinement do not go together"
+		return "the parameters of the refinement contradict each other"
 	case StatusIRSParamsInvalidPrec:
 		return "a precision of the refinement is not supported"
 	case StatusIRSParamsInvalidRefine:
 		return "the way to refine is not supported"
 	case StatusIRSParamsInvalidMaxiter:
-		return "the most iterations are not a positive number"
+		return "the maximum number of iterations is not positive"
 	case StatusIRSInternalError:
 		return "the refinement failed"
 	case StatusIRSNotSupported:
 		return "the refinement is not supported"
 	case StatusIRSOutOfRange:
-		return "a number left the range of a precision"
+		return "a number is out of the range of a precision"
 	case StatusIRSNrhsNotSupportedForRefineGmres:
-		return "GMRES does not refine so many right sides"
+		return "GMRES does not refine that many right-hand sides"
 	case StatusIRSInfosNotInitialized:
-		return "the object that tells how the refinement went is none"
+		return "the report of the refinement was not created"
 	case StatusIRSInfosNotDestroyed:
-		return "the object that tells how the refinement went is still there"
+		return "the report of the refinement still exists"
 	case StatusIRSMatrixSingular:
 		return "the matrix is singular"
 	case StatusInvalidWorkspace:
-		return "the memory to work in is too small"
+		return "the workspace is too small"
 	}
 	return ""
 }
 
-// asError returns nil for success. The errors of known codes are constants, so that none is allocated.
+// asError returns nil for success. Errors of known codes are constants, so that it does not allocate.
 func (r Status) asError() error {
 	switch r {
 	case StatusSuccess:
@@ -182,7 +182,7 @@ func (r Status) asError() error {
 	return r
 }
 
-// check turns what Slow returns into an error.
+// check turns a result of Slow into an error.
 func check(res uintptr, err error) error {
 	if err != nil {
 		return err

@@ -711,7 +711,7 @@ func (l *Library) SetPointerMode(handle Handle, mode PointerMode) (err error) {
 //
 // C: cusparseLoggerSetCallback, since cuSPARSE 11.7.5, set logging.
 func (l *Library) LoggerSetCallback(callback LoggerCallback) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnLoggerSetCallback]); addr != 0 {
 		a0 := uintptr(callback)

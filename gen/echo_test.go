@@ -27,8 +27,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl/dltest"
 )
 
-// TestEcho calls every function of each package, in every ABI version and on every path, against a C library that
-// records what arrives and answers what its name says.
+// TestEcho calls every function of each package, in every ABI version and on every path. The calls
+// go to a C library that records its arguments and returns values that follow from the function's
+// name.
 func TestEcho(t *testing.T) {
 	open := map[string]func(path string) (any, error){
 		"cufft":     func(path string) (any, error) { return cufft.Open(cufft.Options{Path: path}) },
@@ -54,7 +55,7 @@ func TestEcho(t *testing.T) {
 	for _, name := range Libraries() {
 		t.Run(name, func(t *testing.T) {
 			if open[name] == nil {
-				t.Fatalf("nothing here opens package %s; add its Open to this test", name)
+				t.Fatalf("no Open function for package %s: add it to this test", name)
 			}
 			p, err := load(name)
 			if err != nil {

@@ -33,7 +33,7 @@ func render(f *File) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// typ writes a Go type; unsafe.Pointer and types of other libraries need an import.
+// typ writes a Go type, and imports the package that declares it.
 func (p *pkg) typ(expr string) *Statement {
 	switch {
 	case expr == "unsafe.Pointer":
@@ -50,7 +50,7 @@ func (p *pkg) typ(expr string) *Statement {
 	return Id(expr)
 }
 
-// doc writes a documentation comment, wrapped; an empty line separates paragraphs.
+// doc writes a documentation comment and wraps it; an empty line separates paragraphs.
 func doc(s *Group, text string) {
 	for para := range strings.SplitSeq(text, "\n") {
 		if para == "" {

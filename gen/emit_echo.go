@@ -9,8 +9,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// The echo library exports every function of a table. Each records its arguments as C received them, byte for byte, and
-// fills its outputs, and its result, with bytes that follow from its name; package dltest derives the same bytes in Go.
+// The echo library exports every function of a table. Each function records the bytes of its
+// arguments as C received them. It fills its outputs and its result with bytes that follow from its
+// name; package dltest derives the same bytes in Go.
 
 // echoRuntime is the part of the echo library that is the same for all functions.
 const echoRuntime = `
@@ -107,7 +108,7 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 			fmt.Fprintf(b, "\tMEMORY(%d, %s, sizeof *%s);\n", i, name, name)
 		}
 	}
-	for i, a := range f.params { // outputs last, when every input has been recorded
+	for i, a := range f.params { // outputs last: all inputs are recorded first
 		name, seed := "p_"+a.c.Name, fmt.Sprintf("%#xu", dltest.Seed(f.sym.Symbol, i))
 		switch a.role {
 		case roleOut:
@@ -138,7 +139,7 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 	switch f.ret {
 	case retResult:
 		if p.resultPair != nil {
-			// On success the second code is garbage, which is no error.
+			// On success the second code may have any value.
 			fmt.Fprintf(b, "\t%s result = {puregpu_echo.fail ? %d : 0, %[2]d + 1};\n\treturn result;\n", result, dltest.Code(f.sym.Symbol))
 			break
 		}
@@ -163,7 +164,8 @@ func (p *pkg) echoFunction(b *strings.Builder, index int, f function) {
 	b.WriteString("}\n")
 }
 
-// pointee is the C expression for the size of what a pointer argument leads to, or "" where C does not say.
+// pointee returns the C expression for the size of the memory behind a pointer argument, or "" if C
+// does not say.
 func (p *pkg) pointee(a param) string {
 	elem := strings.TrimPrefix(a.typ.expr, "*")
 	if elem == a.typ.expr || a.typ.expr == "unsafe.Pointer" {
@@ -175,7 +177,8 @@ func (p *pkg) pointee(a param) string {
 	return "sizeof *p_" + a.c.Name
 }
 
-// elements is the C expression for the length of an array; one that nothing counts has three elements in the test.
+// elements returns the C expression for the length of an array. An array without a count has three
+// elements in the test.
 func (p *pkg) elements(f function, a param) string {
 	if a.len < 0 {
 		return "3"
@@ -195,7 +198,8 @@ func (p *pkg) elementSize(a param) string {
 	return "sizeof *p_" + a.c.Name
 }
 
-// pointers lists the offsets of Go pointers in an output, which are where the garbage collector looks.
+// pointers lists the offsets of Go pointers in an output: the words that the garbage collector
+// scans.
 func (p *pkg) pointers(f function, a param) []int {
 	ct, err := symbols.ParseType(a.c.Type)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// emitFunctions writes a method of Library for every ABI of every function.
+// emitFunctions writes a method of Library for every ABI version of every function.
 func (p *pkg) emitFunctions() *File {
 	f := p.newFile("")
 	f.Const().DefsFunc(func(g *Group) {
@@ -67,10 +67,10 @@ func (p *pkg) emitFunction(f *File, fn function) {
 	}).Line()
 }
 
-// prepare writes what must be done before the call, on either path.
+// prepare writes the statements that precede the call on either path.
 func (p *pkg) prepare(g *Group, fn function) {
 	if fn.sym.Registers {
-		g.Comment("From here on any call may run the function registered, on this goroutine's stack.")
+		g.Comment("From here on any call may run the registered function on this goroutine's stack.")
 		g.Id("l").Dot("HeapFrames").Call()
 	}
 	for i, a := range fn.params {
@@ -96,7 +96,8 @@ func (p *pkg) prepare(g *Group, fn function) {
 	}
 }
 
-// results writes the values of the results, but for the error; value gives each, nil means the named result itself.
+// results writes the values of the results, without the error. value returns the statement for each
+// result; nil means that the named result holds the value already.
 func (p *pkg) results(g *Group, fn function, value func(param) *Statement) {
 	for _, a := range fn.params {
 		switch a.role {
@@ -121,8 +122,8 @@ func (p *pkg) fastCall(g *Group, fn function) {
 			g.Id(a.name).Op("=").Add(p.typ(a.typ.expr)).Call(Len(Id(fn.params[a.len].name)))
 		}
 	}
-	// The words are taken first, and then the frame gets all of them in one assignment: so the compiler neither clears the
-	// frame nor copies it.
+	// All words are read first and assigned to the frame at once: the compiler then neither clears
+	// nor copies the frame.
 	if len(fn.params) > 0 {
 		g.ListFunc(func(g *Group) {
 			for i := range fn.params {
@@ -167,10 +168,11 @@ func (p *pkg) resultType() string {
 			return e.name
 		}
 	}
-	return "int32" // emitResult has refused the package
+	return "int32" // unreachable: emitResult has refused the package
 }
 
-// wordType is the type of a frame's word: pointers stay pointers, so that the runtime sees them.
+// wordType returns the type of a frame's word. Pointers keep a pointer type, so that the runtime
+// sees them.
 func (p *pkg) wordType(a param) *Statement {
 	switch a.role {
 	case rolePointer:
@@ -197,7 +199,7 @@ func (p *pkg) frameWord(fn function, a param) *Statement {
 	return p.plainWord(fn, a)
 }
 
-// plainWord writes a word that is no pointer.
+// plainWord writes a word that is not a pointer.
 func (p *pkg) plainWord(fn function, a param) *Statement {
 	switch {
 	case a.role == roleCount && fn.params[a.len].role == roleText:
@@ -206,7 +208,7 @@ func (p *pkg) plainWord(fn function, a param) *Statement {
 		return Uintptr().Call(Len(Id(fn.params[a.len].name)))
 	case a.role == roleStruct && a.typ.size < 8: // 1, 2 or 4 bytes
 		return Uintptr().Call(Op("*").Parens(Op("*").Id(fmt.Sprintf("uint%d", 8*a.typ.size))).Call(Qual("unsafe", "Pointer").Call(Op("&").Id(a.name))))
-	case a.role == roleStruct: // of 8 bytes
+	case a.role == roleStruct: // 8 bytes
 		return Op("*").Parens(Op("*").Uintptr()).Call(Qual("unsafe", "Pointer").Call(Op("&").Id(a.name)))
 	case a.typ.kind == kindFloat:
 		return Uintptr().Call(Qual("math", "Float32bits").Call(p.converted(a, "float32")))
@@ -218,7 +220,7 @@ func (p *pkg) plainWord(fn function, a param) *Statement {
 	return Uintptr().Call(Id(a.name))
 }
 
-// converted writes an argument as one of Go's own types, which its type is underneath.
+// converted converts an argument to its underlying Go type.
 func (p *pkg) converted(a param, to string) *Statement {
 	if a.typ.expr == to {
 		return Id(a.name)
@@ -226,7 +228,7 @@ func (p *pkg) converted(a param, to string) *Statement {
 	return Id(to).Call(Id(a.name))
 }
 
-// slow writes a call that is right in every case: outputs lie on the heap.
+// slow writes a call that is correct for every function: its outputs are on the heap.
 func (p *pkg) slow(g *Group, fn function) {
 	if hasOutputs(fn) {
 		g.Id("out").Op(":=").New(StructFunc(func(g *Group) {
@@ -297,7 +299,7 @@ func (p *pkg) slow(g *Group, fn function) {
 	}
 }
 
-// inRegister reports whether a struct of so many bytes is passed as a word.
+// inRegister reports whether C passes a struct of this size as one word.
 func inRegister(size int) bool { return size == 1 || size == 2 || size == 4 || size == 8 }
 
 func hasOutputs(fn function) bool {
@@ -310,8 +312,8 @@ func hasOutputs(fn function) bool {
 	return false
 }
 
-// slowWord writes an argument of Slow. Pointers are converted within the call, which keeps what they point to alive and
-// on the heap.
+// slowWord writes an argument of Slow. Pointers are converted within the call expression, which
+// keeps their memory alive and on the heap.
 func (p *pkg) slowWord(fn function, a param) *Statement {
 	address := func(x *Statement) *Statement { return Uintptr().Call(Qual("unsafe", "Pointer").Call(x)) }
 	switch a.role {
@@ -384,13 +386,13 @@ func list(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// paramDoc says of a parameter what its Go type does not.
+// paramDoc documents the facts about a parameter that its Go type does not show.
 func (p *pkg) paramDoc(fn function, a param) string {
 	switch {
 	case a.role == roleCountOut:
 		return fmt.Sprintf("The library reads the length of %s and returns %s.", fn.params[a.len].name, a.name)
 	case a.c.Late != "":
-		return fmt.Sprintf("The library writes *%s and is done with it when %s, which may be after the call: it must stay reachable until then.", a.name, a.c.Late)
+		return fmt.Sprintf("The library may write *%[1]s until %[2]s, even after the call: keep it reachable until then.", a.name, a.c.Late)
 	case a.role == rolePointer && a.c.Null && strings.HasPrefix(a.typ.expr, "*"):
 		return fmt.Sprintf("%s may be nil.", a.name)
 	case a.role == roleString && a.c.Null:

@@ -9,12 +9,13 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// emitGrown writes the layouts of structs that have grown from release to release, and which release brought each member.
+// emitGrown writes the layouts of structs that grew over the releases, and the release that added
+// each member.
 func (p *pkg) emitGrown(f *File) error {
 	for _, cname := range p.desc.Grown {
 		i := slices.IndexFunc(p.structs, func(s structure) bool { return s.cname == cname })
 		if i < 0 {
-			return fmt.Errorf("gen: %s: %s, which is said to have grown, is no struct that is bound", p.desc.Library, cname)
+			return fmt.Errorf("gen: %s: %s is listed as a grown struct, but no such struct is bound", p.desc.Library, cname)
 		}
 		s := p.structs[i]
 		name := variableOf(s.name)
@@ -31,7 +32,7 @@ func (p *pkg) emitGrown(f *File) error {
 		if len(in) == 0 {
 			return fmt.Errorf("gen: %s: the table does not say which releases have %s", p.desc.Library, cname)
 		}
-		f.Line().Comment(fmt.Sprintf("// %sLayouts says how long %s is from which release on, the oldest first.", name, cname))
+		f.Line().Comment(fmt.Sprintf("// %sLayouts lists the sizes of %s, each with the first release that has it, oldest first.", name, cname))
 		f.Var().Id(name+"Layouts").Op("=").Index(Op("...")).Struct(Id("since").Qual(dlPath, "Version"), Id("size").Uint64()).ValuesFunc(func(g *Group) {
 			for i := range in {
 				if i == 0 || layouts[i].Size != layouts[i-1].Size {
@@ -40,7 +41,7 @@ func (p *pkg) emitGrown(f *File) error {
 			}
 			g.Line()
 		})
-		f.Line().Comment(fmt.Sprintf("// %sFields says which release brought each member of %s after its size, magic number and version.", name, cname))
+		f.Line().Comment(fmt.Sprintf("// %sFields lists the release that added each member of %s, without size, magic number and version.", name, cname))
 		var fail error
 		f.Var().Id(name + "Fields").Op("=").Index(Op("...")).Id(name + "Field").ValuesFunc(func(g *Group) {
 			for _, m := range s.fields {
@@ -48,7 +49,7 @@ func (p *pkg) emitGrown(f *File) error {
 					continue
 				}
 				if m.typ.kind != kindPointer && (m.typ.kind != kindInt || m.typ.size != 4) {
-					fail = fmt.Errorf("gen: %s: %s.%s is neither a pointer nor an int: nothing says what leaves it to the library", p.desc.Library, cname, m.cname)
+					fail = fmt.Errorf("gen: %s: %s.%s is neither a pointer nor an int: its default value is unknown", p.desc.Library, cname, m.cname)
 				}
 				i := slices.IndexFunc(layouts, func(at symbols.Struct) bool {
 					return slices.ContainsFunc(at.Fields, func(x symbols.Field) bool { return x.Name == m.cname })
@@ -64,5 +65,5 @@ func (p *pkg) emitGrown(f *File) error {
 	return nil
 }
 
-// variableOf begins a name with a small letter.
+// variableOf makes the first letter of a name small.
 func variableOf(name string) string { return string(name[0]|0x20) + name[1:] }

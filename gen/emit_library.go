@@ -20,7 +20,7 @@ func (p *pkg) ownNames() []string {
 	return names
 }
 
-// variable names a variable of an implementation: "spec" of the first, "rcclSpec" of another.
+// variable names a variable of an implementation: "spec" for the first, "rcclSpec" for another.
 func variable(m *symbols.Implementation, name string) string {
 	if m.Lib == "" {
 		return name
@@ -28,7 +28,8 @@ func variable(m *symbols.Implementation, name string) string {
 	return m.Lib + strings.ToUpper(name[:1]) + name[1:]
 }
 
-// emitLibrary writes the type of an open library, the functions that open one, and what the loader has to know.
+// emitLibrary writes the type of an open library, the functions that open one, and the data for the
+// loader.
 func (p *pkg) emitLibrary() (*File, error) {
 	version, err := p.versionFunction()
 	if err != nil {
@@ -87,7 +88,7 @@ func (p *pkg) emitOpen(f *File, m *symbols.Implementation) {
 	}).Line()
 }
 
-// hook names a function written by hand, or is nil where there is none.
+// hook names a handwritten function, or returns nil if there is none.
 func hook(name string) *Statement {
 	if name == "" {
 		return nil
@@ -105,7 +106,7 @@ func (p *pkg) versionHook() *Statement {
 	return nil
 }
 
-// places says where the loader looks for an implementation on each system.
+// places lists the file names and folders that the loader tries on each system.
 func places(m *symbols.Implementation) string {
 	var all []string
 	for _, os := range slices.Sorted(maps.Keys(m.Files)) {
@@ -120,7 +121,8 @@ func places(m *symbols.Implementation) string {
 
 var systemNames = map[string]string{"linux": "on Linux", "windows": "on Windows"}
 
-// emitNames writes where the library's file is, a file for each system and one for the systems on which nothing is opened.
+// emitNames writes the names of the library's file: a Go file for each system, and one for systems
+// without the library.
 func (p *pkg) emitNames() map[string]*File {
 	files := map[string]*File{}
 	others := ""
@@ -137,7 +139,7 @@ func (p *pkg) emitNames() map[string]*File {
 
 func (p *pkg) emitNamesOf(os, constraint string) *File {
 	f := p.newFile(constraint)
-	f.Comment("// What the loader is asked for, and the directories in which it is looked for after that.")
+	f.Comment("// File names for the system loader, and directories to search after that.")
 	f.Var().DefsFunc(func(g *Group) {
 		for i := range p.desc.Implementations {
 			m := &p.desc.Implementations[i]
@@ -181,7 +183,7 @@ func (p *pkg) emitFormat(f *File) {
 	}).Line()
 }
 
-// emitParts returns the parts of v as text. A part that counts builds is left out where it is 0.
+// emitParts writes the parts of v as text. A build number of 0 is left out.
 func emitParts(g *Group, w symbols.Number, build bool) {
 	part := func(above, unit int) *Statement {
 		s := Id("v")
@@ -210,7 +212,7 @@ func emitParts(g *Group, w symbols.Number, build bool) {
 	}
 }
 
-// versionFunction writes libraryVersion, or nothing where no function tells the version.
+// versionFunction writes libraryVersion, or nothing if no function returns the version.
 func (p *pkg) versionFunction() (Code, error) {
 	n := &p.desc.Version
 	if n.Function == "" {
@@ -223,7 +225,7 @@ func (p *pkg) versionFunction() (Code, error) {
 	fn := p.funcs[i]
 	for _, a := range fn.params {
 		if a.role != roleOut || a.typ.kind != kindInt || a.typ.size != 4 {
-			return nil, fmt.Errorf("gen: %s: %s cannot tell the version: its parameter %s is no pointer to an int to be written", p.desc.Library, n.Function, a.c.Name)
+			return nil, fmt.Errorf("gen: %s: %s cannot tell the version: its parameter %s is not an output of type int", p.desc.Library, n.Function, a.c.Name)
 		}
 	}
 	body, err := p.askVersion(fn)
@@ -239,7 +241,7 @@ func (p *pkg) funcIndex(symbol string) int {
 	return slices.IndexFunc(p.funcs, func(f function) bool { return f.sym.Symbol == symbol })
 }
 
-// askVersion writes the call of the function that tells the version.
+// askVersion writes the call of the function that returns the version.
 func (p *pkg) askVersion(fn function) (func(*Group), error) {
 	n := &p.desc.Version
 	wrap := func() *Statement {
@@ -257,9 +259,9 @@ func (p *pkg) askVersion(fn function) (func(*Group), error) {
 	case fn.ret != retResult || len(fn.params) == 0 || len(fn.params) > 3:
 		return nil, fmt.Errorf("gen: %s: %s cannot tell the version: it must return an error code and write one, two or three ints, or return an int", p.desc.Library, n.Function)
 	case len(fn.params) > 1 && len(n.Numbers) > 1:
-		return nil, fmt.Errorf("gen: %s: %s tells the parts of a version, for which there can be only one way of numbering", p.desc.Library, n.Function)
+		return nil, fmt.Errorf("gen: %s: %s returns the parts of a version, which allows only one way of numbering", p.desc.Library, n.Function)
 	case len(fn.params) == 3 && weights[2] == 0:
-		return nil, fmt.Errorf("gen: %s: %s tells three parts of a version, and the number of a version has two", p.desc.Library, n.Function)
+		return nil, fmt.Errorf("gen: %s: %s returns three parts of a version, but a version number has two", p.desc.Library, n.Function)
 	}
 	stub, err := p.enumerator(n.Stub)
 	if err != nil {
@@ -298,7 +300,7 @@ func (p *pkg) askVersion(fn function) (func(*Group), error) {
 	}, nil
 }
 
-// enumerator returns the Go name of one of the error codes.
+// enumerator returns the Go name of an error code.
 func (p *pkg) enumerator(cname string) (string, error) {
 	if cname == "" {
 		return "", nil
@@ -310,5 +312,5 @@ func (p *pkg) enumerator(cname string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("gen: %s: %s, for stub libraries, is no error code", p.desc.Library, cname)
+	return "", fmt.Errorf("gen: %s: %s, the code of a stub library, is not an error code", p.desc.Library, cname)
 }

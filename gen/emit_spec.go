@@ -2,7 +2,7 @@ package gen
 
 import . "github.com/dave/jennifer/jen"
 
-// emitSpec writes the tables from which the library's symbols are resolved.
+// emitSpec writes the tables that the loader resolves symbols from.
 func (p *pkg) emitSpec() *File {
 	f := p.newFile("")
 	f.Comment("// symbols are the functions in the order of the fn constants.")
@@ -27,7 +27,7 @@ func (p *pkg) emitSpec() *File {
 	return f
 }
 
-// until is the newest release that has a function, or nil where the newest of all has.
+// until returns the newest release that has a function, or nil if the newest release known has it.
 func (p *pkg) until(fn function) *Statement {
 	if fn.sym.Until.IsZero() {
 		return nil
@@ -35,7 +35,8 @@ func (p *pkg) until(fn function) *Statement {
 	return Lit(p.desc.Version.Encode(fn.sym.Until))
 }
 
-// misfitsOf lists the releases in which a function must not be called, or is nil.
+// misfitsOf lists the releases in which a function must not be called; it returns nil if there are
+// none.
 func (p *pkg) misfitsOf(fn function) *Statement {
 	list := p.misfits[fn.sym.Symbol]
 	if len(list) == 0 {
@@ -59,7 +60,8 @@ func (p *pkg) misfitsOf(fn function) *Statement {
 	})
 }
 
-// api is the name by which the library itself is asked for a function, or nil where it cannot be asked.
+// api returns the name by which the library's own lookup finds a function, or nil if the lookup
+// does not know the function.
 func (p *pkg) api(fn function) *Statement {
 	if p.desc.Hooks.Resolve == "" {
 		return nil
@@ -67,7 +69,8 @@ func (p *pkg) api(fn function) *Statement {
 	return Lit(fn.sym.API)
 }
 
-// A pair is a field of a composite literal on one line, which jennifer's Dict would break and sort.
+// A pair is a field of a composite literal on one line. Jennifer's Dict would break and sort the
+// fields.
 type pair struct {
 	key   string
 	value *Statement

@@ -92,7 +92,8 @@ func (p *pkg) emitStruct(f *File, s structure) {
 	}
 }
 
-// emitByteField writes a getter and a setter of a bit-field that lies in bytes, whatever its type and its neighbours are.
+// emitByteField writes a getter and a setter of a bit-field that is stored in bytes. It works for
+// any type and any neighbours.
 func (p *pkg) emitByteField(f *File, s structure, m field) {
 	unit := Id("s").Dot(m.unit).Index(Op(":"))
 	get := Id("getBits").Call(unit, Lit(m.bit), Lit(m.bits))
@@ -160,7 +161,8 @@ func (p *pkg) emitBitField(f *File, s structure, m field) {
 	).Line()
 }
 
-// emitUnion writes a union as bytes of its size and alignment, and a method for each member.
+// emitUnion writes a union as an array of bytes of its size and alignment, with a method for each
+// member.
 func (p *pkg) emitUnion(f *File, s structure) {
 	p.typeDoc(f.Group, s.name, s.cname, s.doc, fmt.Sprintf("a C union of %d bytes", s.size))
 	doc(f.Group, "\nIts methods give its members, which share its memory. The garbage collector sees no pointers in it: what a member points to must be kept alive, and pinned with [runtime.Pinner] if it is Go memory.")
@@ -257,8 +259,8 @@ func valueComment(v value) string {
 	return s
 }
 
-// emitString writes a String method that gives C names, and the number for a value that the table does not know: a newer
-// library may have more.
+// emitString writes a String method that returns C names. It returns the number of a value that the
+// table does not have, since a newer library may have more values.
 func emitString(f *File, e enum) {
 	number := Qual("strconv", "FormatInt").Call(Int64().Call(Id("v")), Lit(10))
 	if e.under == "uint64" {
@@ -288,7 +290,8 @@ func (e *enum) literal(v value) string {
 	return strconv.FormatInt(v.n, 10)
 }
 
-// emitResult writes the methods that make the error code an error. It returns nil where there is no such type.
+// emitResult writes the methods that make the error code an error. It returns nil if the library
+// has no type of error codes.
 func (p *pkg) emitResult() (*File, error) {
 	for _, e := range p.enums {
 		if !e.result {
@@ -310,7 +313,7 @@ func (p *pkg) emitResult() (*File, error) {
 		if success == "" {
 			return nil, fmt.Errorf("gen: %s: %s has no value 0 for success", p.desc.Library, e.cname)
 		}
-		f.Comment("// Error returns the code's C name, its number and what it means.")
+		f.Comment("// Error returns the code's C name, number and meaning.")
 		f.Func().Params(Id("r").Id(e.name)).Id("Error").Params().String().Block(
 			Id("text").Op(":=").Lit(p.desc.Library+": ").Op("+").Id("r").Dot("Name").Call().Op("+").Lit(" (").Op("+").Qual("strconv", "Itoa").Call(Int().Call(Id("r"))).Op("+").Lit(")"),
 			If(Id("m").Op(":=").Id("r").Dot("Meaning").Call(), Id("m").Op("!=").Lit("")).Block(
@@ -318,7 +321,7 @@ func (p *pkg) emitResult() (*File, error) {
 			),
 			Return(Id("text")),
 		).Line()
-		f.Comment("// Name returns the code's C name; a code that the table does not know has its number for a name.")
+		f.Comment("// Name returns the code's C name, or its number if the table does not have the code.")
 		f.Func().Params(Id("r").Id(e.name)).Id("Name").Params().String().Block(
 			Switch(Id("r")).BlockFunc(func(g *Group) {
 				for _, v := range unique {
@@ -327,7 +330,7 @@ func (p *pkg) emitResult() (*File, error) {
 			}),
 			Return(Lit(e.name+"(").Op("+").Qual("strconv", "Itoa").Call(Int().Call(Id("r"))).Op("+").Lit(")")),
 		).Line()
-		f.Comment("// Meaning returns what the code means, or \"\" where no more is known than its name says.")
+		f.Comment("// Meaning returns a description of the code, or \"\" if there is none.")
 		f.Func().Params(Id("r").Id(e.name)).Id("Meaning").Params().String().Block(
 			Switch(Id("r")).BlockFunc(func(g *Group) {
 				for _, v := range unique {
@@ -338,7 +341,7 @@ func (p *pkg) emitResult() (*File, error) {
 			}),
 			Return(Lit("")),
 		).Line()
-		f.Comment("// asError returns nil for success. The errors of known codes are constants, so that none is allocated.")
+		f.Comment("// asError returns nil for success. Errors of known codes are constants, so that it does not allocate.")
 		f.Func().Params(Id("r").Id(e.name)).Id("asError").Params().Error().Block(
 			Switch(Id("r")).BlockFunc(func(g *Group) {
 				for _, v := range unique {
@@ -351,7 +354,7 @@ func (p *pkg) emitResult() (*File, error) {
 			}),
 			Return(Id("r")),
 		).Line()
-		f.Comment("// check turns what Slow returns into an error.")
+		f.Comment("// check turns a result of Slow into an error.")
 		f.Func().Id("check").Params(Id("res").Uintptr(), Err().Error()).Error().BlockFunc(func(g *Group) {
 			g.If(Err().Op("!=").Nil()).Block(Return(Err()))
 			if s := p.resultPair; s != nil {
@@ -370,18 +373,18 @@ func (p *pkg) emitResult() (*File, error) {
 		}
 		return f, nil
 	}
-	return nil, nil // functions that tell no errors
+	return nil, nil // no function returns an error code
 }
 
 // emitPair writes the methods that make a struct of two error codes an error.
 func emitPair(f *File, s *structure) {
 	first, second := Id("e").Dot(s.fields[0].name), Id("e").Dot(s.fields[1].name)
-	f.Comment("// Error returns the text of the first code, and behind it that of the second one unless it is 0.")
+	f.Comment("// Error returns the text of the first code, followed by the text of the second unless it is 0.")
 	f.Func().Params(Id("e").Id(s.name)).Id("Error").Params().String().Block(
 		If(second.Clone().Op("==").Lit(0)).Block(Return(first.Clone().Dot("Error").Call())),
 		Return(first.Clone().Dot("Error").Call().Op("+").Lit(": ").Op("+").Add(second).Dot("Error").Call()),
 	).Line()
-	f.Comment("// Unwrap returns the codes that are not 0, so that errors.Is finds each.")
+	f.Comment("// Unwrap returns the codes that are not 0, so that errors.Is finds both.")
 	f.Func().Params(Id("e").Id(s.name)).Id("Unwrap").Params().Index().Error().Block(
 		If(second.Clone().Op("==").Lit(0)).Block(Return(Index().Error().Values(first.Clone()))),
 		Return(Index().Error().Values(first.Clone(), second.Clone())),

@@ -13,10 +13,10 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Libraries lists what can be generated.
+// Libraries lists the libraries that Generate knows.
 func Libraries() []string { return symbols.Names() }
 
-// Generate returns the generated files of a library's binding package by their names.
+// Generate returns the generated files of a library's binding package, keyed by name.
 func Generate(lib *symbols.Library) (map[string][]byte, error) {
 	p, err := lower(lib)
 	if err != nil {
@@ -64,7 +64,8 @@ func (p *pkg) generate() (map[string][]byte, error) {
 	return out, nil
 }
 
-// GenerateWithProof returns beside the generated files those of a test that proves the package's ABI.
+// GenerateWithProof returns the generated files and the files of a test that proves the package's
+// ABI.
 func GenerateWithProof(lib *symbols.Library) (map[string][]byte, error) {
 	p, err := lower(lib)
 	if err != nil {
@@ -79,8 +80,8 @@ func GenerateWithProof(lib *symbols.Library) (map[string][]byte, error) {
 	return files, err
 }
 
-// Run generates the files of a library's package in a folder. With write it writes those that changed; without it only
-// compares. It returns the names of the files that differ.
+// Run generates the files of a library's package in dir and returns the names of the files that
+// differ. With write it writes them; without, it only compares.
 func Run(dir string, lib *symbols.Library, write bool) ([]string, error) {
 	files, err := Generate(lib)
 	if err != nil {
@@ -89,7 +90,8 @@ func Run(dir string, lib *symbols.Library, write bool) ([]string, error) {
 	return Write(dir, files, write)
 }
 
-// Write writes the files that differ from those in a folder, or without write only compares. It returns their names.
+// Write compares files with those in dir and returns the names of the files that differ. With write
+// it also writes them.
 func Write(dir string, files map[string][]byte, write bool) ([]string, error) {
 	var changed []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {

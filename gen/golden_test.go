@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// toy is a library with an error code and nothing else, which each golden case adds to.
+// toyTable declares a library with only an error code; each golden case adds to it.
 const toyTable = `{
 "library": "toy", "version": "3.1",
 "headers": [{"name":"toy.h","version":"3.1","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}],
@@ -41,8 +41,9 @@ const toyDescription = `{
 "implementations": [{"name": "toy library", "env": "TOY_LIBRARY", "files": {"linux": ["libtoy.so"]}, "hint": "make one"}]
 }`
 
-// TestGolden generates from each case in testdata: table.json and overlay.json add to the toy library,
-// library.json stands for its description, and the other files are what must come out, or error, what generation must say.
+// TestGolden generates from each case in testdata and compares the result. A case's table.json and
+// overlay.json add to the toy library, and its library.json replaces the description. Its other
+// files are the files that must be generated; its error is the error that generation must return.
 func TestGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(cases) == 0 {
@@ -73,7 +74,7 @@ func TestGolden(t *testing.T) {
 				if *update {
 					ar.Files[i].Data = got
 				} else if !bytes.Equal(got, f.Data) {
-					t.Errorf("%s differs; run go test ./gen -run Golden -update and look at the difference\n--- got\n%s\n--- want\n%s", f.Name, got, f.Data)
+					t.Errorf("%s differs; run go test ./gen -run Golden -update and review the difference\n--- got\n%s\n--- want\n%s", f.Name, got, f.Data)
 				}
 			}
 			if *update {
@@ -148,16 +149,16 @@ func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
 	return Generate(lib)
 }
 
-// body drops the head of a generated file, which is the same in all.
+// body drops the head of a generated file, which is the same in all files.
 func body(src []byte) []byte {
 	_, rest, _ := bytes.Cut(src, []byte("package toy\n"))
 	return rest
 }
 
-// TestGenerated checks that the files in the tree are what the tables give.
+// TestGenerated checks that the files in the tree are up to date with the tables.
 func TestGenerated(t *testing.T) {
 	if testing.Short() {
-		t.Skip("generates all that there is")
+		t.Skip("generates every package")
 	}
 	for _, library := range Libraries() {
 		lib, err := symbols.Load(library)
@@ -177,7 +178,7 @@ func TestGenerated(t *testing.T) {
 // TestGenerateTwice checks that generation is reproducible byte for byte.
 func TestGenerateTwice(t *testing.T) {
 	if testing.Short() {
-		t.Skip("generates all that there is")
+		t.Skip("generates every package")
 	}
 	for _, library := range Libraries() {
 		lib, err := symbols.Load(library)

@@ -9,8 +9,8 @@ import (
 	"go/token"
 )
 
-// GoName returns the method that binds an exported C symbol, as Go declares it. For a symbol that is not bound it returns
-// "" and no error.
+// GoName returns the method that binds an exported C symbol, and its Go declaration. For a symbol
+// that is not bound it returns "" and no error.
 func GoName(library, symbol string) (name, declaration string, err error) {
 	p, err := load(library)
 	if err != nil {
@@ -32,7 +32,7 @@ func GoName(library, symbol string) (name, declaration string, err error) {
 	return "", "", nil
 }
 
-// declarationIn prints the only function of a file without its body.
+// declarationIn prints the only function of a file, without its body.
 func declarationIn(src []byte) (string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", src, 0)
@@ -47,5 +47,5 @@ func declarationIn(src []byte) (string, error) {
 			return b.String(), err
 		}
 	}
-	return "", fmt.Errorf("gen: no function in what was generated")
+	return "", fmt.Errorf("gen: the generated file has no function")
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestLayoutSizes computes the layout of every generated structure as the compiler does for each platform, so that one
-// machine checks them all, and compares it with the table's. Windows lays out as Linux does.
+// TestLayoutSizes compares the layout of every generated structure with the table's. It computes
+// layouts as the compiler does for each platform, so one machine checks all platforms. Windows has
+// the layout of Linux.
 func TestLayoutSizes(t *testing.T) {
 	pkgs := testlib.Packages(t, Libraries()...)
 	for _, name := range Libraries() {
@@ -37,7 +38,7 @@ func TestLayoutSizes(t *testing.T) {
 	}
 }
 
-// compareLayout compares one structure and returns how many fields it has compared.
+// compareLayout compares one structure and returns the number of fields compared.
 func compareLayout(t *testing.T, sizes types.Sizes, pkg *types.Package, s structure, where string) int {
 	t.Helper()
 	obj := pkg.Scope().Lookup(s.name)
@@ -57,7 +58,7 @@ func compareLayout(t *testing.T, sizes types.Sizes, pkg *types.Package, s struct
 		t.Errorf("%s: %s is aligned to %d bytes, meant are %d, in C %d", where, s.name, n, s.goAlign, s.align)
 	}
 	if s.union {
-		return 0 // Go has accessors in place of the members
+		return 0 // Go has accessors instead of members
 	}
 	vars := make([]*types.Var, typ.NumFields())
 	index := map[string]int{}
@@ -70,7 +71,7 @@ func compareLayout(t *testing.T, sizes types.Sizes, pkg *types.Package, s struct
 	for _, f := range s.fields {
 		name := f.name
 		if f.unit != "" {
-			name = f.unit // bit-fields share one
+			name = f.unit // bit-fields share one unit
 		}
 		if name == "_" {
 			continue

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// lower decides what every declaration of a library is in Go.
+// lower decides the Go form of every declaration of a library.
 func lower(lib *symbols.Library) (*pkg, error) {
 	w, err := lowerTypes(lib)
 	if err != nil {
@@ -26,7 +26,7 @@ func lower(lib *symbols.Library) (*pkg, error) {
 	w.collisions()
 	w.misfits = lib.Misfits()
 	for _, name := range lib.UnusedChanges() {
-		w.fail("overlay: changes", "%s: no function that is bound meets such a change; remove the entry or correct it", name)
+		w.fail("overlay: changes", "%s: no bound function has such a change; remove or correct the entry", name)
 	}
 	if err := errors.Join(w.errs...); err != nil {
 		return nil, err
@@ -34,8 +34,9 @@ func lower(lib *symbols.Library) (*pkg, error) {
 	return w.pkg, w.names.unused()
 }
 
-// unsettled returns an error that lists all pointers of which nothing says how they are meant: what is guessed of a pointer
-// may have C write over Go's memory, and a function that C runs may move the stack that C writes to.
+// unsettled returns an error that lists all pointers and callbacks that the overlay leaves open. A
+// wrong guess about a pointer can let C write over Go's memory, and a callback may move the stack
+// that C writes to.
 func unsettled(lib *symbols.Library) error {
 	functions := lib.Unsettled()
 	var pointers, asking int
@@ -84,7 +85,7 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// lowerTypes does all but the functions.
+// lowerTypes lowers everything except functions.
 func lowerTypes(lib *symbols.Library) (*lowering, error) {
 	desc := lib.Description
 	w := &lowering{pkg: &pkg{desc: desc, lib: lib}, names: namer{desc, lib, map[string]bool{}, structVersions(lib)}, types: map[string]gotype{}, incomplete: map[string]bool{}}
@@ -153,7 +154,7 @@ func (w *lowering) namedTypes() {
 	}
 }
 
-// numberKind is the kind of one of Go's own numbers.
+// numberKind returns the kind of a Go number type.
 func numberKind(name string) kind {
 	switch name {
 	case "bool":
@@ -166,7 +167,8 @@ func numberKind(name string) kind {
 	return kindInt
 }
 
-// codes returns the numbers that the overlay makes types of error codes, as enumerations of the macros that it names.
+// codes returns the number types that the overlay makes error codes, as enumerations of the macros
+// that it names.
 func (w *lowering) codes() (out []symbols.Enum) {
 	for _, s := range w.lib.Scalars {
 		n, ok := w.lib.TypeNote(s.Name)
@@ -199,7 +201,7 @@ func (w *lowering) enumerations() {
 			out.under = out.under[1:]
 		}
 		if out.result && size != 4 {
-			w.fail(e.Name, "has %d bytes, and an error code must have 4", size)
+			w.fail(e.Name, "is an error code of %d bytes, which must have 4", size)
 		}
 		if e.Name != "" {
 			out.name = w.names.typ(e.Name)
@@ -222,15 +224,15 @@ func (w *lowering) enumerations() {
 		enumeration := slices.ContainsFunc(w.enums, func(e enum) bool { return e.cname == n.Name })
 		structure := slices.ContainsFunc(w.lib.Structs, func(s symbols.Struct) bool { return s.Name == n.Name })
 		if n.Kind == "result" && !enumeration && !structure {
-			w.fail(n.Name, "is no enumeration, as a type of error codes must be; if macros are its codes, say which in values of the overlay's entry: \"values\": [\"…_*\"]")
+			w.fail(n.Name, "is an error code, so it must be an enumeration; if its codes are macros, name them in values of the overlay's entry: \"values\": [\"…_*\"]")
 		}
 	}
 }
 
-// fits reports whether a value fits into an integer of so many bytes.
+// fits reports whether a value fits into an integer of that many bytes.
 func fits(n int64, bytes int, signed bool) bool {
 	if bytes == 8 {
-		return true // unsigned ones are given as their bits
+		return true // unsigned values are given as bits
 	}
 	least, most := int64(0), int64(1)<<(8*bytes)-1
 	if signed {
@@ -239,8 +241,9 @@ func fits(n int64, bytes int, signed bool) bool {
 	return least <= n && n <= most
 }
 
-// lifeOf says when a value came and went, and what number it has in other releases, in words that go on after its name. Of what has many, such as
-// the count of an enumeration, only until when.
+// lifeOf describes when a value was added and removed, and its number in other releases. The text
+// continues after the value's name. A value with more than two other numbers, such as an
+// enumeration's count, gets only the last release that has another number.
 func lifeOf(since, until symbols.Version, spans []symbols.Span, others []string) string {
 	text := ""
 	if !since.IsZero() {
@@ -270,7 +273,7 @@ func (w *lowering) constants() {
 	}
 	for _, c := range w.lib.Constants {
 		if enumerators[c.Name] {
-			continue // an enumerator in one release of the headers and a macro for it in another
+			continue // an enumerator in one release of the headers and a macro in another
 		}
 		spans, others := make([]symbols.Span, len(c.Others)), make([]string, len(c.Others))
 		for i, o := range c.Others {
@@ -297,8 +300,8 @@ func (w *lowering) constants() {
 	}
 }
 
-// aliases resolves second names; one that differs from the first only by the case of letters or by a version is its own
-// Go alias, since programs and documentation use both.
+// aliases resolves alternative type names. A name that differs from the first only in letter case
+// or version becomes a Go alias of its own, since programs and documentation use both.
 func (w *lowering) aliases() {
 	for pending := w.lib.Aliases; len(pending) > 0; {
 		var later []symbols.Alias
@@ -335,7 +338,8 @@ func (w *lowering) resolveAlias(ctype string) (gotype, bool) {
 	return t, ok
 }
 
-// preferred maps the struct behind a versioned name to the name without: CUDA_MEMCPY2D for CUDA_MEMCPY2D_v2.
+// preferred maps the struct behind a versioned name to the plain name: CUDA_MEMCPY2D for
+// CUDA_MEMCPY2D_v2.
 func (w *lowering) preferred() map[string]string {
 	m := map[string]string{}
 	for _, a := range w.lib.Aliases {
@@ -365,7 +369,7 @@ func (w *lowering) structures() {
 			}
 		}
 	}
-	for _, cb := range w.lib.Callbacks { // fields may hold them
+	for _, cb := range w.lib.Callbacks { // fields may be callbacks
 		w.types[cb.Name] = gotype{expr: w.names.typ(cb.Name), size: 8, align: 8}
 	}
 	for _, a := range w.lib.Aliases { // pointers to structs under another name
@@ -382,12 +386,13 @@ func (w *lowering) structures() {
 		w.structure(&s)
 	}
 	w.resultStructs()
-	for i := range w.structs { // a struct holds pointers if a member does, whatever the order of declaration
+	for i := range w.structs { // a struct holds pointers if a member does, in any order of declaration
 		w.types[w.structs[i].cname] = w.holdsPointers(w.types[w.structs[i].cname], w.structs[i])
 	}
 }
 
-// goAlign returns the alignment that Go gives a type: that of its members, whatever C aligns it to.
+// goAlign returns the alignment that Go gives a type: its members' alignment, even if C aligns the
+// type differently.
 func (w *lowering) goAlign(ctype string) int {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil || ct.Pointers > 0 {
@@ -494,7 +499,7 @@ func (w *lowering) structure(s *symbols.Struct) {
 		out.fields = append(out.fields, g)
 		end = f.Offset + f.Size
 	}
-	if out.bitAlign > out.goAlign { // which bytes do not have
+	if out.bitAlign > out.goAlign { // bytes alone would not give this alignment
 		out.goAlign = out.bitAlign
 		if !s.Union {
 			out.fields = append([]field{{name: "_", typ: gotype{expr: fmt.Sprintf("[0]uint%d", 8*out.bitAlign)}}}, out.fields...)
@@ -508,7 +513,8 @@ func (w *lowering) structure(s *symbols.Struct) {
 	w.structs = append(w.structs, out)
 }
 
-// fieldNames returns the Go names of a struct's fields. Where two would have the same, C names with underscores keep them.
+// fieldNames returns the Go names of a struct's fields. If two would be equal, C names with
+// underscores stay as they are.
 func (w *lowering) fieldNames(s *symbols.Struct) []string {
 	names, count := make([]string, len(s.Fields)), map[string]int{}
 	for i, f := range s.Fields {
@@ -521,7 +527,7 @@ func (w *lowering) fieldNames(s *symbols.Struct) []string {
 			names[i] = strings.ToUpper(f.Name[:1]) + f.Name[1:]
 		}
 		if taken[names[i]] {
-			w.fail(s.Name, "field %s would be called %s, as another one is; give one of them another name in the overlay, in names: %s", f.Name, names[i], nameEntry(s.Name+"."+f.Name))
+			w.fail(s.Name, "field %s would have the name %s of another field; rename one in the overlay, in names: %s", f.Name, names[i], nameEntry(s.Name+"."+f.Name))
 		}
 		taken[names[i]] = true
 		if f.Bits > 0 {
@@ -533,12 +539,13 @@ func (w *lowering) fieldNames(s *symbols.Struct) []string {
 
 type byteRange struct{ first, end int }
 
-// byteUnits finds the bit-fields that no integer of their type can hold alone: those with a sign, those of a union, those whose
-// unit overlaps another member, and those beside other types in one unit. It returns the bytes that hold each, by its index.
+// byteUnits finds the bit-fields that are stored as bytes: signed ones, those of a union, and those
+// whose unit overlaps another member or mixes types. It returns the bytes of each, keyed by its
+// index.
 func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
 	out := map[int]byteRange{}
 	for i := 0; i < len(s.Fields); {
-		j := i // bit-fields in a row
+		j := i // consecutive bit-fields
 		for j < len(s.Fields) && s.Fields[j].Bits > 0 && (!s.Union || j == i) {
 			j++
 		}
@@ -576,7 +583,7 @@ func (w *lowering) callbacks() {
 	}
 }
 
-// gotype finds the Go type of the same shape as a C type.
+// gotype returns the Go type that has the shape of a C type.
 func (w *lowering) gotype(ctype string) (gotype, error) {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil {
@@ -600,7 +607,8 @@ func (w *lowering) gotype(ctype string) (gotype, error) {
 	return t, nil
 }
 
-// longOfWindows reports whether a type is C's long, and the overlay does not say that its size on Windows does no harm.
+// longOfWindows reports whether a type is C's long and the overlay does not declare its size on
+// Windows harmless.
 func (w *lowering) longOfWindows(name string) bool {
 	_, allowed := w.lib.TypeNote(name)
 	return !allowed && (name == "long" || name == "unsigned long") && slices.Contains(w.desc.Systems(), "windows")
@@ -627,12 +635,12 @@ func (w *lowering) base(name string, pointedTo bool) (gotype, error) {
 	return gotype{}, fmt.Errorf("unknown type %q", name)
 }
 
-// nameEntry is what the overlay needs to give a C name another Go name.
+// nameEntry returns the overlay entry that gives a C name another Go name.
 func nameEntry(cname string) string {
 	return fmt.Sprintf(`{"name": %q, "go": "…", "reason": "…"}`, cname)
 }
 
-// collisions refuses two declarations with one Go name.
+// collisions reports declarations that would have the same Go name.
 func (w *lowering) collisions() {
 	owner := map[string]string{}
 	for _, name := range w.ownNames() {
@@ -640,10 +648,10 @@ func (w *lowering) collisions() {
 	}
 	take := func(name, cname string) {
 		if !token.IsExported(name) || !token.IsIdentifier(name) {
-			w.fail(cname, "would be called %q, which is no exported name in Go; give it a name in the overlay, in names: %s", name, nameEntry(cname))
+			w.fail(cname, "would be called %q, which is not an exported Go name; name it in the overlay, in names: %s", name, nameEntry(cname))
 		}
 		if other, taken := owner[name]; taken && other != cname {
-			w.fail(cname, "would be called %s, as %s is; give one of them another name in the overlay, in names: %s", name, other, nameEntry(cname))
+			w.fail(cname, "would have the name %s of %s; rename one in the overlay, in names: %s", name, other, nameEntry(cname))
 		}
 		owner[name] = cname
 	}
@@ -682,10 +690,10 @@ func (w *lowering) collisions() {
 	}
 	for _, f := range w.funcs {
 		if !token.IsExported(f.name) || !token.IsIdentifier(f.name) {
-			w.fail(f.sym.Symbol, "would be the method %q, which is no exported name in Go; give it a name in the overlay, in names: %s", f.name, nameEntry(f.sym.Symbol))
+			w.fail(f.sym.Symbol, "would be the method %q, which is not an exported Go name; name it in the overlay, in names: %s", f.name, nameEntry(f.sym.Symbol))
 		}
 		if other, taken := methods[f.name]; taken {
-			w.fail(f.sym.Symbol, "would be the method %s, as %s is; give it another name in the overlay, in names: %s", f.name, other, nameEntry(f.sym.Symbol))
+			w.fail(f.sym.Symbol, "would be the method %s, as %s is; rename it in the overlay, in names: %s", f.name, other, nameEntry(f.sym.Symbol))
 		}
 		methods[f.name] = f.sym.Symbol
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// modulePath is where the packages of the embedded libraries are.
+// modulePath is the import path above the packages of the embedded libraries.
 const modulePath = "github.com/puregpu/puregpu/"
 
 // importPath returns the path of the package that has a library's types.
@@ -17,8 +17,8 @@ func (p *pkg) importPath(library string) string {
 	return modulePath + library
 }
 
-// borrow finds the Go types of what the table takes from other libraries, and makes the types of all libraries that it uses known to
-// the overlay.
+// borrow finds the Go types that the table takes from other libraries. It also declares all types
+// of those libraries to the overlay.
 func (w *lowering) borrow() error {
 	w.lenders = map[string]*lowering{}
 	uses := slices.Clone(w.desc.Uses)
@@ -55,7 +55,8 @@ func (w *lowering) borrow() error {
 	return nil
 }
 
-// qualify puts the name of a package before the type's that a Go expression has, unless it is one of Go's own.
+// qualify puts a package's name before the type name in a Go expression. Go's own types stay as
+// they are.
 func qualify(expr, pkg string) string {
 	i := strings.LastIndexAny(expr, "*]") + 1
 	name := expr[i:]
@@ -65,7 +66,8 @@ func qualify(expr, pkg string) string {
 	return expr[:i] + pkg + "." + name
 }
 
-// lent returns the lowering that knows a type of another library, and the name that it has there: "Stream" for "cuda.Stream".
+// lent returns the library that declares a type, lowered, and the type's name there: "Stream" for
+// "cuda.Stream".
 func (p *pkg) lent(expr string) (*lowering, string) {
 	lib, name, ok := strings.Cut(expr, ".")
 	if !ok || p.lenders[lib] == nil {

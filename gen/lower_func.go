@@ -9,17 +9,17 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// maxFastWords is how many words a frame on the stack can carry.
+// maxFastWords is the number of words that a frame on the stack can carry.
 const maxFastWords = 16
 
-// An unbindableError is of a function that no binding can express, whatever the overlay says.
+// An unbindableError says that no binding can express a function, even with an overlay entry.
 type unbindableError struct{ error }
 
 func unbindable(format string, args ...any) error {
 	return unbindableError{fmt.Errorf(format, args...)}
 }
 
-// Unbindable returns the functions of a library that no binding can express, with the reasons.
+// Unbindable returns the functions of a library that no binding can express, with reasons.
 func Unbindable(lib *symbols.Library) ([]symbols.Refusal, error) {
 	w, err := lowerTypes(lib)
 	if err != nil {
@@ -119,7 +119,7 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 	return out, w.counts(&out)
 }
 
-// nameResult finds a name for the result that no parameter has.
+// nameResult picks a name for the result that no parameter has.
 func (f *function) nameResult() {
 	names := []string{"n", "number", "result", "returned"}
 	switch {
@@ -145,8 +145,9 @@ func (w *lowering) isResult(ct symbols.CType) bool {
 	return ok && n.Kind == "result" && ct.Pointers == 0
 }
 
-// resultStructs finds the struct that the overlay makes the type of errors. Its first member is an error code of the library, which is 0 on success, and its
-// second one is a code of a library whose types it takes. Both come back in one register.
+// resultStructs finds the struct that the overlay makes the type of errors. Its first member is an
+// error code of the library, 0 on success; its second is a code of another library. Both are
+// returned in one register.
 func (w *lowering) resultStructs() {
 	for i := range w.structs {
 		s := &w.structs[i]
@@ -161,15 +162,15 @@ func (w *lowering) resultStructs() {
 			return lender != nil && slices.ContainsFunc(lender.enums, func(e enum) bool { return e.result && e.name == name })
 		}
 		if s.union || s.size != 8 || len(s.fields) != 2 || !own(s.fields[0]) || !others(s.fields[1]) {
-			w.fail(s.cname, "cannot be the type of errors: such a struct has an error code of this library, then one of a library that it uses, and nothing else")
+			w.fail(s.cname, "cannot be the type of errors: its members must be an error code of this library and one of a library that it uses")
 			continue
 		}
 		w.resultPair = s
 	}
 }
 
-// byValue returns an error for a struct that C passes by value in a way of its own: one that is aligned to more than 8 bytes, or
-// that has 8 bytes of padding, which are not passed.
+// byValue returns an error for a struct whose passing by value has special rules. It rejects an
+// alignment above 8 bytes and 8 bytes of padding, which C does not pass.
 func (w *lowering) byValue(ctype string) error {
 	s := w.structOf(ctype)
 	if s == nil {
@@ -202,18 +203,18 @@ func (w *lowering) byValue(ctype string) error {
 	return nil
 }
 
-// resultStruct returns an error for a struct that does not come back in one register of every machine.
+// resultStruct returns an error for a struct that some platform does not return in one register.
 func (w *lowering) resultStruct(ctype string, size int) error {
 	switch {
 	case !inRegister(size):
-		return fmt.Errorf("a struct of %d bytes: only those of 1, 2, 4 or 8 bytes can be results", size)
+		return fmt.Errorf("a struct of %d bytes: only structs of 1, 2, 4 or 8 bytes can be results", size)
 	case w.hasFloat(ctype):
 		return errors.New("a struct with a float")
 	}
 	return w.byValue(ctype)
 }
 
-// structOf returns the struct that a type is by value, or nil.
+// structOf returns the struct that a type names by value, or nil.
 func (w *lowering) structOf(ctype string) *symbols.Struct {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil || ct.Pointers > 0 || len(ct.Dims) > 0 || w.types[ct.Base].kind != kindStruct {
@@ -227,7 +228,8 @@ func (w *lowering) structOf(ctype string) *symbols.Struct {
 	return nil
 }
 
-// floats counts the floats of a struct that has nothing else, and returns their size. It returns false for any other type.
+// floats returns the number and size of the floats in a struct that has only floats. It returns
+// false for any other type.
 func (w *lowering) floats(ctype string) (n, size int, ok bool) {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil || ct.Pointers > 0 {
@@ -268,7 +270,8 @@ func (w *lowering) floats(ctype string) (n, size int, ok bool) {
 	return 0, 0, false
 }
 
-// hasFloat reports whether a struct has a float in it at any depth: floats travel in registers of their own.
+// hasFloat reports whether a struct holds a float at any depth: floats are passed in separate
+// registers.
 func (w *lowering) hasFloat(ctype string) bool {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil || ct.Pointers > 0 {
@@ -292,7 +295,7 @@ func (w *lowering) hasFloat(ctype string) bool {
 	return false
 }
 
-// param decides the role of one parameter.
+// param decides the role of a parameter.
 func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 	a := &f.Args[i]
 	p := param{c: a, name: w.names.parameter(f, a.Name), len: -1}
@@ -310,7 +313,7 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 	array := a.Len != "" || a.Slice || a.Fixed > 0
 	isPointer := ct.Pointers > 0 && p.typ.kind == kindPointer
 	if !isPointer && (array || a.Dir == symbols.Out || a.Dir == symbols.InOut) {
-		return p, fmt.Errorf("%s is no pointer and cannot be an array or an output", a.Type)
+		return p, fmt.Errorf("%s is not a pointer and cannot be an array or an output", a.Type)
 	}
 	if a.GoType != "" {
 		override, ok := w.override(a.GoType)
@@ -361,7 +364,7 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 		}
 	case a.Late != "":
 		if a.Dir != symbols.Out || p.typ.expr == "unsafe.Pointer" {
-			return p, fmt.Errorf("overlay: %s is no output that could be written late", a.Type)
+			return p, fmt.Errorf("overlay: %s is not an output, so it cannot be written late", a.Type)
 		}
 		p.role = rolePointer // to memory that outlives the call
 	case a.Dir == symbols.Out && ct.Base == "char" && ct.Pointers == 2:
@@ -376,8 +379,9 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 	return p, nil
 }
 
-// elemSize is the size of what a pointer leads to. A Go type from the overlay must have C's size: the library writes that
-// many bytes. Only behind void * does C give none, and the overlay's word has to do for an output.
+// elemSize returns the size of a pointer's element. A Go type from the overlay must have C's size,
+// because the library writes that many bytes. Only void * has no size in C; there the overlay
+// decides.
 func (w *lowering) elemSize(ct symbols.CType, a *symbols.Arg) (int, error) {
 	size := 8
 	if ct.Pointers == 1 {
@@ -395,7 +399,7 @@ func (w *lowering) elemSize(ct symbols.CType, a *symbols.Arg) (int, error) {
 		return 0, fmt.Errorf("overlay: unknown Go type %s", a.GoType)
 	case isVoidPointer(ct) && a.Dir == symbols.Out && a.Len == "" && !a.Slice && a.Fixed == 0:
 	case override.size != size:
-		return 0, fmt.Errorf("overlay: %s has %d bytes and what %s leads to has %d", a.GoType, override.size, a.Type, size)
+		return 0, fmt.Errorf("overlay: %s has %d bytes and the element of %s has %d", a.GoType, override.size, a.Type, size)
 	}
 	return override.size, nil
 }
@@ -431,7 +435,7 @@ func (w *lowering) override(name string) (gotype, bool) {
 	return gotype{}, false
 }
 
-// counts joins arrays and text buffers with the parameters that count them.
+// counts joins arrays and text buffers with their length parameters.
 func (w *lowering) counts(f *function) error {
 	for i := range f.params {
 		a := f.params[i].c
@@ -453,7 +457,7 @@ func (w *lowering) counts(f *function) error {
 		f.params[i].len = j
 		switch {
 		case n.len >= 0 && (n.role == roleCount || n.role == roleCountOut):
-			continue // several arrays share a count: the first one gives it
+			continue // several arrays share a count: the first one determines it
 		case byPointer:
 			if n.role != roleOut && n.role != rolePointer {
 				return fmt.Errorf("parameter %s counts %s by pointer but is %s", name, a.Name, n.c.Type)
@@ -478,12 +482,13 @@ func (w *lowering) counts(f *function) error {
 	return nil
 }
 
-// distinct gives parameters that would have the same name in Go names of their own. Those that keep C's name have it first.
+// distinct renames parameters that would have the same Go name. Parameters that keep C's name go
+// first.
 func distinct(params []param) {
 	taken, reserved := map[string]bool{}, map[string]bool{}
 	for _, p := range params {
 		if p.role == roleString {
-			reserved[p.name+"C"] = true // a variable of the method's
+			reserved[p.name+"C"] = true // a variable in the method
 		}
 	}
 	for _, p := range params {

@@ -8,23 +8,24 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestOverrideSize gives parameters Go types of another size than C's: an output is written in C's size, so it must be
-// refused by name; a plain number may be narrower, since it is widened on the way, but not wider.
+// TestOverrideSize gives parameters Go types of another size than C's. The overlay must refuse such
+// an output, which the library writes in C's size. A number may be narrower, since the call widens
+// it, but not wider.
 func TestOverrideSize(t *testing.T) {
 	lib, err := symbols.Load("cuda")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ symbol, param, goType, want string }{
-		{"cuGraphExecGetFlags", "flags", "GraphInstantiateFlags", "cuGraphExecGetFlags: parameter flags: overlay: GraphInstantiateFlags has 4 bytes and what"},
-		{"cuCtxGetFlags", "flags", "uint64", "cuCtxGetFlags: parameter flags: overlay: uint64 has 8 bytes and what"},
+		{"cuGraphExecGetFlags", "flags", "GraphInstantiateFlags", "cuGraphExecGetFlags: parameter flags: overlay: GraphInstantiateFlags has 4 bytes and the element of"},
+		{"cuCtxGetFlags", "flags", "uint64", "cuCtxGetFlags: parameter flags: overlay: uint64 has 8 bytes and the element of"},
 		{"cuCtxGetFlags", "flags", "LogIterator", ""},
-		{"cuMemcpyBatchAsync", "dsts", "StreamFlags", "cuMemcpyBatchAsync: parameter dsts: overlay: StreamFlags has 4 bytes and what"},
+		{"cuMemcpyBatchAsync", "dsts", "StreamFlags", "cuMemcpyBatchAsync: parameter dsts: overlay: StreamFlags has 4 bytes and the element of"},
 		{"cuStreamCreate", "Flags", "uint64", "cuStreamCreate: parameter Flags: overlay: uint64 has 8 bytes and unsigned int only 4"},
 		{"cuStreamCreate", "Flags", "NoSuchFlags", "cuStreamCreate: parameter Flags: overlay: unknown Go type NoSuchFlags"},
 		{"cuMemCreate", "flags", "StreamFlags", ""},
 	} {
-		changed := *lib // Load gives all its callers the same one
+		changed := *lib // Load returns a shared value
 		changed.Funcs = slices.Clone(lib.Funcs)
 		f := &changed.Funcs[slices.IndexFunc(changed.Funcs, func(f symbols.Func) bool { return f.Symbol == test.symbol })]
 		f.Args = slices.Clone(f.Args)

@@ -1,8 +1,10 @@
-// Package gen turns symbol tables into Go source: binding packages such as cuda, nccl, nvml, nvrtc, nvjitlink, cublas, hip and hiprtc, their layout assertions, and
-// the echo library and its test that prove every binding. What it needs to know of a library stands in its description.
+// Package gen turns symbol tables into Go source: binding packages such as cuda, nccl and hip, with
+// assertions of their layouts. It also writes the echo library and the test that proves each
+// binding. Each library has a description that gen reads.
 //
-// It works in two steps. Lowering (lower.go, names.go) decides what each C declaration is in Go and refuses, naming the
-// symbol, what it does not understand. Emitting (emit_*.go) writes the decision down with jennifer and decides nothing.
+// Gen works in two steps. Lowering (lower.go, names.go) decides the Go form of each C declaration;
+// it refuses unknown forms with an error that names the symbol. Emitting (emit_*.go) writes that
+// form with jennifer and decides nothing.
 package gen
 
 import (
@@ -23,10 +25,10 @@ type pkg struct {
 	aliases    []typeAlias
 	consts     []constant
 	funcs      []function
-	address    bool                        // the overlay speaks of a DevicePtr, and no type of the table is one
-	resultPair *structure                  // the struct that functions return as their error, with codes of two libraries; nil if there is none
-	misfits    map[string][]symbols.Misfit // by symbol, releases in which a function must not be called
-	lenders    map[string]*lowering        // libraries whose types the table takes, by the names of their packages
+	address    bool                        // the overlay mentions a DevicePtr, and no type of the table is one
+	resultPair *structure                  // the struct of two error codes that functions return as their error; or nil
+	misfits    map[string][]symbols.Misfit // releases in which a function must not be called, by symbol
+	lenders    map[string]*lowering        // libraries that lend types to the table, by package name
 }
 
 // A namedType is a handle or a number with a type of its own.
@@ -35,7 +37,7 @@ type namedType struct {
 	doc                string
 }
 
-// A typeAlias is a second name of a type.
+// A typeAlias is an alternative name of a type.
 type typeAlias struct{ cname, name, of string }
 
 // An enum is a named integer type and its values.
@@ -51,7 +53,7 @@ type value struct {
 	cname, name string
 	n           int64
 	doc         string
-	life        string // as lifeOf has it
+	life        string // the result of lifeOf
 }
 
 // A constant is a macro.
@@ -59,7 +61,7 @@ type constant struct {
 	cname, name string
 	typ         string // Go type, "" for an untyped constant
 	lit         string // Go literal
-	life        string // as lifeOf has it
+	life        string // the result of lifeOf
 }
 
 // A structure is a C struct or union.
@@ -68,8 +70,8 @@ type structure struct {
 	doc         string
 	union       bool
 	size, align int // in C
-	goAlign     int // what Go gives it
-	bitAlign    int // of bit-fields that are bytes in Go
+	goAlign     int // the alignment that Go gives it
+	bitAlign    int // of bit-fields stored as bytes in Go
 	fields      []field
 }
 
@@ -81,10 +83,10 @@ type field struct {
 	size        int
 	bits, bit   int    // of a bit-field: its width, and its first bit in the unit
 	unit        string // field that holds the bit-field
-	bytes       int    // size of the unit, if it is an array of bytes and not an integer of the bit-field's type
+	bytes       int    // size of the unit if it is an array of bytes; 0 if it is an integer
 }
 
-// signed reports whether a bit-field's highest bit is a sign.
+// signed reports whether the highest bit of a bit-field is its sign.
 func (f *field) signed() bool { return f.typ.signed || strings.HasPrefix(f.typ.expr, "int") }
 
 // A callback is a C function type; a program passes a function's address.
@@ -96,19 +98,19 @@ type callback struct {
 
 // A gotype is a Go type that a C type became.
 type gotype struct {
-	expr    string // without package, but for types of other libraries: "Stream", "*byte", "[4]uint32", "unsafe.Pointer", "cuda.Stream"
+	expr    string // "Stream", "*byte", "[4]uint32", "unsafe.Pointer"; with a package only for types of other libraries: "cuda.Stream"
 	size    int
 	align   int
 	kind    kind
 	pointer bool // holds Go pointers
-	signed  bool // of an enumeration; Go's own integers tell by their names
+	signed  bool // of an enumeration; the names of Go's integers show their sign
 }
 
-// A kind is the way in which a value becomes an argument word.
+// A kind is the way that a value becomes an argument word.
 type kind int
 
 const (
-	kindInt     kind = iota // an integer, or a type that is one underneath
+	kindInt     kind = iota // an integer, or a type whose underlying type is one
 	kindBool                // bool
 	kindPointer             // *T or unsafe.Pointer
 	kindFloat               // float32
@@ -122,8 +124,8 @@ type function struct {
 	sym    *symbols.Func
 	name   string // Go method
 	index  string // constant that indexes the symbol
-	sig    string // dl signature: one code a C parameter
-	fast   bool   // through a frame on the stack
+	sig    string // dl signature: one code for each C parameter
+	fast   bool   // called through a frame on the stack
 	params []param
 	ret    ret
 	value  gotype // of the result, for retValue
@@ -132,7 +134,7 @@ type function struct {
 	set    string
 }
 
-// ret says what becomes of the C result.
+// ret says how the C result is used.
 type ret int
 
 const (
@@ -148,15 +150,15 @@ type param struct {
 	name   string // Go name of the argument or result
 	role   role
 	typ    gotype // of the argument, of the slice's element, or of the result
-	floats bool   // roleStruct: it has nothing but floats
-	len    int    // roleCount, roleCountOut: index of the array that it counts; roleSlice, roleText: of its count, or -1
+	floats bool   // roleStruct: it has only floats
+	len    int    // roleCount, roleCountOut: index of the array; roleSlice, roleText: index of the count, or -1
 }
 
-// A role is what a C parameter is in Go.
+// A role is the Go form of a C parameter.
 type role int
 
 const (
-	roleValue    role = iota // argument passed on as it is
+	roleValue    role = iota // argument passed unchanged
 	roleStruct               // struct by value
 	rolePointer              // *T argument
 	roleString               // string argument, NUL-terminated on the way

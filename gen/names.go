@@ -11,11 +11,11 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A namer makes Go names from C names by rule. Exceptions stand in the overlay, each with its reason.
+// A namer makes Go names from C names by rule. The overlay lists exceptions with reasons.
 type namer struct {
 	desc *symbols.Description
 	lib  *symbols.Library
-	used map[string]bool // overlay entries that were asked for
+	used map[string]bool // overlay entries that were used
 
 	versions map[string]bool // constants that are the version of a struct
 }
@@ -38,7 +38,7 @@ func cut(s string, prefixes []string) string {
 	return s
 }
 
-// abiNumber is the k of a symbol's _vk, or 1.
+// abiNumber returns the k of a symbol's _vk suffix, or 1.
 func abiNumber(f *symbols.Func) string {
 	if k, ok := strings.CutPrefix(f.Symbol, f.API+"_v"); ok {
 		return k
@@ -46,7 +46,8 @@ func abiNumber(f *symbols.Func) string {
 	return "1"
 }
 
-// function names a method: the plain name for the ABI that the header's plain name means, V and its number for others.
+// function names a method. The ABI version that the header's plain name selects has the plain name;
+// others end in V and their number.
 func (n *namer) function(f *symbols.Func) string {
 	if name, ok := n.exception(f.Symbol); ok {
 		return name
@@ -63,7 +64,7 @@ func (n *namer) typ(cname string) string {
 	if name, ok := n.exception(cname); ok {
 		return name
 	}
-	if i := strings.LastIndexByte(cname, '.'); i > 0 { // a member's unnamed type: named after both
+	if i := strings.LastIndexByte(cname, '.'); i > 0 { // an unnamed type of a member: named after struct and member
 		return n.typ(cname[:i]) + n.camel(cname[i+1:])
 	}
 	return n.camel(cut(strings.TrimSuffix(cname, "_t"), n.desc.Prefixes.Types))
@@ -80,7 +81,8 @@ func (n *namer) value(cname string) string {
 	return n.camel(cut(cname, n.desc.Prefixes.Values))
 }
 
-// structVersions returns the constants that are called as a struct without its _t: what its field version has to be.
+// structVersions returns the constants that have the name of a struct without _t. They are the
+// values of the struct's field version.
 func structVersions(lib *symbols.Library) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range lib.Structs {
@@ -98,7 +100,8 @@ func (n *namer) field(structName, cname string) string {
 	return n.camel(cname)
 }
 
-// initialisms keep their capitals in names made from CAPITALS_WITH_UNDERSCORES. A library's own stand in its description.
+// initialisms keep their capitals in names made from CAPITALS_WITH_UNDERSCORES. A library's
+// description may add more.
 var initialisms = map[string]bool{
 	"ABI": true, "API": true, "CPU": true, "D3D": true, "DMA": true, "EGL": true, "ECC": true, "FD": true, "GL": true,
 	"GPU": true, "ID": true, "IO": true, "IPC": true, "JIT": true, "L2": true, "NUMA": true, "OS": true, "P2P": true, "PCI": true,
@@ -132,7 +135,8 @@ func (n *namer) camel(s string) string {
 	return b.String()
 }
 
-// goNames are words that a parameter cannot have for its name: Go's own, and what generated code uses.
+// goNames maps words that cannot name a parameter to names that can: keywords of Go and names in
+// generated code.
 var goNames = map[string]string{
 	"type": "typ", "func": "function", "range": "extent", "map": "mapping", "len": "length", "string": "text", "error": "code",
 	"var": "variable", "import": "imported", "package": "pack", "interface": "iface", "select": "choice", "go": "start",
@@ -147,7 +151,7 @@ var goNames = map[string]string{
 // parameter names an argument or a result.
 func (n *namer) parameter(f *symbols.Func, cname string) string {
 	for _, of := range []string{f.Symbol, f.API} {
-		if note, ok := n.lib.NameNote(of + "." + cname); ok && !token.IsExported(note.Go) { // else it is of the parameter's type
+		if note, ok := n.lib.NameNote(of + "." + cname); ok && !token.IsExported(note.Go) { // otherwise the note is about the parameter's type
 			n.used[note.Name] = true
 			return note.Go
 		}
@@ -171,11 +175,11 @@ func (n *namer) parameter(f *symbols.Func, cname string) string {
 	return s
 }
 
-// unused returns the exceptions that no rule asked for.
+// unused returns an error that lists the exceptions that no rule used.
 func (n *namer) unused() error {
 	for _, note := range n.lib.Overlay.Names {
 		if !n.used[note.Name] {
-			return fmt.Errorf("gen: %s: overlay gives %s the name %s, and nothing generated is called so", n.desc.Library, note.Name, note.Go)
+			return fmt.Errorf("gen: %s: the overlay names %s %s, but no generated name uses that entry", n.desc.Library, note.Name, note.Go)
 		}
 	}
 	return nil

@@ -18,7 +18,8 @@ var proofRoles = map[role]dltest.Role{
 	roleCount: dltest.Count, roleCountOut: dltest.CountOut, roleOut: dltest.Out, roleOutStr: dltest.OutString, roleText: dltest.Text,
 }
 
-// Functions returns what a library's package makes of the functions that it binds, by their exported names.
+// Functions returns facts for package dltest about the functions that a library's package binds, by
+// exported name.
 func Functions(library string) (map[string]dltest.Function, error) {
 	p, err := load(library)
 	if err != nil {
@@ -31,7 +32,7 @@ func Functions(library string) (map[string]dltest.Function, error) {
 	return functions, nil
 }
 
-// proof says what package dltest has to know of each function, in the order of the echo.
+// proof returns the facts for package dltest about each function, in the order of the echo library.
 func (p *pkg) proof() []dltest.Function {
 	out := []dltest.Function{}
 	for _, f := range p.funcs {
@@ -53,7 +54,8 @@ func (p *pkg) proof() []dltest.Function {
 	return out
 }
 
-// emitProof writes a test that proves the package, the C source of the echo, and what the test has to know of each function.
+// emitProof writes the test that proves the package, the C source of the echo library, and the
+// facts for dltest.
 func (p *pkg) emitProof() (map[string][]byte, error) {
 	source, err := p.echoSource()
 	if err != nil {
@@ -61,7 +63,7 @@ func (p *pkg) emitProof() (map[string][]byte, error) {
 	}
 	var b bytes.Buffer
 	b.WriteString("[")
-	for i, f := range p.proof() { // a line each
+	for i, f := range p.proof() { // one line each
 		if i > 0 {
 			b.WriteString(",")
 		}
@@ -74,13 +76,13 @@ func (p *pkg) emitProof() (map[string][]byte, error) {
 	}
 	b.WriteString("\n]\n")
 	f := p.newFile("")
-	f.Comment("// TestABI calls every function of the package against a C library that records what arrives and answers what its name says.")
+	f.Comment("// TestABI calls every function of the package in a C library that records arguments and derives results from names.")
 	f.Func().Id("TestABI").Params(Id("t").Op("*").Qual("testing", "T")).Block(
 		Qual(dlPath+"/dltest", "ABI").Call(Id("t"), Lit("testdata"),
 			Func().Params(Id("path").String()).Params(Any(), Error()).Block(Return(Id("Open").Call(Id("Options").Values(Id("Path").Op(":").Id("path"))))),
 		),
 	)
-	f.Comment("// TestProof checks that a C compiler has compared the symbol table with the headers that it was made of.")
+	f.Comment("// TestProof checks that a C compiler has compared the symbol table with its headers.")
 	f.Func().Id("TestProof").Params(Id("t").Op("*").Qual("testing", "T")).Block(
 		Qual(dlPath+"/dltest", "Proven").Call(Id("t"), Lit("testdata")),
 	)

@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestMethodsStayWithTheirABI compares each method's exported C symbol and parameters with the record under testdata/api: what is in the record
-// holds for good, and what is new has to be put there with -update. The record of the Go API alone would not tell that a method of the same
-// signature has gone to another ABI.
+// TestMethodsStayWithTheirABI compares each method's C symbol and parameters with the record in
+// testdata/api. A recorded method never changes; new methods are added with -update. The record of
+// the Go API would not show that a method with an unchanged signature calls another ABI version.
 func TestMethodsStayWithTheirABI(t *testing.T) {
 	for _, library := range Libraries() {
 		p, err := load(library)
@@ -51,7 +51,7 @@ func TestMethodsStayWithTheirABI(t *testing.T) {
 		}
 		switch {
 		case len(lost) > 0:
-			t.Errorf("%s: methods are gone, or have another ABI:\n\t%s\nA name stays with its ABI: give what came instead another name, with the overlay's names", file, strings.Join(lost, "\n\t"))
+			t.Errorf("%s: methods were removed or call another ABI version:\n\t%s\nA name stays with its ABI version: use the overlay's names to give the new one another name", file, strings.Join(lost, "\n\t"))
 		case len(gained) > 0 && *update:
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 				t.Fatal(err)

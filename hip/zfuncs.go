@@ -479,7 +479,7 @@ const (
 	numFuncs = 467
 )
 
-// Init initializes the library; every other call does it too where it has not been done.
+// Init initializes the library; any other call initializes it if necessary.
 //
 // C: hipInit, since HIP 4.2, set core.
 func (l *Library) Init(flags uint32) (err error) {
@@ -606,7 +606,7 @@ func (l *Library) DeviceGetName(device Device) (name string, err error) {
 	return dl.Text(out.name[:]), check(res, err)
 }
 
-// DeviceGetUuid reports the UUID that tells a device from all others.
+// DeviceGetUuid reports the UUID that identifies a device.
 //
 // C: hipDeviceGetUuid, since HIP 5.1, set devices.
 func (l *Library) DeviceGetUuid(device Device) (uuid UUID, err error) {
@@ -775,7 +775,7 @@ func (l *Library) SetDevice(deviceId int32) (err error) {
 	return check(res, err)
 }
 
-// SetValidDevices tells which devices the process may use, and which it prefers.
+// SetValidDevices sets the devices that the process may use, in order of preference.
 //
 // C: hipSetValidDevices, since HIP 6.2, set devices-6.2.
 func (l *Library) SetValidDevices(deviceArr []int32) (err error) {
@@ -1220,7 +1220,7 @@ func (l *Library) IpcOpenMemHandle(handle IpcMemHandle, flags uint32) (devPtr De
 	return out.devPtr, check(res, err)
 }
 
-// IpcCloseMemHandle unmaps what IpcOpenMemHandle mapped.
+// IpcCloseMemHandle unmaps memory that IpcOpenMemHandle mapped.
 //
 // C: hipIpcCloseMemHandle, since HIP 4.2, set ipc.
 func (l *Library) IpcCloseMemHandle(devPtr DevicePtr) (err error) {
@@ -2010,7 +2010,7 @@ func (l *Library) EventCreate() (event Event, err error) {
 	return out.event, check(res, err)
 }
 
-// EventRecordWithFlags records an event in a stream; flags tell what a capture makes of it.
+// EventRecordWithFlags records an event in a stream; flags select its meaning in a capture.
 //
 // C: hipEventRecordWithFlags, since HIP 6.4, set events.
 func (l *Library) EventRecordWithFlags(event Event, stream Stream, flags uint32) (err error) {
@@ -2605,7 +2605,7 @@ func (l *Library) MemPrefetchAsync(devPtr unsafe.Pointer, count uint64, device i
 	return check(res, err)
 }
 
-// MemAdvise tells how a range of managed memory will be used.
+// MemAdvise gives advice about how a range of managed memory will be used.
 //
 // C: hipMemAdvise, since HIP 4.2, set managed-memory. count counts bytes.
 func (l *Library) MemAdvise(devPtr unsafe.Pointer, count uint64, advice MemoryAdvise, device int32) (err error) {
@@ -2752,7 +2752,7 @@ func (l *Library) FreeAsync(devPtr DevicePtr, stream Stream) (err error) {
 	return check(res, err)
 }
 
-// MemPoolTrimTo gives unused memory of a pool back until the given size is left.
+// MemPoolTrimTo frees unused memory of a pool until the given size is left.
 //
 // C: hipMemPoolTrimTo, since HIP 5.1, set memory-pools.
 func (l *Library) MemPoolTrimTo(memPool MemPool, minBytesToHold uint64) (err error) {
@@ -3128,7 +3128,7 @@ func (l *Library) HostRegister(hostPtr unsafe.Pointer, sizeBytes uint64, flags u
 	return check(res, err)
 }
 
-// HostUnregister ends what HostRegister began.
+// HostUnregister unregisters memory that HostRegister registered.
 //
 // C: hipHostUnregister, since HIP 4.2, set memory.
 func (l *Library) HostUnregister(hostPtr unsafe.Pointer) (err error) {
@@ -3399,7 +3399,7 @@ func (l *Library) MemcpyAtoD(dstDevice DevicePtr, srcArray Array, srcOffset uint
 	return check(res, err)
 }
 
-// MemcpyDtoA copies out of device memory into a one-dimensional array.
+// MemcpyDtoA copies from device memory into a one-dimensional array.
 //
 // C: hipMemcpyDtoA, since HIP 6.2, set arrays-6.2. dstOffset counts bytes.
 func (l *Library) MemcpyDtoA(dstArray Array, dstOffset uint64, srcDevice DevicePtr, byteCount uint64) (err error) {
@@ -3723,7 +3723,7 @@ func (l *Library) MemcpyToSymbolAsync(symbol uintptr, src unsafe.Pointer, sizeBy
 	return check(res, err)
 }
 
-// MemcpyFromSymbol copies out of the variable behind a host address, and waits.
+// MemcpyFromSymbol copies from the variable behind a host address, and waits.
 //
 // C: hipMemcpyFromSymbol, since HIP 4.2, set compiler-support. offset counts bytes.
 func (l *Library) MemcpyFromSymbol(dst unsafe.Pointer, symbol uintptr, sizeBytes uint64, offset uint64, kind MemcpyKind) (err error) {
@@ -3747,7 +3747,7 @@ func (l *Library) MemcpyFromSymbol(dst unsafe.Pointer, symbol uintptr, sizeBytes
 	return check(res, err)
 }
 
-// MemcpyFromSymbolAsync copies out of the variable behind a host address in stream order.
+// MemcpyFromSymbolAsync copies from the variable behind a host address in stream order.
 //
 // C: hipMemcpyFromSymbolAsync, since HIP 4.2, set compiler-support. offset counts bytes.
 func (l *Library) MemcpyFromSymbolAsync(dst unsafe.Pointer, symbol uintptr, sizeBytes uint64, offset uint64, kind MemcpyKind, stream Stream) (err error) {
@@ -4196,7 +4196,7 @@ func (l *Library) Malloc3D(extent Extent) (pitchedDevPtr PitchedPtr, err error) 
 	return out.pitchedDevPtr, check(res, err)
 }
 
-// FreeArray frees what MallocArray or Malloc3DArray allocated.
+// FreeArray frees an array from MallocArray or Malloc3DArray.
 //
 // C: hipFreeArray, since HIP 4.2, set arrays.
 func (l *Library) FreeArray(array Array) (err error) {
@@ -4513,7 +4513,7 @@ func (l *Library) MemcpyToArray(dst Array, wOffset uint64, hOffset uint64, src u
 	return check(res, err)
 }
 
-// MemcpyFromArray copies bytes out of an array.
+// MemcpyFromArray copies bytes from an array.
 //
 // C: hipMemcpyFromArray, since HIP 4.2, set arrays. count counts bytes.
 //
@@ -4540,7 +4540,7 @@ func (l *Library) MemcpyFromArray(dst unsafe.Pointer, srcArray ConstArray, wOffs
 	return check(res, err)
 }
 
-// Memcpy2DFromArray copies a rectangle out of an array into a pitched buffer.
+// Memcpy2DFromArray copies a rectangle from an array into a pitched buffer.
 //
 // C: hipMemcpy2DFromArray, since HIP 4.2, set arrays. width counts bytes.
 func (l *Library) Memcpy2DFromArray(dst unsafe.Pointer, dpitch uint64, src ConstArray, wOffset uint64, hOffset uint64, width uint64, height uint64, kind MemcpyKind) (err error) {
@@ -4567,7 +4567,7 @@ func (l *Library) Memcpy2DFromArray(dst unsafe.Pointer, dpitch uint64, src Const
 	return check(res, err)
 }
 
-// Memcpy2DFromArrayAsync copies a rectangle out of an array into a pitched buffer in stream order.
+// Memcpy2DFromArrayAsync copies a rectangle from an array into a pitched buffer in stream order.
 //
 // C: hipMemcpy2DFromArrayAsync, since HIP 4.2, set arrays. width counts bytes.
 func (l *Library) Memcpy2DFromArrayAsync(dst unsafe.Pointer, dpitch uint64, src ConstArray, wOffset uint64, hOffset uint64, width uint64, height uint64, kind MemcpyKind, stream Stream) (err error) {
@@ -4775,7 +4775,7 @@ func (l *Library) DeviceEnablePeerAccess(peerDeviceId int32, flags uint32) (err 
 	return check(res, err)
 }
 
-// DeviceDisablePeerAccess ends what DeviceEnablePeerAccess began.
+// DeviceDisablePeerAccess disables the access that DeviceEnablePeerAccess enabled.
 //
 // C: hipDeviceDisablePeerAccess, since HIP 4.2, set peer.
 func (l *Library) DeviceDisablePeerAccess(peerDeviceId int32) (err error) {
@@ -5226,7 +5226,7 @@ func (l *Library) CtxEnablePeerAccess(peerCtx Ctx, flags uint32) (err error) {
 	return check(res, err)
 }
 
-// CtxDisablePeerAccess ends what CtxEnablePeerAccess began.
+// CtxDisablePeerAccess disables the access that CtxEnablePeerAccess enabled.
 //
 // C: hipCtxDisablePeerAccess, since HIP 4.2, set contexts.
 //
@@ -5276,7 +5276,7 @@ func (l *Library) DevicePrimaryCtxGetState(dev Device) (flags uint32, active int
 	return out.flags, out.active, check(res, err)
 }
 
-// DevicePrimaryCtxRelease gives up a hold on a device's primary context.
+// DevicePrimaryCtxRelease releases a device's primary context.
 //
 // C: hipDevicePrimaryCtxRelease, since HIP 4.2, set contexts.
 //
@@ -5324,7 +5324,7 @@ func (l *Library) DevicePrimaryCtxRetain(dev Device) (pctx Ctx, err error) {
 	return out.pctx, check(res, err)
 }
 
-// DevicePrimaryCtxReset frees what a device's primary context holds.
+// DevicePrimaryCtxReset frees all resources of a device's primary context.
 //
 // C: hipDevicePrimaryCtxReset, since HIP 4.2, set contexts.
 //
@@ -5668,7 +5668,7 @@ func (l *Library) LinkAddFile(state LinkState, typ JitInputType, path string, op
 	return check(res, err)
 }
 
-// LinkComplete links what was added and returns the code, which belongs to the link.
+// LinkComplete links the added inputs and returns the code, which belongs to the link.
 //
 // C: hipLinkComplete, since HIP 6.4, set linker.
 func (l *Library) LinkComplete(state LinkState) (hipBinOut unsafe.Pointer, sizeOut uint64, err error) {
@@ -6499,7 +6499,7 @@ func (l *Library) MallocMipmappedArray(desc *ChannelFormatDesc, extent Extent, n
 	return out.mipmappedArray, check(res, err)
 }
 
-// FreeMipmappedArray frees what MallocMipmappedArray allocated.
+// FreeMipmappedArray frees an array from MallocMipmappedArray.
 //
 // C: hipFreeMipmappedArray, since HIP 4.2, set arrays.
 func (l *Library) FreeMipmappedArray(mipmappedArray MipmappedArray) (err error) {
@@ -6569,7 +6569,7 @@ func (l *Library) MipmappedArrayCreate(pMipmappedArrayDesc *Array3DDescriptor, n
 	return out.pHandle, check(res, err)
 }
 
-// MipmappedArrayDestroy frees what MipmappedArrayCreate allocated.
+// MipmappedArrayDestroy frees an array from MipmappedArrayCreate.
 //
 // C: hipMipmappedArrayDestroy, since HIP 4.2, set arrays.
 func (l *Library) MipmappedArrayDestroy(hMipmappedArray MipmappedArray) (err error) {
@@ -6589,7 +6589,7 @@ func (l *Library) MipmappedArrayDestroy(hMipmappedArray MipmappedArray) (err err
 	return check(res, err)
 }
 
-// MipmappedArrayGetLevel reports one level of what MipmappedArrayCreate allocated.
+// MipmappedArrayGetLevel returns one level of an array from MipmappedArrayCreate.
 //
 // C: hipMipmappedArrayGetLevel, since HIP 4.2, set arrays.
 func (l *Library) MipmappedArrayGetLevel(hMipMappedArray MipmappedArray, level uint32) (pLevelArray Array, err error) {
@@ -6713,7 +6713,7 @@ func (l *Library) TexRefGetArray(texRef *TextureReference) (pArray Array, err er
 	return out.pArray, check(res, err)
 }
 
-// TexRefSetAddressMode sets what a texture reference does outside its bounds, for one dimension.
+// TexRefSetAddressMode sets how a texture reference is read outside its bounds, for one dimension.
 //
 // C: hipTexRefSetAddressMode, since HIP 4.2, set textures. The library reads and writes *texRef.
 //
@@ -6989,7 +6989,7 @@ func (l *Library) TexRefGetAddress(texRef *TextureReference) (devPtr DevicePtr, 
 	return out.devPtr, check(res, err)
 }
 
-// TexRefGetAddressMode reports what a texture reference does outside its bounds, for one dimension.
+// TexRefGetAddressMode reports how a texture reference is read outside its bounds, for one dimension.
 //
 // C: hipTexRefGetAddressMode, since HIP 4.2, set textures.
 //
@@ -7148,7 +7148,7 @@ func (l *Library) TexRefGetMipmapFilterMode(texRef *TextureReference) (pfm Textu
 	return out.pfm, check(res, err)
 }
 
-// TexRefGetMipmapLevelBias reports what a texture reference adds to mip levels.
+// TexRefGetMipmapLevelBias reports a texture reference's offset of mip levels.
 //
 // C: hipTexRefGetMipmapLevelBias, since HIP 4.2, set textures.
 //
@@ -7351,7 +7351,7 @@ func (l *Library) TexRefSetMipmapFilterMode(texRef *TextureReference, fm Texture
 	return check(res, err)
 }
 
-// TexRefSetMipmapLevelBias sets what a texture reference adds to mip levels.
+// TexRefSetMipmapLevelBias sets a texture reference's offset of mip levels.
 //
 // C: hipTexRefSetMipmapLevelBias, since HIP 4.2, set textures. The library reads and writes *texRef.
 //
@@ -7567,7 +7567,7 @@ func (l *Library) StreamIsCapturing(stream Stream) (pCaptureStatus StreamCapture
 	return out.pCaptureStatus, check(res, err)
 }
 
-// StreamUpdateCaptureDependencies changes what the next recorded node depends on.
+// StreamUpdateCaptureDependencies changes the dependencies of the next recorded node.
 //
 // C: hipStreamUpdateCaptureDependencies, since HIP 4.5, set capture.
 func (l *Library) StreamUpdateCaptureDependencies(stream Stream, dependencies []GraphNode, flags StreamUpdateCaptureDependenciesFlags) (err error) {
@@ -7754,7 +7754,7 @@ func (l *Library) GraphGetNodes(graph Graph, nodes []GraphNode) (numNodes uint64
 	return out.numNodes, check(res, err)
 }
 
-// GraphGetRootNodes lists the nodes of a graph that depend on none.
+// GraphGetRootNodes lists the nodes of a graph without dependencies.
 //
 // C: hipGraphGetRootNodes, since HIP 4.4, set graphs. The library reads the length of pRootNodes and returns
 // pNumRootNodes. The library writes to pRootNodes.
@@ -7838,7 +7838,7 @@ func (l *Library) GraphNodeGetDependentNodes(node GraphNode, pDependentNodes []G
 	return out.pNumDependentNodes, check(res, err)
 }
 
-// GraphNodeGetType reports what kind of node a node is.
+// GraphNodeGetType returns the kind of a node.
 //
 // C: hipGraphNodeGetType, since HIP 4.5, set graphs.
 //
@@ -7921,7 +7921,7 @@ func (l *Library) GraphNodeFindInClone(originalNode GraphNode, clonedGraph Graph
 	return out.pNode, check(res, err)
 }
 
-// GraphInstantiate makes a graph ready for launch, and says which node it failed on.
+// GraphInstantiate makes a graph ready for launch, and returns the node that it failed on.
 //
 // C: hipGraphInstantiate, since HIP 4.3, set graphs. The library writes to pLogBuffer.
 func (l *Library) GraphInstantiate(graph Graph, pLogBuffer []byte) (pGraphExec GraphExec, pErrorNode GraphNode, err error) {
@@ -8320,7 +8320,7 @@ func (l *Library) GraphAddMemcpyNode(graph Graph, pDependencies []GraphNode, pCo
 	return out.pGraphNode, check(res, err)
 }
 
-// GraphMemcpyNodeGetParams reports what a copy node copies.
+// GraphMemcpyNodeGetParams reports the parameters of a copy node.
 //
 // C: hipGraphMemcpyNodeGetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphMemcpyNodeGetParams(node GraphNode) (pNodeParams Memcpy3DParms, err error) {
@@ -8344,7 +8344,7 @@ func (l *Library) GraphMemcpyNodeGetParams(node GraphNode) (pNodeParams Memcpy3D
 	return out.pNodeParams, check(res, err)
 }
 
-// GraphMemcpyNodeSetParams changes what a copy node copies.
+// GraphMemcpyNodeSetParams changes the parameters of a copy node.
 //
 // C: hipGraphMemcpyNodeSetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphMemcpyNodeSetParams(node GraphNode, pNodeParams *Memcpy3DParms) (err error) {
@@ -8513,7 +8513,7 @@ func (l *Library) GraphExecMemcpyNodeSetParams1D(hGraphExec GraphExec, node Grap
 	return check(res, err)
 }
 
-// GraphAddMemcpyNodeFromSymbol adds a node that copies out of the variable behind a host address.
+// GraphAddMemcpyNodeFromSymbol adds a node that copies from the variable behind a host address.
 //
 // C: hipGraphAddMemcpyNodeFromSymbol, since HIP 4.5, set graphs. offset counts bytes.
 func (l *Library) GraphAddMemcpyNodeFromSymbol(graph Graph, pDependencies []GraphNode, dst unsafe.Pointer, symbol uintptr, count uint64, offset uint64, kind MemcpyKind) (pGraphNode GraphNode, err error) {
@@ -8544,7 +8544,7 @@ func (l *Library) GraphAddMemcpyNodeFromSymbol(graph Graph, pDependencies []Grap
 	return out.pGraphNode, check(res, err)
 }
 
-// GraphMemcpyNodeSetParamsFromSymbol makes a copy node copy out of another variable.
+// GraphMemcpyNodeSetParamsFromSymbol makes a copy node copy from another variable.
 //
 // C: hipGraphMemcpyNodeSetParamsFromSymbol, since HIP 4.5, set graphs. offset counts bytes.
 func (l *Library) GraphMemcpyNodeSetParamsFromSymbol(node GraphNode, dst unsafe.Pointer, symbol uintptr, count uint64, offset uint64, kind MemcpyKind) (err error) {
@@ -8569,7 +8569,7 @@ func (l *Library) GraphMemcpyNodeSetParamsFromSymbol(node GraphNode, dst unsafe.
 	return check(res, err)
 }
 
-// GraphExecMemcpyNodeSetParamsFromSymbol makes an instantiated graph's node copy out of another variable.
+// GraphExecMemcpyNodeSetParamsFromSymbol makes an instantiated graph's node copy from another variable.
 //
 // C: hipGraphExecMemcpyNodeSetParamsFromSymbol, since HIP 4.5, set graphs. offset counts bytes.
 func (l *Library) GraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec GraphExec, node GraphNode, dst unsafe.Pointer, symbol uintptr, count uint64, offset uint64, kind MemcpyKind) (err error) {
@@ -8704,7 +8704,7 @@ func (l *Library) GraphAddMemsetNode(graph Graph, pDependencies []GraphNode, pMe
 	return out.pGraphNode, check(res, err)
 }
 
-// GraphMemsetNodeGetParams reports what a fill node fills.
+// GraphMemsetNodeGetParams reports the parameters of a fill node.
 //
 // C: hipGraphMemsetNodeGetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphMemsetNodeGetParams(node GraphNode) (pNodeParams MemsetParams, err error) {
@@ -8728,7 +8728,7 @@ func (l *Library) GraphMemsetNodeGetParams(node GraphNode) (pNodeParams MemsetPa
 	return out.pNodeParams, check(res, err)
 }
 
-// GraphMemsetNodeSetParams changes what a fill node fills.
+// GraphMemsetNodeSetParams changes the parameters of a fill node.
 //
 // C: hipGraphMemsetNodeSetParams, since HIP 4.4, set graphs.
 func (l *Library) GraphMemsetNodeSetParams(node GraphNode, pNodeParams *MemsetParams) (err error) {
@@ -8798,7 +8798,7 @@ func (l *Library) GraphAddHostNode(graph Graph, pDependencies []GraphNode, pNode
 	return out.pGraphNode, check(res, err)
 }
 
-// GraphHostNodeGetParams reports what a host node calls.
+// GraphHostNodeGetParams reports the parameters of a host node.
 //
 // C: hipGraphHostNodeGetParams, since HIP 4.5, set graphs.
 func (l *Library) GraphHostNodeGetParams(node GraphNode) (pNodeParams HostNodeParams, err error) {
@@ -8822,7 +8822,7 @@ func (l *Library) GraphHostNodeGetParams(node GraphNode) (pNodeParams HostNodePa
 	return out.pNodeParams, check(res, err)
 }
 
-// GraphHostNodeSetParams changes what a host node calls.
+// GraphHostNodeSetParams changes the parameters of a host node.
 //
 // C: hipGraphHostNodeSetParams, since HIP 4.5, set graphs.
 func (l *Library) GraphHostNodeSetParams(node GraphNode, pNodeParams *HostNodeParams) (err error) {
@@ -9179,8 +9179,8 @@ func (l *Library) GraphAddMemAllocNode(graph Graph, pDependencies []GraphNode, p
 	return out.pGraphNode, check(res, err)
 }
 
-// GraphMemAllocNodeGetParams reports what an allocation node allocates; the array of access descriptors belongs
-// to the node.
+// GraphMemAllocNodeGetParams reports the parameters of an allocation node; the array of access descriptors
+// belongs to the node.
 //
 // C: hipGraphMemAllocNodeGetParams, since HIP 5.5, set graph-memory-nodes.
 func (l *Library) GraphMemAllocNodeGetParams(node GraphNode) (pNodeParams MemAllocNodeParams, err error) {
@@ -9299,7 +9299,7 @@ func (l *Library) DeviceSetGraphMemAttribute(device int32, attr GraphMemAttribut
 	return check(res, err)
 }
 
-// DeviceGraphMemTrim gives back the unused memory that graphs hold on a device.
+// DeviceGraphMemTrim frees the unused memory that graphs hold on a device.
 //
 // C: hipDeviceGraphMemTrim, since HIP 5.3, set graph-memory-nodes.
 func (l *Library) DeviceGraphMemTrim(device int32) (err error) {
@@ -9691,7 +9691,7 @@ func (l *Library) GraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec GraphE
 	return check(res, err)
 }
 
-// DrvGraphMemcpyNodeGetParams reports, driver-style, what a copy node copies.
+// DrvGraphMemcpyNodeGetParams reports, driver-style, the parameters of a copy node.
 //
 // C: hipDrvGraphMemcpyNodeGetParams, since HIP 6.0, set graphs-6.0.
 func (l *Library) DrvGraphMemcpyNodeGetParams(hNode GraphNode) (nodeParams Memcpy3D, err error) {
@@ -9715,7 +9715,7 @@ func (l *Library) DrvGraphMemcpyNodeGetParams(hNode GraphNode) (nodeParams Memcp
 	return out.nodeParams, check(res, err)
 }
 
-// DrvGraphMemcpyNodeSetParams changes, driver-style, what a copy node copies.
+// DrvGraphMemcpyNodeSetParams changes, driver-style, the parameters of a copy node.
 //
 // C: hipDrvGraphMemcpyNodeSetParams, since HIP 6.0, set graphs-6.0.
 func (l *Library) DrvGraphMemcpyNodeSetParams(hNode GraphNode, nodeParams *Memcpy3D) (err error) {
@@ -9843,7 +9843,7 @@ func (l *Library) DrvGraphExecMemsetNodeSetParams(hGraphExec GraphExec, hNode Gr
 	return check(res, err)
 }
 
-// MemAddressFree gives back a reserved range of device addresses.
+// MemAddressFree frees a reserved range of device addresses.
 //
 // C: hipMemAddressFree, since HIP 5.1, set virtual-memory.
 func (l *Library) MemAddressFree(devPtr DevicePtr, size uint64) (err error) {
@@ -9968,7 +9968,7 @@ func (l *Library) MemGetAccess(location *MemLocation, ptr DevicePtr) (flags uint
 	return out.flags, check(res, err)
 }
 
-// MemGetAllocationGranularity reports what sizes of physical memory have to be multiples of.
+// MemGetAllocationGranularity reports the granularity of sizes of physical memory.
 //
 // C: hipMemGetAllocationGranularity, since HIP 5.1, set virtual-memory.
 //
@@ -10094,7 +10094,7 @@ func (l *Library) MemMapArrayAsync(mapInfoList []ArrayMapInfo, stream Stream) (e
 	return check(res, err)
 }
 
-// MemRelease gives up physical memory, which goes once nothing maps it.
+// MemRelease releases physical memory, which is freed once nothing maps it.
 //
 // C: hipMemRelease, since HIP 5.1, set virtual-memory.
 func (l *Library) MemRelease(handle MemGenericAllocationHandle) (err error) {
@@ -10256,7 +10256,7 @@ func (l *Library) GraphicsResourceGetMappedPointer(resource GraphicsResource) (d
 	return out.devPtr, out.size, check(res, err)
 }
 
-// GraphicsUnmapResources gives mapped graphics resources back to the graphics API.
+// GraphicsUnmapResources returns mapped graphics resources to the graphics API.
 //
 // C: hipGraphicsUnmapResources, since HIP 4.3, set graphics-interop.
 func (l *Library) GraphicsUnmapResources(resources []GraphicsResource, stream Stream) (err error) {
@@ -10471,7 +10471,7 @@ func (l *Library) ChooseDeviceR0000(prop *DevicePropR0000) (device int32, err er
 //
 // C: hipRegisterApiCallback, since HIP 5.2, until 5.3, set api-callbacks.
 func (l *Library) RegisterApiCallback(id uint32, fun uintptr, arg uintptr) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnRegisterApiCallback]); addr != 0 {
 		a0, a1, a2 := uintptr(id), uintptr(fun), uintptr(arg)
@@ -10491,7 +10491,7 @@ func (l *Library) RegisterApiCallback(id uint32, fun uintptr, arg uintptr) (err 
 	return check(res, err)
 }
 
-// RemoveApiCallback ends what RegisterApiCallback began.
+// RemoveApiCallback removes the callback of RegisterApiCallback.
 //
 // C: hipRemoveApiCallback, since HIP 5.2, until 5.3, set api-callbacks.
 func (l *Library) RemoveApiCallback(id uint32) (err error) {
@@ -10515,7 +10515,7 @@ func (l *Library) RemoveApiCallback(id uint32) (err error) {
 //
 // C: hipRegisterActivityCallback, since HIP 5.2, until 5.3, set api-callbacks.
 func (l *Library) RegisterActivityCallback(id uint32, fun uintptr, arg uintptr) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnRegisterActivityCallback]); addr != 0 {
 		a0, a1, a2 := uintptr(id), uintptr(fun), uintptr(arg)
@@ -10535,7 +10535,7 @@ func (l *Library) RegisterActivityCallback(id uint32, fun uintptr, arg uintptr) 
 	return check(res, err)
 }
 
-// RemoveActivityCallback ends what RegisterActivityCallback began.
+// RemoveActivityCallback removes the callback of RegisterActivityCallback.
 //
 // C: hipRemoveActivityCallback, since HIP 5.2, until 5.3, set api-callbacks.
 func (l *Library) RemoveActivityCallback(id uint32) (err error) {
@@ -10555,7 +10555,7 @@ func (l *Library) RemoveActivityCallback(id uint32) (err error) {
 	return check(res, err)
 }
 
-// StreamGetId tells the number of a stream, which no other stream of the process ever has.
+// StreamGetId returns the number of a stream, which is unique in the process.
 //
 // C: hipStreamGetId, since HIP 7.1, set streams-7.1.
 func (l *Library) StreamGetId(stream Stream) (streamId uint64, err error) {
@@ -10601,7 +10601,7 @@ func (l *Library) StreamSetAttribute(stream Stream, attr LaunchAttributeID, valu
 	return check(res, err)
 }
 
-// StreamGetAttribute tells an attribute of a stream.
+// StreamGetAttribute returns an attribute of a stream.
 //
 // C: hipStreamGetAttribute, since HIP 7.1, set streams-7.1.
 func (l *Library) StreamGetAttribute(stream Stream, attr LaunchAttributeID) (valueOut LaunchAttributeValue, err error) {
@@ -10626,7 +10626,7 @@ func (l *Library) StreamGetAttribute(stream Stream, attr LaunchAttributeID) (val
 	return out.valueOut, check(res, err)
 }
 
-// StreamCopyAttributes gives a stream the attributes of another one.
+// StreamCopyAttributes copies the attributes of one stream to another.
 //
 // C: hipStreamCopyAttributes, since HIP 7.2, set streams-7.2.
 func (l *Library) StreamCopyAttributes(dst Stream, src Stream) (err error) {
@@ -10671,7 +10671,7 @@ func (l *Library) MemPrefetchAsyncV2(devPtr unsafe.Pointer, count uint64, locati
 	return check(res, err)
 }
 
-// MemAdviseV2 tells how managed memory is going to be used, and where.
+// MemAdviseV2 gives advice about how managed memory is going to be used, and where.
 //
 // C: hipMemAdvise_v2, since HIP 7.1, set memory-7.1. count counts bytes.
 func (l *Library) MemAdviseV2(devPtr unsafe.Pointer, count uint64, advice MemoryAdvise, location MemLocation) (err error) {
@@ -10949,7 +10949,7 @@ func (l *Library) Memcpy3DPeerAsync(p *Memcpy3DPeerParms, stream Stream) (err er
 	return check(res, err)
 }
 
-// ModuleLoadFatBinary loads device code out of a fat binary in memory.
+// ModuleLoadFatBinary loads device code from a fat binary in memory.
 //
 // C: hipModuleLoadFatBinary, since HIP 7.1, set modules-7.1.
 func (l *Library) ModuleLoadFatBinary(fatbin unsafe.Pointer) (module Module, err error) {
@@ -11168,7 +11168,7 @@ func (l *Library) LibraryEnumerateKernels(kernels []Kernel, library CodeLibrary)
 	return check(res, err)
 }
 
-// KernelGetLibrary gives the library that a kernel is in.
+// KernelGetLibrary returns the library that a kernel is in.
 //
 // C: hipKernelGetLibrary, since HIP 7.2, set libraries.
 func (l *Library) KernelGetLibrary(kernel Kernel) (library CodeLibrary, err error) {
@@ -11192,7 +11192,7 @@ func (l *Library) KernelGetLibrary(kernel Kernel) (library CodeLibrary, err erro
 	return out.library, check(res, err)
 }
 
-// KernelGetName tells the name of a kernel.
+// KernelGetName returns the name of a kernel.
 //
 // C: hipKernelGetName, since HIP 7.2, set libraries.
 func (l *Library) KernelGetName(kernel Kernel) (name string, err error) {
@@ -11303,8 +11303,8 @@ func (l *Library) MemGetHandleForAddressRange(handle unsafe.Pointer, dptr Device
 	return check(res, err)
 }
 
-// OccupancyAvailableDynamicSMemPerBlock tells how much dynamic shared memory a block may have for so many blocks
-// to fit.
+// OccupancyAvailableDynamicSMemPerBlock returns how much dynamic shared memory a block may have if the given
+// number of blocks must fit.
 //
 // C: hipOccupancyAvailableDynamicSMemPerBlock, since HIP 7.2, set occupancy-7.2.
 func (l *Library) OccupancyAvailableDynamicSMemPerBlock(function unsafe.Pointer, numBlocks int32, blockSize int32) (dynamicSmemSize uint64, err error) {

@@ -2,7 +2,7 @@
 
 package hip
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"}
 	dirs  = []string{"$HIP_PATH/bin"}

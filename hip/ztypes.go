@@ -61,7 +61,7 @@ type GraphExec uintptr
 // UserObject is a counted object that graphs keep alive (C: hipUserObject_t).
 type UserObject uintptr
 
-// MemGenericAllocationHandle is physical memory, apart from any address (C: hipMemGenericAllocationHandle_t).
+// MemGenericAllocationHandle is physical memory without an address (C: hipMemGenericAllocationHandle_t).
 type MemGenericAllocationHandle uintptr
 
 // CodeLibrary is an opaque handle; zero is none (C: hipLibrary_t).
@@ -270,7 +270,7 @@ func (s *DeviceArch) SetHasDynamicParallelism(v uint32) {
 	s.bits0 = s.bits0&^(0x1<<16) | (v&0x1)<<16
 }
 
-// UUID is sixteen bytes that tell a device from all others (C: hipUUID).
+// UUID is sixteen bytes that identify a device (C: hipUUID).
 type UUID struct {
 	Bytes [16]byte
 }
@@ -387,7 +387,7 @@ type DeviceProp struct {
 	AsicRevision                             int32
 }
 
-// PointerAttributes is what PointerGetAttributes reports of an address (C: hipPointerAttribute_t).
+// PointerAttributes is the attributes of an address from PointerGetAttributes (C: hipPointerAttribute_t).
 type PointerAttributes struct {
 	Type            MemoryType
 	Device          int32
@@ -447,7 +447,7 @@ type Memcpy2D struct {
 	Height        uint64
 }
 
-// MipmappedArrayData is what lies behind a MipmappedArray; only ArrayMapInfo holds it by value (C:
+// MipmappedArrayData is the object behind a MipmappedArray; only ArrayMapInfo holds it by value (C:
 // hipMipmappedArray).
 type MipmappedArrayData struct {
 	Data           unsafe.Pointer
@@ -756,7 +756,7 @@ type IpcEventHandle struct {
 	Reserved [64]byte
 }
 
-// FuncAttributes is what FuncGetAttributes reports of a kernel (C: hipFuncAttributes).
+// FuncAttributes is the attributes of a kernel from FuncGetAttributes (C: hipFuncAttributes).
 type FuncAttributes struct {
 	BinaryVersion             int32
 	CacheModeCA               int32
@@ -891,7 +891,7 @@ type BatchMemOpNodeParams struct {
 	Flags      uint32
 }
 
-// MemLocation is a place where memory lies (C: hipMemLocation).
+// MemLocation is a location of memory (C: hipMemLocation).
 type MemLocation struct {
 	Type MemLocationType
 	Id   int32
@@ -1147,7 +1147,7 @@ type ExternalSemaphoreWaitParams struct {
 	Reserved [16]uint32
 }
 
-// HostNodeParams is what a host node calls (C: hipHostNodeParams).
+// HostNodeParams is the parameters of a host node (C: hipHostNodeParams).
 type HostNodeParams struct {
 	Fn       HostFn
 	UserData unsafe.Pointer
@@ -1165,7 +1165,7 @@ type KernelNodeParams struct {
 	SharedMemBytes uint32
 }
 
-// MemsetParams is what a fill node fills (C: hipMemsetParams).
+// MemsetParams is the parameters of a fill node (C: hipMemsetParams).
 type MemsetParams struct {
 	Dst         unsafe.Pointer
 	ElementSize uint32
@@ -1177,7 +1177,7 @@ type MemsetParams struct {
 	Width       uint64
 }
 
-// MemAllocNodeParams is what an allocation node allocates, and the address that it got (C:
+// MemAllocNodeParams is the parameters of an allocation node, and the address that it got (C:
 // hipMemAllocNodeParams).
 type MemAllocNodeParams struct {
 	PoolProps       MemPoolProps

@@ -10,7 +10,7 @@ type Status int32
 // Values of Status.
 const (
 	StatusSuccess         Status = 0  // HIPBLAS_STATUS_SUCCESS
-	StatusNotInitialized  Status = 1  // HIPBLAS_STATUS_NOT_INITIALIZED: the handle is none, or was destroyed
+	StatusNotInitialized  Status = 1  // HIPBLAS_STATUS_NOT_INITIALIZED: the handle was not created, or was destroyed
 	StatusAllocFailed     Status = 2  // HIPBLAS_STATUS_ALLOC_FAILED: memory of the device or the host is used up
 	StatusInvalidValue    Status = 3  // HIPBLAS_STATUS_INVALID_VALUE: an argument is not allowed
 	StatusMappingError    Status = 4  // HIPBLAS_STATUS_MAPPING_ERROR: device memory could not be reached
@@ -18,8 +18,8 @@ const (
 	StatusInternalError   Status = 6  // HIPBLAS_STATUS_INTERNAL_ERROR: the library failed
 	StatusNotSupported    Status = 7  // HIPBLAS_STATUS_NOT_SUPPORTED: the library does not have this
 	StatusArchMismatch    Status = 8  // HIPBLAS_STATUS_ARCH_MISMATCH: the device cannot do this
-	StatusHandleIsNullptr Status = 9  // HIPBLAS_STATUS_HANDLE_IS_NULLPTR: the handle is none
-	StatusInvalidEnum     Status = 10 // HIPBLAS_STATUS_INVALID_ENUM: an argument has a value that its type does not have
+	StatusHandleIsNullptr Status = 9  // HIPBLAS_STATUS_HANDLE_IS_NULLPTR: the handle is NULL
+	StatusInvalidEnum     Status = 10 // HIPBLAS_STATUS_INVALID_ENUM: an argument is not a value of its type
 	StatusUnknown         Status = 11 // HIPBLAS_STATUS_UNKNOWN: rocBLAS returned a code that hipBLAS does not know
 )
 
@@ -168,7 +168,7 @@ func (v DiagType) String() string {
 	return "DiagType(" + strconv.FormatInt(int64(v), 10) + ")"
 }
 
-// SideMode is the side on which a matrix stands (C: hipblasSideMode_t).
+// SideMode is the side of a matrix in a product (C: hipblasSideMode_t).
 type SideMode uint32
 
 // Values of SideMode.

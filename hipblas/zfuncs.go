@@ -1254,7 +1254,7 @@ const (
 	numFuncs = 1242
 )
 
-// Create makes a handle on the device that is current.
+// Create makes a handle on the current device.
 //
 // C: hipblasCreate, since hipBLAS 0.54, set core.
 func (l *Library) Create() (handle Handle, err error) {
@@ -1433,7 +1433,7 @@ func (l *Library) GetMathMode(handle Handle) (mode Math, err error) {
 	return out.mode, check(res, err)
 }
 
-// SetWorkspace gives a handle device memory to work in.
+// SetWorkspace sets the workspace of a handle.
 //
 // C: hipblasSetWorkspace, since hipBLAS 3.2, set modes-3.2.
 func (l *Library) SetWorkspace(handle Handle, workspace hip.DevicePtr, workspaceSizeInBytes uint64) (err error) {

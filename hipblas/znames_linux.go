@@ -2,7 +2,7 @@
 
 package hipblas
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"libhipblas.so.3", "libhipblas.so.2", "libhipblas.so.1", "libhipblas.so.0", "libhipblas.so"}
 	dirs  = []string{"$ROCM_PATH/lib", "/opt/rocm/lib", "/opt/rocm-*/lib", "$NIX_LD_LIBRARY_PATH", "/run/current-system/sw/share/nix-ld/lib", "$GUIX_ENVIRONMENT/lib", "/run/current-system/profile/lib", "$CONDA_PREFIX/lib"}

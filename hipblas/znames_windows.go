@@ -2,7 +2,7 @@
 
 package hipblas
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"hipblas.dll", "libhipblas.dll"}
 	dirs  = []string{"$HIP_PATH/bin"}

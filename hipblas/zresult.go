@@ -4,7 +4,7 @@ package hipblas
 
 import "strconv"
 
-// Error returns the code's C name, its number and what it means.
+// Error returns the code's C name, number and meaning.
 func (r Status) Error() string {
 	text := "hipblas: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
 	if m := r.Meaning(); m != "" {
@@ -13,7 +13,7 @@ func (r Status) Error() string {
 	return text
 }
 
-// Name returns the code's C name; a code that the table does not know has its number for a name.
+// Name returns the code's C name, or its number if the table does not have the code.
 func (r Status) Name() string {
 	switch r {
 	case StatusSuccess:
@@ -44,11 +44,11 @@ func (r Status) Name() string {
 	return "Status(" + strconv.Itoa(int(r)) + ")"
 }
 
-// Meaning returns what the code means, or "" where no more is known than its name says.
+// Meaning returns a description of the code, or "" if there is none.
 func (r Status) Meaning() string {
 	switch r {
 	case StatusNotInitialized:
-		return "the handle is none, or was destroyed"
+		return "the handle was not created, or was destroyed"
 	case StatusAllocFailed:
 		return "memory of the device or the host is used up"
 	case StatusInvalidValue:
@@ -64,16 +64,16 @@ func (r Status) Meaning() string {
 	case StatusArchMismatch:
 		return "the device cannot do this"
 	case StatusHandleIsNullptr:
-		return "the handle is none"
+		return "the handle is NULL"
 	case StatusInvalidEnum:
-		return "an argument has a value that its type does not have"
+		return "an argument is not a value of its type"
 	case StatusUnknown:
 		return "rocBLAS returned a code that hipBLAS does not know"
 	}
 	return ""
 }
 
-// asError returns nil for success. The errors of known codes are constants, so that none is allocated.
+// asError returns nil for success. Errors of known codes are constants, so that it does not allocate.
 func (r Status) asError() error {
 	switch r {
 	case StatusSuccess:
@@ -104,7 +104,7 @@ func (r Status) asError() error {
 	return r
 }
 
-// check turns what Slow returns into an error.
+// check turns a result of Slow into an error.
 func check(res uintptr, err error) error {
 	if err != nil {
 		return err

@@ -35,13 +35,13 @@ type Bfloat16 struct {
 	Data uint16
 }
 
-// OldComplex is a complex number of float32, as hipBLAS before 3.0 calls it (C: hipblasComplex).
+// OldComplex is the name of a complex float32 in hipBLAS before 3.0 (C: hipblasComplex).
 type OldComplex struct {
 	X float32
 	Y float32
 }
 
-// OldDoubleComplex is a complex number of float64, as hipBLAS before 3.0 calls it (C: hipblasDoubleComplex).
+// OldDoubleComplex is the name of a complex float64 in hipBLAS before 3.0 (C: hipblasDoubleComplex).
 type OldDoubleComplex struct {
 	X float64
 	Y float64

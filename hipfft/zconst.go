@@ -10,7 +10,7 @@ type Result int32
 // Values of Result.
 const (
 	Success                 Result = 0  // HIPFFT_SUCCESS
-	InvalidPlan             Result = 1  // HIPFFT_INVALID_PLAN: the handle is no plan, or the plan is not made yet
+	InvalidPlan             Result = 1  // HIPFFT_INVALID_PLAN: the handle is not a plan, or the plan is not made yet
 	AllocFailed             Result = 2  // HIPFFT_ALLOC_FAILED: memory of the device or the host is used up
 	InvalidType             Result = 3  // HIPFFT_INVALID_TYPE: the type is not supported
 	InvalidValue            Result = 4  // HIPFFT_INVALID_VALUE: an argument is not allowed
@@ -20,14 +20,14 @@ const (
 	InvalidSize             Result = 8  // HIPFFT_INVALID_SIZE: the size of the transform is not supported
 	UnalignedData           Result = 9  // HIPFFT_UNALIGNED_DATA: an address is not aligned
 	IncompleteParameterList Result = 10 // HIPFFT_INCOMPLETE_PARAMETER_LIST: a parameter is missing
-	InvalidDevice           Result = 11 // HIPFFT_INVALID_DEVICE: the plan was made on another device than the one that is current
+	InvalidDevice           Result = 11 // HIPFFT_INVALID_DEVICE: the plan was made on a device other than the current one
 	ParseError              Result = 12 // HIPFFT_PARSE_ERROR: the plan could not be read
-	NoWorkspace             Result = 13 // HIPFFT_NO_WORKSPACE: the plan has no memory to work in: SetWorkArea gives it
+	NoWorkspace             Result = 13 // HIPFFT_NO_WORKSPACE: the plan has no workspace: call SetWorkArea
 	NotImplemented          Result = 14 // HIPFFT_NOT_IMPLEMENTED: the library does not have this
 	NotSupported            Result = 16 // HIPFFT_NOT_SUPPORTED: the combination of arguments is not supported
 )
 
-// Type is what is transformed into what (C: hipfftType).
+// Type is the types of input and output (C: hipfftType).
 type Type uint32
 
 // Values of Type.

@@ -63,8 +63,7 @@ const (
 	numFuncs = 50
 )
 
-// Plan1d makes a plan for transforms of one dimension, as many at once as batch says, and allocates the memory
-// that it works in.
+// Plan1d makes a plan for a batch of transforms of one dimension, and allocates its workspace.
 //
 // C: hipfftPlan1d, since rocFFT 1.0.27, set core.
 func (l *Library) Plan1d(nx int32, typ Type, batch int32) (plan Handle, err error) {
@@ -90,7 +89,7 @@ func (l *Library) Plan1d(nx int32, typ Type, batch int32) (plan Handle, err erro
 	return out.plan, check(res, err)
 }
 
-// Plan2d makes a plan for transforms of two dimensions, and allocates the memory that it works in.
+// Plan2d makes a plan for transforms of two dimensions, and allocates its workspace.
 //
 // C: hipfftPlan2d, since rocFFT 1.0.27, set core.
 func (l *Library) Plan2d(nx int32, ny int32, typ Type) (plan Handle, err error) {
@@ -116,7 +115,7 @@ func (l *Library) Plan2d(nx int32, ny int32, typ Type) (plan Handle, err error) 
 	return out.plan, check(res, err)
 }
 
-// Plan3d makes a plan for transforms of three dimensions, and allocates the memory that it works in.
+// Plan3d makes a plan for transforms of three dimensions, and allocates its workspace.
 //
 // C: hipfftPlan3d, since rocFFT 1.0.27, set core.
 func (l *Library) Plan3d(nx int32, ny int32, nz int32, typ Type) (plan Handle, err error) {
@@ -143,7 +142,7 @@ func (l *Library) Plan3d(nx int32, ny int32, nz int32, typ Type) (plan Handle, e
 	return out.plan, check(res, err)
 }
 
-// PlanMany makes a plan for a batch of transforms of any layout, and allocates the memory that it works in.
+// PlanMany makes a plan for a batch of transforms of any layout, and allocates its workspace.
 //
 // C: hipfftPlanMany, since rocFFT 1.0.27, set core.
 func (l *Library) PlanMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (plan Handle, err error) {
@@ -182,7 +181,7 @@ func (l *Library) PlanMany(n []int32, inembed []int32, istride int32, idist int3
 	return out.plan, check(res, err)
 }
 
-// Create makes a handle without a plan, on the device that is current.
+// Create makes a handle without a plan, on the current device.
 //
 // C: hipfftCreate, since rocFFT 1.0.27, set core.
 func (l *Library) Create() (plan Handle, err error) {
@@ -205,7 +204,7 @@ func (l *Library) Create() (plan Handle, err error) {
 	return out.plan, check(res, err)
 }
 
-// ExtPlanScaleFactor says, before the plan is made, by what factor each element of the result is multiplied.
+// ExtPlanScaleFactor sets the factor that scales the result, before the plan is made.
 //
 // C: hipfftExtPlanScaleFactor, since rocFFT 1.0.27, set extensions.
 func (l *Library) ExtPlanScaleFactor(plan Handle, scalefactor float64) (err error) {
@@ -213,8 +212,8 @@ func (l *Library) ExtPlanScaleFactor(plan Handle, scalefactor float64) (err erro
 	return check(res, err)
 }
 
-// MakePlan1d makes of a handle from Create a plan for transforms of one dimension, and tells the size of the
-// memory that it works in, for each GPU.
+// MakePlan1d turns a handle from Create into a plan for transforms of one dimension, and returns its workspace
+// size for each GPU.
 //
 // C: hipfftMakePlan1d, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) MakePlan1d(plan Handle, nx int32, typ Type, batch int32, workSize []uint64) (err error) {
@@ -238,8 +237,8 @@ func (l *Library) MakePlan1d(plan Handle, nx int32, typ Type, batch int32, workS
 	return check(res, err)
 }
 
-// MakePlan2d makes of a handle from Create a plan for transforms of two dimensions, and tells the size of the
-// memory that it works in, for each GPU.
+// MakePlan2d turns a handle from Create into a plan for transforms of two dimensions, and returns its workspace
+// size for each GPU.
 //
 // C: hipfftMakePlan2d, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) MakePlan2d(plan Handle, nx int32, ny int32, typ Type, workSize []uint64) (err error) {
@@ -263,8 +262,8 @@ func (l *Library) MakePlan2d(plan Handle, nx int32, ny int32, typ Type, workSize
 	return check(res, err)
 }
 
-// MakePlan3d makes of a handle from Create a plan for transforms of three dimensions, and tells the size of the
-// memory that it works in, for each GPU.
+// MakePlan3d turns a handle from Create into a plan for transforms of three dimensions, and returns its
+// workspace size for each GPU.
 //
 // C: hipfftMakePlan3d, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) MakePlan3d(plan Handle, nx int32, ny int32, nz int32, typ Type, workSize []uint64) (err error) {
@@ -289,8 +288,8 @@ func (l *Library) MakePlan3d(plan Handle, nx int32, ny int32, nz int32, typ Type
 	return check(res, err)
 }
 
-// MakePlanMany makes of a handle from Create a plan for a batch of transforms of any layout, with sizes of 32
-// bits, and tells the size of the memory that it works in, for each GPU.
+// MakePlanMany turns a handle from Create into a plan for a batch of transforms of any layout, with sizes of 32
+// bits, and returns its workspace size for each GPU.
 //
 // C: hipfftMakePlanMany, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
@@ -327,8 +326,8 @@ func (l *Library) MakePlanMany(plan Handle, n []int32, inembed []int32, istride 
 	return check(res, err)
 }
 
-// MakePlanMany64 makes of a handle from Create a plan for a batch of transforms of any layout, with sizes of 64
-// bits, and tells the size of the memory that it works in, for each GPU.
+// MakePlanMany64 turns a handle from Create into a plan for a batch of transforms of any layout, with sizes of
+// 64 bits, and returns its workspace size for each GPU.
 //
 // C: hipfftMakePlanMany64, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
@@ -365,7 +364,7 @@ func (l *Library) MakePlanMany64(plan Handle, n []int64, inembed []int64, istrid
 	return check(res, err)
 }
 
-// Estimate1d estimates the memory that a transform of one dimension works in.
+// Estimate1d estimates the workspace size of a transform of one dimension.
 //
 // C: hipfftEstimate1d, since rocFFT 1.0.27, set core.
 func (l *Library) Estimate1d(nx int32, typ Type, batch int32) (workSize uint64, err error) {
@@ -391,7 +390,7 @@ func (l *Library) Estimate1d(nx int32, typ Type, batch int32) (workSize uint64, 
 	return out.workSize, check(res, err)
 }
 
-// Estimate2d estimates the memory that a transform of two dimensions works in.
+// Estimate2d estimates the workspace size of a transform of two dimensions.
 //
 // C: hipfftEstimate2d, since rocFFT 1.0.27, set core.
 func (l *Library) Estimate2d(nx int32, ny int32, typ Type) (workSize uint64, err error) {
@@ -417,7 +416,7 @@ func (l *Library) Estimate2d(nx int32, ny int32, typ Type) (workSize uint64, err
 	return out.workSize, check(res, err)
 }
 
-// Estimate3d estimates the memory that a transform of three dimensions works in.
+// Estimate3d estimates the workspace size of a transform of three dimensions.
 //
 // C: hipfftEstimate3d, since rocFFT 1.0.27, set core.
 func (l *Library) Estimate3d(nx int32, ny int32, nz int32, typ Type) (workSize uint64, err error) {
@@ -444,7 +443,7 @@ func (l *Library) Estimate3d(nx int32, ny int32, nz int32, typ Type) (workSize u
 	return out.workSize, check(res, err)
 }
 
-// EstimateMany estimates the memory that a batch of transforms works in.
+// EstimateMany estimates the workspace size of a batch of transforms.
 //
 // C: hipfftEstimateMany, since rocFFT 1.0.27, set core.
 func (l *Library) EstimateMany(n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32) (workSize uint64, err error) {
@@ -483,8 +482,7 @@ func (l *Library) EstimateMany(n []int32, inembed []int32, istride int32, idist 
 	return out.workSize, check(res, err)
 }
 
-// GetSize1d tells, before the plan is made, the size of the memory that a transform of one dimension works in,
-// for each GPU.
+// GetSize1d returns the workspace size of a transform of one dimension, for each GPU, before the plan is made.
 //
 // C: hipfftGetSize1d, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) GetSize1d(plan Handle, nx int32, typ Type, batch int32, workSize []uint64) (err error) {
@@ -508,8 +506,7 @@ func (l *Library) GetSize1d(plan Handle, nx int32, typ Type, batch int32, workSi
 	return check(res, err)
 }
 
-// GetSize2d tells, before the plan is made, the size of the memory that a transform of two dimensions works in,
-// for each GPU.
+// GetSize2d returns the workspace size of a transform of two dimensions, for each GPU, before the plan is made.
 //
 // C: hipfftGetSize2d, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) GetSize2d(plan Handle, nx int32, ny int32, typ Type, workSize []uint64) (err error) {
@@ -533,8 +530,8 @@ func (l *Library) GetSize2d(plan Handle, nx int32, ny int32, typ Type, workSize 
 	return check(res, err)
 }
 
-// GetSize3d tells, before the plan is made, the size of the memory that a transform of three dimensions works
-// in, for each GPU.
+// GetSize3d returns the workspace size of a transform of three dimensions, for each GPU, before the plan is
+// made.
 //
 // C: hipfftGetSize3d, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) GetSize3d(plan Handle, nx int32, ny int32, nz int32, typ Type, workSize []uint64) (err error) {
@@ -559,8 +556,8 @@ func (l *Library) GetSize3d(plan Handle, nx int32, ny int32, nz int32, typ Type,
 	return check(res, err)
 }
 
-// GetSizeMany tells, before the plan is made, the size of the memory that a batch of transforms works in, for
-// each GPU, with sizes of 32 bits.
+// GetSizeMany returns the workspace size of a batch of transforms, for each GPU, with sizes of 32 bits, before
+// the plan is made.
 //
 // C: hipfftGetSizeMany, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) GetSizeMany(plan Handle, n []int32, inembed []int32, istride int32, idist int32, onembed []int32, ostride int32, odist int32, typ Type, batch int32, workSize []uint64) (err error) {
@@ -597,8 +594,8 @@ func (l *Library) GetSizeMany(plan Handle, n []int32, inembed []int32, istride i
 	return check(res, err)
 }
 
-// GetSizeMany64 tells, before the plan is made, the size of the memory that a batch of transforms works in, for
-// each GPU, with sizes of 64 bits.
+// GetSizeMany64 returns the workspace size of a batch of transforms, for each GPU, with sizes of 64 bits, before
+// the plan is made.
 //
 // C: hipfftGetSizeMany64, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) GetSizeMany64(plan Handle, n []int64, inembed []int64, istride int64, idist int64, onembed []int64, ostride int64, odist int64, typ Type, batch int64, workSize []uint64) (err error) {
@@ -635,7 +632,7 @@ func (l *Library) GetSizeMany64(plan Handle, n []int64, inembed []int64, istride
 	return check(res, err)
 }
 
-// GetSize tells the size of the memory that a plan works in, for each GPU.
+// GetSize returns the workspace size of a plan for each GPU.
 //
 // C: hipfftGetSize, since rocFFT 1.0.27, set core. The library writes to workSize.
 func (l *Library) GetSize(plan Handle, workSize []uint64) (err error) {
@@ -656,7 +653,7 @@ func (l *Library) GetSize(plan Handle, workSize []uint64) (err error) {
 	return check(res, err)
 }
 
-// SetAutoAllocation says, before the plan is made, whether to allocate the memory that it works in: 0 for no.
+// SetAutoAllocation sets whether making the plan allocates its workspace: 0 for no.
 //
 // C: hipfftSetAutoAllocation, since rocFFT 1.0.27, set core.
 func (l *Library) SetAutoAllocation(plan Handle, autoAllocate int32) (err error) {
@@ -677,7 +674,7 @@ func (l *Library) SetAutoAllocation(plan Handle, autoAllocate int32) (err error)
 	return check(res, err)
 }
 
-// SetWorkArea gives a plan memory to work in, and frees the memory that it has.
+// SetWorkArea sets the workspace of a plan, and frees its own.
 //
 // C: hipfftSetWorkArea, since rocFFT 1.0.27, set core.
 func (l *Library) SetWorkArea(plan Handle, workArea hip.DevicePtr) (err error) {
@@ -698,7 +695,7 @@ func (l *Library) SetWorkArea(plan Handle, workArea hip.DevicePtr) (err error) {
 	return check(res, err)
 }
 
-// ExecC2C transforms complex numbers, of float32, Forward or Backward, in the order of the plan's stream.
+// ExecC2C transforms complex float32 numbers, Forward or Backward, in the order of the plan's stream.
 //
 // C: hipfftExecC2C, since rocFFT 1.0.27, set core.
 func (l *Library) ExecC2C(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr, direction int32) (err error) {
@@ -721,7 +718,7 @@ func (l *Library) ExecC2C(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr,
 	return check(res, err)
 }
 
-// ExecR2C transforms real numbers to complex ones, of float32, in the order of the plan's stream.
+// ExecR2C transforms real to complex float32 numbers, in the order of the plan's stream.
 //
 // C: hipfftExecR2C, since rocFFT 1.0.27, set core.
 func (l *Library) ExecR2C(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr) (err error) {
@@ -743,7 +740,7 @@ func (l *Library) ExecR2C(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr)
 	return check(res, err)
 }
 
-// ExecC2R transforms complex numbers to real ones, of float32, in the order of the plan's stream.
+// ExecC2R transforms complex to real float32 numbers, in the order of the plan's stream.
 //
 // C: hipfftExecC2R, since rocFFT 1.0.27, set core.
 func (l *Library) ExecC2R(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr) (err error) {
@@ -765,7 +762,7 @@ func (l *Library) ExecC2R(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr)
 	return check(res, err)
 }
 
-// ExecZ2Z transforms complex numbers, of float64, Forward or Backward, in the order of the plan's stream.
+// ExecZ2Z transforms complex float64 numbers, Forward or Backward, in the order of the plan's stream.
 //
 // C: hipfftExecZ2Z, since rocFFT 1.0.27, set core.
 func (l *Library) ExecZ2Z(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr, direction int32) (err error) {
@@ -788,7 +785,7 @@ func (l *Library) ExecZ2Z(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr,
 	return check(res, err)
 }
 
-// ExecD2Z transforms real numbers to complex ones, of float64, in the order of the plan's stream.
+// ExecD2Z transforms real to complex float64 numbers, in the order of the plan's stream.
 //
 // C: hipfftExecD2Z, since rocFFT 1.0.27, set core.
 func (l *Library) ExecD2Z(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr) (err error) {
@@ -810,7 +807,7 @@ func (l *Library) ExecD2Z(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr)
 	return check(res, err)
 }
 
-// ExecZ2D transforms complex numbers to real ones, of float64, in the order of the plan's stream.
+// ExecZ2D transforms complex to real float64 numbers, in the order of the plan's stream.
 //
 // C: hipfftExecZ2D, since rocFFT 1.0.27, set core.
 func (l *Library) ExecZ2D(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr) (err error) {
@@ -832,7 +829,7 @@ func (l *Library) ExecZ2D(plan Handle, idata hip.DevicePtr, odata hip.DevicePtr)
 	return check(res, err)
 }
 
-// SetStream gives the work of a plan to a stream from now on.
+// SetStream sets the stream of a plan's later work.
 //
 // C: hipfftSetStream, since rocFFT 1.0.27, set core.
 func (l *Library) SetStream(plan Handle, stream hip.Stream) (err error) {
@@ -873,7 +870,7 @@ func (l *Library) Destroy(plan Handle) (err error) {
 	return check(res, err)
 }
 
-// GetVersion returns the version of the library, such as 10027 for 1.0.27; it is that of rocFFT.
+// GetVersion returns the version of the library, such as 10027 for 1.0.27; it is rocFFT's version.
 //
 // C: hipfftGetVersion, since rocFFT 1.0.27, set core.
 func (l *Library) GetVersion() (version int32, err error) {
@@ -920,7 +917,7 @@ func (l *Library) GetProperty(typ LibraryPropertyType) (value int32, err error) 
 	return out.value, check(res, err)
 }
 
-// XtSetCallback has a plan run device functions as it loads or stores; only programs that link the static
+// XtSetCallback makes a plan run device functions as it loads or stores; only programs that link the static
 // library have such functions.
 //
 // C: hipfftXtSetCallback, since rocFFT 1.0.27, set xt.
@@ -965,7 +962,7 @@ func (l *Library) XtClearCallback(plan Handle, cbtype XtCallbackType) (err error
 	return check(res, err)
 }
 
-// XtSetCallbackSharedSize says how many bytes of shared memory the functions of a plan use.
+// XtSetCallbackSharedSize sets how many bytes of shared memory the functions of a plan use.
 //
 // C: hipfftXtSetCallbackSharedSize, since rocFFT 1.0.27, set xt. sharedSize counts bytes.
 func (l *Library) XtSetCallbackSharedSize(plan Handle, cbtype XtCallbackType, sharedSize uint64) (err error) {
@@ -987,8 +984,8 @@ func (l *Library) XtSetCallbackSharedSize(plan Handle, cbtype XtCallbackType, sh
 	return check(res, err)
 }
 
-// XtMakePlanMany makes of a handle from Create a plan for a batch of transforms of any layout and type, and
-// tells the size of the memory that it works in, for each GPU.
+// XtMakePlanMany turns a handle from Create into a plan for a batch of transforms of any layout and type, and
+// returns its workspace size for each GPU.
 //
 // C: hipfftXtMakePlanMany, since rocFFT 1.0.27, set xt. The library writes to workSize.
 func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputType hip.DataType, onembed []int64, ostride int64, odist int64, outputType hip.DataType, batch int64, workSize []uint64, executionType hip.DataType) (err error) {
@@ -1027,8 +1024,8 @@ func (l *Library) XtMakePlanMany(plan Handle, n []int64, inembed []int64, istrid
 	return check(res, err)
 }
 
-// XtGetSizeMany tells, before the plan is made, the size of the memory that a batch of transforms of any type
-// works in, for each GPU.
+// XtGetSizeMany returns the workspace size of a batch of transforms of any type, for each GPU, before the plan
+// is made.
 //
 // C: hipfftXtGetSizeMany, since rocFFT 1.0.27, set xt. The library writes to workSize.
 func (l *Library) XtGetSizeMany(plan Handle, n []int64, inembed []int64, istride int64, idist int64, inputType hip.DataType, onembed []int64, ostride int64, odist int64, outputType hip.DataType, batch int64, workSize []uint64, executionType hip.DataType) (err error) {
@@ -1067,7 +1064,7 @@ func (l *Library) XtGetSizeMany(plan Handle, n []int64, inembed []int64, istride
 	return check(res, err)
 }
 
-// XtExec transforms as the plan says, of any type, in the order of its stream.
+// XtExec executes a plan of any type, in the order of its stream.
 //
 // C: hipfftXtExec, since rocFFT 1.0.27, set xt.
 func (l *Library) XtExec(plan Handle, input hip.DevicePtr, output hip.DevicePtr, direction int32) (err error) {
@@ -1090,7 +1087,7 @@ func (l *Library) XtExec(plan Handle, input hip.DevicePtr, output hip.DevicePtr,
 	return check(res, err)
 }
 
-// XtSetGPUs says, before the plan is made, on which GPUs it works.
+// XtSetGPUs sets the GPUs of a plan, before the plan is made.
 //
 // C: hipfftXtSetGPUs, since rocFFT 1.0.27, set xt.
 func (l *Library) XtSetGPUs(plan Handle, gpus []int32) (err error) {
@@ -1180,7 +1177,7 @@ func (l *Library) XtFree(desc *LibXtDesc) (err error) {
 	return check(res, err)
 }
 
-// XtExecDescriptorC2C transforms complex numbers, of float32, Forward or Backward, on the GPUs of a plan.
+// XtExecDescriptorC2C transforms complex float32 numbers, Forward or Backward, on the GPUs of a plan.
 //
 // C: hipfftXtExecDescriptorC2C, since rocFFT 1.0.27, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1204,7 +1201,7 @@ func (l *Library) XtExecDescriptorC2C(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptorR2C transforms real numbers to complex ones, of float32, on the GPUs of a plan.
+// XtExecDescriptorR2C transforms real to complex float32 numbers, on the GPUs of a plan.
 //
 // C: hipfftXtExecDescriptorR2C, since rocFFT 1.0.27, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1227,7 +1224,7 @@ func (l *Library) XtExecDescriptorR2C(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptorC2R transforms complex numbers to real ones, of float32, on the GPUs of a plan.
+// XtExecDescriptorC2R transforms complex to real float32 numbers, on the GPUs of a plan.
 //
 // C: hipfftXtExecDescriptorC2R, since rocFFT 1.0.27, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1250,7 +1247,7 @@ func (l *Library) XtExecDescriptorC2R(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptorZ2Z transforms complex numbers, of float64, Forward or Backward, on the GPUs of a plan.
+// XtExecDescriptorZ2Z transforms complex float64 numbers, Forward or Backward, on the GPUs of a plan.
 //
 // C: hipfftXtExecDescriptorZ2Z, since rocFFT 1.0.27, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1274,7 +1271,7 @@ func (l *Library) XtExecDescriptorZ2Z(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptorD2Z transforms real numbers to complex ones, of float64, on the GPUs of a plan.
+// XtExecDescriptorD2Z transforms real to complex float64 numbers, on the GPUs of a plan.
 //
 // C: hipfftXtExecDescriptorD2Z, since rocFFT 1.0.27, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1297,7 +1294,7 @@ func (l *Library) XtExecDescriptorD2Z(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptorZ2D transforms complex numbers to real ones, of float64, on the GPUs of a plan.
+// XtExecDescriptorZ2D transforms complex to real float64 numbers, on the GPUs of a plan.
 //
 // C: hipfftXtExecDescriptorZ2D, since rocFFT 1.0.27, set xt. The library reads and writes *input. The library
 // reads and writes *output.
@@ -1320,7 +1317,7 @@ func (l *Library) XtExecDescriptorZ2D(plan Handle, input *LibXtDesc, output *Lib
 	return check(res, err)
 }
 
-// XtExecDescriptor transforms as the plan says, of any type, on its GPUs.
+// XtExecDescriptor executes a plan of any type, on its GPUs.
 //
 // C: hipfftXtExecDescriptor, since rocFFT 1.0.27, set xt. The library reads and writes *input. The library reads
 // and writes *output.

@@ -2,7 +2,7 @@
 
 package hipfft
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"libhipfft.so.0", "libhipfft.so"}
 	dirs  = []string{"$ROCM_PATH/lib", "/opt/rocm/lib", "/opt/rocm-*/lib", "$NIX_LD_LIBRARY_PATH", "/run/current-system/sw/share/nix-ld/lib", "$GUIX_ENVIRONMENT/lib", "/run/current-system/profile/lib", "$CONDA_PREFIX/lib"}

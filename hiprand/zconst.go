@@ -10,15 +10,15 @@ type Status int32
 // Values of Status.
 const (
 	StatusSuccess                 Status = 0    // HIPRAND_STATUS_SUCCESS
-	StatusVersionMismatch         Status = 100  // HIPRAND_STATUS_VERSION_MISMATCH: the library is of another version than HIP
-	StatusNotInitialized          Status = 101  // HIPRAND_STATUS_NOT_INITIALIZED: the generator is none, or was destroyed
+	StatusVersionMismatch         Status = 100  // HIPRAND_STATUS_VERSION_MISMATCH: the library's version differs from HIP's
+	StatusNotInitialized          Status = 101  // HIPRAND_STATUS_NOT_INITIALIZED: the generator was not created, or was destroyed
 	StatusAllocationFailed        Status = 102  // HIPRAND_STATUS_ALLOCATION_FAILED: memory of the device or the host is used up
-	StatusTypeError               Status = 103  // HIPRAND_STATUS_TYPE_ERROR: the generator is of a kind that cannot do this
+	StatusTypeError               Status = 103  // HIPRAND_STATUS_TYPE_ERROR: this kind of generator does not support this
 	StatusOutOfRange              Status = 104  // HIPRAND_STATUS_OUT_OF_RANGE: an argument is out of its range
-	StatusLengthNotMultiple       Status = 105  // HIPRAND_STATUS_LENGTH_NOT_MULTIPLE: the count is no multiple of the dimensions, or is odd
+	StatusLengthNotMultiple       Status = 105  // HIPRAND_STATUS_LENGTH_NOT_MULTIPLE: the count is not a multiple of the dimensions, or is odd
 	StatusDoublePrecisionRequired Status = 106  // HIPRAND_STATUS_DOUBLE_PRECISION_REQUIRED: the device has no float64
 	StatusLaunchFailure           Status = 201  // HIPRAND_STATUS_LAUNCH_FAILURE: a kernel could not be launched
-	StatusPreexistingFailure      Status = 202  // HIPRAND_STATUS_PREEXISTING_FAILURE: an earlier call of HIP has failed
+	StatusPreexistingFailure      Status = 202  // HIPRAND_STATUS_PREEXISTING_FAILURE: an earlier call of HIP failed
 	StatusInitializationFailed    Status = 203  // HIPRAND_STATUS_INITIALIZATION_FAILED: HIP could not be initialized: there may be no device
 	StatusArchMismatch            Status = 204  // HIPRAND_STATUS_ARCH_MISMATCH: the device lacks a feature
 	StatusInternalError           Status = 999  // HIPRAND_STATUS_INTERNAL_ERROR: the library failed
@@ -75,7 +75,7 @@ func (v RNGType) String() string {
 	return "RNGType(" + strconv.FormatInt(int64(v), 10) + ")"
 }
 
-// Ordering is the order in which a generator gives its numbers (C: hiprandOrdering_t).
+// Ordering is the order of the numbers of a generator (C: hiprandOrdering_t).
 type Ordering uint32
 
 // Values of Ordering.

@@ -43,7 +43,7 @@ const (
 	numFuncs = 30
 )
 
-// CreateGenerator makes a generator of a kind on the device that is current.
+// CreateGenerator makes a generator of a kind on the current device.
 //
 // C: hiprandCreateGenerator, since rocRAND 2.10.9, set core.
 func (l *Library) CreateGenerator(rngType RNGType) (generator Handle, err error) {
@@ -111,7 +111,7 @@ func (l *Library) DestroyGenerator(generator Handle) (err error) {
 	return check(res, err)
 }
 
-// Generate writes n random numbers of 32 bits, uniform over all of them, in the order of the generator's stream.
+// Generate writes n random numbers of 32 bits, uniform over all values, in the order of the generator's stream.
 //
 // C: hiprandGenerate, since rocRAND 2.10.9, set core.
 func (l *Library) Generate(generator Handle, outputData hip.DevicePtr, n uint64) (err error) {
@@ -133,7 +133,7 @@ func (l *Library) Generate(generator Handle, outputData hip.DevicePtr, n uint64)
 	return check(res, err)
 }
 
-// GenerateChar writes n random numbers of 8 bits, uniform over all of them, in the order of the generator's
+// GenerateChar writes n random numbers of 8 bits, uniform over all values, in the order of the generator's
 // stream.
 //
 // C: hiprandGenerateChar, since rocRAND 2.10.9, set integers.
@@ -156,7 +156,7 @@ func (l *Library) GenerateChar(generator Handle, outputData hip.DevicePtr, n uin
 	return check(res, err)
 }
 
-// GenerateShort writes n random numbers of 16 bits, uniform over all of them, in the order of the generator's
+// GenerateShort writes n random numbers of 16 bits, uniform over all values, in the order of the generator's
 // stream.
 //
 // C: hiprandGenerateShort, since rocRAND 2.10.9, set integers.
@@ -179,7 +179,7 @@ func (l *Library) GenerateShort(generator Handle, outputData hip.DevicePtr, n ui
 	return check(res, err)
 }
 
-// GenerateLongLong writes n random numbers of 64 bits, uniform over all of them, in the order of the generator's
+// GenerateLongLong writes n random numbers of 64 bits, uniform over all values, in the order of the generator's
 // stream.
 //
 // C: hiprandGenerateLongLong, since rocRAND 2.10.17, set integers-2.10.17.
@@ -202,7 +202,7 @@ func (l *Library) GenerateLongLong(generator Handle, outputData hip.DevicePtr, n
 	return check(res, err)
 }
 
-// GenerateUniform writes n float32, uniform between 0, which is excluded, and 1, which is included.
+// GenerateUniform writes n float32, uniform between 0 (excluded) and 1 (included).
 //
 // C: hiprandGenerateUniform, since rocRAND 2.10.9, set core.
 func (l *Library) GenerateUniform(generator Handle, outputData hip.DevicePtr, n uint64) (err error) {
@@ -224,7 +224,7 @@ func (l *Library) GenerateUniform(generator Handle, outputData hip.DevicePtr, n 
 	return check(res, err)
 }
 
-// GenerateUniformDouble writes n float64, uniform between 0, which is excluded, and 1, which is included.
+// GenerateUniformDouble writes n float64, uniform between 0 (excluded) and 1 (included).
 //
 // C: hiprandGenerateUniformDouble, since rocRAND 2.10.9, set core.
 func (l *Library) GenerateUniformDouble(generator Handle, outputData hip.DevicePtr, n uint64) (err error) {
@@ -246,7 +246,7 @@ func (l *Library) GenerateUniformDouble(generator Handle, outputData hip.DeviceP
 	return check(res, err)
 }
 
-// GenerateUniformHalf writes n float16, uniform between 0, which is excluded, and 1, which is included.
+// GenerateUniformHalf writes n float16, uniform between 0 (excluded) and 1 (included).
 //
 // C: hiprandGenerateUniformHalf, since rocRAND 2.10.9, set core.
 func (l *Library) GenerateUniformHalf(generator Handle, outputData hip.DevicePtr, n uint64) (err error) {
@@ -358,7 +358,7 @@ func (l *Library) GeneratePoisson(generator Handle, outputData hip.DevicePtr, n 
 	return check(res, err)
 }
 
-// GenerateSeeds sets up a generator now, which otherwise its first use does.
+// GenerateSeeds sets up a generator now, instead of at its first use.
 //
 // C: hiprandGenerateSeeds, since rocRAND 2.10.9, set core.
 func (l *Library) GenerateSeeds(generator Handle) (err error) {
@@ -378,7 +378,7 @@ func (l *Library) GenerateSeeds(generator Handle) (err error) {
 	return check(res, err)
 }
 
-// SetStream gives the work of a generator to a stream from now on.
+// SetStream sets the stream of a generator's later work.
 //
 // C: hiprandSetStream, since rocRAND 2.10.9, set core.
 func (l *Library) SetStream(generator Handle, stream hip.Stream) (err error) {
@@ -420,7 +420,7 @@ func (l *Library) SetPseudoRandomGeneratorSeed(generator Handle, seed uint64) (e
 	return check(res, err)
 }
 
-// SetGeneratorOffset sets where in its sequence a generator goes on.
+// SetGeneratorOffset sets a generator's position in its sequence.
 //
 // C: hiprandSetGeneratorOffset, since rocRAND 2.10.9, set core.
 func (l *Library) SetGeneratorOffset(generator Handle, offset uint64) (err error) {
@@ -441,7 +441,7 @@ func (l *Library) SetGeneratorOffset(generator Handle, offset uint64) (err error
 	return check(res, err)
 }
 
-// SetGeneratorOrdering sets the order in which a generator gives its numbers.
+// SetGeneratorOrdering sets the order of the numbers of a generator.
 //
 // C: hiprandSetGeneratorOrdering, since rocRAND 3.3, set ordering.
 func (l *Library) SetGeneratorOrdering(generator Handle, order Ordering) (err error) {
@@ -483,7 +483,7 @@ func (l *Library) SetQuasiRandomGeneratorDimensions(generator Handle, dimensions
 	return check(res, err)
 }
 
-// GetVersion returns the version of the library, such as 201017 for 2.10.17; it is that of rocRAND.
+// GetVersion returns the version of the library, such as 201017 for 2.10.17; it is rocRAND's version.
 //
 // C: hiprandGetVersion, since rocRAND 2.10.9, set core.
 func (l *Library) GetVersion() (version int32, err error) {

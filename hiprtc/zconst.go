@@ -114,7 +114,7 @@ func (v JitOption) String() string {
 	return "JitOption(" + strconv.FormatInt(int64(v), 10) + ")"
 }
 
-// JitInputType is what an input of a link is (C: hipJitInputType).
+// JitInputType is the kind of an input of a link (C: hipJitInputType).
 type JitInputType uint32
 
 // Values of JitInputType.
@@ -207,8 +207,8 @@ func (v JitFallback) String() string {
 	return "JitFallback(" + strconv.FormatInt(int64(v), 10) + ")"
 }
 
-// Result is a result code of hipRTC; those from 7 to 12 mean something else in release 5.3, which the comments
-// of the values tell (C: hiprtcResult).
+// Result is a result code of hipRTC; codes 7 to 12 mean something else in release 5.3: see the comments of the
+// values (C: hiprtcResult).
 type Result int32
 
 // Values of Result.
@@ -219,11 +219,11 @@ const (
 	ErrorInvalidInput                      Result = 3   // HIPRTC_ERROR_INVALID_INPUT: an argument is not allowed, or the program has no such output
 	ErrorInvalidProgram                    Result = 4   // HIPRTC_ERROR_INVALID_PROGRAM: the program is not one, or was destroyed
 	ErrorInvalidOption                     Result = 5   // HIPRTC_ERROR_INVALID_OPTION: a compile option is not allowed
-	ErrorCompilation                       Result = 6   // HIPRTC_ERROR_COMPILATION: the source has errors, which the program's log tells
+	ErrorCompilation                       Result = 6   // HIPRTC_ERROR_COMPILATION: the source has errors: see the program's log
 	ErrorBuiltinOperationFailure           Result = 7   // HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE; 8 in 5.3: hipRTC's own headers could not be used
 	ErrorNoNameExpressionsAfterCompilation Result = 8   // HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION; 9 in 5.3: a name expression was added after the program was compiled
 	ErrorNoLoweredNamesBeforeCompilation   Result = 9   // HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION; 10 in 5.3: a lowered name was asked for before the program was compiled
-	ErrorNameExpressionNotValid            Result = 10  // HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID; 11 in 5.3: the name expression was not added, or denotes no kernel and no variable
+	ErrorNameExpressionNotValid            Result = 10  // HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID; 11 in 5.3: the name expression was not added, or denotes neither a kernel nor a variable
 	ErrorInternalError                     Result = 11  // HIPRTC_ERROR_INTERNAL_ERROR; 12 in 5.3: the compiler failed; the program's log may say more
 	ErrorLinking                           Result = 100 // HIPRTC_ERROR_LINKING, since 5.3; 7 in 5.3: linking failed
 )

@@ -37,8 +37,7 @@ func (l *Library) GetErrorString(result Result) (text string, err error) {
 	return dl.GoString(*(*unsafe.Pointer)(unsafe.Pointer(&res))), err
 }
 
-// GetVersion returns the version of the interface, which says nothing about the release in older libraries: 9
-// and 0.
+// GetVersion returns the version of the interface, which is always 9 and 0 in older libraries.
 //
 // C: hiprtcVersion, since HIP 4.2, set core.
 func (l *Library) GetVersion() (major int32, minor int32, err error) {
@@ -63,7 +62,7 @@ func (l *Library) GetVersion() (major int32, minor int32, err error) {
 	return out.major, out.minor, check(res, err)
 }
 
-// AddNameExpression notes, before compiling, an expression in C++ that denotes a kernel or a variable, such as
+// AddNameExpression adds, before compiling, an expression in C++ that denotes a kernel or a variable, such as
 // scale<float>.
 //
 // C: hiprtcAddNameExpression, since HIP 4.2, set core.
@@ -89,8 +88,8 @@ func (l *Library) AddNameExpression(prog Program, nameExpression string) (err er
 	return check(res, err)
 }
 
-// CompileProgram compiles a program with options such as --offload-arch=gfx90a; when it returns
-// ErrorCompilation, the program's log says why.
+// CompileProgram compiles a program with options such as --offload-arch=gfx90a; after ErrorCompilation, the
+// program's log has the reasons.
 //
 // C: hiprtcCompileProgram, since HIP 4.2, set core.
 func (l *Library) CompileProgram(prog Program, options []*byte) (err error) {
@@ -172,8 +171,7 @@ func (l *Library) DestroyProgram(prog *Program) (err error) {
 	return check(res, err)
 }
 
-// GetLoweredName returns, after compiling, the mangled name of what an expression given to AddNameExpression
-// denotes.
+// GetLoweredName returns, after compiling, the mangled name for an expression given to AddNameExpression.
 //
 // C: hiprtcGetLoweredName, since HIP 4.2, set core.
 func (l *Library) GetLoweredName(prog Program, nameExpression string) (loweredName string, err error) {
@@ -189,7 +187,7 @@ func (l *Library) GetLoweredName(prog Program, nameExpression string) (loweredNa
 }
 
 // GetProgramLog writes the messages of the latest compilation; the slice must have as many bytes as
-// GetProgramLogSize tells.
+// GetProgramLogSize returns.
 //
 // C: hiprtcGetProgramLog, since HIP 4.2, set core. The library writes to log.
 func (l *Library) GetProgramLog(prog Program, log []byte) (err error) {
@@ -235,7 +233,7 @@ func (l *Library) GetProgramLogSize(prog Program) (logSizeRet uint64, err error)
 	return out.logSizeRet, check(res, err)
 }
 
-// GetCode writes the program's code object; the slice must have as many bytes as GetCodeSize tells.
+// GetCode writes the program's code object; the slice must have as many bytes as GetCodeSize returns.
 //
 // C: hiprtcGetCode, since HIP 4.2, set core. The library writes to codeArg.
 func (l *Library) GetCode(prog Program, codeArg []byte) (err error) {
@@ -280,7 +278,7 @@ func (l *Library) GetCodeSize(prog Program) (codeSizeRet uint64, err error) {
 	return out.codeSizeRet, check(res, err)
 }
 
-// GetBitcode writes the program's LLVM bitcode; the slice must have as many bytes as GetBitcodeSize tells.
+// GetBitcode writes the program's LLVM bitcode; the slice must have as many bytes as GetBitcodeSize returns.
 //
 // C: hiprtcGetBitcode, since HIP 5.3, set bitcode. The library writes to bitcode.
 func (l *Library) GetBitcode(prog Program, bitcode []byte) (err error) {
@@ -301,8 +299,8 @@ func (l *Library) GetBitcode(prog Program, bitcode []byte) (err error) {
 	return check(res, err)
 }
 
-// GetBitcodeSize returns the size of the program's LLVM bitcode in bytes; there is some only where the program
-// was compiled with -fgpu-rdc.
+// GetBitcodeSize returns the size of the program's LLVM bitcode in bytes; it is 0 unless the program was
+// compiled with -fgpu-rdc.
 //
 // C: hiprtcGetBitcodeSize, since HIP 5.3, set bitcode.
 func (l *Library) GetBitcodeSize(prog Program) (bitcodeSize uint64, err error) {
@@ -421,7 +419,7 @@ func (l *Library) LinkAddData(hipLinkState LinkState, inputType JitInputType, im
 	return check(res, err)
 }
 
-// LinkComplete links what was added and returns the code object and its size; it belongs to the link.
+// LinkComplete links the added inputs and returns the code object and its size; it belongs to the link.
 //
 // C: hiprtcLinkComplete, since HIP 5.3, set linker.
 func (l *Library) LinkComplete(hipLinkState LinkState) (binOut unsafe.Pointer, sizeOut uint64, err error) {

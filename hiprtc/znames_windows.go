@@ -2,7 +2,7 @@
 
 package hiprtc
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"hiprtc0700.dll", "hiprtc0604.dll", "hiprtc0602.dll", "hiprtc0507.dll"}
 	dirs  = []string{"$HIP_PATH/bin"}

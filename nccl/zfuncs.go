@@ -173,8 +173,8 @@ func (l *Library) GetUniqueID() (uniqueId UniqueID, err error) {
 
 // CommInitRankConfig joins a new communicator as one rank, with settings.
 //
-// C: ncclCommInitRankConfig, since NCCL 2.14.3, set config. The library writes *comm and is done with it when
-// the communicator is ready, which may be after the call: it must stay reachable until then. config may be nil.
+// C: ncclCommInitRankConfig, since NCCL 2.14.3, set config. The library may write *comm until the communicator
+// is ready, even after the call: keep it reachable until then. config may be nil.
 func (l *Library) CommInitRankConfig(comm *Comm, nranks int32, commId UniqueID, rank int32, config *Config) (err error) {
 	res, err := l.Slow(fnCommInitRankConfig, uintptr(unsafe.Pointer(comm)), uintptr(nranks), uintptr(unsafe.Pointer(&commId)), uintptr(rank), uintptr(unsafe.Pointer(config)))
 	return check(res, err)
@@ -182,8 +182,8 @@ func (l *Library) CommInitRankConfig(comm *Comm, nranks int32, commId UniqueID, 
 
 // CommInitRank joins a new communicator as one rank.
 //
-// C: ncclCommInitRank, since NCCL 2.3.5, set core. The library writes *comm and is done with it when the group
-// that the call is in has ended, which may be after the call: it must stay reachable until then.
+// C: ncclCommInitRank, since NCCL 2.3.5, set core. The library may write *comm until the group that the call is
+// in has ended, even after the call: keep it reachable until then.
 func (l *Library) CommInitRank(comm *Comm, nranks int32, commId UniqueID, rank int32) (err error) {
 	res, err := l.Slow(fnCommInitRank, uintptr(unsafe.Pointer(comm)), uintptr(nranks), uintptr(unsafe.Pointer(&commId)), uintptr(rank))
 	return check(res, err)
@@ -273,8 +273,8 @@ func (l *Library) CommAbort(comm Comm) (err error) {
 
 // CommSplit divides a communicator into new ones by color, ordered by key.
 //
-// C: ncclCommSplit, since NCCL 2.18.1, set split. The library writes *newcomm and is done with it when the split
-// is complete, which may be after the call: it must stay reachable until then. config may be nil.
+// C: ncclCommSplit, since NCCL 2.18.1, set split. The library may write *newcomm until the split is complete,
+// even after the call: keep it reachable until then. config may be nil.
 func (l *Library) CommSplit(comm Comm, color int32, key int32, newcomm *Comm, config *Config) (err error) {
 	if addr := dl.Load(&l.fns[fnCommSplit]); addr != 0 {
 		a0, a1, a2, a3, a4 := uintptr(comm), uintptr(color), uintptr(key), newcomm, config
@@ -298,9 +298,9 @@ func (l *Library) CommSplit(comm Comm, color int32, key int32, newcomm *Comm, co
 
 // CommShrink makes a communicator of all ranks but the excluded ones.
 //
-// C: ncclCommShrink, since NCCL 2.27.3, set shrink. The library writes *newcomm and is done with it when the new
-// communicator is complete, which may be after the call: it must stay reachable until then. config may be nil.
-// The library writes to excludeRanksList.
+// C: ncclCommShrink, since NCCL 2.27.3, set shrink. The library may write *newcomm until the new communicator is
+// complete, even after the call: keep it reachable until then. config may be nil. The library writes to
+// excludeRanksList.
 func (l *Library) CommShrink(comm Comm, excludeRanksList []int32, newcomm *Comm, config *Config, shrinkFlags int32) (err error) {
 	if addr := dl.Load(&l.fns[fnCommShrink]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(comm), unsafe.SliceData(excludeRanksList), uintptr(len(excludeRanksList)), newcomm, config, uintptr(shrinkFlags)
@@ -523,8 +523,8 @@ func (l *Library) CommDeregister(comm Comm, handle uintptr) (err error) {
 
 // CommWindowRegister registers one buffer of each rank as a window; every rank has to call it.
 //
-// C: ncclCommWindowRegister, since NCCL 2.27.3, set windows. The library writes *win and is done with it when
-// the registration is complete, which may be after the call: it must stay reachable until then.
+// C: ncclCommWindowRegister, since NCCL 2.27.3, set windows. The library may write *win until the registration
+// is complete, even after the call: keep it reachable until then.
 func (l *Library) CommWindowRegister(comm Comm, buff DevicePtr, size uint64, win *Window, winFlags int32) (err error) {
 	if addr := dl.Load(&l.fns[fnCommWindowRegister]); addr != 0 {
 		a0, a1, a2, a3, a4 := uintptr(comm), uintptr(buff), uintptr(size), win, uintptr(winFlags)
@@ -1138,9 +1138,8 @@ func (l *Library) CommGetUniqueId(comm Comm) (uniqueId UniqueID, err error) {
 
 // CommGrow makes a communicator of the ranks of another one and new ones.
 //
-// C: ncclCommGrow, since NCCL 2.29.2, set grow. uniqueId may be nil. The library writes *newcomm and is done
-// with it when the communicator is ready, which may be after the call: it must stay reachable until then. config
-// may be nil.
+// C: ncclCommGrow, since NCCL 2.29.2, set grow. uniqueId may be nil. The library may write *newcomm until the
+// communicator is ready, even after the call: keep it reachable until then. config may be nil.
 func (l *Library) CommGrow(comm Comm, nRanks int32, uniqueId *UniqueID, rank int32, newcomm *Comm, config *Config) (err error) {
 	if addr := dl.Load(&l.fns[fnCommGrow]); addr != 0 {
 		a0, a1, a2, a3, a4, a5 := uintptr(comm), uintptr(nRanks), uniqueId, uintptr(rank), newcomm, config

@@ -110,7 +110,7 @@ var sets = [...]dl.Set{
 // tableVersion is the release that the bindings were generated from.
 const tableVersion = 23007
 
-// configLayouts says how long ncclConfig_t is from which release on, the oldest first.
+// configLayouts lists the sizes of ncclConfig_t, each with the first release that has it, oldest first.
 var configLayouts = [...]struct {
 	since dl.Version
 	size  uint64
@@ -124,7 +124,7 @@ var configLayouts = [...]struct {
 	{23003, 96},
 }
 
-// configFields says which release brought each member of ncclConfig_t after its size, magic number and version.
+// configFields lists the release that added each member of ncclConfig_t, without size, magic number and version.
 var configFields = [...]configField{
 	{21403, "Blocking", 16, false},
 	{21701, "CgaClusterSize", 20, false},

@@ -2,7 +2,7 @@
 
 package nvml
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"libnvidia-ml.so.1", "libnvidia-ml.so"}
 	dirs  = []string{"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib", "/usr/lib64/nvidia", "/usr/lib/$multiarch/nvidia/current", "/run/opengl-driver/lib", "$NIX_LD_LIBRARY_PATH", "/run/current-system/sw/share/nix-ld/lib", "$GUIX_ENVIRONMENT/lib", "/run/current-system/profile/lib", "/usr/lib/$multiarch/GL/nvidia-*/lib", "/var/lib/snapd/lib/gl", "/usr/lib/$multiarch/tegra", "/usr/lib/$multiarch/nvgpu", "/usr/lib/$multiarch/nvidia", "$CONDA_PREFIX/lib"}

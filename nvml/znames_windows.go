@@ -2,7 +2,7 @@
 
 package nvml
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"nvml.dll"}
 	dirs  = []string{"$ProgramW6432/NVIDIA Corporation/NVSMI"}

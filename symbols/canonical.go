@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Canonical returns a type as the ABI sees it: aliases resolved, handles as pointers to their structs, without const, and the length of an
-// array kept. Two spellings of a type that mean the same have one canonical form.
+// Canonical returns the ABI form of a type: aliases resolved, handles as pointers to their structs,
+// without const, with array lengths. Two spellings of one type have the same canonical form.
 func (t *Table) Canonical(ctype string) string {
 	ct, err := t.resolve(ctype)
 	if err != nil {
@@ -20,7 +20,7 @@ func (t *Table) Canonical(ctype string) string {
 	return s
 }
 
-// resolve takes a type apart and follows its aliases and handles.
+// resolve parses a type and follows its aliases and handles.
 func (t *Table) resolve(ctype string) (CType, error) {
 	ct, err := ParseType(ctype)
 	if err != nil {
@@ -50,7 +50,7 @@ func (t *Table) resolve(ctype string) (CType, error) {
 		ct = inner
 	}
 	for _, h := range t.Handles {
-		if h.Name == ct.Base && h.Tag == h.Name { // the struct goes by its handle's name
+		if h.Name == ct.Base && h.Tag == h.Name { // the struct has its handle's name
 			ct.Pointers++
 		}
 	}
@@ -58,8 +58,9 @@ func (t *Table) resolve(ctype string) (CType, error) {
 	return ct, nil
 }
 
-// SameType reports whether a type of this table and one of another table are the same to the ABI. Where only one of them knows what a pointer leads to, they are:
-// a struct may be visible in one release, and opaque or called otherwise in another.
+// SameType reports whether a type of this table and a type of another table are the same to the
+// ABI. Two pointers are the same if only one table defines their element: a struct may be visible
+// in one release and opaque or renamed in another.
 func (t *Table) SameType(a string, other *Table, b string) bool {
 	if t.Canonical(a) == other.Canonical(b) {
 		return true
@@ -69,7 +70,7 @@ func (t *Table) SameType(a string, other *Table, b string) bool {
 	return err == nil && err2 == nil && x.Pointers > 0 && x.Pointers == y.Pointers && len(x.Dims)+len(y.Dims) == 0 && !(t.defines(x.Base) && other.defines(y.Base))
 }
 
-// defines reports whether a type is one of C's own or has a definition in the table.
+// defines reports whether a type is a C built-in or has a definition in the table.
 func (t *Table) defines(base string) bool {
 	if isBuiltin(base) {
 		return true
@@ -92,8 +93,9 @@ func (t *Table) defines(base string) bool {
 	return false
 }
 
-// SizeOf returns the name of the parameter that may be the size of a buffer, which is another parameter: an integer behind it, or one
-// that is called like a size. It returns "" if there is none.
+// SizeOf returns the name of the parameter that may be the size of a buffer, another parameter.
+// That is an integer after the buffer, or an integer with a name such as size. It returns "" if
+// there is none.
 func (t *Table) SizeOf(params []Param, buffer int) string {
 	for i, p := range params {
 		if i != buffer && (i == buffer+1 || sizeName.MatchString(p.Name)) && t.isCount(p.Type) {

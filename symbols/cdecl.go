@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// CTypes writes a library's types as C declarations of their own, with assertions of every size and offset: what stands for the
-// vendor's headers where these are not there. Types of other libraries that it takes come first.
+// CTypes writes a library's types as independent C declarations, with assertions of every size and
+// offset. They replace the vendor's headers on machines without them. Types taken from other
+// libraries come first.
 func (l *Library) CTypes() (string, error) { return l.cTypes(true) }
 
 func (l *Library) cTypes(asserts bool) (string, error) {
@@ -42,7 +43,7 @@ func (c *cWriter) table(lib *Table) {
 			c.done[e.Name] = true
 		}
 	}
-	for _, cb := range lib.Callbacks { // a function's address, whatever its type
+	for _, cb := range lib.Callbacks { // the address of a function of any type
 		c.line("typedef void (*%s)(void);", cName(cb.Name))
 		c.done[cb.Name] = true
 	}
@@ -57,7 +58,7 @@ func (c *cWriter) table(lib *Table) {
 		aliases = c.aliases(aliases)
 		pending = c.defineAll(pending)
 		if len(pending)+len(aliases) == before {
-			break // a cycle of values, which C could not have declared either
+			break // a cycle of values, which is not valid C
 		}
 	}
 }
@@ -66,17 +67,17 @@ type cWriter struct {
 	lib     *Library
 	asserts bool
 	b       strings.Builder
-	aligns  map[string]int  // of types, if it is not that of a pointer
+	aligns  map[string]int  // of types, if not that of a pointer
 	done    map[string]bool // complete types
-	structs map[string]bool // declared ones
+	structs map[string]bool // declared structs
 }
 
 func (c *cWriter) line(format string, args ...any) { fmt.Fprintf(&c.b, format+"\n", args...) }
 
-// cName makes a C identifier of a record's name; unnamed member types have a point in theirs.
+// cName makes a C identifier of a record's name; the names of unnamed member types contain a point.
 func cName(name string) string { return strings.ReplaceAll(name, ".", "__") }
 
-// complete reports whether a type can stand by value at this point of the file.
+// complete reports whether a type can be used by value at this point of the file.
 func (c *cWriter) complete(ct CType) bool {
 	_, _, builtin := Builtin(ct.Base)
 	return builtin || c.done[ct.Base] || ct.Pointers > 0 && c.structs[ct.Base]
@@ -147,7 +148,7 @@ func (c *cWriter) define(s *Struct) {
 	switch {
 	case !natural:
 		attribute = fmt.Sprintf(" __attribute__((packed, aligned(%d)))", s.Align)
-	case s.Align > 8: // of C's own types none is aligned to more
+	case s.Align > 8: // no C built-in is aligned to more
 		attribute = fmt.Sprintf(" __attribute__((aligned(%d)))", s.Align)
 	}
 	c.aligns[s.Name] = s.Align
@@ -163,7 +164,8 @@ func (c *cWriter) define(s *Struct) {
 	}
 }
 
-// natural reports whether a struct has the layout that C gives it without attributes, and with no unnamed bit-fields.
+// natural reports whether a struct has the layout that C gives it without attributes or unnamed
+// bit-fields.
 func (c *cWriter) natural(s *Struct) bool {
 	end, most := 0, 1 // in bits, and bytes
 	for _, f := range s.Fields {
@@ -190,7 +192,7 @@ func (c *cWriter) natural(s *Struct) bool {
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
-// align returns the alignment of a type that is written already.
+// align returns the alignment of a type that is already written.
 func (c *cWriter) align(ctype string) int {
 	ct, err := ParseType(ctype)
 	if err != nil || ct.Pointers > 0 {
@@ -202,7 +204,8 @@ func (c *cWriter) align(ctype string) int {
 	return cmp.Or(c.aligns[ct.Base], 8)
 }
 
-// CDeclaration writes a declaration of name in C, without its end; the names of unnamed types are mangled.
+// CDeclaration writes a declaration of name in C, without the semicolon; it mangles the names of
+// unnamed types.
 func CDeclaration(ctype, name string) string {
 	base, dims := ctype, ""
 	if i := strings.IndexByte(ctype, '['); i >= 0 {

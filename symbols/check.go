@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A checker collects what is wrong.
+// A checker collects errors.
 type checker struct {
 	file string
 	errs []error
@@ -38,7 +38,7 @@ func (m Lenders) checkTable(file string, t *Table) error {
 	}
 	for _, h := range t.Headers {
 		if len(h.SHA256) != 64 || strings.Trim(h.SHA256, "0123456789abcdef") != "" {
-			c.add("header "+h.Name, "sha256", "%q is no SHA-256 sum in lower-case hexadecimal", h.SHA256)
+			c.add("header "+h.Name, "sha256", "%q is not a SHA-256 sum in lower-case hexadecimal", h.SHA256)
 		}
 	}
 	types := c.types(t)
@@ -62,7 +62,7 @@ func (m Lenders) checkTable(file string, t *Table) error {
 	}
 	for _, s := range t.Scalars {
 		if !isBuiltin(s.Type) {
-			c.add("scalar "+s.Name, "type", "%q is no arithmetic type", s.Type)
+			c.add("scalar "+s.Name, "type", "%q is not an arithmetic type", s.Type)
 		}
 	}
 	c.values(t)
@@ -86,22 +86,22 @@ func (m Lenders) checkTable(file string, t *Table) error {
 		c.params("callback "+cb.Name, cb.Params, known)
 	}
 	seen := map[string]bool{}
-	current := map[string]string{} // by API name, the symbol that the plain name means
+	current := map[string]string{} // the symbol that the plain name selects, by API name
 	for _, f := range t.Functions {
 		record := "function " + f.Symbol
 		switch {
 		case f.Symbol == "":
 			c.add(record, "symbol", "is empty")
 		case seen[f.Symbol]:
-			c.add(record, "symbol", "stands twice in the table")
+			c.add(record, "symbol", "is in the table twice")
 		case !isName(f.Symbol):
-			c.add(record, "symbol", "is no C name")
+			c.add(record, "symbol", "is not a C name")
 		case f.API == "":
 			c.add(record, "api", "is empty")
 		case !isName(f.API):
-			c.add(record, "api", "%q is no C name", f.API)
+			c.add(record, "api", "%q is not a C name", f.API)
 		case f.Current && current[f.API] != "":
-			c.add(record, "current", "%s means %s already", f.API, current[f.API])
+			c.add(record, "current", "%s already selects %s", f.API, current[f.API])
 		}
 		seen[f.Symbol] = true
 		if f.Current {
@@ -119,10 +119,10 @@ func (m Lenders) checkTable(file string, t *Table) error {
 	return c.err()
 }
 
-// other checks that what other releases have is of releases that were read.
+// other checks that the records of other releases belong to releases that were read.
 func (c *checker) other(record string, s Span, t *Table) {
 	if s.Until.Compare(s.Since) < 0 || !slices.Contains(t.Releases, s.Since) || !slices.Contains(t.Releases, s.Until) {
-		c.add(record, "others", "%v to %v are no releases that were read", s.Since, s.Until)
+		c.add(record, "others", "%v to %v is not a range of releases that were read", s.Since, s.Until)
 	}
 }
 
@@ -133,7 +133,7 @@ func (c *checker) params(record string, params []Param, known func(record, field
 		case p.Name == "":
 			c.add(record, fmt.Sprintf("parameter %d", i), "has no name")
 		case !isName(p.Name):
-			c.add(record, p.Name, "is no C name")
+			c.add(record, p.Name, "is not a C name")
 		case names[p.Name]:
 			c.add(record, p.Name, "two parameters have this name")
 		case !knownDir(p.Dir):
@@ -144,7 +144,7 @@ func (c *checker) params(record string, params []Param, known func(record, field
 	}
 }
 
-// types collects the names of the table's types, each of which must stand once.
+// types collects the names of the table's types, and checks that each is declared once.
 func (c *checker) types(t *Table) map[string]bool {
 	types := map[string]bool{}
 	add := func(kind, name string) {
@@ -154,7 +154,7 @@ func (c *checker) types(t *Table) map[string]bool {
 		case isBuiltin(name):
 			c.add(kind+" "+name, "name", "C has a type of this name")
 		case slices.ContainsFunc(strings.Split(name, "."), func(s string) bool { return !isName(s) }):
-			c.add(kind+" "+name, "name", "is no C name")
+			c.add(kind+" "+name, "name", "is not a C name")
 		}
 		types[name] = true
 	}
@@ -184,34 +184,34 @@ func (c *checker) types(t *Table) map[string]bool {
 	return types
 }
 
-// layout checks that fields lie inside their struct, on their alignment, in order and without overlap.
+// layout checks that a struct's fields are inside it, aligned, in order and do not overlap.
 func (c *checker) layout(s *Struct) {
 	record := "struct " + s.Name
 	if s.Size <= 0 || s.Size > maxStruct || s.Align <= 0 || s.Align&(s.Align-1) != 0 || s.Size%s.Align != 0 {
-		c.add(record, "size", "%d bytes aligned to %d cannot be", s.Size, s.Align)
+		c.add(record, "size", "%d bytes cannot be aligned to %d", s.Size, s.Align)
 		return
 	}
-	end := 0  // of the fields so far, bit-fields aside
+	end := 0  // of the fields so far, without bit-fields
 	bits := 0 // of the bit-fields so far, from the start of the struct
 	names := map[string]bool{}
 	for _, f := range s.Fields {
 		switch {
 		case f.Name == "":
-			c.add(record, "name", "a field at offset %d has none", f.Offset)
+			c.add(record, "name", "the field at offset %d has no name", f.Offset)
 		case !isName(f.Name):
-			c.add(record, f.Name, "is no C name")
+			c.add(record, f.Name, "is not a C name")
 		case names[f.Name]:
 			c.add(record, f.Name, "two fields have this name")
 		case f.Size <= 0 || f.Offset < 0 || f.Offset > s.Size-f.Size:
 			c.add(record, f.Name, "%d bytes at offset %d do not fit into %d", f.Size, f.Offset, s.Size)
 		case s.Union && f.Offset != 0:
-			c.add(record, f.Name, "lies at offset %d of a union", f.Offset)
+			c.add(record, f.Name, "is at offset %d of a union, not 0", f.Offset)
 		case f.Bits < 0 || f.BitOffset < 0 || f.Bits == 0 && f.BitOffset > 0 || f.BitOffset > 8*f.Size || f.Bits > 8*f.Size-f.BitOffset:
 			c.add(record, f.Name, "%d bits at bit %d do not fit into %d bytes", f.Bits, f.BitOffset, f.Size)
 		case !s.Union && f.Offset < end && f.Bits == 0:
-			c.add(record, f.Name, "offset %d overlaps what ends at %d", f.Offset, end)
+			c.add(record, f.Name, "offset %d overlaps the field that ends at %d", f.Offset, end)
 		case !s.Union && 8*f.Offset+f.BitOffset < max(8*end, bits):
-			c.add(record, f.Name, "bit %d at offset %d overlaps what stands before it", f.BitOffset, f.Offset)
+			c.add(record, f.Name, "bit %d at offset %d overlaps the field before it", f.BitOffset, f.Offset)
 		case f.Bits > 0:
 			bits = 8*f.Offset + f.BitOffset + f.Bits
 		default:
@@ -221,18 +221,18 @@ func (c *checker) layout(s *Struct) {
 	}
 }
 
-// values checks enumerators and constants: C has one name space for each.
+// values checks enumerators and constants; in C, each kind has one name space.
 func (c *checker) values(t *Table) {
 	enums, owner := map[string]bool{}, map[string]string{}
 	for _, e := range t.Enums {
 		if !slices.Contains([]int{0, 1, 2, 4, 8}, e.Size) {
-			c.add("enum "+e.Name, "size", "%d bytes is no size of an enumeration", e.Size)
+			c.add("enum "+e.Name, "size", "%d bytes is not the size of an enumeration", e.Size)
 		}
 		enums[e.Name] = e.Name != ""
 		for _, v := range e.Values {
 			switch o, twice := owner[v.Name]; {
 			case !isName(v.Name):
-				c.add("enum "+e.Name, v.Name, "is no C name")
+				c.add("enum "+e.Name, v.Name, "is not a C name")
 			case twice:
 				c.add("enum "+e.Name, v.Name, "enum %s has this enumerator too", o)
 			}
@@ -246,10 +246,10 @@ func (c *checker) values(t *Table) {
 	for _, k := range t.Constants {
 		record := "constant " + k.Name
 		if !isName(k.Name) {
-			c.add(record, "name", "is no C name")
+			c.add(record, "name", "is not a C name")
 		}
 		if seen[k.Name] {
-			c.add(record, "name", "stands twice in the table")
+			c.add(record, "name", "is in the table twice")
 		}
 		seen[k.Name] = true
 		var err error
@@ -267,16 +267,16 @@ func (c *checker) values(t *Table) {
 			_, err = strconv.ParseInt(k.Value, 10, 64)
 		}
 		if err != nil {
-			c.add(record, "value", "%q does not read as %s", k.Value, k.Type)
+			c.add(record, "value", "%q is not a value of type %s", k.Value, k.Type)
 		}
 	}
 }
 
-// sizes checks that no type leads back to itself other than through a pointer, and that each field is as large as its
-// type: what the generator lays out must be what the library sees.
+// sizes checks that no type contains itself except through a pointer, and that each field has the
+// size of its type. The generator's layout must be the library's.
 func (c *checker) sizes(t *Table) {
-	aliases, holds := map[string][]string{}, map[string][]string{} // the base a name stands for, what a value contains
-	stands := map[string]string{}                                  // what a name stands for in full
+	aliases, holds := map[string][]string{}, map[string][]string{} // the base that a name stands for; the types that a value contains
+	stands := map[string]string{}                                  // the full type that a name stands for
 	for _, a := range t.Aliases {
 		if ct, err := ParseType(a.Type); err == nil {
 			stands[a.Name] = a.Type
@@ -294,7 +294,7 @@ func (c *checker) sizes(t *Table) {
 		}
 	}
 	if name := cycle(aliases); name != "" {
-		c.add("alias "+name, "type", "leads back to itself")
+		c.add("alias "+name, "type", "refers to itself")
 		return
 	}
 	if name := cycle(holds); name != "" {
@@ -325,7 +325,7 @@ func (c *checker) sizes(t *Table) {
 		for {
 			ct, err := ParseType(ctype)
 			if err != nil {
-				return 0 // said already
+				return 0 // already reported
 			}
 			for _, d := range ct.Dims {
 				if n *= int64(d); n > maxElements {
@@ -351,7 +351,7 @@ func (c *checker) sizes(t *Table) {
 	}
 }
 
-// cycle returns a name from which edges lead back to it, the first in the alphabet, or "".
+// cycle returns the first name, in alphabetic order, that is on a cycle of edges, or "".
 func cycle(edges map[string][]string) string {
 	const open, done = 1, 2
 	state := map[string]int{}
@@ -377,10 +377,10 @@ func cycle(edges map[string][]string) string {
 	return ""
 }
 
-// span checks that a record did not go before it came.
+// span checks that a record was not removed before it was added.
 func (c *checker) span(record string, since, until Version) {
 	if !until.IsZero() && until.Compare(since) < 0 {
-		c.add(record, "until", "%v is before %v, when it came", until, since)
+		c.add(record, "until", "%v is before %v, when it was added", until, since)
 	}
 }
 
@@ -428,10 +428,10 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 		once("function", seen, n.Name)
 		c.reason("function "+n.Name, n.Reason)
 		if n.Callback == Unknown {
-			c.add("function "+n.Name, "callback", "is a blank: it must be true if the function may run what it is given before it returns, else false, or \"registers\": true in its place if later calls may run it")
+			c.add("function "+n.Name, "callback", "is not answered: write true if the function may run the given function before it returns, else false; write \"registers\": true instead if later calls may run it")
 		}
 		if functions[n.Name] == nil {
-			c.add("function "+n.Name, "name", "the table has no such function; remove the entry or correct it")
+			c.add("function "+n.Name, "name", "the table has no such function; remove or correct the entry")
 		}
 	}
 	seen = map[string]bool{}
@@ -449,7 +449,7 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 		}
 		for _, p := range n.Values {
 			if n.Kind != "result" || !slices.ContainsFunc(t.Constants, func(k Constant) bool { ok, _ := path.Match(p, k.Name); return ok }) {
-				c.add("type "+n.Name, "values", "%q matches no macro, or the type is no result", p)
+				c.add("type "+n.Name, "values", "%q matches no macro, or the type is not a result", p)
 			}
 		}
 		if !slices.Contains([]string{"result", "address", "handle", "struct", "number"}, n.Kind) {
@@ -469,10 +469,10 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 		}
 		if isParam || typed[n.Name] && strings.Contains(n.Name, ".") && !token.IsExported(n.Go) {
 			if !token.IsIdentifier(n.Go) || token.IsExported(n.Go) {
-				c.add("name "+n.Name, "go", "%q is no name of a parameter in Go", n.Go)
+				c.add("name "+n.Name, "go", "%q cannot name a parameter in Go", n.Go)
 			}
 		} else if !isName(n.Go) || n.Go[0] < 'A' || n.Go[0] > 'Z' {
-			c.add("name "+n.Name, "go", "%q is no exported Go name", n.Go)
+			c.add("name "+n.Name, "go", "%q is not an exported Go name", n.Go)
 		}
 	}
 	seen = map[string]bool{}
@@ -480,7 +480,7 @@ func checkOverlay(file string, t *Table, o *Overlay) error {
 		once("change", seen, n.Name)
 		c.reason("change "+n.Name, n.Reason)
 		if !n.Harmless && n.Since.IsZero() && n.Use == "" {
-			c.add("change "+n.Name, "harmless", "the entry says nothing: neither that the change is harmless, nor when it came, nor what to use")
+			c.add("change "+n.Name, "harmless", "the entry is empty: say that the change is harmless, when it came, or what to use instead")
 		}
 	}
 	seen = map[string]bool{}
@@ -510,13 +510,13 @@ func functionsByName(t *Table) map[string][]Function {
 
 func (c *checker) reason(record, reason string) {
 	if strings.TrimSpace(reason) == "" || reason == "?" {
-		c.add(record, "reason", "is empty; every entry of an overlay says why it is there")
+		c.add(record, "reason", "is empty; every entry of an overlay needs a reason")
 	}
 }
 
 func (c *checker) sets(t *Table, o *Overlay) {
 	if len(o.Sets) == 0 {
-		c.add("sets", "", "there must be one at least, the required core")
+		c.add("sets", "", "there must be at least one set, the required core")
 		return
 	}
 	names := map[string]bool{}
@@ -530,7 +530,7 @@ func (c *checker) sets(t *Table, o *Overlay) {
 			c.add(record, "since", "is empty")
 		}
 		if s.Name == "?" || s.Doc == "?" {
-			c.add(record, "name", "has a blank, which somebody has to fill in")
+			c.add(record, "name", "has a blank to fill in")
 		}
 		for _, p := range s.Match {
 			if _, err := path.Match(p, ""); err != nil {
@@ -545,12 +545,12 @@ func (c *checker) sets(t *Table, o *Overlay) {
 	}
 	for _, f := range t.Functions {
 		if setOf(o.Sets, &Func{Function: f}) < 0 {
-			c.add("sets", "", "function %s is in none", f.Symbol)
+			c.add("sets", "", "function %s is in no set", f.Symbol)
 		}
 	}
 }
 
-// param checks a parameter's note against every ABI that it is about.
+// param checks a parameter's note against every ABI version that the note covers.
 func (c *checker) param(kind string, n ParamNote, functions map[string][]Function) {
 	record := kind + " " + n.Name
 	fname, pname, ok := strings.Cut(n.Name, ".")
@@ -569,7 +569,7 @@ func (c *checker) param(kind string, n ParamNote, functions map[string][]Functio
 	}
 	switch {
 	case n.Dir == "?":
-		c.add(record, "dir", "is a blank: it must say how the pointer is meant: in, out or inout, or len, slice, fixed or type in its place")
+		c.add(record, "dir", "is not answered: write in, out or inout, or use len, slice, fixed or type instead")
 	case !knownDir(n.Dir):
 		c.add(record, "dir", "%q is not one of in, out, inout", n.Dir)
 	}
@@ -588,11 +588,11 @@ func (c *checker) param(kind string, n ParamNote, functions map[string][]Functio
 	}
 	switch {
 	case !found && len(n.Types) > 0:
-		c.add(record, "name", "no function matching %s has a parameter %s of type %s: delete the entry or mend the name", fname, pname, strings.Join(n.Types, " or "))
+		c.add(record, "name", "no function matching %s has a parameter %s of type %s: remove the entry or correct the name", fname, pname, strings.Join(n.Types, " or "))
 	case !found && n.isPattern():
-		c.add(record, "name", "no function matching %s has a parameter %s: delete the entry or mend the name", fname, pname)
+		c.add(record, "name", "no function matching %s has a parameter %s: remove the entry or correct the name", fname, pname)
 	case !found:
-		c.add(record, "name", "%s has no parameter %s: delete the entry or mend the name", fname, pname)
+		c.add(record, "name", "%s has no parameter %s: remove the entry or correct the name", fname, pname)
 	}
 	if n.Fixed < 0 {
 		c.add(record, "fixed", "is negative")
@@ -601,9 +601,9 @@ func (c *checker) param(kind string, n ParamNote, functions map[string][]Functio
 		c.add(record, "text", "is negative")
 	}
 	if n.Len != "" && (n.Slice || n.Fixed != 0) || n.Slice && n.Fixed != 0 {
-		c.add(record, "len", "an array has one of len, slice and fixed")
+		c.add(record, "len", "an array must have only one of len, slice and fixed")
 	}
 	if n.Late != "" && (n.Len != "" || n.Slice || n.Fixed != 0) {
-		c.add(record, "late", "an array is the caller's anyway")
+		c.add(record, "late", "an array needs no late: its memory is the caller's")
 	}
 }

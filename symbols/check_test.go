@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// small returns a table and an overlay that pass every check, for tests to spoil.
+// small returns a table and an overlay that pass every check; tests then break them.
 func small() (*Table, *Overlay) {
 	t := &Table{
 		Library:   "x",
@@ -63,47 +63,47 @@ func TestTableChecks(t *testing.T) {
 	tests := []struct {
 		name  string
 		spoil func(*Table)
-		want  string // in the error
+		want  string // part of the error
 	}{
 		{"no library", func(t *Table) { t.Library = "" }, "t: table: library: is empty"},
 		{"no version", func(t *Table) { t.Version = Version{} }, "t: table: version: is empty"},
-		{"short sum", func(t *Table) { t.Headers[0].SHA256 = "0a" }, `t: header x.h: sha256: "0a" is no SHA-256 sum`},
+		{"short sum", func(t *Table) { t.Headers[0].SHA256 = "0a" }, `t: header x.h: sha256: "0a" is not a SHA-256 sum`},
 		{"sum in capitals", func(t *Table) { t.Headers[0].SHA256 = strings.Repeat("0A", 32) }, "header x.h: sha256"},
 
 		{"type twice", func(t *Table) { t.Handles = append(t.Handles, Handle{Name: "xPtr"}) }, "scalar xPtr: name: another type has this name"},
 		{"type of C's name", func(t *Table) { t.Handles[0].Name = "int" }, "handle int: name: C has a type of this name"},
-		{"type without a name", func(t *Table) { t.Scalars[0].Name = "" }, "scalar : name: is no C name"},
-		{"type with a strange name", func(t *Table) { t.Structs[2].Name = "x.1" }, "struct x.1: name: is no C name"},
+		{"type without a name", func(t *Table) { t.Scalars[0].Name = "" }, "scalar : name: is not a C name"},
+		{"type with a strange name", func(t *Table) { t.Structs[2].Name = "x.1" }, "struct x.1: name: is not a C name"},
 		{"alias of an unknown type", func(t *Table) { t.Aliases[0].Type = "xGone" }, `alias xStreamOld: type: type "xGone" is not in the table`},
 		{"alias of void", func(t *Table) { t.Aliases[0].Type = "void" }, "alias xStreamOld: type: is void"},
-		{"alias of itself", func(t *Table) { t.Aliases[0].Type = "xStreamOld *" }, "alias xStreamOld: type: leads back to itself"},
+		{"alias of itself", func(t *Table) { t.Aliases[0].Type = "xStreamOld *" }, "alias xStreamOld: type: refers to itself"},
 		{"aliases in a circle", func(t *Table) {
 			t.Aliases = append(t.Aliases, Alias{"xA", "xB"}, Alias{"xB", "xA"})
-		}, "alias xA: type: leads back to itself"},
-		{"scalar that is no number", func(t *Table) { t.Scalars[0].Type = "xStream" }, `scalar xPtr: type: "xStream" is no arithmetic type`},
+		}, "alias xA: type: refers to itself"},
+		{"scalar that is no number", func(t *Table) { t.Scalars[0].Type = "xStream" }, `scalar xPtr: type: "xStream" is not an arithmetic type`},
 		{"type that cannot be read", func(t *Table) { t.Functions[0].Params[0].Type = "int(*)" }, "function xInit: flags: type \"int(*)\": cannot read"},
 
 		{"enumerator twice", func(t *Table) { t.Enums[1].Values[0].Name = "xBusy" }, "enum : xBusy: enum xResult has this enumerator too"},
-		{"enumerator without a name", func(t *Table) { t.Enums[0].Values[0].Name = "" }, "enum xResult: is no C name"},
-		{"constant twice", func(t *Table) { t.Constants = append(t.Constants, t.Constants[0]) }, "constant X_VERSION: name: stands twice"},
+		{"enumerator without a name", func(t *Table) { t.Enums[0].Values[0].Name = "" }, "enum xResult: is not a C name"},
+		{"constant twice", func(t *Table) { t.Constants = append(t.Constants, t.Constants[0]) }, "constant X_VERSION: name: is in the table twice"},
 		{"constant of an unknown type", func(t *Table) { t.Constants[0].Type = "xStream" }, `constant X_VERSION: type: "xStream" is not one of`},
-		{"constant that does not read", func(t *Table) { t.Constants[0].Value = "0x10" }, `constant X_VERSION: value: "0x10" does not read as int`},
+		{"constant that does not read", func(t *Table) { t.Constants[0].Value = "0x10" }, `constant X_VERSION: value: "0x10" is not a value of type int`},
 		{"negative address", func(t *Table) { t.Constants[1].Value = "-1" }, "constant X_LEGACY: value"},
-		{"constant without a name", func(t *Table) { t.Constants[0].Name = "" }, "constant : name: is no C name"},
+		{"constant without a name", func(t *Table) { t.Constants[0].Name = "" }, "constant : name: is not a C name"},
 
-		{"struct of no size", func(t *Table) { t.Structs[0].Size = 0 }, "struct xPoint: size: 0 bytes aligned to 8 cannot be"},
+		{"struct of no size", func(t *Table) { t.Structs[0].Size = 0 }, "struct xPoint: size: 0 bytes cannot be aligned to 8"},
 		{"struct of negative size", func(t *Table) { t.Structs[0].Size = -8 }, "struct xPoint: size"},
 		{"struct larger than memory", func(t *Table) { t.Structs[0].Size = big - 7 }, "struct xPoint: size"},
 		{"size that is no multiple of the alignment", func(t *Table) { t.Structs[0].Size = 25 }, "struct xPoint: size"},
 		{"alignment that is no power of two", func(t *Table) { t.Structs[0].Align = 12 }, "struct xPoint: size"},
 		{"alignment of zero", func(t *Table) { t.Structs[0].Align = 0 }, "struct xPoint: size"},
 		{"smallest alignment there is", func(t *Table) { t.Structs[0].Align = math.MinInt }, "struct xPoint: size"},
-		{"field without a name", func(t *Table) { t.Structs[0].Fields[0].Name = "" }, "struct xPoint: name: a field at offset 0 has none"},
-		{"field with a strange name", func(t *Table) { t.Structs[0].Fields[0].Name = "a b" }, "struct xPoint: a b: is no C name"},
+		{"field without a name", func(t *Table) { t.Structs[0].Fields[0].Name = "" }, "struct xPoint: name: the field at offset 0 has no name"},
+		{"field with a strange name", func(t *Table) { t.Structs[0].Fields[0].Name = "a b" }, "struct xPoint: a b: is not a C name"},
 		{"field twice", func(t *Table) { t.Structs[0].Fields[2].Name = "a" }, "struct xPoint: a: two fields have this name"},
 		{"field of an unknown type", func(t *Table) { t.Structs[0].Fields[0].Type = "xGone" }, "struct xPoint: a: type \"xGone\" is not in the table"},
 		{"field of type void", func(t *Table) { t.Structs[0].Fields[0].Type = "void" }, "struct xPoint: a: is void"},
-		{"fields overlap", func(t *Table) { t.Structs[0].Fields[1].Offset = 0 }, "struct xPoint: next: offset 0 overlaps what ends at 4"},
+		{"fields overlap", func(t *Table) { t.Structs[0].Fields[1].Offset = 0 }, "struct xPoint: next: offset 0 overlaps the field that ends at 4"},
 		{"field outside", func(t *Table) { t.Structs[0].Fields[2].Offset = 20 }, "struct xPoint: pad: 8 bytes at offset 20 do not fit into 24"},
 		{"negative offset", func(t *Table) { t.Structs[0].Fields[0].Offset = -4 }, "struct xPoint: a: 4 bytes at offset -4 do not fit"},
 		{"huge offset", func(t *Table) { t.Structs[0].Fields[2].Offset = big }, "struct xPoint: pad: 8 bytes at offset"},
@@ -113,7 +113,7 @@ func TestTableChecks(t *testing.T) {
 		{"field through an alias of another size", func(t *Table) { t.Structs[0].Fields[1].Size = 4 }, "struct xPoint: next: has 4 bytes, and its type xCursor has 8"},
 		{"huge array", func(t *Table) { t.Structs[0].Fields[2].Type = "xAny[1000000000]" }, "struct xPoint: pad: has 8 bytes"},
 		{"array that no memory holds", func(t *Table) { t.Structs[0].Fields[2].Type = "char[1000000000][1000000000]" }, "the array is too large"},
-		{"union member not at its start", func(t *Table) { t.Structs[2].Fields[0].Offset = 4 }, "struct xAny: n: lies at offset 4 of a union"},
+		{"union member not at its start", func(t *Table) { t.Structs[2].Fields[0].Offset = 4 }, "struct xAny: n: is at offset 4 of a union"},
 		{"bit-field too wide", func(t *Table) { t.Structs[1].Fields[1].Bits = 30 }, "struct xBits: high: 30 bits at bit 3 do not fit into 4 bytes"},
 		{"bit-field that overflows", func(t *Table) { t.Structs[1].Fields[1].Bits, t.Structs[1].Fields[1].BitOffset = big, big }, "struct xBits: high"},
 		{"negative bits", func(t *Table) { t.Structs[1].Fields[1].Bits = -1 }, "struct xBits: high: -1 bits"},
@@ -125,17 +125,17 @@ func TestTableChecks(t *testing.T) {
 		{"struct gone before it came", func(t *Table) { t.Structs[0].Since, t.Structs[0].Until = Version{2, 0, 0}, Version{1, 0, 0} }, "struct xPoint: until: 1.0 is before 2.0"},
 
 		{"function without a symbol", func(t *Table) { t.Functions[0].Symbol = "" }, "function : symbol: is empty"},
-		{"symbol twice", func(t *Table) { t.Functions[1].Symbol = "xInit" }, "function xInit: symbol: stands twice"},
-		{"symbol that is no name", func(t *Table) { t.Functions[0].Symbol = "x-init" }, "function x-init: symbol: is no C name"},
+		{"symbol twice", func(t *Table) { t.Functions[1].Symbol = "xInit" }, "function xInit: symbol: is in the table twice"},
+		{"symbol that is no name", func(t *Table) { t.Functions[0].Symbol = "x-init" }, "function x-init: symbol: is not a C name"},
 		{"function without an API name", func(t *Table) { t.Functions[0].API = "" }, "function xInit: api: is empty"},
 		{"API name that is none", func(t *Table) { t.Functions[0].API = "x\n" }, "function xInit: api"},
-		{"two current ABIs", func(t *Table) { t.Functions[1].Current = true }, "function xMake_v2: current: xMake means xMake already"},
+		{"two current ABIs", func(t *Table) { t.Functions[1].Current = true }, "function xMake_v2: current: xMake already selects xMake"},
 		{"function gone before it came", func(t *Table) { t.Functions[2].Until = Version{1, 9, 0} }, "function xMake_v2: until: 1.9 is before 2.0"},
 		{"unknown result", func(t *Table) { t.Functions[0].Result = "xGone" }, `function xInit: result: type "xGone" is not in the table`},
 		{"unknown parameter type", func(t *Table) { t.Functions[0].Params[0].Type = "xGone *" }, `function xInit: flags: type "xGone" is not in the table`},
 		{"parameter of type void", func(t *Table) { t.Functions[0].Params[0].Type = "void" }, "function xInit: flags: is void"},
 		{"parameter without a name", func(t *Table) { t.Functions[2].Params[1].Name = "" }, "function xMake_v2: parameter 1: has no name"},
-		{"parameter with a strange name", func(t *Table) { t.Functions[0].Params[0].Name = "f*" }, "function xInit: f*: is no C name"},
+		{"parameter with a strange name", func(t *Table) { t.Functions[0].Params[0].Name = "f*" }, "function xInit: f*: is not a C name"},
 		{"parameter twice", func(t *Table) { t.Functions[2].Params[1].Name = "out" }, "function xMake_v2: out: two parameters have this name"},
 		{"bad direction", func(t *Table) { t.Functions[0].Params[0].Dir = "sideways" }, `function xInit: flags: direction "sideways" is not one of`},
 		{"callback with an unknown result", func(t *Table) { t.Callbacks[0].Result = "xGone" }, "callback xFn: result: type"},
@@ -156,13 +156,13 @@ func TestOverlayChecks(t *testing.T) {
 		spoil func(*Overlay)
 		want  string
 	}{
-		{"no sets", func(o *Overlay) { o.Sets = nil }, "o: sets: there must be one at least"},
+		{"no sets", func(o *Overlay) { o.Sets = nil }, "o: sets: there must be at least one set"},
 		{"set without a name", func(o *Overlay) { o.Sets[0].Name = "" }, "set : name: is empty or taken"},
 		{"set twice", func(o *Overlay) { o.Sets[1].Name = "core" }, "set core: name: is empty or taken"},
 		{"set without a release", func(o *Overlay) { o.Sets[1].Since = Version{} }, "set streams: since: is empty"},
 		{"pattern that cannot be read", func(o *Overlay) { o.Sets[1].Match = append(o.Sets[1].Match, "[") }, `set streams: match: "[": syntax error`},
 		{"pattern that matches nothing", func(o *Overlay) { o.Sets[1].Match = append(o.Sets[1].Match, "xGone*") }, `set streams: match: "xGone*" matches no function`},
-		{"function in no set", func(o *Overlay) { o.Sets[1].Match = []string{"xMake"} }, "o: sets: function xRead is in none"},
+		{"function in no set", func(o *Overlay) { o.Sets[1].Match = []string{"xMake"} }, "o: sets: function xRead is in no set"},
 
 		{"function twice", func(o *Overlay) { o.Functions = append(o.Functions, o.Functions[0]) }, "function xInit: name: has two entries"},
 		{"function without a reason", func(o *Overlay) { o.Functions[0].Reason = " " }, "function xInit: reason: is empty"},
@@ -172,14 +172,14 @@ func TestOverlayChecks(t *testing.T) {
 		{"parameter without a reason", func(o *Overlay) { o.Params[0].Reason = "" }, "param xRead.buf: reason: is empty"},
 		{"parameter of no function", func(o *Overlay) { o.Params[0].Name = "xGone.buf" }, "param xGone.buf: name: must be function.parameter"},
 		{"parameter without a function", func(o *Overlay) { o.Params[0].Name = "buf" }, "param buf: name: must be function.parameter"},
-		{"parameter that is not there", func(o *Overlay) { o.Params[0].Name = "xRead.gone" }, "param xRead.gone: name: xRead has no parameter gone: delete the entry or mend the name"},
+		{"parameter that is not there", func(o *Overlay) { o.Params[0].Name = "xRead.gone" }, "param xRead.gone: name: xRead has no parameter gone: remove the entry or correct the name"},
 		{"direction that is none", func(o *Overlay) { o.Params[0].Dir = "up" }, `param xRead.buf: dir: "up" is not one of`},
 		{"length that is no parameter", func(o *Overlay) { o.Params[0].Len = "count" }, `param xRead.buf: len: xRead has no parameter "count"`},
 		{"length that is a star", func(o *Overlay) { o.Params[0].Len = "*" }, `param xRead.buf: len: xRead has no parameter ""`},
 		{"negative text", func(o *Overlay) { o.Params[0].Text = -1 }, "param xRead.buf: text"},
 		{"negative fixed length", func(o *Overlay) { o.Params[0].Fixed = -1 }, "param xRead.buf: fixed: is negative"},
-		{"array written late", func(o *Overlay) { o.Params[0].Late = "it is done" }, "param xRead.buf: late: an array is the caller's anyway"},
-		{"two lengths", func(o *Overlay) { o.Params[0].Fixed = 4 }, "param xRead.buf: len: an array has one of"},
+		{"array written late", func(o *Overlay) { o.Params[0].Late = "it is done" }, "param xRead.buf: late: an array needs no late: its memory is the caller's"},
+		{"two lengths", func(o *Overlay) { o.Params[0].Fixed = 4 }, "param xRead.buf: len: an array must have only one of"},
 
 		{"type twice", func(o *Overlay) { o.Types = append(o.Types, o.Types[0]) }, "type xResult: name: has two entries"},
 		{"type without a reason", func(o *Overlay) { o.Types[0].Reason = "" }, "type xResult: reason: is empty"},
@@ -189,9 +189,9 @@ func TestOverlayChecks(t *testing.T) {
 		{"name twice", func(o *Overlay) { o.Names = append(o.Names, o.Names[0]) }, "name xLoose: name: has two entries"},
 		{"name without a reason", func(o *Overlay) { o.Names[0].Reason = "" }, "name xLoose: reason: is empty"},
 		{"name of nothing", func(o *Overlay) { o.Names[0].Name = "xGone" }, "name xGone: name: the table has no such function, type, value, field or parameter"},
-		{"no Go name", func(o *Overlay) { o.Names[0].Go = "" }, `name xLoose: go: "" is no exported Go name`},
-		{"Go name that is not exported", func(o *Overlay) { o.Names[0].Go = "loose" }, `go: "loose" is no exported Go name`},
-		{"Go name that is none", func(o *Overlay) { o.Names[0].Go = "Lo-ose" }, `go: "Lo-ose" is no exported Go name`},
+		{"no Go name", func(o *Overlay) { o.Names[0].Go = "" }, `name xLoose: go: "" is not an exported Go name`},
+		{"Go name that is not exported", func(o *Overlay) { o.Names[0].Go = "loose" }, `go: "loose" is not an exported Go name`},
+		{"Go name that is none", func(o *Overlay) { o.Names[0].Go = "Lo-ose" }, `go: "Lo-ose" is not an exported Go name`},
 
 		{"doc twice", func(o *Overlay) { o.Docs = append(o.Docs, o.Docs[0]) }, "doc xMake: name: has two entries"},
 		{"doc of nothing", func(o *Overlay) { o.Docs[0].Name = "xGone" }, "doc xGone: name: the table has no such"},
@@ -214,7 +214,7 @@ func TestChecksStopAfterFiftyComplaints(t *testing.T) {
 		table.Functions = append(table.Functions, Function{})
 	}
 	if n := strings.Count(Lenders(nil).checkTable("t", table).Error(), "\n") + 1; n != 50 {
-		t.Errorf("%d lines of complaints, want 50", n)
+		t.Errorf("%d lines of errors, want 50", n)
 	}
 }
 

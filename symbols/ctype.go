@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// A CType is a C type taken apart: a base type, how many pointers lead to it, and the dimensions of an array.
+// A CType is a parsed C type: a base type, the number of pointers to it, and the dimensions of an
+// array.
 type CType struct {
 	Base     string // "unsigned int", "CUstream", "CUgraphNodeParams.anon1"
 	Const    bool   // the base is const
 	Pointers int
-	Dims     []int // of an array of all that, outermost first
+	Dims     []int // of an array of these pointers, outermost first
 }
 
-// No C type of a GPU library comes near these; what goes beyond them is a damaged table.
+// The limits are far above any C type of a GPU library; a table that exceeds them is damaged.
 const (
 	maxPointers = 8
 	maxDims     = 8
 	maxElements = 1 << 30 // of an array, all dimensions together
-	maxStruct   = 1 << 27 // bytes; as bits they still fit into an int of 32
+	maxStruct   = 1 << 27 // bytes; in bits it still fits into an int of 32
 )
 
 // ParseType reads a type as a table spells it.
@@ -68,7 +69,7 @@ func ParseType(s string) (CType, error) {
 	return t, nil
 }
 
-// builtins are C's own types: size in bytes on LP64, and the Go type of the same shape.
+// builtins are C's built-in types: size in bytes on LP64, and the Go type of the same shape.
 var builtins = map[string]struct {
 	size int
 	goes string
@@ -84,10 +85,10 @@ var builtins = map[string]struct {
 
 func isBuiltin(name string) bool { _, ok := builtins[name]; return ok }
 
-// sizedBySystem reports whether Windows has another size for one of C's own types.
+// sizedBySystem reports whether a C built-in has another size on Windows.
 func sizedBySystem(name string) bool { return name == "long" || name == "unsigned long" }
 
-// Builtin returns the size in bytes of one of C's own types and the Go type of the same shape.
+// Builtin returns the size in bytes of a C built-in type, and the Go type of the same shape.
 func Builtin(name string) (size int, goType string, ok bool) {
 	b, ok := builtins[name]
 	return b.size, b.goes, ok

@@ -62,7 +62,7 @@ func TestBuiltinsHaveTheirLP64Sizes(t *testing.T) {
 		}
 	}
 	if _, _, ok := Builtin("CUstream"); ok {
-		t.Error("CUstream is none of C's own types")
+		t.Error("CUstream is listed as a C built-in")
 	}
 }
 

@@ -9,62 +9,68 @@ import (
 	"strings"
 )
 
-// A Description is what the extractor, the generator and the loader have to know of a library beside its symbols. It stands
-// in library.json, beside the table and the overlay, and is kept by hand. No name of a library means anything to the
-// programs that read it: what is particular about a library is a field here, which another library may use too.
+// A Description holds a library's facts for the extractor, the generator and the loader, beside its
+// symbols. It is the file library.json, beside the table and the overlay, and is written by hand.
+// These programs have no special case for a library's name: a peculiarity of a library is a field
+// here, which another library may use too.
 type Description struct {
-	Library     string    `json:"library"`               // short name, of the Go package and in the table: "cuda"
-	Brand       string    `json:"brand"`                 // what releases are counted in: "CUDA", for "since CUDA 12.5"
+	Library     string    `json:"library"`               // short name in the Go package and the table: "cuda"
+	Brand       string    `json:"brand"`                 // name in front of release numbers: "CUDA", for "since CUDA 12.5"
 	Prefixes    Prefixes  `json:"prefixes"`              // of C names
-	Initialisms []string  `json:"initialisms,omitempty"` // words of C names that stay in capitals in Go names, beside common ones such as GPU
+	Initialisms []string  `json:"initialisms,omitempty"` // words of C names that stay in capitals in Go names, in addition to common ones such as GPU
 	Version     Numbering `json:"version"`
 	Headers     Headers   `json:"headers"`
 	Hooks       Hooks     `json:"hooks,omitzero"`
 
-	// Grown are structs that begin with their size and get members from release to release. The package gets lists of their layouts, by which code of its own
-	// fills them for the release that is open: configLayouts and configFields for a Go type Config.
+	// Grown are structs that begin with their size and get new members in later releases. The
+	// package gets lists of their layouts, such as configLayouts and configFields for a Go type
+	// Config. Handwritten code of the package uses them to fill the struct for the open release.
 	Grown []string `json:"grown,omitempty"`
 
-	// Pointers are rules for parameters of many functions, each with a reason, such as: every float * is device memory.
-	// Of several rules for a pointer the last one counts, and none if the overlay says how the pointer is meant.
+	// Pointers are rules for parameters of many functions, each with a reason, such as: every float
+	// * is device memory. The last rule that matches a pointer applies; an entry of the overlay
+	// overrides all rules.
 	Pointers []ParamNote `json:"pointers,omitempty"`
 
-	// Uses are libraries whose types the headers take: embedded ones, such as "cuda", and those that bindgen has made a package
-	// of, by their descriptions: "../cublas/cublas.json". Decoded, it has their names.
+	// Uses are libraries that lend types to the headers: embedded ones, such as "cuda", and ones
+	// that bindgen made a package of, by the path of the description: "../cublas/cublas.json".
+	// After decoding, it holds their names.
 	Uses  []string `json:"uses,omitempty"`
-	Lends *Lends   `json:"lends,omitempty"` // what headers of others may take; nil if nothing
+	Lends *Lends   `json:"lends,omitempty"` // types that headers of other libraries may take, or nil
 
-	// Implementations are the libraries that have this API, the one that the table is named after first. Its Open is called
-	// Open, that of another one Open with its Lib in capitals: OpenRCCL.
+	// Implementations are the libraries with this API; the table is named after the first. The
+	// first is opened by Open, another one by Open and its Lib in capitals: OpenRCCL.
 	Implementations []Implementation `json:"implementations"`
 
-	Lenders Lenders `json:"-"` // those among Uses that are not embedded
+	Lenders Lenders `json:"-"` // the entries of Uses that are not embedded
 }
 
-// Prefixes are cut off C names to make Go names, the first that fits.
+// Prefixes are cut from C names to make Go names; the first that matches is cut.
 type Prefixes struct {
 	Functions []string `json:"functions"`
 	Types     []string `json:"types"`
 	Values    []string `json:"values"` // of enumerators and constants
 }
 
-// A Numbering says how a release becomes the number that the library compares, and how the library tells its own.
+// A Numbering says how the library numbers its releases, and which function returns the number.
 type Numbering struct {
-	// Function is the library's function that tells its version: in one int the number, or in two or three the parts of the
-	// version, through pointers, or the number as its result. "" if there is none.
+	// Function is the library's function that returns its version, or "" if there is none. It
+	// returns the number as its result or through an int pointer, or the parts of the version
+	// through two or three int pointers.
 	Function string `json:"function,omitempty"`
 
-	Numbers []Number `json:"numbers"`         // ways of numbering, the oldest first
-	Build   bool     `json:"build,omitempty"` // the third part counts builds, which say nothing about the API
-	Stub    string   `json:"stub,omitempty"`  // error code by which Function says that the file is only for programs to be linked with
+	Numbers []Number `json:"numbers"`         // ways of numbering, oldest first
+	Build   bool     `json:"build,omitempty"` // the third part counts builds, which do not change the API
+	Stub    string   `json:"stub,omitempty"`  // error code that Function returns in a stub file that is only for linking
 }
 
-// A Number is a way of numbering releases: the sum of the parts, each as often as said here.
+// A Number is a way of numbering releases: the sum of the parts, each multiplied by its factor
+// here.
 type Number struct {
-	Since Version `json:"since,omitzero"` // release from which it is in use; that of the first way is zero
+	Since Version `json:"since,omitzero"` // first release that uses it; zero for the first way
 	Major int     `json:"major"`
 	Minor int     `json:"minor"`
-	Patch int     `json:"patch,omitempty"` // 0 if the number does not tell it
+	Patch int     `json:"patch,omitempty"` // 0 if the number does not contain it
 }
 
 // Encode returns the number of a release.
@@ -78,7 +84,7 @@ func (n *Numbering) Encode(v Version) int {
 
 func (n Number) encode(v Version) int { return v.Major*n.Major + v.Minor*n.Minor + v.Patch*n.Patch }
 
-// Decode returns the release that a number stands for.
+// Decode returns the release that has a number.
 func (n *Numbering) Decode(code int) Version {
 	i := len(n.Numbers) - 1
 	for i > 0 && code < n.Numbers[i].encode(n.Numbers[i].Since) {
@@ -92,40 +98,42 @@ func (n *Numbering) Decode(code int) Version {
 	return v
 }
 
-// Headers say how the library's C headers are read.
+// Headers say how to read the library's C headers.
 type Headers struct {
-	// Files are the headers whose declarations are the library's, by the names that programs include them by. The first must
-	// be there; the others are read where a release has them.
+	// Files are the headers that declare the library, by the names in an #include. The first is
+	// required; the others are read in releases that have them.
 	Files []string `json:"files"`
 
-	Include []string          `json:"include,omitempty"` // those of Files to include, if it is not all of them, as the others are included by these
-	Prelude []string          `json:"prelude,omitempty"` // lines of C in front of them
-	Stubs   map[string]string `json:"stubs,omitempty"`   // text that stands for headers of others, by name
-	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong into the table
-	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions and of types of functions that are left out, and of types that no table can hold: a struct is opaque then
-	Inline  bool              `json:"inline,omitempty"`  // the library exports what the headers define inline, too
-	Version HeaderVersion     `json:"version,omitzero"`  // where it stands; without it and Release the extractor has to be told
-	Release Version           `json:"release,omitzero"`  // of headers that do not tell it and stay as they are
-	Dir     string            `json:"dir,omitempty"`     // folder with the headers, as seen from the description, where they are kept with it
-	Since   Since             `json:"since"`             // where since-versions come from
+	Include []string          `json:"include,omitempty"` // the entries of Files to include, if these include the others; else all
+	Prelude []string          `json:"prelude,omitempty"` // lines of C before the headers
+	Stubs   map[string]string `json:"stubs,omitempty"`   // text that replaces other headers, by name
+	Handles []Handle          `json:"handles,omitempty"` // types of the stubs that belong in the table
+	Omit    []string          `json:"omit,omitempty"`    // prefixes of functions, function types and other types to leave out; a struct left out is opaque
+	Inline  bool              `json:"inline,omitempty"`  // the library also exports the inline functions of the headers
+	Version HeaderVersion     `json:"version,omitzero"`  // macros of the version; without it and Release the extractor needs the version as an argument
+	Release Version           `json:"release,omitzero"`  // of fixed headers that do not state their version
+	Dir     string            `json:"dir,omitempty"`     // folder of the headers, relative to the description, if they are kept with it
+	Since   Since             `json:"since"`             // source of since-versions
 
-	// Folders are further folders in which to look for headers that these include, as seen from the description.
+	// Folders are more folders to search for included headers, relative to the description.
 	Folders []string `json:"folders,omitempty"`
 
-	// Settled says that a pointer of which the headers say nothing is an output of one element, unless the overlay says
-	// otherwise. It is for tables of which somebody has looked at each such parameter. Without it the table marks them, and
-	// nothing is generated before each is settled.
+	// Settled makes every pointer that the headers do not explain an output of one element, unless
+	// the overlay says otherwise. It is for tables in which a person has checked each such
+	// parameter. Without it the table marks these parameters, and nothing is generated until each
+	// one is settled.
 	Settled bool `json:"settled,omitempty"`
 
-	// Old is a macro with which the headers declare ABIs that newer ones have replaced, by the names that otherwise their own
-	// macros give to the newest. They are then read twice.
+	// Old is a macro that makes the headers declare replaced ABI versions under their plain names.
+	// Without it the headers' own macros give these names to the newest versions. Such headers are
+	// read twice.
 	Old string `json:"old,omitempty"`
 
 	Typedefs *Typedefs `json:"typedefs,omitempty"` // for SinceTypedefs
-	Nodes    string    `json:"nodes,omitempty"`    // for SinceReleases: prefix of the ELF version nodes that date the library's exports
+	Nodes    string    `json:"nodes,omitempty"`    // for SinceReleases: prefix of the ELF version nodes that give since-versions
 }
 
-// Included returns the headers to include.
+// Included returns the names of the headers to include.
 func (h *Headers) Included() []string {
 	if len(h.Include) > 0 {
 		return h.Include
@@ -133,13 +141,13 @@ func (h *Headers) Included() []string {
 	return h.Files
 }
 
-// A HeaderVersion names the macros of a header that have its version: the number, or its parts.
+// A HeaderVersion names the macros of a header that hold its version: the number, or its parts.
 type HeaderVersion struct {
 	Header string   `json:"header"`
 	Macros []string `json:"macros"`
 }
 
-// Since says where the since-versions of functions come from.
+// Since names the source of the since-versions of functions.
 type Since string
 
 // The sources of since-versions.
@@ -149,42 +157,44 @@ const (
 	SinceOverlay  Since = "overlay"  // notes on functions and sets
 )
 
-// Typedefs describe a header that has a type for each ABI of each function, named after the function and the number of the
-// release that brought it: PFN_cuCtxCreate_v12050.
+// Typedefs describe a header that has a type for each ABI version of each function. The type has
+// the name of the function and the number of the release that added it: PFN_cuCtxCreate_v12050.
 type Typedefs struct {
-	Header string   `json:"header"` // one of Files, which includes the others
+	Header string   `json:"header"` // the entry of Files that includes the others
 	Prefix string   `json:"prefix"` // "PFN_"
-	Define string   `json:"define"` // macro with which the headers declare every ABI, old ones too
+	Define string   `json:"define"` // macro with which the headers declare every ABI version, including old ones
 	Twins  []string `json:"twins"`  // endings of other exports of the same ABI: "_ptsz"
 }
 
-// Hooks name functions of the package that are written by hand and become the fields of [dl.Spec] of the same name. "" stands
-// for none, and for Version then for what is generated: a function libraryVersion that calls Numbering.Function.
+// Hooks name handwritten functions of the package that become the fields of the same name in
+// [dl.Spec]. "" means no function; for Version it means the generated libraryVersion, which calls
+// Numbering.Function.
 type Hooks struct {
 	Version string `json:"version,omitempty"`
-	Resolve string `json:"resolve,omitempty"` // the library is asked for each function by its API name and since-version
-	Ready   string `json:"ready,omitempty"`   // whether the library can be used on the machine
+	Resolve string `json:"resolve,omitempty"` // looks up each function by its API name and since-version in the library
+	Ready   string `json:"ready,omitempty"`   // reports whether the library can be used on the machine
 }
 
-// An Implementation is a library to be opened.
+// An Implementation is a library that can be opened.
 type Implementation struct {
-	Lib   string              `json:"lib,omitempty"`   // what marks the records of a table that only it has; "" for the first
-	Name  string              `json:"name"`            // what people call it: "CUDA driver"
+	Lib   string              `json:"lib,omitempty"`   // marks the table's records that only this implementation has; "" for the first
+	Name  string              `json:"name"`            // common name: "CUDA driver"
 	Env   string              `json:"env"`             // environment variable that names a file
-	Files map[string][]string `json:"files"`           // file names to ask the system loader for, in order, by GOOS
-	Dirs  map[string][]string `json:"dirs,omitempty"`  // directories to look in after that, by GOOS, as in dl.Spec
-	Hint  string              `json:"hint"`            // what to do when it is absent or too old
-	Doc   string              `json:"doc,omitempty"`   // what the documentation of Open says further
-	Types map[string]string   `json:"types,omitempty"` // names that its headers have for types of the first implementation's
+	Files map[string][]string `json:"files"`           // file names for the system loader, in order, by GOOS
+	Dirs  map[string][]string `json:"dirs,omitempty"`  // directories to search after that, by GOOS, as in dl.Spec
+	Hint  string              `json:"hint"`            // advice if it is absent or too old
+	Doc   string              `json:"doc,omitempty"`   // additional documentation of Open
+	Types map[string]string   `json:"types,omitempty"` // its headers' names for types of the first implementation
 
-	// Header is the name of its main header where it is not that of the first implementation: "rccl/rccl.h".
+	// Header is the name of its main header, if it is not the first implementation's:
+	// "rccl/rccl.h".
 	Header string `json:"header,omitempty"`
 }
 
 // OpenName returns the name of the Go function that opens the library.
 func (m *Implementation) OpenName() string { return "Open" + strings.ToUpper(m.Lib) }
 
-// Systems returns the values of GOOS for which an implementation has file names, sorted.
+// Systems returns the values of GOOS that an implementation has file names for, sorted.
 func (d *Description) Systems() []string {
 	set := map[string]bool{}
 	for _, m := range d.Implementations {
@@ -195,15 +205,17 @@ func (d *Description) Systems() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// Systems that the loader knows.
+// systems are the values of GOOS that the loader supports.
 var systems = []string{"linux", "windows"}
 
-// DecodeDescription reads a description and checks it. Its error names the file, the record and the field.
+// DecodeDescription reads a description and checks it. Its error names the file, the record and the
+// field.
 func DecodeDescription(file string, text []byte) (*Description, error) {
 	return Lenders(nil).DecodeDescription(file, text)
 }
 
-// DecodeDescription is the function of that name, where the description may use the lenders.
+// DecodeDescription decodes a description that may use types of the lenders; see the function
+// [DecodeDescription].
 func (m Lenders) DecodeDescription(file string, text []byte) (*Description, error) {
 	d := &Description{Lenders: m}
 	if err := decode(file, text, d); err != nil {
@@ -220,7 +232,8 @@ func (m Lenders) DecodeDescription(file string, text []byte) (*Description, erro
 	return d, nil
 }
 
-// UsedName returns the name of a library that a description uses, which may be given by its description.
+// UsedName returns the name of a library that a description uses, by name or by the path of its
+// description.
 func UsedName(use string) string {
 	if name, ok := strings.CutSuffix(use, ".json"); ok {
 		return path.Base(name)
@@ -230,7 +243,7 @@ func UsedName(use string) string {
 
 func (c *checker) description(d *Description) {
 	if !isName(d.Library) || strings.ToLower(d.Library) != d.Library {
-		c.add("library", "library", "%q is no name for a Go package", d.Library)
+		c.add("library", "library", "%q cannot name a Go package", d.Library)
 	}
 	c.filled("library", "brand", d.Brand)
 	for _, p := range []struct {
@@ -238,19 +251,19 @@ func (c *checker) description(d *Description) {
 		list  []string
 	}{{"functions", d.Prefixes.Functions}, {"types", d.Prefixes.Types}, {"values", d.Prefixes.Values}} {
 		if p.list == nil {
-			c.add("prefixes", p.field, "is missing; [] stands for none")
+			c.add("prefixes", p.field, "is missing; write [] for none")
 		}
 	}
 	for _, word := range d.Initialisms {
 		if !isName("_"+word) || strings.ToUpper(word) != word {
-			c.add("library", "initialisms", "%q is no word in capitals", word)
+			c.add("library", "initialisms", "%q is not a word in capitals", word)
 		}
 	}
 	c.numbering(&d.Version)
 	c.headers(&d.Headers)
 	for _, name := range d.Uses {
 		if l, err := d.Lenders.describe(name); name == d.Library || err != nil || l.Lends == nil {
-			c.add("library", "uses", "there is no library %q that lends its types", name)
+			c.add("library", "uses", "no library %q lends its types", name)
 		}
 	}
 	if d.Lends != nil {
@@ -258,7 +271,7 @@ func (c *checker) description(d *Description) {
 	}
 	for _, h := range []struct{ field, name string }{{"version", d.Hooks.Version}, {"resolve", d.Hooks.Resolve}, {"ready", d.Hooks.Ready}} {
 		if h.name != "" && !isName(h.name) {
-			c.add("hooks", h.field, "%q is no name of a Go function", h.name)
+			c.add("hooks", h.field, "%q is not the name of a Go function", h.name)
 		}
 	}
 	if len(d.Implementations) == 0 {
@@ -270,12 +283,12 @@ func (c *checker) description(d *Description) {
 		record := "implementation " + m.Name
 		switch {
 		case i == 0 && m.Lib != "":
-			c.add(record, "lib", "is %q, and that of the first one must be empty", m.Lib)
+			c.add(record, "lib", "is %q, but must be empty for the first implementation", m.Lib)
 		case i > 0 && (!isName(m.Lib) || strings.ToLower(m.Lib) != m.Lib || libs[m.Lib]):
-			c.add(record, "lib", "%q is no name in small letters, or taken", m.Lib)
+			c.add(record, "lib", "%q is taken, or not a name in small letters", m.Lib)
 		}
 		if !isName(m.Env) || envs[m.Env] {
-			c.add(record, "env", "%q is no name of a variable, or taken", m.Env)
+			c.add(record, "env", "%q is taken, or not the name of a variable", m.Env)
 		}
 		libs[m.Lib], envs[m.Env] = true, true
 		c.filled(record, "name", m.Name)
@@ -288,14 +301,14 @@ func (c *checker) description(d *Description) {
 	}
 }
 
-// bySystem checks lists of an implementation that are there for each system.
+// bySystem checks the lists that an implementation has for each system.
 func (c *checker) bySystem(record, field string, lists map[string][]string, m *Implementation) {
 	for _, os := range slices.Sorted(maps.Keys(lists)) {
 		switch {
 		case !slices.Contains(systems, os):
-			c.add(record, field+"."+os, "is no system that libraries can be loaded on; there are %v", systems)
+			c.add(record, field+"."+os, "is not a supported system; supported are %v", systems)
 		case len(lists[os]) == 0 || slices.Contains(lists[os], ""):
-			c.add(record, field+"."+os, "is empty, or has an empty name in it")
+			c.add(record, field+"."+os, "is empty or has an empty name")
 		case len(m.Files[os]) == 0:
 			c.add(record, field+"."+os, "files has no names for this system")
 		}
@@ -310,10 +323,10 @@ func (c *checker) filled(record, field, text string) {
 
 func (c *checker) numbering(n *Numbering) {
 	if n.Function != "" && !isName(n.Function) {
-		c.add("version", "function", "%q is no C name", n.Function)
+		c.add("version", "function", "%q is not a C name", n.Function)
 	}
 	if n.Stub != "" && (!isName(n.Stub) || n.Function == "") {
-		c.add("version", "stub", "%q is no C name, or there is no function that could return it", n.Stub)
+		c.add("version", "stub", "%q is not a C name, or no function returns it", n.Stub)
 	}
 	if len(n.Numbers) == 0 {
 		c.add("version", "numbers", "is empty")
@@ -323,7 +336,7 @@ func (c *checker) numbering(n *Numbering) {
 		case w.Minor <= 0 || w.Major <= w.Minor || w.Major > math.MaxInt32 || w.Patch < 0 || w.Patch >= w.Minor || w.Major%w.Minor != 0 || w.Patch > 0 && w.Minor%w.Patch != 0:
 			c.add("version", "numbers", "%d, %d and %d: each must divide the one before it", w.Major, w.Minor, w.Patch)
 		case i == 0 && !w.Since.IsZero() || i > 0 && w.Since.Compare(n.Numbers[i-1].Since) <= 0:
-			c.add("version", "numbers", "since %v: the first must have none, and each other one come after the one before it", w.Since)
+			c.add("version", "numbers", "since %v: the first must have no since, and each other must be later than the one before it", w.Since)
 		case i > 0 && w.encode(w.Since) <= n.Numbers[i-1].encode(w.Since):
 			c.add("version", "numbers", "since %v: the numbers do not grow", w.Since)
 		}
@@ -336,7 +349,7 @@ func (c *checker) headers(h *Headers) {
 	}
 	for _, name := range slices.Concat(h.Files, slices.Sorted(maps.Keys(h.Stubs))) {
 		if !fs.ValidPath(name) || path.Base(name) == "." {
-			c.add("headers", "files", "%q is no name of a header", name)
+			c.add("headers", "files", "%q is not the name of a header", name)
 		}
 	}
 	for _, name := range h.Include {
@@ -349,24 +362,24 @@ func (c *checker) headers(h *Headers) {
 	}
 	for _, k := range h.Handles {
 		if !isName(k.Name) || !isName(k.Tag) {
-			c.add("headers", "handles", "%q, of tag %q, is no C name", k.Name, k.Tag)
+			c.add("headers", "handles", "%q, of tag %q, is not a C name", k.Name, k.Tag)
 		}
 	}
 	if slices.Contains(h.Omit, "") {
-		c.add("headers", "omit", "has an empty prefix in it, which all functions have")
+		c.add("headers", "omit", "has an empty prefix, which matches all functions")
 	}
 	if (h.Version.Header == "") != (len(h.Version.Macros) == 0) || len(h.Version.Macros) > 3 {
 		c.add("headers", "version", "must have a header, and one to three macros")
 	}
 	if !h.Release.IsZero() && h.Version.Header != "" {
-		c.add("headers", "release", "the headers tell it, as version says")
+		c.add("headers", "release", "must be absent, since version names the macros that have it")
 	}
 	if h.Dir != "" && !fs.ValidPath(h.Dir) {
-		c.add("headers", "dir", "%q is no folder below that of the description, with slashes in its name", h.Dir)
+		c.add("headers", "dir", "%q is not a path with slashes below the folder of the description", h.Dir)
 	}
 	for _, name := range h.Version.Macros {
 		if !isName(name) {
-			c.add("headers", "version", "%q is no name of a macro", name)
+			c.add("headers", "version", "%q is not the name of a macro", name)
 		}
 	}
 	switch h.Since {
@@ -375,10 +388,10 @@ func (c *checker) headers(h *Headers) {
 		c.add("headers", "since", "%q is not one of typedefs, releases, overlay", h.Since)
 	}
 	if h.Old != "" && (!isName(h.Old) || h.Since == SinceTypedefs) {
-		c.add("headers", "old", "%q is no name of a macro, or the typedefs tell of old ABIs", h.Old)
+		c.add("headers", "old", "%q is not the name of a macro, or since is typedefs, which list old ABI versions", h.Old)
 	}
 	if (h.Since == SinceTypedefs) != (h.Typedefs != nil) {
-		c.add("headers", "typedefs", "must be there where since is typedefs, and nowhere else")
+		c.add("headers", "typedefs", "is required if since is typedefs, and not allowed otherwise")
 	}
 	if h.Nodes != "" && h.Since != SinceReleases {
 		c.add("headers", "nodes", "is only for since-versions from releases")
@@ -388,14 +401,14 @@ func (c *checker) headers(h *Headers) {
 			c.add("headers", "typedefs.header", "%q is not one of files", t.Header)
 		}
 		if !isName(t.Prefix) {
-			c.add("headers", "typedefs.prefix", "%q is no start of a C name", t.Prefix)
+			c.add("headers", "typedefs.prefix", "%q cannot start a C name", t.Prefix)
 		}
 		if !isName(t.Define) {
-			c.add("headers", "typedefs.define", "%q is no C name", t.Define)
+			c.add("headers", "typedefs.define", "%q is not a C name", t.Define)
 		}
 		for _, s := range t.Twins {
 			if !isName(s) {
-				c.add("headers", "typedefs.twins", "%q is no end of a C name", s)
+				c.add("headers", "typedefs.twins", "%q cannot end a C name", s)
 			}
 		}
 	}
@@ -408,11 +421,11 @@ func (c *checker) lends(l *Lends) {
 	seen := map[string]bool{}
 	for _, t := range l.Types {
 		if !isName(t.Name) || seen[t.Name] {
-			c.add("lends", "types", "%q is no C name, or stands twice", t.Name)
+			c.add("lends", "types", "%q is not a C name, or is in the list twice", t.Name)
 		}
 		seen[t.Name] = true
 		if t.Go != "" && !isBuiltin(t.Type) {
-			c.add("lends", "types", "%s: %q is no type of C itself, as what the Go type %s stands for must be", t.Name, t.Type, t.Go)
+			c.add("lends", "types", "%s: %q is not a C built-in type, which the Go type %s requires", t.Name, t.Type, t.Go)
 		}
 	}
 }
@@ -420,10 +433,10 @@ func (c *checker) lends(l *Lends) {
 // fits checks a description against the table.
 func (c *checker) fits(d *Description, t *Table) {
 	if d.Library != t.Library {
-		c.add("library", "library", "is %q, and the table is that of %q", d.Library, t.Library)
+		c.add("library", "library", "is %q, but the table is of %q", d.Library, t.Library)
 	}
 	if n := d.Version.Encode(t.Version); n > math.MaxInt32 {
-		c.add("version", "numbers", "%v is %d, and a number must fit into 32 bits", t.Version, n)
+		c.add("version", "numbers", "%v is %d, which does not fit into 32 bits", t.Version, n)
 	}
 	functions := functionsByName(t)
 	for _, n := range d.Pointers {
@@ -448,7 +461,7 @@ func (c *checker) fits(d *Description, t *Table) {
 	}
 	for _, f := range t.Functions {
 		if !slices.ContainsFunc(d.Implementations, func(m Implementation) bool { return m.Lib == f.Lib }) {
-			c.add("library", "implementations", "none has the lib %q, which %s is of", f.Lib, f.Symbol)
+			c.add("library", "implementations", "no implementation has the lib %q of %s", f.Lib, f.Symbol)
 		}
 	}
 }

@@ -20,7 +20,8 @@ func smallDescription(t testing.TB) string {
 	return string(b)
 }
 
-// TestDescriptionErrorsSayWhere spoils one place of a description after another.
+// TestDescriptionErrorsSayWhere breaks one place of a description at a time and checks that the
+// error names it.
 func TestDescriptionErrorsSayWhere(t *testing.T) {
 	small := smallDescription(t)
 	for _, tt := range []struct {
@@ -31,55 +32,55 @@ func TestDescriptionErrorsSayWhere(t *testing.T) {
 		{"unknown field of the headers", `"omit": ["px"]`, `"leave": ["px"]`, "line 16, ", "headers.leave", "no such field"},
 		{"unknown field of an implementation", `"hint": "install RX"`, `"hints": "install RX"`, "line 35, ", "implementations[RX].hints", "no such field"},
 		{"wrong type", `"major": 1000,`, `"major": "1000",`, "line 7, ", "version.numbers[0].major", "cannot unmarshal string"},
-		{"no library", `"library": "x",`, ``, "library", "library", "no name for a Go package"},
-		{"library in capitals", `"library": "x"`, `"library": "X"`, "library", "library", "no name for a Go package"},
+		{"no library", `"library": "x",`, ``, "library", "library", "cannot name a Go package"},
+		{"library in capitals", `"library": "x"`, `"library": "X"`, "library", "library", "cannot name a Go package"},
 		{"no brand", `"brand": "X",`, ``, "library", "brand", "is empty"},
 		{"no prefixes", `"functions": ["x"], `, ``, "prefixes", "functions", "is missing"},
-		{"initialism in small letters", `"brand": "X",`, `"brand": "X", "initialisms": ["Xyz"],`, "library", "initialisms", "no word in capitals"},
-		{"function that is no name", `"xRead"`, `"x Read"`, "version", "function", "no C name"},
+		{"initialism in small letters", `"brand": "X",`, `"brand": "X", "initialisms": ["Xyz"],`, "library", "initialisms", "not a word in capitals"},
+		{"function that is no name", `"xRead"`, `"x Read"`, "version", "function", "not a C name"},
 		{"stub without a function", `"function": "xRead",`, ``, "version", "stub", "no function"},
-		{"uses of what lends nothing", `"brand": "X",`, `"brand": "X", "uses": ["nccl"],`, "library", "uses", "no library \"nccl\" that lends"},
-		{"folder elsewhere", `"omit": ["px"]`, `"omit": ["px"], "dir": "../x"`, "headers", "dir", "no folder below"},
-		{"release that the headers tell", `"omit": ["px"]`, `"omit": ["px"], "release": "1.0"`, "headers", "release", "the headers tell it"},
+		{"uses of what lends nothing", `"brand": "X",`, `"brand": "X", "uses": ["nccl"],`, "library", "uses", "no library \"nccl\" lends"},
+		{"folder elsewhere", `"omit": ["px"]`, `"omit": ["px"], "dir": "../x"`, "headers", "dir", "not a path with slashes below"},
+		{"release that the headers tell", `"omit": ["px"]`, `"omit": ["px"], "release": "1.0"`, "headers", "release", "must be absent"},
 		{"nothing to include of what is lent", `"brand": "X",`, `"brand": "X", "lends": {"headers": []},`, "lends", "headers", "is empty"},
-		{"Go type without a shape", `"brand": "X",`, `"brand": "X", "lends": {"headers": ["x.h"], "types": [{"name": "a", "type": "b", "go": "A"}]},`, "lends", "types", "no type of C itself"},
+		{"Go type without a shape", `"brand": "X",`, `"brand": "X", "lends": {"headers": ["x.h"], "types": [{"name": "a", "type": "b", "go": "A"}]},`, "lends", "types", "not a C built-in type"},
 		{"no numbers", `[{"major": 1000, "minor": 100, "patch": 1}, {"since": "2.0", "major": 10000, "minor": 100, "patch": 1}]`, `[]`, "version", "numbers", "is empty"},
 		{"numbers that overlap", `"major": 1000, "minor": 100`, `"major": 100, "minor": 1000`, "version", "numbers", "must divide"},
 		{"no minor number", `"major": 1000, "minor": 100`, `"major": 1000`, "version", "numbers", "must divide"},
-		{"first way with a beginning", `{"major": 1000`, `{"since": "1.0", "major": 1000`, "version", "numbers", "the first must have none"},
-		{"second way without a beginning", `"since": "2.0", `, ``, "version", "numbers", "come after"},
+		{"first way with a beginning", `{"major": 1000`, `{"since": "1.0", "major": 1000`, "version", "numbers", "the first must have no since"},
+		{"second way without a beginning", `"since": "2.0", `, ``, "version", "numbers", "must be later"},
 		{"numbers that fall", `"major": 10000, "minor": 100`, `"major": 500, "minor": 100`, "version", "numbers", "do not grow"},
 		{"no headers", `["x.h", "xtypes.h"]`, `[]`, "headers", "files", "is empty"},
-		{"header outside of the folder", `["x.h", "xtypes.h"]`, `["x.h", "xtypes.h", "../y.h"]`, "headers", "files", "no name of a header"},
+		{"header outside of the folder", `["x.h", "xtypes.h"]`, `["x.h", "xtypes.h", "../y.h"]`, "headers", "files", "not the name of a header"},
 		{"included header that is none", `"include": ["x.h"]`, `"include": ["x.h", "z.h"]`, "headers", "include", "not one of files"},
 		{"first header not included", `"include": ["x.h"]`, `"include": ["xtypes.h"]`, "headers", "include", "must begin with"},
-		{"handle that is no name", `"tag": "other_st"`, `"tag": ""`, "headers", "handles", "no C name"},
+		{"handle that is no name", `"tag": "other_st"`, `"tag": ""`, "headers", "handles", "not a C name"},
 		{"every function left out", `["px"]`, `[""]`, "headers", "omit", "empty prefix"},
 		{"version without macros", `, "macros": ["X_VERSION"]`, ``, "headers", "version", "one to three macros"},
-		{"macro that is no name", `"X_VERSION"`, `"X("`, "headers", "version", "no name of a macro"},
+		{"macro that is no name", `"X_VERSION"`, `"X("`, "headers", "version", "not the name of a macro"},
 		{"no since", `"since": "typedefs",`, ``, "headers", "since", `"" is not one of`},
-		{"typedefs for nothing", `"since": "typedefs"`, `"since": "overlay"`, "headers", "typedefs", "nowhere else"},
+		{"typedefs for nothing", `"since": "typedefs"`, `"since": "overlay"`, "headers", "typedefs", "not allowed otherwise"},
 		{"nodes for nothing", `"since": "typedefs"`, `"nodes": "x_", "since": "typedefs"`, "headers", "nodes", "only for"},
-		{"old ABIs told twice", `"since": "typedefs"`, `"old": "X_OLD", "since": "typedefs"`, "headers", "old", "the typedefs tell"},
+		{"old ABIs told twice", `"since": "typedefs"`, `"old": "X_OLD", "since": "typedefs"`, "headers", "old", "or since is typedefs"},
 		{"typedefs in no header", `{"header": "xtypes.h"`, `{"header": "y.h"`, "headers", "typedefs.header", "not one of files"},
-		{"typedefs without a prefix", `"prefix": "PFN_", `, ``, "headers", "typedefs.prefix", "no start"},
-		{"typedefs without a macro", `"define": "X_EVERY_ABI", `, ``, "headers", "typedefs.define", "no C name"},
-		{"twin that is no ending", `["_pt"]`, `["(pt"]`, "headers", "typedefs.twins", "no end"},
-		{"hook that is no name", `"resolver"`, `"dl.Resolver"`, "hooks", "resolve", "no name of a Go function"},
+		{"typedefs without a prefix", `"prefix": "PFN_", `, ``, "headers", "typedefs.prefix", "cannot start"},
+		{"typedefs without a macro", `"define": "X_EVERY_ABI", `, ``, "headers", "typedefs.define", "not a C name"},
+		{"twin that is no ending", `["_pt"]`, `["(pt"]`, "headers", "typedefs.twins", "cannot end"},
+		{"hook that is no name", `"resolver"`, `"dl.Resolver"`, "hooks", "resolve", "not the name of a Go function"},
 		{"no name", `"name": "RX",`, ``, "implementation ", "name", "is empty"},
 		{"no hint", `"hint": "install X"`, `"hint": " "`, "implementation X library", "hint", "is empty"},
-		{"no variable", `"env": "X_LIBRARY",`, ``, "implementation X library", "env", "no name of a variable"},
+		{"no variable", `"env": "X_LIBRARY",`, ``, "implementation X library", "env", "not the name of a variable"},
 		{"variable twice", `"RX_LIBRARY"`, `"X_LIBRARY"`, "implementation RX", "env", "taken"},
 		{"no files", `"files": {"linux": ["librx.so"]},`, ``, "implementation RX", "files", "is empty"},
-		{"unknown system", `"windows": ["x.dll"]`, `"plan9": ["x.a"]`, "implementation X library", "files.plan9", "no system"},
+		{"unknown system", `"windows": ["x.dll"]`, `"plan9": ["x.a"]`, "implementation X library", "files.plan9", "not a supported system"},
 		{"no names", `["librx.so"]`, `[]`, "implementation RX", "files.linux", "is empty"},
 		{"directories of another system", `{"linux": ["librx.so"]}`, `{"linux": ["librx.so"]}, "dirs": {"windows": ["C:/x"]}`, "implementation RX", "dirs.windows", "no names for this system"},
-		{"second without a mark", `"lib": "rx",`, ``, "implementation RX", "lib", "no name"},
+		{"second without a mark", `"lib": "rx",`, ``, "implementation RX", "lib", "not a name"},
 		{"first with a mark", `"name": "X library"`, `"lib": "xx", "name": "X library"`, "implementation X library", "lib", "must be empty"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if strings.Count(small, tt.old) != 1 {
-				t.Fatalf("%q stands %d times in the text", tt.old, strings.Count(small, tt.old))
+				t.Fatalf("%q is %d times in the text", tt.old, strings.Count(small, tt.old))
 			}
 			d, err := DecodeDescription("library.json", []byte(strings.Replace(small, tt.old, tt.new, 1)))
 			e, ok := errors.AsType[*Error](err)
@@ -103,14 +104,15 @@ func TestEmptyDescriptionLacksEverything(t *testing.T) {
 	}
 }
 
-// TestRead reads libraries from folders, whole and with a part that does not fit the others.
+// TestRead reads libraries from folders: complete ones, and ones with files that contradict each
+// other.
 func TestRead(t *testing.T) {
 	table, overlay := encodedSmall(t)
 	description := smallDescription(t)
 	for _, tt := range []struct{ name, old, new, err string }{
 		{"whole", "", "", ""},
-		{"of another library", `"library": "x"`, `"library": "y"`, `d/library.json: library: library: is "y", and the table is that of "x"`},
-		{"number that is too large", `"major": 10000, "minor": 100`, `"major": 2000000000, "minor": 100`, "d/library.json: version: numbers: 2.0 is 4000000000, and a number must fit"},
+		{"of another library", `"library": "x"`, `"library": "y"`, `d/library.json: library: library: is "y", but the table is of "x"`},
+		{"number that is too large", `"major": 10000, "minor": 100`, `"major": 2000000000, "minor": 100`, "d/library.json: version: numbers: 2.0 is 4000000000, which does not fit"},
 		{"function that is not there", `"xRead"`, `"xVersion"`, "d/library.json: version: function: the table has no xVersion"},
 		{"code that is not there", `"xBusy"`, `"xStub"`, "d/library.json: version: stub: the table has no enumerator xStub"},
 	} {
@@ -136,7 +138,7 @@ func TestRead(t *testing.T) {
 	}
 	marked := strings.Replace(table, `"symbol":"xInit"`, `"lib":"other","symbol":"xInit"`, 1)
 	_, err := Read(fstest.MapFS{"library.json": {Data: []byte(description)}, "table.json": {Data: []byte(marked)}, "overlay.json": {Data: []byte(overlay)}}, ".")
-	wantError(t, err, `library.json: library: implementations: none has the lib "other", which xInit is of`)
+	wantError(t, err, `library.json: library: implementations: no implementation has the lib "other" of xInit`)
 	for _, missing := range []string{"library.json", "table.json", "overlay.json"} {
 		files := fstest.MapFS{"library.json": {Data: []byte(description)}, "table.json": {Data: []byte(table)}, "overlay.json": {Data: []byte(overlay)}}
 		delete(files, missing)
@@ -146,7 +148,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestNumbers numbers releases as the libraries do.
+// TestNumbers checks the release numbers of libraries in both directions.
 func TestNumbers(t *testing.T) {
 	for _, tt := range []struct {
 		library string
@@ -169,7 +171,7 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 	if _, err := Describe("opencl"); err == nil || !strings.Contains(err.Error(), "cuda") {
-		t.Errorf("Describe of a library that is not there: %v", err)
+		t.Errorf("Describe of an unknown library: %v", err)
 	}
 }
 

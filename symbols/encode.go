@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Encode writes a table in its canonical form: one line a record, records in the order of the headers.
+// Encode writes a table in its canonical form: one record a line, in the order of the headers.
 func Encode(t *Table) ([]byte, error) {
 	var b bytes.Buffer
 	var fail error

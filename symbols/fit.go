@@ -9,27 +9,32 @@ import (
 	"strconv"
 )
 
-// A Misfit is a range of releases in which a function must not be called as it is bound, since something that its call passes is another there.
+// A Misfit is a range of releases in which a function must not be called: there, a parameter or a
+// type that the call passes differs from the binding.
 type Misfit struct {
-	From  Version // the first release, or zero: from the beginning
-	To    Version // the first one after it that fits, or zero: to the end
-	What  string  // what differs: the name of a struct, an enumeration or the function itself
-	Text  string  // how, in words that go on after the function's name
-	Usage string  // what to call instead, or ""
+	From  Version // the first release, or zero: from the first release
+	To    Version // the first later release that fits, or zero: no end
+	What  string  // the name of the struct, enumeration or function that differs
+	Text  string  // the difference, in words that continue after the function's name
+	Usage string  // the replacement to call, or ""
 }
 
-// Misfits returns for each function by its symbol where it does not fit, the oldest releases first.
+// Misfits returns the misfits of each function, by symbol and oldest release first.
 //
-// For each release that was read all that a call passes is compared with what is bound, through pointers and members of structs. What only one of them has in what
-// is padding or reserved in the other is no difference: it is zero or ignored. Neither is a struct that is shorter there, if it is passed alone by its address. Numbers
-// differ if an enumerator has another one. A note of the overlay on a change says what else does no harm.
-// Between two releases that were read, of which only one fits, nobody has looked: none there fits, unless a note on the change tells its release.
+// For each release that was read, it compares everything that a call passes with the binding,
+// through pointers and members of structs. These differences do not count, since the memory is zero
+// or ignored: members that the other layout pads or reserves, and a shorter struct that is passed
+// alone by its address. An enumeration differs if an enumerator has another number. A note of the
+// overlay on a change can declare a difference harmless.
+//
+// Between a release that fits and one that does not, the releases that were not read do not fit,
+// unless a note on the change names the first release with it.
 func (l *Library) Misfits() map[string][]Misfit {
 	out, _ := l.misfits()
 	return out
 }
 
-// misfits returns beside them the notes on changes that there are.
+// misfits also returns the names of the notes on changes that exist.
 func (l *Library) misfits() (map[string][]Misfit, map[string]bool) {
 	out := map[string][]Misfit{}
 	if len(l.Releases) < 2 {
@@ -62,7 +67,7 @@ func (l *Library) misfits() (map[string][]Misfit, map[string]bool) {
 	return out, c.used
 }
 
-// UnusedChanges returns the names of notes on changes that there are not.
+// UnusedChanges returns the names of notes on changes that do not exist.
 func (l *Library) UnusedChanges() []string {
 	_, used := l.misfits()
 	var out []string
@@ -74,12 +79,12 @@ func (l *Library) UnusedChanges() []string {
 	return out
 }
 
-// A difference is what a release has otherwise than it is bound.
+// A difference says how a release differs from the binding.
 type difference struct {
-	what string // record
+	what string // name of the record
 	kind string // "size", "order", "numbers", "parameters"
-	was  int    // size there
-	is   int    // size here
+	was  int    // size in that release
+	is   int    // size in the binding
 	text string
 }
 
@@ -97,7 +102,7 @@ func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Mi
 			j++
 		}
 		m := Misfit{What: d.what}
-		for _, name := range []string{d.what, symbol} { // the function's own note has the last word
+		for _, name := range []string{d.what, symbol} { // the function's own note is last and wins
 			if n, ok := c.notes[name]; ok {
 				c.used[name] = true
 				m.Usage = cmp.Or(n.Use, m.Usage)
@@ -119,7 +124,7 @@ func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Mi
 	return out
 }
 
-// after is the oldest release that may come after another one.
+// after returns the oldest release that may follow another one.
 func (l *Library) after(v Version) Version {
 	if l.Description != nil && (l.Description.Version.Build || l.Description.Version.Numbers[0].Patch == 0) {
 		return Version{Major: v.Major, Minor: v.Minor + 1}
@@ -154,12 +159,12 @@ func (d *difference) describe(m Misfit) string {
 	return fmt.Sprintf("%s %s", d.text, when)
 }
 
-// A view has the records of a table by their names.
+// A view holds the records of a table by name.
 type view struct {
 	t       *Table
 	structs map[string]*Struct
 	enums   map[string]*Enum
-	other   map[string]bool // handles' tags and callbacks: only behind pointers
+	other   map[string]bool // tags of handles, and callbacks: only behind pointers
 	funcs   map[string]*Function
 	cache   map[string]CType
 	values  map[*Enum]map[string]int64
@@ -194,7 +199,7 @@ func (v *view) resolve(ctype string) CType {
 	return ct
 }
 
-// number returns the size of a type that is a number, or 0.
+// number returns the size of a number type, or 0 for another type.
 func (v *view) number(base string) int {
 	if size, _, ok := Builtin(base); ok {
 		return size
@@ -220,7 +225,7 @@ type comparer struct {
 	v     Version
 }
 
-// harmless reports whether the overlay says that a difference does no harm.
+// harmless reports whether the overlay declares a difference harmless.
 func (c *comparer) harmless(names ...string) bool {
 	for _, n := range names {
 		if note, ok := c.notes[n]; ok {
@@ -233,7 +238,7 @@ func (c *comparer) harmless(names ...string) bool {
 	return false
 }
 
-// function compares what a call of a function passes with what a release takes.
+// function compares the arguments that a call passes with the parameters of a release.
 func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	g := there.funcs[f.Symbol]
 	if g == nil {
@@ -254,7 +259,7 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 		array := p.Len != "" || p.Slice || p.Fixed > 0
 		if d := c.types(p.Type, g.Params[i].Type, there, array); d != nil {
 			if c.bound.resolve(p.Type).Base != there.resolve(g.Params[i].Type).Base {
-				d = &difference{} // by another type
+				d = &difference{} // the type differs
 			}
 			if d = c.of(f, d, "it takes "+there.resolve(g.Params[i].Type).Base); d != nil {
 				return d
@@ -264,7 +269,7 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	return nil
 }
 
-// of makes a difference of types one of the function, if it is not one of a record.
+// of turns a difference of types into one of the function, unless it is a record's.
 func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	if c.harmless(f.Symbol) {
 		return nil
@@ -275,7 +280,7 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	return d
 }
 
-// types compares two types. Of an array, and of a value, all elements have to be as long.
+// types compares two types. The elements of an array, and a value, must have the same size.
 func (c *comparer) types(here, theirs string, there *view, array bool) *difference {
 	a, b := c.bound.resolve(here), there.resolve(theirs)
 	different := &difference{}
@@ -295,7 +300,7 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	}
-	if !there.t.defines(b.Base) { // the headers of this release do not have the function, though its library may
+	if !there.t.defines(b.Base) { // the headers of this release lack the function, though its library may have it
 		return nil
 	}
 	m, n := c.bound.number(a.Base), there.number(b.Base)
@@ -312,7 +317,7 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 
 func isFloat(base string) bool { return base == "float" || base == "double" }
 
-// numbers returns the numbers of an enumeration's enumerators, and of the macros for them.
+// numbers returns the numbers of an enumeration's enumerators, and of macros that replace them.
 func (v *view) numbers(e *Enum) map[string]int64 {
 	if out, ok := v.values[e]; ok {
 		return out
@@ -346,19 +351,19 @@ func (c *comparer) numbers(x, y *Enum, there *view) *difference {
 	return nil
 }
 
-// IsReserved reports whether a field of this name is of no use yet.
+// IsReserved reports whether a field's name marks it as unused.
 func IsReserved(name string) bool { return reserved.MatchString(name) }
 
 var reserved = regexp.MustCompile(`(?i)^_*(cuda|hip)?(reserved|pad|padding|unused)_?\d*$`)
 
-// A place is a member of a struct, or one that C reaches through a member without a name.
+// A place is a member of a struct, or of an unnamed member.
 type place struct {
 	Field
 	at    int  // offset from the start of the struct
-	union bool // it is a member of a union, which has a size of its own
+	union bool // member of a union, which has its own size
 }
 
-// places lists the members that have names.
+// places lists the members with names.
 func (v *view) places(s *Struct, at int, into map[string]place) {
 	for _, f := range s.Fields {
 		if inner := v.structs[v.resolve(f.Type).Base]; f.Anonymous && inner != nil {
@@ -369,7 +374,7 @@ func (v *view) places(s *Struct, at int, into map[string]place) {
 	}
 }
 
-// structs compares two layouts. whole is set where the size has to be the same, too.
+// structs compares two layouts. With whole, the sizes must be equal too.
 func (c *comparer) structs(x, y *Struct, there *view, whole bool) *difference {
 	if pair := [2]string{x.Name, y.Name}; c.under[pair] {
 		return nil
@@ -423,7 +428,7 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 			if other.at != f.at || other.Size != f.Size {
 				return order
 			}
-			if d := c.member(f, other, there); d != nil && d.what != "" { // not only another name
+			if d := c.member(f, other, there); d != nil && d.what != "" { // not only a different name
 				return d
 			} else if d != nil {
 				return order
@@ -433,7 +438,8 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 	return nil
 }
 
-// member compares what two members hold. Those of a union may be shorter there: the union has its size.
+// member compares the contents of two members. Members of a union may be shorter in the other
+// release: the union keeps its size.
 func (c *comparer) member(f, g place, there *view) *difference {
 	a, b := c.bound.resolve(f.Type), there.resolve(g.Type)
 	if len(a.Dims) > 0 && len(b.Dims) > 0 && a.Pointers == 0 && b.Pointers == 0 && c.bound.structs[a.Base] == nil && (f.union || f.Size == g.Size) {

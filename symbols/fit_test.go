@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestMisfits compares functions of a table with releases 1.0, 1.1, 2.0 and 2.1, of which 2.1 is bound but for what others say.
+// TestMisfits compares functions of a table with releases 1.0, 1.1, 2.0 and 2.1. The binding is
+// that of 2.1, unless a record says otherwise.
 func TestMisfits(t *testing.T) {
 	const field = `{"name":"%s","type":"%s","offset":%d,"size":%d}`
 	f := func(name, ctype string, offset, size int) string {
@@ -51,7 +52,7 @@ func TestMisfits(t *testing.T) {
 			empty[kind] = test.record
 			constants := `"constants":[],`
 			if strings.Contains(test.record, `"constants"`) {
-				constants = "" // the record brings them
+				constants = "" // the record has its own
 			}
 			table := `{"library":"x","version":"2.1","releases":["1.0","1.1","2.0","2.1"],"headers":[],"handles":[],"scalars":[],"aliases":[],"enums":[` + empty["enums"] +
 				`],"structs":[` + empty["structs"] + `],"callbacks":[],` + constants + `"functions":[` + function + `}]}`

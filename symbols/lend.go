@@ -7,31 +7,32 @@ import (
 	"strings"
 )
 
-// Lends say what of a library's types the headers of other libraries take, and how: their bindings then use this library's Go
-// types. All types of the table are lent under their own names.
+// Lends lists the types that other libraries' headers may take from a library. Their bindings then
+// use this library's Go types. Every type of the table is lent under its own name.
 type Lends struct {
-	Headers []string `json:"headers"`         // headers for which others include them
-	Types   []Lent   `json:"types,omitempty"` // types that have another name there, or that are in no header of this library
-	Text    []string `json:"text,omitempty"`  // lines of C that such a header has besides
+	Headers []string `json:"headers"`         // headers that other libraries include for these types
+	Types   []Lent   `json:"types,omitempty"` // types with another name there, or types that no header of this library declares
+	Text    []string `json:"text,omitempty"`  // additional lines of C of such a header
 }
 
-// A Lent is a type that the headers of other libraries take, by the name that they know it by.
+// A Lent is a type that other libraries' headers take, with the name that they use.
 type Lent struct {
 	Name string `json:"name"`         // "cudaStream_t"
-	Type string `json:"type"`         // what it is: a type of the table, or of C itself
-	Go   string `json:"go,omitempty"` // Go type of the package that is written by hand; its shape is that of Type
+	Type string `json:"type"`         // the type that it names: a type of the table, or a C built-in
+	Go   string `json:"go,omitempty"` // handwritten Go type of the package, with the shape of Type
 }
 
 // A Borrowed is a type of another library.
 type Borrowed struct {
-	Name    string `json:"name"`    // as these headers have it
-	Library string `json:"library"` // an embedded library, which lends it
+	Name    string `json:"name"`    // as in the borrowing headers
+	Library string `json:"library"` // the library that lends it
 }
 
-// Lenders are libraries beside the embedded ones whose types others use, by name.
+// Lenders are libraries, by name, that lend types and are not embedded.
 type Lenders map[string]*Library
 
-// Add adds a library. Import is the path of its Go package. It lends all its types, to headers that include its own.
+// Add adds a library, which lends all its types. importPath is the path of its Go package. Headers
+// that take the types include the library's own header.
 func (m Lenders) Add(l *Library, importPath string) error {
 	name := l.Description.Library
 	if slices.Contains(names(), name) {
@@ -61,16 +62,16 @@ func (m Lenders) describe(name string) (*Description, error) {
 	return Describe(name)
 }
 
-// Lender returns a library that the description uses, or an embedded one.
+// Lender returns a library that the description uses, or an embedded library.
 func (d *Description) Lender(name string) (*Library, error) {
-	if d == nil { // of a table alone
+	if d == nil { // a table without a description
 		return Load(name)
 	}
 	return d.Lenders.load(name)
 }
 
-// Lend returns the type that a library lends under a name. Without an entry of its own a type of the table goes by the name that
-// it has there.
+// Lend returns the type that a library lends under a name. A type of the table without an entry is
+// lent under its own name.
 func (d *Description) Lend(library, name string) (Lent, bool) {
 	if d == nil {
 		return Lenders(nil).lend(library, name)
@@ -91,12 +92,13 @@ func (m Lenders) lend(library, name string) (Lent, bool) {
 	return Lent{Name: name, Type: name}, lib.TypeNames()[name]
 }
 
-// StandIns returns C text that stands for headers of embedded libraries, by the names that programs include them by.
+// StandIns returns C text that replaces the headers of embedded libraries, by the names in an
+// #include.
 func StandIns(libraries []string) (map[string]string, error) {
 	return Lenders(nil).standIns(libraries)
 }
 
-// StandIns returns C text that stands for headers of the libraries that the description uses.
+// StandIns returns C text that replaces the headers of the libraries that the description uses.
 func (d *Description) StandIns() (map[string]string, error) { return d.Lenders.standIns(d.Uses) }
 
 func (m Lenders) standIns(libraries []string) (map[string]string, error) {
@@ -142,7 +144,8 @@ func (m Lenders) standIn(library string) (string, error) {
 	return b.String(), nil
 }
 
-// borrowed writes the types that the library takes from others, with all that these are made of.
+// borrowed writes the types that the library takes from others, and the types that these consist
+// of.
 func (c *cWriter) borrowed() error {
 	own, asserts := c.lib, c.asserts
 	c.asserts = false
@@ -179,7 +182,7 @@ func (c *cWriter) borrowed() error {
 	return nil
 }
 
-// only returns the types of a table that are named, and what they are made of.
+// only returns the named types of a table, and the types that they consist of.
 func (t *Table) only(need map[string]bool) *Table {
 	for before := -1; before != len(need); {
 		before = len(need)
@@ -203,7 +206,8 @@ func filter[T any](list []T, keep func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !keep(x) })
 }
 
-// Borrow adds to the table the types that it speaks of, does not have, and gets from a library that its description uses.
+// Borrow adds to the table the types that it mentions but lacks, if a library that the description
+// uses lends them.
 func (t *Table) Borrow(d *Description) {
 	have := t.TypeNames()
 	want := map[string]bool{}
@@ -222,7 +226,7 @@ func (t *Table) Borrow(d *Description) {
 	}
 }
 
-// EachType calls f for each type that a record of the table speaks of, with the name of the record.
+// EachType calls f for each type that a record of the table mentions, with the name of the record.
 func (t *Table) EachType(f func(record string, ctype *string)) {
 	for i := range t.Aliases {
 		f(t.Aliases[i].Name, &t.Aliases[i].Type)
@@ -257,5 +261,5 @@ func (t *Table) EachType(f func(record string, ctype *string)) {
 	}
 }
 
-// TypeNames returns the names of the table's types, those of other libraries among them.
+// TypeNames returns the names of the table's types, including types of other libraries.
 func (t *Table) TypeNames() map[string]bool { return (&checker{}).types(t) }

@@ -7,36 +7,36 @@ import (
 	"strings"
 )
 
-// A Library is a table joined with its overlay and checked: what the generator and the symbol browser work from.
-// It is immutable once loaded.
+// A Library is a table joined with its overlay and checked. The generator and the symbol browser
+// read it. It is immutable once loaded.
 type Library struct {
 	*Table
-	Description *Description // nil where only a table and an overlay were decoded
-	Import      string       // path of its Go package, if it is no embedded library
+	Description *Description // nil if only a table and an overlay were decoded
+	Import      string       // path of its Go package, if it is not embedded
 	Overlay     *Overlay
 	Sets        []Set  // sets and their continuations; Sets[0] is the required core
-	Funcs       []Func // the functions that are bound, in the order of the table
-	Skipped     []Func // the functions that are not, with the reason in Note
+	Funcs       []Func // the bound functions, in the order of the table
+	Skipped     []Func // the functions that are not bound, with the reason in Note
 
 	docs  map[string]string
 	types map[string]TypeNote
 	names map[string]NameNote
 }
 
-// A Set is a set of functions that come together.
+// A Set is a set of functions that a release adds together.
 type Set struct {
 	Name  string
 	Since Version
 	Doc   string
 }
 
-// A Func is one ABI of a function with all that is known of it.
+// A Func is one ABI version of a function with everything known about it.
 type Func struct {
 	Function
 	Set       int      // index in Library.Sets
-	Doc       string   // summary: a phrase that goes on after the name
+	Doc       string   // summary: a phrase that continues after the name
 	Callback  bool     // may call back into the program before it returns
-	Asks      []string // its function pointers, if the overlay says neither that it runs or keeps them nor that it does not
+	Asks      []string // its function pointers, if the overlay does not say whether it runs or keeps them
 	Registers bool     // registers a function that later calls may run before they return
 	Note      string   // why it is flagged or skipped
 	Args      []Arg
@@ -45,15 +45,15 @@ type Func struct {
 // An Arg is a parameter joined with its note.
 type Arg struct {
 	Param
-	Len    string // counting parameter; "*name" where it is a pointer that the library updates
-	Slice  bool   // array of a length that no parameter tells
+	Len    string // counting parameter; "*name" if it is a pointer that the library updates
+	Slice  bool   // array without a parameter for its length
 	Fixed  int    // array of this length
 	Text   int    // text buffer of this size
-	Late   string // when the library is done with an output, where that may be after the call
-	GoType string // Go type against the rules
+	Late   string // when the library finishes with an output that it may write after the call
+	GoType string // Go type that overrides the rules
 }
 
-// TypeNote returns what the overlay says of a type.
+// TypeNote returns the overlay's note on a type.
 func (l *Library) TypeNote(name string) (TypeNote, bool) {
 	n, ok := l.types[name]
 	return n, ok
@@ -68,8 +68,8 @@ func (l *Library) NameNote(name string) (NameNote, bool) {
 // TypeDoc returns the summary of a type, or "".
 func (l *Library) TypeDoc(name string) string { return l.docs[name] }
 
-// Lookup returns every ABI of the function that a C name means, whether it is an API name or an exported symbol.
-// The result is nil if the library has no such function.
+// Lookup returns every ABI version of the function with a C name, either an API name or an exported
+// symbol. The result is nil if the library has no such function.
 func (l *Library) Lookup(cname string) []Func {
 	api := cname
 	for _, f := range slices.Concat(l.Funcs, l.Skipped) {
@@ -86,7 +86,7 @@ func (l *Library) Lookup(cname string) []Func {
 	return out
 }
 
-// join builds the functions from the table and the overlay; the overlay has been checked.
+// join builds the functions from the table and the overlay, which has been checked.
 func join(t *Table, o *Overlay, d *Description) *Library {
 	var rules []ParamNote
 	if d != nil {
@@ -132,7 +132,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 	for _, f := range t.Functions {
 		g := Func{Function: f}
 		told := false
-		for _, name := range []string{f.API, f.Symbol} { // the symbol's own note has the last word
+		for _, name := range []string{f.API, f.Symbol} { // the symbol's own note is last and wins
 			if n, ok := notes[name]; ok {
 				if !n.Since.IsZero() {
 					g.Since = n.Since
@@ -146,7 +146,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 		}
 		for _, p := range f.Params {
 			a := Arg{Param: p}
-			var list []ParamNote // the later ones have the last word
+			var list []ParamNote // later notes win
 			for _, n := range patterns {
 				if n.matches(&f, &p) {
 					list = append(list, n)
@@ -176,7 +176,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 				g.Asks = append(g.Asks, a.Name)
 			}
 		}
-		for _, a := range g.Args { // a count that an array names is settled with it
+		for _, a := range g.Args { // an array settles the parameter that counts it
 			for i := range g.Args {
 				if n := &g.Args[i]; a.Len == "*"+n.Name {
 					n.Guess = false
@@ -196,7 +196,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 		if f.Absent {
 			g.Set = l.absentSet()
 		}
-		if g.Since.IsZero() { // nothing tells more
+		if g.Since.IsZero() { // no other source
 			g.Since = l.Sets[g.Set].Since
 		}
 		l.Funcs = append(l.Funcs, g)
@@ -205,8 +205,8 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 	return l
 }
 
-// setApart puts functions that newer releases do not have into a set of their own, named after the last release that has them: a set is there only where all of it
-// is. A set of which nothing is left stays whole.
+// setApart moves functions that newer releases lack into a set named after the last release that
+// has them: the loader needs all of a set. A set that would become empty stays whole.
 func (l *Library) setApart() {
 	left := make([]bool, len(l.Sets))
 	for i := range l.Funcs {
@@ -255,13 +255,13 @@ func (a *Arg) apply(n ParamNote) {
 
 func (n *ParamNote) array() bool { return n.Len != "" || n.Slice || n.Fixed != 0 || n.Text != 0 }
 
-// settles reports whether a note says how a pointer is meant.
+// settles reports whether a note says how a pointer is used.
 func (n *ParamNote) settles() bool { return n.Dir != "" || n.array() || n.Late != "" || n.Type != "" }
 
-// isPattern reports whether a note is on all parameters that match.
+// isPattern reports whether a note is a pattern for parameters.
 func (n *ParamNote) isPattern() bool { return strings.ContainsAny(n.Name, "*?[") || len(n.Types) > 0 }
 
-// matches reports whether a note that is a pattern is on a parameter.
+// matches reports whether a pattern matches a parameter.
 func (n *ParamNote) matches(f *Function, p *Param) bool {
 	function, name, _ := strings.Cut(n.Name, ".")
 	ofAPI, _ := path.Match(function, f.API)
@@ -270,7 +270,7 @@ func (n *ParamNote) matches(f *Function, p *Param) bool {
 	return (ofAPI || ofSymbol) && named && (len(n.Types) == 0 || slices.Contains(n.Types, p.Type))
 }
 
-// Settles reports whether a note is on a parameter, and says how its pointer is meant.
+// Settles reports whether a note applies to a parameter and says how its pointer is used.
 func (n *ParamNote) Settles(f *Function, p *Param) bool { return n.matches(f, p) && n.settles() }
 
 // isFunction reports whether a type is a function pointer, or a pointer to one.
@@ -290,7 +290,8 @@ func (l *Library) isFunction(ctype string) bool {
 	return slices.ContainsFunc(l.Callbacks, func(c Callback) bool { return c.Name == ct.Base })
 }
 
-// Declaration writes a function as C declares it, behind its place in the header if the table has it.
+// Declaration writes a function as C declares it, after its place in the header if the table has
+// it.
 func (l *Library) Declaration(f *Func) string {
 	text := fmt.Sprintf("%s(%s)", l.declare(f.Result, f.API), l.declareAll(f.Params))
 	if f.Where != "" {
@@ -307,8 +308,8 @@ func (l *Library) declareAll(params []Param) string {
 	return strings.Join(list, ", ")
 }
 
-// declare writes a declaration as the header has it: a handle that goes by its struct's name is a pointer there, and so is a callback
-// that goes by the name of its function's type. A callback without a name is written out.
+// declare writes a declaration as in the header. A handle or a callback that shares the name of its
+// struct or function type is a pointer there. A callback without a name is written out.
 func (l *Library) declare(ctype, name string) string {
 	ct, err := ParseType(ctype)
 	if err != nil || len(ct.Dims) > 0 {
@@ -336,15 +337,17 @@ func pointerTo(ctype string) string {
 	return ctype + " *"
 }
 
-// Unsettled returns the functions that have pointers of which neither the header, nor the description, nor the overlay says
-// how they are meant: those with Guess set. A function pointer is so if nothing says when it is run: those functions have Asks.
+// Unsettled returns the functions with open questions. A parameter with Guess set is a pointer that
+// the header, the description and the overlay do not explain. A function with Asks set takes
+// function pointers, and nothing says when it runs them.
 func (l *Library) Unsettled() []Func {
 	return slices.DeleteFunc(slices.Clone(l.Funcs), func(f Func) bool {
 		return len(f.Asks) == 0 && !slices.ContainsFunc(f.Args, func(a Arg) bool { return a.Guess })
 	})
 }
 
-// absentSet returns the set of the functions that the library does not export, and makes it if it is not there.
+// absentSet returns the set of the functions that the library does not export, and adds it on first
+// use.
 func (l *Library) absentSet() int {
 	const name = "absent"
 	if i := slices.IndexFunc(l.Sets, func(s Set) bool { return s.Name == name }); i >= 0 {
@@ -355,7 +358,7 @@ func (l *Library) absentSet() int {
 	return len(l.Sets) - 1
 }
 
-// setFor finds a function's set, and makes the continuation where the function came later than the set did.
+// setFor returns a function's set, or the set's continuation if the function is newer than the set.
 func (l *Library) setFor(f *Func) int {
 	i := setOf(l.Overlay.Sets, f)
 	s := l.Overlay.Sets[i]
@@ -370,14 +373,14 @@ func (l *Library) setFor(f *Func) int {
 	return len(l.Sets) - 1
 }
 
-// CatchAll reports whether no set takes a function but the last one, if that takes all.
+// CatchAll reports whether only the last set takes a function, and takes all functions.
 func (o *Overlay) CatchAll(symbol, api string) bool {
 	i := setOf(o.Sets, &Func{Function: Function{Symbol: symbol, API: api}})
 	return i == len(o.Sets)-1 && i > 0 && slices.Contains(o.Sets[i].Match, "*")
 }
 
-// setOf finds the first set that a function belongs to, or -1. The core goes by symbols alone, so that it cannot take in a
-// newer ABI of the same name.
+// setOf returns the first set that a function belongs to, or -1. The core matches symbols only, so
+// that it cannot take a newer ABI version of the same name.
 func setOf(sets []SetNote, f *Func) int {
 	return slices.IndexFunc(sets, func(s SetNote) bool {
 		if s.Name == sets[0].Name {
@@ -390,7 +393,7 @@ func setOf(sets []SetNote, f *Func) int {
 func (s *SetNote) matches(names ...string) bool {
 	return slices.ContainsFunc(s.Match, func(pattern string) bool {
 		for _, name := range names {
-			if ok, _ := path.Match(pattern, name); ok { // patterns were checked on loading
+			if ok, _ := path.Match(pattern, name); ok { // patterns were checked during loading
 				return true
 			}
 		}

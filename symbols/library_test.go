@@ -118,7 +118,7 @@ func TestOneABIOfANameIsCurrent(t *testing.T) {
 	}
 	for api, want := range map[string]string{
 		"cuCtxCreate": "cuCtxCreate_v4", "cuMemAlloc": "cuMemAlloc_v2", "cuInit": "cuInit",
-		"cuCtxGetDevice": "cuCtxGetDevice", // its _v2 is a name of its own, which no macro gives to the plain one
+		"cuCtxGetDevice": "cuCtxGetDevice", // no macro maps the plain name to cuCtxGetDevice_v2
 	} {
 		var current []string
 		for _, f := range cuda.Lookup(api) {
@@ -203,7 +203,7 @@ func TestContinuationSetsOfCUDA(t *testing.T) {
 		}
 	}
 	if !found {
-		t.Error("there are none")
+		t.Error("no set is a continuation")
 	}
 }
 
@@ -263,7 +263,8 @@ func TestNotesOfTypesAndNames(t *testing.T) {
 	}
 }
 
-// TestFunctionsAreAsOldAsTheirSet takes away what tells when functions came.
+// TestFunctionsAreAsOldAsTheirSet removes the since-versions of functions and checks that their
+// set's version applies.
 func TestFunctionsAreAsOldAsTheirSet(t *testing.T) {
 	l := decodeSmall(t, func(tab *Table, o *Overlay) {
 		for i := range tab.Functions {

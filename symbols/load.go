@@ -20,7 +20,7 @@ import (
 //go:embed */library.json */table.json */overlay.json
 var files embed.FS
 
-// Names lists the embedded libraries, each of which has a folder of its name.
+// Names lists the embedded libraries; each has a folder of its name.
 func Names() []string { return slices.Clone(names()) }
 
 var names = sync.OnceValue(func() []string {
@@ -31,7 +31,7 @@ var names = sync.OnceValue(func() []string {
 	return found
 })
 
-var loaded sync.Map // by name a func() (*Library, error), which decodes on first use
+var loaded sync.Map // func() (*Library, error) by name, which decodes on first use
 
 // Load returns an embedded library, such as "cuda". It decodes and checks its files on first use.
 // It is safe for concurrent use, and the result must not be changed.
@@ -43,7 +43,7 @@ func Load(name string) (*Library, error) {
 	return f.(func() (*Library, error))()
 }
 
-// Describe returns the description of an embedded library alone, which needs no table.
+// Describe returns only the description of an embedded library, and reads no table.
 func Describe(name string) (*Description, error) {
 	if !slices.Contains(names(), name) {
 		return nil, fmt.Errorf("symbols: no library %q; there are %v", name, names())
@@ -51,7 +51,8 @@ func Describe(name string) (*Description, error) {
 	return ReadDescription(files, name)
 }
 
-// Read reads the library whose library.json, table.json and overlay.json are in a folder, and checks them against each other.
+// Read reads the library whose library.json, table.json and overlay.json are in a folder, and
+// checks them against each other.
 func Read(fsys fs.FS, dir string) (*Library, error) {
 	d, err := ReadDescription(fsys, dir)
 	if err != nil {
@@ -73,7 +74,8 @@ func Read(fsys fs.FS, dir string) (*Library, error) {
 	return l, l.Describe(path.Join(dir, "library.json"), d)
 }
 
-// Describe gives the library a description, from a file, checks it against the table, and applies its rules.
+// Describe attaches a description from a file to the library, checks it against the table, and
+// applies its rules.
 func (l *Library) Describe(file string, d *Description) error {
 	c := &checker{file: file}
 	c.fits(d, l.Table)
@@ -91,13 +93,14 @@ func ReadDescription(fsys fs.FS, dir string) (*Description, error) {
 	return DecodeDescription(file, text)
 }
 
-// Decode reads a table and its overlay, checks them against each other, and joins them. The library has no
-// description. Its error is an [*Error], or a [errors.Join] of several, and names the file, the record and the field.
+// Decode reads a table and its overlay, checks them against each other, and joins them. The library
+// has no description. Its error is an [*Error], or a [errors.Join] of several, and names the file,
+// the record and the field.
 func Decode(tableFile string, table []byte, overlayFile string, overlay []byte) (*Library, error) {
 	return Lenders(nil).Decode(tableFile, table, overlayFile, overlay)
 }
 
-// Decode is the function of that name, where the table may have types of the lenders.
+// Decode decodes a table that may use types of the lenders; see the function [Decode].
 func (m Lenders) Decode(tableFile string, table []byte, overlayFile string, overlay []byte) (*Library, error) {
 	t, err := m.DecodeTable(tableFile, table)
 	if err != nil {
@@ -118,7 +121,7 @@ func DecodeTable(file string, text []byte) (*Table, error) {
 	return Lenders(nil).DecodeTable(file, text)
 }
 
-// DecodeTable is the function of that name, where the table may have types of the lenders.
+// DecodeTable reads and checks a table that may use types of the lenders.
 func (m Lenders) DecodeTable(file string, text []byte) (*Table, error) {
 	t := &Table{}
 	if err := decode(file, text, t); err != nil {
@@ -127,11 +130,11 @@ func (m Lenders) DecodeTable(file string, text []byte) (*Table, error) {
 	return t, m.checkTable(file, t)
 }
 
-// An Error says what is wrong with a table or an overlay, and where.
+// An Error says what is wrong in a table, an overlay or a description, and where.
 type Error struct {
 	File   string
-	Record string // "function cuCtxCreate_v4", or a position where the text cannot be read
-	Field  string // "" where the record as a whole is meant
+	Record string // "function cuCtxCreate_v4", or a position if the text cannot be read
+	Field  string // "" for the whole record
 	Msg    string
 }
 
@@ -166,8 +169,8 @@ func decode(file string, text []byte, v any) error {
 	}
 }
 
-// locate finds the innermost part of a well-formed JSON text that does not fit its Go type. The JSON package itself tells
-// neither where an unknown field stands nor where a version cannot be read.
+// locate finds the innermost part of a well-formed JSON text that does not fit its Go type. The
+// JSON package does not report the place of an unknown field or of a version that cannot be read.
 func locate(text []byte, t reflect.Type, field string) (offset int64, where, msg string) {
 	err := strict(text, reflect.New(t).Interface())
 	if err == nil {
@@ -210,7 +213,7 @@ func strict(text []byte, v any) error {
 	return d.Decode(v)
 }
 
-// fieldType finds the field that a JSON name means, as the JSON package does.
+// fieldType finds the field that a JSON name selects, as the JSON package does.
 func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
 	for f := range t.Fields() {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); strings.EqualFold(tag, name) {
@@ -220,7 +223,7 @@ func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// nameIn gives a record's name, or its place where it has none that can be read.
+// nameIn returns a record's name, or its index if the name cannot be read.
 func nameIn(record []byte, i int) string {
 	var names map[string]any
 	if json.Unmarshal(record, &names) == nil {

@@ -35,7 +35,7 @@ func TestDecodeErrorsSayWhere(t *testing.T) {
 	}
 	tests := []struct {
 		name           string
-		table, overlay string // "" for what is right
+		table, overlay string // "" for a valid text
 		file           string
 		record         string // the start of Record
 		field          string
@@ -92,7 +92,7 @@ func TestDecodeErrorsSayWhere(t *testing.T) {
 			file: "o.json", record: "line 10, ", field: "params[xRead.buf].null", msg: "cannot unmarshal string",
 		},
 		{name: "trailing data after an overlay", overlay: overlay + "]", file: "o.json", record: "line ", msg: "more after the end"},
-		{name: "null overlay", overlay: "null", file: "o.json", record: "sets", msg: "there must be one at least"},
+		{name: "null overlay", overlay: "null", file: "o.json", record: "sets", msg: "there must be at least one set"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func FuzzDecode(f *testing.F) {
 			_ = err.Error()
 			return
 		}
-		// What passed the checks can be asked everything.
+		// Every accessor must work on a library that passed the checks.
 		for _, fn := range l.Funcs {
 			if fn.Set < 0 || fn.Set >= len(l.Sets) || len(fn.Args) != len(fn.Params) {
 				t.Fatalf("%s: set %d of %d, %d of %d arguments", fn.Symbol, fn.Set, len(l.Sets), len(fn.Args), len(fn.Params))

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// An Overlay is what the headers of a library cannot say, kept by hand. Every entry has its reason, and an entry that
-// names nothing in the table is an error, so that none outlives its cause.
+// An Overlay holds facts that the headers of a library do not state, written by hand. Every entry
+// gives its reason. An entry that names nothing in the table is an error, so that no entry outlives
+// its cause.
 type Overlay struct {
 	Sets      []SetNote      `json:"sets"`
 	Functions []FunctionNote `json:"functions"`
@@ -18,9 +19,11 @@ type Overlay struct {
 	Changes   []ChangeNote   `json:"changes,omitempty"`
 }
 
-// A SetNote is a set of symbols that come together. The first set of a library is its required core, whose patterns match
-// symbols. A function belongs to the first set with a pattern that matches its symbol or, but for the core, its API name; where it came later than the set, it belongs to
-// the set's continuation, named after both: "graphs-12.3". A function of which nothing says when it came is as old as its set.
+// A SetNote is a set of symbols that a release adds together. The first set of a library is its
+// required core, and its patterns match symbols only. A function belongs to the first set with a
+// pattern that matches its symbol or its API name. A function newer than its set belongs to the
+// set's continuation, named after set and release: "graphs-12.3". A function of unknown age is as
+// old as its set.
 type SetNote struct {
 	Name  string   `json:"name"`
 	Since Version  `json:"since"`
@@ -28,7 +31,8 @@ type SetNote struct {
 	Match []string `json:"match"` // path.Match patterns
 }
 
-// A FunctionNote corrects or completes one function: by symbol, or by API name for all its ABIs.
+// A FunctionNote corrects or completes one function: by symbol, or by API name for all its ABI
+// versions.
 type FunctionNote struct {
 	Name      string  `json:"name"`
 	Since     Version `json:"since,omitzero"`
@@ -38,7 +42,8 @@ type FunctionNote struct {
 	Reason    string  `json:"reason"`
 }
 
-// An Answer is true, false, or "?", which somebody has to fill in. It is empty if an overlay does not give it.
+// An Answer is true, false, or "?", which a person must replace. It is empty if an overlay does not
+// give it.
 type Answer string
 
 // The answers.
@@ -65,24 +70,25 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	return []byte(strconv.Quote(string(a))), nil
 }
 
-// A ParamNote says how a parameter, "function.parameter", is meant. The function is a symbol, or an API name for all ABIs
-// that have such a parameter. Both parts may be path.Match patterns. If several notes match a parameter, the later pattern
-// wins, and a note on the function itself wins over patterns.
+// A ParamNote says how a parameter, "function.parameter", is used. The function is a symbol, or an
+// API name for all ABI versions that have such a parameter. Both parts may be path.Match patterns.
+// If several notes match a parameter, the last one wins, and a note on the function itself wins
+// over patterns.
 type ParamNote struct {
 	Name   string   `json:"name"`
-	Types  []string `json:"types,omitempty"` // C types, as the table spells them: only parameters of these types are meant
+	Types  []string `json:"types,omitempty"` // C types as in the table: the note applies only to parameters of these types
 	Dir    Dir      `json:"dir,omitempty"`
 	Null   *bool    `json:"null,omitempty"`
 	Len    string   `json:"len,omitempty"`   // the parameter that counts this array; "*n" where n points to a count that the library updates
-	Slice  bool     `json:"slice,omitempty"` // an array whose length no parameter tells
+	Slice  bool     `json:"slice,omitempty"` // an array without a parameter for its length
 	Fixed  int      `json:"fixed,omitempty"` // an array of this many elements
 	Text   int      `json:"text,omitempty"`  // a buffer for text; this many bytes hold every text that the library writes
-	Late   string   `json:"late,omitempty"`  // when the library is done with an output, if that may be after the call: "the split is complete"
-	Type   string   `json:"type,omitempty"`  // Go type, where the C type says too little: "uintptr" for what the library only hands back, "DevicePtr"
+	Late   string   `json:"late,omitempty"`  // when the library finishes with an output, if that may be after the call: "the split is complete"
+	Type   string   `json:"type,omitempty"`  // Go type that is more exact than the C type: "uintptr" for a value that the library only hands back, "DevicePtr"
 	Reason string   `json:"reason"`
 }
 
-// HowMeant lists what a note can say of a pointer of which the header says nothing, one way a line.
+// HowMeant lists the notes that can explain a pointer, one a line.
 const HowMeant = `	"dir": "in"          one element, which the library reads
 	"dir": "out"         a result of one element
 	"dir": "inout"       one element, which the library reads and writes
@@ -93,42 +99,45 @@ const HowMeant = `	"dir": "in"          one element, which the library reads
 	"type": "DevicePtr"  device memory; "cuda.DevicePtr" if uses has cuda, "hip.DevicePtr" if it has hip
 	"type": "uintptr"    a handle, or what the library only hands back`
 
-// HowCalled lists what a note can say of a function that takes a function pointer, one way a line.
+// HowCalled lists the notes that can explain a function pointer, one a line.
 const HowCalled = `	"callback": true     it may run the function before it returns
 	"registers": true    it keeps the function, and later calls may run it before they return
 	"callback": false    neither: no call runs it on the thread that makes the call`
 
-// A TypeNote says what a type is where its C declaration says too little.
+// A TypeNote describes a type that its C declaration does not describe fully.
 type TypeNote struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`            // "result" (an error code, or a struct of one and of one of another library), "address" (device memory), "handle", "struct", "number" (one of Go's own numbers, without a type of its own; for C's long, that its size on Windows does no harm)
-	Align  int    `json:"align,omitempty"` // alignment, where the C front end does not see it
+	Align  int    `json:"align,omitempty"` // alignment, if the C front end does not see it
 	Reason string `json:"reason"`
 
-	// Values are path.Match patterns of the macros that are the codes of a result that is a number and no enumeration.
+	// Values are path.Match patterns of the macros that are the error codes, if the type is a
+	// number and not an enumeration.
 	Values []string `json:"values,omitempty"`
 }
 
-// A NameNote gives a C name (function symbol, type, enumerator, constant, "struct.field" or "function.parameter") its Go name
-// against the rules.
+// A NameNote gives a C name a Go name that differs from the rules. The C name is a function symbol,
+// a type, an enumerator, a constant, "struct.field" or "function.parameter".
 type NameNote struct {
 	Name   string `json:"name"`
 	Go     string `json:"go"`
 	Reason string `json:"reason"`
 }
 
-// A ChangeNote is on what releases have otherwise than it is bound: a struct, an enumeration, an enumerator or a function's symbol. Without a note a
-// function is refused by every release that takes something else than what the call would pass.
+// A ChangeNote describes a struct, an enumeration, an enumerator or a function's symbol that
+// differs between releases. Without a note, a function is refused in every release whose layout or
+// parameters differ from the call's.
 type ChangeNote struct {
 	Name     string  `json:"name"`
-	Harmless bool    `json:"harmless,omitempty"` // no call goes wrong by it
-	Since    Version `json:"since,omitzero"`     // release that brought the change, where its headers were not read
-	Use      string  `json:"use,omitempty"`      // what to call instead, in Go's names
+	Harmless bool    `json:"harmless,omitempty"` // no call fails because of it
+	Since    Version `json:"since,omitzero"`     // release of the change, if its headers were not read
+	Use      string  `json:"use,omitempty"`      // the replacement to call, in Go's names
 	Reason   string  `json:"reason"`
 }
 
-// A DocNote is the one-line summary of a function (by API name or symbol), a type or an enumerator, in our words. For a
-// function it is a phrase that goes on after "StreamCreate ", such as "makes a stream in the calling thread's current context".
+// A DocNote is the one-line summary of a function (by API name or symbol), a type or an enumerator,
+// in our words. For a function it is a phrase that continues after its name, such as "makes a
+// stream in the calling thread's current context" after "StreamCreate ".
 type DocNote struct {
 	Name string `json:"name"`
 	Text string `json:"text"`

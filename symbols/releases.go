@@ -5,12 +5,12 @@ import "slices"
 // covers reports whether a release is in a span.
 func (s Span) covers(v Version) bool { return s.Since.Compare(v) <= 0 && v.Compare(s.Until) <= 0 }
 
-// has reports whether a record that came and went had come by a release and not gone.
+// has reports whether a release has a record that was added in since and last present in until.
 func has(since, until, v Version) bool {
 	return (since.IsZero() || since.Compare(v) <= 0) && (until.IsZero() || v.Compare(until) <= 0)
 }
 
-// other returns the entry of a release, or nil where the record is what is bound.
+// other returns the entry of a release, or nil if that release has the bound record.
 func other[T any](others []T, v Version, span func(*T) Span) *T {
 	for i := range others {
 		if span(&others[i]).covers(v) {
@@ -20,9 +20,10 @@ func other[T any](others []T, v Version, span func(*T) Span) *T {
 	return nil
 }
 
-// At returns what a release that was read declares: the records that it has, with its layouts, numbers and parameters. A function is in it
-// from its since-version on, which version nodes or the overlay may tell more exactly than headers.
-// What only another implementation has is left out.
+// At returns the declarations of a release that was read: its records, with its layouts, numbers
+// and parameters. A function belongs to it from its since-version on; version nodes or the overlay
+// may give that version more exactly than headers. Records that only another implementation has are
+// left out.
 func (t *Table) At(v Version) *Table {
 	out := *t
 	out.Version, out.Releases = v, []Version{v}

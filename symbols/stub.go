@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// A Stub is an entry of a section of an overlay that somebody has to fill in.
+// A Stub is an entry of an overlay section that a person must complete.
 type Stub struct {
 	Section string // "params"
 	Entry   any
 }
 
-// WithStubs adds entries, one a line, at the end of their sections of an overlay, and makes the sections that are missing.
-// Entries of "sets" go before the last set. Entries have spaces behind colons and commas if the overlay's have. The rest of the overlay stays as it is.
+// WithStubs adds entries, one a line, at the end of their sections of an overlay, and adds missing
+// sections. Entries of "sets" go before the last set. Entries have spaces after colons and commas
+// if the overlay has them. The rest of the overlay stays unchanged.
 func WithStubs(overlay []byte, list []Stub) ([]byte, error) {
 	spaced := bytes.Contains(overlay, []byte(`": "`))
 	for _, s := range list {
@@ -34,7 +35,7 @@ func WithStubs(overlay []byte, list []Stub) ([]byte, error) {
 		if start < 0 {
 			last := bytes.LastIndexByte(overlay, '}')
 			if last < 0 {
-				return nil, fmt.Errorf("it has no section %q, and no end to put one at", s.Section)
+				return nil, fmt.Errorf("no section %q, and no closing brace to add it before", s.Section)
 			}
 			before := bytes.TrimRight(overlay[:last], " \t\r\n")
 			comma := ","
@@ -65,7 +66,7 @@ func WithStubs(overlay []byte, list []Stub) ([]byte, error) {
 	return overlay, nil
 }
 
-// withSpaces writes a space behind each colon and comma of a text in JSON that are not in a string.
+// withSpaces writes a space after each colon and comma outside the strings of a JSON text.
 func withSpaces(text string) string {
 	var b strings.Builder
 	inside := false

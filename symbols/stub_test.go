@@ -28,11 +28,12 @@ func TestWithStubs(t *testing.T) {
 		t.Errorf("with spaces: %v\n%s\nwant\n%s", err, got, want)
 	}
 	if _, err := WithStubs([]byte("no JSON"), []Stub{note("a.b")}); err == nil {
-		t.Error("no error for what is no overlay")
+		t.Error("no error for a text that is not an overlay")
 	}
 }
 
-// TestRules joins rules of a description: the last one that fits counts, for pointers alone, and the overlay wins over it.
+// TestRules joins rules of a description. The last rule that matches applies, only to pointers, and
+// the overlay overrides it.
 func TestRules(t *testing.T) {
 	param := func(name, ctype string) Param { return Param{Name: name, Type: ctype, Dir: Out, Guess: true} }
 	table := &Table{Functions: []Function{{Symbol: "f", API: "f", Result: "int", Params: []Param{

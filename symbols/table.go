@@ -1,8 +1,10 @@
-// Package symbols holds what the GPU libraries export: one table a library, extracted from its C headers by
-// tools/extract and never edited by hand, and beside it a small overlay, kept by hand, for what headers cannot say.
+// Package symbols holds the exported functions and types of the GPU libraries. Each library has a
+// table, which tools/extract writes from its C headers and nobody edits. Beside it is a small
+// overlay, written by hand, for facts that headers do not state.
 //
-// A table is data. Every record is one line of JSON, so that a refresh reads as a diff. [Load] decodes a table, joins it
-// with its overlay, checks both and answers look-ups by C name; its errors name the file, the record and the field.
+// A table is data. Every record is one line of JSON, so that a diff shows what a refresh changed.
+// [Load] decodes a table, joins it with its overlay, checks both and answers look-ups by C name;
+// its errors name the file, the record and the field.
 package symbols
 
 import (
@@ -10,11 +12,12 @@ import (
 	"fmt"
 )
 
-// A Table is what one library's headers declare, on the LP64 platforms (Linux on amd64 and arm64).
+// A Table holds the declarations of one library's headers, on the LP64 platforms (Linux on amd64
+// and arm64).
 type Table struct {
 	Library   string     `json:"library"`            // short name: "cuda", "nccl", "hip"
 	Version   Version    `json:"version"`            // of the newest header read
-	Releases  []Version  `json:"releases,omitempty"` // whose headers were read, the oldest first; empty where only the newest is known in full
+	Releases  []Version  `json:"releases,omitempty"` // releases whose headers were read, oldest first; empty if only the newest was read
 	Headers   []Header   `json:"headers"`
 	Borrowed  []Borrowed `json:"borrowed,omitempty"` // types of other libraries
 	Handles   []Handle   `json:"handles"`
@@ -25,10 +28,10 @@ type Table struct {
 	Callbacks []Callback `json:"callbacks"`
 	Constants []Constant `json:"constants"`
 	Functions []Function `json:"functions"`
-	Refused   []Refusal  `json:"refused,omitempty"` // what the headers declare and the table cannot hold
+	Refused   []Refusal  `json:"refused,omitempty"` // declarations that the table cannot hold
 }
 
-// A Refusal is a declaration that is not in the table, and why.
+// A Refusal is a declaration that the table leaves out, with the reason.
 type Refusal struct {
 	Name   string `json:"name"`
 	Where  string `json:"where"` // header and line
@@ -42,7 +45,7 @@ func (r Refusal) String() string {
 	return r.Where + ": " + r.Name + ": " + r.Reason
 }
 
-// A Header names one file that a table was extracted from, so that whoever has the file can check the table.
+// A Header names a file that a table was extracted from, with its checksum to compare with.
 type Header struct {
 	Name    string  `json:"name"`
 	Version Version `json:"version"`
@@ -53,12 +56,13 @@ type Header struct {
 type Handle struct {
 	Name string `json:"name"`
 	Tag  string `json:"tag"`
-	// Struct is set if Name is that of the struct, whose tag is another, and C spells the handle as a pointer to it.
+	// Struct is set if Name is also the name of the struct and the struct's tag differs. C then
+	// spells the handle as a pointer to it.
 	Struct bool `json:"struct,omitempty"`
 
 	Since Version `json:"since,omitzero"`
-	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 }
 
 // A Scalar is a typedef of an arithmetic type, such as CUdeviceptr.
@@ -66,31 +70,31 @@ type Scalar struct {
 	Name  string  `json:"name"`
 	Type  string  `json:"type"` // C arithmetic type
 	Since Version `json:"since,omitzero"`
-	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 }
 
-// An Alias is a second name of a type that the table holds under its first.
+// An Alias is another name of a type in the table.
 type Alias struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 }
 
-// An Enum is an enumeration. Open sets of bits are enumerations too in C; the values tell.
+// An Enum is an enumeration. Sets of bits are enumerations too in C; their values show it.
 type Enum struct {
-	Name   string      `json:"name"`          // typedef name, or the tag where there is none
-	Tag    string      `json:"tag,omitempty"` // as written after "enum", where it differs
+	Name   string      `json:"name"`          // typedef name, or the tag if there is none
+	Tag    string      `json:"tag,omitempty"` // the name after "enum", if it differs
 	Signed bool        `json:"signed,omitempty"`
 	Size   int         `json:"size,omitempty"` // in bytes, if it is not 4
 	Since  Version     `json:"since,omitzero"`
-	Until  Version     `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Until  Version     `json:"until,omitzero"` // newest release that had it, if newer ones do not
 	Values []EnumValue `json:"values"`
 }
 
 // Bytes returns the size of the enumeration.
 func (e *Enum) Bytes() int { return cmp.Or(e.Size, 4) }
 
-// CType returns the type of C's own that has the same size and sign.
+// CType returns the C built-in type of the same size and sign.
 func (e *Enum) CType() string {
 	if n := e.Bytes(); n != 4 {
 		return fmt.Sprintf("%sint%d_t", map[bool]string{false: "u"}[e.Signed], 8*n)
@@ -101,34 +105,34 @@ func (e *Enum) CType() string {
 // An EnumValue is one enumerator.
 type EnumValue struct {
 	Name  string  `json:"name"`
-	Value int64   `json:"value"` // of an unsigned enumeration of 8 bytes, the same bits
+	Value int64   `json:"value"` // the bits of the value, in an unsigned enumeration of 8 bytes
 	Since Version `json:"since,omitzero"`
-	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 
-	Others []OtherValue `json:"others,omitempty"` // numbers that other releases have
+	Others []OtherValue `json:"others,omitempty"` // numbers in other releases
 }
 
-// A Span is the releases from one to another, of those that were read, both included.
+// A Span is a range of the releases that were read, from Since to Until inclusive.
 type Span struct {
 	Since Version `json:"since"`
 	Until Version `json:"until"`
 }
 
-// An OtherValue is the number of an enumerator in other releases than those with the one that is bound.
+// An OtherValue is the number of an enumerator in releases where it differs from the bound one.
 type OtherValue struct {
 	Span
 	Value int64 `json:"value"`
 }
 
-// An OtherConstant is the value of a constant in other releases.
+// An OtherConstant is the value of a constant in releases where it differs from the bound one.
 type OtherConstant struct {
 	Span
 	Type  string `json:"type"`
 	Value string `json:"value"`
 }
 
-// A Layout is a struct as other releases have it.
+// A Layout is a struct's layout in releases where it differs from the bound one.
 type Layout struct {
 	Span
 	Size   int     `json:"size"`
@@ -136,7 +140,7 @@ type Layout struct {
 	Fields []Field `json:"fields"`
 }
 
-// A Signature is a function's as other releases have it.
+// A Signature is a function's signature in releases where it differs from the bound one.
 type Signature struct {
 	Span
 	Result string  `json:"result"`
@@ -147,26 +151,26 @@ type Signature struct {
 type Struct struct {
 	Name    string  `json:"name"`
 	Tag     string  `json:"tag,omitempty"`
-	TagOnly bool    `json:"tagOnly,omitempty"` // C knows it as struct Name or union Name only
+	TagOnly bool    `json:"tagOnly,omitempty"` // C knows it only as struct Name or union Name
 	Union   bool    `json:"union,omitempty"`
 	Size    int     `json:"size"`
 	Align   int     `json:"align"`
 	Since   Version `json:"since,omitzero"`
-	Until   Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib     string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until   Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib     string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 	Fields  []Field `json:"fields"`
 
-	Others []Layout `json:"others,omitempty"` // layouts that other releases have
+	Others []Layout `json:"others,omitempty"` // layouts in other releases
 }
 
-// A Field is one member. An anonymous member has the name that the extractor gave it and Anonymous set: C reaches
-// through it without a name.
+// A Field is one member. An anonymous member has Anonymous set and a name from the extractor; C
+// code names the members inside it directly.
 type Field struct {
 	Name      string `json:"name"`
 	Type      string `json:"type"`
 	Offset    int    `json:"offset"`
 	Size      int    `json:"size"`
-	Bits      int    `json:"bits,omitempty"` // width, where the field is a bit-field
+	Bits      int    `json:"bits,omitempty"` // width, if the field is a bit-field
 	BitOffset int    `json:"bit,omitempty"`  // first bit within the unit at Offset
 	Anonymous bool   `json:"anonymous,omitempty"`
 }
@@ -176,10 +180,10 @@ type Callback struct {
 	Name   string  `json:"name"`
 	Result string  `json:"result"`
 	Params []Param `json:"params"`
-	Func   bool    `json:"func,omitempty"` // C's name is that of the function's type, and not of a pointer to it
+	Func   bool    `json:"func,omitempty"` // the C name names the function type, not a pointer to it
 	Since  Version `json:"since,omitzero"`
-	Until  Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib    string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until  Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib    string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 }
 
 // A Constant is an object-like macro with a value.
@@ -188,13 +192,13 @@ type Constant struct {
 	Type  string  `json:"type"` // "int", "uint", "float", "string" or "pointer" (an address that is a constant)
 	Value string  `json:"value"`
 	Since Version `json:"since,omitzero"`
-	Until Version `json:"until,omitzero"` // newest release that had it, where newer ones do not
-	Lib   string  `json:"lib,omitempty"`  // set where only another implementation has it ("rccl")
+	Until Version `json:"until,omitzero"` // newest release that had it, if newer ones do not
+	Lib   string  `json:"lib,omitempty"`  // set if only another implementation has it ("rccl")
 
-	Others []OtherConstant `json:"others,omitempty"` // values that other releases have
+	Others []OtherConstant `json:"others,omitempty"` // values in other releases
 }
 
-// Dir is the direction of a parameter: which side writes what it points to.
+// Dir is the direction of a parameter: the side that writes the memory behind it.
 type Dir string
 
 // The directions. Arguments passed by value are always In.
@@ -204,37 +208,39 @@ const (
 	InOut Dir = "inout"
 )
 
-// A Function is one ABI of one function: an exported symbol. A versioned function has several records with one API name.
+// A Function is one ABI version of one function: an exported symbol. A function with several
+// versions has one record for each, with the same API name.
 type Function struct {
-	Symbol     string   `json:"symbol"`         // exported name, what dlsym takes
-	API        string   `json:"api"`            // the name that the header lets programs use
-	Since      Version  `json:"since,omitzero"` // release that brought this ABI
-	Until      Version  `json:"until,omitzero"` // newest release that had it, where newer ones do not
+	Symbol     string   `json:"symbol"`         // exported name, for dlsym
+	API        string   `json:"api"`            // the name in the header, for programs
+	Since      Version  `json:"since,omitzero"` // first release with this ABI version
+	Until      Version  `json:"until,omitzero"` // newest release that had it, if newer ones do not
 	Result     string   `json:"result"`         // C type
 	Params     []Param  `json:"params"`
-	Current    bool     `json:"current,omitempty"` // the header's plain name means this ABI
+	Current    bool     `json:"current,omitempty"` // the header's plain name selects this ABI version
 	Deprecated bool     `json:"deprecated,omitempty"`
-	Twins      []string `json:"twins,omitempty"` // per-thread-stream exports of the same ABI; recorded, not bound
-	Lib        string   `json:"lib,omitempty"`   // set where only another implementation of the API exports it ("rccl")
+	Twins      []string `json:"twins,omitempty"` // per-thread-stream exports of the same ABI version; recorded, not bound
+	Lib        string   `json:"lib,omitempty"`   // set if only another implementation of the API exports it ("rccl")
 
-	Others []Signature `json:"others,omitempty"` // results and parameters that other releases have
+	Others []Signature `json:"others,omitempty"` // results and parameters in other releases
 
 	// Where is the header and the line, in tables that are not settled.
 	Where string `json:"where,omitempty"`
 
-	// Absent is set if the headers declare the function and the library that the table was made with does not export it.
+	// Absent is set if the headers declare the function and the library of that release does not
+	// export it.
 	Absent bool `json:"absent,omitempty"`
 }
 
 // A Param is a parameter of a function or of a callback.
 type Param struct {
 	Name string `json:"name"`
-	Type string `json:"type"`           // C type, qualifiers in front: "const char *"
+	Type string `json:"type"`           // C type, with leading qualifiers: "const char *"
 	Dir  Dir    `json:"dir,omitempty"`  // empty means In
 	Null bool   `json:"null,omitempty"` // the header says that NULL is allowed
 	Unit string `json:"unit,omitempty"` // "bytes" or another unit that the header names
 
-	// Guess is set if the header does not say how the pointer is meant. The overlay or a rule of the description must
-	// say it, or nothing is generated.
+	// Guess is set if the header does not say how the pointer is used. Nothing is generated until
+	// the overlay or a rule of the description says it.
 	Guess bool `json:"guess,omitempty"`
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Version is a release of a library. The zero Version means that it is not known.
+// A Version is a release of a library. The zero Version is unknown.
 type Version struct{ Major, Minor, Patch int }
 
 // ParseVersion reads "12", "12.5" or "2.28.3".
@@ -27,7 +27,7 @@ func ParseVersion(s string) (Version, error) {
 	return Version{n[0], n[1], n[2]}, nil
 }
 
-// String writes major.minor, and the patch level where it is not zero.
+// String writes major.minor, and the patch level if it is not zero.
 func (v Version) String() string {
 	if v.Patch != 0 {
 		return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
@@ -46,7 +46,7 @@ func (v Version) IsZero() bool { return v == Version{} }
 // MarshalText writes the form that [ParseVersion] reads.
 func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText reads what [ParseVersion] reads.
+// UnmarshalText reads the form that [ParseVersion] reads.
 func (v *Version) UnmarshalText(b []byte) (err error) {
 	*v, err = ParseVersion(string(b))
 	return err

@@ -26,7 +26,7 @@ func TestParseVersion(t *testing.T) {
 		{"+1", Version{}, ""},
 		{"1.x", Version{}, ""},
 		{" 1.2", Version{}, ""},
-		{"2147483648", Version{}, ""}, // more than any release, and than an int of 32 bits
+		{"2147483648", Version{}, ""}, // too large for an int of 32 bits
 	}
 	for _, tt := range tests {
 		got, err := ParseVersion(tt.in)
@@ -77,6 +77,6 @@ func TestVersionIsTextInJSON(t *testing.T) {
 	}
 	var r record
 	if err := json.Unmarshal([]byte(`{"since":"new"}`), &r); err == nil {
-		t.Error("a version that is no number was read")
+		t.Error("a version that is not a number was accepted")
 	}
 }

@@ -1,4 +1,4 @@
-// Package apitest holds the exported API of the packages that programs import against its record.
+// Package apitest compares the exported API of the packages that programs import with its record.
 package apitest
 
 import (
@@ -26,7 +26,8 @@ var imported = append(symbols.Names(),
 	"runtime/gpu/gputest", "runtime/health", "runtime/health/nvmlhealth", "runtime/interop", "runtime/metrics", "runtime/random", "runtime/rendezvous", "runtime/smallfloat", "runtime/solver", "runtime/sparse", "runtime/trace", "runtime/trace/nvtxtrace",
 )
 
-// TestAPI compares every exported declaration with testdata/api: one line each, of which none may go or change.
+// TestAPI compares every exported declaration with testdata/api, one line each. No recorded line
+// may be removed or change.
 func TestAPI(t *testing.T) {
 	for dir, pkg := range testlib.Packages(t, imported...) {
 		file := filepath.Join("..", "..", "testdata", "api", path.Base(dir)+".txt")
@@ -57,7 +58,7 @@ func compare(t *testing.T, file string, have []string) {
 		return
 	}
 	if !*update {
-		t.Errorf("%s: the API has gained:\n\t%s\nIf these names shall stay, record them: go test ./internal/apitest -update", file, shorten(added))
+		t.Errorf("%s: the API has gained:\n\t%s\nTo keep these names, record them: go test ./internal/apitest -update", file, shorten(added))
 		return
 	}
 	all := slices.Concat(want, added)
@@ -85,8 +86,8 @@ func shorten(lines []string) string {
 	return strings.Join(lines, "\n\t")
 }
 
-// describe returns a line for every exported declaration of pkg, sorted. Names of parameters are left out: they are no
-// promise.
+// describe returns a line for every exported declaration of pkg, sorted. It leaves out names of
+// parameters, which may change.
 func describe(pkg *types.Package) []string {
 	qualify := func(p *types.Package) string {
 		if p == pkg {

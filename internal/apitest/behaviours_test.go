@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// TestBehaviours compares docs/behaviours.md with the tests that cite its numbers. Only source is read.
+// TestBehaviours compares docs/behaviours.md with the tests that cite its numbers. It reads only
+// source.
 func TestBehaviours(t *testing.T) {
 	page, err := os.ReadFile("../../docs/behaviours.md")
 	if err != nil {
@@ -32,7 +33,7 @@ var (
 	inName    = regexp.MustCompile(`^(B\d+[ :])+`)
 )
 
-// compareBehaviours returns what is wrong with a page, given where tests cite each number.
+// compareBehaviours returns the errors of a page, given the tests that cite each number.
 func compareBehaviours(page string, tests map[int]string) (wrong []string) {
 	say := func(n int, what string) { wrong = append(wrong, "docs/behaviours.md: B"+strconv.Itoa(n)+" "+what) }
 	times, excused := map[int]int{}, map[int]bool{}
@@ -74,14 +75,15 @@ func compareBehaviours(page string, tests map[int]string) (wrong []string) {
 
 func numbers(re *regexp.Regexp, s string) (all []int) {
 	for _, m := range re.FindAllStringSubmatch(s, -1) {
-		n, _ := strconv.Atoi(m[1]) // digits; too many of them are the highest number
+		n, _ := strconv.Atoi(m[1]) // digits only; too many of them give the highest number
 		all = append(all, n)
 	}
 	return all
 }
 
-// citations returns a place for each number that a test below dir cites: at the beginning of a string, as names of tests are,
-// or in the comment of a test function. Tests are in files of that name, and in package gputest.
+// citations returns one place for each number that a test below dir cites. A citation is at the
+// beginning of a string, such as a test's name, or in the comment of a test function. Tests are in
+// _test.go files and in package gputest.
 func citations(t *testing.T, dir string) map[int]string {
 	t.Helper()
 	where := map[int]string{}
@@ -132,7 +134,7 @@ func TestCompareBehaviours(t *testing.T) {
 	for name, x := range map[string]struct {
 		page  string
 		tests map[int]string
-		want  string // in the one thing that is wrong, nothing if it is empty
+		want  string // part of the only error; "" for no error
 	}{
 		"right":              {page, map[int]string{1: "x"}, ""},
 		"a number twice":     {"- **B1** Once more.\n" + page, map[int]string{1: "x"}, "B1 is there twice"},

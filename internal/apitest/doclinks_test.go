@@ -18,7 +18,8 @@ import (
 
 const module = "github.com/puregpu/puregpu/"
 
-// TestDocLinks follows every link, [Name] or [package.Name], of the documentation of what programs import.
+// TestDocLinks checks every link, [Name] or [package.Name], in the documentation of the packages
+// that programs import.
 func TestDocLinks(t *testing.T) {
 	pkgs := testlib.Packages(t, append(slices.Clone(imported), "runtime/driver/hipdriver")...)
 	for dir := range pkgs {
@@ -29,15 +30,15 @@ func TestDocLinks(t *testing.T) {
 				switch x := x.(type) {
 				case comment.Plain:
 					for _, s := range unresolved.FindAllString(string(x), -1) {
-						t.Errorf("%s: the documentation of %s has %s, which is nothing", dir, what, s)
+						t.Errorf("%s: the documentation of %s has %s, which does not exist", dir, what, s)
 					}
 				case *comment.DocLink:
 					to := pkgs[strings.TrimPrefix(x.ImportPath, module)]
 					if to == nil || x.Name == "" {
-						return // of the standard library, or a package
+						return // to the standard library, or to a package
 					}
 					if !has(to, x.Recv, x.Name) {
-						t.Errorf("%s: the documentation of %s has a link to %s, which is nothing", dir, what, x.DefaultURL(""))
+						t.Errorf("%s: the documentation of %s links to %s, which does not exist", dir, what, x.DefaultURL(""))
 					}
 				}
 			})
@@ -66,10 +67,10 @@ func TestDocLinks(t *testing.T) {
 	}
 }
 
-// unresolved is what a link looks like that the parser has not taken for one.
+// unresolved matches text that looks like a link and that the parser did not take for one.
 var unresolved = regexp.MustCompile(`\[\*?([a-z]\w*\.)?[A-Z]\w*(\.\w+)?\]`)
 
-// documentation parses a package as it is on linux/amd64.
+// documentation parses a package for linux/amd64.
 func documentation(t *testing.T, dir string) *doc.Package {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -95,7 +96,7 @@ func documentation(t *testing.T, dir string) *doc.Package {
 	return p
 }
 
-// eachText calls f for the pieces of text in d, but for those of code.
+// eachText calls f for the pieces of text in d, except code.
 func eachText(d *comment.Doc, f func(comment.Text)) {
 	var blocks func([]comment.Block)
 	blocks = func(list []comment.Block) {

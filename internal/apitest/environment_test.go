@@ -15,13 +15,13 @@ import (
 	"testing"
 )
 
-// TestEnvironment checks that the packages that programs import read the environment by internal/secureenv alone, and that SECURITY.md
-// lists every variable that they read and no other.
+// TestEnvironment checks that imported packages read the environment only through
+// internal/secureenv, and that SECURITY.md lists exactly the variables that they read.
 func TestEnvironment(t *testing.T) {
 	read := environmentOf(t, "../..")
 	for _, x := range read.direct {
 		if strings.HasPrefix(x, "runtime/dl/internal/hostlibc/program.go:") && strings.HasSuffix(x, ": os.Environ") {
-			continue // it hands the environment to glibc, which has a rule of its own for such programs
+			continue // it passes the environment to glibc, which has its own rule for set-user-ID programs
 		}
 		t.Error(x + " reads the environment also in a set-user-ID program: use internal/secureenv")
 	}
@@ -42,7 +42,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestEnvironmentOf shows what is found in code.
+// TestEnvironmentOf checks environmentOf on small packages.
 func TestEnvironmentOf(t *testing.T) {
 	const source = `package p
 
@@ -97,14 +97,14 @@ func listedVariables(page string) (names []string) {
 	return names
 }
 
-// An environment is what code reads of the environment.
+// An environment lists the reads of the environment in source code.
 type environment struct {
-	names  map[string]string // where each variable's name stands
-	direct []string          // uses of what package os reads
+	names  map[string]string // the place of each variable's name
+	direct []string          // uses of the reading functions of package os
 }
 
-// environmentOf returns what is read by the packages that programs import, and by those that these import in turn. Programs, and
-// packages for tests, are not among them.
+// environmentOf returns the reads by the packages that programs import, and by their imports. It
+// skips programs and packages for tests.
 func environmentOf(t *testing.T, root string) *environment {
 	t.Helper()
 	files := map[string]map[string]string{} // by folder and name
@@ -169,7 +169,7 @@ func environmentOf(t *testing.T, root string) *environment {
 			e.file(t, name, text, slices.Contains(imports[folder], "internal/secureenv"))
 		}
 	}
-	// These are read by the standard library, for secureenv's functions.
+	// The standard library reads these variables on behalf of secureenv's functions.
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "LocalAppData", "TMPDIR", "TMP", "TEMP", "USERPROFILE"} {
 		e.names[name] = "internal/secureenv"
 	}
@@ -182,12 +182,13 @@ var (
 	inFolder     = regexp.MustCompile(`^\$\{?([A-Za-z_0-9]+)`)
 )
 
-// reading are the functions of the standard library that read the environment.
+// reading lists the functions of the standard library that read the environment.
 var reading = []string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv", "os.UserCacheDir", "os.UserHomeDir", "os.UserConfigDir",
 	"os.TempDir", "syscall.Getenv", "syscall.Environ"}
 
-// file adds what a file reads. Where a library is, the fields of a dl.Spec say: Env, and folders that begin with a variable. All other
-// variables are texts in packages that use secureenv, in which each text counts that looks like a variable's name.
+// file adds the reads of a file. For a library, they are in the fields of a dl.Spec: Env, and
+// folders that begin with a variable. Other variables are string constants in packages that use
+// secureenv; each string that looks like a variable's name counts.
 func (e *environment) file(t *testing.T, name, text string, uses bool) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -195,7 +196,7 @@ func (e *environment) file(t *testing.T, name, text string, uses bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local := map[string]string{} // packages of the standard library, by their names in this file
+	local := map[string]string{} // packages of the standard library, by name in this file
 	for _, i := range f.Imports {
 		if p := strings.Trim(i.Path.Value, `"`); p == "os" || p == "syscall" {
 			local[p] = p
@@ -231,7 +232,7 @@ func (e *environment) file(t *testing.T, name, text string, uses bool) {
 			if v := literal(n.Value); v != "" && key.Name == "Env" {
 				add(v, n)
 			}
-			return key.Name != "name" // of a launcher
+			return key.Name != "name" // variables of launchers
 		case *ast.BasicLit:
 			s := literal(n)
 			if m := inFolder.FindStringSubmatch(s); m != nil {

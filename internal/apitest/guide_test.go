@@ -25,11 +25,12 @@ import (
 	"time"
 )
 
-// readmeBuilds says whether README.md is among the pages whose Go blocks are built.
+// readmeBuilds says whether the Go blocks of README.md are built too.
 const readmeBuilds = true
 
-// TestGuide builds every Go block of the pages for users, each as a program or package of its own, in a module that has nothing else.
-// It runs the programs and tests, without a GPU, and compares what a program prints with the comment "// Output:" at its end.
+// TestGuide builds every Go block of the user pages, each as its own program or package, in a
+// separate module. It runs the programs and tests without a GPU. It compares a program's output
+// with the comment "// Output:" at its end.
 func TestGuide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds all programs of the guide")
@@ -72,7 +73,7 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	const path = "github.com/puregpu/puregpu"
-	_, rest, _ := strings.Cut(string(own), "\n") // versions of what the module needs, so that nothing is looked for
+	_, rest, _ := strings.Cut(string(own), "\n") // the same dependencies, so that go needs no network
 	write(t, filepath.Join(dir, "go.sum"), string(sums))
 	write(t, filepath.Join(dir, "go.mod"), "module guide\n"+rest+
 		"\nrequire "+path+" v0.0.0\n\nreplace "+path+" => "+root+"\n")
@@ -93,7 +94,8 @@ func TestGuide(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	// To link a program takes longer than all else: each is vetted as it is, and then all become functions of one.
+	// Linking takes longest: each program is vetted alone, and then all are linked as functions of
+	// one program.
 	var folders, tests []string
 	var imports, cases strings.Builder
 	for i, b := range all {
@@ -144,7 +146,8 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// lookAt looks at all Go files of folders: the go command repeats a test whose files have changed, of those that it has looked at.
+// lookAt reads all Go files of folders. The go command records the files that a test reads, and
+// repeats the test when they change.
 func lookAt(t *testing.T, root string, folders ...string) {
 	t.Helper()
 	for _, folder := range folders {
@@ -167,7 +170,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// pages returns the names of the pages that patterns name. There must be some for each.
+// pages returns the names of the pages that match patterns. Each pattern must match at least one.
 func pages(t *testing.T, root string, patterns ...string) (all []string) {
 	t.Helper()
 	for _, p := range patterns {
@@ -189,24 +192,25 @@ func pages(t *testing.T, root string, patterns ...string) (all []string) {
 // A block is Go source in a page.
 type block struct {
 	page       string
-	line       int // its first, of the page
+	line       int // its first line in the page
 	code       string
 	main, test bool
-	function   string // a program as a package with a function Main
-	output     string // what a program prints; empty if the block does not say
-	// The CUDA C++ that a program is generated with, and the name of its file. They are from the CUDA
-	// block in front of the program, whose first line names the file.
+	function   string // the program as a package with a function Main
+	output     string // the program's expected output; empty if the block gives none
+	// The CUDA C++ that a program is generated with, and the name of its file. They are in the CUDA
+	// block before the program; its first line names the file.
 	kernels, source string
 }
 
 func (b *block) place() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// folder returns the name of the block's folder, by its place among all.
+// folder returns the name of the block's folder, from its page and its index.
 func (b *block) folder(i int) string {
 	return fmt.Sprintf("%s%d", strings.TrimSuffix(filepath.Base(b.page), ".md"), i)
 }
 
-// atPage replaces places in the block's file by those in its page, in what the go command prints.
+// atPage replaces places in the block's file by places in its page, in the output of the go
+// command.
 func (b *block) atPage(folder, message string) string {
 	place := regexp.MustCompile(`\b` + regexp.QuoteMeta(folder) + `[/\\](\w+\.go):(\d+)`)
 	return place.ReplaceAllStringFunc(message, func(s string) string {
@@ -220,7 +224,7 @@ var (
 	cuda   = regexp.MustCompile("(?ms)^ *```cuda *\n *// (\\w+\\.cu)\n(.*?)^ *```")
 )
 
-// blocks returns the Go blocks of a page, and what is wrong with others.
+// blocks returns the Go blocks of a page, and errors for malformed blocks.
 func blocks(page, text string) (all []block, wrong []string) {
 	for _, m := range fenced.FindAllStringSubmatchIndex(text, -1) {
 		b := block{page: page, line: 1 + strings.Count(text[:m[2]], "\n"), code: text[m[2]:m[3]]}
@@ -276,7 +280,7 @@ func (b *block) run(t *testing.T, program, folder string) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = append(os.Environ(), "PUREGPU_DRIVER=sim", "PUREGPU_CUDA_LIBRARY=/nonexistent", "PUREGPU_HIP_LIBRARY=/nonexistent",
-		"PUREGPU_LEAKS=1", "GOGC=1") // the collector runs often, and finds what a program drops without Close
+		"PUREGPU_LEAKS=1", "GOGC=1") // the collector runs often and finds handles that a program did not close
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%s: %v; it printed\n%s%s", b.place(), err, stdout.Bytes(), stderr.Bytes())
 		return
@@ -285,7 +289,7 @@ func (b *block) run(t *testing.T, program, folder string) {
 		t.Errorf("%s: it printed\n%s\n\nand says that it prints\n%s\n\nStandard error was\n%s", b.place(), got, want, stderr.Bytes())
 	}
 	if strings.Contains(stderr.String(), "was dropped without Close") {
-		t.Errorf("%s: it does not close all that it makes:\n%s", b.place(), stderr.Bytes())
+		t.Errorf("%s: it leaks handles:\n%s", b.place(), stderr.Bytes())
 	}
 }
 

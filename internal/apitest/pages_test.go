@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// TestPageLinks follows every link of a page to a file of the repository, and to a heading in it.
+// TestPageLinks checks every link of a page to a file of the repository, and to a heading in it.
 func TestPageLinks(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var names []string
@@ -43,7 +43,7 @@ func TestPageLinks(t *testing.T) {
 	}
 }
 
-// TestREADMELength: the front page stays one.
+// TestREADMELength checks that README.md stays one page.
 func TestREADMELength(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -62,7 +62,8 @@ var (
 	absolute = regexp.MustCompile(`^[a-z]+:`)
 )
 
-// brokenLinks returns the links of a page that lead nowhere. Function read returns a file by its name in the repository.
+// brokenLinks returns the broken links of a page. read returns a file by its name in the
+// repository.
 func brokenLinks(page, text string, read func(name string) (string, error)) (broken []string) {
 	for _, m := range linked.FindAllStringSubmatch(inline.ReplaceAllString(anyFence.ReplaceAllString(text, ""), "x"), -1) {
 		link := m[1] + m[2] + m[3]
@@ -75,18 +76,18 @@ func brokenLinks(page, text string, read func(name string) (string, error)) (bro
 			var err error
 			to = path.Join(path.Dir(page), name)
 			if in, err = read(to); err != nil {
-				broken = append(broken, fmt.Sprintf("%s: a link to %s, and %v", page, link, err))
+				broken = append(broken, fmt.Sprintf("%s: link to %s: %v", page, link, err))
 				continue
 			}
 		}
 		if anchor != "" && !anchors(in)[anchor] {
-			broken = append(broken, fmt.Sprintf("%s: a link to %s, and %s has no such heading", page, link, to))
+			broken = append(broken, fmt.Sprintf("%s: link to %s: %s has no such heading", page, link, to))
 		}
 	}
 	return broken
 }
 
-// anchors returns by which names the headings of a page can be linked to, as GitHub makes them.
+// anchors returns the anchors of a page's headings, as GitHub makes them.
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(anyFence.ReplaceAllString(text, ""), -1) {
@@ -125,11 +126,11 @@ func TestBrokenLinks(t *testing.T) {
 		"[a][1]\n\n[1]: a.md":              "",
 		"[a](https://x.test/b.md#x)":       "",
 		"`[a](b.md)`\n```\n[a](b.md)\n```": "",
-		"[a](b.md)":                        "a link to b.md, and file does not exist",
-		"[a](a.md#c)":                      "a link to a.md#c, and docs/a.md has no such heading",
-		"[a](#there)":                      "a link to #there, and docs/b.md has no such heading",
-		`<img src="b.svg">`:                "a link to b.svg",
-		"[a][1]\n\n[1]: b.md":              "a link to b.md",
+		"[a](b.md)":                        "link to b.md: file does not exist",
+		"[a](a.md#c)":                      "link to a.md#c: docs/a.md has no such heading",
+		"[a](#there)":                      "link to #there: docs/b.md has no such heading",
+		`<img src="b.svg">`:                "link to b.svg",
+		"[a][1]\n\n[1]: b.md":              "link to b.md",
 	} {
 		broken := brokenLinks("docs/b.md", "# Here\n"+link+"\n", read)
 		if want == "" && len(broken) > 0 || want != "" && (len(broken) != 1 || !strings.Contains(broken[0], want)) {

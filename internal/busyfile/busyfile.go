@@ -1,16 +1,17 @@
-// Package busyfile repeats what Windows refuses while another process is at the same file: to open a file that is being renamed or removed,
-// and to replace or remove one that is open. Other systems refuse none of that.
+// Package busyfile retries file operations that Windows refuses while another process uses the
+// file: opening a file that is being renamed or removed, and replacing or removing an open file.
+// Other systems allow them.
 package busyfile
 
 import "time"
 
 const (
-	patience = 2 * time.Second // what lasts longer may be a lack of permission, which is the same error
+	patience = 2 * time.Second // a longer failure may be missing permission, which has the same error
 	longest  = 50 * time.Millisecond
 )
 
-// Retry calls a function that does one thing with a file, and calls it again while its error is that of a file that others have, for two
-// seconds at most. It returns the last error.
+// Retry calls do, and calls it again while its error says that another process uses the file, for
+// at most two seconds. It returns the last error.
 func Retry(do func() error) error {
 	err := do()
 	if !busy(err) {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestReplaced has a file read while it is replaced again and again: no read and no rename fails, and every reader finds a whole file.
+// TestReplaced reads a file while it is replaced again and again: no read and no rename fails, and
+// every reader gets a complete file.
 func TestReplaced(t *testing.T) {
 	dir := t.TempDir()
 	name, next := filepath.Join(dir, "file"), filepath.Join(dir, "next")
@@ -41,7 +42,8 @@ func TestReplaced(t *testing.T) {
 	readers.Wait()
 }
 
-// TestError: an error that does not pass is returned, at once if it is no error of a file in use.
+// TestError checks that a lasting error is returned, and that an error unrelated to files in use is
+// returned at once.
 func TestError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, began := 0, time.Now()

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestPatience: what passes is waited for, and what does not, for two seconds.
+// TestPatience checks that Retry waits for a temporary error to end, and gives up after two
+// seconds.
 func TestPatience(t *testing.T) {
 	for _, code := range []error{syscall.ERROR_ACCESS_DENIED, sharingViolation, deletePending} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,17 +15,18 @@ import (
 	"strings"
 )
 
-// A Compiler is a C compiler that makes ELF objects for a 64-bit system, which the tables are for.
+// A Compiler is a C compiler that makes ELF objects for a 64-bit system, as the tables require.
 type Compiler struct {
 	Path  string
-	Name  string // what it says it is: "gcc (Debian 12.2.0-14) 12.2.0"
+	Name  string // the name that it reports: "gcc (Debian 12.2.0-14) 12.2.0"
 	clang bool
 }
 
 // IsGCC reports whether the compiler is gcc.
 func (c *Compiler) IsGCC() bool { return !c.clang }
 
-// Flags returns arguments with which the compiler tells all errors, each where a macro is used and not where it is defined, and then the given ones.
+// Flags returns arguments that make the compiler report all errors at the use of a macro, not at
+// its definition, followed by more.
 func (c *Compiler) Flags(more ...string) []string {
 	if c.clang {
 		return append([]string{"-std=gnu11", "-w", "-ferror-limit=0"}, more...)
@@ -33,10 +34,11 @@ func (c *Compiler) Flags(more ...string) []string {
 	return append([]string{"-std=gnu11", "-w", "-fmax-errors=0", "-ftrack-macro-expansion=0", "-fno-diagnostics-show-caret"}, more...)
 }
 
-// ErrNoCompiler is the error of [Find] if there is none.
+// ErrNoCompiler is the error of [Find] if there is no compiler.
 var ErrNoCompiler = errors.New("no C compiler: install gcc or clang")
 
-// Find returns the compiler of that name or, with an empty name, the first that there is of gcc, clang and cc.
+// Find returns the compiler with a name. For an empty name it returns the first of gcc, clang and
+// cc that exists.
 func Find(ctx context.Context, name string) (*Compiler, error) {
 	names := []string{name}
 	if name == "" {
@@ -60,15 +62,15 @@ func Find(ctx context.Context, name string) (*Compiler, error) {
 	return nil, ErrNoCompiler
 }
 
-// factsFile is the name that the lines with facts have for the compiler.
+// factsFile is the file name that the compiler reports for the lines with facts.
 const factsFile = "puregpu-facts"
 
 var factError = regexp.MustCompile(`(?m)^` + factsFile + `:(\d+)(?::\d+)?: (?:fatal )?error: (.*)$`)
 
-// newerC has the compiler take C23, as far as it has that.
+// newerC makes the compiler accept C23, as far as it supports it.
 const newerC = "-std=gnu2x"
 
-// A HeadersError is that of a compiler that takes the headers for no C.
+// A HeadersError says that the compiler does not accept the headers as C.
 type HeadersError struct{ Compiler, Said string }
 
 func (e *HeadersError) Error() string {
@@ -79,8 +81,8 @@ var missing = regexp.MustCompile(`fatal error: '?([^\s':]+)'?:? (?:No such file|
 
 func symbolName(i, try int) string { return fmt.Sprintf("puregpu_%d_%d", i, try) }
 
-// compile compiles facts behind a head, without those that do not compile, and says of each which of its tries does. With -fsyntax-only among the
-// flags there is no object.
+// compile compiles the facts that compile, after a head, and records which try of each fact
+// compiles. With -fsyntax-only in flags it makes no object.
 func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags []string) (*object, error) {
 	type line struct{ fact, try int }
 	var lines []line
@@ -126,11 +128,11 @@ func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags 
 			return openObject(filepath.Join(p.tmp, "facts.o"))
 		}
 		if len(bad) == 0 {
-			if !p.stubsFirst && len(p.in.Description.Headers.Stubs) > 0 { // what a stub stands for is there, and not for C
+			if !p.stubsFirst && len(p.in.Description.Headers.Stubs) > 0 { // the real file exists, and is not C
 				p.stubsFirst = true
 				continue
 			}
-			if p.std == "" && (syntax || len(flags) == 0) { // attributes in brackets, and what else is newer than C11
+			if p.std == "" && (syntax || len(flags) == 0) { // attributes in brackets and other features newer than C11
 				p.std, p.stubsFirst = newerC, false
 				continue
 			}
@@ -155,7 +157,7 @@ func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags 
 		}
 		lines = kept
 	}
-	return nil, fmt.Errorf("%s: what compiles cannot be found", p.cc.Name)
+	return nil, fmt.Errorf("%s: cannot find the facts that compile", p.cc.Name)
 }
 
 func firstLines(text string, n int) string {
@@ -163,14 +165,14 @@ func firstLines(text string, n int) string {
 	return strings.Join(lines[:min(n, len(lines))], "\n")
 }
 
-// run compiles a text to facts.o, and notes the headers that the compiler reads.
+// run compiles a text to facts.o, and records the headers that the compiler reads.
 func (p *prover) run(ctx context.Context, text string, flags []string) (said string, err error) {
 	source, deps := filepath.Join(p.tmp, "facts.c"), filepath.Join(p.tmp, "facts.d")
 	if err := os.WriteFile(source, []byte(text), 0o666); err != nil {
 		return "", err
 	}
 	args := p.cc.Flags(append(strings.Fields(p.std), "-g0", "-O1", "-U__OPTIMIZE__", "-fno-inline", "-fno-builtin", "-ffunction-sections", "-fno-pic", "-fno-common", "-MD", "-MF", deps)...)
-	if p.stubsFirst { // gcc ignores a folder behind -I that is behind -idirafter, too
+	if p.stubsFirst { // gcc also ignores a -I folder that is repeated after -idirafter
 		args = append(args, "-I"+p.stubs)
 	}
 	for _, dir := range p.in.Dirs {
@@ -211,10 +213,10 @@ func openObject(file string) (*object, error) {
 	}
 	f, err := elf.NewFile(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("the compiler makes no ELF objects, which the proof reads: %w", err)
+		return nil, fmt.Errorf("the compiler does not make ELF objects, which the proof needs: %w", err)
 	}
 	if f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB || f.Machine != elf.EM_X86_64 && f.Machine != elf.EM_AARCH64 {
-		return nil, fmt.Errorf("the compiler is for %v, and the tables for Linux on amd64 and arm64", f.Machine)
+		return nil, fmt.Errorf("the compiler is for %v, but the tables are for Linux on amd64 and arm64", f.Machine)
 	}
 	o := &object{f: f, symbols: map[string]elf.Symbol{}, data: map[elf.SectionIndex][]byte{}}
 	if o.all, err = f.Symbols(); err != nil && !errors.Is(err, elf.ErrNoSymbols) {
@@ -226,7 +228,7 @@ func openObject(file string) (*object, error) {
 	return o, nil
 }
 
-// bytes returns the first n bytes of a symbol's data, or all with a negative n.
+// bytes returns the first n bytes of a symbol's data, or all bytes if n is negative.
 func (o *object) bytes(name string, n int) []byte {
 	s, ok := o.symbols[name]
 	if !ok || int(s.Section) >= len(o.f.Sections) {
@@ -258,8 +260,8 @@ func (o *object) number(name string) uint64 {
 	return o.f.ByteOrder.Uint64(b)
 }
 
-// references returns the symbols that a function in a section of its own refers to, but for those of the proof. With inline those that the headers
-// define count as if another object did.
+// references returns the symbols that a function in its own section refers to, except symbols of
+// the proof. With inline, functions that the headers define count as defined by another object.
 func (o *object) references(function string, inline bool) (names []string) {
 	s, ok := o.symbols[function]
 	if !ok {
@@ -280,7 +282,7 @@ func (o *object) references(function string, inline bool) (names []string) {
 			}
 			to := o.all[i-1]
 			name := to.Name
-			if elf.ST_TYPE(to.Info) == elf.STT_SECTION { // a static function by its section
+			if elf.ST_TYPE(to.Info) == elf.STT_SECTION { // a static function is named by its section
 				name = strings.TrimPrefix(o.f.Sections[to.Section].Name, ".text.")
 			}
 			if strings.HasPrefix(name, "puregpu_") || elf.ST_TYPE(to.Info) == elf.STT_OBJECT {
@@ -297,7 +299,7 @@ func (o *object) references(function string, inline bool) (names []string) {
 	return names
 }
 
-// refers reports whether a function of the proof refers to another of its symbols.
+// refers reports whether a function of the proof refers to another symbol of the proof.
 func (o *object) refers(function, to string) bool {
 	s := o.symbols[function]
 	for _, r := range o.f.Sections {

@@ -1,9 +1,12 @@
-// Package cproof proves a symbol table against the C headers that it was made of. The C front end that made the table has no part in it: a
-// C compiler, gcc or clang, reads the original headers and says what it knows of each name in the table, and this package compares.
+// Package cproof proves a symbol table against the C headers that it was extracted from. It does
+// not use the C front end that made the table. A C compiler, gcc or clang, reads the original
+// headers and evaluates each name of the table, and this package compares.
 //
-// For each name the proof writes a line of C behind the headers, a fact: the size of a struct as the value of a constant, a bit-field
-// written into a constant struct, a function's address. The lines are compiled to an object file, which is read and not run: the constants
-// stand in its sections, and the symbol of a function stands in its relocations. A fact that does not compile is wrong by itself.
+// For each name the proof writes a line of C after the headers, a fact: the size of a struct as the
+// value of a constant, a bit-field written into a constant struct, a function's address. It
+// compiles the lines to an object file and reads that file without running it. The constants are in
+// its sections, and the names of functions in its relocations. A fact that does not compile is
+// wrong.
 package cproof
 
 import (
@@ -21,23 +24,25 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// An Input is what a table is proven against.
+// An Input holds the headers that a table is proven against.
 type Input struct {
 	Compiler    *Compiler
 	Description *symbols.Description
-	Dirs        []string       // folders of headers, in the order in which they are searched
-	Align       map[string]int // alignments of structs that the overlay states, by name
+	Dirs        []string       // folders of headers, in search order
+	Align       map[string]int // struct alignments that the overlay states, by name
 
-	// Union says that the table is one of several releases, of which these headers are one: what is const is then that of another one, and not compared.
+	// Union says that the table joins several releases and these headers are one of them. A const
+	// may come from another release, so it is not compared.
 	Union bool
 
-	// Older says that the table is of a newer release than these headers. What plain names mean, and second names of types, are then not compared.
+	// Older says that the table is of a newer release than these headers. The meaning of plain
+	// names and the alternative names of types are then not compared.
 	Older bool
 }
 
-// A Report says what the compiler made of a table.
+// A Report holds the results of the proof of a table.
 type Report struct {
-	Facts  map[string]int // facts that are right, by their kind
+	Facts  map[string]int // number of facts that hold, by kind
 	Wrong  []Fault        // facts on which the table and the compiler differ
 	Absent []Fault        // names that these headers do not declare
 	Files  []File         // headers that the compiler read in the folders
@@ -49,8 +54,8 @@ type Fault struct {
 	Record string // "struct vecPair"
 	Kind   string // "member offset"
 	Fact   string // "offset of b"
-	Table  string // what the table says
-	C      string // what the compiler says
+	Table  string // the table's value
+	C      string // the compiler's value
 }
 
 func (f Fault) String() string {
@@ -64,17 +69,17 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s: %s: the table says %s, the compiler %s%s", f.Record, f.Fact, f.Table, f.C, hint)
 }
 
-// Unknown is what a fault says of a type that differs from the table's by its qualifiers or in more: without qualifiers the headers
-// are no C.
+// Unknown is the compiler's value in a fault about a type that differs from the table's by
+// qualifiers or more. The headers are not valid C without qualifiers, so the proof cannot tell.
 const Unknown = "another type, maybe by qualifiers alone: without these the header is no C"
 
-// A File is a header that was read.
+// A File is a header that the compiler read.
 type File struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
 }
 
-// Right returns how many facts are right.
+// Right returns the number of facts that hold.
 func (r *Report) Right() (n int) {
 	for _, k := range r.Facts {
 		n += k
@@ -82,7 +87,7 @@ func (r *Report) Right() (n int) {
 	return n
 }
 
-// Err returns an error that lists all that is wrong or absent, or nil.
+// Err returns an error that lists all wrong and absent facts, or nil.
 func (r *Report) Err() error {
 	var errs []error
 	for _, f := range slices.Concat(r.Wrong, r.Absent) {
@@ -91,21 +96,21 @@ func (r *Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// A fact is something that the table says, and C text that has the compiler say it.
+// A fact is a statement of the table, with C text that makes the compiler evaluate it.
 type fact struct {
 	record, kind string
-	what         string // for people; "" stands for the kind
+	what         string // for people; "" means the kind
 	tries        []string
-	table        string                     // what the table says, where check does not tell
-	check        func(x *answer) (c string) // what the compiler says otherwise, or ""
-	qualified    bool                       // a type, of which the compiler may be asked again without qualifiers
-	strict       bool                       // whose const counts
+	table        string                     // the table's value, if check does not return it
+	check        func(x *answer) (c string) // the compiler's value if it differs, else ""
+	qualified    bool                       // a type that may be tried again without qualifiers
+	strict       bool                       // const must match
 
 	chosen int    // the first of tries that compiles, or -1
 	said   string // the first error of the compiler
 }
 
-// An answer is what the compiler made of a fact.
+// An answer is the compiler's evaluation of a fact.
 type answer struct {
 	o     *object
 	name  string // of the fact's symbol
@@ -118,10 +123,11 @@ func (x *answer) number() uint64 { return x.o.number(x.name) }
 // A mode is a set of macros with which a unit is compiled.
 type mode struct {
 	flags []string
-	bare  bool // without const
+	bare  bool // without the qualifier const
 }
 
-// plainer takes the qualifiers away that no table has. To gcc a function that does not return is a volatile one.
+// plainer removes the qualifiers that no table records. To gcc a function that does not return is a
+// volatile one.
 var plainer = []string{"-Dvolatile=", "-D__volatile=", "-D__volatile__=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-Dnoreturn=__unused__", "-D__noreturn__=__unused__"}
 
 var modes = []mode{
@@ -130,8 +136,8 @@ var modes = []mode{
 	{flags: append(slices.Clip(plainer), "-Dconst=", "-D__const="), bare: true},
 }
 
-// withoutConst takes the qualifier __const__ away. An attribute has that name, too. The C library's header asks whether the compiler
-// has the attribute, so it comes first.
+// withoutConst removes the qualifier __const__. An attribute has the same name. The C library's
+// header asks whether the compiler has that attribute, so it is included first.
 const withoutConst = "#if __has_include(<sys/cdefs.h>)\n#include <sys/cdefs.h>\n#endif\n#define __const__\n"
 
 var otherConst = regexp.MustCompile(`\b__const__\s*[\w*]|\*\s*__const__\b`)
@@ -151,7 +157,7 @@ func (p *prover) hasOtherConst() bool {
 
 var constWords = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\b(?:const|__const|__const__)\b`)
 
-// expanded returns the text that the compiler makes of the headers, without const and without macros.
+// expanded returns the preprocessed text of the headers, without const and macros.
 func (p *prover) expanded(ctx context.Context, head string) (string, error) {
 	text, err := p.run(ctx, head, append(slices.Clip(plainer), "-E", "-P", "-fsyntax-only"))
 	return constWords.ReplaceAllStringFunc(text, func(word string) string {
@@ -162,8 +168,9 @@ func (p *prover) expanded(ctx context.Context, head string) (string, error) {
 	}) + "\n", err
 }
 
-// Prove compiles what a table says of one release against that release's headers. The error is that of a compiler that could not be run or
-// does not accept the headers; what the table has wrong is in the report.
+// Prove compiles the facts of one release in a table against that release's headers. It returns an
+// error if the compiler cannot run or does not accept the headers; errors of the table are in the
+// report.
 func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
 	tmp, err := os.MkdirTemp("", "cproof")
 	if err != nil {
@@ -196,7 +203,8 @@ func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
 	case in.Older:
 		err = p.unit(ctx, "#define "+define+" 1\n", true, false)
 	default:
-		// The headers have two faces: with the macro every ABI by its own name, and without it what a plain name means.
+		// The headers are compiled twice: with the macro, each ABI version has its own name;
+		// without it, plain names select versions.
 		err = errors.Join(p.unit(ctx, "#define "+define+" 1\n", true, false), p.unit(ctx, "", false, true))
 	}
 	if err != nil {
@@ -213,7 +221,7 @@ func Prove(ctx context.Context, t *symbols.Table, in Input) (*Report, error) {
 	return p.report, nil
 }
 
-// A prover proves one table.
+// A prover runs the proof of one table.
 type prover struct {
 	in         Input
 	t          *symbols.Table
@@ -222,11 +230,12 @@ type prover struct {
 	report     *Report
 	files      map[string]bool
 	stubsFirst bool
-	std        string            // flag for another standard than C11, or ""
+	std        string            // flag for a standard other than C11, or ""
 	tags       map[string]string // of handles
 }
 
-// unit compiles the headers with some macros, and the facts behind them: all, or those of what plain names mean alone.
+// unit compiles the headers with some macros, and facts after them: all facts, or only the facts
+// about plain names.
 func (p *prover) unit(ctx context.Context, defines string, all, plain bool) error {
 	head := p.head(defines, "")
 	names, err := p.names(ctx, head)
@@ -248,13 +257,13 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 		}
 		o, err := p.compile(ctx, head, facts, m.flags)
 		noMacros := false
-		if _, ok := errors.AsType[*HeadersError](err); ok && m.bare { // such as one that asks for the attribute const
+		if _, ok := errors.AsType[*HeadersError](err); ok && m.bare { // such as a header that tests for the attribute const
 			if text, expandErr := p.expanded(ctx, head); expandErr == nil {
 				o, err = p.compile(ctx, text, facts, m.flags)
 				noMacros = true
 			}
 		}
-		if _, ok := errors.AsType[*HeadersError](err); ok && len(m.flags) > 0 { // without its qualifiers the header is no C
+		if _, ok := errors.AsType[*HeadersError](err); ok && len(m.flags) > 0 { // without qualifiers the header is not valid C
 			for _, f := range facts {
 				if f.check != nil {
 					p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, Unknown})
@@ -272,7 +281,7 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 				c = f.check(&answer{o, symbolName(i, f.chosen), f.chosen})
 			}
 			switch {
-			case f.check == nil: // only others need it
+			case f.check == nil: // only facts with check need the object
 				again = append(again, f)
 			case c == "" && m.bare && f.strict && !p.in.Union:
 				p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, "that a const differs"})
@@ -295,8 +304,8 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 	return nil
 }
 
-// undeclared reports whether an error of the compiler is that a name is not declared. Of an unknown type of a first parameter gcc
-// says only what it expects before it.
+// undeclared reports whether the compiler's error is an undeclared name. For the unknown type of a
+// first parameter, gcc reports only the tokens that it expects before it.
 func (p *prover) undeclared(said string) bool {
 	if m := expected.FindStringSubmatch(said); m != nil && !p.t.TypeNames()[m[1]] {
 		return true
@@ -306,7 +315,7 @@ func (p *prover) undeclared(said string) bool {
 
 var expected = regexp.MustCompile(`expected '\)' before '(\w+)'`)
 
-// head returns the text in front of the facts. The last lines stand directly in front of the headers.
+// head returns the text before the facts. last comes directly before the headers.
 func (p *prover) head(defines, last string) string {
 	h := &p.in.Description.Headers
 	var b strings.Builder
@@ -326,8 +335,8 @@ func (p *prover) head(defines, last string) string {
 	return b.String()
 }
 
-// names asks the compiler how each type of the table is written: by a typedef, or with struct, union or enum in front. A type that has no size, or is
-// not declared, is not among the answers.
+// names asks the compiler how C writes each type of the table: by a typedef, or with struct, union
+// or enum. It leaves out undeclared types and types without a size.
 func (p *prover) names(ctx context.Context, head string) (map[string]string, error) {
 	var facts []*fact
 	var spellings [][]string
@@ -336,7 +345,7 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 		if strings.Contains(name, ".") {
 			return
 		}
-		if base := numbered.ReplaceAllString(name, ""); base != name { // by the name that it had before it had a number
+		if base := numbered.ReplaceAllString(name, ""); base != name { // the name that it had before it was numbered
 			spelled = append(spelled, base)
 		}
 		f := &fact{}

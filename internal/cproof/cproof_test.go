@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// header has one of each kind of fact.
+// header has a declaration for each kind of fact.
 const header = `
 #include <stdint.h>
 #include <stdbool.h>
@@ -115,7 +115,7 @@ func TestRight(t *testing.T) {
 	}
 }
 
-// TestHeaderThatAsksForConst proves a header that is no C if const is a macro without text.
+// TestHeaderThatAsksForConst proves a header that is not valid C if const is a macro without text.
 func TestHeaderThatAsksForConst(t *testing.T) {
 	tab, dir := table(t, "#if __has_attribute(const)\n#endif\nconst char *askName(const char *const *list, const int *n);\nstruct ask { const char *name; };\nint askUse(const struct ask *a);\n")
 	for _, cc := range compilers(t) {
@@ -132,7 +132,7 @@ func TestHeaderThatAsksForConst(t *testing.T) {
 	}
 }
 
-// TestWrong makes one thing of the table wrong after another, and the proof must name it.
+// TestWrong makes one entry of the table wrong at a time, and checks that the proof names it.
 func TestWrong(t *testing.T) {
 	tab, dir := table(t, header)
 	find := func(tab *symbols.Table, name string) *symbols.Struct {

@@ -26,8 +26,8 @@ type writer struct {
 	structs   map[string]*symbols.Struct
 	enums     map[string]*symbols.Enum
 	handles   map[string]*symbols.Handle
-	callbacks map[string]int    // index of those whose type is written
-	unnamed   map[string]string // how C reaches types without a name
+	callbacks map[string]int    // index of callbacks with a written type
+	unnamed   map[string]string // C expressions for unnamed types
 	absent    []string          // types that the headers do not declare
 }
 
@@ -88,7 +88,7 @@ func (w *writer) truth(record, kind, what, table string, qualified, strict bool,
 
 func same(a, b string) string { return "__builtin_types_compatible_p(" + a + ", " + b + ")" }
 
-// types prepares how types are written and, with all, adds the facts of types and constants.
+// types prepares the spelling of types. With all, it adds the facts of types and constants.
 func (w *writer) types(all bool) {
 	w.structs, w.enums = map[string]*symbols.Struct{}, map[string]*symbols.Enum{}
 	w.handles, w.callbacks, w.unnamed = map[string]*symbols.Handle{}, map[string]int{}, map[string]string{}
@@ -126,7 +126,7 @@ func (w *writer) types(all bool) {
 			continue
 		}
 		if _, ok := w.names[a.Name]; !ok {
-			w.names[a.Name] = a.Name // it may be one of a type without a size
+			w.names[a.Name] = a.Name // it may name a type without a size
 		}
 		if w.older {
 			continue
@@ -153,7 +153,7 @@ func (w *writer) types(all bool) {
 	}
 }
 
-// declared reports whether the headers have a type of the table, and notes it if not.
+// declared reports whether the headers declare a type, and records it if not.
 func (w *writer) declared(name string) bool {
 	_, ok := w.names[name]
 	if !ok && !slices.Contains(w.absent, name) {
@@ -162,7 +162,7 @@ func (w *writer) declared(name string) bool {
 	return ok
 }
 
-// reach notes how C reaches the members' types that have no name.
+// reach records the C expressions for the unnamed types of members.
 func (w *writer) reach(s *symbols.Struct, root, path string) {
 	for _, f := range s.Fields {
 		at := path
@@ -184,7 +184,7 @@ func (w *writer) reach(s *symbols.Struct, root, path string) {
 	}
 }
 
-// callback writes the type of a callback, after those of its parameters.
+// callback writes the type of a callback, after the types of its parameters.
 func (w *writer) callback(i int) {
 	c := &w.t.Callbacks[i]
 	if _, ok := w.callbacks[c.Name]; ok {
@@ -219,7 +219,7 @@ func (w *writer) list(params []symbols.Param) string {
 	return strings.Join(out, ", ")
 }
 
-// prototype writes a function's type for people.
+// prototype writes a function's type for messages.
 func prototype(result string, params []symbols.Param) string {
 	return result + "(" + strings.Join(types(params), ", ") + ")"
 }
@@ -238,7 +238,7 @@ func (w *writer) base(name string) string {
 	if c, ok := w.unnamed[name]; ok {
 		return c
 	}
-	if strings.Contains(name, ".") { // an array that stands in a parameter
+	if strings.Contains(name, ".") { // an array declared in a parameter
 		for _, a := range w.t.Aliases {
 			if a.Name == name {
 				return "__typeof__(" + w.spell(a.Type) + ")"
@@ -251,10 +251,11 @@ func (w *writer) base(name string) string {
 	return name
 }
 
-// spell writes a type in C, without a name of what has it.
+// spell writes a type in C, without a declared name.
 func (w *writer) spell(ctype string) string { return w.variants(ctype, 1)[0] }
 
-// variants writes a type in C, and again with const in the places where a table does not have it: behind all pointers but the last.
+// variants returns the spellings of a type in C: with const as in the table, and with const added
+// where a table does not record it, after any pointer except the last.
 func (w *writer) variants(ctype string, most int) []string {
 	ct, err := symbols.ParseType(ctype)
 	if err != nil {
@@ -265,16 +266,16 @@ func (w *writer) variants(ctype string, most int) []string {
 	if ct.Const {
 		bases = []string{"const " + base}
 	}
-	if w.handles[ct.Base] != nil { // const, in front or by a typedef, is the pointer's own or that of what nobody sees
+	if w.handles[ct.Base] != nil { // const before a handle, or in its typedef, applies to the pointer or to its opaque target
 		bases = []string{base, "const " + base}
 		if ct.Const && ct.Pointers == 0 {
-			bases = append(bases, base+" const") // a result, of which clang compares it
+			bases = append(bases, base+" const") // a result: clang compares its const
 		}
 	}
 	inner := max(0, ct.Pointers-1)
 	_, callback := w.callbacks[ct.Base]
 	if (w.handles[ct.Base] != nil || callback) && ct.Pointers > 0 {
-		inner = ct.Pointers // a handle and a callback are pointers, too
+		inner = ct.Pointers // handles and callbacks are pointers too
 	}
 	dims := ""
 	for _, n := range ct.Dims {
@@ -306,7 +307,8 @@ func (w *writer) variants(ctype string, most int) []string {
 	return out
 }
 
-// handleFact asks the compiler what a handle's name is: a pointer to the struct with the tag, that struct, a pointer, or another type.
+// handleFact asks the compiler for the meaning of a handle's name: a pointer to the struct with the
+// tag, that struct, a pointer, or another type.
 func handleFact(h *symbols.Handle) *fact {
 	f := &fact{}
 	if h.Tag != "" && h.Tag != "void" {
@@ -319,7 +321,8 @@ func handleFact(h *symbols.Handle) *fact {
 	return f
 }
 
-// handleSpelling returns how C writes a handle, by the first of the tries of its fact that compiles, and its tag with the word in front.
+// handleSpelling returns the C spelling of a handle, from the first try of its fact that compiles,
+// and its tag with the keyword.
 func handleSpelling(h *symbols.Handle, f *fact) (spelled, tag string) {
 	tag = "struct " + h.Tag
 	if strings.Contains(f.said, "wrong kind of tag") || strings.Contains(f.said, "tag type that does not match") {
@@ -339,7 +342,7 @@ func (w *writer) handle(h *symbols.Handle) {
 	if h.Tag == "void" {
 		w.truth(record, "handle", "type", "void *", true, false, "sizeof("+h.Name+") == 8 && __builtin_classify_type(("+h.Name+")0) == __builtin_classify_type((void *)0)")
 	}
-	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // the struct has no tag, or no typedef: the uses tell
+	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // the struct has no tag or no typedef; its uses show the name
 		return
 	}
 	p := w.tags[h.Name] + " *"
@@ -367,7 +370,7 @@ func (w *writer) layout(s *symbols.Struct, name, c string) {
 	record := "struct " + name
 	w.number(record, "struct size", "size", "sizeof("+c+")", uint64(s.Size))
 	f := w.number(record, "struct alignment", "alignment", "_Alignof("+c+")", uint64(s.Align))
-	if most := w.align[s.Name]; most > s.Align { // that of the newest release
+	if most := w.align[s.Name]; most > s.Align { // alignment in the newest release
 		f.check = func(x *answer) string {
 			if n := x.number(); n < uint64(s.Align) || n > uint64(most) {
 				return strconv.FormatUint(n, 10)
@@ -377,7 +380,7 @@ func (w *writer) layout(s *symbols.Struct, name, c string) {
 	}
 }
 
-// fields adds the facts of members, through those without a name too.
+// fields adds the facts of members, including members of unnamed members.
 func (w *writer) fields(s *symbols.Struct, record, root, path string, base int) {
 	for _, f := range s.Fields {
 		at := path
@@ -410,7 +413,8 @@ func (w *writer) fields(s *symbols.Struct, record, root, path string, base int) 
 	}
 }
 
-// bits adds the facts of a bit-field: which bits it has, by writing it, and whether it has a sign, by a comparison that the compiler leaves out if not.
+// bits adds the facts of a bit-field. Writing it shows its bits; a comparison that the compiler
+// folds shows its sign.
 func (w *writer) bits(record, root, at string, f *symbols.Field, base int) {
 	first := (base+f.Offset)*8 + f.BitOffset
 	end := first + f.Bits
@@ -451,7 +455,7 @@ func (w *writer) bits(record, root, at string, f *symbols.Field, base int) {
 	})
 }
 
-// signed reports whether a number's type has a sign.
+// signed reports whether a number type is signed.
 func (w *writer) signed(ctype string) (signed, known bool) {
 	base := w.t.Canonical(ctype)
 	if e := w.enums[base]; e != nil {
@@ -507,15 +511,16 @@ func (w *writer) constant(c *symbols.Constant) {
 	}
 }
 
-// functions adds the facts of functions: with all of the type and symbol of each ABI, and with plain of what programs call by a plain name.
+// functions adds the facts of functions: with all, the type and symbol of each ABI version; with
+// plain, the function that a plain name selects.
 func (w *writer) functions(all, plain bool) {
-	means := map[string]string{} // what a plain name means
+	means := map[string]string{} // the function that a plain name selects
 	for _, f := range w.t.Functions {
 		if f.Current {
 			means[f.API] = f.Symbol
 		}
 	}
-	var hidden []*symbols.Function // by a macro of their own name, which stands for another function
+	var hidden []*symbols.Function // a macro of the same name selects another function
 	for i := range w.t.Functions {
 		f := &w.t.Functions[i]
 		switch {
@@ -555,7 +560,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 			}
 		}
 		if lists = next; len(lists) > maxVariants {
-			lists, strict = lists[:maxVariants], false // too many ways in which const may stand
+			lists, strict = lists[:maxVariants], false // too many places for const
 		}
 	}
 	if len(f.Params) == 0 {
@@ -563,7 +568,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 	}
 	for _, ctype := range append([]string{f.Result}, types(f.Params)...) {
 		if ct, err := symbols.ParseType(ctype); err == nil && strings.Contains(ct.Base, ".") {
-			strict = false // a function type that stands in place, of whose parameters a table has not every const
+			strict = false // a function type written in place: a table does not record every const of its parameters
 		}
 	}
 	var tries []string
@@ -593,7 +598,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 			return ""
 		},
 	})
-	var uses []string // in brackets: a macro with parameters does not hide the function
+	var uses []string // parenthesized: a macro with parameters then does not hide the function
 	for _, n := range []string{name, other} {
 		if n != "" && (n != name || len(uses) == 0) {
 			uses = append(uses, "const void *@(void) { return (const void *)("+n+"); }")

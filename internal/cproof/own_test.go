@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "record in symbols/LIBRARY/proof.json what was proven")
 
-// proofOf returns the file with the record of a library's proof, and its table.
+// proofOf returns the path of a library's proof record, and its table.
 func proofOf(t *testing.T, library string) (file string, table []byte) {
 	t.Helper()
 	dir := filepath.Join("..", "..", "symbols", library)
@@ -24,7 +24,8 @@ func proofOf(t *testing.T, library string) (file string, table []byte) {
 	return filepath.Join(dir, "proof.json"), table
 }
 
-// TestOwnRecords checks that each of the project's own tables is the one that was proven, and names the releases of which no headers were at hand then.
+// TestOwnRecords checks that each of the project's tables equals the proven one. It logs the
+// releases without headers at that time.
 func TestOwnRecords(t *testing.T) {
 	for _, library := range symbols.Names() {
 		file, table := proofOf(t, library)
@@ -52,8 +53,9 @@ func TestOwnRecords(t *testing.T) {
 	}
 }
 
-// TestOwnTables proves what the project's own tables say of each release against that release's headers. PUREGPU_HEADERS names a folder with a folder for each
-// library and in that one for each release, as tools/bundle/headers.sh makes it: cuda/12.4, nccl/2.30.7, hip/5.2.
+// TestOwnTables proves each release in the project's tables against that release's headers.
+// PUREGPU_HEADERS names a folder of headers as tools/bundle/headers.sh makes it: cuda/12.4,
+// nccl/2.30.7, hip/5.2.
 func TestOwnTables(t *testing.T) {
 	root := os.Getenv("PUREGPU_HEADERS")
 	if root == "" {

@@ -10,14 +10,14 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A Record says that a table was proven, so that whoever has the table and no compiler can see it.
+// A Record says that a table was proven, so that a reader can verify it without a compiler.
 type Record struct {
 	Table    string    `json:"table"`  // file name
-	SHA256   string    `json:"sha256"` // of the table
+	SHA256   string    `json:"sha256"` // checksum of the table
 	Releases []Release `json:"releases"`
 }
 
-// A Release is what was proven against one release's headers.
+// A Release records the proof against one release's headers.
 type Release struct {
 	Version  symbols.Version `json:"version"`
 	Compiler string          `json:"compiler"`
@@ -25,22 +25,22 @@ type Release struct {
 	Headers  []File          `json:"headers"`
 }
 
-// Sum returns the hash of a file's text as a record has it.
+// Sum returns the hash of a file's text in the format of a record.
 func Sum(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// Release returns what a record says of a proof.
+// Release returns the record of a proof.
 func (r *Report) Release(v symbols.Version, cc *Compiler) Release {
 	return Release{v, cc.Name, r.Right(), r.Files}
 }
 
-// Encode writes a record, a header a line.
+// Encode writes a record, one header a line.
 func (r *Record) Encode() []byte {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
-		panic(err) // there is nothing in it that JSON does not have
+		panic(err) // every value has a JSON form
 	}
 	return append(text, '\n')
 }
@@ -57,7 +57,7 @@ func Decode(text []byte) (*Record, error) {
 // Holds reports whether a record is of a table with this text.
 func (r *Record) Holds(table []byte) bool { return r.SHA256 == Sum(table) && len(r.Releases) > 0 }
 
-// Same reports whether two records say the same, whichever compiler it was.
+// Same reports whether two records say the same, ignoring the compiler.
 func (r *Record) Same(s *Record) bool {
 	return r.Table == s.Table && r.SHA256 == s.SHA256 && slices.EqualFunc(r.Releases, s.Releases, func(a, b Release) bool {
 		return a.Version == b.Version && a.Facts == b.Facts && slices.Equal(a.Headers, b.Headers)

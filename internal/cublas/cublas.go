@@ -1,5 +1,6 @@
-// Package cublas is the few functions of NVIDIA's cuBLAS that tests and benchmarks of native work call: a library that knows nothing of
-// this module, and gives its work to a stream. It is no binding to build on.
+// Package cublas binds the few cuBLAS functions that tests and benchmarks of native work call: a
+// library that does not know this module and submits work to a stream. Programs should use package
+// cublas of the module's root instead.
 package cublas
 
 import (
@@ -39,7 +40,8 @@ var symbols = [numFuncs]dl.Symbol{
 	fnGetProperty:  {Name: "cublasGetProperty", Sig: "ww"},
 }
 
-// lightSpec is of the library that cuBLAS wants beside itself: where a program of Python has brought them no search finds it but by its file.
+// lightSpec describes the library that cuBLAS depends on. In an installation by Python packages,
+// only its file path finds it.
 var lightSpec = dl.Spec{
 	Name: "cuBLASLt", Package: "cublas",
 	Names: []string{"libcublasLt.so.13", "libcublasLt.so.12"},
@@ -48,18 +50,18 @@ var lightSpec = dl.Spec{
 
 const variable = "PUREGPU_CUBLAS_LIBRARY"
 
-// packages is where a program of Python has NVIDIA's libraries.
+// packages returns the folder of NVIDIA's libraries in a Python installation.
 func packages(python string) string {
 	return filepath.Join(filepath.Dir(python), "../lib/python3*/site-packages/nvidia/*/lib")
 }
 
-// Open loads cuBLAS 12 or 13: the file that PUREGPU_CUBLAS_LIBRARY names, else what the system finds, else what a program of Python on the
-// path has among its packages, as PyTorch brings it.
+// Open loads cuBLAS 12 or 13. It tries the file that PUREGPU_CUBLAS_LIBRARY names, then the
+// system's libraries, then the packages of the Python on the path, where PyTorch installs it.
 func Open(opt dl.Options) (*Library, error) {
 	dirs := []string{"/usr/local/cuda/lib64", "/usr/local/lib/python3*/dist-packages/nvidia/*/lib"}
 	if python, err := exec.LookPath("python3"); err == nil {
 		dirs = append(dirs, packages(python))
-		if to, err := os.Readlink(python); err == nil && filepath.IsAbs(to) { // into a virtual environment, perhaps
+		if to, err := os.Readlink(python); err == nil && filepath.IsAbs(to) { // it may lead into a virtual environment
 			dirs = append(dirs, packages(to))
 		}
 	}
@@ -69,7 +71,7 @@ func Open(opt dl.Options) (*Library, error) {
 		light.Dirs = append([]string{filepath.Dir(file)}, dirs...)
 	}
 	if opt.Path == "" {
-		new(dl.Library).Open(&light, nil, dl.Options{Logger: opt.Logger}) // without it cuBLAS says what it lacks
+		new(dl.Library).Open(&light, nil, dl.Options{Logger: opt.Logger}) // if this fails, opening cuBLAS reports the missing library
 	}
 	l := new(Library)
 	err := l.Library.Open(&dl.Spec{
@@ -87,7 +89,7 @@ func Open(opt dl.Options) (*Library, error) {
 }
 
 func askVersion(l *dl.Library) (v dl.Version, err error) {
-	for i, unit := range []dl.Version{1000, 1} { // the major version, and the minor one
+	for i, unit := range []dl.Version{1000, 1} { // the major and the minor version
 		n := new(int32)
 		if err := check(l.Slow(fnGetProperty, uintptr(i), uintptr(unsafe.Pointer(n)))); err != nil {
 			return 0, fmt.Errorf("cublasGetProperty: %w", err)
@@ -97,7 +99,7 @@ func askVersion(l *dl.Library) (v dl.Version, err error) {
 	return v, nil
 }
 
-// A Status is a result of cuBLAS that is no success.
+// A Status is an error code of cuBLAS.
 type Status int32
 
 func (s Status) Error() string { return fmt.Sprintf("cublas: status %d", int32(s)) }
@@ -112,28 +114,29 @@ func check(full uintptr, err error) error {
 // A Handle is a context of cuBLAS, for one thread at a time.
 type Handle uintptr
 
-// Create makes a handle on the device that is current. It allocates memory there, and may take a tenth of a second.
+// Create makes a handle on the current device. It allocates memory there and may take a tenth of a
+// second.
 func (l *Library) Create() (Handle, error) {
 	h := new(Handle)
 	err := check(l.Slow(fnCreate, uintptr(unsafe.Pointer(h))))
 	return *h, err
 }
 
-// Destroy waits for the device.
+// Destroy waits for the device and frees the handle.
 func (l *Library) Destroy(h Handle) error { return check(l.Slow(fnDestroy, uintptr(h))) }
 
-// SetStream has the handle give its work to a stream, and forget its workspace.
+// SetStream makes the handle submit to a stream, and resets its workspace.
 func (l *Library) SetStream(h Handle, s cuda.Stream) error {
 	return check(l.Slow(fnSetStream, uintptr(h), uintptr(s)))
 }
 
-// SetWorkspace gives the handle memory of the device to compute in, from an address that is a multiple of 256.
+// SetWorkspace gives the handle device memory to compute in. Its address must be a multiple of 256.
 func (l *Library) SetWorkspace(h Handle, p cuda.DevicePtr, size uint64) error {
 	return check(l.Slow(fnSetWorkspace, uintptr(h), uintptr(p), uintptr(size)))
 }
 
-// Sgemm computes c = alpha·a·b + beta·c of matrices in columns: a has m rows and k columns, b k rows and n columns, one column after ld
-// elements. It allocates nothing.
+// Sgemm computes c = alpha·a·b + beta·c with column-major matrices: a is m by k, b is k by n, and
+// ld is the distance of columns in elements. It allocates nothing.
 func (l *Library) Sgemm(h Handle, m, n, k int, alpha *float32, a cuda.DevicePtr, lda int, b cuda.DevicePtr, ldb int, beta *float32, c cuda.DevicePtr, ldc int) error {
 	const asItIs = 0 // not transposed
 	if addr := dl.Load(&l.fns[fnSgemm]); addr != 0 {
@@ -157,18 +160,20 @@ func (l *Library) Sgemm(h Handle, m, n, k int, alpha *float32, a cuda.DevicePtr,
 		uintptr(a), uintptr(lda), uintptr(b), uintptr(ldb), uintptr(unsafe.Pointer(beta)), uintptr(c), uintptr(ldc)))
 }
 
-// A Multiplier multiplies square matrices of n by n in one stream after another, with a handle and a workspace of its own: what is in
-// flight at a time must be in one stream, or in one graph, in which nothing is beside it.
+// A Multiplier multiplies square n by n matrices, with its own handle and workspace. Products in
+// flight at the same time would share the workspace, so they must be in one stream, or in sequence
+// in one graph.
 type Multiplier struct {
 	lib    *Library
 	handle Handle
 	n      int
 	work   cuda.DevicePtr
 	size   uint64
-	stream cuda.Stream // that the handle has
+	stream cuda.Stream // the handle's stream
 }
 
-// NewMultiplier makes one on the device that is current, with memory for the handle to compute in.
+// NewMultiplier makes a Multiplier on the current device; the handle computes in the memory at
+// work.
 func (l *Library) NewMultiplier(n int, work cuda.DevicePtr, size uint64) (*Multiplier, error) {
 	h, err := l.Create()
 	if err != nil {
@@ -179,9 +184,9 @@ func (l *Library) NewMultiplier(n int, work cuda.DevicePtr, size uint64) (*Multi
 
 var zero, one float32 = 0, 1
 
-// Multiply gives c = a·b to a stream, with the device current.
+// Multiply submits c = a·b to a stream. The device must be current.
 func (m *Multiplier) Multiply(s cuda.Stream, c, a, b cuda.DevicePtr) error {
-	if m.stream != s { // to set the stream takes the workspace away, so both are set, and only where it is another one
+	if m.stream != s { // setting the stream resets the workspace, so both are set, and only if the stream changes
 		if err := m.lib.SetStream(m.handle, s); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestFake calls a library made of C, by both ways of calling.
+// TestFake calls a fake library in C, on both paths.
 func TestFake(t *testing.T) {
 	path := testlib.Fake{File: "libcublas.so.12", Source: "../../internal/cublas/testdata/cublas.c", Symbols: []string{}}.Build(t)
 	lib, err := Open(dl.Options{Path: path})
@@ -64,7 +64,7 @@ func TestFake(t *testing.T) {
 			"stream 0x52", "workspace 0x1000, 64", "sgemm 2 2 2 in 0x52 with 0x1000", "destroy")
 		lib.HeapFrames()
 	}
-	// One row of two, with other numbers everywhere.
+	// A product of one row and two columns. All arguments differ, so that swapping two would show.
 	h, err := lib.Create()
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestAllocates has the call allocate nothing.
+// TestAllocates checks that a call allocates nothing.
 func TestAllocates(t *testing.T) {
 	if !dl.Fast {
 		t.Skip("no fast path in this build")

@@ -1,9 +1,9 @@
 // Package cudaheaders finds headers of NVIDIA's CUDA toolkit that are not built into NVRTC, such as
 // cuda_fp16.h.
 //
-// Debian puts CUDA's headers into /usr/include, among those of the C library. A kernel that includes
-// stdio.h by mistake must not get the host's. So a folder that also has the C library's headers is
-// used for headers that are CUDA's by their name, and for no others; see [Shared].
+// Debian puts CUDA's headers into /usr/include, among those of the C library. A kernel that
+// includes stdio.h by mistake must not get the host's. So a folder that also has the C library's
+// headers is used for headers that are CUDA's by their name, and for no others; see [Shared].
 package cudaheaders
 
 import (
@@ -17,22 +17,23 @@ import (
 	"github.com/puregpu/puregpu/internal/regular"
 )
 
-// patterns are the folders in which headers are, behind those of the compiler itself.
+// patterns are folders of headers, searched after the compiler's own.
 var patterns = []string{
 	"$CUDA_HOME/include", "$CUDA_PATH/include", "/usr/local/cuda/include", "/usr/local/cuda-*/include",
 	"$CONDA_PREFIX/include", "$CONDA_PREFIX/targets/*/include", "$CONDA_PREFIX/lib/python*/site-packages/nvidia/*/include",
 	"$VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/include", "$GUIX_ENVIRONMENT/include", "/run/current-system/profile/include", "/usr/include",
 }
 
-// beside are the same as seen from the folder of NVRTC's library: a toolkit's or Conda's, a Python wheel's, and Debian's.
+// beside are the same folders relative to NVRTC's library: in a toolkit or Conda, in a Python
+// wheel, and in Debian.
 var beside = []string{"../include", "../targets/*/include", "../../../nvidia/cuda_runtime/include", "../../../nvidia/*/include", "../../include"}
 
-// Folders returns the folders to look in, in order: those that belong to a file of NVRTC's library first, as headers are to be of the
-// compiler's release.
+// Folders returns the folders to search, in order. Folders beside NVRTC's library come first, so
+// that the headers match the compiler's release.
 func Folders(nvrtc string) []string {
 	var all []string
 	add := func(dir string) {
-		// From 13.0 on what is of CCCL, such as nv/target, is in a folder of its own.
+		// Since 13.0 CCCL's headers, such as nv/target, have their own folder.
 		for _, d := range []string{dir, filepath.Join(dir, "cccl")} {
 			if !slices.Contains(all, d) {
 				all = append(all, d)
@@ -47,7 +48,7 @@ func Folders(nvrtc string) []string {
 		for _, dir := range at {
 			for _, b := range beside {
 				for _, d := range folders.Match(filepath.Join(folders.Quote(dir), b)) {
-					if fi, err := os.Stat(d); err == nil && fi.IsDir() { // the others would only say how the patterns are
+					if fi, err := os.Stat(d); err == nil && fi.IsDir() { // missing folders would only repeat the patterns
 						add(d)
 					}
 				}
@@ -71,7 +72,7 @@ func Folders(nvrtc string) []string {
 	return all
 }
 
-// own are the names of CUDA's headers, up to the first slash, as [path.Match] has them.
+// own are patterns for the names of CUDA's headers up to the first slash, for [path.Match].
 var own = []string{
 	"cuda*", "cooperative_groups*", "cub", "thrust", "nv", "cuComplex.h", "curand*", "crt", "mma.h", "math_constants.h", "math_functions.h*",
 	"builtin_types.h", "channel_descriptor.h", "common_functions.h", "device_*", "driver_types.h", "fatbinary_section.h", "host_config.h",
@@ -87,8 +88,8 @@ func isOwn(header string) bool {
 	})
 }
 
-// Shared reports whether a folder also has the C library's headers. An option -I for it makes all of
-// them visible, so a compiler of kernels needs that option only for a header of CUDA.
+// Shared reports whether a folder also has the C library's headers. An option -I for it makes all
+// of them visible, so a compiler of kernels needs that option only for a header of CUDA.
 func Shared(dir string) bool {
 	_, err := regular.Stat(filepath.Join(dir, "stdio.h"))
 	return err == nil

@@ -6,23 +6,24 @@ import (
 	"unsafe"
 )
 
-// Channels stay Go's own, so that their types are what they are everywhere. What has a buffer keeps its elements there; who finds that
-// he must wait does so here. Two who meet at a channel without a buffer meet here.
+// Channels keep their Go types in rewritten source. Buffered elements stay in the channel. A
+// goroutine that must wait waits in a list here, and a sender and a receiver of an unbuffered
+// channel meet here.
 
-// A channel is what is kept of a channel besides.
+// A channel holds the state of a channel beside Go's own.
 type channel struct {
 	Object
 	recv, send []*waiter
 	closed     bool
 }
 
-// A waiter is a goroutine that waits for a channel, in a select perhaps for several.
+// A waiter is a goroutine that waits for a channel. In a select it may wait for several channels.
 type waiter struct {
 	g    *goroutine
-	elem unsafe.Pointer // where what is received goes, or what is sent is; nil if the channel has a buffer, and it is to look again
+	elem unsafe.Pointer // address of the received or sent element; nil if the channel has a buffer, and the goroutine then retries
 	ok   *bool
-	at   int  // which case
-	met  *int // set to that when it is over: -1 before
+	at   int  // index of the case
+	met  *int // set to the index when the wait ends; -1 before
 }
 
 //go:norace
@@ -37,7 +38,7 @@ func (r *run) channelAt(p unsafe.Pointer) *channel {
 //go:norace
 func pointerOf[T any](c <-chan T) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&c)) }
 
-// forget takes all entries of a goroutine's wait away.
+// forget removes all entries of a goroutine's wait.
 //
 //go:norace
 func forget(list []*waiter, g *goroutine) []*waiter {
@@ -54,7 +55,7 @@ func forget(list []*waiter, g *goroutine) []*waiter {
 	return list[:n]
 }
 
-// wakeWaiters has all look again.
+// wakeWaiters wakes all waiters; they retry.
 //
 //go:norace
 func (r *run) wakeWaiters(list []*waiter) {
@@ -63,7 +64,7 @@ func (r *run) wakeWaiters(list []*waiter) {
 	}
 }
 
-// meet takes the first who waits and has not met anybody else.
+// meet removes and returns the first waiter that has not met another goroutine.
 //
 //go:norace
 func meet(list []*waiter, by *goroutine) *waiter {
@@ -75,13 +76,13 @@ func meet(list []*waiter, by *goroutine) *waiter {
 	return nil
 }
 
-// A Case is one of a select's.
+// A Case is a case of a select.
 type Case interface {
 	pointer() unsafe.Pointer
 	sends() bool
 	try(r *run, c *channel) bool // without waiting
 	element() (p unsafe.Pointer, ok *bool)
-	once() bool // outside of a run
+	once() bool // outside a run
 }
 
 // A RecvCase receives.
@@ -91,7 +92,7 @@ type RecvCase[T any] struct {
 	OK bool
 }
 
-// OnRecv is the case of a receive.
+// OnRecv returns the case of a receive.
 //
 //go:norace
 func OnRecv[T any](c <-chan T) *RecvCase[T] { return &RecvCase[T]{c: c} }
@@ -118,7 +119,7 @@ func (x *RecvCase[T]) once() bool {
 //go:norace
 func (x *RecvCase[T]) try(r *run, c *channel) bool {
 	select {
-	case x.V, x.OK = <-x.c: // from the buffer, or it is closed
+	case x.V, x.OK = <-x.c: // from the buffer, or the channel is closed
 		r.wakeWaiters(c.send)
 		return true
 	default:
@@ -132,7 +133,7 @@ func (x *RecvCase[T]) try(r *run, c *channel) bool {
 	}
 	x.V, x.OK = *(*T)(w.elem), true
 	*w.met = w.at
-	raceAcquire(unsafe.Pointer(w.met)) // the sender has released it, and acquires it when it goes on
+	raceAcquire(unsafe.Pointer(w.met)) // the sender released it, and acquires it when it continues
 	raceRelease(unsafe.Pointer(w.met))
 	r.wakeUp(w.g)
 	return true
@@ -144,12 +145,12 @@ type SendCase[T any] struct {
 	v T
 }
 
-// OnSend is the case of a send.
+// OnSend returns the case of a send.
 //
 //go:norace
 func OnSend[T any](c chan<- T) *SendCase[T] { return &SendCase[T]{c: c} }
 
-// Value says what is sent.
+// Value sets the value to send.
 //
 //go:norace
 func (x *SendCase[T]) Value(v T) *SendCase[T] {
@@ -199,7 +200,7 @@ func (x *SendCase[T]) try(r *run, c *channel) bool {
 	return true
 }
 
-// Select does one of the cases, and returns which. TrySelect returns -1 if none can be done.
+// Select executes one of the cases and returns its index. TrySelect returns -1 if no case is ready.
 //
 //go:norace
 func Select(cases ...Case) int { return selects(cases, true) }
@@ -283,7 +284,7 @@ func selects(cases []Case, waits bool) int {
 	}
 }
 
-// touch notes what a select has done.
+// touch records the steps of a select.
 //
 //go:norace
 func (r *run) touch(g *goroutine, op Op, c *channel) {
@@ -291,7 +292,7 @@ func (r *run) touch(g *goroutine, op Op, c *channel) {
 	g.hash, c.hash = h, h
 }
 
-// Recv receives.
+// Recv receives a value.
 //
 //go:norace
 func Recv[T any](c <-chan T) T {
@@ -303,7 +304,7 @@ func Recv[T any](c <-chan T) T {
 	return x.V
 }
 
-// Recv2 receives, and says whether the channel was open.
+// Recv2 receives a value and reports whether the channel was open.
 //
 //go:norace
 func Recv2[T any](c <-chan T) (T, bool) {
@@ -319,7 +320,7 @@ func Recv2[T any](c <-chan T) (T, bool) {
 // A Sender sends.
 type Sender[T any] struct{ c chan<- T }
 
-// Send returns what sends to a channel.
+// Send returns the Sender of a channel.
 //
 //go:norace
 func Send[T any](c chan<- T) Sender[T] { return Sender[T]{c} }
@@ -359,7 +360,7 @@ func Close[T any](ch chan<- T) {
 	r.wakeWaiters(c.send)
 }
 
-// Push sends to a channel with a buffer if there is room, as a timer does.
+// Push sends to a buffered channel if there is room, as a timer does.
 //
 //go:norace
 func Push[T any](ch chan T, v T) {
@@ -376,7 +377,7 @@ func Push[T any](ch chan T, v T) {
 	r.wakeWaiters(r.channelAt(pointerOf[T](ch)).recv)
 }
 
-// Elements receives until the channel is closed.
+// Elements iterates over received values until the channel is closed.
 func Elements[T any](c <-chan T) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for {
@@ -405,7 +406,8 @@ func Go(fn func()) {
 	r.point(OpGo, nil)
 }
 
-// Go1 to Go4 start goroutines with functions that have arguments, which are evaluated before.
+// Go1 to Go4 return functions that start a goroutine with arguments; the arguments are evaluated
+// first.
 func Go1[A any](f func(A)) func(A) { return func(a A) { Go(func() { f(a) }) } }
 
 func Go2[A, B any](f func(A, B)) func(A, B) { return func(a A, b B) { Go(func() { f(a, b) }) } }
@@ -418,7 +420,7 @@ func Go4[A, B, C, D any](f func(A, B, C, D)) func(A, B, C, D) {
 	return func(a A, b B, c C, d D) { Go(func() { f(a, b, c, d) }) }
 }
 
-// Go0R to Go3R are for functions with a result.
+// Go0R to Go3R are the same for functions with a result.
 func Go0R[R any](f func() R) func() { return func() { Go(func() { f() }) } }
 
 func Go1R[A, R any](f func(A) R) func(A) { return func(a A) { Go(func() { f(a) }) } }

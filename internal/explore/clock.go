@@ -5,16 +5,17 @@ import (
 	"unsafe"
 )
 
-// Time is virtual: a step takes some nanoseconds, to look at the clock some more, and where everybody waits it goes on to the next timer.
+// Time is virtual. Each step takes some nanoseconds, and reading the clock takes more. When all
+// goroutines wait, time advances to the next timer.
 
-// A timer calls f in the goroutine that happens to run, once.
+// A timer calls f once, in the goroutine that runs at that time.
 type timer struct {
 	when int64
 	seq  int
 	f    func()
 	set  bool
 
-	short bool // the sleep of somebody who looks at something again and again
+	short bool // the sleep of a goroutine that polls
 }
 
 // start sets a timer.
@@ -33,7 +34,7 @@ func (r *run) start(t *timer, after int64) {
 	r.timers[i] = t
 }
 
-// stop takes a timer back, and reports whether it was set.
+// stop stops a timer and reports whether it was set.
 //
 //go:norace
 func (r *run) stop(t *timer) bool {
@@ -53,7 +54,7 @@ func (r *run) stop(t *timer) bool {
 	return true
 }
 
-// fire calls what is due.
+// fire calls the functions of all timers that are due.
 //
 //go:norace
 func (r *run) fire() {
@@ -66,14 +67,14 @@ func (r *run) fire() {
 	}
 }
 
-// The time as package time keeps it, with a reading of the monotonic clock.
+// timeParts is the layout of time.Time, with a reading of the monotonic clock.
 type timeParts struct {
 	wall uint64
 	ext  int64
 	loc  *time.Location
 }
 
-// epochSeconds is when runs begin, in seconds since 1885.
+// epochSeconds is the time at which runs begin, in seconds since 1885.
 const epochSeconds = 4_449_600_000
 
 //go:norace
@@ -84,7 +85,7 @@ func at(ns int64) (t time.Time) {
 	return t
 }
 
-// Now returns the virtual time, of a run, or the time.
+// Now returns the virtual time in a run, and the real time otherwise.
 //
 //go:norace
 func Now() time.Time {
@@ -97,7 +98,7 @@ func Now() time.Time {
 	return at(r.now)
 }
 
-// Sleep has the current goroutine wait.
+// Sleep makes the current goroutine wait.
 //
 //go:norace
 func Sleep(d time.Duration) {
@@ -115,7 +116,7 @@ func Sleep(d time.Duration) {
 	r.block()
 }
 
-// A Timer calls a function, or has a goroutine run one, when its time comes.
+// A Timer calls a function, or starts a goroutine with it, when it is due.
 type Timer struct {
 	timer timer
 	own   Object
@@ -123,7 +124,7 @@ type Timer struct {
 	real  *time.Timer
 }
 
-// Call returns a timer that calls f on any goroutine that runs then; f must not wait.
+// Call returns a timer that calls f on any running goroutine; f must not wait.
 //
 //go:norace
 func Call(d time.Duration, f func()) *Timer {
@@ -138,7 +139,7 @@ func Call(d time.Duration, f func()) *Timer {
 	return t
 }
 
-// After returns a timer that has a goroutine call f.
+// After returns a timer that starts a goroutine with f.
 //
 //go:norace
 func After(d time.Duration, f func()) *Timer {
@@ -163,7 +164,7 @@ func After(d time.Duration, f func()) *Timer {
 	return t
 }
 
-// Stop takes the timer back, and reports whether it was set.
+// Stop stops the timer and reports whether it was set.
 //
 //go:norace
 func (t *Timer) Stop() bool {
@@ -178,7 +179,7 @@ func (t *Timer) Stop() bool {
 	return r.stop(&t.timer)
 }
 
-// Reset sets the timer anew, and reports whether it was set.
+// Reset restarts the timer and reports whether it was set.
 //
 //go:norace
 func (t *Timer) Reset(d time.Duration) bool {
@@ -196,7 +197,7 @@ func (t *Timer) Reset(d time.Duration) bool {
 	return was
 }
 
-// Yield lets others run.
+// Yield lets other goroutines run.
 //
 //go:norace
 func Yield() bool {
@@ -208,7 +209,7 @@ func Yield() bool {
 	return true
 }
 
-// Fired is the time for a function of Call.
+// Fired returns the current time for a function of Call.
 //
 //go:norace
 func Fired() time.Time {
@@ -218,7 +219,7 @@ func Fired() time.Time {
 	return time.Now()
 }
 
-// Again sets a timer from its own function.
+// Again restarts a timer from its own function.
 //
 //go:norace
 func (t *Timer) Again(d time.Duration) {

@@ -5,23 +5,27 @@ import (
 	"time"
 )
 
-// All schedules are run that differ from the usual one in fewer than so many decisions, where each choice is a decision that differs but those of
-// [T.Choose], all of which are tried: delay-bounded exploration (Emmi and others, 2011). Two schedules that differ in the order of what is independent only come to the same
-// state: what follows a state that was there before, with the same goroutine running and as many decisions left, is not run again.
+// Delay-bounded exploration (Emmi and others, 2011) runs all schedules that differ from the default
+// one in fewer than a given number of decisions. Choices of [T.Choose] do not count as decisions,
+// and all are tried.
+//
+// Two schedules that differ only in the order of independent steps reach the same state. A schedule
+// that reaches a known state, with the same goroutine running and no more decisions left, is not
+// run further.
 
 // A branch is a decision.
 type branch struct {
 	taken, of int
-	free      bool // counts for nothing
+	free      bool // does not count
 }
 
 type depthFirst struct {
 	path   []branch
-	at     int // decisions of this run
-	spent  int // of them that were not usual
+	at     int // decisions in this run
+	spent  int // number of decisions other than the default
 	limit  int
-	seen   map[uint64]int // with how many decisions left a state was there before
-	closed bool           // this run has come to a state that was there before
+	seen   map[uint64]int // decisions left when a state was reached
+	closed bool           // this run has reached a known state
 }
 
 func (*depthFirst) started(*run, *goroutine) {}
@@ -61,7 +65,7 @@ func (d *depthFirst) next(r *run, _, _, usual *goroutine) *goroutine {
 	if i == 0 {
 		return usual
 	}
-	for _, g := range r.ready { // the i-th of the others
+	for _, g := range r.ready { // the i-th of the other goroutines
 		if g != usual {
 			if i--; i == 0 {
 				return g
@@ -74,7 +78,7 @@ func (d *depthFirst) next(r *run, _, _, usual *goroutine) *goroutine {
 //go:norace
 func (d *depthFirst) pick(r *run, _ *goroutine, n int) int { return d.decide(r, n, r.choosing) }
 
-// again prepares the next run, and reports whether there is one.
+// again prepares the next run and reports whether there is one.
 func (d *depthFirst) again() bool {
 	spent := 0
 	for _, b := range d.path {
@@ -100,7 +104,7 @@ func (d *depthFirst) again() bool {
 // exhaust runs all schedules.
 func (e *explorer) exhaust() error {
 	if raceEnabled {
-		return errors.New("explore: all schedules are run without the race detector only")
+		return errors.New("explore: an exhaustive run needs a build without the race detector")
 	}
 	d := &depthFirst{limit: e.c.Exhaustive, seen: map[uint64]int{}}
 	for {

@@ -1,13 +1,16 @@
-// Package explore runs a piece of a program in many orders, each of which a number stands for.
+// Package explore runs a part of a program under many schedules. A seed determines each schedule.
 //
-// The program is made of rewritten source: tools/explore has go statements, channels, select, and what is used of sync, sync/atomic, time, context,
-// runtime and syscall call this package instead. One goroutine runs at a time, and before each such step a strategy decides who goes on. So a run
-// follows from its seed alone, and a failure from a seed can be had again.
+// The program consists of rewritten source. tools/explore replaces go statements, channels, select,
+// and uses of sync, sync/atomic, time, context, runtime and syscall by calls of this package. One
+// goroutine runs at a time, and before each such step a strategy decides which goroutine continues.
+// A run therefore follows from its seed, and a failure can be reproduced from its seed.
 //
-// A test calls [Run] with a scenario. In a program that is not rewritten the scenario runs once, as it is; tools/explore sets [Config] for those that are.
+// A test calls [Run] with a scenario. In a program that is not rewritten the scenario runs once,
+// without changes. For rewritten programs tools/explore sets [Config].
 //
-// A run fails by a failed assertion, a panic, a deadlock, too many steps, goroutines that are left, or, where the program is built with the race detector, a
-// data race: the detector is told of the order that the program's own synchronization makes, and of no other.
+// A run fails by a failed assertion, a panic, a deadlock, too many steps, or leaked goroutines. A
+// program built with the race detector also fails by a data race: the detector sees only the order
+// that the program's own synchronization makes.
 package explore
 
 import (
@@ -23,27 +26,27 @@ import (
 	"unsafe"
 )
 
-// ConfigEnv is the variable of the environment that has a [Config], as JSON.
+// ConfigEnv is the environment variable that holds a [Config], as JSON.
 const ConfigEnv = "PUREGPU_EXPLORE"
 
-// A Config says what [Run] does in a rewritten program.
+// A Config configures [Run] in a rewritten program.
 type Config struct {
-	Strategy   string        // "" is mix: one of walk, pct and delay, by seed
+	Strategy   string        // walk, pct or delay; "" is mix, which picks one by seed
 	Seed       uint64        // the first one
-	Stride     uint64        // to the next; 0 is 1
-	Schedules  int           // how many; 0: one
-	Time       time.Duration // not longer, if it is not 0
-	Shrink     bool          // what fails
-	Replays    int           // how often what fails is run again, and must fail the same way
-	Trace      bool          // say all steps, also of what does not fail
-	Steps      int           // how many a schedule may have; 0 is 200,000
+	Stride     uint64        // distance of seeds; 0 means 1
+	Schedules  int           // number of schedules; 0 means 1
+	Time       time.Duration // time limit, if not 0
+	Shrink     bool          // shrink failing schedules
+	Replays    int           // how often to repeat a failing schedule, which must fail the same way
+	Trace      bool          // print all steps, even without a failure
+	Steps      int           // limit of steps in a schedule; 0 means 200,000
 	Deeds      []Deed        // run this schedule instead
-	Exhaustive int           // not 0: all schedules with less than so many switches that are not usual
-	Report     string        // the file to which lines of JSON, each a Report, are added
-	Hashes     string        // the file to which the hash of each schedule that was not there before is added, 8 bytes each
+	Exhaustive int           // if not 0: run all schedules with fewer switches than this that differ from the default
+	Report     string        // file to append reports to, one Report a line as JSON
+	Hashes     string        // file to append the hash of each new schedule to, 8 bytes each
 }
 
-// A Kind is a way to fail.
+// A Kind is a kind of failure.
 type Kind string
 
 const (
@@ -55,46 +58,46 @@ const (
 	Race      Kind = "data race"
 )
 
-// A Failure is how a run failed.
+// A Failure describes the failure of a run.
 type Failure struct {
 	Scenario string
 	Kind     Kind
 	Text     string
 	Strategy string
 	Seed     uint64
-	Waiting  []string // what each goroutine was at
+	Waiting  []string // the operation of each goroutine
 	Steps    int
-	Switches int      // that were not usual
-	Trace    []string // the end of the steps, if it is known
+	Switches int      // number of switches that differ from the default
+	Trace    []string // the last steps, if known
 
 	Deeds         []Deed   // the schedule
-	Shrunk        []Deed   // with as few switches as were found to do
-	ShrunkTrace   []string // of that
+	Shrunk        []Deed   // with as few switches as shrinking found
+	ShrunkTrace   []string // steps of the shrunk schedule
 	ShrunkText    string
 	ShrunkWaiting []string
-	Replayed      int // times that it failed the same way again
-	Replays       int // times it was tried
+	Replayed      int // how often it failed the same way again
+	Replays       int // how often it was repeated
 }
 
-// A Report is how far it is.
+// A Report tells the progress of an exploration.
 type Report struct {
 	Scenario  string
 	Schedules int
 	Steps     int64
-	Distinct  int // schedules that differ in more than the order of what is independent
+	Distinct  int // schedules that differ in more than the order of independent steps
 	Seconds   float64
-	Done      bool // no more reports of this scenario
-	All       bool // with Exhaustive: there are no more schedules
+	Done      bool // the last report of this scenario
+	All       bool // with Exhaustive: all schedules have run
 	Failure   *Failure
 }
 
-// A T is what a scenario has of a run. Its methods may be called by any goroutine of the scenario.
+// A T is a scenario's handle on its run. Any goroutine of the scenario may call its methods.
 type T struct {
 	run *run
 	t   testing.TB
 }
 
-// Errorf says that the scenario has failed, which ends it.
+// Errorf reports a failure, which ends the scenario.
 func (t *T) Errorf(format string, args ...any) {
 	if t.t != nil {
 		t.t.Errorf(format, args...)
@@ -103,7 +106,7 @@ func (t *T) Errorf(format string, args ...any) {
 	t.run.assert(fmt.Sprintf(format, args...))
 }
 
-// Fatalf is Errorf, in the goroutine of the scenario itself.
+// Fatalf is Errorf for the scenario's first goroutine.
 func (t *T) Fatalf(format string, args ...any) {
 	if t.t != nil {
 		t.t.Helper()
@@ -120,7 +123,7 @@ func (r *run) assert(text string) {
 	r.fail(Assertion, text+"\n"+string(debug.Stack()))
 }
 
-// Window says whether from now on decisions are explored: a scenario that is to be small leaves out what it sets up.
+// Window sets whether decisions are explored from now on. A small scenario excludes its set-up.
 //
 //go:norace
 func (t *T) Window(open bool) {
@@ -129,10 +132,11 @@ func (t *T) Window(open bool) {
 	}
 }
 
-// Explored reports whether the program is a rewritten one, so that time is virtual.
+// Explored reports whether the program is rewritten, with virtual time.
 func Explored() bool { return rewritten }
 
-// Run runs a scenario: once in an ordinary program, else as often as [Config] says.
+// Run runs a scenario: once in an ordinary program, and as often as [Config] says in a rewritten
+// one.
 func Run(t *testing.T, scenario func(*T)) {
 	t.Helper()
 	if !rewritten {
@@ -153,7 +157,7 @@ func Run(t *testing.T, scenario func(*T)) {
 	}
 }
 
-// an explorer explores one scenario.
+// An explorer explores one scenario.
 type explorer struct {
 	t        *testing.T
 	c        Config
@@ -280,7 +284,7 @@ func begin(r *run, scenario func(*T)) {
 
 var errFailed = errors.New("a schedule has failed")
 
-// failed shrinks, replays and reports what has failed.
+// failed shrinks, repeats and reports a failing schedule.
 func (e *explorer) failed(r *run, name string, seed uint64, of func() strategy) error {
 	f := r.failure
 	f.Scenario, f.Strategy, f.Seed, f.Steps, f.Deeds = e.t.Name(), name, seed, r.steps, r.deeds
@@ -305,7 +309,7 @@ func (e *explorer) failed(r *run, name string, seed uint64, of func() strategy) 
 	return fmt.Errorf("%w: %s: %s\nseed %d, strategy %s", errFailed, f.Kind, f.Text, seed, name)
 }
 
-// head is the first line of what a failure says: others have addresses.
+// head returns the first line of a failure; later lines contain addresses.
 func (f *Failure) head() string {
 	s, _, _ := strings.Cut(f.Text, "\n")
 	return s
@@ -324,7 +328,7 @@ func (r *run) hash() uint64 {
 	return h
 }
 
-// shrink leaves out what a schedule fails without.
+// shrink removes the decisions that a schedule does not need to fail.
 func shrink(deeds []Deed, fails func([]Deed) bool) []Deed {
 	if !fails(deeds) {
 		return deeds
@@ -386,7 +390,8 @@ func add(name string, text func() []byte) {
 	}
 }
 
-// Settle waits until everybody else waits, for others or for time to pass, and comes after all that they did. In an ordinary program it waits for a moment.
+// Settle waits until all other goroutines wait, for each other or for time to pass. It happens
+// after all their steps. In an ordinary program it waits for a moment.
 func (t *T) Settle() {
 	if t.run == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -403,7 +408,8 @@ func (r *run) settle() {
 	raceAcquire(unsafe.Pointer(&r.settled))
 }
 
-// Choose chooses one of n things, so that a scenario can be many: the first one in an ordinary program.
+// Choose picks one of n alternatives, so that one scenario covers many. In an ordinary program it
+// picks the first.
 func (t *T) Choose(n int) int {
 	if t.run == nil {
 		return 0

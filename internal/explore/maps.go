@@ -9,10 +9,10 @@ import (
 	"unsafe"
 )
 
-// Go iterates over a map in another order each time. Here the order is that of the keys: of numbers and strings their own, of pointers
-// that in which they became keys of a map.
+// Go iterates over a map in a random order. Here the order is that of the keys: numbers and strings
+// by value, and pointers by the time that they first became a key of a map.
 
-// Key notes a key that is put into a map.
+// Key records a key that is put into a map.
 //
 //go:norace
 func Key[K comparable](k K) K {
@@ -117,7 +117,7 @@ func rank(p unsafe.Pointer) uint32 {
 	return o.id
 }
 
-// Noise is a random number, the same in each run.
+// Noise returns a random number, which is the same in each run.
 //
 //go:norace
 func Noise() uint64 {
@@ -127,7 +127,7 @@ func Noise() uint64 {
 	return 4
 }
 
-// going reports whether there is a run.
+// going reports whether a run is active.
 //
 //go:norace
 func going() bool { return active != nil }

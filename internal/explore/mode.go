@@ -1,4 +1,5 @@
 package explore
 
-// rewritten says that the program has been made of rewritten source. tools/explore replaces this file in the programs that it makes.
+// rewritten says whether the program consists of rewritten source. tools/explore replaces this file
+// in its programs.
 const rewritten = false

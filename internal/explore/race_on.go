@@ -9,8 +9,9 @@ import (
 
 const raceEnabled = true
 
-// The race detector is to see the order that the program's own synchronization makes, and none that comes of running one goroutine
-// at a time: hand-overs are hidden from it, and what stands for a mutex, say, tells it what a mutex would.
+// The race detector must see only the order that the program's own synchronization makes, and not
+// the order of running one goroutine at a time. So hand-overs are hidden from it, and the
+// substitute of a mutex, for example, reports a mutex's operations.
 
 func raceAcquire(p unsafe.Pointer) { runtime.RaceAcquire(p) }
 func raceRelease(p unsafe.Pointer) { runtime.RaceReleaseMerge(p) }

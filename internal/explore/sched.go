@@ -7,31 +7,32 @@ import (
 	"unsafe"
 )
 
-// Functions here that touch the state of a run are go:norace: goroutines hand it to one another in ways that the race detector does not
-// see. They use no maps, which the Go runtime itself tells the detector about.
+// The functions here that use the state of a run are go:norace: goroutines hand it over in ways
+// that the race detector does not see. They use no maps, since the Go runtime reports uses of maps
+// to the detector.
 
-// A goroutine is one of the program's. It runs while it is run.current.
+// A goroutine is one of the program's goroutines. It runs while it is run.current.
 type goroutine struct {
-	path   string // of the goroutines that started it, each by how many it had started: the same however others ran
-	id     int    // in the order in which they were started
+	path   string // path of starting goroutines, each by its index among its starter's; independent of scheduling
+	id     int    // in the order of their start
 	wake   chan struct{}
 	state  state
 	killed bool
 
 	kids  int
-	took  int    // decisions
-	hash  uint64 // of all that it has come after
-	op    Op     // what it is about to do, or waits for
+	took  int    // number of decisions
+	hash  uint64 // hash of everything that happened before it
+	op    Op     // its next operation, or the one that it waits in
 	obj   *Object
-	place []uintptr // where, if the run is traced
-	alone int       // steps since it waited, or let others run
+	place []uintptr // place in the program, if the run is traced
+	alone int       // steps since it last waited or yielded
 
 	locks  int // LockOSThread
-	thread int // number of the thread, another one each time unless it is locked
+	thread int // number of the thread; a new one each time unless locked
 
-	// What strategies keep.
+	// State of the strategies.
 	priority int
-	held     int // for so many steps it is not chosen if there is another one
+	held     int // not chosen for so many steps if another goroutine can run
 }
 
 type state uint8
@@ -46,12 +47,12 @@ const (
 type run struct {
 	epoch    uint32
 	strategy strategy
-	noise    random // of what is not a decision
-	limit    int    // steps
+	noise    random // random numbers other than decisions
+	limit    int    // limit of steps
 
 	current  *goroutine
-	all      []*goroutine // that are not dead
-	ready    []*goroutine // those that can run, by id
+	all      []*goroutine // goroutines that have not ended
+	ready    []*goroutine // runnable goroutines, by id
 	started  int
 	threads  int
 	objects  uint32
@@ -62,43 +63,43 @@ type run struct {
 	timers []*timer
 	timed  int
 	firing bool
-	vain   int // times that everybody has slept since somebody was woken by another one
+	vain   int // how often all goroutines slept since one last woke another
 
-	table table // of objects by address
+	table table // objects by address
 
 	mainOver bool
-	deadline int64      // then, for those that are left
-	settler  *goroutine // waits until all others do
+	deadline int64      // end of the time that remaining goroutines have
+	settler  *goroutine // waits until all others wait
 	settled  byte
-	choosing bool // a decision is the scenario's own
-	window   bool // decisions are the strategy's; otherwise the default
+	choosing bool // the scenario makes the decision
+	window   bool // the strategy decides; otherwise the default applies
 	failure  *Failure
 	over     chan struct{}
 	died     chan struct{}
-	dying    bool // the current goroutine has ended, and looks for who is next
-	races    int  // that the detector had found before
+	dying    bool // the current goroutine has ended and picks the next one
+	races    int  // races that the detector had found before
 
 	traced bool
 	trace  []step
-	deeds  []Deed   // decisions that were not the default
-	hashes []uint64 // of goroutines that have ended
+	deeds  []Deed   // decisions that differ from the default
+	hashes []uint64 // of ended goroutines
 }
 
-// active is the run that goes on, or nil.
+// active is the current run, or nil.
 var active *run
 
-// epochs counts runs, so that objects which outlive one are known to be of another.
+// epochs counts runs, to recognize objects of an earlier run.
 var epochs uint32
 
 const (
 	tick      = 20              // nanoseconds that a step takes
-	look      = 200             // that it takes to ask what time it is
-	afterMain = 120_000_000_000 // for which goroutines may go on when the scenario has ended
-	patience  = 40              // times that everybody sleeps before sleep becomes longer
-	tooLong   = 2000            // steps that one goroutine may take in a row while others could run
+	look      = 200             // nanoseconds that reading the clock takes
+	afterMain = 120_000_000_000 // nanoseconds that goroutines may run after the end of the scenario
+	patience  = 40              // how often all goroutines sleep before sleeps get longer
+	tooLong   = 2000            // steps that a goroutine may take in a row while others are runnable
 )
 
-// An Op is what a goroutine does at a step.
+// An Op is the operation of a goroutine's step.
 type Op uint8
 
 // The operations.
@@ -143,19 +144,19 @@ var opNames = [...]string{
 
 func (o Op) String() string { return opNames[o] }
 
-// reads reports whether two of the operation on one object can change places.
+// reads reports whether two such operations on one object commute.
 func (o Op) reads() bool { return o == OpLoad || o == OpTime }
 
-// An Object is what stands for a mutex, a channel, an atomic value and so on in a run.
+// An Object represents a mutex, a channel, an atomic value and so on in a run.
 type Object struct {
 	epoch uint32
-	id    uint32 // from 1 in the order in which the run met them
+	id    uint32 // from 1, in the order of first use in the run
 	hash  uint64
-	owner *goroutine // who has locked it
-	since []uintptr  // where, if the run is traced
+	owner *goroutine // the goroutine that has locked it
+	since []uintptr  // place of the lock, if the run is traced
 }
 
-// Use makes the object one of the run, and reports whether it was not before.
+// Use makes the object part of the run, and reports whether it is new there.
 //
 //go:norace
 func (o *Object) use(r *run) (fresh bool) {
@@ -176,7 +177,7 @@ type step struct {
 	now   int64
 }
 
-// mix is a hash of two.
+// mix returns a hash of two hashes.
 //
 //go:norace
 func mix(a, b uint64) uint64 {
@@ -187,7 +188,7 @@ func mix(a, b uint64) uint64 {
 	return a ^ a>>29
 }
 
-// point is where somebody else may go on before the current goroutine does something.
+// point lets the strategy switch to another goroutine before the current one executes an operation.
 //
 //go:norace
 func (r *run) point(op Op, o *Object) {
@@ -202,7 +203,7 @@ func (r *run) point(op Op, o *Object) {
 	r.steps++
 	r.now += tick
 	if r.steps > r.limit {
-		r.fail(Livelock, fmt.Sprintf("it has not ended after %d steps", r.limit))
+		r.fail(Livelock, fmt.Sprintf("it is still running after %d steps", r.limit))
 	}
 	if r.traced {
 		g.place = callers()
@@ -221,7 +222,7 @@ func (r *run) point(op Op, o *Object) {
 	}
 }
 
-// did notes what the current goroutine does now.
+// did records an operation of the current goroutine.
 //
 //go:norace
 func (r *run) did(g *goroutine, op Op, o *Object) {
@@ -247,7 +248,7 @@ func (r *run) did(g *goroutine, op Op, o *Object) {
 
 const raceText = "the race detector has found accesses that nothing orders"
 
-// block lets others run until somebody makes the current goroutine runnable.
+// block runs other goroutines until one makes the current goroutine runnable.
 //
 //go:norace
 func (r *run) block() {
@@ -298,7 +299,8 @@ func (r *run) unready(g *goroutine) {
 	r.ready = r.ready[:n]
 }
 
-// choose says who runs next: of those that can, or after what the next timer brings. self is the current goroutine if it can go on.
+// choose returns the goroutine that runs next: a runnable one, or one that the next timer wakes.
+// self is the current goroutine, or nil if it cannot continue.
 //
 //go:norace
 func (r *run) choose(self *goroutine) *goroutine {
@@ -331,8 +333,8 @@ func (r *run) choose(self *goroutine) *goroutine {
 	return next
 }
 
-// idle lets time pass to the next timer. Where nothing has come of several, those who sleep do so for longer than they asked, as they may:
-// somebody who looks at something again and again would otherwise use up all the steps there are.
+// idle advances time to the next timer. After several sleeps without progress, sleeps last longer
+// than requested, which Sleep permits. Polling goroutines would otherwise use up all steps.
 //
 //go:norace
 func (r *run) idle() {
@@ -341,14 +343,15 @@ func (r *run) idle() {
 		next += 100_000 << min((r.vain-patience)/4, 10)
 		for _, t := range r.timers[1:] {
 			if !t.short && t.when > r.timers[0].when {
-				next = min(next, t.when-1) // a deadline is no later than what it is for
+				next = min(next, t.when-1) // a deadline is never after its purpose
 			}
 		}
 	}
 	r.now = max(r.now, r.timers[0].when, next)
 }
 
-// usual says who runs next if nobody has another wish: whoever runs, until he waits, lets others run, or has run for very long.
+// usual returns the default choice: the running goroutine continues until it waits, yields, or has
+// run for very long.
 //
 //go:norace
 func (r *run) usual(self *goroutine) *goroutine {
@@ -358,7 +361,7 @@ func (r *run) usual(self *goroutine) *goroutine {
 			return self
 		}
 	}
-	// The one behind the current goroutine, as in a ring.
+	// The next goroutine after the current one, in a ring.
 	for _, g := range r.ready {
 		if g.id > r.current.id {
 			return g
@@ -367,7 +370,7 @@ func (r *run) usual(self *goroutine) *goroutine {
 	return r.ready[0]
 }
 
-// pick chooses one of n things that are equally good: an n-sided decision.
+// pick picks one of n equally good alternatives.
 //
 //go:norace
 func (r *run) pick(n int) int {
@@ -400,7 +403,7 @@ func (r *run) switchTo(next *goroutine) {
 	}
 }
 
-// spawn makes a goroutine, which does not run yet; by is who does it.
+// spawn makes a goroutine that does not run yet; by is the goroutine that starts it.
 //
 //go:norace
 func (r *run) spawn(by *goroutine, fn func()) *goroutine {
@@ -419,7 +422,7 @@ func (r *run) spawn(by *goroutine, fn func()) *goroutine {
 	return g
 }
 
-// enter makes a goroutine that was spawned one of those that run.
+// enter makes a spawned goroutine runnable.
 //
 //go:norace
 func (r *run) enter(g *goroutine) {
@@ -430,7 +433,8 @@ func (r *run) enter(g *goroutine) {
 	r.wakeUp(g)
 }
 
-// itoa is strconv's: package fmt keeps buffers, whose use the race detector would not see ordered.
+// itoa is strconv.Itoa without buffers: the race detector would not see the uses of fmt's buffers
+// ordered.
 //
 //go:norace
 func itoa(n int) string {
@@ -518,7 +522,7 @@ func (r *run) endDying(next **goroutine) {
 
 var errOver = fmt.Errorf("the run is over")
 
-// end gives the run back to who began it.
+// end returns control to the starter of the run.
 //
 //go:norace
 func (r *run) end() {
@@ -535,7 +539,7 @@ func (r *run) fail(kind Kind, text string) {
 	r.halt()
 }
 
-// halt ends the run, which has failed. It does not return.
+// halt ends a failed run. It does not return.
 //
 //go:norace
 func (r *run) halt() {
@@ -550,7 +554,7 @@ func (r *run) halt() {
 	runtime.Goexit()
 }
 
-// failed notes a failure, of which the first counts.
+// failed records a failure; the first one counts.
 //
 //go:norace
 func (r *run) failed(kind Kind, text string) {
@@ -560,17 +564,17 @@ func (r *run) failed(kind Kind, text string) {
 	}
 }
 
-// stuck says that nobody can run and no timer is left.
+// stuck reports that no goroutine can run and no timer is set.
 //
 //go:norace
 func (r *run) stuck() {
 	if r.mainOver {
-		r.fail(Leak, fmt.Sprintf("%d goroutines are left when the scenario has ended", len(r.all)))
+		r.fail(Leak, fmt.Sprintf("%d goroutines leaked: they still run after the end of the scenario", len(r.all)))
 	}
-	r.fail(Deadlock, "everybody waits")
+	r.fail(Deadlock, "all goroutines wait")
 }
 
-// kill ends what is left of a run that failed. Deferred functions run, and end where they do something that is a step.
+// kill ends the goroutines of a failed run. Deferred functions run until their first step.
 //
 //go:norace
 func (r *run) kill() {
@@ -585,7 +589,7 @@ func (r *run) kill() {
 	}
 }
 
-// callers returns where the program is, without this package.
+// callers returns the program's call stack, without this package.
 //
 //go:norace
 func callers() []uintptr {
@@ -598,7 +602,7 @@ func callers() []uintptr {
 	return out
 }
 
-// A random is a source of numbers: SplitMix64.
+// A random is a source of random numbers: SplitMix64.
 type random struct{ state uint64 }
 
 //go:norace

@@ -5,17 +5,18 @@ import (
 	"strings"
 )
 
-// A strategy decides, where more than one goroutine can run, which one does.
+// A strategy picks the next goroutine when more than one can run.
 type strategy interface {
 	started(r *run, g *goroutine)
-	// next returns one of r.ready. actor decides: the current goroutine, which is self if it can go on; self is nil if it waits or has ended.
-	// usual is who would be next without a strategy.
+	// next returns one of r.ready. actor is the goroutine that decides, the current one. self is
+	// the same if it can continue, and nil if it waits or has ended. usual is the default choice.
 	next(r *run, actor, self, usual *goroutine) *goroutine
 	pick(r *run, g *goroutine, n int) int
 }
 
-// A Deed is a decision that was another one than usual: the At-th of a goroutine was that Next runs, or the choice of Pick among some. Goroutines
-// are named by who started them, so that a deed means the same when others are left out.
+// A Deed is a decision other than the default: at its At-th decision, a goroutine let Next run or
+// picked Pick. Goroutines are named by their starters, so that a deed keeps its meaning when other
+// deeds are left out.
 type Deed struct {
 	Actor string `json:"actor"`
 	At    int    `json:"at"`
@@ -23,7 +24,8 @@ type Deed struct {
 	Pick  int    `json:"pick,omitempty"`
 }
 
-// strategyOf returns the strategy that a seed stands for, or that has a name. length is how many steps the usual schedule has.
+// strategyOf returns the strategy with a name, or the one that a seed selects. length is the number
+// of steps of the default schedule.
 //
 //go:norace
 func strategyOf(name string, seed uint64, length int) (strategy, error) {
@@ -51,7 +53,7 @@ func strategyOf(name string, seed uint64, length int) (strategy, error) {
 	case name == "delay":
 		return &delay{rnd: rnd, odds: 4 << rnd.below(8)}, nil
 	}
-	return nil, fmt.Errorf("strategy %q: there are mix, usual, walk, pct, pct:DEPTH and delay", name)
+	return nil, fmt.Errorf("strategy %q: use mix, usual, walk, pct, pct:DEPTH or delay", name)
 }
 
 type usualStrategy struct{}
@@ -64,7 +66,7 @@ func (usualStrategy) next(_ *run, _, _, usual *goroutine) *goroutine { return us
 //go:norace
 func (usualStrategy) pick(*run, *goroutine, int) int { return 0 }
 
-// A walk goes on with anybody, once in so many steps.
+// A walk switches to any goroutine, on average once in a number of steps.
 type walk struct {
 	rnd  random
 	odds int
@@ -83,12 +85,13 @@ func (w *walk) next(r *run, _, self, usual *goroutine) *goroutine {
 //go:norace
 func (w *walk) pick(_ *run, _ *goroutine, n int) int { return w.rnd.below(n) }
 
-// A pct always goes on with who has the highest priority of those that can. Priorities are random, and at some random steps that of who runs becomes
-// the lowest: so a fault that takes d switches at certain places is found with a probability that is known (Burckhardt and others, 2010). Who lets others
-// run, or runs for very long, gets the lowest priority as well.
+// A pct runs the runnable goroutine of highest priority. Priorities are random, and at some random
+// steps the running goroutine's becomes the lowest. A fault that needs d switches at certain places
+// is then found with a known probability (Burckhardt and others, 2010). A goroutine that yields or
+// runs for very long also gets the lowest priority.
 type pct struct {
 	rnd     random
-	changes []int // decisions
+	changes []int // decisions at which a priority changes
 	n       int
 	low     int
 }
@@ -121,7 +124,8 @@ func (p *pct) next(r *run, _, self, usual *goroutine) *goroutine {
 //go:norace
 func (p *pct) pick(_ *run, _ *goroutine, n int) int { return p.rnd.below(n) }
 
-// A delay keeps a goroutine from running for some hundreds of steps, now and then, if there is anybody else.
+// A delay now and then keeps a goroutine from running for some hundred steps, if another one can
+// run.
 type delay struct {
 	rnd  random
 	odds int
@@ -149,7 +153,7 @@ func (d *delay) next(r *run, _, self, usual *goroutine) *goroutine {
 //go:norace
 func (d *delay) pick(_ *run, _ *goroutine, n int) int { return d.rnd.below(n) }
 
-// A replay does what is listed.
+// A replay repeats a list of deeds.
 type replay struct {
 	deeds []Deed
 }
@@ -186,7 +190,7 @@ func (p *replay) pick(_ *run, g *goroutine, n int) int {
 	return 0
 }
 
-// String says what a deed is.
+// String describes a deed.
 func (d Deed) String() string {
 	if d.Next != "" {
 		return fmt.Sprintf("decision %d of goroutine %s: goroutine %s goes on", d.At, d.Actor, d.Next)

@@ -4,7 +4,7 @@ import (
 	"unsafe"
 )
 
-// A Queue is the goroutines that wait for something.
+// A Queue holds the goroutines that wait for something.
 type Queue struct{ waiting []*goroutine }
 
 //go:norace
@@ -13,7 +13,7 @@ func (q *Queue) wait(r *run, o *Object) {
 	r.block()
 }
 
-// wakeAll lets all go on; they look again.
+// wakeAll wakes all waiting goroutines; they retry.
 //
 //go:norace
 func (q *Queue) wakeAll(r *run) {
@@ -24,7 +24,7 @@ func (q *Queue) wakeAll(r *run) {
 	q.waiting = q.waiting[:0]
 }
 
-// wakeOne lets one of those that wait go on, and reports whether there was one.
+// wakeOne wakes one waiting goroutine, and reports whether there was one.
 //
 //go:norace
 func (q *Queue) wakeOne(r *run, i int) bool {
@@ -50,14 +50,14 @@ func (q *Queue) drop(g *goroutine) {
 	q.waiting = q.waiting[:n]
 }
 
-// A Mutex is what stands for a sync.RWMutex, and a sync.Mutex. The zero value is not locked.
+// A Mutex replaces sync.RWMutex and sync.Mutex. The zero value is unlocked.
 type Mutex struct {
 	Object
 	locked  bool
 	readers int
-	writers int // that wait
+	writers int // number of waiting writers
 	queue   Queue
-	readAt  byte // what readers tell the race detector, as sync.RWMutex does
+	readAt  byte // synchronizes with the race detector for readers, as in sync.RWMutex
 }
 
 //go:norace
@@ -98,7 +98,7 @@ func (m *Mutex) Lock() {
 	raceAcquire(unsafe.Pointer(&m.readAt))
 }
 
-// TryLock locks for writing if nobody has locked.
+// TryLock locks for writing if the mutex is unlocked.
 //
 //go:norace
 func (m *Mutex) TryLock() bool {
@@ -124,7 +124,7 @@ func (m *Mutex) TryLock() bool {
 	return true
 }
 
-// Unlock is the end of Lock.
+// Unlock ends Lock.
 //
 //go:norace
 func (m *Mutex) Unlock() {
@@ -146,7 +146,7 @@ func (m *Mutex) Unlock() {
 	m.queue.wakeAll(r)
 }
 
-// RLock locks for reading: not while somebody writes, or waits to.
+// RLock locks for reading. It waits while another goroutine writes or waits to write.
 //
 //go:norace
 func (m *Mutex) RLock() {
@@ -170,7 +170,7 @@ func (m *Mutex) RLock() {
 	raceAcquire(unsafe.Pointer(m))
 }
 
-// TryRLock locks for reading if nobody writes, or waits to.
+// TryRLock locks for reading if no goroutine writes or waits to write.
 //
 //go:norace
 func (m *Mutex) TryRLock() bool {
@@ -192,7 +192,7 @@ func (m *Mutex) TryRLock() bool {
 	return true
 }
 
-// RUnlock is the end of RLock.
+// RUnlock ends RLock.
 //
 //go:norace
 func (m *Mutex) RUnlock() {
@@ -208,14 +208,14 @@ func (m *Mutex) RUnlock() {
 	raceRelease(unsafe.Pointer(&m.readAt))
 	r.point(OpRUnlock, &m.Object)
 	if m.readers == 0 {
-		r.fail(Panic, "read unlock of a mutex that nobody has locked for reading")
+		r.fail(Panic, "read unlock of a mutex that is not locked for reading")
 	}
 	if m.readers--; m.readers == 0 {
 		m.queue.wakeAll(r)
 	}
 }
 
-// A Group is what stands for a sync.WaitGroup.
+// A Group replaces sync.WaitGroup.
 type Group struct {
 	Object
 	n     int
@@ -277,7 +277,7 @@ func (w *Group) Wait() {
 	raceAcquire(unsafe.Pointer(w))
 }
 
-// A Condition is what stands for a sync.Cond.
+// A Condition replaces sync.Cond.
 type Condition struct {
 	Object
 	queue Queue
@@ -290,7 +290,7 @@ func (c *Condition) use(r *run) {
 	}
 }
 
-// Wait waits for Signal or Broadcast, with the lock let go of.
+// Wait unlocks the lock, waits for Signal or Broadcast, and locks it again.
 //
 //go:norace
 func (c *Condition) Wait(unlock, lock func()) {
@@ -303,7 +303,7 @@ func (c *Condition) Wait(unlock, lock func()) {
 	g := r.current
 	c.queue.waiting = append(c.queue.waiting, g)
 	unlock()
-	for c.has(g) { // it may have been signalled meanwhile
+	for c.has(g) { // it may have been signalled already
 		g.op, g.obj = OpWait, &c.Object
 		r.block()
 	}
@@ -321,7 +321,7 @@ func (c *Condition) has(g *goroutine) bool {
 	return false
 }
 
-// Signal wakes one who waits; sync.Cond does not say which.
+// Signal wakes any one waiter, since sync.Cond does not specify which.
 //
 //go:norace
 func (c *Condition) Signal() {
@@ -332,7 +332,7 @@ func (c *Condition) Signal() {
 	}
 }
 
-// Broadcast wakes all who wait.
+// Broadcast wakes all waiters.
 //
 //go:norace
 func (c *Condition) Broadcast() {
@@ -343,7 +343,7 @@ func (c *Condition) Broadcast() {
 	}
 }
 
-// Step is where others may go on before something is done with an object that the caller keeps.
+// Step lets other goroutines run before an operation on an object that the caller keeps.
 //
 //go:norace
 func Step(op Op, o *Object) {
@@ -352,7 +352,7 @@ func Step(op Op, o *Object) {
 	}
 }
 
-// StepAt is Step for something at an address.
+// StepAt is Step for an object at an address.
 //
 //go:norace
 func StepAt(op Op, p unsafe.Pointer) {
@@ -370,7 +370,8 @@ func (r *run) objectAt(p unsafe.Pointer) *Object {
 	return (*Object)(*v)
 }
 
-// Release and Acquire tell the race detector that what comes before the one comes before what comes after the other.
+// Release and Acquire tell the race detector that everything before Release happens before
+// everything after Acquire.
 //
 //go:norace
 func Release(p unsafe.Pointer) { raceRelease(p) }
@@ -378,7 +379,7 @@ func Release(p unsafe.Pointer) { raceRelease(p) }
 //go:norace
 func Acquire(p unsafe.Pointer) { raceAcquire(p) }
 
-// Pick chooses one of n things that the program must not rely on.
+// Pick picks one of n alternatives that the program must not rely on.
 //
 //go:norace
 func Pick(n int) int {
@@ -389,7 +390,7 @@ func Pick(n int) int {
 	return r.pick(n)
 }
 
-// Epoch is another one in each run, and 0 outside.
+// Epoch returns a number that differs in each run; it is 0 outside a run.
 //
 //go:norace
 func Epoch() uint32 {
@@ -399,13 +400,14 @@ func Epoch() uint32 {
 	return 0
 }
 
-// A Futex is the goroutines that wait for a word in the kernel.
+// A futex holds the goroutines that wait for a word in the kernel.
 type futex struct {
 	Object
 	queue Queue
 }
 
-// FutexWait waits until FutexWake is called for the word, unless its value is another one; or, if limit is not negative, for so long.
+// FutexWait waits until FutexWake is called for the word. It returns at once if the word does not
+// have the given value. It waits at most limit, unless limit is negative.
 //
 //go:norace
 func FutexWait(word *uint32, value uint32, limit int64) {
@@ -431,7 +433,7 @@ func FutexWait(word *uint32, value uint32, limit int64) {
 	r.stop(&t)
 }
 
-// FutexWake wakes up to n who wait for the word.
+// FutexWake wakes up to n goroutines that wait for the word.
 //
 //go:norace
 func FutexWake(word *uint32, n int) (woken int) {
@@ -447,7 +449,8 @@ func FutexWake(word *uint32, n int) (woken int) {
 	return woken
 }
 
-// futexAt finds the futex of a word. Its address is that of an atomic as well, which has an object of its own.
+// futexAt returns the futex of a word. The word may also be an atomic value at the same address,
+// which has its own object.
 //
 //go:norace
 func (r *run) futexAt(word *uint32) *futex {
@@ -458,7 +461,8 @@ func (r *run) futexAt(word *uint32) *futex {
 	return (*futex)(*v)
 }
 
-// Thread returns the number of the thread that the caller is on: another one after each step, unless it is locked to it.
+// Thread returns the number of the caller's thread. It changes with each step unless the goroutine
+// is locked to its thread.
 //
 //go:norace
 func Thread() int {
@@ -475,7 +479,7 @@ func Thread() int {
 	return g.thread
 }
 
-// LockThread and UnlockThread are LockOSThread and UnlockOSThread.
+// LockThread and UnlockThread replace LockOSThread and UnlockOSThread.
 //
 //go:norace
 func LockThread() {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// lines writes steps, of which those in a row that one goroutine takes stand together. brief leaves out all but the last thousand.
+// lines writes steps; consecutive steps of one goroutine are grouped. brief keeps only the last
+// thousand.
 func (r *run) lines(steps []step, brief bool) []string {
 	var out []string
 	const most = 1000
@@ -30,7 +31,8 @@ func (r *run) lines(steps []step, brief bool) []string {
 	return out
 }
 
-// where says where the program is: the innermost places that are not of this package, nor what stands for Go's.
+// where returns the innermost places in the program, without this package and the substitutes of
+// Go's.
 func where(pcs []uintptr, most int) string {
 	if len(pcs) == 0 {
 		return ""
@@ -64,7 +66,7 @@ func ours(function string) bool {
 	return ok && (strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/std/"))
 }
 
-// describe says what each goroutine is at, and who holds what it waits for.
+// describe returns the operation of each goroutine, and the owner of the lock that it waits for.
 //
 //go:norace
 func (r *run) describe() []string {

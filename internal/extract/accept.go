@@ -10,20 +10,24 @@ import (
 	"modernc.org/cc/v4"
 )
 
-// The C front end accepts more than it understands: it ignores packing, and does not know assembler names. So a declaration is
-// accepted only if this file understands each of its tokens. A stream holds the preprocessed tokens. The front end does not see
-// attributes at all, because it rejects some of them and some of their places.
+// The C front end accepts more than it understands: it ignores packing and assembler names. So a
+// declaration is accepted only if this file understands each of its tokens. A stream holds the
+// preprocessed tokens. The front end never sees attributes, since it rejects some attributes and
+// some of their positions.
 
-// pragmaWord replaces _Pragma in all headers. The stream sees it in its place. The front end expands it to nothing.
+// pragmaWord replaces _Pragma in all headers. The stream sees it there; the front end expands it to
+// nothing.
 const pragmaWord = "_PRAGMA"
 
 // volatileWords are removed from the text that the front end reads.
 var volatileWords = wordSet("volatile __volatile __volatile__")
 
-// foreignFloats are types that the front end does not have. It reads float instead. Declarations with them are refused.
+// foreignFloats are types that the front end does not have. It reads float instead. Declarations
+// with these types are refused.
 var foreignFloats = wordSet("_Float16 __fp16 __bf16 _Float128x __float80 __ibm128")
 
-// A stream is the preprocessed text of a translation unit, with the attributes and the pragma state of each token.
+// A stream is the preprocessed text of a translation unit, with the attributes and the pragma state
+// of each token.
 type stream struct {
 	raw     []streamItem        // unread items; nil after fold
 	tokens  []string            // without attributes
@@ -59,7 +63,7 @@ type pushed struct {
 // A span is an external declaration: tokens from first to last.
 type span struct {
 	first, last int
-	lastSeq     int // what the front end counts the last token as
+	lastSeq     int // the front end's number of the last token
 }
 
 // A body is the part of a struct, a union or an enumeration between its braces.
@@ -67,7 +71,7 @@ type body struct {
 	kind        string // "struct", "union", "enum"
 	tag         string
 	open, close int         // tokens
-	outer       int         // the body that this one stands in, or -1
+	outer       int         // the enclosing body, or -1
 	attrs       []attribute // of the type
 	pack        int         // by pragmas
 	repacked    bool        // a pragma inside
@@ -78,7 +82,7 @@ type body struct {
 type attribute struct {
 	name string
 	args []string
-	at   int // the token behind it
+	at   int // the token after it
 	id   int // tells attributes apart
 
 	inside bool // in brackets of the declaration
@@ -145,8 +149,8 @@ func (s *stream) fold() {
 	s.findBodies()
 }
 
-// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the last token, or i if the attribute cannot be read.
-// The front end cannot read it then, either.
+// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the last token, or i if
+// the attribute cannot be read. The front end cannot read it then, either.
 func (s *stream) foldAttributes(i int) int {
 	var words []string
 	depth, last := 0, i
@@ -194,7 +198,8 @@ func (s *stream) foldAttributes(i int) int {
 
 var pragmaWords = regexp.MustCompile(`\w+|[^\s\w]`)
 
-// harmlessPragmas do not change declarations. A compiler's own pragmas are listed with their second word.
+// harmlessPragmas do not change declarations. A compiler's own pragmas are listed with their second
+// word.
 var harmlessPragmas = []string{
 	"once", "message", "warning", "region", "endregion", "comment", "STDC", "mark", "unroll", "GCC unroll", "GCC ivdep", "nv_diag_suppress", "nv_diag_default", "nv_diagnostic",
 	"nv_exec_check_disable", "hd_warning_disable", "GCC diagnostic", "GCC visibility", "GCC system_header", "GCC warning", "GCC poison",
@@ -293,7 +298,7 @@ func (s *stream) findBodies() {
 				b.tag = s.tokens[j]
 				j++
 			}
-			if t == "enum" && j < len(s.tokens) && s.tokens[j] == ":" { // the type that it is to have
+			if t == "enum" && j < len(s.tokens) && s.tokens[j] == ":" { // the underlying type
 				for b.fixed = true; j < len(s.tokens) && s.tokens[j] != "{" && s.tokens[j] != ";"; j++ {
 				}
 			}
@@ -326,7 +331,7 @@ func (s *stream) findBodies() {
 	}
 }
 
-// bodyAt returns the innermost body that a token stands in, or nil.
+// bodyAt returns the innermost body that contains a token, or nil.
 func (s *stream) bodyAt(token int) (in *body) {
 	for _, b := range s.bodies {
 		if b.open > token {
@@ -339,8 +344,9 @@ func (s *stream) bodyAt(token int) (in *body) {
 	return in
 }
 
-// align finds the tokens of each external declaration of a tree. The front end numbers tokens as it reads them. It adds a
-// declaration that is not in the tree, and numbers some tokens of its own in each function's body.
+// align finds the tokens of each external declaration of a tree. The front end numbers tokens in
+// reading order. It counts tokens of its own in each function body, and of one declaration that the
+// tree does not contain.
 func (s *stream) align(ast *cc.AST) error {
 	at, skew, again := 0, 1, false
 	for l := ast.TranslationUnit; l != nil; l = l.TranslationUnit {
@@ -398,7 +404,7 @@ func (s *stream) end(i int, function bool) int {
 	return -1
 }
 
-// index returns the place of a token of the tree in the stream, or -1.
+// index returns the index of the tree's token in the stream, or -1.
 func (s *stream) index(t cc.Token) int {
 	seq := t.Seq()
 	i, _ := slices.BinarySearchFunc(s.spans, seq, func(x span, seq int) int { return x.lastSeq - seq })
@@ -423,7 +429,7 @@ func (s *stream) spanOf(ed *cc.ExternalDeclaration) (span, bool) {
 	return s.spans[i], true
 }
 
-// understood are the keywords whose meaning the front end's types hold.
+// understood are the keywords whose meaning is part of the front end's types.
 var understood = wordSet(`void char short int long float double signed unsigned struct union enum const restrict
 	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
@@ -458,7 +464,7 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 		}
 	}
 	if p := s.states[x.last]; p.unknown != "" {
-		return fmt.Errorf("stands behind %s, which is not understood", p.unknown)
+		return fmt.Errorf("follows %s, which is not understood", p.unknown)
 	}
 	if err := typed(ed.Declaration); err != nil {
 		return err
@@ -500,14 +506,15 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-// acceptAttribute returns an error for an attribute that is not understood in its place. The layouter reads those of bodies.
+// acceptAttribute returns an error for an attribute that is not understood in its place. The
+// layouter reads those of bodies.
 func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil
 	}
 	in := s.bodyAt(a.at - 1)
 	if a.name == "packed" || a.name == "aligned" {
-		if in != nil && in.kind != "enum" { // of a member, or of its type
+		if in != nil && in.kind != "enum" { // on a member or its type
 			return nil
 		}
 		if b := s.bodyOf(a); b != nil && (a.name == "packed" || b.kind != "enum") {
@@ -531,9 +538,9 @@ func (s *stream) bodyOf(a attribute) *body {
 	return s.bodies[i]
 }
 
-// alters reports whether a refused declaration may give its typedefs another type than the struct that it names: something that
-// is not understood stands outside of the struct itself. Another alignment alone leaves the type of pointers to a struct that the
-// declaration defines.
+// alters reports whether a refused declaration may give its typedefs another type than the struct
+// that it names. That is so if something outside the struct is not understood. An unusual alignment
+// alone does not change pointers to a struct that the declaration defines.
 func (s *stream) alters(x span) bool {
 	defines := slices.ContainsFunc(s.bodies, func(b *body) bool { return b.open > x.first && b.close <= x.last })
 	for i := x.first; i <= x.last; i++ {
@@ -558,7 +565,7 @@ func (s *stream) measures(ed *cc.ExternalDeclaration) bool {
 	})
 }
 
-// deprecated reports whether a declaration has that attribute.
+// deprecated reports whether a declaration has the attribute deprecated.
 func (s *stream) deprecated(ed *cc.ExternalDeclaration) bool {
 	x, ok := s.spanOf(ed)
 	for i := x.first; ok && i <= x.last; i++ {
@@ -585,7 +592,7 @@ func (s *stream) names(x span, ed *cc.ExternalDeclaration) (names []string) {
 			names = append(names, b.tag)
 		}
 	}
-	if len(names) == 0 { // an enumeration without a name goes by its first value
+	if len(names) == 0 { // an enumeration without a name has the name of its first value
 		for _, b := range s.bodies {
 			if b.kind == "enum" && b.open > x.first && b.close <= x.last && b.open+1 < b.close {
 				return []string{s.tokens[b.open+1]}

@@ -7,7 +7,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A comment is what the extractor takes from a documentation comment: facts, never sentences.
+// A comment holds the facts that the extractor takes from a documentation comment; it takes no
+// sentences.
 type comment struct {
 	deprecated bool
 	params     map[string]paramFacts
@@ -17,7 +18,7 @@ type paramFacts struct {
 	dir  symbols.Dir
 	null bool
 	unit string
-	many bool // the words are of an array or of device memory: it is no output of one element
+	many bool // the words describe an array or device memory, so it is not an output of one element
 }
 
 var (
@@ -30,8 +31,8 @@ var (
 	inBytes       = regexp.MustCompile(`(?i)\b(in bytes|bytes to|number of bytes|size of .* bytes|bytecount|count in bytes)\b`)
 )
 
-// parseComment reads the last documentation comment of the text in front of a declaration. What stands before it (a
-// licence, a group heading) is somebody else's.
+// parseComment reads the last documentation comment before a declaration. Comments before that one,
+// such as a licence or a group heading, do not belong to it.
 func parseComment(sep string) comment {
 	start := strings.LastIndex(sep, "/*")
 	if start < 0 {
@@ -53,7 +54,7 @@ func parseComment(sep string) comment {
 		if !strings.HasPrefix(line, `\param`) && !strings.HasPrefix(line, "@param") {
 			continue
 		}
-		for _, next := range lines[i+1:] { // a paragraph goes on to a blank line or the next tag
+		for _, next := range lines[i+1:] { // a paragraph ends at a blank line or the next tag
 			if next == "" || next[0] == '\\' || next[0] == '@' {
 				break
 			}

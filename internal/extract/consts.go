@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// The C front end keeps whether a type is const in a place that a typedef shares with its uses. If a header has
+// The C front end stores the const of a typedef in a place shared with the typedef's uses. After
 //
 //	typedef const char *name;
 //	struct s { const name n; };
 //
-// then name is const to it from there on. So for a typedef with qualifiers the tokens tell.
+// it considers name itself const. So constness of typedefs with qualifiers is read from the tokens.
 
-// consts tells which typedefs are const, and which may become const to the front end.
+// consts records the typedefs that are const, and those that may become const to the front end.
 type consts struct {
 	always    map[string]bool // by their own declaration
-	qualified map[string]bool // their declaration has a qualifier, or names one that has
+	qualified map[string]bool // their declaration has a qualifier, or names a typedef with one
 }
 
 // constsOf reads the tokens of a translation unit.
@@ -31,7 +31,7 @@ func constsOf(s *stream) *consts {
 
 func isConstWord(t string) bool { return t == "const" || t == "__const" }
 
-// besideConst reports whether the specifiers that a token is among have const.
+// besideConst reports whether const is among the specifiers around a token.
 func (s *stream) besideConst(i int) bool {
 	specifier := func(j int) bool {
 		return j >= 0 && j < len(s.tokens) && (understood[s.tokens[j]] && s.tokens[j] != "sizeof" || isConstWord(s.tokens[j]))
@@ -49,10 +49,10 @@ func (s *stream) besideConst(i int) bool {
 	return false
 }
 
-// typedef notes the names of a typedef that are const themselves.
+// typedef records the names of a typedef that are const themselves.
 func (c *consts) typedef(s *stream, x span) {
 	depth, specifiers, isConst := 0, true, false // of the specifiers
-	pointer := false                             // the last qualifiers are those of a pointer
+	pointer := false                             // the last qualifiers belong to a pointer
 	own, qualified := false, false
 	for i := x.first; i <= x.last; i++ {
 		switch t := s.tokens[i]; {
@@ -87,7 +87,8 @@ func (c *consts) typedef(s *stream, x span) {
 	}
 }
 
-// isConst reports whether a typedef is const where a declaration uses it. It is not known if the declaration has it both ways.
+// isConst reports whether a typedef is const where a declaration uses it. known is false if the
+// declaration uses it both ways.
 func (c *consts) isConst(s *stream, x span, name string, told bool) (yes, known bool) {
 	if !told || c.always[name] || !c.qualified[name] {
 		return told, true

@@ -10,28 +10,29 @@ import (
 	"modernc.org/cc/v4"
 )
 
-// The C front end computes with the types of enumerators that it gives them, which are not always those of C:
+// The C front end gives enumerators types that are not always those of C:
 //
-//   - In its own enumeration an enumerator without an expression is of 64 bits. In C it is an int.
-//   - If one value of an enumeration is not an int, all its enumerators have a wider type. In C23 too, but before those that fit are ints.
-//   - An enumeration is an int. In C it is unsigned, if it has no negative value.
+//   - An enumerator without an expression has 64 bits inside its own enumeration. In C it is an int.
+//   - If one value of an enumeration is not an int, all its enumerators have a wider type. In C before C23, values that fit are ints.
+//   - An enumeration is an int. In C it is unsigned if it has no negative value.
 //
-// So an expression with such an enumerator, or a conversion to an enumeration, is taken only if its value is the same either way.
+// So an expression with such an enumerator, or a conversion to an enumeration, is accepted only if
+// both ways give the same value.
 
-// An enumeratorSet tells what the names of a translation unit stand for.
+// An enumeratorSet holds the meaning of names in a translation unit.
 type enumeratorSet struct {
 	values map[string]enumerator
 	types  map[string]bool  // names of enumerations
-	ints   map[string]bool  // those of them whose values are ints, so that they have 4 bytes
-	over   map[*body]string // enumerations that count beyond 63 bits, and the enumerator that does
-	others map[string]bool  // names of types that are no numbers
-	packed bool             // some enumeration has an attribute, by which it may be smaller than an int
+	ints   map[string]bool  // enumerations whose values are all ints, so that they have 4 bytes
+	over   map[*body]string // enumerations that exceed 63 bits, and the first enumerator beyond
+	others map[string]bool  // names of types that are not numbers
+	packed bool             // some enumeration has an attribute that may make it smaller than an int
 }
 
 type enumerator struct {
 	in    *body
 	value int64
-	wide  bool // not all values of its enumeration are ints
+	wide  bool // some value of its enumeration is not an int
 	bad   bool // its declaration is refused
 }
 
@@ -44,7 +45,7 @@ func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
 		}
 		e.packed = e.packed || len(b.attrs) > 0
 		var names []string
-		wide, top := false, false // top: the next value is no int64
+		wide, top := false, false // top: the next value does not fit into an int64
 		for i := b.open + 1; i < b.close; i++ {
 			switch t := s.tokens[i]; {
 			case t == "(" || t == "[" || t == "{":
@@ -106,7 +107,8 @@ func hasInts(t cc.Type) bool {
 	return true
 }
 
-// withoutSizes returns an expression with a number in place of each sizeof of an enumeration of ints, whose size the front end knows.
+// withoutSizes returns an expression with a number instead of each sizeof of an enumeration of
+// ints. The front end knows the size of these.
 func (e *enumeratorSet) withoutSizes(tokens []string) []string {
 	if e.packed || !slices.Contains(tokens, "sizeof") {
 		return tokens
@@ -123,14 +125,14 @@ func (e *enumeratorSet) withoutSizes(tokens []string) []string {
 	return out
 }
 
-// check returns an error if the front end may compute another value for an expression than C has. The enumeration that the
-// expression stands in is nil if there is none.
+// check returns an error if the front end may compute another value for an expression than C. in is
+// the enumeration around the expression, or nil.
 func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 	name, wide, negative := "", false, false
 	tokens = e.withoutSizes(tokens)
 	for _, t := range tokens {
 		x, ok := e.values[t]
-		negative = negative || x.value < 0 // whichever enumeration it is of
+		negative = negative || x.value < 0 // in any enumeration
 		switch {
 		case x.bad:
 			return fmt.Errorf("uses %s, which is refused", t)
@@ -143,7 +145,7 @@ func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 	if name == "" || len(tokens) == 1 {
 		return nil
 	}
-	wrong := fmt.Errorf("computes with %s, of which the C front end does not know the type", name)
+	wrong := fmt.Errorf("computes with %s, whose type the C front end does not know", name)
 	sums, bits := false, false
 	for i, t := range tokens {
 		switch {
@@ -177,7 +179,7 @@ func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 	return nil
 }
 
-// refuse notes that a declaration is refused, and with it the enumerators that it declares.
+// refuse marks a declaration and its enumerators as refused.
 func (e *enumeratorSet) refuse(s *stream, in span) {
 	for name, x := range e.values {
 		if x.in.open >= in.first && x.in.close <= in.last {
@@ -187,7 +189,8 @@ func (e *enumeratorSet) refuse(s *stream, in span) {
 	}
 }
 
-// checkDeclaration checks the lengths of arrays, the widths of bit-fields and the values of enumerators in a declaration.
+// checkDeclaration checks the lengths of arrays, the widths of bit-fields and the values of
+// enumerators in a declaration.
 func (e *enumeratorSet) checkDeclaration(s *stream, x span) error {
 	for i := x.first; i <= x.last; i++ {
 		end := i
@@ -213,7 +216,7 @@ func (e *enumeratorSet) checkDeclaration(s *stream, x span) error {
 			continue
 		}
 		if name := e.over[b]; name != "" {
-			return fmt.Errorf("%s: follows a value of 63 bits or more, behind which the C front end does not count", name)
+			return fmt.Errorf("%s: follows a value of 63 bits or more, where the C front end stops counting", name)
 		}
 		name, first := "", 0
 		for i := b.open + 1; i <= b.close; i++ {
@@ -235,7 +238,7 @@ func (e *enumeratorSet) checkDeclaration(s *stream, x span) error {
 	return nil
 }
 
-// expanded returns the tokens of a macro and of the macros that it names.
+// expanded returns the tokens of a macro and of the macros in its text.
 func expanded(ast *cc.AST, m *cc.Macro, depth int) (tokens []string) {
 	for _, t := range m.ReplacementList() {
 		s := strings.TrimSpace(t.SrcStr())

@@ -18,16 +18,17 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden parts of testdata")
 
-// An archive holds headers and what they give. Which of these headers it has says how they are read:
+// TestExtraction extracts tables from archives of headers. The names of the headers select how they
+// are read:
 //
-//	x.h                    as they stand
+//	x.h                    as one header
 //	cuda.h                 as CUDA's, with cudaTypedefs.h
-//	nccl/nccl.h            as NCCL's, with rccl/nccl.h or rccl/rccl/rccl.h where there is one
+//	nccl/nccl.h            as NCCL's, with rccl/nccl.h or rccl/rccl/rccl.h if present
 //	hip1/hip/hip_version.h as releases of HIP: hip1, hip2 and so on, newest first
 //	nvjitlink/nvJitLink.h  as nvJitLink's
 //	nvml1/nvml.h           as releases 12.2 and 12.1 of NVML: nvml1 and nvml2
 //
-// The golden parts are want, the records as lines of JSON, notes, what was reported on the way, and error.
+// The golden parts are want, the records as lines of JSON; notes, the reports; and error.
 func TestExtraction(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -83,7 +84,7 @@ func extractArchive(t *testing.T, files fstest.MapFS, report func(string)) (*sym
 	sub := func(dir string) fs.FS {
 		f, err := fs.Sub(files, dir)
 		if err != nil {
-			panic(err) // only for names that are no paths
+			panic(err) // only for names that are not paths
 		}
 		return f
 	}
@@ -141,7 +142,7 @@ func describe(t *testing.T, name string) *symbols.Description {
 	return d
 }
 
-// lines writes a table as one line of JSON a record, sums left out.
+// lines writes a table as one line of JSON for each record, without checksums.
 func lines(t *testing.T, table *symbols.Table) string {
 	t.Helper()
 	var b strings.Builder

@@ -67,7 +67,8 @@ func TestExportsOfWhatIsNoLibrary(t *testing.T) {
 	}
 }
 
-// TestManyIsNoOutput checks that a comment that speaks of an array makes no output of one element.
+// TestManyIsNoOutput checks that a parameter whose comment describes an array is not an output of
+// one element.
 func TestManyIsNoOutput(t *testing.T) {
 	c := parseComment("/** \\param[out] one the count\n * \\param[out] many array of counts\n * \\param[out] device the sum, in device memory\n */")
 	params := []symbols.Param{{Name: "one", Type: "int *"}, {Name: "many", Type: "int *"}, {Name: "device", Type: "float *"}, {Name: "silent", Type: "int *"}}

@@ -18,28 +18,31 @@ import (
 	"github.com/puregpu/puregpu/internal/regular"
 )
 
-// The C front end trusts its input. It expands macros without end, and includes a header that includes itself. It recurses for
-// brackets and operators, and Go cannot recover from a stack that overflows. Where it looks for a type qualifier at the end of the
-// input, as behind the star of a pointer, it reports the same error until memory runs out. So the headers are preprocessed alone
-// first, within limits, and then parsed with an end behind them that has what it looks for.
+// The C front end trusts its input. Some macros expand endlessly, and a header may include itself.
+// It recurses for brackets and operators, and Go cannot recover from a stack overflow. After the
+// star of a pointer it looks for a type qualifier; at the end of the input it then reports the same
+// error until memory runs out.
+//
+// So headers are first only preprocessed, within limits. Then they are parsed with text after them
+// that ends that search.
 const (
-	maxWork  = 2_000_000 // tokens to expand, of which the largest headers have 100,000
-	maxText  = 16 << 20  // bytes, preprocessed
-	maxDepth = 256       // brackets in brackets
+	maxWork  = 2_000_000 // tokens to expand; the largest headers need 100,000
+	maxText  = 16 << 20  // bytes after preprocessing
+	maxDepth = 256       // nested brackets
 	maxRun   = 4096      // tokens without a comma, a semicolon or a brace
 )
 
 const endOfInput = ";extern int puregpu_extract_end;\n"
 
-// A limitError is that of a header which is beyond one of the limits.
+// A limitError reports a header that exceeds a limit.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// errEndless is what preprocessing ends with that would go on and on.
+// errEndless reports preprocessing that does not end.
 var errEndless = limitError(fmt.Sprintf("more than %d tokens to expand", maxWork))
 
-// translate parses a header with what stands in front of it, and gives its tokens to a stream.
+// translate parses a header with the text before it, and passes its tokens to a stream.
 func translate(cfg *cc.Config, st *stream, sources []cc.Source) (*cc.AST, error) {
 	name := sources[len(sources)-1].Name
 	first := *cfg
@@ -61,7 +64,7 @@ func translate(cfg *cc.Config, st *stream, sources []cc.Source) (*cc.AST, error)
 	if err != nil {
 		return nil, withoutEnd(err, end.Name)
 	}
-	// The front end evaluates all macros, also those that the header itself does not use, each as an input of its own.
+	// The front end evaluates all macros, even unused ones, each as a separate input.
 	var uses strings.Builder
 	m := &macroGauge{names: slices.DeleteFunc(slices.Sorted(maps.Keys(ast.Macros)), func(name string) bool { return ast.Macros[name].IsFnLike })}
 	for _, name := range m.names {
@@ -83,15 +86,15 @@ func translate(cfg *cc.Config, st *stream, sources []cc.Source) (*cc.AST, error)
 	return ast, err
 }
 
-// nextMacro stands in front of each macro that a macroGauge measures.
+// nextMacro precedes each macro that a macroGauge measures.
 const nextMacro = "puregpu_extract_macro"
 
-// A macroGauge is a gauge of macros, of which it finds those that leave a bracket open: they have no value, and the front end would look for
-// what closes the bracket without end.
+// A macroGauge measures macros and finds those that leave a bracket open. Such a macro has no
+// value, and the front end would search for the closing bracket forever.
 type macroGauge struct {
 	gauge
 	names  []string
-	begun  int   // how many
+	begun  int   // number of macros begun
 	depths []int // at the end of each
 }
 
@@ -121,10 +124,11 @@ func (m *macroGauge) open() (names []string) {
 	return names
 }
 
-// maxErrors is how many errors of a header are told.
+// maxErrors is the number of errors of a header that are reported.
 const maxErrors = 20
 
-// withoutEnd leaves out of an error what comes of the end behind the input, unless that is all, and says how many it does not tell.
+// withoutEnd removes the errors caused by the text after the input from err, unless there are no
+// others. It adds the number of errors left out.
 func withoutEnd(err error, end string) error {
 	lines := strings.Split(err.Error(), "\n")
 	own := slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, end) || s == "" })
@@ -137,12 +141,12 @@ func withoutEnd(err error, end string) error {
 	return errors.New(strings.Join(own, "\n"))
 }
 
-// measure preprocesses a header within the limits, and gives each token to a gauge.
+// measure preprocesses a header within the limits, and passes each token to a gauge.
 func measure(cfg *cc.Config, sources []cc.Source, g io.Writer) (err error) {
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
-		case runtime.Error: // it includes what it has not expanded any more
+		case runtime.Error: // it includes files beyond the limit of expansion
 			err = errEndless
 		default:
 			panic(p)
@@ -157,7 +161,7 @@ func measure(cfg *cc.Config, sources []cc.Source, g io.Writer) (err error) {
 	return err
 }
 
-// A gauge measures preprocessed text, of which it is given a token at a time.
+// A gauge measures preprocessed text, one token a call.
 type gauge struct{ size, depth, run int }
 
 func (g *gauge) Write(token []byte) (int, error) {
@@ -183,7 +187,7 @@ func (g *gauge) Write(token []byte) (int, error) {
 	}
 	switch {
 	case g.size > maxText:
-		return 0, limitError(fmt.Sprintf("more than %d bytes with what it includes", maxText))
+		return 0, limitError(fmt.Sprintf("more than %d bytes including its includes", maxText))
 	case g.depth > maxDepth:
 		return 0, limitError(fmt.Sprintf("more than %d brackets in brackets", maxDepth))
 	case g.run > maxRun:
@@ -192,7 +196,7 @@ func (g *gauge) Write(token []byte) (int, error) {
 	return len(token), nil
 }
 
-// placed says in which file and line a header goes beyond a limit, as far as the text alone tells.
+// placed adds the file and line at which a header exceeds a limit, as far as the text shows.
 func placed(files fs.FS, name string, err error) error {
 	if limit, ok := errors.AsType[limitError](err); ok {
 		if where := place(files, name, limit, map[string]bool{}); where != "" {
@@ -202,8 +206,8 @@ func placed(files fs.FS, name string, err error) error {
 	return err
 }
 
-// place finds the line, of a header or of one that it includes, that is beyond the same limit without being expanded; or, where more is
-// expanded than should be, the macro that names most macros.
+// place returns the line, in a header or an included header, that exceeds the limit even without
+// expansion. For a limit of expansion it returns the macro that expands to most.
 func place(files fs.FS, name string, limit limitError, seen map[string]bool) string {
 	text, err := fs.ReadFile(files, name)
 	if err != nil || seen[name] {
@@ -235,7 +239,8 @@ var (
 	define = regexp.MustCompile(`^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)`)
 )
 
-// heaviest returns the line of the macro of a header that is longest when it is expanded, by the names that it holds, or "".
+// heaviest returns the line of a header's macro with the longest expansion, estimated from the
+// names in it, or "".
 func heaviest(name, text string) string {
 	weight := map[string]float64{}
 	found, most := "", 1000.
@@ -258,7 +263,8 @@ func heaviest(name, text string) string {
 
 var includes = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]`)
 
-// cycle returns how a header includes itself, or one that it includes does, as far as the text tells, or "".
+// cycle returns the chain of includes by which a header includes itself, or one of its headers
+// does, as far as the text shows, or "".
 func cycle(files fs.FS, name string, chain ...string) string {
 	if i := slices.Index(chain, name); i >= 0 {
 		return strings.Join(append(chain[i:], name), " includes ")
@@ -291,7 +297,7 @@ func (dir Folder) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// Folders are several folders of headers. The first that has a header counts.
+// Folders are several folders of headers. A header comes from the first folder that has it.
 type Folders []fs.FS
 
 func (list Folders) Open(name string) (fs.File, error) {
@@ -306,7 +312,8 @@ func (list Folders) Open(name string) (fs.File, error) {
 	return nil, first
 }
 
-// inFolder adds the folder to an error of its headers that names none: the C front end knows of no folders.
+// inFolder adds the folder to an error about its headers that does not name it: the C front end
+// does not know folders.
 func inFolder(files fs.FS, err error) error {
 	if list, ok := files.(Folders); ok && len(list) > 0 {
 		files = list[0]

@@ -16,10 +16,10 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// parseText reads a header that may include y.h, which includes it. It ends the process if that takes too long: nothing else ends the
-// C front end, which may be taking all memory.
+// parseText reads a header; it may include y.h, which includes it. A parse that takes too long ends
+// the process: nothing else stops the C front end, which may be using up all memory.
 func parseText(text string) (*header, error) {
-	late := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("it does not end: %.2000q", text)) })
+	late := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("parsing takes too long: %.2000q", text)) })
 	defer late.Stop()
 	files := fstest.MapFS{"x.h": {Data: []byte(text)}, "y.h": {Data: []byte("int y1(int);\n#include \"x.h\"\nint y2(int);\n")}}
 	h, err := parse(source{main: "x.h", files: files, keep: func(f string) bool { return f == "x.h" }})
@@ -36,7 +36,8 @@ func parseText(text string) (*header, error) {
 	return h, err
 }
 
-// odd are headers at which the C front end would go on without end, or panic, and a part of the error that they give, "" for none.
+// odd are headers that would make the C front end loop or panic, with part of the error that each
+// gives, or "" for none.
 var odd = []struct{ name, text, err string }{
 	{"cut in a parameter", "int f(int *", "end of x.h:1:1: unexpected ';', expected type qualifier"},
 	{"cut in a declarator", "int *", "end of x.h:1:1: unexpected ';', expected type qualifier"},
@@ -97,7 +98,7 @@ func TestOddHeaders(t *testing.T) {
 	}
 }
 
-// TestLargeHeaders reads what is long and not deep.
+// TestLargeHeaders reads text that is long but not deeply nested.
 func TestLargeHeaders(t *testing.T) {
 	list := func(n int, format, sep string) string {
 		var all []string
@@ -132,8 +133,9 @@ func TestHeaderFolder(t *testing.T) {
 	}
 }
 
-// FuzzDamaged reads what is left of a header whose bytes are cut, flipped, and joined with those of another one. The headers are those of the
-// archives, and the files that PUREGPU_FUZZ_HEADERS names, such as a vendor's.
+// FuzzDamaged reads damaged headers: bytes are cut, flipped, and joined with those of another
+// header. The headers come from the archives and from the files that PUREGPU_FUZZ_HEADERS names,
+// such as a vendor's.
 func FuzzDamaged(f *testing.F) {
 	var texts []string
 	archives, err := filepath.Glob("testdata/*.txtar")
@@ -181,10 +183,11 @@ func FuzzDamaged(f *testing.F) {
 	})
 }
 
-// FuzzExtract reads headers that nobody would write. Each gives records or an error, within some time and memory.
+// FuzzExtract reads arbitrary headers. Each gives records or an error, within limits of time and
+// memory.
 func FuzzExtract(f *testing.F) {
 	for _, x := range odd {
-		if len(x.text) < 1000 && !strings.Contains(x.err, "more than") { // which takes long
+		if len(x.text) < 1000 && !strings.Contains(x.err, "more than") { // those take long
 			f.Add(x.text)
 		}
 	}

@@ -11,8 +11,9 @@ import (
 	"modernc.org/cc/v4"
 )
 
-// A layouter lays out structs and unions as gcc and clang do on Linux, on both amd64 and arm64. It refuses a type that these lay
-// out differently. The C front end's own layouts are right only without packing, alignment and bit-fields.
+// A layouter lays out structs and unions as gcc and clang do on Linux, on both amd64 and arm64. It
+// refuses a type that these compilers lay out differently. The C front end's own layouts are right
+// only without packing, alignment and bit-fields.
 type layouter struct {
 	stream *stream
 	bad    map[string]error // names that are refused
@@ -43,7 +44,7 @@ func (l *layouter) of(t cc.Type) (*shape, error) {
 		return nil, fmt.Errorf("uses %s, which is refused", td.Name())
 	}
 	if isVarArgs(t) {
-		return nil, fmt.Errorf("is a va_list, which no Go value can be")
+		return nil, fmt.Errorf("is a va_list, which Go cannot express")
 	}
 	switch x := t.(type) {
 	case *cc.StructType:
@@ -74,7 +75,7 @@ func isVarArgs(t cc.Type) bool {
 	return td != nil && (td.Name() == "va_list" || td.Name() == "__builtin_va_list" || td.Name() == "__gnuc_va_list")
 }
 
-// body finds where a struct or a union is defined, by the name of a member.
+// body finds the definition of a struct or a union by the names of its members.
 func (l *layouter) body(n int, field func(int) *cc.Field) *body {
 	for i := range n {
 		f := field(i)
@@ -106,11 +107,11 @@ func (l *layouter) aggregate(t cc.Type, n int, field func(int) *cc.Field, union 
 		return nil, fmt.Errorf("uses %s, which is refused", tag)
 	}
 	if t.IsIncomplete() || n == 0 {
-		return nil, fmt.Errorf("has no members that are known")
+		return nil, fmt.Errorf("has no known members")
 	}
 	b := l.body(n, field)
 	if b == nil {
-		return nil, fmt.Errorf("has no members by which its definition is found")
+		return nil, fmt.Errorf("has no named members, so its definition cannot be found")
 	}
 	s := l.shapes[b]
 	if s == nil {
@@ -126,7 +127,7 @@ func (l *layouter) aggregate(t cc.Type, n int, field func(int) *cc.Field, union 
 	return s, s.err
 }
 
-// place gives the members their places.
+// place computes the offsets of members.
 func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, union bool) error {
 	packed, aligned, err := layoutAttributes(b.attrs)
 	switch {
@@ -137,11 +138,11 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 	case b.pack != 0 && (packed || aligned > 0):
 		return fmt.Errorf("is packed by a pragma and has attributes of alignment, which compilers read differently")
 	}
-	bits := int64(0) // where the next member may begin
+	bits := int64(0) // first bit that the next member may have
 	for i := range n {
 		f := field(i)
 		if f.Declarator() == nil && !f.IsBitfield() && f.Type().Kind() == cc.Int {
-			continue // a semicolon alone, which the front end takes for an int
+			continue // a single semicolon, which the front end reads as an int
 		}
 		if f.IsFlexibleArrayMember() {
 			return fmt.Errorf("%s: is an array without a length, which no Go type has", f.Name())
@@ -160,7 +161,7 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 		}
 		m := member{Field: f, size: ft.size, natural: ft.natural}
 		if f.IsBitfield() {
-			if packed || alone || least > 0 || b.pack != 0 { // gcc packs them even by pack(8)
+			if packed || alone || least > 0 || b.pack != 0 { // gcc packs them even with pack(8)
 				return fmt.Errorf("%s: is a bit-field that is packed or aligned, which compilers lay out differently", f.Name())
 			}
 			if f.Type().Kind() == cc.Enum && ft.size != 4 {
@@ -175,7 +176,7 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 				bits = roundUp(bits, unit)
 			}
 			if f.Name() == "" {
-				if ft.align > s.align { // arm64 aligns the struct to it, amd64 does not
+				if ft.align > s.align { // arm64 aligns the struct to this type, amd64 does not
 					return fmt.Errorf("has an unnamed bit-field, which aligns it on some machines only")
 				}
 			} else {
@@ -197,7 +198,7 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 			continue
 		}
 		if ft.size == 0 {
-			return fmt.Errorf("%s: has no size, which no Go type of its kind has", f.Name())
+			return fmt.Errorf("%s: has no size, but its Go type would have one", f.Name())
 		}
 		align := ft.align
 		if packed || alone {
@@ -226,13 +227,13 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 	s.size = roundUp(s.size, s.align)
 	for _, m := range s.members {
 		if m.offset+m.size > s.size {
-			return fmt.Errorf("%s: the unit of the bit-field ends behind the struct", m.Name())
+			return fmt.Errorf("%s: the unit of the bit-field extends beyond the struct", m.Name())
 		}
 	}
 	return nil
 }
 
-// inGo returns an error if no Go struct has the layout, or none on all systems.
+// inGo returns an error if no Go struct has the layout, or the layout differs on Windows.
 func (s *shape) inGo(union, windows bool) error {
 	for i, m := range s.members {
 		if m.bits == 0 && m.offset%m.natural != 0 {
@@ -250,14 +251,15 @@ func (s *shape) inGo(union, windows bool) error {
 	return nil
 }
 
-// memberAttributes returns the attributes of the declaration that a member stands in, without those of types defined there.
+// memberAttributes returns the attributes of the declaration of a member, without those of types
+// defined inside it.
 func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err error) {
 	s := l.stream
 	at := -1
 	if d := f.Declarator(); d != nil && f.Name() != "" {
 		at = s.index(d.NameTok())
 	} else {
-		switch x := f.Type().(type) { // without a name: it is where its type is defined
+		switch x := f.Type().(type) { // unnamed: found by the definition of its type
 		case *cc.StructType:
 			if inner := l.body(x.NumFields(), x.FieldByIndex); inner != nil {
 				at = inner.close
@@ -267,7 +269,7 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 				at = inner.close
 			}
 		default:
-			return nil, nil // padding, of which an attribute would be refused
+			return nil, nil // padding; an attribute on it is refused
 		}
 	}
 	if at < b.open || at > b.close {
@@ -288,9 +290,9 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 	return s.ownAttributes(b, first, b.close), nil
 }
 
-// ownAttributes returns the attributes of a range of tokens that are not of a type that is defined in it. The token behind the
-// range ends the declaration. Those in
-// brackets, as of a parameter, and those of a pointer are marked.
+// ownAttributes returns the attributes in a range of tokens, without those of types defined in it.
+// The token after the range ends the declaration. Attributes in brackets, such as a parameter's,
+// and attributes of a pointer are marked.
 func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 	depth := 0
 	for i := first; i <= end; i++ {
@@ -298,7 +300,7 @@ func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 			if !slices.ContainsFunc(s.bodies, func(x *body) bool {
 				return x.open > b.open && x.close < b.close && slices.ContainsFunc(x.attrs, func(y attribute) bool { return y.id == a.id })
 			}) {
-				a.inside = depth > 0 || i > first && s.tokens[i-1] == "*" // of the pointer, and not of the member
+				a.inside = depth > 0 || i > first && s.tokens[i-1] == "*" // on the pointer, not the member
 				list = append(list, a)
 			}
 		}
@@ -339,7 +341,7 @@ func layoutAttributes(list []attribute) (packed bool, aligned int64, err error) 
 				return packed, aligned, fmt.Errorf("has the alignment %s, which is not understood", a.args[0])
 			}
 			if aligned > 0 && aligned != n {
-				return packed, aligned, fmt.Errorf("has two alignments, of which compilers take another one")
+				return packed, aligned, fmt.Errorf("has two alignments, and compilers choose differently")
 			}
 			aligned = n
 		case a.name == "packed" || a.name == "aligned":
@@ -349,7 +351,8 @@ func layoutAttributes(list []attribute) (packed bool, aligned int64, err error) 
 	return packed, aligned, nil
 }
 
-// enum returns the size and sign of an enumeration: the smallest of unsigned int, int and the same of 8 bytes that hold all values.
+// enum returns the size and sign of an enumeration. It is the smallest of unsigned int, int and
+// their 8-byte forms that holds all values.
 func (l *layouter) enum(x *cc.EnumType) (*shape, error) {
 	if tag := tagOf(x); l.bad[tag] != nil && tag != "" {
 		return nil, fmt.Errorf("uses %s, which is refused", tag)

@@ -1,6 +1,8 @@
-// Package extract reads the C headers of a library and makes its symbol table, as the library's description says.
+// Package extract reads the C headers of a library and makes its symbol table, following the
+// library's description.
 //
-// It is hermetic: it runs no compiler and reads no header of the machine's own, so that the same headers give the same table everywhere.
+// It runs no compiler and reads no system headers, so that the same headers give the same table on
+// every machine.
 package extract
 
 import (
@@ -20,19 +22,19 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// An Input is what a table is extracted from.
+// An Input holds the sources of a table.
 type Input struct {
-	Releases []fs.FS           // folders of headers, the newest release first, or in any order onto a table
+	Releases []fs.FS           // folders of headers: newest release first, or in any order with Onto
 	Others   map[string]fs.FS  // folder of another implementation, by its Lib
-	Library  io.ReaderAt       // shared library whose version nodes date the functions, or nil
-	Versions []symbols.Version // of headers that do not tell it, one for each folder
-	Report   func(string)      // gets what a reader should know of and is no error; nil for none
+	Library  io.ReaderAt       // shared library whose version nodes give the functions' since-versions, or nil
+	Versions []symbols.Version // versions for headers that do not state theirs, one for each folder
+	Report   func(string)      // receives notes that are not errors; may be nil
 
-	// Onto is a table to which the releases are added; nil if they make one. It is changed.
+	// Onto is a table that the releases are added to, and which is changed; nil makes a new table.
 	Onto *symbols.Table
 }
 
-// version returns the release of a folder of headers, where it was given.
+// version returns the given release of a folder of headers.
 func (in *Input) version(folder int) symbols.Version {
 	if folder < len(in.Versions) {
 		return in.Versions[folder]
@@ -40,20 +42,23 @@ func (in *Input) version(folder int) symbols.Version {
 	return symbols.Version{}
 }
 
-// Table reads the headers of a library as its description says.
+// Table reads the headers of a library according to its description.
 //
-// What no table can hold, such as a variadic function, is refused, and so is what uses it. The table is then without it, and comes
-// with an error of type Refused. The description's omit leaves functions out that are not even to be named.
+// Declarations that a table cannot hold, such as a variadic function, are refused, and so are their
+// users. The table omits them, and the error is of type Refused. The description's omit leaves
+// functions out silently.
 //
-// Of several releases the newest one gives the table, and the others add when each record came and went, and what they have otherwise. With
-// Onto that table gives what is bound, whatever releases are added to it.
+// With several releases, the newest one makes the table. Older ones add the versions at which each
+// record was added and removed, and the values that differ. With Onto, the binding stays that of
+// the existing table for all releases.
 //
-// Where a library is given, the version nodes of its symbols tell more exactly when each function came.
+// If a library is given, the version nodes of its symbols give more exact since-versions of
+// functions.
 func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	in.Report = once(in.Report)
 	var refused Refused
 	var all []*symbols.Table
-	where := map[string]string{} // by symbol, the header and line of the newest release that declares it
+	where := map[string]string{} // header and line in the newest release that declares a symbol
 	for i, files := range in.Releases {
 		h, err := readHeaders(d, files, in.version(i))
 		if err != nil {
@@ -96,7 +101,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			dated[f.Symbol] = true
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *symbols.Table) int { return b.Version.Compare(a.Version) }) // as they come onto a table in any order
+	slices.SortStableFunc(all, func(a, b *symbols.Table) int { return b.Version.Compare(a.Version) }) // order of adding to an existing table
 	u := &union{d: d, t: in.Onto, report: in.Report, onto: in.Onto != nil, settled: d.Headers.Settled}
 	switch {
 	case u.t == nil:
@@ -115,13 +120,13 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	case len(u.t.Releases) == 0:
 		u.t.Releases = []symbols.Version{u.t.Version}
 	}
-	for i := range u.t.Functions { // of a table that was made from one release
+	for i := range u.t.Functions { // from a table of one release
 		if f := &u.t.Functions[i]; f.Since.IsZero() && f.Lib == "" && d.Headers.Since == symbols.SinceReleases {
 			f.Since = u.t.Releases[0]
 		}
 	}
-	// The newer ones go first, the oldest of them before the others, so that each is the newest when it comes; then the older ones, the
-	// newest of them first.
+	// Newer releases are added first, from the oldest to the newest, so that each is the newest at
+	// that time. Then older releases are added, from the newest to the oldest.
 	newest := u.t.Version
 	for _, t := range slices.Backward(all) {
 		if t.Version.Compare(newest) > 0 {
@@ -152,7 +157,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		}
 	}
 	if in.Onto == nil && len(t.Releases) == 1 {
-		t.Releases = nil // there is nothing to tell apart
+		t.Releases = nil // only one release
 	}
 	if len(refused) > 0 {
 		return t, refused
@@ -160,7 +165,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	return t, nil
 }
 
-// Refused are declarations that no table can hold.
+// Refused lists declarations that a table cannot hold.
 type Refused []symbols.Refusal
 
 func (r Refused) Error() string {
@@ -178,7 +183,7 @@ func (r *Refused) add(x symbols.Refusal) {
 	}
 }
 
-// once leaves out what was reported of the same record for a newer release.
+// once suppresses reports already made about the same record for a newer release.
 func once(report func(string)) func(string) {
 	if report == nil {
 		return func(string) {}
@@ -197,7 +202,8 @@ func omitted(function string, omit []string) bool {
 	return slices.ContainsFunc(omit, func(prefix string) bool { return strings.HasPrefix(function, prefix) })
 }
 
-// dateByNodes replaces since-versions by those that the version nodes of the library's symbols tell, but for functions that are dated already.
+// dateByNodes takes since-versions from the version nodes of the library's symbols, except for
+// functions in dated.
 func dateByNodes(d *symbols.Description, t *symbols.Table, in Input, dated map[string]bool) error {
 	if in.Library == nil {
 		return nil
@@ -212,17 +218,17 @@ func dateByNodes(d *symbols.Description, t *symbols.Table, in Input, dated map[s
 	for i := range t.Functions {
 		f := &t.Functions[i]
 		if v, ok := nodes[f.Symbol]; ok && dated[f.Symbol] {
-			continue // the nodes of an older library are nearer to the truth
+			continue // an older library's nodes are more exact
 		} else if ok {
 			f.Since = v
-		} else if f.Until.IsZero() { // an inline function or a macro's shadow: nothing to bind
+		} else if f.Until.IsZero() { // an inline function or a macro's target: nothing to bind
 			in.Report(f.Symbol + " is declared and not exported by the library")
 		}
 	}
 	return nil
 }
 
-// addImplementation adds to t what the headers of another implementation declare beyond it.
+// addImplementation adds to t the additional declarations in the headers of another implementation.
 func addImplementation(d *symbols.Description, m *symbols.Implementation, t *symbols.Table, files fs.FS, version symbols.Version) error {
 	h, err := readHeaders(d, ownHeader(d, m, files), version)
 	if err != nil {
@@ -253,7 +259,7 @@ func addImplementation(d *symbols.Description, m *symbols.Implementation, t *sym
 	return nil
 }
 
-// ownHeader gives an implementation's main header the name that the first implementation's has, where it has another one.
+// ownHeader makes an implementation's main header available under the first implementation's name.
 func ownHeader(d *symbols.Description, m *symbols.Implementation, files fs.FS) fs.FS {
 	name := d.Headers.Files[0]
 	if m.Header == "" {
@@ -267,10 +273,10 @@ func ownHeader(d *symbols.Description, m *symbols.Implementation, files fs.FS) f
 			return renamed{files, name, own}
 		}
 	}
-	return files // the error names what the first implementation has
+	return files // the error then uses the first implementation's name
 }
 
-// renamed has a file under another name too.
+// renamed makes a file available under another name too.
 type renamed struct {
 	fs.FS
 	name, own string
@@ -323,7 +329,7 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 	included := d.Headers.Included()
 	s.main = included[0]
 	if len(included) > 1 {
-		s.main = "all headers of " + d.Library // a name that no header has
+		s.main = "all headers of " + d.Library // not the name of any header
 		var text strings.Builder
 		for i, name := range included {
 			if _, err := fs.Stat(files, name); err == nil || i == 0 {
@@ -352,8 +358,8 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 	return every, nil
 }
 
-// versionedStructs makes outputs that begin with their version parameters that are read too: the caller says there which
-// layout it has.
+// versionedStructs turns outputs that begin with their version into parameters that are also read:
+// the caller states the layout there.
 func versionedStructs(t *symbols.Table) {
 	versioned := map[string]bool{}
 	for _, s := range t.Structs {
@@ -370,8 +376,9 @@ func versionedStructs(t *symbols.Table) {
 	}
 }
 
-// oldABIs names the functions of headers that declare old ABIs too after plain, which has the same headers without them: one
-// that is not there is the old ABI of the function that a macro there calls by its name.
+// oldABIs sets the API names of old ABI versions in every, the functions of headers that declare
+// them too. plain holds the same headers without old versions. A function that plain lacks is an
+// old version of the function that a macro there redirects to it.
 func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 	names := map[string]string{}
 	for _, f := range plain.table.Functions {
@@ -380,7 +387,7 @@ func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 	for i := range every {
 		f := &every[i]
 		if api, is := names[f.Symbol]; is {
-			if strings.HasPrefix(f.Symbol, api) { // else a macro gives a function another name
+			if strings.HasPrefix(f.Symbol, api) { // otherwise a macro gives a function an unrelated name
 				f.API = api
 			}
 			continue
@@ -396,14 +403,14 @@ func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 
 var abiSuffix = regexp.MustCompile(`_v\d+$`)
 
-// sourceOf returns what is to be parsed, but for the main header.
+// sourceOf returns the source to parse, without the main header.
 func sourceOf(d *symbols.Description, files fs.FS) (source, error) {
 	h := &d.Headers
 	stubs, err := d.StandIns()
 	if err != nil {
 		return source{}, err
 	}
-	for _, name := range h.Files { // the header itself, where its own types are to be bound
+	for _, name := range h.Files { // the header itself, if its types are to be bound
 		delete(stubs, name)
 	}
 	maps.Copy(stubs, h.Stubs)
@@ -414,7 +421,7 @@ func sourceOf(d *symbols.Description, files fs.FS) (source, error) {
 	return s, nil
 }
 
-// headerVersion reads the version off the macros that the description names.
+// headerVersion reads the version from the macros that the description names.
 func headerVersion(d *symbols.Description, files fs.FS) (v symbols.Version, err error) {
 	from := d.Headers.Version
 	text, err := fs.ReadFile(files, from.Header)
@@ -438,10 +445,10 @@ func headerVersion(d *symbols.Description, files fs.FS) (v symbols.Version, err 
 	return symbols.Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, nil
 }
 
-// functions returns the functions of a header in its order. Where a macro gives an exported name another one, that is what
-// programs call it.
+// functions returns the functions of a header in its order. If a macro maps a plain name to an
+// exported name, the plain name is the API name.
 func functions(h *header, omit []string) []symbols.Function {
-	api := map[string]string{} // exported name to the name that a macro gives it
+	api := map[string]string{} // exported name to the macro that maps to it
 	for _, name := range slices.Sorted(maps.Keys(h.alias)) {
 		api[h.alias[name]] = name
 	}
@@ -457,7 +464,7 @@ func functions(h *header, omit []string) []symbols.Function {
 		}
 		seen[f.Symbol] = true
 		g := f.Function
-		g.Current = !declared[h.alias[g.API]] // a macro has the plain name mean another function
+		g.Current = !declared[h.alias[g.API]] // false if a macro maps the plain name to another function
 		if name := api[g.Symbol]; name != "" {
 			g.API, g.Current = name, true
 		}
@@ -486,7 +493,8 @@ func Exports(r io.ReaderAt) (map[string]bool, error) {
 	return out, nil
 }
 
-// versionNodes reads the ELF version nodes of a library's exports, which are a prefix and a version: hip_5.3.
+// versionNodes reads the ELF version nodes of a library's exports. A node is a prefix and a
+// version: hip_5.3.
 func versionNodes(r io.ReaderAt, prefix string) (map[string]symbols.Version, error) {
 	f, err := elf.NewFile(r)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// macros records object-like macros: names given for other names, and constants.
+// macros records object-like macros: alternative names, and constants.
 func (w *walker) macros(ast *cc.AST) {
 	names := slices.Sorted(maps.Keys(ast.Macros))
-	slices.SortStableFunc(names, func(a, b string) int { // source order, since a map has none
+	slices.SortStableFunc(names, func(a, b string) int { // source order, since maps have no order
 		pa, pb := ast.Macros[a].Position(), ast.Macros[b].Position()
 		if pa.Filename != pb.Filename {
 			return strings.Compare(pa.Filename, pb.Filename)
@@ -43,7 +43,7 @@ func (w *walker) macros(ast *cc.AST) {
 		}
 		at := m.Position()
 		if v, ok := m.Value().(cc.Float64Value); ok && (math.IsInf(float64(v), 0) || math.IsNaN(float64(v))) {
-			w.refuse(at, name, fmt.Errorf("is no finite number, as a constant of Go must be"))
+			w.refuse(at, name, fmt.Errorf("is not a finite number, as a Go constant must be"))
 			continue
 		}
 		c := symbols.Constant{Name: name}
@@ -78,7 +78,7 @@ func (w *walker) macros(ast *cc.AST) {
 				err = fmt.Errorf("uses %s, which is refused", t)
 			}
 			if err == nil && (w.enums.others[t] || t == "struct" || t == "union") && !slices.Contains(tokens, "sizeof") && !slices.Contains(tokens, "*") {
-				err = fmt.Errorf("converts to %s, which no constant can be", t)
+				err = fmt.Errorf("converts to %s, which a constant cannot have", t)
 			}
 		}
 		if err != nil {
@@ -89,8 +89,8 @@ func (w *walker) macros(ast *cc.AST) {
 	}
 }
 
-// findIn finds the first token of a macro, or of the macros that it names, of which a function says why. It returns that
-// reason, or "".
+// findIn applies why to the tokens of a macro and of the macros in its text. It returns the first
+// reason that is not "", or "".
 func findIn(ast *cc.AST, m *cc.Macro, seen map[*cc.Macro]bool, why func(token string) string) string {
 	seen[m] = true
 	for _, t := range m.ReplacementList() {
@@ -107,7 +107,7 @@ func findIn(ast *cc.AST, m *cc.Macro, seen map[*cc.Macro]bool, why func(token st
 	return ""
 }
 
-// noConstant says why a macro with this token is no constant, or "".
+// noConstant returns the reason why a macro with this token is not a constant, or "".
 func (w *walker) noConstant(ast *cc.AST, token string) string {
 	switch {
 	case w.lay.odd && (token == "sizeof" || token == "_Alignof" || strings.HasPrefix(token, "__alignof") || token == "offsetof"):
@@ -124,11 +124,11 @@ func (w *walker) noConstant(ast *cc.AST, token string) string {
 
 var ofLong = []string{"LONG_MIN", "LONG_MAX", "ULONG_MAX"}
 
-// elsewhere are macros of the compiler that depend on the place or the time.
+// elsewhere are predefined macros that depend on the place or the time.
 var elsewhere = []string{"__LINE__", "__FILE__", "__FILE_NAME__", "__BASE_FILE__", "__COUNTER__", "__DATE__", "__TIME__", "__TIMESTAMP__", "__INCLUDE_LEVEL__"}
 
-// castToPointer reads ((CUstream)0x1) and ((void*)0x00): an address that is a constant, which C's constant
-// expressions do not cover.
+// castToPointer reads ((CUstream)0x1) and ((void*)0x00). Such a constant address is not among C's
+// constant expressions.
 func castToPointer(text string) (string, bool) {
 	text = strings.Trim(text, "()")
 	_, n, ok := strings.Cut(text, ")")

@@ -6,9 +6,10 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// mergeEnums adds to t the enumerations and enumerators that only another implementation has, and marks them as its own.
+// mergeEnums adds to t the enumerations and enumerators that only another implementation has, and
+// marks them.
 func mergeEnums(t, other *symbols.Table) {
-	key := func(e symbols.Enum) string { // an enumeration without a name goes by its first enumerator
+	key := func(e symbols.Enum) string { // an enumeration without a name is keyed by its first enumerator
 		if e.Name == "" && len(e.Values) > 0 {
 			return "enum " + e.Values[0].Name
 		}
@@ -37,8 +38,8 @@ func mergeEnums(t, other *symbols.Table) {
 	}
 }
 
-// mergeTypes adds to t the handles, scalars, aliases, structs, callbacks and constants that only another implementation has, and marks them as its own.
-// A name that t has as another kind of type stands as t has it.
+// mergeTypes adds to t the other types and constants that only another implementation has, and
+// marks them. A name that t uses for another kind of type keeps its meaning in t.
 func mergeTypes(t, other *symbols.Table) {
 	kind := map[string]string{}
 	for _, e := range t.Enums {
@@ -68,7 +69,7 @@ func mergeTypes(t, other *symbols.Table) {
 }
 
 type merger struct {
-	kind map[string]string // what the table has a name as
+	kind map[string]string // kind of type of each name in the table
 	lib  string
 }
 

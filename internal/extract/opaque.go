@@ -10,12 +10,12 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// handles makes handles of structs without a definition that the table knows only behind a pointer, as in
+// handles makes handles of undefined structs that the table uses only behind a pointer, as in
 //
 //	typedef struct tree tree;
 //	tree *treeNew(void);
 //
-// The handle has the struct's name, and stands for the pointer: treeNew returns a tree.
+// The handle has the struct's name and replaces the pointer: treeNew returns a tree.
 func handles(t *symbols.Table, opaque map[string]string) {
 	have := t.TypeNames()
 	made := map[string]bool{}
@@ -32,7 +32,7 @@ func handles(t *symbols.Table, opaque map[string]string) {
 		for i := range f.Params {
 			p := &f.Params[i]
 			if ct, err := symbols.ParseType(p.Type); err == nil && made[ct.Base] && ct.Pointers == 0 {
-				p.Dir, p.Null, p.Guess = "", false, false // of the pointer that is now the handle itself
+				p.Dir, p.Null, p.Guess = "", false, false // they described the pointer that is now the handle
 			}
 		}
 	}
@@ -41,8 +41,8 @@ func handles(t *symbols.Table, opaque map[string]string) {
 	}
 }
 
-// buffers marks pointers to char that are not const, and of which the header says at most that the library writes there, if the
-// function is told a size: each may be a text, an array or one byte.
+// buffers marks non-const pointers to char in functions that also take a size. Such a pointer may
+// be a text, an array or one byte, unless the header says more than that the library writes there.
 func buffers(h *header) {
 	docs := map[string]comment{}
 	for _, f := range h.funcs {
@@ -63,10 +63,11 @@ func buffers(h *header) {
 
 const whichIsRefused = ", which is refused: "
 
-// unknown makes handles, and removes what has types that are neither in the table nor lent. It returns a refusal of each.
+// unknown makes handles. It removes records whose types are neither in the table nor lent, and
+// returns a refusal for each.
 func unknown(d *symbols.Description, h *header, declared map[string]string) (refused []symbols.Refusal) {
 	t := &h.table
-	lent, _ := d.StandIns() // which parsing has asked for too
+	lent, _ := d.StandIns() // parsing has called it too
 	why := func(have map[string]bool, types []string) string {
 		for _, ctype := range types {
 			ct, err := symbols.ParseType(ctype)
@@ -75,12 +76,12 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 			case known || opaque && ct.Pointers > 0:
 			case h.bad[ct.Base] != nil:
 				reason := h.bad[ct.Base].Error()
-				if i := strings.LastIndex(reason, whichIsRefused); i >= 0 && strings.HasPrefix(reason, "uses ") { // the last reason will do
+				if i := strings.LastIndex(reason, whichIsRefused); i >= 0 && strings.HasPrefix(reason, "uses ") { // keep only the last reason
 					reason = reason[i+len(whichIsRefused):]
 				}
 				return "uses " + ct.Base + whichIsRefused + reason
 			case ct.Base == "va_list":
-				return "takes a va_list, which no Go value can be"
+				return "takes a va_list, which Go cannot express"
 			case opaque:
 				return ct.Base + ": is by value, and no header in headers.files defines it"
 			default:
@@ -91,9 +92,9 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 				}
 				switch {
 				case system:
-					return fmt.Sprintf("%s: is a type of <%s>, of which no table knows the layout", ct.Base, file)
+					return fmt.Sprintf("%s: is a type of <%s>, whose layout is unknown", ct.Base, file)
 				case file != "":
-					return fmt.Sprintf("%s: %s declares it, which is not in headers.files", ct.Base, file)
+					return fmt.Sprintf("%s: is declared in %s, which is not in headers.files", ct.Base, file)
 				case len(d.Uses) > 0:
 					return ct.Base + ": no header in headers.files declares it, nor does " + strings.Join(d.Uses, " or ") + " lend it"
 				}
@@ -111,7 +112,7 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 		refused = append(refused, symbols.Refusal{Name: name, Where: where, Reason: reason})
 		return true
 	}
-	for before := -1; before != len(refused); { // what uses a record that has gone goes too
+	for before := -1; before != len(refused); { // users of a removed record are removed too
 		before = len(refused)
 		have := t.TypeNames()
 		t.Structs = slices.DeleteFunc(t.Structs, func(s symbols.Struct) bool {
@@ -139,7 +140,8 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 	return refused
 }
 
-// orphans removes what is named after a record that has gone: types of members and of parameters that are written in place.
+// orphans removes records named after a removed record: types of members and of parameters that are
+// declared in place.
 func orphans(t *symbols.Table) {
 	have := t.TypeNames()
 	for _, f := range t.Functions {

@@ -12,16 +12,16 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A source is the input of one translation unit: headers, stand-ins for system headers, and macros that are defined first.
-// The extractor reads nothing else from the machine and runs no compiler.
+// A source is the input of one translation unit: headers, stand-ins for system headers, and macros
+// defined first. The extractor reads nothing else from the machine and runs no compiler.
 type source struct {
 	main    string            // the header to parse
 	files   fs.FS             // headers
 	stubs   map[string]string // stand-ins, by the name in #include
 	defines string            // #define lines
 	keep    func(file string) bool
-	inline  bool // inline functions are functions too
-	windows bool // the library is one of Windows too
+	inline  bool // bind inline functions too
+	windows bool // the library also exists on Windows
 }
 
 const stddef = `
@@ -98,7 +98,8 @@ const limits = `#include <features.h>
 #define ULLONG_MAX 18446744073709551615ULL
 `
 
-// floats and mathNumbers are the macros that are no integers. A header that asks for one with #ifdef must find it.
+// floats and mathNumbers are the macros that are not integers. A header may test for them with
+// #ifdef.
 const floats = `
 #define DBL_EPSILON __DBL_EPSILON__
 #define DBL_MAX __DBL_MAX__
@@ -135,14 +136,14 @@ const mathNumbers = `
 #define NAN (__builtin_nanf (""))
 `
 
-// cTypes are the typedefs that come from C itself; a table names them as they are.
+// cTypes are C's standard typedefs; a table uses their names.
 var cTypes = map[string]bool{
 	"size_t": true, "int8_t": true, "uint8_t": true, "int16_t": true, "uint16_t": true, "int32_t": true,
 	"uint32_t": true, "int64_t": true, "uint64_t": true, "intptr_t": true, "uintptr_t": true, "ptrdiff_t": true, "bool": true,
 }
 
-// systemHeaders are C's own: their types. No header of a library needs what else they declare, except for the numbers,
-// which standIns adds.
+// systemHeaders declare the types of C's standard headers. Headers of libraries need nothing else
+// from them except the numbers that standIns adds.
 var systemHeaders = map[string]string{
 	"assert.h":      "",
 	"complex.h":     "#define complex _Complex\n",
@@ -168,7 +169,7 @@ var systemHeaders = map[string]string{
 	"time.h":        stddef + "typedef long time_t;\ntypedef long clock_t;\nstruct tm;\nstruct timespec;\n",
 	"wchar.h":       stddef + "typedef unsigned int wint_t;\n",
 
-	// Of POSIX and of Linux.
+	// Headers of POSIX and Linux.
 	"alloca.h":       "",
 	"arpa/inet.h":    posix + sockets,
 	"byteswap.h":     "",
@@ -290,8 +291,8 @@ type header struct {
 
 	where map[string]string // header and line of types, by name
 
-	elsewhere map[string]string // headers that are not the library's, by the names that they declare
-	opaque    map[string]string // names that structs without a definition go by, and their tags
+	elsewhere map[string]string // headers outside the library, by the names that they declare
+	opaque    map[string]string // names of undefined structs, with their tags
 	refused   []refusal
 	inlined   []refusal        // functions that the headers define
 	bad       map[string]error // names that are refused
@@ -299,7 +300,7 @@ type header struct {
 	recovered *recovery
 }
 
-// A refusal is a declaration that no table can hold.
+// A refusal is a declaration that a table cannot hold.
 type refusal struct {
 	name  string
 	where string // header and line
@@ -308,7 +309,7 @@ type refusal struct {
 
 func (r refusal) Error() string { return fmt.Sprintf("%s: %s: %v", r.where, r.name, r.err) }
 
-// A function is a prototype with the comment in front of it.
+// A function is a prototype and the comment before it.
 type function struct {
 	symbols.Function
 	doc   comment
@@ -336,7 +337,7 @@ func parse(s source) (*header, error) {
 	}
 }
 
-// all returns the headers, and the stand-ins in front of them.
+// all returns the headers with the stand-ins before them.
 func (s *source) all(r *recovery) overlayFS {
 	files := fstest.MapFS{}
 	for _, set := range []map[string]string{standIns().headers, s.stubs} {

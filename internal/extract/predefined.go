@@ -6,22 +6,23 @@ import (
 	"sync"
 )
 
-// gccFacts lists what gcc knows before it reads a header, one fact a line:
+// gccFacts lists gcc's predefined names, one fact a line:
 //
 //	#define NAME TEXT    a predefined macro
 //	attribute NAME       __has_attribute(NAME) is 1
 //	builtin NAME         __has_builtin(NAME) is 1
 //	header NAME          a header of the compiler or of the C library
 //
-// Conditions of headers depend on all of them. A test compares the file with the installed gcc. To write it anew, on Debian for
-// amd64: go test ./internal/extract -run TestPredefined -gcc.
+// Conditions in headers depend on them. A test compares the file with the installed gcc. To write
+// it again, on Debian for amd64: go test ./internal/extract -run TestPredefined -gcc.
 //
-// Macros that flags of the compiler decide are not in the file: __OPTIMIZE__, __NO_INLINE__, __pic__, __pie__.
+// The file omits macros that depend on compiler flags: __OPTIMIZE__, __NO_INLINE__, __pic__,
+// __pie__.
 //
 //go:embed gcc.txt
 var gccFacts string
 
-// compilerFacts are the facts in gccFacts, by their kind.
+// compilerFacts are the facts in gccFacts, by kind.
 type compilerFacts struct {
 	macros                        string // #define lines
 	attributes, builtins, headers map[string]bool
@@ -47,13 +48,15 @@ var knownFacts = sync.OnceValue(func() *compilerFacts {
 	return f
 })
 
-// hasBuiltinWord stands for __has_builtin in all headers. The C front end does not treat that operator as a macro, so it would say
-// that it is not defined.
+// hasBuiltinWord replaces __has_builtin in all headers. The C front end does not treat that
+// operator as a macro, so it would consider it undefined.
 const hasBuiltinWord = "__HAS_BUILTIN"
 
-// predefined returns the macros that gcc defines, and those by which the operators of conditions have gcc's values.
+// predefined returns gcc's predefined macros, and macros that give the operators of conditions
+// gcc's values.
 //
-// The operators for attributes ask [hasName] with a prefix. An operator expands its argument first, as gcc does.
+// The operators for attributes call [hasName] with a prefix. An operator first expands its
+// argument, as in gcc.
 func predefined() string { return knownFacts().macros + operators }
 
 const operators = `
@@ -87,7 +90,7 @@ func hasName(name string) bool {
 	return knownFacts().attributes[attribute]
 }
 
-// isSystemHeader reports whether a system has a header that need not be among the stand-ins.
+// isSystemHeader reports whether a system has a header, even one without a stand-in.
 func isSystemHeader(name string) bool {
 	first, _, inFolder := strings.Cut(name, "/")
 	return knownFacts().headers[name] || inFolder && (first == "linux" || first == "asm" || first == "asm-generic")

@@ -15,10 +15,11 @@ import (
 
 var gcctxt = flag.Bool("gcc", false, "write gcc.txt anew")
 
-// flagMacros are macros that flags of the compiler decide.
+// flagMacros are macros that depend on compiler flags.
 var flagMacros = regexp.MustCompile(`^__(OPTIMIZE|OPTIMIZE_SIZE|NO_INLINE|pic|PIC|pie|PIE|CET|SSP|SSP_STRONG|SSP_ALL)__$|^_FORTIFY_SOURCE$`)
 
-// versionMacros are macros that differ between versions of gcc from 10 on: the version itself, and what later versions have more.
+// versionMacros are macros that differ between versions of gcc since 10: the version itself, and
+// additions of later versions.
 var versionMacros = regexp.MustCompile(`^__(GNUC__|GNUC_MINOR__|GNUC_PATCHLEVEL__|VERSION__|GXX_ABI_VERSION|\w*FLT\w*_IS_IEC_60559__|DBL_IS_IEC_60559__|LDBL_IS_IEC_60559__` +
 	`|BFLT16_\w+|FLT16_\w+|BITINT_MAXWIDTH__|GCC_(CON|DE)STRUCTIVE_SIZE|\w+_NORM_MAX__|SIZEOF_BFLOAT16__|STDC_EMBED_\w+|__STDC_EMBED_\w+|SEG_FS|SEG_GS)$|^__STDC_(IEC_60559_|EMBED_)\w+$`)
 
@@ -44,7 +45,7 @@ func gccOf(t *testing.T) func(text string, args ...string) []byte {
 	}
 }
 
-// macrosOf returns #define lines by the names that they define.
+// macrosOf returns #define lines by macro name.
 func macrosOf(text []byte) map[string]string {
 	macros := map[string]string{}
 	for line := range strings.Lines(string(text)) {
@@ -57,7 +58,7 @@ func macrosOf(text []byte) map[string]string {
 	return macros
 }
 
-// questions ask which of some names an operator knows.
+// questions returns C text that tests each name with an operator.
 func questions(operator string, names []string) string {
 	var b strings.Builder
 	for _, name := range names {
@@ -95,7 +96,7 @@ func TestPredefined(t *testing.T) {
 	}
 	if theirs["__GNUC__"] != ours["__GNUC__"] {
 		t.Logf("gcc is of version %s, gcc.txt of %s", theirs["__GNUC__"], ours["__GNUC__"])
-		return // each version has other attributes and builtin functions
+		return // each version has different attributes and builtin functions
 	}
 	for operator, set := range map[string]map[string]bool{"__has_attribute": knownFacts().attributes, "__has_builtin": knownFacts().builtins} {
 		names := slices.Sorted(maps.Keys(set))
@@ -120,8 +121,8 @@ func TestPredefined(t *testing.T) {
 	}
 }
 
-// writeFacts writes gcc.txt. The names of attributes and builtin functions are among the words of the compiler's program, where a word
-// may be the end of another one.
+// writeFacts writes gcc.txt. It looks for names of attributes and builtin functions among the
+// strings of the compiler's binary; a string may be the end of another one.
 func writeFacts(t *testing.T, gcc func(string, ...string) []byte, macros map[string]string) {
 	program, err := exec.Command("gcc", "-print-prog-name=cc1").Output()
 	if err != nil {

@@ -12,25 +12,27 @@ import (
 	"strings"
 )
 
-// maxRecoveries limits how many declarations of a translation unit may be left out.
+// maxRecoveries limits the number of declarations of a translation unit that may be left out.
 const maxRecoveries = 200
 
-// A recovery leaves out declarations that the C front end cannot read: it blanks their text, so that the rest can be read.
+// A recovery leaves out declarations that the C front end cannot read. It blanks their text, so
+// that the rest can be read.
 type recovery struct {
 	files   map[string][]byte // headers with blanks
 	refused []refusal
 	structs map[string]bool // refused names that are structs or unions
-	marks   int             // as stream.marks of the whole header, or -1
+	marks   int             // value of stream.marks for the whole header, or -1
 }
 
-// errLostPragma is the error of a header if leaving out a declaration would leave out a pragma too. A macro beside the declaration
-// holds the pragma.
-var errLostPragma = errors.New("a pragma stands too near to leave the declaration out")
+// errLostPragma reports that leaving out a declaration would also remove a pragma, held by a macro
+// beside it.
+var errLostPragma = errors.New("a pragma is too close to leave the declaration out")
 
-// errorPlace matches the place of an error of the C front end.
+// errorPlace matches the position in an error of the C front end.
 var errorPlace = regexp.MustCompile(`([^:\s]+):(\d+):\d+: (.*)`)
 
-// next leaves out the declaration of the first error. It returns false if no declaration can be left out.
+// next leaves out the declaration of the first error. It returns false if no declaration can be
+// left out.
 func (r *recovery) next(files fs.FS, failure error) bool {
 	if len(r.refused) >= maxRecoveries {
 		return false
@@ -60,7 +62,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	old := text[d.first:d.end]
 	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)
 	list := identifiers.FindAllString(string(code), -1)
-	isTypedef, isStruct := slices.Contains(list, "typedef") && list[len(list)-1] != "typedef", false // else a macro adds it
+	isTypedef, isStruct := slices.Contains(list, "typedef") && list[len(list)-1] != "typedef", false // otherwise a macro adds it
 	name, isFunction := "", false
 	if open := bytes.IndexByte(code, '('); open >= 0 && !isTypedef && !bytes.Contains(code[:open], []byte("{")) {
 		if before := identifiers.FindAllString(string(code[:open]), -1); len(before) > 0 {
@@ -72,7 +74,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	if last := len(list) - 1; last >= 0 && (isTypedef || name == "") {
 		name = list[last]
 	}
-	if isTypedef { // of a pointer, an array or a function it is no struct
+	if isTypedef { // a typedef of a pointer, an array or a function is not a struct
 		isStruct = structTypedef.Match(code)
 	}
 	for _, other := range r.refused {
@@ -83,7 +85,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	if r.structs == nil {
 		r.files, r.structs = map[string][]byte{}, map[string]bool{}
 	}
-	begin := len(code) - len(bytes.TrimLeft(code, " \t\r\n")) // behind lines of the preprocessor
+	begin := len(code) - len(bytes.TrimLeft(code, " \t\r\n")) // after preprocessor lines
 	at := 1 + bytes.Count(text[:d.first+begin], []byte("\n"))
 	r.refused = append(r.refused, refusal{name, fmt.Sprintf("%s:%d", file, at), fmt.Errorf("cannot be read: %s", reason)})
 	r.structs[name] = isStruct
@@ -93,7 +95,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 		if m := typedefTag.FindSubmatch(code); m != nil && string(m[1]) == name {
 			tag = name
 		}
-		stand = "typedef struct " + tag + " " + name + ";" // what uses it can be read, and is refused for it
+		stand = "typedef struct " + tag + " " + name + ";" // its users can be read, and are refused
 	} else if isStruct && !isFunction {
 		stand = string(tagged.FindSubmatch(code)[1]) + " " + name + ";"
 	}
@@ -101,7 +103,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	r.files[file] = slices.Concat(text[:d.first], rest[:begin], []byte(stand), rest[begin:], text[d.end:])
 }
 
-// stands reports whether a struct stands for a typedef that was left out and may be of any type.
+// stands reports whether a struct replaces a typedef that was left out and may have any type.
 func (r *recovery) stands(name string) bool {
 	isStruct, refused := r.structs[name]
 	return refused && !isStruct
@@ -114,10 +116,10 @@ func (r *recovery) apply(bad map[string]error) {
 	}
 }
 
-// structTypedef matches a typedef whose one name stands for the struct or the union itself.
+// structTypedef matches a typedef with one name for the struct or union itself.
 var structTypedef = regexp.MustCompile(`(?s)^\s*(?:__extension__\s+)?typedef\s+(?:const\s+|volatile\s+)*(?:struct|union)\b(?:.*\}|[\w\s]*)\s*[\w\s]*\s\w+\s*;\s*$`)
 
-// typedefTag matches the tag of the type that a typedef is written with.
+// typedefTag matches the tag of the type in a typedef.
 var typedefTag = regexp.MustCompile(`\btypedef\s+(?:(?:const|volatile)\s+)*(?:struct|union)\b(?:\s*__attribute__\s*\(\(.*?\)\))?\s+(\w+)`)
 
 var (
@@ -128,7 +130,7 @@ var (
 
 var directiveLines = regexp.MustCompile(`(?m)^[ \t]*#(?:[^\n\\]|\\\r?\n|\\.)*`)
 
-// withoutCode returns a text with blanks for all but the lines of the preprocessor.
+// withoutCode blanks a text except its preprocessor lines.
 func withoutCode(text []byte) []byte {
 	out := blanks(text)
 	for _, at := range directiveLines.FindAllIndex(text, -1) {
@@ -137,7 +139,7 @@ func withoutCode(text []byte) []byte {
 	return out
 }
 
-// blanks returns the line ends of a text, and blanks for the rest.
+// blanks blanks a text except its line ends.
 func blanks(text []byte) []byte {
 	out := bytes.Repeat([]byte(" "), len(text))
 	for i, c := range text {
@@ -150,8 +152,8 @@ func blanks(text []byte) []byte {
 
 type textRange struct{ first, end int }
 
-// declarationAt finds the external declaration of a header that a line is in, as far as the text alone tells: lines of the
-// preprocessor are no part of it.
+// declarationAt finds the external declaration around a line of a header, as far as the text shows.
+// Preprocessor lines are not part of it.
 func declarationAt(text []byte, line int) (textRange, bool) {
 	first, depth, now := 0, 0, 1
 	some, function, last := false, false, byte(0)
@@ -198,7 +200,7 @@ func declarationAt(text []byte, line int) (textRange, bool) {
 				if now >= line && some {
 					begins := bytes.IndexFunc(comments.ReplaceAllFunc(text[first:i], blanks), func(r rune) bool { return !strings.ContainsRune(" \t\r\n", r) })
 					begins = 1 + bytes.Count(text[:first+max(0, begins)], []byte("\n"))
-					return textRange{first, i + 1}, begins <= line // else the line is one of the preprocessor
+					return textRange{first, i + 1}, begins <= line // otherwise the line is a preprocessor line
 				}
 				first, some, function = i+1, false, false
 			}

@@ -13,10 +13,11 @@ import (
 	"unicode/utf8"
 )
 
-// An overlayFS looks a file up among the stand-ins first. It rewrites headers for the C front end. Lines keep their numbers.
+// An overlayFS looks up a file among the stand-ins first. It rewrites headers for the C front end.
+// Lines keep their numbers.
 //
-// It puts an empty line behind each file: if a backslash at the end of the last line continues a literal, the front end searches
-// for the literal's end without end.
+// It adds an empty line to each file. If a backslash ends the last line of an unfinished literal,
+// the front end would otherwise search for the literal's end forever.
 type overlayFS [2]fs.FS
 
 func (o overlayFS) Open(name string) (fs.File, error) {
@@ -40,7 +41,7 @@ var (
 	conditionals = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*(if|endif)`)
 )
 
-// isOnce reports whether a header has #pragma once outside of all conditions.
+// isOnce reports whether a header has #pragma once outside all conditions.
 func isOnce(text []byte) bool {
 	if !bytes.Contains(text, []byte("once")) {
 		return false
@@ -59,14 +60,15 @@ func isOnce(text []byte) bool {
 	return depth == 0
 }
 
-// guarded does for a header what #pragma once does, which the front end ignores. Two headers of the same text are one header, as they
-// are to a compiler if one folder has two names.
+// guarded adds an include guard to a header, since the front end ignores #pragma once. Two headers
+// of equal text are one header, as for a compiler that reaches one folder by two names.
 func guarded(header, text []byte) []byte {
 	guard := fmt.Sprintf("puregpu_once_%x", sha256.Sum256(header))
 	return fmt.Appendf(nil, "#ifndef %s\n#define %s\n#line 1\n%s#endif\n", guard, guard, text)
 }
 
-// harmlessBrackets are attributes of C23 that change nothing of what is declared. Others are errors to the C front end.
+// harmlessBrackets matches C23 attributes that do not change a declaration. Other attributes are
+// errors to the C front end.
 var harmlessBrackets = regexp.MustCompile(`\[\[\s*(gnu::|clang::)?_*(deprecated|nodiscard|maybe_unused|noreturn|unused|nonnull|pure|const|warn_unused_result|visibility)_*\s*(\([^()\n]*\))?\s*\]\]`)
 
 var (
@@ -76,12 +78,12 @@ var (
 	includeOperator = regexp.MustCompile(`\b__has_include(?:_next)?[ \t]*\([ \t]*[<"]([^>"\n]*)[>"][ \t]*\)`)
 )
 
-// rewrite returns the text of a header with other words for what the C front end does not do as gcc does.
+// rewrite replaces the text of a header that the C front end and gcc would read differently.
 func (o overlayFS) rewrite(text []byte) []byte {
 	if bytes.Contains(text, []byte("_Pragma")) {
 		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
 	}
-	if lineDirective.Match(text) { // the front end looks there for what a header includes, and a compiler does not
+	if lineDirective.Match(text) { // the front end takes includes from there, and a compiler does not
 		text = lineDirective.ReplaceAllFunc(text, blanks)
 	}
 	if bytes.Contains(text, []byte("[[")) {
@@ -93,7 +95,7 @@ func (o overlayFS) rewrite(text []byte) []byte {
 	if bytes.Contains(text, []byte("__has_include")) {
 		text = includeOperator.ReplaceAllFunc(text, func(use []byte) []byte {
 			if name := string(includeOperator.FindSubmatch(use)[1]); isSystemHeader(name) {
-				return append([]byte("1"), blanks(use[1:])...) // the system has it, though no stand-in may
+				return append([]byte("1"), blanks(use[1:])...) // the system has it, even without a stand-in
 			}
 			return use
 		})
@@ -101,8 +103,9 @@ func (o overlayFS) rewrite(text []byte) []byte {
 	return plainLiterals(text)
 }
 
-// plainLiterals writes character constants that are more than one byte as numbers, with the values of gcc, and leaves out the prefix
-// of u8"text". A string with another prefix gets the prefix L: no table has its value.
+// plainLiterals writes character constants of more than one byte as numbers, with gcc's values. It
+// removes the prefix of u8"text". It gives strings with other prefixes the prefix L; no table holds
+// their values.
 func plainLiterals(text []byte) []byte {
 	var out []byte
 	done := 0
@@ -128,7 +131,7 @@ func plainLiterals(text []byte) []byte {
 			i++
 		default:
 			end := literalEnd(text, i)
-			if end < 0 { // no literal, as in #error don't
+			if end < 0 { // not a literal, as in #error don't
 				i++
 				continue
 			}
@@ -152,7 +155,8 @@ func isWordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// literalEnd returns the end of the string or the character constant that begins at i, or -1 if it does not end on its line.
+// literalEnd returns the end of the string or character constant that begins at i, or -1 if it does
+// not end on its line.
 func literalEnd(text []byte, i int) int {
 	for j := i + 1; j < len(text); j++ {
 		switch text[j] {
@@ -194,7 +198,7 @@ func plainLiteral(prefix, quoted string) (string, bool) {
 	if !ok {
 		return "", false // an error to the front end, too
 	}
-	if prefix != "" { // the last character counts
+	if prefix != "" { // the last character is the value
 		n := codes[len(codes)-1].wide
 		switch prefix {
 		case "u":
@@ -224,7 +228,7 @@ func plainLiteral(prefix, quoted string) (string, bool) {
 	return number(int32(n)), true
 }
 
-// number writes a number in one piece, as a character constant is.
+// number writes a number as one token, like a character constant.
 func number(n int32) string {
 	if n == -1<<31 {
 		return "(-2147483647-1)"
@@ -235,13 +239,14 @@ func number(n int32) string {
 	return strconv.Itoa(int(n))
 }
 
-// A charCode is one character or escape sequence: its bytes in UTF-8, and its value in a wide literal.
+// A charCode is one character or escape sequence: its bytes in UTF-8, and its value in a wide
+// literal.
 type charCode struct {
 	bytes []byte
 	wide  uint32
 }
 
-// charCodes reads what stands between the quotes of a character constant.
+// charCodes reads the text between the quotes of a character constant.
 func charCodes(body string) (codes []charCode, ok bool) {
 	ofRune := func(r rune) charCode { return charCode{utf8.AppendRune(nil, r), uint32(r)} }
 	for body != "" {

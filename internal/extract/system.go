@@ -7,25 +7,26 @@ import (
 	"sync"
 )
 
-// numbers has the macros of the C library's headers that have a number, as system/gen.go found them.
+// numbers lists the numeric macros of the C library's headers, as found by system/gen.go.
 //
 //go:embed system/numbers.txt
 var numbers string
 
-// A system is what stands for the headers of the C library and of Linux.
+// A system replaces the headers of the C library and of Linux.
 type system struct {
 	headers map[string]string // text by name
-	differs map[string]bool   // macros with another number on arm64
+	differs map[string]bool   // macros with a different number on arm64
 }
 
-// features is the first header of the C library that a program includes: it counts whether _GNU_SOURCE is defined there.
+// features is the first header of the C library that a program includes. Only a _GNU_SOURCE defined
+// before it has an effect.
 const (
 	featuresFile = "puregpu/features"
 	features     = "#ifndef PUREGPU_FEATURES\n#define PUREGPU_FEATURES\n#ifdef _GNU_SOURCE\n#define PUREGPU_GNU\n#endif\n#endif\n" + cdefs + glibc
 	glibc        = "#ifndef __GLIBC_PREREQ\n#define __GLIBC_PREREQ(major, minor) ((__GLIBC__ << 16) + __GLIBC_MINOR__ >= ((major) << 16) + (minor))\n#endif\n"
 )
 
-// vectors are the types of a compiler's headers for vector instructions. What uses one is refused.
+// vectors are the types of compiler headers for vector instructions. Their users are refused.
 const vectors = `
 #ifndef PUREGPU_VECTORS
 #define PUREGPU_VECTORS
@@ -42,10 +43,10 @@ typedef double __m512d __attribute__((vector_size(64)));
 #endif
 `
 
-const numbersOf = "puregpu/numbers/" // of a header, in the name of a file
+const numbersOf = "puregpu/numbers/" // prefix of the file name of a header's numbers
 
-// standIns returns the stand-ins for the C library. Each has the types that headers of libraries name, and all macros with a
-// number: a header that asks for one with #ifdef must get the answer that a compiler gives.
+// standIns returns the stand-ins for the C library. Each has the types that headers of libraries
+// use, and all numeric macros, since a header may test for one with #ifdef.
 var standIns = sync.OnceValue(func() *system {
 	s := &system{map[string]string{}, map[string]bool{}}
 	s.headers[featuresFile] = features
@@ -68,7 +69,7 @@ var standIns = sync.OnceValue(func() *system {
 			}
 			for _, of := range f[2:] {
 				include := "#include <" + numbersOf
-				if of, is := strings.CutSuffix(of, "+"); is { // by _GNU_SOURCE alone
+				if of, is := strings.CutSuffix(of, "+"); is { // with _GNU_SOURCE only
 					text += "#ifdef PUREGPU_GNU\n" + include + of + ">\n#endif\n"
 					continue
 				}

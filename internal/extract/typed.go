@@ -8,12 +8,13 @@ import (
 	"modernc.org/cc/v4"
 )
 
-// typed returns an error for what the front end reads as more than it is to a compiler:
+// typed returns an error for declarations that the front end accepts although a compiler reads less
+// in them:
 //
-//   - A name that it does not know, as a parameter. It takes the parameter for an int.
-//   - A member declaration without a declarator. It makes a member of the type. To a compiler only an unnamed struct or union
-//     is a member then, and any other type declares nothing.
-//   - A struct without members and without a tag. It takes the struct for one that is defined elsewhere. The layouter refuses
+//   - An unknown name as a parameter. The front end takes the parameter for an int.
+//   - A member declaration without a declarator. The front end makes a member of the type. To a compiler only an unnamed struct or
+//     union is then a member, and any other type declares nothing.
+//   - A struct without members and without a tag. The front end takes it for one that is defined elsewhere. The layouter refuses
 //     one with a tag.
 func typed(d *cc.Declaration) error { return typedIn(reflect.ValueOf(d)) }
 
@@ -43,7 +44,7 @@ func typedIn(v reflect.Value) error {
 				return fmt.Errorf("has %s, whose type no header declares", name)
 			}
 		case *cc.StructDeclaration:
-			s := x.SpecifierQualifierList // nil for a semicolon alone, which the layouter passes over
+			s := x.SpecifierQualifierList // nil for a single semicolon, which the layouter skips
 			if x.Case == cc.StructDeclarationDecl && x.StructDeclaratorList == nil && s != nil && !isUnnamed(s) {
 				return fmt.Errorf("has a member declaration that declares nothing in line %d", x.Position().Line)
 			}

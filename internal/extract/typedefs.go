@@ -14,11 +14,13 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// readTypedefs reads headers of which one has a function type for every ABI of every function, such as cudaTypedefs.h of
-// CUDA: PFN_name_vNNNNN, whose number is the release that brought it.
+// readTypedefs reads headers that include one with a function type for every ABI version of every
+// function, such as CUDA's cudaTypedefs.h. A type has the form PFN_name_vNNNNN; the number is the
+// release that added it.
 //
-// The headers are read twice. With the macro that the description names they declare every ABI of every function, old ones
-// and twins included; without, their own macros tell which ABI a plain name means.
+// The headers are read twice. With the macro that the description names they declare every ABI
+// version of every function, including old ones and twins. Without it, their own macros tell which
+// version a plain name selects.
 func readTypedefs(d *symbols.Description, files fs.FS) (*header, error) {
 	h := &d.Headers
 	s, err := sourceOf(d, files)
@@ -59,8 +61,8 @@ func readTypedefs(d *symbols.Description, files fs.FS) (*header, error) {
 	return every, err
 }
 
-// untypedABIs returns the functions of a release that has no header of function types, such as CUDA 11.2. When each came they do not tell: a newer release
-// does, to which they are added.
+// untypedABIs returns the functions of a release without a header of function types, such as CUDA
+// 11.2. They have no since-versions; these come from the newer release that they are added to.
 func untypedABIs(types *symbols.Typedefs, every, plain *header) []symbols.Function {
 	current := map[string]comment{}
 	for _, f := range plain.funcs {
@@ -90,23 +92,23 @@ func untypedABIs(types *symbols.Typedefs, every, plain *header) []symbols.Functi
 	return out
 }
 
-// A pairing finds the ABIs of functions in a header of function types.
+// A pairing matches the ABI versions of functions with a header of function types.
 type pairing struct {
 	d     *symbols.Description
 	types *symbols.Typedefs
 	main  string // header with the functions themselves
 }
 
-// An abi is one PFN type: an ABI of an API and the release that brought it.
+// An abi is one PFN type: an ABI version of an API and the release that added it.
 type abi struct {
 	since  int
 	params []symbols.Param
 	result string
 }
 
-// split sorts the function types into ABIs by API, oldest first, and true callbacks.
+// split sorts the function types into ABI versions by API, oldest first, and true callbacks.
 func (p *pairing) split(all []symbols.Callback) (map[string][]abi, []symbols.Callback, error) {
-	twins := "$^" // nothing
+	twins := "$^" // matches nothing
 	if len(p.types.Twins) > 0 {
 		twins = strings.Join(p.types.Twins, "|")
 	}
@@ -123,7 +125,7 @@ func (p *pairing) split(all []symbols.Callback) (map[string][]abi, []symbols.Cal
 			return nil, nil, fmt.Errorf("%s: %s: not of the form %sname_vNNNNN", p.types.Header, c.Name, p.types.Prefix)
 		}
 		if m[3] != "" {
-			continue // another export of the same ABI
+			continue // another export of the same version
 		}
 		since, err := strconv.Atoi(m[2])
 		if err != nil {
@@ -137,8 +139,8 @@ func (p *pairing) split(all []symbols.Callback) (map[string][]abi, []symbols.Cal
 	return abis, callbacks, nil
 }
 
-// join joins the ABIs of each API, oldest first, with its exported names in the order plain, _v2, _v3, and so on, and
-// checks that both headers agree on every signature.
+// join assigns the ABI versions of each API, oldest first, to its exported names in the order
+// plain, _v2, _v3, and so on. It checks that both headers agree on every signature.
 func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.Function, error) {
 	declared := map[string]function{}
 	for _, f := range every.funcs {
@@ -152,7 +154,7 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 	}
 	current := map[string]bool{}
 	for _, f := range plain.funcs {
-		current[f.Symbol] = true // the macros have been applied: this is what a program calls
+		current[f.Symbol] = true // macros have been applied: programs call this name
 	}
 	var out []symbols.Function
 	used := map[string]bool{}
@@ -178,7 +180,7 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 			return nil, fmt.Errorf("%s: %s knows %d ABIs and %s exports %v", api, p.types.Header, len(abis[api]), p.main, names)
 		}
 		var docs function
-		for i := len(names) - 1; i >= 0; i-- { // the newest documented ABI speaks for its elders
+		for i := len(names) - 1; i >= 0; i-- { // the newest version's documentation applies to older ones
 			if f, ok := newest[names[i]]; ok {
 				docs = f
 				break
@@ -223,8 +225,9 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 	return out, nil
 }
 
-// meant returns the name among an API's that the plain one stands for: what a macro of the header makes of it, or itself, or else the newest.
-// cuCtxCreate_v3 of CUDA 12.4 is a name beside cuCtxCreate, which a macro makes cuCtxCreate_v2.
+// meant returns the exported name that an API's plain name selects: the target of a header's macro,
+// or the name itself, or else the newest. In CUDA 12.4 cuCtxCreate_v3 exists beside cuCtxCreate,
+// which a macro maps to cuCtxCreate_v2.
 func meant(api string, names []string, alias map[string]string, current map[string]bool) string {
 	if to := alias[api]; slices.Contains(names, to) {
 		return to
@@ -240,7 +243,7 @@ func meant(api string, names []string, alias map[string]string, current map[stri
 	return ""
 }
 
-// exported lists the names of an API's ABIs that the header declares, oldest first.
+// exported lists the names of an API's ABI versions that the header declares, oldest first.
 func (p *pairing) exported(api string, declared map[string]function) []string {
 	has := func(name string) bool {
 		_, ok := declared[name]
@@ -276,7 +279,7 @@ func aliasesOf(t *symbols.Table) map[string]string {
 	return m
 }
 
-// sameShape compares two parameter lists by their types, aliases resolved.
+// sameShape compares the types of two parameter lists, with aliases resolved.
 func sameShape(a, b []symbols.Param, alias map[string]string) error {
 	if len(a) != len(b) {
 		return fmt.Errorf("%d and %d parameters", len(a), len(b))
@@ -306,7 +309,7 @@ func resolve(t string, alias map[string]string) string {
 	return strings.ReplaceAll(full, "* *", "**")
 }
 
-// applyFacts takes directions and the like from the documentation; where it is silent, the type decides.
+// applyFacts takes directions and units from the documentation; otherwise the type decides.
 func applyFacts(params []symbols.Param, doc comment) {
 	for i := range params {
 		p := &params[i]
@@ -326,7 +329,7 @@ func applyFacts(params []symbols.Param, doc comment) {
 			p.Dir = f.dir
 			p.Guess = f.many && f.dir == symbols.Out && base != "void" && !strings.HasSuffix(base, "char")
 		case base != "void" && !strings.HasSuffix(base, "char"):
-			p.Guess = true // nothing is said of the pointer, or not how it is meant
+			p.Guess = true // the documentation does not say how the pointer is used
 			if !ok {
 				p.Dir = symbols.Out
 			}
@@ -337,7 +340,7 @@ func applyFacts(params []symbols.Param, doc comment) {
 	}
 }
 
-// countable reports whether a value of the type, or what it points to, is a number that can have a unit.
+// countable reports whether a value of the type, or its element, is a number that can have a unit.
 func countable(ctype string) bool {
 	t, err := symbols.ParseType(ctype)
 	if err != nil || t.Pointers > 1 || t.Base == "void" || strings.HasSuffix(t.Base, "char") {
@@ -347,10 +350,10 @@ func countable(ctype string) bool {
 	return builtin || sizedInt.MatchString(t.Base)
 }
 
-// sizedInt matches typedefs that are named after C's own: cuuint64_t.
+// sizedInt matches typedefs named like C's: cuuint64_t.
 var sizedInt = regexp.MustCompile(`u?int(8|16|32|64)_t$`)
 
-// typeConstants gives a macro that stands for an enumerator that enumerator's type.
+// typeConstants gives a macro that is defined as an enumerator the enumerator's type.
 func typeConstants(t *symbols.Table, alias map[string]string) {
 	owner := map[string]string{}
 	for _, e := range t.Enums {

@@ -10,21 +10,22 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A union adds releases to a table. What the table binds stays: a release adds records, and to each record since when and until when
-// there was such a one, and the layouts, numbers and parameters that differ from what is bound.
+// A union adds releases to a table. The bound declarations of the table do not change. A release
+// adds records, the since- and until-version of each record, and the layouts, numbers and
+// parameters that differ from the bound ones.
 //
-// A record that is in the oldest release that was read has no since-version, and one that is in the newest no until-version. Functions
-// always tell when they came.
+// A record of the oldest release has no since-version, and a record of the newest has no
+// until-version. Functions always have a since-version.
 type union struct {
 	d      *symbols.Description
 	t      *symbols.Table
 	report func(string)
-	onto   bool // the table was there before: what comes with a newer release is new to whoever uses it
+	onto   bool // the table existed before: additions of a newer release are new to its users
 
-	settled bool // as the description has it
+	settled bool // as in the description
 }
 
-// add adds what the headers of a release declare.
+// add adds the declarations of a release.
 func (u *union) add(h *symbols.Table) {
 	v, t := h.Version, u.t
 	u.rename(h)
@@ -48,7 +49,8 @@ func (u *union) add(h *symbols.Table) {
 	t.Version = t.Releases[len(t.Releases)-1]
 }
 
-// checkAgain reports where headers of a release that the table has say something else than it.
+// checkAgain reports differences between the table and the headers of a release that it already
+// has.
 func (u *union) checkAgain(h *symbols.Table) {
 	at := u.t.At(h.Version)
 	have := map[string]symbols.Function{}
@@ -74,8 +76,9 @@ func (u *union) checkAgain(h *symbols.Table) {
 	}
 }
 
-// rename gives types of a release the names that the table has for them, where what was a type's name is a second name now, of one of its ABIs: before
-// CUDA 11.4 CUDA_KERNEL_NODE_PARAMS was a struct of its own, and is CUDA_KERNEL_NODE_PARAMS_v1 since.
+// rename gives types of a release the table's names, if the old name now is an alias of one
+// version. Before CUDA 11.4 CUDA_KERNEL_NODE_PARAMS was a struct; since then its name is
+// CUDA_KERNEL_NODE_PARAMS_v1.
 func (u *union) rename(h *symbols.Table) {
 	t := u.t
 	names, taken := map[string]string{}, h.TypeNames()
@@ -88,12 +91,12 @@ func (u *union) rename(h *symbols.Table) {
 		for v := 1; v < 10; v++ {
 			candidates = append(candidates, fmt.Sprintf("%s_v%d", name, v))
 		}
-		for j := range candidates { // to the end of a chain of second names
+		for j := range candidates { // follow a chain of aliases to its end
 			candidates[j] = t.Canonical(candidates[j])
 		}
 		if j := slices.IndexFunc(candidates, fits); j >= 0 {
 			names[name] = candidates[j]
-		} else if !taken[candidates[0]] { // what it has become
+		} else if !taken[candidates[0]] { // its new name
 			names[name] = candidates[0]
 		}
 		taken[names[name]] = true
@@ -175,7 +178,8 @@ func (u *union) rename(h *symbols.Table) {
 	}
 }
 
-// macrosFor returns the enumeration that all enumerators of another one are macros for in the table, or "".
+// macrosFor returns the enumeration whose enumerators the table defines as macros for those of e,
+// or "".
 func (u *union) macrosFor(e *symbols.Enum) string {
 	of := ""
 	for _, v := range e.Values {
@@ -193,10 +197,10 @@ func (u *union) macrosFor(e *symbols.Enum) string {
 
 var typeName = regexp.MustCompile(`\w+(\.\w+)*`)
 
-// spans tells when records came and went, as a release is added.
+// spans maintains the since- and until-versions of records while a release is added.
 type spans struct {
 	v        symbols.Version
-	releases []symbols.Version // before v, the oldest first
+	releases []symbols.Version // before v, oldest first
 	report   func(string)
 }
 
@@ -220,7 +224,7 @@ func (s *spans) both(since, until *symbols.Version) {
 	}
 }
 
-// gone adjusts a record that the release does not have.
+// gone adjusts a record that the release lacks.
 func (s *spans) gone(name string, since, until *symbols.Version) {
 	switch {
 	case s.newer():
@@ -236,7 +240,7 @@ func (s *spans) gone(name string, since, until *symbols.Version) {
 	}
 }
 
-// new sets when a record came that the table does not have.
+// new sets the since-version of a record that the table lacks.
 func (s *spans) new(since, until *symbols.Version) {
 	if !s.older() {
 		*since = s.v
@@ -246,7 +250,8 @@ func (s *spans) new(since, until *symbols.Version) {
 	}
 }
 
-// at lists the releases of the table that have a record, and what it is in each: what is bound, unless one of others says something else.
+// at lists the releases of the table that have a record, and its value in each: the bound value,
+// unless others has another one.
 func at[T, O any](releases []symbols.Version, since, until symbols.Version, bound T, others []O, of func(*O) (symbols.Span, T)) (in []symbols.Version, what []T) {
 	for _, r := range releases {
 		if !since.IsZero() && r.Compare(since) < 0 || !until.IsZero() && r.Compare(until) > 0 {
@@ -263,7 +268,7 @@ func at[T, O any](releases []symbols.Version, since, until symbols.Version, boun
 	return in, what
 }
 
-// runs joins releases in a row that have the same, and leaves out those that have what is bound.
+// runs joins consecutive releases with equal values, and leaves out releases with the bound value.
 func runs[T any](in []symbols.Version, what []T, same func(a, b T) bool, bound T) (spans []symbols.Span, other []T) {
 	before := -1
 	for i := range in {
@@ -280,7 +285,7 @@ func runs[T any](in []symbols.Version, what []T, same func(a, b T) bool, bound T
 	return spans, other
 }
 
-// insert puts what a release has into its place.
+// insert inserts a release's value in order.
 func insert[T any](in []symbols.Version, what []T, v symbols.Version, x T) ([]symbols.Version, []T) {
 	i, _ := slices.BinarySearchFunc(in, v, symbols.Version.Compare)
 	return slices.Insert(in, i, v), slices.Insert(what, i, x)
@@ -290,7 +295,8 @@ func layoutOf(s *symbols.Struct) symbols.Layout {
 	return symbols.Layout{Size: s.Size, Align: s.Align, Fields: s.Fields}
 }
 
-// sameLayout compares what a compiler would lay out: names of fields, places, and types in their canonical form.
+// sameLayout compares layouts as a compiler sees them: field names, offsets, and types in canonical
+// form.
 func sameLayout(ta, tb *symbols.Table, a, b symbols.Layout) bool {
 	return a.Size == b.Size && a.Align == b.Align && slices.EqualFunc(a.Fields, b.Fields, func(f, g symbols.Field) bool {
 		same := ta.SameType(f.Type, tb, g.Type)
@@ -326,7 +332,7 @@ func (u *union) structs(h *symbols.Table, s spans) {
 		bound, theirs := layoutOf(have), layoutOf(&o)
 		same := func(a, b symbols.Layout) bool { return sameLayout(t, t, a, b) }
 		if sameLayout(t, h, bound, theirs) {
-			theirs = bound // by another spelling
+			theirs = bound // the same with another spelling
 		}
 		in, what := at(s.releases, have.Since, have.Until, bound, have.Others, func(l *symbols.Layout) (symbols.Span, symbols.Layout) {
 			return l.Span, symbols.Layout{Size: l.Size, Align: l.Align, Fields: l.Fields}
@@ -340,7 +346,7 @@ func (u *union) structs(h *symbols.Table, s spans) {
 			if grown(t, h, have, bound, theirs) {
 				bound = theirs
 			} else {
-				u.report(fmt.Sprintf("struct %s: what is bound stays, since the layout of %v is no continuation of it", o.Name, s.v))
+				u.report(fmt.Sprintf("struct %s: the bound layout stays, since the layout of %v does not extend it", o.Name, s.v))
 			}
 		}
 		have.Size, have.Align, have.Fields, have.Others = bound.Size, bound.Align, bound.Fields, nil
@@ -357,7 +363,7 @@ func (u *union) structs(h *symbols.Table, s spans) {
 	}
 }
 
-// layoutDiffers says in what.
+// layoutDiffers describes the difference of two layouts.
 func layoutDiffers(bound, theirs symbols.Layout) string {
 	if bound.Size != theirs.Size {
 		return fmt.Sprintf("%d bytes, and %d where it is bound", theirs.Size, bound.Size)
@@ -370,8 +376,8 @@ func layoutDiffers(bound, theirs symbols.Layout) string {
 	return "fields that it lacks"
 }
 
-// grown reports whether a layout only adds to another one: every field is where it was, but for what was reserved. Programs that set the
-// old fields then compile and mean the same with the new.
+// grown reports whether a layout only adds to an older one: every field keeps its place, except
+// reserved ones. Programs that set the old fields then work unchanged with the new layout.
 func grown(t, h *symbols.Table, s *symbols.Struct, old, now symbols.Layout) bool {
 	if now.Size < old.Size {
 		return false
@@ -385,7 +391,7 @@ func grown(t, h *symbols.Table, s *symbols.Struct, old, now symbols.Layout) bool
 			return false
 		}
 		g := now.Fields[i]
-		grew := s.Union && g.Size >= f.Size // a member of a union may be a struct that has grown itself
+		grew := s.Union && g.Size >= f.Size // a member of a union may be a struct that has grown
 		if g.Offset != f.Offset || g.Size != f.Size && !grew || g.Bits != f.Bits || g.BitOffset != f.BitOffset || !t.SameType(f.Type, h, g.Type) {
 			return false
 		}
@@ -395,7 +401,7 @@ func grown(t, h *symbols.Table, s *symbols.Struct, old, now symbols.Layout) bool
 
 func (u *union) enums(h *symbols.Table, s spans) {
 	t := u.t
-	key := func(e *symbols.Enum) string { // an enumeration without a name goes by its first enumerator
+	key := func(e *symbols.Enum) string { // an enumeration without a name is keyed by its first enumerator
 		if e.Name == "" && len(e.Values) > 0 {
 			return "enum " + e.Values[0].Name
 		}
@@ -566,7 +572,7 @@ func (u *union) constants(h *symbols.Table, s spans) {
 	}
 }
 
-// types adds what has no layout: handles, numbers, function types and second names.
+// types adds records without a layout: handles, numbers, function types and aliases.
 func (u *union) types(h *symbols.Table, s spans) {
 	t := u.t
 	t.Handles = kept(t.Handles, h.Handles, kinds(t, "handle"), h.TypeNames(), s, "handle", func(x *symbols.Handle) (string, *symbols.Version, *symbols.Version, *string) {
@@ -620,8 +626,8 @@ func kept[T any](have, theirs []T, other map[string]string, seen map[string]bool
 	return have
 }
 
-// kinds returns the names of a table's types but for those of one kind. A name that the table has as another kind of type stands as the
-// table has it: a struct that was visible once and is opaque now is a handle.
+// kinds returns the names of a table's types, except those of one kind. A name that the table uses
+// for another kind of type keeps that meaning: a struct that later became opaque is a handle.
 func kinds(t *symbols.Table, but string) map[string]string {
 	out := map[string]string{}
 	add := func(kind, name string) {
@@ -659,7 +665,7 @@ type signature struct {
 	params []symbols.Param
 }
 
-// differ says how two signatures differ in their ABI, or "".
+// differ returns the difference of two signatures in their ABI, or "".
 func differ(ta, tb *symbols.Table, resultA string, a []symbols.Param, resultB string, b []symbols.Param) string {
 	if !ta.SameType(resultA, tb, resultB) {
 		return fmt.Sprintf("it returns %s and %s", resultA, resultB)
@@ -706,12 +712,12 @@ func (u *union) functions(h *symbols.Table, s spans) {
 		f := &t.Functions[i]
 		if f.Lib != "" { // another implementation had it first
 			f.Lib = ""
-			u.report(fmt.Sprintf("%s was only another implementation's, and %v has it too", f.Symbol, s.v))
+			u.report(fmt.Sprintf("%s was only in another implementation, but %v has it too", f.Symbol, s.v))
 			continue
 		}
 		since, until := f.Since, f.Until
 		if s.releases[0].Compare(since) >= 0 {
-			since = symbols.Version{} // version nodes tell of releases that were not read
+			since = symbols.Version{} // version nodes may name releases that were not read
 		}
 		same := func(a, b signature) bool { return differ(t, t, a.result, a.params, b.result, b.params) == "" }
 		bound, theirs := signature{f.Result, f.Params}, signature{o.Result, o.Params}
@@ -719,7 +725,7 @@ func (u *union) functions(h *symbols.Table, s spans) {
 			theirs = bound
 		} else {
 			settled(theirs.params)
-			u.report(fmt.Sprintf("%s has other parameters in %v: %s; what is bound stays", f.Symbol, s.v, why))
+			u.report(fmt.Sprintf("%s has other parameters in %v: %s; the bound parameters stay", f.Symbol, s.v, why))
 		}
 		in, what := at(s.releases, since, until, bound, f.Others, func(o *symbols.Signature) (symbols.Span, signature) {
 			return o.Span, signature{o.Result, o.Params}
@@ -752,7 +758,8 @@ func (u *union) functions(h *symbols.Table, s spans) {
 	}
 }
 
-// settled drops the marks of guesses. Somebody has looked at each of them, or they are of an ABI that is not bound.
+// settled removes the marks of guesses. A person has checked each of them, or it belongs to an ABI
+// version that is not bound.
 func settled(params []symbols.Param) {
 	for i := range params {
 		params[i].Guess = false

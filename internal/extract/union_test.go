@@ -13,7 +13,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// lives says in which releases each record is: from one to another, since what is back after a release without it is not told apart.
+// lives records the first and last release of each record. A record that returns after a gap counts
+// as present throughout.
 type lives map[string][2]int
 
 func (l lives) has(r *rand.Rand, name string, minor int) bool {
@@ -24,7 +25,8 @@ func (l lives) has(r *rand.Rand, name string, minor int) bool {
 	return l[name][0] <= minor && minor <= l[name][1]
 }
 
-// A random header of a release of NCCL: functions, structs, enumerators and macros come and go, and change.
+// randomHeader returns a random header of a release of NCCL. Functions, structs, enumerators and
+// macros are added, removed and changed.
 func randomHeader(r *rand.Rand, l lives, minor int) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -64,7 +66,7 @@ func randomHeader(r *rand.Rand, l lives, minor int) string {
 	return b.String()
 }
 
-// facts are what a table says of one release, without the order of the records.
+// factsAt returns a table's content for one release, without the order of records.
 func factsAt(t *symbols.Table) map[string]any {
 	out := map[string]any{}
 	for _, e := range t.Enums {
@@ -88,7 +90,8 @@ func factsAt(t *symbols.Table) map[string]any {
 	return out
 }
 
-// TestUnionKeepsEveryRelease joins random releases, in any order, and gets each of them back out of the table.
+// TestUnionKeepsEveryRelease joins random releases in any order, and reads each of them back from
+// the table.
 func TestUnionKeepsEveryRelease(t *testing.T) {
 	d := describe(t, "nccl")
 	for seed := range uint64(12) {
@@ -147,7 +150,8 @@ func TestUnionKeepsEveryRelease(t *testing.T) {
 	}
 }
 
-// TestUnionOfMacrosForEnumerators has an enumeration become macros for the enumerators of another one.
+// TestUnionOfMacrosForEnumerators turns an enumeration into macros for the enumerators of another
+// one.
 func TestUnionOfMacrosForEnumerators(t *testing.T) {
 	const head = "#define NCCL_MAJOR 2\n#define NCCL_MINOR %d\n#define NCCL_PATCH 1\ntypedef enum { ncclSuccess = 0 } ncclResult_t;\n"
 	older := fmt.Sprintf(head, 20) + `

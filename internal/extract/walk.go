@@ -17,25 +17,25 @@ import (
 // A walker turns the declarations of a translation unit into records.
 type walker struct {
 	keep    func(file string) bool
-	inline  bool // inline functions are functions too
-	windows bool // the library is one of Windows too
+	inline  bool // bind inline functions too
+	windows bool // the library also exists on Windows
 	out     header
 	seen    map[string]bool   // names already recorded
 	named   map[string]string // struct, union or enum tag to the name of its record
-	unnamed map[*body]string  // the same of types without a tag
-	badAt   map[string]string // where what is not understood is refused, by name
-	apart   map[string]bool   // typedefs that may be of another type than the struct, union or enumeration that they name
+	unnamed map[*body]string  // the same for types without a tag
+	badAt   map[string]string // places of declarations that are not understood, by name
+	apart   map[string]bool   // typedefs whose type may differ from the struct, union or enumeration that they name
 	stream  *stream
 	lay     *layouter
-	defined []string // functions that the headers define, and not inline: no library exports them
+	defined []string // non-inline functions that the headers define; no library exports them
 	enums   *enumeratorSet
 	consts  *consts
-	now     span      // the declaration that is read
-	unclear string    // a typedef in it of which it is not known whether it is const
-	behind  []cc.Type // tagged types that members point to, which may be defined there and nowhere else
+	now     span      // the current declaration
+	unclear string    // a typedef in it that may or may not be const
+	behind  []cc.Type // tagged types that members point to, which may be defined only there
 }
 
-// walk records what it can, and notes what it cannot.
+// walk records every declaration that it can, and notes the others.
 func (w *walker) walk(ast *cc.AST) error {
 	if err := w.stream.align(ast); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (w *walker) walk(ast *cc.AST) error {
 	}
 	w.every(ast, func(ed *cc.ExternalDeclaration) {
 		if ed.Declaration != nil && ed.Declaration.DeclarationSpecifiers != nil {
-			_, _ = w.lay.of(ed.Declaration.DeclarationSpecifiers.Type()) // only to learn which types are odd
+			_, _ = w.lay.of(ed.Declaration.DeclarationSpecifiers.Type()) // only to find the odd types
 		}
 	})
 	w.every(ast, func(ed *cc.ExternalDeclaration) {
@@ -94,7 +94,7 @@ func (w *walker) walk(ast *cc.AST) error {
 		}
 		w.declaration(ed)
 	})
-	for i := 0; i < len(w.behind); i++ { // which may add to them
+	for i := 0; i < len(w.behind); i++ { // the loop may add to it
 		t := w.behind[i]
 		for _, x := range w.stream.spans {
 			if at := w.stream.index(tagToken(t)); at >= x.first && at <= x.last {
@@ -110,7 +110,7 @@ func (w *walker) walk(ast *cc.AST) error {
 	for _, name := range w.defined {
 		w.lay.bad[name] = errInline
 	}
-	w.out.funcs = slices.DeleteFunc(w.out.funcs, func(f function) bool { return w.lay.bad[f.API] != nil }) // by another declaration
+	w.out.funcs = slices.DeleteFunc(w.out.funcs, func(f function) bool { return w.lay.bad[f.API] != nil }) // refused by another declaration
 	return nil
 }
 
@@ -134,9 +134,9 @@ func (w *walker) lengths(ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-var errInline = errors.New("is defined in the header, and no library exports it")
+var errInline = errors.New("is defined in the header, so no library exports it")
 
-// refuseAll refuses all that a declaration gives names to. Structs among it are opaque from then on.
+// refuseAll refuses all names in a declaration. Its structs become opaque.
 func (w *walker) refuseAll(ed *cc.ExternalDeclaration, err error) {
 	x, ok := w.stream.spanOf(ed)
 	if !ok {
@@ -161,7 +161,7 @@ func (w *walker) refuseAll(ed *cc.ExternalDeclaration, err error) {
 		case *cc.FunctionType:
 		default:
 			if !d.IsTypename() && len(names) == 1 {
-				return // a variable, which is not bound anyway
+				return // a variable, which is never bound
 			}
 		}
 	}
@@ -205,7 +205,7 @@ func (w *walker) each(ast *cc.AST, do func(*cc.ExternalDeclaration)) {
 	}
 }
 
-// refuse notes what is not taken, and where it stands: the position of a token or a declaration.
+// refuse records a refused name and its place: the position of a token or a declaration.
 func (w *walker) refuse(at fmt.Stringer, name string, err error) {
 	if slices.ContainsFunc(w.out.refused, func(r refusal) bool { return r.name == name }) {
 		return
@@ -219,7 +219,8 @@ func lineOf(at fmt.Stringer) string {
 	return text[:max(0, strings.LastIndexByte(text, ':'))]
 }
 
-// nameTags finds the name that a struct, a union or an enumeration goes by: its first typedef, else the tag itself.
+// nameTags finds the name of a struct, a union or an enumeration: its first typedef, or else its
+// tag.
 func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 	if ed.Declaration == nil {
 		return
@@ -243,7 +244,7 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 	}
 }
 
-// setApart notes the typedefs of a declaration that alters the type that it names.
+// setApart records the typedefs of a declaration that alters the type that it names.
 func (w *walker) setApart(ed *cc.ExternalDeclaration) {
 	if ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil || tagOf(ed.Declaration.DeclarationSpecifiers.Type()) == "" {
 		return // a type without a tag has no other name
@@ -255,7 +256,7 @@ func (w *walker) setApart(ed *cc.ExternalDeclaration) {
 	}
 }
 
-// bodyOf finds where a type is defined, or nil.
+// bodyOf returns the definition of a type, or nil.
 func (w *walker) bodyOf(t cc.Type) *body {
 	switch x := t.(type) {
 	case *cc.StructType:
@@ -287,14 +288,14 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		return
 	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
-	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // written out here, not by name
+	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // defined here, not named
 		if err := w.define(name, spec); err != nil {
 			w.refuse(ed.Position(), name, err)
 			for _, name := range []string{name, tagOf(spec)} {
 				if name != "" {
 					w.lay.bad[name] = err
 					if spec.Kind() != cc.Enum {
-						w.out.opaque[name] = cmp.Or(tagOf(spec), name) // which it is to a table that leaves it out
+						w.out.opaque[name] = cmp.Or(tagOf(spec), name) // opaque to a table that leaves it out
 					}
 				}
 			}
@@ -329,12 +330,12 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 	}
 }
 
-// function records a function. The label is the name that it has in the library, or "" if that is its own.
+// function records a function. label is its assembler name, or "".
 func (w *walker) function(d *cc.Declarator, ft *cc.FunctionType, label string, doc comment, deprecated bool) error {
 	if label == "" {
 		label = d.Name()
 	} else if !isIdentifier(label) {
-		return fmt.Errorf("has the assembler name %q, which no symbol of a library is", label)
+		return fmt.Errorf("has the assembler name %q, which is not a C name", label)
 	}
 	if ft.IsVariadic() {
 		return fmt.Errorf("is variadic, which no binding can express")
@@ -371,7 +372,7 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 		}
 		t := w.spell(p.Type())
 		if a := p.Type().Undecay(); a != p.Type() && a.Kind() == cc.Array && a.Attributes().IsConst() && !strings.HasPrefix(t, "const ") {
-			t = "const " + t // of an array type with a name, which C makes a pointer
+			t = "const " + t // const of a named array type, which C turns into a pointer
 		}
 		if a := bareArray(p.Type()); a != nil {
 			t = of + "." + name + " *"
@@ -379,7 +380,7 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 				return nil, fmt.Errorf("parameter %s: %w", name, err)
 			}
 		}
-		if fn, stars := bareFunction(p.Type()); fn != nil { // written in place: named after both, as members of structs are
+		if fn, stars := bareFunction(p.Type()); fn != nil { // declared in place: named after function and parameter, as members of structs are
 			t = of + "." + name + stars
 			if err := w.callback(of+"."+name, fn, false); err != nil {
 				return nil, fmt.Errorf("parameter %s: %w", name, err)
@@ -393,7 +394,8 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 	return params, nil
 }
 
-// refusedType returns an error if a type is a refused typedef of anything but a struct or a union, to which pointers may be opaque.
+// refusedType returns an error for a refused typedef of a type other than a struct or a union.
+// Pointers to those may be opaque.
 func (w *walker) refusedType(t cc.Type) error {
 	if td := t.Typedef(); td != nil && (t.Kind() != cc.Struct && t.Kind() != cc.Union || w.out.recovered.stands(td.Name())) && w.lay.bad[td.Name()] != nil {
 		return fmt.Errorf("uses %s, which is refused: %w", td.Name(), w.lay.bad[td.Name()])
@@ -401,7 +403,7 @@ func (w *walker) refusedType(t cc.Type) error {
 	return nil
 }
 
-// inexpressible returns the error of a type that cannot be written.
+// inexpressible returns the error for a type that cannot be written.
 func (w *walker) inexpressible(verb string, t cc.Type) error {
 	if name := w.unclear; name != "" {
 		w.unclear = ""
@@ -410,7 +412,8 @@ func (w *walker) inexpressible(verb string, t cc.Type) error {
 	return fmt.Errorf("%s the type %s, which no binding can express", verb, t)
 }
 
-// bareFunction returns the function type that a type without a name is a pointer to, and the stars in front of that pointer.
+// bareFunction returns the function type behind an unnamed pointer type, and the stars before that
+// pointer.
 func bareFunction(t cc.Type) (ft *cc.FunctionType, stars string) {
 	for {
 		p, ok := t.(*cc.PointerType)
@@ -433,7 +436,7 @@ func (w *walker) result(of string, ft *cc.FunctionType) (string, error) {
 	if fn, stars := bareFunction(ft.Result()); fn != nil {
 		result = of + ".result" + stars
 		if err := w.callback(of+".result", fn, false); err != nil {
-			return "", fmt.Errorf("what it returns: %w", err)
+			return "", fmt.Errorf("result: %w", err)
 		}
 	}
 	if strings.Contains(result, "?") {
@@ -442,7 +445,7 @@ func (w *walker) result(of string, ft *cc.FunctionType) (string, error) {
 	return result, nil
 }
 
-// bareArray returns the array type that a type without a name is a pointer to, or nil.
+// bareArray returns the array type behind an unnamed pointer type, or nil.
 func bareArray(t cc.Type) *cc.ArrayType {
 	if p, ok := t.(*cc.PointerType); ok && p.Typedef() == nil {
 		if a, ok := p.Elem().(*cc.ArrayType); ok && a.Typedef() == nil {
@@ -463,7 +466,7 @@ func (w *walker) array(name string, a *cc.ArrayType) error {
 	return nil
 }
 
-// typedef records what a typedef adds to the type that it was written with.
+// typedef records the name that a typedef adds to a type.
 func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	name, tab := d.Name(), &w.out.table
 	if w.seen[name] || cTypes[name] {
@@ -481,7 +484,7 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 		}
 	}
 	if isVarArgs(spec) {
-		return fmt.Errorf("is made of a va_list, which no Go value can be")
+		return fmt.Errorf("contains a va_list, which Go cannot express")
 	}
 	switch t := d.Type().(type) {
 	case *cc.FunctionType:
@@ -545,13 +548,13 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 		}
 		base := arithmetic(t)
 		if base == "void" {
-			return nil // another name for void, which is written out
+			return nil // another name for void; its uses are written as void
 		}
 		if base == "" {
 			return fmt.Errorf("cannot record a typedef of %s", t)
 		}
 		if written != "" && strings.HasSuffix(base, "long") {
-			base = written // the same size everywhere, which long has not
+			base = written // has the same size everywhere, unlike long
 		}
 		w.seen[name] = true
 		tab.Scalars = append(tab.Scalars, symbols.Scalar{Name: name, Type: base})
@@ -559,12 +562,12 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	}
 }
 
-// callback records the type of a function that the library calls. The name may be that of the function's type itself, of
-// which only pointers are passed.
+// callback records the type of a function that the library calls. The name may name the function
+// type itself, which is only passed by pointer.
 func (w *walker) callback(name string, ft *cc.FunctionType, itself bool) error {
 	w.seen[name] = true
 	if ft.IsVariadic() {
-		return fmt.Errorf("is a variadic function, which no program of Go can be")
+		return fmt.Errorf("is a variadic function, which Go cannot express")
 	}
 	params, err := w.params(name, ft)
 	if err != nil {
@@ -649,7 +652,7 @@ func (w *walker) layout(name string, t cc.Type, union bool) error {
 			elem = a.Elem()
 		}
 		out.Type = w.spell(elem)
-		if elem.Typedef() == nil && tagOf(elem) == "" { // an unnamed struct, union or enum written in place
+		if elem.Typedef() == nil && tagOf(elem) == "" { // an unnamed struct, union or enum declared in place
 			switch elem.(type) {
 			case *cc.StructType, *cc.UnionType, *cc.EnumType:
 				out.Type = name + "." + out.Name
@@ -657,7 +660,7 @@ func (w *walker) layout(name string, t cc.Type, union bool) error {
 					return err
 				}
 			}
-		} else if elem.Typedef() == nil && w.named[tagOf(elem)] == "" { // a tagged one written in place
+		} else if elem.Typedef() == nil && w.named[tagOf(elem)] == "" { // a tagged one declared in place
 			if err := w.define(w.nameOf(elem), elem); err != nil {
 				return err
 			}
@@ -681,7 +684,7 @@ func (w *walker) layout(name string, t cc.Type, union bool) error {
 	return nil
 }
 
-// spell writes a C type with the names that the header uses; a ? marks what it cannot write.
+// spell writes a C type with the header's names; a ? marks a part that it cannot write.
 func (w *walker) spell(t cc.Type) string {
 	qualifier := ""
 	if t.Attributes().IsConst() {
@@ -702,7 +705,7 @@ func (w *walker) spell(t cc.Type) string {
 		if qualifier = ""; isConst {
 			qualifier = "const "
 		}
-		if t.Kind() == cc.Function { // const is then that of its result
+		if t.Kind() == cc.Function { // const belongs to its result
 			return td.Name()
 		}
 		return qualifier + td.Name()
@@ -711,7 +714,7 @@ func (w *walker) spell(t cc.Type) string {
 	case *cc.PointerType:
 		if _, ok := x.Elem().(*cc.FunctionType); ok {
 			if td := x.Elem().Typedef(); td != nil {
-				return td.Name() // typedef int f(void); the table's f is the pointer to it
+				return td.Name() // typedef int f(void); f in the table is the pointer to it
 			}
 			return "?"
 		}
@@ -726,7 +729,7 @@ func (w *walker) spell(t cc.Type) string {
 		}
 		if st, ok := x.Elem().(*cc.StructType); ok && st.IsIncomplete() {
 			if h := w.handle(tagOf(st)); h != "" {
-				return h // struct X_st * goes by the handle's name, whichever way the header writes it
+				return h // struct X_st * has the handle's name in the table, in either spelling
 			}
 			if tag := tagOf(st); st.Typedef() == nil && w.nameOf(st) == tag && w.out.opaque[tag] == "" {
 				w.out.opaque[tag] = tag
@@ -751,7 +754,8 @@ func (w *walker) spell(t cc.Type) string {
 	return "?"
 }
 
-// systemNumber reports whether a typedef is one of the C library's for a number, which no table names.
+// systemNumber reports whether a typedef is a number type of the C library, which tables do not
+// name.
 func (w *walker) systemNumber(td *cc.Declarator, t cc.Type) bool {
 	_, system := standIns().headers[td.Position().Filename]
 	return system && !cTypes[td.Name()] && w.lay.bad[td.Name()] == nil && arithmetic(t) != ""
@@ -770,7 +774,8 @@ func (w *walker) spellArray(a *cc.ArrayType) string {
 	}
 }
 
-// foreign reports whether a type is a struct or a union of a header that is not among the library's: pointers to it are opaque.
+// foreign reports whether a type is a struct or a union of a header outside the library. Pointers
+// to it are opaque.
 func (w *walker) foreign(t cc.Type) bool {
 	switch t.(type) {
 	case *cc.StructType, *cc.UnionType:
@@ -784,7 +789,7 @@ func (w *walker) foreign(t cc.Type) bool {
 	return tag != (cc.Token{}) && !w.keep(path.Clean(tag.Position().Filename)) && !w.seen[w.nameOf(t)]
 }
 
-// handle gives the first handle type that points to an opaque struct.
+// handle returns the first handle type that points to an opaque struct.
 func (w *walker) handle(tag string) string {
 	for _, h := range w.out.table.Handles {
 		if h.Tag == tag {
@@ -794,7 +799,7 @@ func (w *walker) handle(tag string) string {
 	return ""
 }
 
-// nameOf gives the name of a tagged type's record.
+// nameOf returns the name of a tagged type's record.
 func (w *walker) nameOf(t cc.Type) string {
 	tag := tagOf(t)
 	if name := w.named[tag]; tag != "" && name != "" {
@@ -815,7 +820,7 @@ func tagOf(t cc.Type) string {
 	return ""
 }
 
-// tagFor returns the tag of a type that goes by a name. Where a stand-in has made one up, the name stands for it.
+// tagFor returns the tag of a type with a name, or the name if a stand-in made up the tag.
 func tagFor(t cc.Type, name string) string {
 	if tag := tagOf(t); !madeUp(tag) {
 		return cmp.Or(tag, name)
@@ -823,7 +828,7 @@ func tagFor(t cc.Type, name string) string {
 	return name
 }
 
-// madeUp reports whether no header has the tag: a stand-in has made it up.
+// madeUp reports whether a stand-in made up the tag.
 func madeUp(tag string) bool { return strings.HasPrefix(tag, "puregpu_") }
 
 func tagToken(t cc.Type) (tag cc.Token) {
@@ -838,7 +843,7 @@ func tagToken(t cc.Type) (tag cc.Token) {
 	return tag
 }
 
-// pointee follows the pointers of a type that are written in place.
+// pointee follows the pointers in a type as far as they are written in place.
 func pointee(t cc.Type) cc.Type {
 	for {
 		p, ok := t.(*cc.PointerType)

@@ -1,7 +1,7 @@
-// Package filelock locks files, so that processes tell which files others are writing.
+// Package filelock locks files, so that other processes can tell that a file is being written.
 //
-// A lock belongs to the open file. It ends when the file is closed, or the process ends in any way. It keeps nobody from reading or
-// writing, only from taking the same lock.
+// A lock belongs to the open file. It ends when the file is closed or the process ends in any way.
+// It does not prevent reading or writing, only taking the same lock.
 package filelock
 
 import (
@@ -10,12 +10,12 @@ import (
 	"os"
 )
 
-// ErrLocked is the error of [Try] for a file that somebody else has locked. After any other error nothing is known: the file system may
-// have no locks.
-var ErrLocked = errors.New("another one is writing it")
+// ErrLocked is the error of [Try] for a file that another process or handle has locked. Any other
+// error says nothing about the lock: the file system may not support locks.
+var ErrLocked = errors.New("it is being written")
 
-// Named returns nil if an open file has the name in the folder, and else [fs.ErrNotExist]. Whoever takes a lock asks this afterwards:
-// somebody who had the lock before may have removed the file.
+// Named returns nil if name in the folder is the open file, and otherwise [fs.ErrNotExist]. Call it
+// after taking a lock: an earlier owner of the lock may have removed the file.
 func Named(root *os.Root, f *os.File, name string) error {
 	mine, err := f.Stat()
 	if err != nil {

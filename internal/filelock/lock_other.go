@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// Try fails: there are no locks here.
+// Try fails: this system has no file locks.
 func Try(*os.File) error { return errors.ErrUnsupported }

@@ -9,7 +9,8 @@ import (
 
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
-// Try locks an open file. It locks a byte behind all that is ever written, because on Windows what is locked cannot be read.
+// Try locks an open file. It locks a byte beyond any data, because Windows prevents reading a
+// locked range.
 func Try(f *os.File) error {
 	const (
 		failImmediately = 1

@@ -1,4 +1,4 @@
-// Package folders names folders by patterns, in which a library or a header is looked for.
+// Package folders finds the folders that may hold a library or a header, by patterns.
 package folders
 
 import (
@@ -12,15 +12,15 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// Variable is the environment variable with folders to look in before all others, as a pattern.
+// Variable names the environment variable with folders to search first, as a pattern.
 const Variable = "$PUREGPU_LIBRARY_PATH"
 
-// multiarch is what Debian and others call this platform in names of folders: $multiarch.
+// multiarch is the value of $multiarch, Debian's name of this platform in folder names.
 var multiarch = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 
-// Expand replaces $VAR in a pattern by the value, which is no pattern itself. It returns nothing if a
-// variable is unset or empty: "$ROCM_PATH/lib" must not become "/lib". A variable that is all of the
-// pattern may have several folders, as PATH has, each of which is as [Named] returns it.
+// Expand replaces $VAR in a pattern by the variable's value, taken literally. It returns nothing if
+// a variable is unset or empty: "$ROCM_PATH/lib" must not become "/lib". If the pattern is only a
+// variable, its value may list several folders, as PATH does; each becomes a pattern as by [Named].
 func Expand(pattern string) []string {
 	list := strings.HasPrefix(pattern, "$") && !strings.ContainsAny(pattern, `/\`)
 	ok := true
@@ -52,8 +52,8 @@ func Expand(pattern string) []string {
 	return []string{expanded}
 }
 
-// Named returns the pattern for a folder that a person has named: of that folder alone, if it is
-// there, or else the name as a pattern.
+// Named returns the pattern for a folder that a user has named. If the folder exists, the pattern
+// matches only that folder; otherwise the name is the pattern.
 func Named(dir string) string {
 	if _, err := os.Stat(dir); err == nil {
 		return Quote(dir)
@@ -61,8 +61,8 @@ func Named(dir string) string {
 	return dir
 }
 
-// Quote returns the pattern that only a path itself matches. On Windows a backslash separates, and
-// escapes nothing.
+// Quote returns the pattern that matches only path. On Windows a backslash is a separator and does
+// not escape.
 func Quote(path string) string {
 	if filepath.Separator != '\\' {
 		path = strings.NewReplacer(`\`, `[\\]`, "[", "[[]").Replace(path)
@@ -72,13 +72,13 @@ func Quote(path string) string {
 	return strings.NewReplacer("*", "[*]", "?", "[?]").Replace(path)
 }
 
-// Unquote returns a pattern as people write it, without what [Quote] added.
+// Unquote removes the escapes that [Quote] added to a pattern, for messages.
 func Unquote(pattern string) string {
 	return strings.NewReplacer("[*]", "*", "[?]", "?", "[[]", "[", `[\\]`, `\`).Replace(pattern)
 }
 
-// Match returns the folders that match a pattern of [filepath.Glob], highest version first. A pattern
-// without *, ? and [ is itself.
+// Match returns the folders that match a pattern of [filepath.Glob], highest version first. A
+// pattern without *, ? and [ matches itself.
 func Match(pattern string) []string {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return []string{pattern}
@@ -111,7 +111,7 @@ func compareNatural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits returns the length of the run of digits that s begins with.
+// digits returns the length of the run of digits at the start of s.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {

@@ -63,7 +63,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestQuoted: a folder that a person or a variable names may have characters of patterns.
+// TestQuoted names folders with pattern characters, by a user and by a variable.
 func TestQuoted(t *testing.T) {
 	root := t.TempDir()
 	names := []string{"env[1]", "env1"}

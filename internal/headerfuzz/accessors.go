@@ -33,7 +33,7 @@ func Records(r *rand.Rand, n int) []Unit {
 	return g.units
 }
 
-// patterns are what a struct's memory has before a bit-field is set, and values what it is set to.
+// patterns fill a struct's memory before a bit-field is set; values are assigned to the bit-field.
 const (
 	patterns = "0x00, 0xff, 0xa5"
 	values   = "0, 1, -1, 2, 5, 0x55, 0x7fffffff, 0x123456789abcdef"
@@ -46,9 +46,9 @@ var (
 	goMethod  = regexp.MustCompile(`^func \(s \*(\w+)\) (\w+)\(\) ([\w.]+) \{$`)
 )
 
-// Accessors compares the methods for bit-fields that are generated for the table of a result with what the compiler does: both sides
-// set each bit-field to some values, and print the struct's bytes and the value that they read. It returns how many bit-fields were
-// compared, and the lines that differ.
+// Accessors compares the generated bit-field methods of a result's table with the compiler. Go and
+// C each set every bit-field to some values, then print the struct's bytes and the value that they
+// read. Accessors returns the number of bit-fields compared, and the lines that differ.
 func (c *Checker) Accessors(ctx context.Context, r *Result) (n int, wrong []string, err error) {
 	t, _, err := extracted(r.Header)
 	if t == nil {
@@ -85,7 +85,7 @@ func (c *Checker) Accessors(ctx context.Context, r *Result) (n int, wrong []stri
 			continue
 		}
 		in := names[cname[m[1]]]
-		if in == "" { // it has no name in C
+		if in == "" { // unnamed in C
 			field = ""
 			continue
 		}
@@ -157,7 +157,7 @@ func (c *Checker) Accessors(ctx context.Context, r *Result) (n int, wrong []stri
 	return n, wrong, nil
 }
 
-// spelled returns how C writes the structs and unions of a table that have a name.
+// spelled returns the C spellings of a table's named structs and unions.
 func (c *Checker) spelled(ctx context.Context, header string, t *symbols.Table) (map[string]string, error) {
 	var probe strings.Builder
 	probe.WriteString(header)
@@ -190,7 +190,7 @@ func (c *Checker) spelled(ctx context.Context, header string, t *symbols.Table) 
 func generated(t *symbols.Table) (map[string][]byte, error) {
 	t.Functions, t.Constants = []symbols.Function{{Symbol: "fzNone", API: "fzNone", Result: "void", Params: []symbols.Param{}, Current: true}}, nil
 	t.Headers = []symbols.Header{{Name: Main, Version: symbols.Version{Major: 1}, SHA256: strings.Repeat("0", 64)}}
-	for range 40 { // without the records that the table's check complains of
+	for range 40 { // each round drops the records that the table's check rejects
 		text, err := symbols.Encode(t)
 		var lib *symbols.Library
 		if err == nil {
@@ -219,7 +219,7 @@ func generated(t *symbols.Table) (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("no table is left that can be generated")
+	return nil, fmt.Errorf("the table's check rejects too many records to generate Go")
 }
 
 const descriptionText = `{

@@ -1,5 +1,5 @@
-// Package headerfuzz makes random C headers, extracts a symbol table from each, and compares the table with a C compiler. The
-// extractor may refuse a declaration. It must never bind one wrongly.
+// Package headerfuzz makes random C headers, extracts a symbol table from each, and compares the
+// table with a C compiler. The extractor may refuse a declaration. It must never bind one wrongly.
 package headerfuzz
 
 import (
@@ -60,8 +60,8 @@ func description() *symbols.Description {
 	return &symbols.Description{Library: "fz", Headers: symbols.Headers{Files: []string{Main}, Release: symbols.Version{Major: 1}, Since: symbols.SinceOverlay}}
 }
 
-// extracted returns the table of a header, and how many declarations the extractor refused. The table is nil if the front end
-// cannot read the header.
+// extracted returns the table of a header, and how many declarations the extractor refused. The
+// table is nil if the front end cannot read the header.
 func extracted(header string) (t *symbols.Table, refused int, err error) {
 	files := fstest.MapFS{Main: {Data: []byte(header)}}
 	for name, text := range Files {
@@ -74,7 +74,7 @@ func extracted(header string) (t *symbols.Table, refused int, err error) {
 	return t, refused, err
 }
 
-// text joins the kept units to a header. It returns the unit of each line, too.
+// text joins the kept units to a header. It also returns the unit of each line.
 func text(units []Unit, kept map[int]bool) (header string, lines []int) {
 	var b strings.Builder
 	b.WriteString(Head)
@@ -88,7 +88,7 @@ func text(units []Unit, kept map[int]bool) (header string, lines []int) {
 	return b.String(), lines
 }
 
-// drop removes a unit and all units that use it. It returns how many.
+// drop removes a unit and all units that use it. It returns the number removed.
 func drop(units []Unit, kept map[int]bool, i int) (n int) {
 	if !kept[i] {
 		return 0
@@ -162,7 +162,7 @@ func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 			break
 		}
 		n := dropPlaces(units, kept, lines, place.FindString(err.Error())) // other errors follow from the first
-		if n == 0 {                                                        // The error names no place. Drop the last unit of the shortest prefix that cannot be read.
+		if n == 0 {                                                        // no place in the error: drop the last unit of the shortest unreadable prefix
 			order := slices.Sorted(maps.Keys(kept))
 			low, high := 0, len(order)
 			for low+1 < high {
@@ -196,7 +196,8 @@ func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 	return r, nil
 }
 
-// unguessed returns a fault for each output that is not marked as a guess. No random header says which parameters are outputs.
+// unguessed returns a fault for each output that is not marked as a guess. No random header says
+// which parameters are outputs.
 func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 	for _, f := range t.Functions {
 		for _, p := range f.Params {
@@ -208,7 +209,8 @@ func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 	return faults
 }
 
-// compare proves a table against its header. It leaves out records that the table's own check rejects: such a fault is not silent.
+// compare proves a table against its header. It leaves out records that the table's own check
+// rejects: such a fault does not go unnoticed.
 func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) (*cproof.Report, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return nil, err

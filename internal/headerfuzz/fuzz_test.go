@@ -27,7 +27,7 @@ var (
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// TestHeaders makes headers at random: what the extractor takes is right.
+// TestHeaders extracts random headers, and checks every extracted declaration with the compiler.
 func TestHeaders(t *testing.T) {
 	ctx := context.Background()
 	var checkers []*Checker
@@ -48,7 +48,7 @@ func TestHeaders(t *testing.T) {
 	seed := *seedFlag
 	switch {
 	case seed == 0 && *timeFlag == 0:
-		seed = 1001 // a test that everybody runs is always the same
+		seed = 1001 // by default the test uses the same seed every time
 	case seed == 0:
 		seed = uint64(time.Now().UnixNano() / 1000)
 	}
@@ -81,11 +81,11 @@ func TestHeaders(t *testing.T) {
 		records := map[string]bool{}
 		for _, f := range r.Faults {
 			if records[f.Record] || !regexp.MustCompile(*only).MatchString(f.Kind+": "+f.String()) {
-				continue // another effect of the same
+				continue // the same fault again
 			}
 			records[f.Record] = true
 			if kinds[f.Kind]++; kinds[f.Kind] > 100 {
-				continue // enough to look at
+				continue // enough faults to read
 			}
 			minimal := r.Text(r.About(f, true))
 			if *small {
@@ -113,7 +113,8 @@ func TestHeaders(t *testing.T) {
 		headers, sum.Units, sum.Records, sum.Facts, sum.Refused, sum.Unparsed, sum.Invalid, len(seen))
 }
 
-// TestAccessors makes structs at random: the generated methods for bit-fields do what the compiler does.
+// TestAccessors generates methods for random structs' bit-fields, and compares them with the
+// compiler.
 func TestAccessors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds Go programs")

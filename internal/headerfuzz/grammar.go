@@ -28,10 +28,11 @@ var Files = map[string]string{
 `,
 }
 
-// Head stands at the beginning of a random header.
+// Head is the beginning of a random header.
 const Head = "#include <stdint.h>\n#include <stddef.h>\n#include <stdbool.h>\n#include <limits.h>\n#include \"fzattr.h\"\n"
 
-// A Unit is a part of a header that is kept or dropped as a whole: one declaration, or a few that belong together.
+// A Unit is a part of a header that is kept or dropped as a whole: one declaration, or a few
+// related ones.
 type Unit struct {
 	Text string
 	Uses []int // indices of the units that it needs
@@ -63,15 +64,17 @@ type grammar struct {
 	types []named
 	n     int
 	uses  []int
-	wild  int     // one place in so many is unusual
-	gcc   bool    // the header is for gcc alone
+	wild  int     // one of this many places is unusual
+	gcc   bool    // the header is only for gcc
 	enums []named // enumerators
 }
 
-// group is how many units share their types. A type that is refused refuses all that use it, so a group is small.
+// group is the number of units that share types. A refused type makes all its users refused, so a
+// group is small.
 const group = 40
 
-// Units returns n random units. With gcc they may have text that clang rejects or reads otherwise, such as the compiler's version.
+// Units returns n random units. With gcc they may contain text that clang rejects or reads
+// differently, such as a test of the compiler's version.
 func Units(r *rand.Rand, n int, gcc bool) []Unit {
 	g := &grammar{r: r, gcc: gcc}
 	for i := range n {
@@ -685,7 +688,7 @@ func (g *grammar) macro() string {
 		return fmt.Sprintf("#define %s_X %s\n#define %s (%s_X)\n", n, text, n, n)
 	case g.one(15):
 		return fmt.Sprintf("#define %s(x) ((x) + %s)\n#define %s_Y %s(4)\n", n, text, n, n)
-	case g.one(10): // a condition decides
+	case g.one(10): // a condition selects the declaration
 		cond := pick(g, "-1 > 0u", "'\\xff' < 0", "'ab' == 24930", "u'\\xffff' == 65535", "L'\\u00e9' == 233", "'\\'' == 39", "'\\e' == 27", "1 ? 0 : 1", "(2 || 3) != 1", "__LP64__", "defined(__LP64__)", "__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__", "defined(__BIG_ENDIAN__)", "__SIZEOF_LONG__ == 8", "__SIZEOF_POINTER__ == 8", "__CHAR_BIT__ == 8", "defined __unix__", "defined(linux)",
 			"__INT_MAX__ == 2147483647", "defined(__CHAR_UNSIGNED__)", "__has_attribute(packed)", "defined(__has_attribute) && __has_attribute(__packed__)", "__has_attribute(no_such_attribute)", "__has_include(<stdint.h>)", "__has_include(<nowhere.h>)", "__has_include(\"fzattr.h\")", "__has_include(<stdatomic.h>)", "__has_include(<threads.h>)", "__GNUC__ >= 4", "defined(__has_builtin)", "defined(__has_include)",
 			"__has_builtin(__builtin_expect)", "__has_builtin(__builtin_nothing)", "__has_attribute(deprecated) && __has_attribute(always_inline)", "defined(__SIZEOF_INT128__)", "__STDC_VERSION__ >= 201112L", "defined(__STRICT_ANSI__)", "defined(_WIN32)", "defined(__APPLE__)", "__STDC_HOSTED__",

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Codes of cuInit for which there is something to say.
+// Codes of cuInit with advice.
 const (
 	notInitialized = 3
 	noDevice       = 100
@@ -21,8 +21,8 @@ const (
 	unknown        = 999
 )
 
-// CUDA says what helps where cuInit of a library returns a code, the most likely first. It returns nothing
-// for a code that speaks for itself, and on systems other than Linux.
+// CUDA returns advice about an error code of a library's cuInit, the most likely cause first. It
+// returns nothing for a self-explanatory code, and on systems other than Linux.
 func (h Host) CUDA(code int, library string) (say []string) {
 	if !h.linux {
 		return nil
@@ -56,17 +56,18 @@ func (h Host) CUDA(code int, library string) (say []string) {
 	return say
 }
 
-// NoLibrary says what helps where no library of NVIDIA's driver was found, and the kernel has the driver. Else it returns "".
+// NoLibrary returns advice if the kernel has NVIDIA's driver but no library of it was found, and
+// otherwise "".
 func (h Host) NoLibrary() string {
 	release := h.NVIDIA()
 	switch {
 	case !h.linux || release == "":
 		return ""
 	case h.Container() != "":
-		return fmt.Sprintf("the kernel has NVIDIA's driver %s, and the container has no library of it: start it with the GPU, such as by docker run --gpus all, "+
+		return fmt.Sprintf("the kernel has NVIDIA's driver %s, but the container lacks the driver's library: start it with the GPU, such as by docker run --gpus all, "+
 			"with compute among NVIDIA_DRIVER_CAPABILITIES", release)
 	}
-	return fmt.Sprintf("the kernel has NVIDIA's driver %s, and no library of it was found: install the one of the same release (on Debian libcuda1), "+
+	return fmt.Sprintf("the kernel has NVIDIA's driver %s, but the driver's library was not found: install the same release of it (on Debian libcuda1), "+
 		"or name its folder in PUREGPU_LIBRARY_PATH", release)
 }
 
@@ -86,7 +87,8 @@ func named(release string) string {
 
 var inName = regexp.MustCompile(`\.so\.(\d+\.\d+(?:\.\d+)?)$`)
 
-// releaseOf reads the release of the driver off the name of its library, libcuda.so.550.54.15, to which links lead.
+// releaseOf returns the driver's release from the name of its library, libcuda.so.550.54.15. It
+// follows links.
 func releaseOf(library string) string {
 	if real, err := filepath.EvalSymlinks(library); err == nil {
 		library = real
@@ -97,18 +99,18 @@ func releaseOf(library string) string {
 	return ""
 }
 
-// HidesAll says that CUDA_VISIBLE_DEVICES hides every device from CUDA, whatever devices there are.
-// If it does not, HidesAll returns "". A list that begins with a number or a UUID may hide all
-// devices too, but that depends on the machine.
+// HidesAll returns advice if CUDA_VISIBLE_DEVICES hides every device from CUDA on any machine, and
+// otherwise "". A list that begins with a number or a UUID may hide all devices too, but that
+// depends on the machine.
 func (h Host) HidesAll() string {
 	v, set := h.env("CUDA_VISIBLE_DEVICES")
-	if set && (v == "" || strings.HasPrefix(v, "-") || v == "NoDevFiles") { // Slurm sets the last one
+	if set && (v == "" || strings.HasPrefix(v, "-") || v == "NoDevFiles") { // Slurm sets NoDevFiles
 		return fmt.Sprintf("CUDA_VISIBLE_DEVICES is %q, which hides all devices: unset it, or list some", v)
 	}
 	return ""
 }
 
-// hidden says which variables hide devices from the program.
+// hidden lists the variables that hide devices from the program.
 func (h Host) hidden() (say []string) {
 	if why := h.HidesAll(); why != "" {
 		say = append(say, why)
@@ -121,7 +123,7 @@ func (h Host) hidden() (say []string) {
 	return say
 }
 
-// absent says which parts of NVIDIA's driver are missing, or cannot be used.
+// absent lists the parts of NVIDIA's driver that are missing or unusable.
 func (h Host) absent() (say []string) {
 	container, systemd := h.Container(), ""
 	switch {
@@ -150,7 +152,7 @@ func (h Host) absent() (say []string) {
 		gpus = []string{"/dev/nvidia0"}
 	}
 	var whats []string
-	same := map[string][]string{} // nodes by what is wrong with them
+	same := map[string][]string{} // nodes by problem
 	for _, path := range append(paths, gpus...) {
 		n := h.node(path)
 		if n.Err == nil {
@@ -178,8 +180,8 @@ func (h Host) absent() (say []string) {
 	return append(say, h.closedInstances()...)
 }
 
-// closedInstances says which capability nodes keep the program from MIG's instances. It says nothing
-// if the program may use one of them.
+// closedInstances lists the capability nodes that prevent the use of MIG's instances. It returns
+// nothing if the program may use one of the instances.
 func (h Host) closedInstances() (say []string) {
 	for _, i := range h.instances() {
 		var bad []Node

@@ -1,6 +1,6 @@
-// Package hostinfo reads what the operating system tells of GPUs, their drivers and the container that
-// a program runs in, without any library of a GPU. It is for errors and reports: why a GPU that should
-// be there is not, and what to do. Systems other than Linux tell nothing here.
+// Package hostinfo reads the operating system's information about GPUs, their drivers and the
+// program's container, without any GPU library. It explains in errors and reports why an expected
+// GPU is missing, and what to do. It supports only Linux; on other systems it returns nothing.
 package hostinfo
 
 import (
@@ -20,20 +20,21 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// A Host is a machine, as a program on it sees it.
+// A Host is a machine as seen by a program on it.
 type Host struct {
-	root  string // folder that stands for /
+	root  string // folder used as /
 	env   func(string) (string, bool)
 	try   func(path string) error // opens a device node
 	linux bool
 }
 
-// This is the machine that the program runs on.
+// This returns the machine that the program runs on.
 func This() Host {
 	return Host{root: "/", env: secureenv.Lookup, try: try, linux: runtime.GOOS == "linux"}
 }
 
-// read returns what a file has, or "". Files of /proc and /sys have no size, and those named here do not block.
+// read returns the contents of a file, or "". Files of /proc and /sys have size 0; the ones read
+// here do not block.
 func (h Host) read(name string) string {
 	path := filepath.Join(h.root, name)
 	if _, err := regular.Stat(path); err != nil {
@@ -51,7 +52,7 @@ func (h Host) exists(name string) bool {
 	return err == nil
 }
 
-// glob returns the files that match a pattern, as the program sees them.
+// glob returns the files that match a pattern, with paths as the program sees them.
 func (h Host) glob(pattern string) []string {
 	files, _ := filepath.Glob(filepath.Join(h.root, pattern))
 	for i, f := range files {
@@ -62,7 +63,8 @@ func (h Host) glob(pattern string) []string {
 	return files
 }
 
-// System names the system, such as "Debian GNU/Linux 12 (bookworm)", and the release of its kernel.
+// System returns the system's name, such as "Debian GNU/Linux 12 (bookworm)", and the release of
+// its kernel.
 func (h Host) System() (name, kernel string) {
 	if !h.linux {
 		return runtime.GOOS, ""
@@ -82,17 +84,18 @@ func (h Host) System() (name, kernel string) {
 	return name, h.read("proc/sys/kernel/osrelease")
 }
 
-// WSL reports whether this is Linux inside of Windows.
+// WSL reports whether this is Linux inside Windows.
 func (h Host) WSL() bool {
 	return h.exists("dev/dxg") || strings.Contains(strings.ToLower(h.read("proc/sys/kernel/osrelease")), "microsoft")
 }
 
-// Tegra reports whether this is a board of NVIDIA's with the GPU in its processor, such as a Jetson.
+// Tegra reports whether this is an NVIDIA board with the GPU in its processor, such as a Jetson.
 func (h Host) Tegra() bool {
 	return h.exists("etc/nv_tegra_release") || h.exists("dev/nvhost-gpu") || strings.Contains(h.read("sys/firmware/devicetree/base/compatible"), "nvidia,tegra")
 }
 
-// Container names what the program is kept apart by, such as "Docker, Kubernetes", or "" if nothing tells of that.
+// Container names the container that the program runs in, such as "Docker, Kubernetes", or "" if
+// there is no sign of one.
 func (h Host) Container() string {
 	var names []string
 	add := func(name string, is bool) {
@@ -107,8 +110,8 @@ func (h Host) Container() string {
 	add("Apptainer", h.exists(".singularity.d"))
 	add("Snap", set("SNAP"))
 	add("Kubernetes", set("KUBERNETES_SERVICE_HOST"))
-	// systemd counts WSL among the containers, but WSL has a kernel of its own and needs no GPU
-	// passed to it.
+	// systemd counts WSL among the containers, but WSL has its own kernel and needs no GPU passed
+	// to it.
 	if v := h.read("run/systemd/container"); v != "" && v != "wsl" {
 		add(v, len(names) == 0)
 	}
@@ -123,7 +126,8 @@ func (h Host) Container() string {
 
 var moduleVersion = regexp.MustCompile(`Kernel Module.*?\s(\d+\.\d+(?:\.\d+)*)\s`)
 
-// NVIDIA returns the release of NVIDIA's driver in the kernel, such as "550.54.15", or "" if it is not loaded.
+// NVIDIA returns the release of NVIDIA's driver in the kernel, such as "550.54.15", or "" if it is
+// not loaded.
 func (h Host) NVIDIA() string {
 	if m := moduleVersion.FindStringSubmatch(h.read("proc/driver/nvidia/version") + "\n"); m != nil {
 		return m[1]
@@ -131,7 +135,7 @@ func (h Host) NVIDIA() string {
 	return h.read("sys/module/nvidia/version")
 }
 
-// AMD says of AMD's driver in the kernel its release, or that it is loaded, or "".
+// AMD returns the release of AMD's driver in the kernel, or that it is loaded, or "".
 func (h Host) AMD() string {
 	if v := h.read("sys/module/amdgpu/version"); v != "" {
 		return v
@@ -142,12 +146,12 @@ func (h Host) AMD() string {
 	return ""
 }
 
-// A Node is a file by which programs talk to a driver.
+// A Node is a file through which programs use a driver.
 type Node struct {
 	Path     string
 	Mode     fs.FileMode
 	UID, GID int   // -1 if unknown
-	Err      error // why it cannot be opened, or nil
+	Err      error // the error of opening it, or nil
 
 	access string // of a node of /dev/nvidia-caps: the file of /proc that describes it
 }
@@ -163,7 +167,8 @@ func (n Node) String() string {
 	return s + "opens"
 }
 
-// Nodes returns the nodes of GPUs that are there, and those that are missing though others of their driver's are.
+// Nodes returns the device nodes of GPUs: the existing ones, and the missing ones of a driver that
+// has others.
 func (h Host) Nodes() []Node {
 	var nodes []Node
 	for _, pattern := range []string{"dev/nvidiactl", "dev/nvidia-uvm", "dev/nvidia-modeset", "dev/nvidia[0-9]*", "dev/nvidia-caps/*", "dev/dxg", "dev/nvmap",
@@ -187,7 +192,8 @@ func cmpLength(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// node looks at a node and opens it. Opening a GPU's own may start the GPU, as any use of a driver's library does.
+// node examines a node and opens it. Opening a GPU's node may start the GPU, as any use of a
+// driver's library does.
 func (h Host) node(path string) Node {
 	n := Node{Path: path, UID: -1, GID: -1}
 	full := filepath.Join(h.root, path)
@@ -202,7 +208,7 @@ func (h Host) node(path string) Node {
 	return n
 }
 
-// plain says what is wrong with a node.
+// plain describes the problem of a node.
 func (n Node) plain() string {
 	switch err := n.Err; {
 	case errors.Is(err, fs.ErrNotExist):
@@ -222,7 +228,7 @@ func (n Node) plain() string {
 	}
 }
 
-// undivided returns the numbers of the GPUs that MIG can divide and that have no instance.
+// undivided returns the numbers of the GPUs that support MIG and have no instance.
 func (h Host) undivided() (gpus []string) {
 	for _, mig := range h.glob("proc/driver/nvidia/capabilities/gpu*/mig") {
 		if len(h.glob(mig+"/gi*")) == 0 {
@@ -232,8 +238,8 @@ func (h Host) undivided() (gpus []string) {
 	return gpus
 }
 
-// An instance is a compute instance of MIG. A program that uses it opens the capability nodes of the
-// compute instance and of the GPU instance around it.
+// An instance is a compute instance of MIG. A program that uses it opens the capability nodes of
+// the compute instance and of the GPU instance around it.
 type instance struct {
 	name  string // "gpu0/gi1/ci0"
 	nodes []Node
@@ -256,5 +262,5 @@ func (h Host) instances() (all []instance) {
 	return all
 }
 
-// deviceMinor has the number of the node that stands for a capability.
+// deviceMinor matches the number of a capability's device node.
 var deviceMinor = regexp.MustCompile(`(?m)^DeviceFileMinor:\s*(\d+)$`)

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// machine makes a host of files, in which device nodes are plain files that open as errs say.
+// machine makes a host from files. Device nodes are plain files; errs has the errors of opening
+// them.
 func machine(t *testing.T, files map[string]string, env map[string]string, errs map[string]error) Host {
 	t.Helper()
 	root := t.TempDir()
@@ -79,7 +80,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestCUDA has what errors say of machines. Those that a root folder can be are in package gpuinfo's tests.
+// TestCUDA checks the advice for machines that a root folder cannot imitate. Package gpuinfo tests
+// the others.
 func TestCUDA(t *testing.T) {
 	nodes := map[string]string{"proc/driver/nvidia/version": closed, "dev/nvidiactl": "", "dev/nvidia-uvm": "", "dev/nvidia0": "", "dev/nvidia1": ""}
 	with := func(more ...string) map[string]string {
@@ -98,7 +100,7 @@ func TestCUDA(t *testing.T) {
 		env   map[string]string
 		errs  map[string]error
 		code  int
-		want  []string // parts of each that is said
+		want  []string // part of each line of advice
 	}{
 		{"all is well but for the driver", nodes, nil, nil, unknown, []string{"if the machine has slept"}},
 		{"rules of a control group", with(".dockerenv"), nil, map[string]error{"/dev/nvidiactl": syscall.EPERM, "/dev/nvidia0": syscall.EPERM, "/dev/nvidia1": syscall.EPERM}, noDevice,
@@ -140,8 +142,8 @@ func TestCUDA(t *testing.T) {
 	}
 }
 
-// instances adds two MIG instances to a machine. The first has nodes 10 and 11. The second has node 21, and lacks
-// node 20.
+// instances adds two MIG instances to a machine. The first has nodes 10 and 11. The second has node
+// 21 and lacks node 20.
 func instances(files map[string]string) map[string]string {
 	all := map[string]string{"dev/nvidia-caps/nvidia-cap10": "", "dev/nvidia-caps/nvidia-cap11": "", "dev/nvidia-caps/nvidia-cap21": ""}
 	for path, text := range files {
@@ -153,8 +155,8 @@ func instances(files map[string]string) map[string]string {
 	return all
 }
 
-// TestTry opens a capability node for reading only, which is all that its mode allows. A program that
-// is running stands for the node: Linux lets nobody write to it, not even root.
+// TestTry opens a capability node only for reading, since its mode allows no more. A running
+// program's file serves as the node: Linux lets no user write to it, not even root.
 func TestTry(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs a file that root cannot write to")

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// try opens a device node as drivers' libraries do, and closes it: capability nodes for reading only,
-// all others for reading and writing.
+// try opens a device node as drivers' libraries do, and closes it: capability nodes only for
+// reading, all others for reading and writing.
 func try(path string) error {
 	mode := os.O_RDWR
 	if strings.HasPrefix(filepath.Base(path), "nvidia-cap") {

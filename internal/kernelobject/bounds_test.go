@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// allocated returns how many bytes a function allocates, those that it drops included.
+// allocated returns the number of bytes that a function allocates, including garbage.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -19,11 +19,11 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// mostAllocated is how much reading a file of n bytes may allocate. A slice that grows by append allocates
-// about five times its final size.
+// mostAllocated is the limit of allocation while reading a file of n bytes. A slice that grows by
+// append allocates about five times its final size.
 func mostAllocated(n int) uint64 { return 6 * newBudget(n).left }
 
-// lz4Repeat compresses a text of size bytes: head, and then period again and again.
+// lz4Repeat compresses a text of size bytes: head, followed by period repeatedly.
 func lz4Repeat(head, period string, size int) []byte {
 	length := func(b []byte, n int) []byte {
 		for n -= 15; n >= 255; n -= 255 {
@@ -38,7 +38,7 @@ func lz4Repeat(head, period string, size int) []byte {
 	return length(b, size-len(literals)-4)
 }
 
-// fatbinOf makes a fat binary of copies of one entry, PTX that LZ4 has compressed.
+// fatbinOf makes a fat binary of copies of one entry of LZ4-compressed PTX.
 func fatbinOf(copies int, code []byte, size int) []byte {
 	le := binary.LittleEndian
 	e := make([]byte, fatbinFullEntry)
@@ -55,8 +55,8 @@ func fatbinOf(copies int, code []byte, size int) []byte {
 	return append(b, entries...)
 }
 
-// TestCompressedBounds reads fat binaries whose entries unpack to far more than the file. The bound is
-// one for the whole file, so more entries do not help.
+// TestCompressedBounds reads fat binaries whose entries unpack to far more than the file. One bound
+// holds for the whole file, so more entries do not raise it.
 func TestCompressedBounds(t *testing.T) {
 	for name, period := range map[string]string{
 		"parameters": ".param x,", "kernels": ".entry a ", "variables": ".const x;", "comments": "/*    */",
@@ -90,8 +90,8 @@ func TestCompressedBounds(t *testing.T) {
 	}
 }
 
-// TestPlainBounds reads files that are not compressed and have as many small things in them as fit. They
-// are read whole.
+// TestPlainBounds reads uncompressed files with as many small items as fit. They are read
+// completely.
 func TestPlainBounds(t *testing.T) {
 	const size = 4 << 20
 	fill := func(head, period string) []byte {
@@ -132,7 +132,7 @@ func TestPlainBounds(t *testing.T) {
 		bytes := allocated(func() { codes, err = Read(image) })
 		most := mostAllocated(len(image))
 		if codes != nil && len(codes[0].Kernels) <= 1 && len(codes[0].Variables) == 0 && strings.HasPrefix(name, "note") && name != "note of arguments" {
-			most = 1 << 20 // nothing is kept of it
+			most = 1 << 20 // nothing of it is kept
 		}
 		if bytes > most {
 			t.Errorf("%s: reading %d bytes allocated %d, want at most %d", name, len(image), bytes, most)
@@ -143,10 +143,10 @@ func TestPlainBounds(t *testing.T) {
 	}
 }
 
-// TestTimeBounds reads files in which a search for each thing through all others would take hours.
+// TestTimeBounds reads files in which searching all items for each item would take hours.
 func TestTimeBounds(t *testing.T) {
 	le := binary.LittleEndian
-	undefined := func(n int) []byte { // a relocatable cubin with n symbols that it does not define
+	undefined := func(n int) []byte { // a relocatable cubin with n undefined symbols
 		b := bytes.Clone(image(t, "unresolved.cubin")[:64])
 		table := make([]byte, 3*64)
 		names := []byte{0}

@@ -2,10 +2,9 @@ package kernelobject
 
 import "unsafe"
 
-// A budget bounds the memory that reading one file may take: the size of its compressed entries when
-// they are unpacked, and the kernels, parameters and variables that are returned. All entries of a file
-// share one budget. A file that is not compressed never exceeds it: in the smallest declaration of a
-// kernel each byte costs 14.
+// A budget bounds the memory for reading one file: the unpacked size of its compressed entries, and
+// the returned kernels, parameters and variables. All entries of a file share one budget. An
+// uncompressed file never exceeds it: in the smallest declaration of a kernel each byte costs 14.
 type budget struct {
 	left uint64
 	over bool // something did not fit
@@ -16,7 +15,8 @@ func newBudget(n int) *budget {
 	return &budget{left: 16<<20 + 16*uint64(n)}
 }
 
-// take reports whether n more bytes fit, and takes them. After the first refusal nothing fits.
+// take reports whether n more bytes fit, and takes them. After the first refusal every call is
+// refused.
 func (b *budget) take(n uint64) bool {
 	if b.over || n > b.left {
 		b.over = true
@@ -26,7 +26,7 @@ func (b *budget) take(n uint64) bool {
 	return true
 }
 
-// kernel, param and variable take one of these, with texts of so many bytes.
+// kernel, param and variable take an item with texts of that many bytes.
 func (b *budget) kernel(texts int) bool {
 	return b.take(uint64(unsafe.Sizeof(Kernel{})) + uint64(texts))
 }

@@ -17,11 +17,11 @@ const (
 // A BundleEntry is an entry of a bundle.
 type BundleEntry struct {
 	ID     string // such as hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-
-	Target string // what of the ID names an architecture; "" of what is for the host
+	Target string // the architecture in the ID; "" for host code
 	Code   []byte
 }
 
-// Bundle goes through a bundle's entries.
+// Bundle lists a bundle's entries.
 func Bundle(image []byte) ([]BundleEntry, error) {
 	le, size := binary.LittleEndian, uint64(len(image))
 	at := uint64(len(bundleMagic))
@@ -63,7 +63,8 @@ func Bundle(image []byte) ([]BundleEntry, error) {
 	return all, nil
 }
 
-// CheckCompressed reports what is wrong with the head of a compressed bundle. Its first version does not tell its size.
+// CheckCompressed reports errors in the head of a compressed bundle. The head's first version has
+// no size.
 func CheckCompressed(image []byte) error {
 	le, size := binary.LittleEndian, uint64(len(image))
 	if size < 24 {
@@ -82,11 +83,12 @@ func CheckCompressed(image []byte) error {
 	return nil
 }
 
-// codeObject reads a code object that CheckCodeObject has passed. What it says of its kernels is in a note, in MessagePack.
+// codeObject reads a code object that CheckCodeObject has accepted. The description of its kernels
+// is a note in MessagePack.
 func codeObject(image []byte, b *budget) Code {
 	c := Code{Form: FormCodeObject}
 	all := sections(image)
-	left, names := len(image), len(image) // sections and names may overlap in a file that is made to be slow
+	left, names := len(image), len(image) // sections and names may overlap in a file made to be slow
 	for i := range all {
 		s := &all[i]
 		if left -= len(s.data); left < 0 {
@@ -100,7 +102,7 @@ func codeObject(image []byte, b *budget) Code {
 		case elf.SHT_DYNSYM:
 			for _, sym := range symbols(all, s) {
 				if names -= len(sym.name); names < 0 || elf.ST_TYPE(sym.info) != elf.STT_OBJECT || bytes.HasSuffix(sym.name, []byte(".kd")) || len(sym.name) == 0 || !b.variable(len(sym.name)) {
-					continue // .kd is what describes a kernel
+					continue // .kd is a kernel's descriptor
 				}
 				c.Variables = append(c.Variables, Variable{Name: string(sym.name), Size: sym.size, Extern: sym.section == elf.SHN_UNDEF, Visible: elf.ST_BIND(sym.info) == elf.STB_GLOBAL})
 			}
@@ -109,7 +111,7 @@ func codeObject(image []byte, b *budget) Code {
 	return c
 }
 
-// amdNote returns the metadata among notes, in MessagePack; nil if there are none.
+// amdNote returns the MessagePack metadata among notes, or nil.
 func amdNote(notes []byte) []byte {
 	const kind = 32 // NT_AMDGPU_METADATA
 	le := binary.LittleEndian
@@ -130,7 +132,7 @@ func amdNote(notes []byte) []byte {
 	return nil
 }
 
-// amd takes what metadata say. If they are broken it takes nothing.
+// amd takes kernels from the metadata. It takes nothing from broken metadata.
 func (c *Code) amd(meta []byte, b *budget) {
 	var arch string
 	var kernels []Kernel
@@ -198,7 +200,7 @@ func (u *unpacker) kernel(b *budget) Kernel {
 	return k
 }
 
-// arg reads the metadata of an argument. It is told if they have its size.
+// arg reads the metadata of an argument. told is true if they have its size.
 func (u *unpacker) arg() (p Param, hidden, told bool) {
 	u.fields(func(key string) {
 		switch key {

@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// cubin reads a cubin that CheckCubin has passed. Its kernels, and the functions they call, have their parameters in sections
-// .nv.info.NAME.
+// cubin reads a cubin that CheckCubin has accepted. The parameters of its kernels, and of functions
+// that they call, are in sections .nv.info.NAME.
 func cubin(image []byte, b *budget) Code {
 	c := Code{Form: FormCubin, Arch: cubinArch(image)}
 	all := sections(image)
 	relocatable := elf.Type(binary.LittleEndian.Uint16(image[16:])) == elf.ET_REL
-	// Sections, and the names in them, may overlap in a file that is made to be slow: no more is read of it than it has.
+	// Sections and names may overlap in a file made to be slow: the total that is read does not
+	// exceed the file's size.
 	left, names := len(image), len(image)
 	fits := func(left *int, n int) bool {
 		*left -= n
@@ -41,7 +42,7 @@ func cubin(image []byte, b *budget) Code {
 			kernels[string(name)].Shared = s.size
 		}
 	}
-	const entry = 0x10 // of a kernel's symbol
+	const entry = 0x10 // flag of a kernel's symbol
 	undefined := make(map[string]bool)
 	for i := range all {
 		if all[i].kind != elf.SHT_SYMTAB || !fits(&left, len(all[i].data)) {
@@ -75,7 +76,7 @@ func cubin(image []byte, b *budget) Code {
 	return c
 }
 
-// cubinArch tells what a cubin is for, by its header's flags.
+// cubinArch returns a cubin's architecture from the flags in its header.
 func cubinArch(image []byte) string {
 	flags := binary.LittleEndian.Uint32(image[48:])
 	sm := flags & 0xff
@@ -88,7 +89,7 @@ func cubinArch(image []byte) string {
 	return fmt.Sprintf("sm_%d", sm)
 }
 
-// Attributes in .nv.info.NAME, by the names that cuobjdump prints.
+// Attributes in .nv.info.NAME, with cuobjdump's names.
 const (
 	paramCbank     = 0x0a
 	kparamInfo     = 0x17
@@ -96,9 +97,9 @@ const (
 	kparamInfoV2   = 0x45
 )
 
-// kernelParams reads the parameters in the attributes of a kernel. Each attribute has a format, a kind, and a word, which
-// for the fourth format is the length of data that follow. What does not add up to the size of all parameters, which is an
-// attribute too, is not told.
+// kernelParams reads the parameters in a kernel's attributes. Each attribute has a format, a kind
+// and a word; in the fourth format the word is the length of data that follow. Another attribute
+// has the size of all parameters. If the parameters do not add up to it, told is false.
 func kernelParams(info []byte, b *budget) ([]Param, bool) {
 	type placed struct {
 		ordinal, offset, size int
@@ -120,7 +121,7 @@ func kernelParams(info []byte, b *budget) ([]Param, bool) {
 			data, info = info[:word], info[word:]
 		}
 		switch kind {
-		case kparamInfo, kparamInfoV2: // a word for their index, halves for number and offset, a word with the size
+		case kparamInfo, kparamInfoV2: // word: index; halves: number, offset; word: size
 			if len(data) != 12 {
 				return nil, false
 			}
@@ -136,7 +137,7 @@ func kernelParams(info []byte, b *budget) ([]Param, bool) {
 			end = max(end, p.offset+p.size)
 		case cbankParamSize:
 			size = max(size, word)
-		case paramCbank: // a symbol, halves for offset and size
+		case paramCbank: // a symbol; halves: offset, size
 			if len(data) != 8 {
 				return nil, false
 			}
@@ -149,15 +150,15 @@ func kernelParams(info []byte, b *budget) ([]Param, bool) {
 	slices.SortStableFunc(found, func(a, b placed) int { return a.ordinal - b.ordinal })
 	params := make([]Param, len(found))
 	for i, p := range found {
-		if p.ordinal == i { // else which of them this is cannot be told
+		if p.ordinal == i { // otherwise its position is unknown
 			params[i].Size = p.size
 		}
 	}
 	return params, true
 }
 
-// ofDriver reports whether the driver may define a symbol: printing, the heap, assertions, launches from the device, and
-// whatever else begins like names of CUDA's own.
+// ofDriver reports whether the driver may define a symbol: printing, the heap, assertions, launches
+// from the device, and other names with CUDA's prefixes.
 func ofDriver(symbol string) bool {
 	switch symbol {
 	case "vprintf", "vfprintf", "malloc", "free":

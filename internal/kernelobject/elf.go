@@ -8,30 +8,31 @@ import (
 	"fmt"
 )
 
-const elfHeader = 64 // of 64 bits
+const elfHeader = 64 // of a 64-bit file
 
-// CheckCubin reports what is wrong with a cubin. The tables' places are checked, since a file that was cut off lacks
-// the one at its end; sections are not, since some of CUDA's own kinds take no room in the file.
+// CheckCubin reports errors in a cubin. It checks the places of the tables: a truncated file lacks
+// the table at its end. It does not check sections, since some of CUDA's section kinds take no
+// space in the file.
 func CheckCubin(image []byte) error {
 	if len(image) < elfHeader {
 		return fmt.Errorf("an ELF file of %d bytes was cut off", len(image))
 	}
 	if c, d := classOf(image); c != elf.ELFCLASS64 || d != elf.ELFDATA2LSB {
-		return fmt.Errorf("an ELF file of %v and %v is no cubin for this driver", c, d)
+		return fmt.Errorf("an ELF file of %v and %v is not a cubin for this driver", c, d)
 	}
 	if m := elf.Machine(binary.LittleEndian.Uint16(image[18:])); m != elf.EM_CUDA {
-		return fmt.Errorf("an ELF file for %v is no cubin", m)
+		return fmt.Errorf("an ELF file for %v is not a cubin", m)
 	}
 	return checkTables(image, "cubin")
 }
 
-// CheckCodeObject reports what is wrong with a code object.
+// CheckCodeObject reports errors in a code object.
 func CheckCodeObject(image []byte) error {
 	if len(image) < elfHeader {
 		return fmt.Errorf("an ELF file of %d bytes is broken or was cut off", len(image))
 	}
 	if c, d := classOf(image); c != elf.ELFCLASS64 || d != elf.ELFDATA2LSB {
-		return fmt.Errorf("an ELF file of %v and %v is no code object", c, d)
+		return fmt.Errorf("an ELF file of %v and %v is not a code object", c, d)
 	}
 	le := binary.LittleEndian
 	switch m := elf.Machine(le.Uint16(image[18:])); m {
@@ -39,7 +40,7 @@ func CheckCodeObject(image []byte) error {
 	case elf.EM_CUDA:
 		return errors.New("a cubin is code for NVIDIA's GPUs; one of AMD's takes a code object or a bundle of them, which hipcc --genco writes")
 	default:
-		return fmt.Errorf("an ELF file for %v is no code object", m)
+		return fmt.Errorf("an ELF file for %v is not a code object", m)
 	}
 	if err := checkTables(image, "code object"); err != nil {
 		return fmt.Errorf("an ELF file of %d bytes is broken or was cut off: %w", len(image), err)
@@ -67,7 +68,7 @@ func classOf(image []byte) (elf.Class, elf.Data) {
 	return elf.Class(image[elf.EI_CLASS]), elf.Data(image[elf.EI_DATA])
 }
 
-// checkTables reports which table of an ELF file of 64 bits is not in it.
+// checkTables reports the first table of a 64-bit ELF file that is not within the file.
 func checkTables(image []byte, what string) error {
 	le, size := binary.LittleEndian, uint64(len(image))
 	for _, t := range []struct {
@@ -85,8 +86,8 @@ func checkTables(image []byte, what string) error {
 	return nil
 }
 
-// An elfSection is a section of an ELF file; data is nil if it has none in the file. debug/elf takes no cubin: the version in
-// its header is that of CUDA.
+// An elfSection is a section of an ELF file; data is nil if it has none in the file. Package
+// debug/elf rejects cubins: the version in their header is CUDA's.
 type elfSection struct {
 	name []byte
 	kind elf.SectionType
@@ -96,7 +97,7 @@ type elfSection struct {
 	data []byte
 }
 
-// sections returns the sections of an ELF file of 64 bits that has its header.
+// sections returns the sections of a 64-bit ELF file with a valid header.
 func sections(image []byte) (all []elfSection) {
 	le, size := binary.LittleEndian, uint64(len(image))
 	at, entry := le.Uint64(image[40:]), uint64(le.Uint16(image[58:]))
@@ -105,14 +106,14 @@ func sections(image []byte) (all []elfSection) {
 	}
 	table := image[at:]
 	num, index := uint64(le.Uint16(image[60:])), uint32(le.Uint16(image[62:]))
-	// The header has no room for large numbers. They are in the first section.
+	// Large numbers do not fit into the header; they are in the first section.
 	if num == 0 && len(table) >= 64 {
 		num = le.Uint64(table[32:])
 	}
 	if index == uint32(elf.SHN_XINDEX) && len(table) >= 64 {
 		index = le.Uint32(table[40:])
 	}
-	var at0 []uint32 // of names
+	var at0 []uint32 // offsets of names
 	for ; num > 0 && uint64(len(table)) >= entry; num-- {
 		s := elfSection{kind: elf.SectionType(le.Uint32(table[4:])), link: le.Uint32(table[40:])}
 		s.off, s.size = le.Uint64(table[24:]), le.Uint64(table[32:])
@@ -130,10 +131,11 @@ func sections(image []byte) (all []elfSection) {
 	return all
 }
 
-// maxName is how long a name can be. A table without zeros has as many long names as there are symbols.
+// maxName is the longest name in bytes. In a table without zeros, every symbol could have a long
+// name.
 const maxName = 8 << 10
 
-// cstring returns the text at an offset of a table. One that is too long is empty.
+// cstring returns the text at an offset of a table, or nothing if it is too long.
 func cstring(b []byte, at uint32) []byte {
 	b = b[min(uint64(at), uint64(len(b))):]
 	b = b[:min(len(b), maxName)]
@@ -155,7 +157,7 @@ type elfSymbol struct {
 	size        uint64
 }
 
-// symbols returns the symbols of a table in a section.
+// symbols returns the symbols of a symbol table in a section.
 func symbols(all []elfSection, s *elfSection) (list []elfSymbol) {
 	if uint64(s.link) >= uint64(len(all)) {
 		return nil

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// A fat binary is a header and entries, each with a header of its own. All that is needed of an entry's header is in its first 64 bytes;
-// those of nvcc are longer.
+// A fat binary is a header and entries, each with its own header. The fields needed here are in the
+// first 64 bytes of an entry's header; nvcc's headers are longer.
 const (
 	fatbinMagic      = 0xba55ed50
-	fatbinHeader     = 16 // magic, version and size of the header, size of what follows
-	fatbinEntry      = 16 // at least: kind, version, size of the entry's header, size of what follows
+	fatbinHeader     = 16 // magic, version, size of the header, size of the rest
+	fatbinEntry      = 16 // at least: kind, version, size of the entry's header, size of the rest
 	fatbinFullEntry  = 64
 	fatbinPTX        = 1
 	fatbinCubin      = 2
@@ -28,21 +28,22 @@ const (
 
 // A FatbinEntry is an entry of a fat binary.
 type FatbinEntry struct {
-	Arch string // such as sm_90; "" if it is not told
+	Arch string // such as sm_90; "" if unknown
 	PTX  bool
-	Code []byte // as it is in the file; nil of a kind that is not known here
+	Code []byte // as in the file; nil for an unknown kind
 
-	compressed bool   // by LZ4
-	zstd       bool   // or by zstd, which is not read here
-	size       uint64 // when it was not compressed
+	compressed bool   // with LZ4
+	zstd       bool   // with zstd, which this package does not read
+	size       uint64 // uncompressed size
 }
 
-// IsFatbin reports whether an image begins as a fat binary does.
+// IsFatbin reports whether an image begins like a fat binary.
 func IsFatbin(image []byte) bool {
 	return len(image) >= 4 && binary.LittleEndian.Uint32(image) == fatbinMagic
 }
 
-// Fatbin goes through a fat binary's entries as the driver does, which goes round for ever where one has no length.
+// Fatbin lists a fat binary's entries. It refuses an entry without a length, on which the driver
+// loops forever.
 func Fatbin(image []byte) ([]FatbinEntry, error) {
 	if len(image) < fatbinHeader {
 		return nil, fmt.Errorf("a fat binary of %d bytes was cut off", len(image))
@@ -58,7 +59,7 @@ func Fatbin(image []byte) ([]FatbinEntry, error) {
 	var all []FatbinEntry
 	for entries := image[header : header+rest]; len(entries) > 0; {
 		if len(entries) < fatbinEntry {
-			return nil, fmt.Errorf("a fat binary ends with %d bytes that are no entry", len(entries))
+			return nil, fmt.Errorf("a fat binary ends with %d bytes that are not an entry", len(entries))
 		}
 		header, size, left := uint64(le.Uint32(entries[4:])), le.Uint64(entries[8:]), uint64(len(entries))
 		if header < fatbinEntry || header > left || size > left-header {
@@ -70,7 +71,7 @@ func Fatbin(image []byte) ([]FatbinEntry, error) {
 				e.Arch = fmt.Sprintf("sm_%d", sm)
 			}
 			flags := le.Uint64(entries[40:])
-			if used := uint64(le.Uint32(entries[16:])); used > 0 && used <= size { // the rest is to align what follows
+			if used := uint64(le.Uint32(entries[16:])); used > 0 && used <= size { // the rest is alignment
 				e.Code = e.Code[:used]
 			}
 			e.compressed, e.zstd, e.size = flags&fatbinLZ4 != 0, flags&fatbinZstd != 0, le.Uint64(entries[56:])
@@ -81,14 +82,15 @@ func Fatbin(image []byte) ([]FatbinEntry, error) {
 	return all, nil
 }
 
-// unpack returns the entry's code as it was before it was compressed, false if it cannot be told or does not fit into the budget.
+// unpack returns the entry's uncompressed code. It returns false if the compression is unknown or
+// the code exceeds the budget.
 func (e *FatbinEntry) unpack(b *budget) ([]byte, bool) {
 	switch {
 	case e.zstd:
 		return nil, false
 	case !e.compressed:
 		return e.Code, true
-	case e.size > maxUncompressed || e.size/256 > uint64(len(e.Code)): // more than LZ4 can have compressed
+	case e.size > maxUncompressed || e.size/256 > uint64(len(e.Code)): // more than LZ4 can compress
 		return nil, false
 	case !b.take(e.size):
 		return nil, false
@@ -96,7 +98,7 @@ func (e *FatbinEntry) unpack(b *budget) ([]byte, bool) {
 	return lz4(e.Code, int(e.size))
 }
 
-// read reads the entry's code. It returns false if it is of no form that is known here, or compressed in another way.
+// read reads the entry's code. It returns false for an unknown form or compression.
 func (e *FatbinEntry) read(b *budget) (Code, bool) {
 	image, ok := e.unpack(b)
 	if !ok {
@@ -121,10 +123,10 @@ func (e *FatbinEntry) read(b *budget) (Code, bool) {
 	return c, true
 }
 
-// lz4 undoes the compression of a block of LZ4.
+// lz4 decompresses an LZ4 block.
 func lz4(src []byte, size int) ([]byte, bool) {
 	dst := make([]byte, 0, size)
-	// length reads what a token has no room for.
+	// length reads the part of a length that does not fit into the token.
 	length := func(n int) (int, bool) {
 		if n != 15 {
 			return n, true
@@ -150,7 +152,7 @@ func lz4(src []byte, size int) ([]byte, bool) {
 		}
 		dst, src = append(dst, src[:n]...), src[n:]
 		if len(src) == 0 {
-			break // the last has nothing but literals
+			break // the last sequence has only literals
 		}
 		if len(src) < 2 {
 			return nil, false
@@ -172,7 +174,7 @@ func lz4(src []byte, size int) ([]byte, bool) {
 	return dst, len(dst) == size
 }
 
-// MakeFatbin makes a fat binary of cubins and PTX, each for the architecture that it tells, not compressed.
+// MakeFatbin makes an uncompressed fat binary of cubins and PTX, each for its own architecture.
 func MakeFatbin(images ...[]byte) ([]byte, error) {
 	le := binary.LittleEndian
 	out := make([]byte, fatbinHeader)
@@ -190,11 +192,11 @@ func MakeFatbin(images ...[]byte) ([]byte, error) {
 		case FormCubin:
 			kind, minor, major = fatbinCubin, fatbinCubinMinor, 1
 		default:
-			return nil, fmt.Errorf("image %d is a %s, and a fat binary has cubins and PTX", i, FormOf(image))
+			return nil, fmt.Errorf("image %d is a %s, but a fat binary holds cubins and PTX", i, FormOf(image))
 		}
 		sm, err := strconv.ParseUint(strings.TrimPrefix(codes[0].Arch, "sm_"), 10, 16)
-		if err != nil { // sm_90a, say, which is for that device alone
-			return nil, fmt.Errorf("image %d is for %q, of which no entry can be made here: nvcc -fatbin can", i, codes[0].Arch)
+		if err != nil { // such as sm_90a, for only that device
+			return nil, fmt.Errorf("image %d is for %q, which is not supported: use nvcc -fatbin", i, codes[0].Arch)
 		}
 		e := make([]byte, fatbinFullEntry+8)
 		le.PutUint16(e, kind)
@@ -216,7 +218,7 @@ func MakeFatbin(images ...[]byte) ([]byte, error) {
 	return out, nil
 }
 
-// ptxVersion returns the version of PTX that a text says it is.
+// ptxVersion returns the PTX version that a text states.
 func ptxVersion(text []byte) (minor, major uint16) {
 	_, rest, _ := bytes.Cut(text, []byte(".version"))
 	fmt.Sscanf(string(rest[:min(len(rest), 32)]), " %d.%d", &major, &minor)

@@ -1,14 +1,14 @@
 package kernelobject
 
-// An unpacker reads values of MessagePack one after the other and keeps none of them, so that values that
-// nobody asks for take no memory. Each method reads one value whole, of whatever kind it is. Once a value
-// is cut off or no value begins, the unpacker is broken and all further values are empty.
+// An unpacker reads consecutive MessagePack values and keeps none of them, so that unused values
+// take no memory. Each method reads one complete value of any kind. After a truncated or invalid
+// value the unpacker is broken, and all further values are empty.
 type unpacker struct {
 	b      []byte
 	broken bool
 }
 
-// A kind is what begins a value.
+// A kind is the kind of a value, known from its first byte.
 type kind int
 
 const (
@@ -30,7 +30,7 @@ func (u *unpacker) take(n uint64) []byte {
 	return b
 }
 
-// count reads a number of so many bytes.
+// count reads a number of that many bytes.
 func (u *unpacker) count(bytes uint64) (n uint64) {
 	for _, c := range u.take(bytes) {
 		n = n<<8 | uint64(c)
@@ -38,14 +38,14 @@ func (u *unpacker) count(bytes uint64) (n uint64) {
 	return n
 }
 
-// head reads the beginning of a value: of a number all, of a text its length, of a list or a map the
-// number of values in it. Of others it reads all.
+// head reads the beginning of a value: a complete number, the length of a text, or the number of
+// values in a list or map. It reads values of other kinds completely.
 func (u *unpacker) head() (kind, uint64) {
 	first := u.take(1)
 	if u.broken {
 		return kindOther, 0
 	}
-	// inside checks a count of values, each of which has a byte at least.
+	// inside checks a count of values; each value has at least one byte.
 	inside := func(k kind, n uint64) (kind, uint64) {
 		if n > uint64(len(u.b)) {
 			u.b, u.broken = nil, true
@@ -87,7 +87,7 @@ func (u *unpacker) head() (kind, uint64) {
 	return kindOther, 0
 }
 
-// rest reads the rest of a value that begins so.
+// rest reads the rest of a value after its head.
 func (u *unpacker) rest(k kind, n uint64) {
 	switch k {
 	case kindText:
@@ -106,10 +106,10 @@ func (u *unpacker) rest(k kind, n uint64) {
 	}
 }
 
-// skip reads a value.
+// skip skips a value.
 func (u *unpacker) skip() { u.rest(u.head()) }
 
-// text returns a text, empty if the value is none.
+// text returns a text, or nothing for a value of another kind.
 func (u *unpacker) text() []byte {
 	k, n := u.head()
 	if k == kindText {
@@ -119,7 +119,7 @@ func (u *unpacker) text() []byte {
 	return nil
 }
 
-// number returns a number, 0 if the value is none or is negative.
+// number returns a number, or 0 for a negative number or another kind.
 func (u *unpacker) number() uint64 {
 	k, n := u.head()
 	if k == kindNumber {
@@ -129,7 +129,8 @@ func (u *unpacker) number() uint64 {
 	return 0
 }
 
-// items calls a function for each value of a list, which reads it. Of another value it calls none.
+// items calls read for each value of a list; read must read it. It does not call read for another
+// kind of value.
 func (u *unpacker) items(read func()) {
 	k, n := u.head()
 	if k != kindList {
@@ -141,7 +142,8 @@ func (u *unpacker) items(read func()) {
 	}
 }
 
-// fields calls a function for each key of a map, which reads the value. Of another value it calls none.
+// fields calls read for each key of a map; read must read the value. It does not call read for
+// another kind of value.
 func (u *unpacker) fields(read func(key string)) {
 	k, n := u.head()
 	if k != kindMap {
@@ -149,7 +151,7 @@ func (u *unpacker) fields(read func(key string)) {
 		return
 	}
 	for ; n > 0 && !u.broken; n -= 2 {
-		const longest = 64 // of the keys that are read
+		const longest = 64 // longest key of interest
 		key := u.text()
 		read(string(key[:min(len(key), longest)]))
 	}

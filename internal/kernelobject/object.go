@@ -1,6 +1,7 @@
-// Package kernelobject reads what files of device code say of themselves: PTX, cubins, fat binaries, AMD's code objects and bundles
-// of them, and the metadata that Triton writes beside its code. It trusts nothing: what is cut off or contradicts itself is an error, or
-// is not told; nothing panics. Memory and time are bounded by the size of the file, compressed or not.
+// Package kernelobject reads the descriptions in files of device code: PTX, cubins, fat binaries,
+// AMD's code objects and bundles of them, and the metadata that Triton writes beside its code. It
+// trusts no input. Truncated or contradictory data is an error or is left unknown, and nothing
+// panics. The size of the file bounds memory and time, even for compressed files.
 package kernelobject
 
 import (
@@ -26,11 +27,12 @@ const (
 // A Code is the code of a file for one architecture.
 type Code struct {
 	Form      Form
-	Arch      string // such as sm_90 or gfx942; "" if it is not told
+	Arch      string // such as sm_90 or gfx942; "" if unknown
 	Kernels   []Kernel
 	Variables []Variable
 
-	// Undefined are the symbols that a relocatable cubin refers to and that neither it nor the driver defines.
+	// Undefined lists the symbols that a relocatable cubin refers to and that neither it nor the
+	// driver defines.
 	Undefined []string
 }
 
@@ -38,35 +40,36 @@ type Code struct {
 type Kernel struct {
 	Name    string
 	Params  []Param
-	Told    bool   // Params has all parameters; their sizes may be untold
-	Shared  uint64 // bytes of shared memory of its own
-	Threads [3]int // that a block must have, if the first is not 0
-	Cluster [3]int // blocks that a cluster must have, if the first is not 0
+	Told    bool   // Params has all parameters; their sizes may be unknown
+	Shared  uint64 // static shared memory in bytes
+	Threads [3]int // required size of a block, if the first is not 0
+	Cluster [3]int // required blocks of a cluster, if the first is not 0
 
-	// Called says that it may be a function that kernels call, of which a cubin tells as it does of kernels.
+	// Called is set if this may be a function that kernels call: a cubin describes it like a
+	// kernel.
 	Called bool
 }
 
 // A Param is a kernel's parameter.
 type Param struct {
-	Name    string // "" where it is not told
-	Type    string // PTX's, such as u64, without its dot; "" in other forms
-	Size    int    // bytes, 0 if it is not told
-	Align   int    // 0 if it is not told
-	Pointer bool   // it is known to be an address; others may be
+	Name    string // "" if unknown
+	Type    string // PTX type without its dot, such as u64; "" in other forms
+	Size    int    // in bytes, 0 if unknown
+	Align   int    // 0 if unknown
+	Pointer bool   // known to be an address; others may be addresses too
 }
 
-// A Variable is a variable of a file's own, or one that it refers to.
+// A Variable is a variable that a file defines or refers to.
 type Variable struct {
 	Name     string
-	Size     uint64 // bytes, 0 if it is not told
+	Size     uint64 // in bytes, 0 if unknown
 	Constant bool   // in constant memory
 	Init     bool   // it has an initial value
 	Extern   bool   // defined elsewhere
-	Visible  bool   // other files may refer to it by its name
+	Visible  bool   // other files may refer to it by name
 }
 
-// Sizes returns the sizes of the parameters, nil if they are not told.
+// Sizes returns the sizes of the parameters, or nil if one is unknown.
 func (k *Kernel) Sizes() []int {
 	if !k.Told {
 		return nil
@@ -81,7 +84,7 @@ func (k *Kernel) Sizes() []int {
 	return sizes
 }
 
-// Kernel finds a kernel by name.
+// Kernel returns the kernel with a name, or nil.
 func (c *Code) Kernel(name string) *Kernel {
 	for i := range c.Kernels {
 		if c.Kernels[i].Name == name {
@@ -91,7 +94,7 @@ func (c *Code) Kernel(name string) *Kernel {
 	return nil
 }
 
-// FormOf tells the form of an image from its first bytes, "" if it is none of those here.
+// FormOf returns the form of an image from its first bytes, or "" if it is unknown.
 func FormOf(image []byte) Form {
 	switch {
 	case bytes.HasPrefix(image, []byte(elf.ELFMAG)):
@@ -111,13 +114,13 @@ func FormOf(image []byte) Form {
 	return ""
 }
 
-// Read checks that an image is whole, and reads the code in it: one of a file for one architecture, one an entry of others. The memory
-// that it takes is bounded by the size of the image. An image that would unpack to more is an error.
+// Read checks that an image is complete and reads the code in it: one Code for each architecture or
+// entry. The size of the image bounds the memory. An image that would unpack to more is an error.
 func Read(image []byte) ([]Code, error) {
 	b := newBudget(len(image))
 	codes, err := read(image, b)
 	if err == nil && b.over {
-		return nil, fmt.Errorf("a %s of %d bytes unpacks to more than the %d that are read of it: compile without compression (nvcc --no-compress)",
+		return nil, fmt.Errorf("a %s of %d bytes unpacks to more than the limit of %d: compile without compression (nvcc --no-compress)",
 			FormOf(image), len(image), newBudget(len(image)).left)
 	}
 	return codes, err

@@ -14,10 +14,10 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// untold stands for parameters that are not told.
+// untold means that the parameters are unknown.
 const untold = -1
 
-// image reads a file that NVIDIA's tools have made; the sources in them say how.
+// image reads a file made by NVIDIA's tools; the sources beside it say how.
 func image(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "runtime", "driver", "cudadriver", "testdata", "images", name))
@@ -27,7 +27,7 @@ func image(t testing.TB, name string) []byte {
 	return b
 }
 
-// show writes what was read of code in one line for each thing.
+// show writes code as text, one line for each item.
 func show(codes []Code) string {
 	var b strings.Builder
 	for _, c := range codes {
@@ -126,7 +126,7 @@ func TestRead(t *testing.T) {
 			continue
 		}
 		got := show(codes)
-		if name == "linked cubin" { // whose functions are of the driver's too
+		if name == "linked cubin" { // it also contains functions of the driver
 			if !strings.Contains(got, "kernel calls(:8)\n") || !strings.Contains(got, "kernel heap(:8)\n") || !strings.Contains(got, "function other()\n") {
 				t.Errorf("%s:\n%s", name, got)
 			}
@@ -138,7 +138,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestVisible tells variables that other files may name from those of a compiler or of a file alone.
+// TestVisible distinguishes variables that other files may name from local and compiler-made ones.
 func TestVisible(t *testing.T) {
 	ptx := PTX([]byte(".version 7.8\n.visible .const .b8 a[64];\n.global .u32 b = 1;\n.visible .global .b8 c[2] = {1, 2};\n.visible .entry f() { .global .u32 no; }\n.global .u32 d;\n"))
 	for i, want := range []bool{true, false, true, false} {
@@ -148,7 +148,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// lines returns the lines of a text in another order.
+// lines returns the lines of a text in a given order.
 func lines(text string, order ...int) string {
 	all := strings.SplitAfter(text, "\n")
 	out := ""
@@ -158,7 +158,7 @@ func lines(text string, order ...int) string {
 	return out
 }
 
-// pack writes a value as MessagePack, of which these texts and lists are short.
+// pack writes a value as MessagePack, for short texts and lists.
 func pack(v any) []byte {
 	switch v := v.(type) {
 	case int:
@@ -192,7 +192,7 @@ func note(packed ...byte) []byte {
 	return append(b, make([]byte, -len(b)&3)...)
 }
 
-// codeObjectOf makes one that has nothing but a note.
+// codeObjectOf makes a code object that contains only a note.
 func codeObjectOf(note []byte) []byte {
 	const table = 64
 	b := make([]byte, table+2*64)
@@ -210,7 +210,7 @@ func codeObjectOf(note []byte) []byte {
 	return append(b, note...)
 }
 
-// bundle makes one of code for an architecture.
+// bundle makes a bundle of code for one architecture.
 func bundle(target string, code []byte) []byte {
 	le := binary.LittleEndian
 	id := "hipv4-amdgcn-amd-amdhsa--" + target
@@ -229,7 +229,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestMakeFatbin makes one like nvcc's, but for what is compressed there.
+// TestMakeFatbin makes a fat binary like nvcc's, without compression.
 func TestMakeFatbin(t *testing.T) {
 	fat := image(t, "params.fatbin")
 	entries, err := Fatbin(fat)
@@ -260,7 +260,7 @@ func TestMakeFatbin(t *testing.T) {
 	}
 }
 
-// attribute makes one of a kernel's attributes: with data, or with a word alone.
+// attribute makes an attribute of a kernel, with data or with only a word.
 func attribute(kind byte, word uint16, data ...byte) []byte {
 	format := byte(3)
 	if data != nil {
@@ -269,7 +269,7 @@ func attribute(kind byte, word uint16, data ...byte) []byte {
 	return append([]byte{format, kind, byte(word), byte(word >> 8)}, data...)
 }
 
-// TestKernelParams has attributes that do not add up.
+// TestKernelParams reads contradictory attributes.
 func TestKernelParams(t *testing.T) {
 	first := attribute(kparamInfo, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x21, 0)  // 8 bytes at 0
 	second := attribute(kparamInfo, 0, 0, 0, 0, 0, 1, 0, 8, 0, 0, 0xf0, 0x11, 0) // 4 bytes at 8
@@ -302,7 +302,8 @@ func TestKernelParams(t *testing.T) {
 	}
 }
 
-// TestOverlapping has files in which everything is in the same place, which takes no longer to read than others of their size.
+// TestOverlapping reads files in which all sections overlap. They take no longer than other files
+// of their size.
 func TestOverlapping(t *testing.T) {
 	const size = 4 << 20
 	le := binary.LittleEndian
@@ -313,7 +314,7 @@ func TestOverlapping(t *testing.T) {
 	le.PutUint16(header[56:], 0)
 	le.PutUint64(header[40:], 64)
 	le.PutUint16(header[58:], 64)
-	for _, kind := range []uint32{1, 2, 7, 11} { // data, symbols, notes, symbols that are loaded
+	for _, kind := range []uint32{1, 2, 7, 11} { // data, symbols, notes, dynamic symbols
 		for _, machine := range []uint16{190, 224} {
 			le.PutUint16(header[18:], machine)
 			n := uint16(30000)
@@ -337,7 +338,7 @@ func TestOverlapping(t *testing.T) {
 	}
 }
 
-// FuzzRead reads anything, and wants no more of it than it has.
+// FuzzRead reads arbitrary bytes, and checks that the result is not larger than the input allows.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(kernels.Basic))
 	for _, name := range []string{"params.cubin", "params.fatbin", "compressed.fatbin", "unresolved.cubin", "linked.cubin", "params.ptx", "unresolved.ptx"} {
@@ -351,7 +352,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil && codes != nil {
 			t.Errorf("%d codes, and %v", len(codes), err)
 		}
-		size := 256*len(image) + 256 // what compression can have hidden
+		size := 256*len(image) + 256 // compression may hide this many
 		for _, c := range codes {
 			n := len(c.Variables)
 			for _, k := range c.Kernels {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// IsPTX reports whether a text begins as PTX has to: with the directive .version, after space and comments.
+// IsPTX reports whether a text begins like PTX: with the directive .version, after space and
+// comments.
 func IsPTX(text []byte) bool {
 	for {
 		text = bytes.TrimLeft(text, " \t\r\n\f\v")
@@ -21,14 +22,14 @@ func IsPTX(text []byte) bool {
 	}
 }
 
-// PTX reads the declarations of kernels and variables in a text, whatever else is in it.
+// PTX reads the declarations of kernels and variables in a text, and skips everything else.
 func PTX(text []byte) Code { return ptx(text, newBudget(len(text))) }
 
 func ptx(text []byte, b *budget) Code {
 	c := Code{Form: FormPTX}
 	r := ptxReader{tokens: tokens{text}, budget: b}
-	depth := 0                        // of braces: variables inside are a function's
-	kernel := -1                      // that the braces belong to
+	depth := 0                        // of braces: variables inside belong to a function
+	kernel := -1                      // the kernel that the braces belong to
 	external, visible := false, false // the declaration has .extern, .visible
 	for t := r.next(); t != nil && !b.over; t = r.next() {
 		switch string(t) {
@@ -92,13 +93,13 @@ type ptxReader struct {
 	budget *budget
 }
 
-// peek returns the next token and leaves it.
+// peek returns the next token without consuming it.
 func (r *ptxReader) peek() []byte {
 	ahead := r.tokens
 	return ahead.next()
 }
 
-// word returns the next token if that is a name, else nil, and leaves it.
+// word returns the next token if it is a name, and otherwise nil. It does not consume the token.
 func (r *ptxReader) word() []byte {
 	if t := r.peek(); len(t) > 0 && (inWord(t[0]) && (t[0] < '0' || t[0] > '9')) {
 		return r.next()
@@ -106,7 +107,7 @@ func (r *ptxReader) word() []byte {
 	return nil
 }
 
-// three reads one to three numbers with commas between; those that are not there are 1.
+// three reads one to three numbers separated by commas; missing ones are 1.
 func (r *ptxReader) three() [3]int {
 	n := [3]int{1, 1, 1}
 	for i := range n {
@@ -126,7 +127,8 @@ func (r *ptxReader) three() [3]int {
 	return n
 }
 
-// params reads parameters in parentheses. There may be none. They are not told if the text ends inside.
+// params reads an optional list of parameters in parentheses. It returns false if the text ends
+// inside it.
 func (r *ptxReader) params() ([]Param, bool) {
 	if string(r.peek()) != "(" {
 		return nil, true
@@ -156,17 +158,18 @@ func (r *ptxReader) params() ([]Param, bool) {
 	}
 }
 
-// A declaration is what stands between a state space and the end of it.
+// A declaration holds the parts of a declaration after its state space.
 type declaration struct {
 	name    string
 	typ     string
-	size    uint64 // 0 if it cannot be told
+	size    uint64 // 0 if unknown
 	align   int
 	pointer bool
-	end     string // the token behind: a comma, say
+	end     string // the token after it, such as a comma
 }
 
-// variable reads a declaration such as ".align 8 .b8 name[16]", and the token behind it but for a closing brace.
+// variable reads a declaration such as ".align 8 .b8 name[16]", and the token after it unless that
+// is a closing brace.
 func (r *ptxReader) variable() (d declaration) {
 	vector := uint64(1)
 	for {
@@ -178,7 +181,7 @@ func (r *ptxReader) variable() (d declaration) {
 			r.next()
 			if n, err := strconv.ParseUint(string(r.peek()), 0, 16); err == nil {
 				r.next()
-				if !d.pointer { // else it is that of what the address points to
+				if !d.pointer { // otherwise it is the alignment of the memory that the address points to
 					d.align = int(n)
 				}
 			}
@@ -190,13 +193,13 @@ func (r *ptxReader) variable() (d declaration) {
 		case string(t) == ".v4":
 			vector = 4
 		case t[0] == '.':
-			// A type ends in its bits; others are state spaces and such.
+			// A type ends in its number of bits; other words are state spaces and the like.
 			bits := strings.TrimLeft(string(t[1:]), "abcdefghijklmnopqrstuvwxyz")
 			if n, err := strconv.ParseUint(bits, 10, 16); err == nil && n%8 == 0 && len(bits) < len(t)-1 {
 				d.size, d.typ = n/8*vector, string(t[1:])
 				d.align = max(d.align, int(d.size))
 			}
-		case string(t) == "(": // of .attribute
+		case string(t) == "(": // arguments of .attribute
 			for string(t) != ")" {
 				if t = r.next(); t == nil {
 					return d
@@ -235,11 +238,11 @@ func (r *ptxReader) variable() (d declaration) {
 	}
 }
 
-// tokens are the tokens of PTX that are left.
+// tokens holds the remaining PTX text.
 type tokens struct{ text []byte }
 
-// next returns a word, which may begin with a dot and has none inside, or what else there is, a character each. Comments and
-// what is in quotes is left out. It returns nil at the end.
+// next returns the next token: a word, which may begin with a dot, or a single character. It skips
+// comments and quoted text. It returns nil at the end.
 func (t *tokens) next() []byte {
 	for len(t.text) > 0 {
 		b := t.text

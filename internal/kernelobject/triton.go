@@ -9,31 +9,32 @@ import (
 	"strings"
 )
 
-// Triton is what Triton writes of a kernel beside its code: how it is launched, and, by some releases, its signature.
+// Triton holds the metadata that Triton writes beside a kernel's code: its launch parameters, and
+// in some releases its signature.
 type Triton struct {
 	Name        string
-	Backend     string // cuda or hip; "" by old releases
+	Backend     string // cuda or hip; "" in old releases
 	Threads     int    // of a block
 	Shared      uint64 // dynamic shared memory, bytes
-	Cluster     [3]int // blocks of a cluster, which a launch has so many times more of; 1 each where there are none
+	Cluster     [3]int // blocks of a cluster; the grid has this factor more blocks; 1 each without clusters
 	Cooperative bool
 
-	GlobalScratch  uint64 // bytes of memory for each block that the last parameters have the address of
+	GlobalScratch  uint64 // bytes of memory for each block; its address is among the last parameters
 	ProfileScratch uint64 // likewise, for a profiler
-	TensorMaps     bool   // some parameters are tensor maps that the host makes
+	TensorMaps     bool   // some parameters are tensor maps made by the host
 
-	Signature []TritonParam // nil if it is not told
+	Signature []TritonParam // nil if unknown
 }
 
-// A TritonParam is a parameter of a kernel, without those that became constants.
+// A TritonParam is a parameter of a kernel. Parameters that became constants are not included.
 type TritonParam struct {
-	Name    string // "" if it is not told
-	Type    string // of a number, or of what an address points to: i1 to i64, f16, bf16, f32, f64, f8e4m3 (of OCP), f8e5m2, f8 (any other), ptr; "" of another
+	Name    string // "" if unknown
+	Type    string // of a number or of an address's element: i1 to i64, f16, bf16, f32, f64, f8e4m3 (OCP), f8e5m2, f8 (any other), ptr; "" if unknown
 	Pointer bool
-	Text    string // as Triton writes it
+	Text    string // in Triton's spelling
 }
 
-// maxTriton is how large the metadata and the signature of a kernel can be.
+// maxTriton is the largest size of a kernel's metadata or signature.
 const maxTriton = 16 << 20
 
 // ReadTriton reads a kernel's metadata, in JSON.
@@ -59,7 +60,7 @@ func ReadTriton(text []byte) (*Triton, error) {
 		Signature      json.RawMessage `json:"signature"`
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		// Old releases write the target as a list or a number. It is not needed.
+		// Old releases write the target as a list or a number. It is not needed here.
 		var bad *json.UnmarshalTypeError
 		if !errors.As(err, &bad) || !strings.HasPrefix(bad.Field, "target") {
 			return nil, fmt.Errorf("metadata of Triton: %w", err)
@@ -69,7 +70,7 @@ func ReadTriton(text []byte) (*Triton, error) {
 		return nil, fmt.Errorf("metadata of Triton: the kernel's name has %d bytes, more than %d", len(m.Name), maxName)
 	}
 	if m.Name == "" || m.NumWarps == nil || m.Shared == nil {
-		return nil, errors.New("no metadata of Triton: name, num_warps or shared is missing")
+		return nil, errors.New("not metadata of Triton: name, num_warps or shared is missing")
 	}
 	t := &Triton{Name: m.Name, Backend: m.Target.Backend, Cluster: [3]int{1, 1, 1}, Cooperative: m.Cooperative}
 	warp := int64(32)
@@ -123,7 +124,7 @@ func ReadTriton(text []byte) (*Triton, error) {
 	return t, nil
 }
 
-// jsonSignature reads an object of names, or numbers, and types, in its order.
+// jsonSignature reads an object of names or indices with types, in its order.
 func jsonSignature(text []byte) ([]TritonParam, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {
@@ -142,7 +143,7 @@ func jsonSignature(text []byte) ([]TritonParam, error) {
 		name, _ := k.(string)
 		typ, ok := v.(string)
 		if !ok {
-			return nil, fmt.Errorf("the type of parameter %s is no text", name)
+			return nil, fmt.Errorf("the type of parameter %s is not a string", name)
 		}
 		if typ == "constexpr" {
 			continue
@@ -159,7 +160,7 @@ func jsonSignature(text []byte) ([]TritonParam, error) {
 	return all, nil
 }
 
-// tritonType writes the name of a type in one way, "" if it is not known.
+// tritonType returns the uniform name of a type, or "" if it is unknown.
 func tritonType(name string) string {
 	switch name {
 	case "i1", "u1", "int1", "B":
@@ -235,7 +236,7 @@ func irParams(b []byte) ([]TritonParam, error) {
 		b = b[n:]
 		value, typ, ok := strings.Cut(part, ":")
 		if !ok || !strings.HasPrefix(value, "%") {
-			return nil, fmt.Errorf("%.40q is no parameter", part)
+			return nil, fmt.Errorf("%.40q is not a parameter", part)
 		}
 		p := TritonParam{Name: strings.TrimSpace(value[1:])}
 		typ = strings.TrimSpace(typ)
@@ -244,7 +245,7 @@ func irParams(b []byte) ([]TritonParam, error) {
 		}
 		if _, at, ok := strings.Cut(typ, `loc("`); ok && p.Name == "" {
 			p.Name, _, _ = strings.Cut(at, `"`)
-			if strings.ContainsAny(p.Name, "/. ") { // of a file
+			if strings.ContainsAny(p.Name, "/. ") { // a file name
 				p.Name = ""
 			}
 		}
@@ -255,7 +256,7 @@ func irParams(b []byte) ([]TritonParam, error) {
 		if elem, ok := strings.CutPrefix(p.Text, "!tt.ptr<"); ok {
 			p.Pointer = true
 			elem = strings.TrimSuffix(elem, ">")
-			elem, _, _ = strings.Cut(elem, ",") // a number of the space of addresses
+			elem, _, _ = strings.Cut(elem, ",") // the number of an address space
 			p.Type = tritonType(elem)
 		} else if p.Type = tritonType(p.Text); p.Type == "ptr" {
 			p.Type = ""
@@ -264,7 +265,7 @@ func irParams(b []byte) ([]TritonParam, error) {
 	}
 }
 
-// irPart returns the length of a parameter, which ends with a comma or a parenthesis that is not inside of something.
+// irPart returns the length of a parameter. It ends at a comma or parenthesis outside any brackets.
 func irPart(b []byte) (int, error) {
 	depth := 0
 	for i := 0; i < len(b); i++ {

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// addJSON is what Triton 3.4 writes, but for fields that are left out here.
+// addJSON is Triton 3.4's metadata of a kernel, with some fields left out.
 const addJSON = `{"hash": "0e", "target": {"backend": "cuda", "arch": 90, "warp_size": 32}, "num_warps": 4, "num_ctas": 1, "num_stages": 3,
 "maxnreg": null, "cluster_dims": [1, 1, 1], "ptx_version": null, "launch_cooperative_grid": false, "shared": 1024, "tmem_size": 0,
 "global_scratch_size": 0, "global_scratch_align": 1, "profile_scratch_size": 0, "profile_scratch_align": 1, "name": "add", "tensordesc_meta": []}`
 
-// addIR are the first lines of its intermediate code.
+// addIR holds the first lines of the kernel's intermediate code.
 const addIR = `#loc = loc("/tmp/add.py":9:0)
 #loc10 = loc("x_ptr"(#loc))
 module {
@@ -49,7 +49,7 @@ func TestTritonErrors(t *testing.T) {
 		`{"name": "k", "num_warps": 0, "shared": 1}`:                               "kernel k: 0 warps",
 		`{"name": "k", "num_warps": 4, "shared": -1}`:                              "shared is -1",
 		`{"name": "k", "num_warps": 4, "shared": 1, "num_ctas": 100}`:              "a cluster of 100 blocks",
-		`{"name": "k", "num_warps": 4, "shared": 1, "signature": {"x": 1}}`:        "the type of parameter x is no text",
+		`{"name": "k", "num_warps": 4, "shared": 1, "signature": {"x": 1}}`:        "the type of parameter x is not a string",
 		`{"name": "k", "num_warps": 4, "shared": 0, "target": {"warp_size": 1e3}}`: "warps of",
 	} {
 		if m, err := ReadTriton([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -61,7 +61,7 @@ func TestTritonErrors(t *testing.T) {
 		"tt.func public @addition()":     "no tt.func @add",
 		"tt.func @add(":                  "cut off",
 		"tt.func @add(%x: i32":           "cut off",
-		"tt.func @add(i32)":              "is no parameter",
+		"tt.func @add(i32)":              "is not a parameter",
 		`tt.func @add(%x: i32 loc("`:     "cut off",
 		"tt.func @add(%x: !tt.ptr<i32,)": "cut off",
 	} {

@@ -4,5 +4,5 @@ package lockcheck
 
 import "unsafe"
 
-// descriptor returns the address of package runtime's descriptor of this goroutine.
+// descriptor returns the address of the runtime's descriptor of this goroutine.
 func descriptor() unsafe.Pointer

@@ -4,5 +4,5 @@ package lockcheck
 
 import "unsafe"
 
-// descriptor returns nil: here only its stack tells which goroutine this is.
+// descriptor returns nil: on this platform only the stack identifies the goroutine.
 func descriptor() unsafe.Pointer { return nil }

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// goroutine returns the number of this goroutine. No other goroutine ever has it: a goroutine may end
-// with a mutex locked. Printing the stack tells the number, but takes a microsecond for each frame, so
-// the number is read where [findNumber] has found it.
+// goroutine returns the number of this goroutine, which no other goroutine ever has: a goroutine
+// may end with a mutex locked. A printed stack contains the number, but printing takes a
+// microsecond for each frame. So the number is read at the offset that [findNumber] found.
 func goroutine() uint64 {
 	if where == 0 {
 		return printedNumber()
@@ -18,10 +18,11 @@ func goroutine() uint64 {
 	return *(*uint64)(unsafe.Add(descriptor(), where))
 }
 
-// where is where the number is in a goroutine's descriptor, or 0 if it was not found.
+// where is the offset of the number in a goroutine's descriptor, or 0 if it was not found.
 var where = findNumber()
 
-// findNumber looks for the place at which the descriptors of several goroutines have their numbers.
+// findNumber looks for the offset at which the descriptors of several goroutines have their
+// numbers.
 func findNumber() uintptr {
 	const size = 320 // a descriptor is larger
 	if descriptor() == nil {
@@ -51,7 +52,7 @@ func findNumber() uintptr {
 	return places[0]
 }
 
-// printedNumber returns the number that the stack of this goroutine begins with.
+// printedNumber returns the number at the start of this goroutine's stack.
 func printedNumber() uint64 {
 	var buf [64]byte
 	_, number, _ := bytes.Cut(buf[:runtime.Stack(buf[:], false)], []byte(" "))

@@ -1,6 +1,6 @@
-// Package lockcheck stands in for the mutexes of package sync in a test build. It writes down which
-// mutexes a goroutine holds at the same time, and in which order it has locked them. Package
-// tools/locks makes that build and judges what was written.
+// Package lockcheck replaces the mutexes of package sync in a test build. It records which mutexes
+// a goroutine holds at the same time, and the order in which it locked them. Package tools/locks
+// makes that build and checks the record.
 package lockcheck
 
 import (
@@ -15,19 +15,21 @@ import (
 // Output is the environment variable that names the file to write to.
 const Output = "PUREGPU_LOCKS"
 
-// A Name is the type argument of a mutex. Its method returns package, struct and field, as in "engine.Timeline.mu".
+// A Name is the type argument of a mutex. Its method returns package, struct and field, as in
+// "engine.Timeline.mu".
 type Name interface{ Name() string }
 
-// A Mutex is a [sync.Mutex] that is watched.
+// A Mutex is a recorded [sync.Mutex].
 type Mutex[N Name] struct{ mu sync.Mutex }
 
-// Lock locks the mutex, and notes that the goroutine has waited for it with what it holds.
+// Lock locks the mutex, and records that the goroutine waited for it while holding others.
 func (m *Mutex[N]) Lock() {
 	m.mu.Lock()
 	taken[N](m, true)
 }
 
-// TryLock notes what the goroutine holds then. It does not wait, so it makes no order.
+// TryLock records the mutexes that the goroutine then holds. It does not wait, so it implies no
+// order.
 func (m *Mutex[N]) TryLock() bool {
 	ok := m.mu.TryLock()
 	if ok {
@@ -36,34 +38,34 @@ func (m *Mutex[N]) TryLock() bool {
 	return ok
 }
 
-// Unlock may be called by another goroutine than Lock, as with sync.
+// Unlock may be called by a different goroutine than Lock, as in package sync.
 func (m *Mutex[N]) Unlock() {
 	left(m)
 	m.mu.Unlock()
 }
 
-// An RWMutex is a [sync.RWMutex] that is watched. Readers count as holders.
+// An RWMutex is a recorded [sync.RWMutex]. Readers count as owners.
 type RWMutex[N Name] struct{ mu sync.RWMutex }
 
-// Lock is as that of Mutex.
+// Lock is like Mutex.Lock.
 func (m *RWMutex[N]) Lock() {
 	m.mu.Lock()
 	taken[N](m, true)
 }
 
-// RLock is as Lock.
+// RLock is like Lock.
 func (m *RWMutex[N]) RLock() {
 	m.mu.RLock()
 	taken[N](m, true)
 }
 
-// Unlock is as that of Mutex.
+// Unlock is like Mutex.Unlock.
 func (m *RWMutex[N]) Unlock() {
 	left(m)
 	m.mu.Unlock()
 }
 
-// RUnlock is as Unlock.
+// RUnlock is like Unlock.
 func (m *RWMutex[N]) RUnlock() {
 	left(m)
 	m.mu.RUnlock()
@@ -73,7 +75,7 @@ func (m *RWMutex[N]) RUnlock() {
 type lock struct {
 	mutex  any // a pointer to it
 	name   string
-	waited bool // Lock, and not TryLock
+	waited bool // by Lock, not TryLock
 }
 
 var (
@@ -83,9 +85,9 @@ var (
 	out  *os.File
 )
 
-// taken notes that this goroutine has locked a mutex. The first time that it holds these mutexes, two or
-// more, in this order it writes a line: the names in the order of locking, a name in brackets if it was
-// not waited for, and behind a tab where that was.
+// taken records that this goroutine has locked a mutex. It writes a line the first time that a
+// goroutine holds two or more mutexes in this order: the names in the order of locking, and after a
+// tab the place. A name in brackets was locked without waiting.
 func taken[N Name](mutex any, waited bool) {
 	var n N
 	id := goroutine()
@@ -111,13 +113,13 @@ func taken[N Name](mutex any, waited bool) {
 	if out == nil {
 		var err error
 		if out, err = os.OpenFile(os.Getenv(Output), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666); err != nil {
-			panic(fmt.Sprintf("lockcheck: the file that %s names: %v", Output, err))
+			panic(fmt.Sprintf("lockcheck: the file named by %s: %v", Output, err))
 		}
 	}
 	fmt.Fprintf(out, "%s\t%s\n", line, callers())
 }
 
-// left notes that a mutex is about to be unlocked.
+// left records that a mutex is about to be unlocked.
 func left(mutex any) {
 	id := goroutine()
 	mu.Lock()
@@ -132,7 +134,7 @@ func left(mutex any) {
 	}
 }
 
-// drop removes a mutex from the list of a goroutine, and reports whether it was in the list.
+// drop removes a mutex from a goroutine's list, and reports whether it was in the list.
 func drop(id uint64, mutex any) bool {
 	all := held[id]
 	for i := len(all) - 1; i >= 0; i-- {
@@ -148,7 +150,7 @@ func drop(id uint64, mutex any) bool {
 	return false
 }
 
-// callers returns the functions that led to the lock, the innermost first.
+// callers returns the call stack of the lock, innermost first.
 func callers() string {
 	pc := make([]uintptr, 12)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(4, pc)])

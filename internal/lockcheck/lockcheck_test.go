@@ -15,7 +15,8 @@ type second struct{}
 
 func (second) Name() string { return "second" }
 
-// TestOrders locks two mutexes in both orders. Each order is written once, and any goroutine may unlock.
+// TestOrders locks two mutexes in both orders. Each order is written once, and any goroutine may
+// unlock.
 func TestOrders(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "seen")
 	t.Setenv(Output, file)
@@ -58,16 +59,16 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestGoroutine compares the number of many goroutines with what their stacks tell.
+// TestGoroutine compares the numbers of many goroutines with those in their stacks.
 func TestGoroutine(t *testing.T) {
 	if where == 0 && descriptor() != nil {
-		t.Error("the number is not found in a goroutine's descriptor, so locks takes long")
+		t.Error("the number was not found in a goroutine's descriptor, so locking is slow")
 	}
 	for range 100 {
 		done := make(chan bool)
 		go func() { done <- goroutine() == printedNumber() }()
 		if !<-done {
-			t.Error("another number than that of the stack")
+			t.Error("the number differs from that in the stack")
 		}
 	}
 }

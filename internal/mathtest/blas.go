@@ -33,7 +33,7 @@ func Gemm(t *testing.T, dev *gpu.Device, lib *blas.Library) {
 type element[T blas.Element] struct {
 	to   func(float64) T
 	from func(T) float64
-	eps  float64 // a result differs from the exact one by this factor at most
+	eps  float64 // largest relative error of a result
 }
 
 func small[T interface {
@@ -52,7 +52,7 @@ var (
 	e5m2 = small[smallfloat.Float8E5M2](0x1p-2)
 )
 
-// matrix makes a matrix at random, and returns its numbers as a product sees them.
+// matrix makes a random matrix, and returns its numbers as a product reads them.
 func matrix[T blas.Element](t testing.TB, dev *gpu.Device, r *rand.Rand, e element[T], rows, cols, batch int, transposed, padded bool, multiple int) (blas.Matrix[T], []float64, []T) {
 	t.Helper()
 	m := blas.Matrix[T]{Rows: rows, Cols: cols, Transposed: transposed, Batch: batch}
@@ -173,7 +173,7 @@ func product[C, A, B blas.Element](t *testing.T, dev *gpu.Device, lib *blas.Libr
 	})
 }
 
-// GemmRecorded executes a recorded product twice, with another result each time, as a graph and without one.
+// GemmRecorded executes a recorded product twice with different results, with and without a graph.
 func GemmRecorded(t *testing.T, dev *gpu.Device, lib *blas.Library) {
 	r, st := rand.New(rand.NewPCG(3, 4)), dev.Queue(0).NewStream()
 	a, _, _ := matrix(t, dev, r, f32, 5, 7, 1, false, false, 1)

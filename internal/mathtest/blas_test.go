@@ -75,7 +75,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestGemmAllocs submits one product again and again without allocating.
+// TestGemmAllocs checks that repeated submission of one product does not allocate.
 func TestGemmAllocs(t *testing.T) {
 	dev, lib := openBLAS(t)
 	x, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 3*64*64)
@@ -94,7 +94,7 @@ func TestGemmAllocs(t *testing.T) {
 	}
 }
 
-// blasTimes are the rows of products: large ones, and ones whose host time matters.
+// blasTimes returns the rows of products: large ones, and small ones whose host time matters.
 func blasTimes() []timed {
 	rows := []timed{fp8Time(8192)}
 	for _, n := range []int{64, 4096, 8192} {
@@ -113,7 +113,7 @@ func operand[T blas.Element](t *testing.T, dev *gpu.Device, n int, one T) blas.M
 	return blas.Matrix[T]{Data: data, Rows: n, Cols: n}
 }
 
-// gemmTime is the row of a product of n × n.
+// gemmTime returns the row of an n × n product.
 func gemmTime[T blas.Element](n int, name string) timed {
 	return timed{name: fmt.Sprintf("gemm %s %d", name, n), small: n < 1000,
 		open: func(t *testing.T, dev *gpu.Device) gpu.Op {
@@ -128,7 +128,7 @@ func gemmTime[T blas.Element](n int, name string) timed {
 	}
 }
 
-// fp8Time is the row of a product of matrices of 8 bits.
+// fp8Time returns the row of a product of 8-bit matrices.
 func fp8Time(n int) timed {
 	return timed{name: fmt.Sprintf("gemm float8e4m3 %d", n),
 		open: func(t *testing.T, dev *gpu.Device) gpu.Op {

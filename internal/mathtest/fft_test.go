@@ -46,7 +46,7 @@ func testComplexFFT[T fft.Complex](t *testing.T, r *recorder, real, simulated *g
 	for i := range in {
 		in[i] = T(complex(rng.NormFloat64(), rng.NormFloat64()))
 	}
-	var results [2][3][]T // of each device: forward, inverse, there and back in place
+	var results [2][3][]T // of each device: forward, inverse, round trip in place
 	for i, dev := range []*gpu.Device{real, simulated} {
 		p, err := fft.NewPlan[T]([]*fft.Library{lib, sim}[i], s)
 		must(t, err)
@@ -94,7 +94,7 @@ func testRealFFT[R fft.Real, C fft.Complex](t *testing.T, r *recorder, real, sim
 		x, back := slice(t, dev, in), slice(t, dev, make([]R, len(in)))
 		y, used := slice(t, dev, make([]C, rows*half)), slice(t, dev, make([]C, rows*half))
 		ops := []gpu.Op{p.Forward(y, x), used.CopyFrom(y), back.Fill(0), p.Inverse(back, used)}
-		if s.Padded { // the way back in place
+		if s.Padded { // the inverse in place
 			shared, err := gpu.SliceOf[C](back.Range())
 			must(t, err)
 			ops = []gpu.Op{back.CopyFrom(x), p.Forward(shared, back), y.CopyFrom(shared), p.Inverse(back, shared)}
@@ -182,7 +182,7 @@ func TestFFTCustom(t *testing.T) {
 	must(t, lib.Close())
 }
 
-// fftTimes are transforms of large and small sizes.
+// fftTimes returns transforms of large and small sizes.
 func fftTimes() (rows []timed) {
 	for _, s := range []fft.Shape{{Dims: []int{256}}, {Dims: []int{1024}, Batch: 1 << 14}, {Dims: []int{1 << 24}}, {Dims: []int{1000003}}, {Dims: []int{4096, 4096}}, {Dims: []int{256, 256, 256}}} {
 		shape := append([]int{max(s.Batch, 1)}, s.Dims...)

@@ -39,7 +39,7 @@ func do(t *testing.T, dev *gpu.Device, ops ...gpu.Op) {
 	must(t, st.Wait(minute(t)))
 }
 
-// inGraph records operations one after the other as a graph, and executes it twice.
+// inGraph records operations in sequence as a graph, and executes it twice.
 func inGraph(t *testing.T, dev *gpu.Device, ops ...gpu.Op) {
 	t.Helper()
 	c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode})
@@ -70,7 +70,7 @@ func magnitude[T float32 | float64 | complex64 | complex128](v T) float64 {
 	return math.NaN()
 }
 
-// near checks that numbers differ by eps times the largest of them at most.
+// near checks that numbers differ by at most eps times the largest one.
 func near[T float32 | float64 | complex64 | complex128](t *testing.T, what string, got, want []T, eps float64) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -91,7 +91,7 @@ func near[T float32 | float64 | complex64 | complex128](t *testing.T, what strin
 // An array is an input or a result of a case.
 type array struct {
 	Name  string `json:"name"`
-	Type  string `json:"type"` // as NumPy has it
+	Type  string `json:"type"` // NumPy's name
 	Shape []int  `json:"shape"`
 	File  string `json:"file"`
 	data  []byte
@@ -103,7 +103,8 @@ func arrayOf[T any](name string, data []T, shape ...int) array {
 	return array{Name: name, Type: fmt.Sprintf("%T", zero), Shape: shape, data: gpu.BytesOf(data)}
 }
 
-// A recorder writes cases for testdata/compare.py: a line of JSON each, and raw little-endian files. The nil recorder writes nothing.
+// A recorder writes cases for testdata/compare.py: a line of JSON for each, and raw little-endian
+// files. The nil recorder writes nothing.
 type recorder struct {
 	t       *testing.T
 	dir     string
@@ -125,7 +126,8 @@ func record(t *testing.T, library string) *recorder {
 	return &recorder{t: t, dir: dir, library: library, lines: f}
 }
 
-// add writes a case. name is the case of the script's function for the library, and params are its arguments.
+// add writes a case. name selects the case in the script's function for the library, and params are
+// its arguments.
 func (r *recorder) add(name string, params map[string]any, arrays ...array) {
 	if r == nil {
 		return

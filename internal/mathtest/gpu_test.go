@@ -12,7 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// openGPU returns the first device of CUDA. A test without one is skipped, or fails if PUREGPU_TEST_REQUIRE_GPU is set.
+// openGPU returns the first device of CUDA. A test without one is skipped, or fails if
+// PUREGPU_TEST_REQUIRE_GPU is set.
 func openGPU(t testing.TB) *gpu.Device {
 	t.Helper()
 	var dev *gpu.Device
@@ -30,7 +31,8 @@ func openGPU(t testing.TB) *gpu.Device {
 	return dev
 }
 
-// has fails the test if there is an error, and skips it if a library is not on this machine.
+// has fails the test if there is an error. It skips the test if the error is a library missing on
+// this machine.
 func has(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, dl.ErrNotFound) {

@@ -13,10 +13,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/random"
 )
 
-// randomCounts are odd and even, small and larger than the 1<<18 numbers after which cuRAND's generator takes its subsequences again.
+// randomCounts are odd and even, and small and larger than 1<<18. After that many numbers cuRAND's
+// generator reuses its subsequences.
 var randomCounts = []int{4, 1, 2, 3, 7, 1000, 1<<18 + 5, 9, 1 << 19, 30}
 
-// TestRandom draws the same numbers as on the simulated GPU: exactly, but for normal ones.
+// TestRandom draws the same numbers as the simulated GPU: exactly, except normal ones.
 func TestRandom(t *testing.T) {
 	real, simulated := openBoth(t)
 	lib, err := random.Open(real, random.Options{})
@@ -53,8 +54,8 @@ func same[T comparable](t *testing.T, what string, got, want []T) {
 	}
 }
 
-// compareDraws draws numbers in pieces on both devices: in memory of its own each, then in one piece of memory, where the pieces begin
-// anywhere.
+// compareDraws draws numbers in pieces on both devices. First each piece has its own memory; then
+// all are in one piece of memory, at any offset.
 func compareDraws[T any](t *testing.T, r *recorder, params map[string]any, libs [2]*random.Library, devs [2]*gpu.Device, name string,
 	check func(*testing.T, string, []T, []T), draw func(*random.Generator, gpu.Slice[T]) gpu.Op) {
 	t.Helper()
@@ -86,7 +87,7 @@ func compareDraws[T any](t *testing.T, r *recorder, params map[string]any, libs 
 	}
 }
 
-// TestRandomRecorded executes a recording with a draw: each execution draws the next numbers.
+// TestRandomRecorded executes a recording with a draw: each execution draws new numbers.
 func TestRandomRecorded(t *testing.T) {
 	dev := openGPU(t)
 	lib, err := random.Open(dev, random.Options{})

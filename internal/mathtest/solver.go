@@ -18,7 +18,7 @@ func Solver(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	t.Run("float64", func(t *testing.T) { solve[float64](t, dev, lib, 0x1p-45) })
 }
 
-// A system is a matrix with right-hand sides, and what a solver writes.
+// A system is a matrix with right-hand sides, and the outputs of a solver.
 type system[T solver.Element] struct {
 	n, sides, stride int
 	a, b             blas.Matrix[T]
@@ -27,7 +27,7 @@ type system[T solver.Element] struct {
 	values           gpu.Slice[T]
 }
 
-// newSystem makes a system at random. A symmetric matrix is positive definite.
+// newSystem makes a random system. A symmetric matrix is positive definite.
 func newSystem[T solver.Element](t testing.TB, dev *gpu.Device, r *rand.Rand, n, sides, pad int, symmetric bool) *system[T] {
 	t.Helper()
 	s := &system[T]{n: n, sides: sides, stride: n + pad, as: make([]T, n*(n+pad)), bs: make([]T, sides*n)}
@@ -65,7 +65,7 @@ func slice[T any](t testing.TB, dev *gpu.Device, data []T) gpu.Slice[T] {
 	return s
 }
 
-// download returns the elements when the stream's work is done.
+// download returns the elements after the stream's work has completed.
 func download[T any](t testing.TB, st *gpu.Stream, s gpu.Slice[T]) []T {
 	t.Helper()
 	data := make([]T, s.Len())
@@ -196,7 +196,7 @@ func SolverRecorded(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	}
 }
 
-// SolverRefused gives the functions wrong arguments.
+// SolverRefused checks that wrong arguments are refused.
 func SolverRefused(t *testing.T, dev *gpu.Device, lib *solver.Library) {
 	r := rand.New(rand.NewPCG(9, 10))
 	s := newSystem[float32](t, dev, r, 4, 2, 0, true)

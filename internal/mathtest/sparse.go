@@ -16,7 +16,7 @@ func Sparse(t *testing.T, dev *gpu.Device, lib *sparse.Library) {
 	t.Run("float64", func(t *testing.T) { sparseProducts[float64](t, dev, lib, 0x1p-48) })
 }
 
-// sparseMatrix makes a matrix at random, of which at least one element is there.
+// sparseMatrix makes a random matrix with at least one element.
 func sparseMatrix[T sparse.Element](t testing.TB, dev *gpu.Device, r *rand.Rand, rows, cols int) (sparse.Matrix[T], [][]float64) {
 	t.Helper()
 	full := make([][]float64, rows)
@@ -94,7 +94,7 @@ func sparseProducts[T sparse.Element](t *testing.T, dev *gpu.Device, lib *sparse
 	}
 }
 
-// SparseRefused gives MatVec wrong arguments.
+// SparseRefused checks that MatVec refuses wrong arguments.
 func SparseRefused(t *testing.T, dev *gpu.Device, lib *sparse.Library) {
 	r := rand.New(rand.NewPCG(13, 14))
 	a, _ := sparseMatrix[float32](t, dev, r, 5, 7)

@@ -19,17 +19,17 @@ import (
 // A timed is an operation whose time is compared with PyTorch's.
 type timed struct {
 	name  string
-	small bool // the device does it faster than the host gives it: the host's time matters
+	small bool // the device is faster than the host submits: the host's time matters
 	open  func(t *testing.T, dev *gpu.Device) gpu.Op
-	setup string // Python that makes tensors
-	run   string // Python that does the same once
+	setup string // Python that creates tensors
+	run   string // Python that runs the operation once
 }
 
-// allTimes are the rows of TestTimes, those of one library after the other.
+// allTimes returns the rows of TestTimes, library by library.
 func allTimes() []timed { return slices.Concat(blasTimes(), fftTimes(), randomTimes(), dnnTimes()) }
 
-// TestTimes prints the time of operations in a stream, and of the same in PyTorch: medians of turns that the two take one after the
-// other. The host's time is that of giving the work.
+// TestTimes prints the times of operations in a stream and in PyTorch. The two take alternate
+// turns, and each time is the median of the turns. The host's time is the time of submission.
 func TestTimes(t *testing.T) {
 	if os.Getenv("PUREGPU_MATH_TIMES") == "" {
 		t.Skip("PUREGPU_MATH_TIMES is not set")
@@ -54,7 +54,7 @@ func TestTimes(t *testing.T) {
 			n := 1000
 			times(3)
 			torch.times(t, 3)
-			if !row.small { // as many as take some 20 ms
+			if !row.small { // enough runs for about 20 ms
 				each, _ := times(3)
 				n = min(max(int(20e3/each), 3), n)
 			}
@@ -106,7 +106,7 @@ func startTorch(t *testing.T) *torch {
 	return x
 }
 
-// ask has the process execute a request, and returns its answer.
+// ask makes the process execute a request, and returns its answer.
 func (x *torch) ask(t *testing.T, request map[string]any) map[string]any {
 	t.Helper()
 	must(t, x.in.Encode(request))
@@ -128,7 +128,7 @@ func (x *torch) answer(t *testing.T) (answer map[string]any) {
 	return nil
 }
 
-// times returns the microseconds of each of n runs, all and the host's part.
+// times returns the microseconds of each of n runs: in total, and on the host.
 func (x *torch) times(t *testing.T, n int) (each, host float64) {
 	t.Helper()
 	a := x.ask(t, map[string]any{"times": n})

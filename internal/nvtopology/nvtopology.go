@@ -1,4 +1,5 @@
-// Package nvtopology tells what lies between two of NVIDIA's GPUs, as NVML knows it: the CUDA driver does not tell NVLink from PCI Express.
+// Package nvtopology finds the connection between two NVIDIA GPUs through NVML: the CUDA driver
+// does not distinguish NVLink from PCI Express.
 package nvtopology
 
 import (
@@ -10,13 +11,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A Path is what lies between two GPUs.
+// A Path is the connection between two GPUs.
 type Path struct {
-	NVLinks int                   // of either, to the other one or to switches that both are linked to
-	PCIe    nvml.GpuTopologyLevel // how near they are on PCI Express, also where they have NVLinks
+	NVLinks int                   // links of each GPU, to the other one or to switches that both use
+	PCIe    nvml.GpuTopologyLevel // distance on PCI Express, even with NVLinks
 }
 
-// Abbreviation is what nvidia-smi's topo -m calls a level: PIX, PXB, PHB, NODE or SYS; "" if there is none.
+// Abbreviation returns the name of a level in nvidia-smi topo -m: PIX, PXB, PHB, NODE or SYS; "" if
+// there is none.
 func Abbreviation(level nvml.GpuTopologyLevel) string {
 	switch level {
 	case nvml.TopologyInternal, nvml.TopologySingle:
@@ -33,7 +35,7 @@ func Abbreviation(level nvml.GpuTopologyLevel) string {
 	return ""
 }
 
-// A Library is what is asked of an [nvml.Library] that was started.
+// A Library is the part of a started [nvml.Library] that this package uses.
 type Library interface {
 	DeviceGetHandleByPciBusId(pciBusId string) (nvml.Device, error)
 	DeviceGetPciInfo(device nvml.Device) (nvml.PciInfo, error)
@@ -45,7 +47,7 @@ type Library interface {
 
 var _ Library = (*nvml.Library)(nil)
 
-// Open opens and starts NVML, for good: what it holds goes with the process.
+// Open opens and starts NVML and never shuts it down: the process's end frees it.
 func Open(opt nvml.Options) (*nvml.Library, error) {
 	lib, err := nvml.Open(opt)
 	if err != nil {
@@ -57,7 +59,8 @@ func Open(opt nvml.Options) (*nvml.Library, error) {
 	return lib, nil
 }
 
-// Between returns the path between two GPUs, which are not the same, by their PCI addresses, such as 0000:3b:00.0.
+// Between returns the path between two different GPUs with the given PCI addresses, such as
+// 0000:3b:00.0.
 func Between(lib Library, a, b string) (p Path, err error) {
 	var ends [2]end
 	for i, address := range [...]string{a, b} {
@@ -79,7 +82,7 @@ func Between(lib Library, a, b string) (p Path, err error) {
 	return p, err
 }
 
-// An end is a GPU, and where it is.
+// An end is a GPU and its place.
 type end struct {
 	device  nvml.Device
 	address string
@@ -97,7 +100,7 @@ func find(lib Library, address string) (x end, err error) {
 	return x, nil
 }
 
-// nvlinks counts the active NVLinks of a GPU to another one, and those to switches.
+// nvlinks counts the active NVLinks of a GPU to another one, and its active links to switches.
 func nvlinks(lib Library, of, to end) (direct, switched int, err error) {
 	for link := range uint32(nvml.NVLINKMaxLinks) {
 		switch state, err := lib.DeviceGetNvLinkState(of.device, link); {
@@ -126,7 +129,7 @@ func nvlinks(lib Library, of, to end) (direct, switched int, err error) {
 	return direct, switched, nil
 }
 
-// isNone reports whether an error says that there is no such link, or that it does not tell.
+// isNone reports whether an error means that the link does not exist or that NVML does not know.
 func isNone(err error) bool {
 	return errors.Is(err, nvml.ErrorNotSupported) || errors.Is(err, nvml.ErrorInvalidArgument) || errors.Is(err, dl.ErrSymbol)
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// fake is an NVML of GPUs at buses 1 to 3. What is at the other end of the links of each is told by their letters: of a GPU its bus, s a switch, - an
-// inactive link, and anything else what NVML says an address of that no GPU has.
+// fake is an NVML with GPUs at buses 1 to 3. Letters give the other end of each of their links: a
+// digit is a GPU's bus, s is a switch, - is an inactive link. For any other letter NVML returns an
+// address of no GPU.
 type fake struct {
 	links [4]string
 	level nvml.GpuTopologyLevel
-	old   bool // it does not know what is at the other end
+	old   bool // it does not know the other ends of links
 	err   map[string]error
 }
 
@@ -89,7 +90,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestBetweenErrors has all that cannot be found out, which names the function and the GPU.
+// TestBetweenErrors checks that an error of each NVML function names the function and the GPU.
 func TestBetweenErrors(t *testing.T) {
 	for what, name := range map[string]string{
 		"handle": "nvmlDeviceGetHandleByPciBusId", "address": "nvmlDeviceGetPciInfo", "ancestor": "nvmlDeviceGetTopologyCommonAncestor",

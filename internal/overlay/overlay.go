@@ -1,5 +1,5 @@
-// Package overlay writes the file by which go build and go test read other source in place of files
-// (-overlay).
+// Package overlay writes the file for the -overlay flag, with which go build and go test read other
+// files in place of source files.
 package overlay
 
 import (
@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Write writes such a file to a folder, and returns its path. The keys of replace are the paths of files of
-// the source, and the values those of the files to read in their place.
+// Write writes such a file to a folder, and returns its path. The keys of replace are paths of
+// source files, and the values are paths of the files to read instead.
 func Write(folder string, replace map[string]string) (string, error) {
 	text, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
 	if err != nil {

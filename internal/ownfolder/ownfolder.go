@@ -1,5 +1,5 @@
-// Package ownfolder tells whether a folder may be trusted whose name others can guess. In a shared
-// folder such as /tmp anybody may have made it.
+// Package ownfolder checks whether a folder with a predictable name can be trusted. In a shared
+// folder such as /tmp any user may have created it.
 package ownfolder
 
 import (
@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 )
 
-// ErrForeign is the error for a folder that does not belong to the user, or that others can write to.
+// ErrForeign is the error for a folder that belongs to another user or that others can write to.
 var ErrForeign = errors.New("not a folder of this user alone")
 
-// Check returns nil if a file is a folder, belongs to the user of the process, and no other user may
-// write to it. Its error wraps [ErrForeign] and says what is wrong. The description must come from
-// Lstat, because a link is refused.
+// Check returns nil if a file is a folder, belongs to the user of the process, and no other user
+// may write to it. Its error wraps [ErrForeign] and describes the problem. fi must come from Lstat,
+// because Check refuses links.
 //
-// On Windows, where the mode says nothing about owners, Check looks at the kind of the file only.
+// On Windows the mode does not tell owners, so Check looks only at the kind of the file.
 func Check(fi fs.FileInfo) error {
 	switch mode := fi.Mode(); {
 	case mode.Type() == fs.ModeSymlink:
@@ -29,11 +29,11 @@ func Check(fi fs.FileInfo) error {
 }
 
 // Trusted returns nil if a file or a folder belongs to the user of the process or to root, and no
-// other user may write to it. Its error wraps [ErrForeign] and says what is wrong. On Windows it
+// other user may write to it. Its error wraps [ErrForeign] and describes the problem. On Windows it
 // returns nil.
 func Trusted(fi fs.FileInfo) error { return checkOwner(fi, true) }
 
-// TrustedFolder returns nil if a path is a folder, no symbolic link, and [Trusted].
+// TrustedFolder returns nil if a path is a folder, not a symbolic link, and [Trusted].
 func TrustedFolder(path string) error {
 	fi, err := os.Lstat(path)
 	switch {
@@ -47,8 +47,7 @@ func TrustedFolder(path string) error {
 	return Trusted(fi)
 }
 
-// TrustedFile returns nil if the file that a path leads to, through links, is [Trusted], and the
-// folder that has it.
+// TrustedFile returns nil if a file and its folder are [Trusted]. It follows links.
 func TrustedFile(path string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -52,7 +52,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestTrusted: root may do what it likes anyway, so its files are trusted.
+// TestTrusted checks that only files of root and of the user are trusted. Root can change any file
+// anyway.
 func TestTrusted(t *testing.T) {
 	dir := t.TempDir()
 	for _, test := range []struct {

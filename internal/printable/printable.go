@@ -1,5 +1,6 @@
-// Package printable keeps control characters of names out of errors. A path or a variable may contain any byte: printed to a terminal or
-// a log, an escape sequence would rewrite what stands there, and a newline would forge a line.
+// Package printable removes control characters of names from errors. A path or a variable may
+// contain any byte. On a terminal or in a log, an escape sequence would rewrite text, and a newline
+// would forge a line.
 package printable
 
 import (
@@ -8,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with everything that is not printable as Go writes it in a string: \n, \x1b. What is printable stays as it is,
-// backslashes too.
+// Text returns s with every unprintable character in Go's escaped form: \n, \x1b. Printable text
+// stays unchanged, including backslashes.
 func Text(s string) string {
 	if is(s) {
 		return s
@@ -28,7 +29,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-// Lines is [Text], and keeps newlines and tabs.
+// Lines is like [Text] but keeps newlines and tabs.
 func Lines(s string) string {
 	var b strings.Builder
 	for s != "" {
@@ -56,7 +57,8 @@ func is(s string) bool {
 
 func good(r rune, n int) bool { return strconv.IsPrint(r) && !(r == utf8.RuneError && n == 1) }
 
-// Error returns err if its text is printable, and else an error that wraps it and has its text as [Text] returns it.
+// Error returns err if its text is printable. Otherwise it returns an error that wraps err, with
+// its text escaped by [Text].
 func Error(err error) error {
 	if err == nil || is(err.Error()) {
 		return err

@@ -2,7 +2,7 @@
 
 // The race detector would find nothing in programs that are built without it.
 
-// Package programs tests what all programs of the module have in common.
+// Package programs tests common behaviour of all programs of the module.
 package programs
 
 import (
@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// TestCommandLines builds every program, and runs it for help and with a flag that it does not have.
+// TestCommandLines builds every program, and runs it with -help and with an unknown flag.
 func TestCommandLines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds all programs")
@@ -38,7 +38,7 @@ func TestCommandLines(t *testing.T) {
 	}
 	mains := strings.Fields(build("list", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./..."))
 	mains = slices.DeleteFunc(mains, func(path string) bool {
-		return strings.HasSuffix(path, "/runtime/examples/first") || strings.HasSuffix(path, "/runtime/examples/compile") // which are to be short, and have no flags
+		return strings.HasSuffix(path, "/runtime/examples/first") || strings.HasSuffix(path, "/runtime/examples/compile") // short examples without flags
 	})
 	if len(mains) < 12 {
 		t.Fatalf("found the programs %q only", mains)
@@ -52,7 +52,7 @@ func TestCommandLines(t *testing.T) {
 	if len(files) != len(mains) {
 		t.Errorf("%d programs gave %d files", len(mains), len(files))
 	}
-	for _, test := range [][]string{{"kernelgen"}, {"size", "1000000"}} { // a file is missing, and -limit
+	for _, test := range [][]string{{"kernelgen"}, {"size", "1000000"}} { // with a missing file and without -limit
 		cmd := exec.Command(filepath.Join(dir, test[0]), test[1:]...)
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil {

@@ -2,5 +2,5 @@
 
 package regular
 
-// Nonblock is a flag of [os.OpenFile], and nothing where opening never waits.
+// Nonblock is a flag of [os.OpenFile]. It is 0 on this system, where opening never waits.
 const Nonblock = 0

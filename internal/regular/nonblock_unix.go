@@ -4,5 +4,6 @@ package regular
 
 import "syscall"
 
-// Nonblock is a flag of [os.OpenFile]. With it the opening of a named pipe returns at once. It does nothing to a regular file.
+// Nonblock is a flag of [os.OpenFile] with which opening a named pipe returns at once. It has no
+// effect on a regular file.
 const Nonblock = syscall.O_NONBLOCK

@@ -1,5 +1,6 @@
-// Package regular opens files whose names come from the user or the environment. It refuses what is no regular file: opening a
-// named pipe blocks until there is a writer, and reading from a device may block or never end.
+// Package regular opens files whose names come from the user or the environment. It refuses
+// everything except regular files: opening a named pipe blocks until there is a writer, and reading
+// from a device may block or never end.
 package regular
 
 import (
@@ -10,10 +11,10 @@ import (
 	"os"
 )
 
-// ErrIrregular is a file that is not regular. It is in an [*fs.PathError].
+// ErrIrregular says that a file is not regular. It is wrapped in an [*fs.PathError].
 var ErrIrregular = errors.New("not a regular file")
 
-// kinds are what files may be that are not regular.
+// kinds are the kinds of irregular files.
 var kinds = []struct {
 	mode fs.FileMode
 	name string
@@ -24,7 +25,7 @@ var kinds = []struct {
 	{fs.ModeDevice, "a device"},
 }
 
-// Stat describes a file, or the one that it links to. The error of one that is not regular says what it is.
+// Stat describes a file, or the target of a link. The error for an irregular file names its kind.
 func Stat(name string) (fs.FileInfo, error) {
 	fi, err := os.Stat(name)
 	if err != nil {
@@ -33,7 +34,7 @@ func Stat(name string) (fs.FileInfo, error) {
 	return check(name, fi)
 }
 
-// check returns fi, or an error that says what the file is if it is not regular.
+// check returns fi, or an error that names the file's kind if it is not regular.
 func check(name string, fi fs.FileInfo) (fs.FileInfo, error) {
 	if fi.Mode().IsRegular() {
 		return fi, nil
@@ -48,18 +49,18 @@ func check(name string, fi fs.FileInfo) (fs.FileInfo, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fmt.Errorf("%s, %w", what, ErrIrregular)}
 }
 
-// Open opens a regular file for reading. Do not read more than the file's size: some files of the system have size 0, and reading them
-// may block.
+// Open opens a regular file for reading. Do not read more than the file's size: some files of the
+// system have size 0, and reading them may block.
 func Open(name string) (*os.File, fs.FileInfo, error) {
-	// Stat comes first because opening a device may already do something. Another file may have taken the name when open is called, so
-	// open looks at the file that it has.
+	// Stat comes first because opening a device may have effects. Another file may take the name
+	// before it is opened, so open checks the opened file again.
 	if _, err := Stat(name); err != nil {
 		return nil, nil, err
 	}
 	return open(name)
 }
 
-// open is Open of a file that may have been replaced by one of another kind. It never blocks.
+// open is Open for a file that may have been replaced by another kind of file. It never blocks.
 func open(name string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|Nonblock, 0)
 	if err != nil {
@@ -86,7 +87,7 @@ func ReadFile(name string) ([]byte, error) {
 	b := make([]byte, fi.Size())
 	n, err := io.ReadFull(f, b)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = nil // it was cut meanwhile
+		err = nil // it was truncated in the meantime
 	}
 	return b[:n], err
 }

@@ -26,7 +26,7 @@ func TestIrregular(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if b, err := ReadFile("/proc/self/mem"); len(b) != 0 || err != nil { // it has no size
+	if b, err := ReadFile("/proc/self/mem"); len(b) != 0 || err != nil { // its size is 0
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }

@@ -2,11 +2,12 @@ package secureenv
 
 import goruntime "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"
 
-// isElevated asks the kernel's own word, AT_SECURE. It is set for capabilities too, which no identity shows, and stays when the program
-// gives its rights up.
+// isElevated reads AT_SECURE from the kernel. The flag also covers capabilities, which user and
+// group IDs do not show, and it remains after the program drops its rights.
 //
-// Go does not find the auxiliary vector behind an environment from which the dynamic loader took variables, and cannot read /proc/self/auxv
-// of a program with more rights. The loader takes variables from such programs alone. So a vector that is missing means more rights, too.
+// The dynamic loader removes variables from the environment of such programs. Go then does not find
+// the auxiliary vector behind it, and cannot read /proc/self/auxv of a program with more rights. So
+// a missing vector also means more rights.
 func isElevated() bool {
 	const atSecure = 23
 	aux := goruntime.Auxv()

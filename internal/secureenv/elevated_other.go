@@ -2,5 +2,6 @@
 
 package secureenv
 
-// isElevated compares the identities. A program that gives its rights up before its first look at the environment is not recognized.
+// isElevated compares user and group IDs. It does not recognize a program that drops its rights
+// before it first reads the environment.
 func isElevated() bool { return identities() }

@@ -1,8 +1,10 @@
-// Package secureenv reads the environment, unless the program has rights that its caller does not have.
+// Package secureenv reads the environment, unless the program has more rights than its caller.
 //
-// Whoever starts a set-user-ID or set-group-ID program, or one with file capabilities, chooses its environment. A variable that names
-// a file to load, or one to write, would give the caller the program's rights. So in such a program every variable counts as unset, as
-// for secure_getenv of C. All of the project's packages read the environment here. SECURITY.md lists the variables.
+// The caller of a set-user-ID or set-group-ID program, or of a program with file capabilities,
+// chooses its environment. A variable that names a file to load or write would give the caller the
+// program's rights. So in such a program every variable counts as unset, as in C's secure_getenv.
+// All packages of this module read the environment through this package. SECURITY.md lists the
+// variables.
 package secureenv
 
 import (
@@ -11,14 +13,14 @@ import (
 	"sync"
 )
 
-// elevated reports whether the program has rights that its caller does not have. What it has given up since it started does not count:
-// the environment is still the caller's.
+// elevated reports whether the program has more rights than its caller. Dropped rights still count,
+// since the environment remains the caller's.
 var elevated = sync.OnceValue(isElevated)
 
-// errElevated is why there is no folder to take from the environment.
+// errElevated explains why no folder is taken from the environment.
 var errElevated = errors.New("this program has more rights than its caller, so no folder is taken from the environment")
 
-// Lookup is [os.LookupEnv], and finds nothing if the program has rights that its caller does not have.
+// Lookup is [os.LookupEnv], and finds nothing if the program has more rights than its caller.
 func Lookup(name string) (string, bool) {
 	if elevated() {
 		return "", false
@@ -26,13 +28,13 @@ func Lookup(name string) (string, bool) {
 	return os.LookupEnv(name)
 }
 
-// Get is [os.Getenv], and returns "" if the program has rights that its caller does not have.
+// Get is [os.Getenv], and returns "" if the program has more rights than its caller.
 func Get(name string) string {
 	v, _ := Lookup(name)
 	return v
 }
 
-// UserCacheDir is [os.UserCacheDir], and fails if the program has rights that its caller does not have.
+// UserCacheDir is [os.UserCacheDir], and fails if the program has more rights than its caller.
 func UserCacheDir() (string, error) {
 	if elevated() {
 		return "", errElevated
@@ -40,7 +42,7 @@ func UserCacheDir() (string, error) {
 	return os.UserCacheDir()
 }
 
-// TempDir is [os.TempDir]. It is /tmp if the program has rights that its caller does not have.
+// TempDir is [os.TempDir], and returns /tmp if the program has more rights than its caller.
 func TempDir() string {
 	if elevated() {
 		return "/tmp"
@@ -48,12 +50,12 @@ func TempDir() string {
 	return os.TempDir()
 }
 
-// identities reports whether the program runs with another user's or group's rights. Windows has no such programs, and there all
-// numbers are -1.
+// identities reports whether the program runs with another user's or group's rights. On Windows all
+// IDs are -1, so it returns false.
 func identities() bool { return os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() }
 
-// Program returns the path of the program that runs, or "" if it is unknown, or the program has rights that its caller does not have: the
-// caller may have linked it into a folder of its own.
+// Program returns the path of the running program. It returns "" if the path is unknown, or if the
+// program has more rights than its caller, who may have linked it into any folder.
 func Program() string {
 	if elevated() {
 		return ""

@@ -29,13 +29,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// more reports whether the process has rights that a plain program of its user does not have.
+// more reports whether the process has more rights than an ordinary program of its user.
 func more() bool {
 	status, _ := os.ReadFile("/proc/self/status")
 	return os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() || !strings.Contains(string(status), "CapEff:\t0000000000000000")
 }
 
-// TestElevated starts a program as another user: with no more rights than that user has, and with more in each way that there is.
+// TestElevated starts a program as another user: with that user's rights, and with more rights in
+// every possible way.
 func TestElevated(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a program of another user's and start one as another user")

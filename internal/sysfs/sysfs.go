@@ -1,5 +1,5 @@
-// Package sysfs reads what Linux tells of devices and their drivers, and the GPUs' APIs do not. On other systems there is nothing to
-// read.
+// Package sysfs reads facts about devices and drivers that Linux provides and the GPU APIs do not.
+// On other systems it returns nothing.
 package sysfs
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// NUMANode returns the node of the host that is nearest to the device with a PCI address, such as "0000:3b:00.0". It is -1 where the
-// host has none, or does not tell.
+// NUMANode returns the host's NUMA node that is nearest to the device with a PCI address, such as
+// "0000:3b:00.0". It returns -1 if there is none or it is unknown.
 func NUMANode(pci string) int { return numaNode(os.DirFS("/sys"), pci) }
 
 func numaNode(sys fs.FS, pci string) int {
@@ -21,12 +21,13 @@ func numaNode(sys fs.FS, pci string) int {
 	return n
 }
 
-// ModuleVersion returns the version of a module of the kernel that is loaded, such as "nvidia", or "" if it does not tell one.
+// ModuleVersion returns the version of a loaded kernel module, such as "nvidia", or "" if it is
+// unknown.
 func ModuleVersion(module string) string { return moduleVersion(os.DirFS("/sys"), module) }
 
 func moduleVersion(sys fs.FS, module string) string { return read(sys, "module/"+module+"/version") }
 
-// read returns what a file has on its line, or "".
+// read returns the only line of a file, or "".
 func read(sys fs.FS, name string) string {
 	text, err := fs.ReadFile(sys, name)
 	if err != nil {

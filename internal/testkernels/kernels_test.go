@@ -53,7 +53,7 @@ func some(n, from int) []float32 {
 	return out
 }
 
-// TestTwins launches each kernel and computes the same here.
+// TestTwins launches each kernel and compares its results with a computation in Go.
 func TestTwins(t *testing.T) {
 	dev, code := load(t, SimKernels(Twins{}), gpu.Options{})
 	s := dev.Queue(0).NewStream()
@@ -117,14 +117,15 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// quiet makes no garbage, as a function that has a result does.
+// quiet has kernels that create no garbage.
 var quiet = map[string]simdriver.Kernel{
 	"vector_add": simdriver.MustKernel(func(*simdriver.Grid, uint32, driver.Ptr, driver.Ptr, driver.Ptr) {}),
 	"softmax":    simdriver.MustKernel(func(*simdriver.Grid, uint32, float32, driver.Ptr, driver.Ptr) {}),
 	"matmul":     simdriver.MustKernel(func(*simdriver.Grid, int32, int32, int32, driver.Ptr, driver.Ptr, driver.Ptr) {}),
 }
 
-// launches are a launch whose Op is used again, and one that the generated function makes each time.
+// launches returns two launches: one reuses its Op, and one calls the generated function every
+// time.
 func launches(t testing.TB) (s *gpu.Stream, all map[string]func() error) {
 	dev, code := load(t, quiet, gpu.Options{Spin: -1, Poll: time.Minute})
 	s = dev.Queue(0).NewStream()
@@ -136,7 +137,7 @@ func launches(t testing.TB) (s *gpu.Stream, all map[string]func() error) {
 	}
 }
 
-// finish waits without making garbage.
+// finish waits without creating garbage.
 func finish(s *gpu.Stream) error {
 	for end := s.Point(); ; runtime.Gosched() {
 		if got, err := end.Semaphore.Query(); err != nil || got >= end.Value {
@@ -159,7 +160,7 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 		for range 300 {
 			one()
 		}
-		// The device's goroutines allocate now and then, and not for a launch.
+		// The device's goroutines sometimes allocate, independently of launches.
 		least := math.Inf(1)
 		for range 5 {
 			least = min(least, testing.AllocsPerRun(200, one))

@@ -1,4 +1,5 @@
-// Package testkernels has kernels of CUDA C++ as Go functions, which tests launch on GPUs and on simulated ones.
+// Package testkernels has CUDA C++ kernels as Go functions; tests launch them on real and simulated
+// GPUs.
 package testkernels
 
 import (
@@ -11,7 +12,7 @@ import (
 
 //go:generate go run github.com/puregpu/puregpu/tools/kernelgen -pkg testkernels -runtime -arch compute_75 kernels.cu
 
-// Twins are the kernels in Go.
+// Twins implements the kernels in Go.
 type Twins struct{}
 
 var _ KernelsTwins = Twins{}

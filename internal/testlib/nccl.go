@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Answering describes the library of a table of symbols, made of testdata/fakes/answer.c. It has every
-// function. A file beside it, with .answer behind its name, says with which error it starts.
+// Answering describes a library made of testdata/fakes/answer.c with every function of a symbol
+// table. A file next to it, with .answer added to its name, selects the error with which it starts.
 func Answering(t testing.TB, table string) Fake {
 	t.Helper()
 	tab, err := symbols.Load(table)
@@ -27,8 +27,8 @@ func Answering(t testing.TB, table string) Fake {
 	return f
 }
 
-// Broken puts two libraries of a table into folders of their own, under a name, which answer with an
-// error code. It returns the folders.
+// Broken puts two libraries of a table, with the given name, into separate folders and returns the
+// folders. They return an error code.
 func Broken(t testing.TB, table, name string, code int) (dirs []string) {
 	t.Helper()
 	library, err := os.ReadFile(Answering(t, table).Build(t))
@@ -48,7 +48,7 @@ func Broken(t testing.TB, table, name string, code int) (dirs []string) {
 	return dirs
 }
 
-// NVML describes the NVML of testdata/fakes/nvml.c, of 13.0.
+// NVML describes the NVML 13.0 of testdata/fakes/nvml.c.
 func NVML(t testing.TB, defines ...string) Fake {
 	t.Helper()
 	tab, err := symbols.Load("nvml")
@@ -64,8 +64,8 @@ func NVML(t testing.TB, defines ...string) Fake {
 	return f
 }
 
-// NCCL describes the NCCL of testdata/fakes/comms.c in a release, by its version code: 22803 for 2.28.3. With rccl it goes by
-// the name of AMD's library.
+// NCCL describes the NCCL of testdata/fakes/comms.c in a release, given as a version code: 22803
+// for 2.28.3. With rccl it has the name of AMD's library.
 func NCCL(t testing.TB, release int, rccl bool) Fake {
 	t.Helper()
 	tab, err := symbols.Load("nccl")
@@ -79,7 +79,7 @@ func NCCL(t testing.TB, release int, rccl bool) Fake {
 	for _, fn := range tab.Funcs {
 		v := fn.Since
 		code := 10000*v.Major + 100*v.Minor + v.Patch
-		if v.Minor < 9 { // up to 2.8 a digit less
+		if v.Minor < 9 { // up to 2.8 the code has one digit less
 			code = 1000*v.Major + 100*v.Minor + v.Patch
 		}
 		if code <= release && !strings.HasPrefix(tab.Sets[fn.Set].Name, "rccl") {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Parse reads the Go files that a pattern of [filepath.Match] names, but for tests, with their comments. There must be some.
+// Parse parses the Go files that match a pattern of [filepath.Match], with comments and without
+// test files. At least one must match.
 func Parse(t testing.TB, pattern string) (files []*ast.File) {
 	t.Helper()
 	names, err := filepath.Glob(pattern)

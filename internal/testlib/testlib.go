@@ -14,21 +14,22 @@ import (
 	"testing"
 )
 
-// A Fake describes a library that stands for a GPU library.
+// A Fake describes a library that replaces a GPU library.
 type Fake struct {
 	File    string   // name of the library's file
 	Source  string   // C file in testdata/fakes, or "" for none
 	Defines []string // macros for Source, as in -D
-	Symbols []string // functions to export: those that Source does not define do nothing and return 0
+	Symbols []string // functions to export; if Source does not define one, it does nothing and returns 0
 }
 
-// built has the libraries that this process has built.
+// built holds the libraries that this process has built.
 var built struct {
 	sync.Mutex
-	libs map[string][]byte // by what they were built of
+	libs map[string][]byte // by their sources and flags
 }
 
-// Build compiles f and returns the path of a library of its own. It skips the test where there is no C compiler.
+// Build compiles f and returns the path of a separate copy. It skips the test if there is no C
+// compiler.
 func (f Fake) Build(t testing.TB) string {
 	t.Helper()
 	cc := compiler(t)
@@ -41,7 +42,8 @@ func (f Fake) Build(t testing.TB) string {
 		}
 		built.libs[key] = f.compile(t, cc)
 	}
-	// A library that was opened stays in the process, and the loader knows it by its name: each gets a directory of its own.
+	// The loader keeps an opened library in the process and identifies it by name: each copy gets
+	// its own directory.
 	out := filepath.Join(t.TempDir(), f.File)
 	if err := os.WriteFile(out, built.libs[key], 0o777); err != nil {
 		t.Fatal(err)
@@ -53,7 +55,7 @@ func (f Fake) compile(t testing.TB, cc string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	out, stubs := filepath.Join(dir, "lib.so"), filepath.Join(dir, "stubs.c")
-	var b strings.Builder // of names for one function, which the compiler is through with sooner than with hundreds of functions
+	var b strings.Builder // many names for one function, which compile faster than hundreds of functions
 	fmt.Fprintln(&b, "__attribute__((unused)) static int stub(void) { return 0; }")
 	for _, name := range f.Symbols {
 		fmt.Fprintf(&b, "__attribute__((weak, alias(\"stub\"))) int %s(void);\n", name)
@@ -91,7 +93,8 @@ func compiler(t testing.TB) string {
 	return path
 }
 
-// root returns the directory of go.mod. Tests run in their package's directory, compiled ones wherever they are.
+// root returns the directory of go.mod. Tests run in their package's directory; compiled tests run
+// anywhere.
 func root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -110,8 +113,8 @@ func root(t testing.TB) string {
 	}
 }
 
-// ForeignELF writes the head of a shared library that this process cannot load: one of a 32-bit platform, or of another
-// machine.
+// ForeignELF writes the head of a shared library that this process cannot load: for a 32-bit
+// platform, or for another machine.
 func ForeignELF(t testing.TB, file string, class elf.Class) string {
 	t.Helper()
 	machine := elf.EM_RISCV
@@ -138,7 +141,8 @@ func ForeignELF(t testing.TB, file string, class elf.Class) string {
 	return path
 }
 
-// Deep uses n levels of stack, about a hundred bytes each, so that the goroutine's stack has to grow and move.
+// Deep uses n levels of stack, about a hundred bytes each, so that the goroutine's stack must grow
+// and move.
 //
 //go:noinline
 func Deep(n int) int {

@@ -1,10 +1,10 @@
-// Package testroot runs test programs in a root folder of their own. The folder stands for another
-// machine: it has that machine's libraries, device nodes and texts of /proc, the C library, and nothing
-// else.
+// Package testroot runs test programs in a separate root folder. The folder imitates another
+// machine. It contains only that machine's libraries, device nodes and files of /proc, and the C
+// library.
 //
-// Changing the root folder needs the rights of root, or a user namespace. Where neither is available
-// the test is skipped. If the environment variable CI is set, the test fails instead: CI must run it.
-// One case is skipped in CI as well: a test program for another processor, run by an emulator such as
+// Changing the root folder requires root rights or a user namespace. Without them the test is
+// skipped. If the environment variable CI is set, the test fails instead: CI must run it. One case
+// is skipped in CI as well: a test program for another processor that runs in an emulator such as
 // qemu, on a kernel that cannot start such programs.
 package testroot
 
@@ -22,12 +22,12 @@ import (
 	"testing"
 )
 
-// A Root is a folder that is / for a program.
+// A Root is a folder that is / to a program.
 type Root struct {
 	t   testing.TB
 	dir string
 
-	// Program is where the test's own program is copied to.
+	// Program is the path of the copy of the test's own program.
 	Program string
 }
 
@@ -54,7 +54,7 @@ func New(t testing.TB) *Root {
 	return r
 }
 
-// Unavailable skips the test, or has it fail in CI.
+// Unavailable skips the test, or fails it in CI.
 func Unavailable(t testing.TB, why ...any) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -101,7 +101,7 @@ func (r *Root) Mode(name string, mode fs.FileMode) {
 	r.check(os.Chmod(r.path(name), mode))
 }
 
-// Node makes a device node. It is of the null device, and opens.
+// Node makes a device node that opens: a node of the null device.
 func (r *Root) Node(name string) {
 	r.t.Helper()
 	r.check(os.MkdirAll(filepath.Dir(r.path(name)), 0o755))
@@ -114,8 +114,8 @@ func (r *Root) Node(name string) {
 	r.Mode(name, 0o666)
 }
 
-// Run runs the test's program in the folder, as root, with nothing in its environment but what is given, and returns what it prints and its exit
-// status. As a user that is not 0 it runs with that user's rights.
+// Run runs the test's program in the folder with only the given environment, and returns its output
+// and exit status. User 0 is root; another user's program runs with that user's rights.
 func (r *Root) Run(user int, env []string, args ...string) (said string, status int) {
 	r.t.Helper()
 	cmd := exec.Command(r.Program, args...)
@@ -151,7 +151,8 @@ func (r *Root) Run(user int, env []string, args ...string) (said string, status 
 	return string(out), 0
 }
 
-// emulated reports whether the test's program is for another processor than the machine's own shell.
+// emulated reports whether the test's program is for a different processor than the machine's
+// shell.
 func emulated() bool {
 	machine := func(name string) elf.Machine {
 		f, err := elf.Open(name)
@@ -165,7 +166,7 @@ func emulated() bool {
 	return shell != elf.EM_NONE && self != elf.EM_NONE && shell != self
 }
 
-// Host runs a command of the machine, with %s in its arguments for the folder.
+// Host runs a command of the machine; %s in its arguments is the folder.
 func (r *Root) Host(name string, args ...string) {
 	r.t.Helper()
 	for i := range args {
@@ -185,7 +186,7 @@ func (r *Root) Host(name string, args ...string) {
 	}
 }
 
-// libc copies glibc and its loader to where they are on this machine.
+// libc copies glibc and its loader to the same paths as on this machine.
 func libc(r *Root) {
 	r.t.Helper()
 	loader := map[string]string{"amd64": "/lib64/ld-linux-x86-64.so.2", "arm64": "/lib/ld-linux-aarch64.so.1"}[runtime.GOARCH]

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// fails runs TestUnavailable in a process of its own and reports whether it fails there, and what it says,
-// with the environment variable CI as given.
+// fails runs TestUnavailable in a separate process, with the environment variable CI as given. It
+// returns whether the test failed, and its output.
 func fails(t *testing.T, ci string) (failed bool, said string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -22,7 +22,7 @@ func fails(t *testing.T, ci string) (failed bool, said string) {
 	return err != nil, string(out)
 }
 
-// TestUnavailable: a test that cannot have its machine fails in CI, and is skipped elsewhere.
+// TestUnavailable checks that a test without its machine fails in CI and is skipped elsewhere.
 func TestUnavailable(t *testing.T) {
 	if os.Getenv("PUREGPU_TEST_UNAVAILABLE") != "" {
 		Unavailable(t, "no chroot")
@@ -36,7 +36,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestEmulated: a program that the kernel started itself is not emulated.
+// TestEmulated checks that a program started by the kernel itself is not reported as emulated.
 func TestEmulated(t *testing.T) {
 	if emulated() && runtime.GOARCH == "amd64" {
 		t.Error("this program is said to be emulated")

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/cublas"
 )
 
-// TestGPUCuBLAS multiplies a matrix of 2 by 3 and one of 3 by 2, which lie in columns.
+// TestGPUCuBLAS multiplies a 2 by 3 and a 3 by 2 matrix in column-major order.
 func TestGPUCuBLAS(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cublas.Open(cublas.Options{})

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// TestGPUCuBLASLt multiplies matrices of float32 by an algorithm that the library proposes, and adds a bias.
+// TestGPUCuBLASLt multiplies float32 matrices with an algorithm that the library proposes, and adds
+// a bias.
 func TestGPUCuBLASLt(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cublaslt.Open(cublaslt.Options{})

@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/cudnn"
 )
 
-// TestGPUCuDNNSoftmax computes a softmax over channels with the API that has a function for each operation.
+// TestGPUCuDNNSoftmax computes a softmax over channels with the API of one function for each
+// operation.
 func TestGPUCuDNNSoftmax(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cudnn.Open(cudnn.Options{})
@@ -63,7 +64,7 @@ type dnn struct {
 	lib *cudnn.Library
 }
 
-// finalized makes a descriptor whose attributes set sets.
+// finalized makes a descriptor and finalizes it after the calls of set.
 func (g *dnn) finalized(kind cudnn.BackendDescriptorType, set ...func(*cudnn.Descriptor) error) *cudnn.Descriptor {
 	g.t.Helper()
 	d := g.empty(kind)
@@ -98,8 +99,9 @@ func (g *dnn) tensor(id int64, dims ...int64) cudnn.BackendDescriptor {
 		with(cudnn.AttrTensorStrides, dims[1]*dims[2]*dims[3], dims[2]*dims[3], dims[3], 1)).Handle()
 }
 
-// TestGPUCuDNNConvolution computes a convolution with the backend API, by the first engine that the library proposes and that
-// fits. All numbers are small integers, so that the result is exact in any order and with tensor cores.
+// TestGPUCuDNNConvolution computes a convolution with the backend API, with the first proposed
+// engine that fits. All numbers are small integers, so that the result is exact in any order and
+// with tensor cores.
 func TestGPUCuDNNConvolution(t *testing.T) {
 	gpu := OpenGPU(t)
 	l, err := cudnn.Open(cudnn.Options{})
@@ -156,7 +158,7 @@ func TestGPUCuDNNConvolution(t *testing.T) {
 	Same(gpu, "a convolution", Download[float32](gpu, y, len(want)), want...)
 }
 
-// plan returns an execution plan of the first engine that can run a graph, nil if none can.
+// plan returns an execution plan of the first engine that can run a graph, or nil.
 func (g *dnn) plan(c *cudnn.Context, graph *cudnn.Descriptor) *cudnn.Descriptor {
 	g.t.Helper()
 	for _, mode := range []cudnn.BackendHeurMode{cudnn.HeurModeA, cudnn.HeurModeFallback} {

@@ -15,9 +15,10 @@ import (
 	"github.com/puregpu/puregpu/cufile"
 )
 
-// TestGPUCuFile writes device memory to a file, reads it back into other device memory and compares. cuFile copies through host
-// memory for it: its compatibility mode needs no kernel module. A process of its own runs the test, because the library reads the
-// environment that its process was started with.
+// TestGPUCuFile writes device memory to a file, reads it back into other device memory and
+// compares. In its compatibility mode cuFile copies through host memory and needs no kernel module.
+// The test runs in a separate process, because the library reads the environment from the start of
+// its process.
 func TestGPUCuFile(t *testing.T) {
 	const inside = "PUREGPU_TEST_CUFILE"
 	if os.Getenv(inside) == "" {
@@ -89,19 +90,19 @@ func TestGPUCuFile(t *testing.T) {
 	n, err := f.WriteAt(cufile.Memory{Base: from, Size: size}, at)
 	g.Check("WriteAt", err)
 	if n != size {
-		t.Errorf("%d bytes are written", n)
+		t.Errorf("wrote %d bytes", n)
 	}
 	onDisk := make([]byte, size)
 	if _, err := file.ReadAt(onDisk, at); err != nil || !bytes.Equal(onDisk, data) {
-		t.Errorf("the file has other bytes than the device memory: %v", err)
+		t.Errorf("the file differs from the device memory: %v", err)
 	}
 	n, err = f.ReadAt(cufile.Memory{Base: to, Size: size}, at)
 	g.Check("ReadAt", err)
 	if n != size || !bytes.Equal(Download[byte](g, to, size), data) {
-		t.Errorf("%d bytes are read, and they are not those written", n)
+		t.Errorf("read %d bytes, which differ from the written ones", n)
 	}
 
-	// A part of a pinned buffer, from the middle of the file on.
+	// Part of a pinned buffer, from the middle of the file.
 	base := g.Alloc(1 << 20)
 	b, err := l.NewBuffer(base, 1<<20)
 	g.Check("NewBuffer", err)
@@ -110,7 +111,7 @@ func TestGPUCuFile(t *testing.T) {
 	n, err = f.ReadAt(part, at+4096)
 	g.Check("ReadAt into a buffer", err)
 	if n != 65536 || !bytes.Equal(Download[byte](g, base, 8192+65536)[8192:], data[4096:4096+65536]) {
-		t.Errorf("%d bytes are read into the buffer, and they are not those of the file", n)
+		t.Errorf("read %d bytes into the buffer, which differ from the file", n)
 	}
 	g.Check("Close of the buffer", b.Close())
 

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/curand"
 )
 
-// TestGPUCuRAND has a seed give the same numbers twice, and checks their mean and deviation.
+// TestGPUCuRAND draws numbers twice from one seed, compares them, and checks their mean and
+// deviation.
 func TestGPUCuRAND(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := curand.Open(curand.Options{})
@@ -48,9 +49,9 @@ func TestGPUCuRAND(t *testing.T) {
 		t.Errorf("uniform numbers are between %v and %v", slices.Min(uniform), slices.Max(uniform))
 	}
 	if again, _ := draw(42); !slices.Equal(uniform, again) {
-		t.Error("the same seed gives other numbers")
+		t.Error("the same seed gives different numbers")
 	}
 	if other, _ := draw(43); slices.Equal(uniform, other) {
-		t.Error("another seed gives the same numbers")
+		t.Error("a different seed gives the same numbers")
 	}
 }

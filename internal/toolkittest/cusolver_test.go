@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/cusolver"
 )
 
-// TestGPUCuSOLVER solves by LU, finds that a matrix is singular, and computes eigenvalues.
+// TestGPUCuSOLVER solves a system by LU, detects a singular matrix, and computes eigenvalues.
 func TestGPUCuSOLVER(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cusolver.Open(cusolver.Options{})
@@ -30,7 +30,7 @@ func TestGPUCuSOLVER(t *testing.T) {
 		return Download[int32](g, info, 1)[0]
 	}
 	b := Upload[float64](g, 5, 10)
-	if state := solve(Upload[float64](g, 1, 2, 2, 6), b); state != 0 { // in columns
+	if state := solve(Upload[float64](g, 1, 2, 2, 6), b); state != 0 { // column-major
 		t.Errorf("solving says %d", state)
 	}
 	Same(g, "a solution", Download[float64](g, b, 2), 5, 0)

@@ -14,13 +14,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A GPU is the first device of this machine. Its primary context is current on the test's thread until the test ends.
+// A GPU is the first device of this machine. Its primary context is current on the test's thread
+// until the test ends.
 type GPU struct {
 	t   testing.TB
 	lib *cuda.Library
 }
 
-// OpenGPU returns the GPU. A test without one is skipped, or fails if PUREGPU_TEST_REQUIRE_GPU is set.
+// OpenGPU returns the GPU. Without one it skips the test, or fails it if PUREGPU_TEST_REQUIRE_GPU
+// is set.
 func OpenGPU(t testing.TB) *GPU {
 	t.Helper()
 	lib, err := cuda.Open(cuda.Options{})
@@ -48,7 +50,8 @@ func OpenGPU(t testing.TB) *GPU {
 	return g
 }
 
-// Check fails the test if there is an error, and skips it if that is of a library that the machine does not have.
+// Check fails the test if there is an error. It skips the test if the error is a library missing on
+// this machine.
 func (g *GPU) Check(what string, err error) {
 	g.t.Helper()
 	if errors.Is(err, dl.ErrNotFound) {

@@ -1,4 +1,5 @@
-// Package toolkittest tests how the packages of CUDA's libraries open a library: the same for each of them.
+// Package toolkittest tests how the packages of CUDA's libraries open their library; all must
+// behave the same.
 package toolkittest
 
 import (
@@ -21,23 +22,23 @@ type Opened interface {
 	HasSymbol(cname string) bool
 }
 
-// A Case is a package, and a release of its library that lacks something.
+// A Case is a package and a release of its library that lacks a function.
 type Case struct {
 	Library string // "cufft"
 	File    string // name of the library's file
-	Release string // that the library tells: "11.2.1"
+	Release string // release that the library reports: "11.2.1"
 	Open    func(dl.Options) (Opened, error)
 	Format  func(dl.Version) string
 	Source  string // C file in testdata/fakes; toolkit.c if ""
 	Defines []string
 
 	Needs   string             // required function that the source does not define
-	Lacks   string             // function that the library lacks, which is optional
-	Without bool               // the release has that function: the library is built without it
-	Call    func(Opened) error // calls it
+	Lacks   string             // optional function that the library lacks
+	Without bool               // the release has that function, but the test's library lacks it
+	Call    func(Opened) error // calls the missing function
 }
 
-// Build makes the library of a release: it has the functions of the table that the release has, but those of without.
+// Build makes the library of a release: the table's functions of that release, except without.
 func (c *Case) Build(t testing.TB, without ...string) string {
 	t.Helper()
 	lib, err := symbols.Load(c.Library)
@@ -66,8 +67,8 @@ func (c *Case) Build(t testing.TB, without ...string) string {
 	return f.Build(t)
 }
 
-// Run tests that a library opens and tells its version, and what the errors say of one that is absent, too old or lacks a
-// function.
+// Run tests that a library opens and reports its version. It also checks the errors for a library
+// that is absent, too old or lacks a function.
 func Run(t *testing.T, c Case) {
 	lib, err := symbols.Load(c.Library)
 	if err != nil {
@@ -84,7 +85,7 @@ func Run(t *testing.T, c Case) {
 			t.Setenv(m.Env, path)
 			l, err := c.Open(opt)
 			if err == nil || !errors.Is(err, dl.ErrNotFound) {
-				t.Fatalf("opening a file that is not there: %v, %v", l, err)
+				t.Fatalf("opening a missing file: %v, %v", l, err)
 			}
 			for _, want := range []string{m.Name, path, m.Env, m.Hint} {
 				if !strings.Contains(err.Error(), want) {
@@ -133,7 +134,8 @@ func Run(t *testing.T, c Case) {
 	})
 }
 
-// Real tests a library of this machine, if it has one: what the table has of its release resolves.
+// Real tests this machine's library, if there is one: every function in the table's entry for its
+// release must resolve.
 func Real(t *testing.T, library string, open func(dl.Options) (Opened, error), format func(dl.Version) string) Opened {
 	t.Helper()
 	lib, err := symbols.Load(library)

@@ -6,20 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// An event that is written never exceeds MaxEvent, or it could not be read. Each text and each list may use a quarter of
-// the room that is left in the event, and a text at most maxText bytes. A text that is too long ends with the number of
-// bytes that are left out, and a list that is too long is followed by the number of points that are left out.
+// A written event never exceeds MaxEvent, since it could not be read otherwise. Each text and list
+// may use a quarter of the remaining room in the event, and a text at most maxText bytes. A text
+// that is cut ends with the number of bytes left out. A list that is cut is followed by the number
+// of points left out.
 const (
 	maxText     = 1 << 23
-	roomForRest = 1 << 16 // in an event, for keys, numbers and what is not from outside
+	roomForRest = 1 << 16 // in an event, for keys, numbers and internal texts
 	roomForMark = 64      // in a text
 )
 
-// room is how many bytes a text or a list may have in an event that has n bytes so far.
+// room returns the number of bytes that a text or a list may use in an event with n bytes so far.
 func room(n int) int { return (MaxEvent - roomForRest - n) / 4 }
 
-// Append appends the event as a JSON object, in one line, without allocating if b has room. Texts and lists that are too
-// long are cut.
+// Append appends the event as a JSON object, in one line, without allocating if b has room. Texts
+// and lists that are too long are cut.
 func (e *Event) Append(b []byte) []byte {
 	start := len(b)
 	b = append(b, `{"ph":"`...)
@@ -43,7 +44,7 @@ func (e *Event) Append(b []byte) []byte {
 	case Complete:
 		b = append(b, `,"dur":`...)
 		b = appendTime(b, e.Dur)
-	case AsyncBegin, AsyncStep, AsyncEnd: // an id of the process, or else Perfetto shows it outside of all processes
+	case AsyncBegin, AsyncStep, AsyncEnd: // the id is local to the process; otherwise Perfetto shows the event outside all processes
 		b = append(b, `,"id2":{"local":"0x`...)
 		b = strconv.AppendUint(b, e.ID, 16)
 		b = append(b, `"}`...)
@@ -114,7 +115,7 @@ func (e *Event) appendArgs(b []byte, start int) []byte {
 	if e.Cat == CatClock {
 		o.key("rate_ppm")
 		rate := a.Rate
-		if math.IsNaN(rate) || math.IsInf(rate, 0) { // JSON has neither
+		if math.IsNaN(rate) || math.IsInf(rate, 0) { // JSON has neither NaN nor infinities
 			rate = 0
 		}
 		o.b = strconv.AppendFloat(o.b, rate, 'g', -1, 64)
@@ -155,23 +156,23 @@ func (e *Event) appendMeta(o *object) {
 		o.string("level", a.Level)
 		o.string("start", a.Start)
 		o.key("unix_ns")
-		o.b = append(o.b, '"') // not a number: it has more digits than a double
+		o.b = append(o.b, '"') // as a string: it has more digits than a double holds
 		o.b = strconv.AppendInt(o.b, a.Unix, 10)
 		o.b = append(o.b, '"')
 	}
 }
 
-// An object appends members; those that are zero are left out, but by int.
+// An object appends members. It leaves out members that are zero, except in int.
 type object struct {
 	b     []byte
 	start int // of the event
 	any   bool
 }
 
-// room is how many bytes the next text or list may have.
+// room returns the number of bytes for the next text or list.
 func (o *object) room() int { return room(len(o.b) - o.start) }
 
-// end closes the object, or gives what was there before it if it has no member.
+// end closes the object. It returns before if the object has no member.
 func (o *object) end(before []byte) []byte {
 	if !o.any {
 		return before
@@ -226,7 +227,8 @@ func (o *object) dims(k string, v [3]uint32) {
 	o.b = append(o.b, ']')
 }
 
-// points appends points, as many as there is room for, and how many are left out besides those that were before.
+// points appends as many points as there is room for, then the number of points left out, including
+// those left out before.
 func (o *object) points(k, more string, points []Point, before uint64) {
 	if len(points) == 0 && before == 0 {
 		return
@@ -257,7 +259,7 @@ func (o *object) points(k, more string, points []Point, before uint64) {
 	o.uint(more, left)
 }
 
-// appendTime appends microseconds with as many of three decimals as there are.
+// appendTime appends microseconds with up to three decimals.
 func appendTime(b []byte, t Time) []byte {
 	n := uint64(t)
 	if t < 0 {
@@ -276,14 +278,15 @@ func appendTime(b []byte, t Time) []byte {
 	return b
 }
 
-// appendString appends a JSON string of up to room bytes, and of maxText; what is left out is counted at its end. Bytes
-// that are not UTF-8 become U+FFFD, and '<' an escape, so that the text can stand in an HTML page.
+// appendString appends a JSON string of at most room and maxText bytes. If it cuts the text, it
+// appends the number of bytes left out. Bytes that are not UTF-8 become U+FFFD, and '<' an escape,
+// so that the text is safe in an HTML page.
 func appendString(b []byte, s string, room int) []byte {
 	const hex = "0123456789abcdef"
 	room = max(min(room, maxText), roomForMark)
 	b = append(b, '"')
 	start := len(b)
-	cut, cutAt := start, 0 // where the text ends if it turns out to be too long, and where in s
+	cut, cutAt := start, 0 // where the text ends if it is too long, and the position in s
 	for i := 0; i < len(s); {
 		switch n := len(b) - start; {
 		case n > room:

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// PIDRange is how many numbers the processes of one program may have: its own and its devices' are below it, and in a
-// merged file those of the i-th program begin at i times PIDRange. Numbers of submissions and semaphores are unique
-// within such a range.
+// PIDRange is the number of process numbers of one program, for itself and its devices. In a merged
+// file the numbers of the i-th program begin at i times PIDRange. Numbers of submissions and
+// semaphores are unique within such a range.
 const PIDRange = 1000
 
 // MaxProblems is how many problems a [Report] lists.
@@ -17,7 +17,7 @@ const MaxProblems = 100
 
 // A Problem is a rule that a trace breaks.
 type Problem struct {
-	Event int // number of the event in the file, from 1; 0 if it is of the whole file
+	Event int // number of the event in the file, from 1; 0 for the whole file
 	Text  string
 }
 
@@ -28,7 +28,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("event %d: %s", p.Event, p.Text)
 }
 
-// A Report is what [Check] found.
+// A Report is the result of [Check].
 type Report struct {
 	Events      int
 	Submissions int
@@ -36,12 +36,12 @@ type Report struct {
 	Arrows      int // flows with both ends
 	Cut         bool
 	Problems    []Problem // the first MaxProblems
-	More        int       // how many further ones there are
+	More        int       // number of further problems
 }
 
-// Check reads a trace and tells which rules of the format and of docs/trace-format.md it breaks. What a program that
-// died could not write any more is no problem in a file that is cut: the end of a submission, and what belongs to it.
-// An error is returned if the file cannot be read on. It needs memory for what must be compared: some hundred bytes an
+// Check reads a trace and reports violations of the format and of docs/trace-format.md. In a cut
+// file, events missing at the end are not problems: the program died before it wrote them. Check
+// returns an error if it cannot continue reading. It needs some hundred bytes of memory for each
 // event.
 func Check(r io.Reader) (*Report, error) {
 	c := &checker{
@@ -98,7 +98,7 @@ type span struct {
 	sub        uint64
 	waits      []Point // of a wait, or a call, of the host
 	signals    []Point // of a call that signals
-	more       bool    // the event had no room for all of them
+	more       bool    // the event had no room for all points
 }
 
 type checkedTrack struct {
@@ -106,7 +106,7 @@ type checkedTrack struct {
 	named bool
 	first int // event that used it
 	spans []span
-	open  []string // names of B without E
+	open  []string // names of B events without E
 }
 
 type checkedAsync struct {
@@ -132,21 +132,21 @@ type checkedSub struct {
 	issued             Time
 	ended              bool
 	waits, signals     []Point
-	more               bool // the event had no room for all of them
+	more               bool // the event had no room for all points
 	devBegin, devEnd   Time
 	devEvent, devCount int
 }
 
 type checker struct {
 	n        int
-	cut      bool // of a program or more the end is missing
+	cut      bool // the end of at least one program is missing
 	report   Report
 	tracks   map[track]*checkedTrack
 	async    map[asyncKey]*checkedAsync
 	flows    map[flowKey]*checkedFlow
 	subs     map[subKey]*checkedSub
 	kinds    map[int64]string // of processes
-	programs map[int64]bool   // that have told about themselves
+	programs map[int64]bool   // programs that have described themselves
 	moments  map[momentKey]*moment
 }
 
@@ -386,7 +386,7 @@ func (c *checker) finish() {
 	for _, k := range tracks {
 		c.finishTrack(k, c.tracks[k])
 	}
-	var later []Problem // in the order of the file, since maps have none
+	var later []Problem // in the order of the file, since maps have no order
 	add := func(event int, format string, args ...any) {
 		later = append(later, Problem{event, fmt.Sprintf(format, args...)})
 	}
@@ -414,11 +414,11 @@ func (c *checker) finishTrack(k track, t *checkedTrack) {
 	if !t.named && len(t.spans) > 0 {
 		c.problem(t.first, "track %d/%d has no %q", k.pid, k.tid, MetaThread)
 	}
-	// The order of a file decides between slices that begin together: an outer one stands first.
+	// The order in the file decides between slices that begin together: the outer one is first.
 	slices.SortStableFunc(t.spans, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
 	})
-	at := -1 // innermost slice that is open
+	at := -1 // innermost open slice
 	for i := range t.spans {
 		s := &t.spans[i]
 		for at >= 0 && t.spans[at].end <= s.begin {
@@ -437,17 +437,17 @@ func (c *checker) finishTrack(k track, t *checkedTrack) {
 	}
 }
 
-// A moment is what the slices around a moment of a track say that they signal and wait for, if there are any.
+// A moment holds the signals and waits of the slices around a moment of a track.
 type moment struct {
 	found   bool
 	signals []Point
 	waits   []Point
-	waiters []uint64            // whose each of the waits is: the number of a submission, or 0
-	more    bool                // there are others, for which an event had no room
-	reached map[uint64][2]reach // by semaphore, the highest value that is signalled, and the highest that another signals
+	waiters []uint64            // the submission of each wait, or 0
+	more    bool                // there are more, for which an event had no room
+	reached map[uint64][2]reach // by semaphore, the highest value signalled, and the highest by another submission
 }
 
-// A reach is the value to which a submission signals a semaphore. A submission of 0 is the host.
+// A reach is the value to which a submission signals a semaphore. Submission 0 is the host.
 type reach struct{ value, sub uint64 }
 
 type momentKey struct {
@@ -455,10 +455,12 @@ type momentKey struct {
 	at    Time
 }
 
-// crowded is how many slices that begin at one moment are remembered together: where a clock is coarse, thousands do, and as many arrows.
+// crowded is the number of slices with the same beginning that are remembered together. With a
+// coarse clock, thousands of slices and arrows begin together.
 const crowded = 8
 
-// around returns what the slices around a moment of a track say. Of several that begin at that moment each may be meant.
+// around returns the signals and waits of the slices around a moment of a track. It includes all
+// slices that begin at that moment.
 func (c *checker) around(k track, at Time) *moment {
 	if m := c.moments[momentKey{k, at}]; m != nil {
 		return m
@@ -476,7 +478,7 @@ func (c *checker) around(k track, at Time) *moment {
 	}
 	add := func(s *span) {
 		say(s.sub, s.waits, s.signals, s.more)
-		if sub := c.subs[subKey{k.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil && s.cat != CatCall { // a call says it itself
+		if sub := c.subs[subKey{k.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil && s.cat != CatCall { // a call has its own points
 			say(s.sub, sub.waits, sub.signals, sub.more)
 		}
 	}
@@ -540,7 +542,7 @@ func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ..
 	}
 }
 
-// further adds a reach to the two highest of a semaphore, which are of different submissions.
+// further adds a reach to the two highest of a semaphore, which belong to different submissions.
 func further(of [2]reach, r reach) [2]reach {
 	switch {
 	case r.sub == of[0].sub || of[0].value == 0:
@@ -553,8 +555,8 @@ func further(of [2]reach, r reach) [2]reach {
 	return of
 }
 
-// releases says whether one of the signals is one that one of the waits of m is for. A submission does not release
-// itself: if that is all there is, its number is returned.
+// releases reports whether a signal of from releases a wait of to. A submission does not release
+// itself: if only that applies, its number is returned.
 func (from *moment) releases(to *moment) (ok bool, itself uint64) {
 	for i, w := range to.waits {
 		for _, r := range from.reached[w.Semaphore] {

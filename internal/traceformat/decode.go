@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// wireEvent is an event as it stands in a file. Pointers tell what is missing.
+// wireEvent is an event in a file. A nil pointer is a missing member.
 type wireEvent struct {
 	Ph   *string         `json:"ph"`
 	Name *string         `json:"name"`
@@ -105,7 +105,7 @@ func (t *wireTime) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// parseMicros reads what appendTime writes, exactly.
+// parseMicros reads exactly the form that appendTime writes.
 func parseMicros(b []byte) (Time, bool) {
 	whole, frac, _ := bytes.Cut(b, []byte("."))
 	if len(whole) > 15 || len(frac) > 3 {
@@ -130,8 +130,8 @@ func parseMicros(b []byte) (Time, bool) {
 	return Time(n), true
 }
 
-// decode turns one JSON object into an event. faults are rules of the format that it breaks; err says that it is no
-// event at all.
+// decode turns a JSON object into an event. faults are the rules of the format that it breaks; err
+// says that it is not an event.
 func decode(raw []byte, e *Event) (faults []string, err error) {
 	*e = Event{}
 	var w wireEvent
@@ -256,7 +256,7 @@ func points(w []wirePoint) []Point {
 	return p
 }
 
-// parseID reads a number, or text that is one.
+// parseID reads a number, or a string that holds a number.
 func parseID(raw json.RawMessage) (uint64, bool) {
 	s := string(raw)
 	if len(s) >= 2 && s[0] == '"' {

@@ -1,14 +1,15 @@
-// Package traceformat is the form of puregpu's traces: the events of the Chrome Trace Event format (a JSON array) with
-// the conventions of docs/trace-format.md. It writes an event, reads a file event by event, also one that was cut
-// anywhere because the program died, checks a file against the rules, and merges the files of several processes.
+// Package traceformat reads and writes puregpu's traces: events of the Chrome Trace Event format (a
+// JSON array) with the conventions of docs/trace-format.md. It writes an event, and reads a file
+// event by event, even a file cut off by the program's death. It checks a file against the rules,
+// and merges the files of several processes.
 package traceformat
 
-// Version is that of the conventions. A reader refuses a newer one.
+// Version is the version of the conventions. A reader refuses a newer one.
 const Version = 1
 
 // Metadata events: names of events with [Metadata] as phase.
 const (
-	MetaTrace       = "puregpu" // about the trace: Args.Format and what follows it
+	MetaTrace       = "puregpu" // about the trace: Args.Format and the fields after it
 	MetaProcess     = "process_name"
 	MetaThread      = "thread_name"
 	MetaProcessSort = "process_sort_index"
@@ -19,9 +20,9 @@ const (
 const (
 	KindHost    = "host"    // a process: the program itself; a track: calls and waits, one at a time
 	KindDevice  = "device"  // a process: one device
-	KindQueue   = "queue"   // a track: submissions from submitted to done, which overlap
-	KindStream  = "stream"  // a track: what a stream of the device executes
-	KindChannel = "channel" // a track: what the stream of a communicator executes
+	KindQueue   = "queue"   // a track: overlapping submissions, from submitted to done
+	KindStream  = "stream"  // a track: work that a stream of the device executes
+	KindChannel = "channel" // a track: work that a communicator's stream executes
 )
 
 // Categories.
@@ -31,15 +32,16 @@ const (
 	CatCommand    = "command"    // Complete inside a device slice: one command of a recording
 	CatCall       = "call"       // Complete on a host track: load, compile, allocate, signal, ...
 	CatWait       = "wait"       // Complete on a host track: the host waits
-	CatSignal     = "signal"     // FlowBegin and FlowEnd: from what signals to what waited
+	CatSignal     = "signal"     // FlowBegin and FlowEnd: from a signal to its wait
 	CatLoss       = "loss"       // Instant: a device or a communicator is lost
 	CatDrop       = "drop"       // Instant: the trace lacks submissions
 	CatArrows     = "arrows"     // Instant: the trace lacks arrows
-	CatCut        = "cut"        // Instant: the file that this program's events are from ends here, without its end
+	CatCut        = "cut"        // Instant: the file of this program's events was cut here
 	CatClock      = "clock"      // Instant: a new fit of the device's clock to the host's
 )
 
-// NameParked is the inner async slice of a submission: from submitted to issued, where it was parked.
+// NameParked is the inner async slice of a submission, during which it was parked: from submitted
+// to issued.
 const NameParked = "parked"
 
 // Names of the counters, on a device's process.

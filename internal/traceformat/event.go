@@ -3,7 +3,7 @@ package traceformat
 // A Phase says what kind of event an [Event] is.
 type Phase byte
 
-// The phases that the format has a use for. BEGIN and END are not written but read.
+// The phases that traces use. BEGIN and END are read but not written.
 const (
 	Begin      Phase = 'B'
 	End        Phase = 'E'
@@ -19,8 +19,9 @@ const (
 	FlowEnd    Phase = 'f'
 )
 
-// A Time is a moment of the trace, or a duration, in nanoseconds. Files have microseconds with three decimals. Moments
-// count from the start of the trace, which [MetaTrace] gives as wall clock time.
+// A Time is a moment of the trace, or a duration, in nanoseconds. Files have microseconds with
+// three decimals. Moments count from the start of the trace, which [MetaTrace] gives as wall clock
+// time.
 type Time int64
 
 // An Event is one element of the array.
@@ -34,15 +35,16 @@ type Event struct {
 	TID   int64
 	ID    uint64 // of async and flow events
 	Scope byte   // of Instant: 'g', 'p' or 't'
-	// BindEnclosing has a FlowEnd point to the slice around its time, not to the next one ("bp": "e").
+	// BindEnclosing makes a FlowEnd point to the slice around its time, not to the next one ("bp":
+	// "e").
 	BindEnclosing bool
 	Args          Args
 }
 
-// A Point is a semaphore and a value: what is waited for, or signalled.
+// A Point is a semaphore and a value to wait for or to signal.
 type Point struct {
-	Semaphore uint64 // a number that no other semaphore of the process has
-	Name      string // as given by SetName, may be empty
+	Semaphore uint64 // unique in the process
+	Name      string // as set by SetName, may be empty
 	Value     uint64
 }
 
@@ -52,10 +54,10 @@ type Series struct {
 	Value int64
 }
 
-// Args are the arguments of an event. Fields that are zero are not written, but for those of which an event of the kind
-// always has one. docs/trace-format.md says which event has which.
+// Args are the arguments of an event. Zero fields are not written, unless the kind of event always
+// has them. docs/trace-format.md lists the arguments of each event.
 type Args struct {
-	// Of submissions, and of what belongs to one.
+	// Of submissions and their events.
 	Sub             uint64 // number of the submission, from 1, unique in the process
 	Op              string // "fill", "launch", ...
 	Label           string // given by the user
@@ -65,17 +67,17 @@ type Args struct {
 	Bytes           uint64
 	Waits           []Point
 	Signals         []Point
-	MoreWaits       uint64 // how many more there are, for which the event has no room
+	MoreWaits       uint64 // number of waits for which the event has no room
 	MoreSignals     uint64
-	Issued          Time   // of AsyncEnd of a submission: when it was given to the device; 0 if it never was
+	Issued          Time   // of AsyncEnd of a submission: when it was issued to the device; 0 if it never was
 	Error           string // why it failed
-	Untimed         bool   // of AsyncEnd of a submission: the device's times were to be noted, and are missing
+	Untimed         bool   // of AsyncEnd of a submission: the device's times should have been recorded and are missing
 	Commands        int    // in the recording
-	Graph           bool   // it is executed as a graph, of whose commands there are no times
-	UntimedCommands int    // of AsyncEnd of an execution: of so many commands the device's times are missing
-	Early           Time   // of CatDevice and CatCommand: the device may have begun it so much earlier
+	Graph           bool   // it is executed as a graph, without times of its commands
+	UntimedCommands int    // of AsyncEnd of an execution: number of commands without device times
+	Early           Time   // of CatDevice and CatCommand: the device may have begun this much earlier
 	Command         int    // of CatCommand: its index in the recording, from 0
-	Channel         string // a name for the communicator that is the same in all its ranks
+	Channel         string // name of the communicator, the same in all its ranks
 	Collective      uint64 // number of the collective in its communicator, from 1, the same in all ranks
 	Ranks           int    // of the communicator
 	Rank            int    // in the communicator; of MetaTrace: of the process
@@ -104,16 +106,16 @@ type Args struct {
 	Unix int64
 
 	// Of CatDrop.
-	Dropped uint64 // submissions that are missing since the drop event before
+	Dropped uint64 // submissions missing since the previous drop event
 	Total   uint64 // since the start
 
-	// Of CatArrows, so far.
-	Undrawn   uint64 // waits that have no arrow, for none of the signals that are enough was before them by its times
-	Forgotten uint64 // waits that may have none because they, or what signalled, were too long ago
+	// Of CatArrows: totals so far.
+	Undrawn   uint64 // waits without an arrow, since no sufficient set of signals came before them by its times
+	Forgotten uint64 // waits that may lack an arrow because they, or their signals, were too long ago
 
 	// Of CatClock.
-	Rate   float64 // the device's seconds in one of the host's, less 1, in parts per million
-	Margin Time    // bound of the error of device times under this fit; of CatDevice, of this slice, if that is more
+	Rate   float64 // speed of the device's clock relative to the host's, less 1, in parts per million
+	Margin Time    // error bound of device times under this fit; of CatDevice: of this slice, if larger
 
 	// Of Counter.
 	Series []Series

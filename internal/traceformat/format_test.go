@@ -17,7 +17,7 @@ import (
 
 const µs = tracetest.Microsecond
 
-// small is a trace that has every kind of event.
+// small is a trace with every kind of event.
 func small(rank int, start time.Time) *tracetest.Builder {
 	b := tracetest.New("small", rank, 2, start)
 	host := b.Host("host 1")
@@ -266,7 +266,7 @@ func TestMergePutsRanksOnOneClock(t *testing.T) {
 	start := time.Unix(1700000000, 123456789)
 	one := small(1, start.Add(-40*time.Microsecond)).JSON()
 	zero := small(0, start).JSON()
-	zero = zero[:len(zero)-20] // that rank was killed
+	zero = zero[:len(zero)-20] // the process of that rank was killed
 	var out bytes.Buffer
 	if err := Merge(&out, []Source{{"one", bytes.NewReader(one)}, {"zero", bytes.NewReader(zero)}}); err != nil {
 		t.Fatal(err)
@@ -291,12 +291,13 @@ func TestMergePutsRanksOnOneClock(t *testing.T) {
 	}
 }
 
-// TestMergeNamesRanks: a program that no launcher has told its rank has the one of its communicator, and one without communicators has none.
+// TestMergeNamesRanks checks the rank of a program without a launcher: its rank in its
+// communicator, or none without communicators.
 func TestMergeNamesRanks(t *testing.T) {
 	start := time.Unix(1700000000, 0)
 	untold := func(rank int) []byte {
 		data := bytes.Replace(small(rank, start).JSON(), []byte(`"world":2`), []byte(`"world":0`), 1)
-		return bytes.Replace(data, fmt.Appendf(nil, `"rank":%d`, rank), []byte(`"rank":0`), 1) // the first, which is the program's
+		return bytes.Replace(data, fmt.Appendf(nil, `"rank":%d`, rank), []byte(`"rank":0`), 1) // the program's own rank
 	}
 	other := tracetest.New("other", 0, 0, start)
 	other.Host("host 1")
@@ -345,7 +346,7 @@ func TestMergeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, in, want string }{
-		{"a merged one", merged.String(), "the file is a merged one"},
+		{"a merged one", merged.String(), "the file is already merged"},
 		{"one of another program", `[{"ph":"i","s":"t","name":"a","pid":1,"tid":1,"ts":1}]`, "it was not written by puregpu"},
 		{"an empty one", "", "x.json: not a trace"},
 	} {

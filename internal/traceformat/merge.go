@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// MergedIDBits is where the number of the program begins in the ids of a merged file.
+// MergedIDBits is the bit at which the number of the program begins in the ids of a merged file.
 const MergedIDBits = 40
 
 // A Source is one program's trace, for [Merge].
@@ -19,13 +19,15 @@ type Source struct {
 	Reader io.ReadSeeker
 }
 
-// Merge writes the traces of several programs, such as the ranks of a training, as one: on the clock of the one that
-// began first, each with processes, ids and names of its own. Programs are ordered by rank: where no launcher told one which it
-// is, it is the lowest that it has in a communicator. One without communicators is named by the number of its process. Clocks are related by the
-// wall clocks that the traces began at: ranks of one machine are as exact as that clock's steps, those of several as
-// the machines' clocks agree. Traces that are cut are taken as far as they go; what is written is complete, and says of which
-// programs the end is missing ([CatCut]). A single
-// source is rewritten as it is, so that a cut file becomes a whole one.
+// Merge writes the traces of several programs, such as the ranks of a training, as one. Its clock
+// is that of the program that began first. Each program has its own processes, ids and names.
+// Programs are ordered by rank. Without a launcher, the rank is the one in the program's largest
+// communicator; without communicators, a program is named by its process number.
+//
+// Clocks are related by the wall clock at the start of each trace. On one machine they are as exact
+// as that clock's steps; on several, as exact as the machines' clocks agree. Of a cut trace, Merge
+// takes all complete events. The output is complete, and names the programs whose end is missing
+// ([CatCut]). A single source is rewritten unchanged, so that a cut file becomes a complete one.
 func Merge(w io.Writer, sources []Source) error {
 	type program struct {
 		Source
@@ -62,7 +64,7 @@ func Merge(w io.Writer, sources []Source) error {
 		r := NewReader(p.Reader)
 		var e Event
 		var last Time
-		cut := false // and said so
+		cut := false // cut, and reported as such
 		for {
 			err := r.Next(&e)
 			if err == io.EOF {
@@ -76,7 +78,7 @@ func Merge(w io.Writer, sources []Source) error {
 			}
 			last = max(last, e.Time+e.Dur)
 			if e.PID < 0 || e.PID >= PIDRange || e.ID >= 1<<MergedIDBits {
-				return fmt.Errorf("%s, event %d: it is of process %d with id %#x: the file is a merged one, or too long to be merged", p.Name, r.Events(), e.PID, e.ID)
+				return fmt.Errorf("%s, event %d: process %d, id %#x: the file is already merged, or too long to merge", p.Name, r.Events(), e.PID, e.ID)
 			}
 			rebase(&e, i, shift)
 			if e.Phase == Metadata && len(programs) > 1 {
@@ -105,7 +107,7 @@ func Merge(w io.Writer, sources []Source) error {
 	return out.Flush()
 }
 
-// rebase makes an event of a program's own file one of the i-th program of a merged file.
+// rebase changes an event of a program's own file to one of the i-th program in a merged file.
 func rebase(e *Event, i int, shift Time) {
 	e.PID += int64(i) * PIDRange
 	switch e.Phase {
@@ -124,7 +126,7 @@ func rebase(e *Event, i int, shift Time) {
 	}
 }
 
-// head finds what a trace tells about itself, which is near its beginning.
+// head returns the metadata of a trace, which is near its beginning.
 func head(s Source) (Event, error) {
 	r := NewReader(s.Reader)
 	var e Event
@@ -141,7 +143,8 @@ func head(s Source) (Event, error) {
 	return e, fmt.Errorf("%s: %w", s.Name, errNoMeta)
 }
 
-// rankIn finds the lowest rank that a program has in the largest of its communicators, and how many ranks that has, or 0.
+// rankIn returns a program's lowest rank in its largest communicator, and the communicator's number
+// of ranks, or 0.
 func rankIn(s Source) (rank, ranks int, err error) {
 	if _, err := s.Reader.Seek(0, io.SeekStart); err != nil {
 		return 0, 0, fmt.Errorf("%s: %w", s.Name, err)
@@ -159,7 +162,7 @@ func rankIn(s Source) (rank, ranks int, err error) {
 	return rank, ranks, nil
 }
 
-// program says which of several a program is.
+// program names a program among several.
 func (a *Args) program() string {
 	if a.World == 0 {
 		return fmt.Sprintf("process %d", a.OSPID)
@@ -169,7 +172,7 @@ func (a *Args) program() string {
 
 var errNoMeta = errors.New("no metadata event \"" + MetaTrace + "\" at its beginning: it was not written by puregpu")
 
-// programStart is a wall clock time as MetaTrace has it.
+// programStart returns a wall clock time in the form of MetaTrace.
 func programStart(unix int64) string {
 	return time.Unix(0, unix).UTC().Format(time.RFC3339Nano)
 }

@@ -11,7 +11,7 @@ import (
 	. "github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// full are arguments of which none is zero.
+// full returns arguments without zero fields.
 func full(t *testing.T) (a Args) {
 	v := reflect.ValueOf(&a).Elem()
 	for i := range v.NumField() {
@@ -32,13 +32,14 @@ func full(t *testing.T) (a Args) {
 			f.Set(reflect.ValueOf([]Point{{1, "x", 1}}))
 		case []Series:
 		default:
-			t.Fatalf("Args.%s is of a type that is new here", v.Type().Field(i).Name)
+			t.Fatalf("Args.%s has a type that this test does not know", v.Type().Field(i).Name)
 		}
 	}
 	return a
 }
 
-// TestPageListsArgs: docs/trace-format.md has all arguments that can be written, and its table of those of a submission none that cannot.
+// TestPageListsArgs checks that docs/trace-format.md lists every argument that can be written. Its
+// table for submissions must list no others.
 func TestPageListsArgs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/trace-format.md")
 	if err != nil {
@@ -86,7 +87,7 @@ func TestPageListsArgs(t *testing.T) {
 	for row := range strings.Lines(table) {
 		for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
 			if !written[m[1]] {
-				t.Errorf("nobody writes `%s`", m[1])
+				t.Errorf("`%s` is never written", m[1])
 			}
 		}
 	}

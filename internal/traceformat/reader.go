@@ -7,15 +7,17 @@ import (
 	"io"
 )
 
-// MaxEvent is the longest event that is read, in bytes: of a wait for a hundred thousand semaphores, say, or with what a compiler had to say. A
-// longer one is an error, so that a file that is no trace does not fill the memory.
+// MaxEvent is the longest event that is read, in bytes: enough for a wait for a hundred thousand
+// semaphores, or for a compiler's messages. A longer event is an error, so that a file that is not
+// a trace does not fill the memory.
 const MaxEvent = 1 << 26
 
-// ErrNotTrace says that a file is no trace in JSON.
+// ErrNotTrace says that a file is not a JSON trace.
 var ErrNotTrace = errors.New("not a trace: it does not begin with a JSON array of events")
 
-// A Reader reads events from a file one by one: an array of events, also with the object {"traceEvents": [...]} around
-// it. The array may end anywhere: a program that died did not finish it. A Reader needs memory for one event.
+// A Reader reads the events of a file one by one. The file is an array of events, or an object
+// {"traceEvents": [...]}. The array may end anywhere, since a program that died did not finish it.
+// A Reader needs memory for one event.
 type Reader struct {
 	r     *bufio.Reader
 	buf   []byte
@@ -30,20 +32,21 @@ const (
 	stateStart readState = iota
 	stateEvents
 	stateDone // the array is complete
-	stateCut  // the file ended first
+	stateCut  // the file ended before the array
 )
 
 // NewReader returns a Reader of r.
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 1<<16)} }
 
-// Events is the number of events read.
+// Events returns the number of events read.
 func (r *Reader) Events() int { return r.n }
 
-// Cut says, after io.EOF, that the file ends before the array does: the program died, or still runs.
+// Cut reports, after io.EOF, whether the file ends before the array does: the program died or still
+// runs.
 func (r *Reader) Cut() bool { return r.state == stateCut }
 
-// Next reads the next event into e. It returns io.EOF after the last that is whole. Text that is not JSON, and an object
-// that is no event, are errors; what an event lacks is left zero and is for [Check] to find.
+// Next reads the next event into e. It returns io.EOF after the last complete event. Invalid JSON,
+// and an object that is not an event, are errors. Missing members stay zero; [Check] finds them.
 func (r *Reader) Next(e *Event) error {
 	_, err := r.next(e)
 	return err
@@ -62,7 +65,7 @@ func (r *Reader) next(e *Event) (faults []string, err error) {
 	return faults, nil
 }
 
-// object reads the next object of the array. What it returns is valid until the next call.
+// object reads the next object of the array. The result is valid until the next call.
 func (r *Reader) object() ([]byte, error) {
 	switch r.state {
 	case stateStart:
@@ -90,7 +93,7 @@ func (r *Reader) object() ([]byte, error) {
 	}
 }
 
-// rest reads an object of which the brace has been read.
+// rest reads an object after its opening brace.
 func (r *Reader) rest() ([]byte, error) {
 	r.buf = append(r.buf[:0], '{')
 	depth, quoted := 1, false
@@ -121,7 +124,7 @@ func (r *Reader) rest() ([]byte, error) {
 	return r.buf, nil
 }
 
-// start finds the array: the first thing in the file, or the value of "traceEvents" if an object is.
+// start finds the array: the first value in the file, or the value of "traceEvents" in an object.
 func (r *Reader) start() error {
 	var head []byte
 	for len(head) < 1<<12 {

@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/internal/tracetest"
 )
 
-// readBack writes an event into a trace, reads that, and returns the event as it was read. It fails if the reader or Check refuses
-// the file, or if the event changes when it is written again.
+// readBack writes an event into a trace, reads the trace, and returns the event. It fails if the
+// reader or Check refuses the file, or if the event changes when it is written again.
 func readBack(t *testing.T, e Event) (got Event) {
 	t.Helper()
 	b := tracetest.New("program", 0, 1, time.Unix(1000, 0))
@@ -43,7 +43,8 @@ func readBack(t *testing.T, e Event) (got Event) {
 	return got
 }
 
-// readAgain returns an event as it is read. It fails if the event changes when it is written again. It reads the event once, as readBack does not.
+// readAgain reads an event and returns it. It fails if the event changes when it is written again.
+// Unlike readBack, it reads the event once.
 func readAgain(t *testing.T, e Event) (got Event) {
 	t.Helper()
 	data := e.Append(nil)
@@ -56,8 +57,9 @@ func readAgain(t *testing.T, e Event) (got Event) {
 	return got
 }
 
-// TestLongTexts: however long the texts and lists of an event are, it can be read. A text that is cut says how much is missing, and a
-// list is followed by the number of points that are missing.
+// TestLongTexts checks that an event with texts and lists of any length can be read. A text that is
+// cut ends with the number of missing bytes, and a list is followed by the number of missing
+// points.
 func TestLongTexts(t *testing.T) {
 	const long = MaxEvent + 1<<20
 	t.Run("texts", func(t *testing.T) {
@@ -89,10 +91,10 @@ func TestLongTexts(t *testing.T) {
 	})
 }
 
-// valid returns what is read of a text: each byte that is not UTF-8 becomes U+FFFD.
+// valid returns a text as the reader does: each byte that is not UTF-8 becomes U+FFFD.
 func valid(s string) string { return string([]rune(s)) }
 
-// FuzzAppend: the reader takes whatever is written, and gets what was written.
+// FuzzAppend checks that the reader accepts every written event and returns it unchanged.
 func FuzzAppend(f *testing.F) {
 	f.Add("label", "kernel", "error", "semaphore", uint64(1), int64(1000), uint16(1), 1.0)
 	f.Add("\xff<\"\\\u2028", "}{][", "\x00\n\x7f", "", uint64(math.MaxUint64), int64(math.MaxInt64), uint16(300), math.Inf(1))

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// Microsecond and the like are durations of a trace.
+// Durations of a trace.
 const (
 	Microsecond traceformat.Time = 1000
 	Millisecond                  = 1000 * Microsecond
@@ -30,16 +30,16 @@ type Builder struct {
 type signal struct {
 	value    uint64
 	pid, tid int64
-	at       traceformat.Time // within the slice that signals
+	at       traceformat.Time // time within the slice that signals
 }
 
-// A Track is where slices of a stream, a communicator, a queue or the host stand.
+// A Track is the track of slices of a stream, a communicator, a queue or the host.
 type Track struct {
 	PID, TID int64
 	Title    string
 }
 
-// hostPID is the process of the program itself; a device's is the next but its number.
+// hostPID is the process of the program itself. Device n has the process hostPID+1+n.
 const hostPID = 1
 
 // New begins the trace of a program of a rank, at a wall clock time.
@@ -77,12 +77,12 @@ func (b *Builder) Queue(pid int64, n int, title string) Track {
 	return b.track(pid, title, traceformat.Args{Kind: traceformat.KindQueue, Queue: n})
 }
 
-// Stream adds a track for what a stream of the device executes.
+// Stream adds a track for the work that a stream of the device executes.
 func (b *Builder) Stream(pid int64, n int) Track {
 	return b.track(pid, fmt.Sprintf("stream %d", n), traceformat.Args{Kind: traceformat.KindStream, Stream: n})
 }
 
-// Channel adds a track for what a communicator's stream on the device executes.
+// Channel adds a track for the work that a communicator's stream on the device executes.
 func (b *Builder) Channel(pid int64, title string) Track {
 	return b.track(pid, title, traceformat.Args{Kind: traceformat.KindChannel})
 }
@@ -96,30 +96,30 @@ func (b *Builder) track(pid int64, title string, a traceformat.Args) Track {
 	return t
 }
 
-// Semaphore returns a new semaphore's points.
+// Semaphore returns a function that returns points of a new semaphore.
 func (b *Builder) Semaphore(name string) func(value uint64) traceformat.Point {
 	b.sems++
 	n := b.sems
 	return func(value uint64) traceformat.Point { return traceformat.Point{Semaphore: n, Name: name, Value: value} }
 }
 
-// A Submission is what a queue was given. Submitted, Issued, Begun, Ended and Done are its moments; Begun and Ended are
-// both 0 if they are not known, Issued if it was never issued, and Done if it is not done when the trace ends.
+// A Submission is work submitted to a queue, with its times. Begun and Ended are both 0 if they are
+// unknown, Issued is 0 if it was never issued, and Done is 0 if it is not done when the trace ends.
 type Submission struct {
-	Args                                  traceformat.Args // but for Sub, which Submit counts; Error and Untimed are of its end
+	Args                                  traceformat.Args // without Sub, which Submit counts; Error and Untimed are written at its end
 	Submitted, Issued, Begun, Ended, Done traceformat.Time
 	Parked                                bool
 	Commands                              []Command
 }
 
-// A Command is one of a recording, with its moments.
+// A Command is a command of a recording, with its times.
 type Command struct {
 	Args         traceformat.Args
 	Begun, Ended traceformat.Time
 }
 
-// Submit adds the events of a submission to a queue, which a stream or communicator executed, with the arrows from the
-// signals that have been added to its waits.
+// Submit adds the events of a submission to a queue that a stream or communicator executed. It also
+// adds arrows from earlier signals to its waits.
 func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 	b.subs++
 	a := s.Args
@@ -127,7 +127,7 @@ func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 	async := traceformat.Event{Cat: traceformat.CatSubmission, Name: q.Title, PID: q.PID, TID: q.TID, ID: a.Sub}
 	begin := async
 	begin.Phase, begin.Time, begin.Args = traceformat.AsyncBegin, s.Submitted, a
-	begin.Args.Early, begin.Args.Margin = 0, 0 // of the slice
+	begin.Args.Early, begin.Args.Margin = 0, 0 // they belong to the slice
 	b.add(begin)
 	if s.Parked {
 		parked := async
@@ -183,7 +183,7 @@ func (b *Builder) signal(points []traceformat.Point, t Track, at traceformat.Tim
 
 func (b *Builder) arrows(waits []traceformat.Point, t Track, at traceformat.Time) {
 	for _, w := range waits {
-		if w.Value == 0 { // met from the start
+		if w.Value == 0 { // reached from the start
 			continue
 		}
 		for _, s := range b.signaled[w.Semaphore] {
@@ -210,7 +210,7 @@ func (b *Builder) Instant(pid int64, cat, name string, at traceformat.Time, a tr
 	b.add(traceformat.Event{Phase: traceformat.Instant, Cat: cat, Name: name, PID: pid, Time: at, Scope: 'p', Args: a})
 }
 
-// JSON is the trace as a whole file.
+// JSON returns the trace as a complete file.
 func (b *Builder) JSON() []byte {
 	out := []byte("[\n")
 	for i := range b.Events {

@@ -1,5 +1,5 @@
-// Package tried adds to an error of a library which files were found for it, and what each of them
-// answered. With several files of one name the first question of a reader is which one failed.
+// Package tried adds to a library's error the files found for the library and the answer of each.
+// If there are several files of one name, a reader first needs to know which one failed.
 package tried
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A Library is a [dl.Library], as far as this package asks it.
+// A Library is the part of [dl.Library] that this package uses.
 type Library interface {
 	Attempts() []dl.Attempt
 	Path() string
 }
 
-// Lines returns a line for each file that was found, with its answer. Files that do not exist have
-// none. err is the answer of a file that Open took without a question.
+// Lines returns a line with the answer of each file that was found. Missing files have no line. err
+// is the answer of a file that Open accepted without asking.
 func Lines(attempts []dl.Attempt, err error) string {
 	var b strings.Builder
 	for _, a := range attempts {
@@ -39,8 +39,9 @@ func With(err error, l Library) error {
 	return &listed{err, Lines(l.Attempts(), err)}
 }
 
-// NotReady returns what the file answered that Open took although none is ready, with the lines of all
-// files. It returns nil if the file is ready, and if the file was named, because Open does not ask it.
+// NotReady returns the answer of the file that Open accepted although no file is ready, with the
+// lines of all files. It returns nil if the file is ready, or if it was named explicitly, because
+// Open does not ask it then.
 func NotReady(l Library) error {
 	attempts := l.Attempts()
 	var answer error
@@ -58,7 +59,7 @@ func NotReady(l Library) error {
 	return With(answer, l)
 }
 
-// listed is an error with the files that were tried.
+// listed is an error with the list of files tried.
 type listed struct {
 	error
 	files string

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// opened is a library of which some files were tried.
+// opened is a library for which some files were tried.
 type opened struct {
 	path     string
 	attempts []dl.Attempt

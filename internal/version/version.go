@@ -1,4 +1,5 @@
-// Package version tells which puregpu a program was built from, for programs to print and for bug reports.
+// Package version returns the version of puregpu that a program was built from, for printing and
+// for bug reports.
 package version
 
 import (
@@ -11,10 +12,10 @@ import (
 // module is the path of puregpu's own module.
 const module = "github.com/puregpu/puregpu"
 
-// Unknown is the version of a program that was built without information about modules.
+// Unknown is the version of a program built without module information.
 const Unknown = "(unknown)"
 
-// Info is what is known of a program's build.
+// Info holds the facts about a program's build.
 type Info struct {
 	Module   string // puregpu's version: "v0.1.0", "(devel)" for a working tree, or Unknown
 	Revision string // of version control, if it was stamped
@@ -24,7 +25,7 @@ type Info struct {
 	OS, Arch string
 }
 
-// Read tells about the running program.
+// Read returns the build information of the running program.
 func Read() Info {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -33,7 +34,8 @@ func Read() Info {
 	return from(build)
 }
 
-// from takes what build says, which may be nil. A revision is that of the main module, and is left out where puregpu is another one.
+// from extracts build information; build may be nil. The revision belongs to the main module, so it
+// is left out if that is not puregpu.
 func from(build *debug.BuildInfo) Info {
 	i := Info{Module: Unknown, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if build == nil {
@@ -61,7 +63,8 @@ func from(build *debug.BuildInfo) Info {
 	return i
 }
 
-// moduleVersion returns the version of m, or of what replaces it. A folder that replaces it has none.
+// moduleVersion returns the version of m or of its replacement. A replacement by a folder has no
+// version.
 func moduleVersion(m *debug.Module) string {
 	v := m.Version
 	if m.Replace != nil {
@@ -73,7 +76,8 @@ func moduleVersion(m *debug.Module) string {
 	return v
 }
 
-// String is one line: "puregpu v0.1.0 (revision 1a2b3c of 2026-11-22T22:28:28Z), go1.26.0 linux/amd64".
+// String returns one line: "puregpu v0.1.0 (revision 1a2b3c of 2026-11-22T22:28:28Z), go1.26.0
+// linux/amd64".
 func (i Info) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "puregpu %s", i.Module)

@@ -16,7 +16,7 @@ func TestInfo(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		build *debug.BuildInfo
-		want  string // what comes before Go's version
+		want  string // the text before Go's version
 	}{
 		{"nothing known", nil, "puregpu (unknown)"},
 		{"release", &debug.BuildInfo{Main: debug.Module{Path: module, Version: "v0.1.0"}}, "puregpu v0.1.0"},

@@ -259,7 +259,7 @@ func importPath(dir string) (string, error) {
 }
 
 // otherHeader matches the reason of what uses a type that another header declares.
-var otherHeader = regexp.MustCompile(`: (\S+) declares it, which is not in headers\.files$`)
+var otherHeader = regexp.MustCompile(`: is declared in (\S+), which is not in headers\.files$`)
 
 // summary reports what is refused.
 func (b *binding) summary(lib *symbols.Library) {

@@ -501,7 +501,7 @@ func TestGuess(t *testing.T) {
 	if want := `{"name": "libExec.odata", "dir": "?", "reason": "lib.h:6: libStatus libExec(libPlan plan, libComplex *idata, libComplex *odata)"}`; !strings.Contains(string(text), want) {
 		t.Errorf("the overlay has no %s:\n%s", want, text)
 	}
-	if err := run([]string{lib}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "libExec.odata: dir: is a blank") {
+	if err := run([]string{lib}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "libExec.odata: dir: is not answered") {
 		t.Errorf("with blanks: %v", err)
 	}
 	filled := strings.ReplaceAll(string(text), `"dir": "?"`, `"type": "DevicePtr"`)
@@ -556,7 +556,7 @@ func TestGuessCallbacks(t *testing.T) {
 	if err := os.WriteFile(overlay, []byte(filled), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := run([]string{lib}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "function libCount: callback: is a blank") {
+	if err := run([]string{lib}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "function libCount: callback: is not answered") {
 		t.Errorf("with blanks: %v", err)
 	}
 	filled = strings.ReplaceAll(strings.Replace(filled, `"libCount", "callback": "?"`, `"libCount", "callback": true`, 1), `"callback": "?"`, `"callback": false`)

@@ -94,7 +94,7 @@ var environments = []environment{
 	{
 		name:   "container without a library",
 		files:  map[string]string{"/.dockerenv": "", "/proc/driver/nvidia/version": loaded},
-		says:   []string{"CUDA driver: not there\n", "CUDA driver: the kernel has NVIDIA's driver 550.54.15, and the container has no library of it: start it with the GPU, such as by docker run --gpus all"},
+		says:   []string{"CUDA driver: not there\n", "CUDA driver: the kernel has NVIDIA's driver 550.54.15, but the container lacks the driver's library: start it with the GPU, such as by docker run --gpus all"},
 		status: 3,
 	},
 	{
@@ -442,7 +442,7 @@ func TestBestWithoutLibrary(t *testing.T) {
 	e := environment{
 		files: map[string]string{"/.dockerenv": "", "/proc/driver/nvidia/version": loaded},
 		says: []string{
-			"drivers: no GPU can be used\ncuda: the kernel has NVIDIA's driver 550.54.15, and the container has no library of it: start it with the GPU, such as by docker run --gpus all, ",
+			"drivers: no GPU can be used\ncuda: the kernel has NVIDIA's driver 550.54.15, but the container lacks the driver's library: start it with the GPU, such as by docker run --gpus all, ",
 			": cuda: CUDA driver not found; install ", "\n\tlibcuda.so.1, libcuda.so (system loader): ", "\n\t/usr/local/nvidia/lib64, /usr/local/nvidia/lib, /usr/lib/wsl/lib, ",
 		},
 	}

@@ -110,7 +110,7 @@ func TestRefresh(t *testing.T) {
 		"- function vecGone: vecStatus (int n)\n",
 		"+ function vecSum: vecStatus (int *values [out, guessed], int n)\n",
 		"~ struct vecSettings\n    ~ b: int at 4, 4 bytes -> int at 0, 4 bytes\n",
-		"struct vecSettings: what is bound stays",
+		"struct vecSettings: the bound layout stays",
 		"5 things that the headers do not say:\n",
 		overlay + ":11: vecSum.values: which side writes",
 		overlay + ":24: vecStop: the summary, or what the error code means\n",

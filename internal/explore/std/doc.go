@@ -1,2 +1,3 @@
-// Package std has below it what stands for packages of Go's standard library in programs that tools/explore rewrites.
+// Package std holds the packages that replace those of Go's standard library in programs that
+// tools/explore rewrites.
 package std

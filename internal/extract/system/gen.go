@@ -1,12 +1,13 @@
 //go:build ignore
 
-// Command gen makes numbers.txt: the macros that have a number in the headers of the C library of Linux. A library's header
-// asks for them with #ifdef, and defines constants with them.
+// Command gen makes numbers.txt: the numeric macros of the Linux C library's headers. A library's
+// header tests for them with #ifdef, and defines constants with them.
 //
 //	go run gen.go
 //
-// "gnu" is behind those that need _GNU_SOURCE. It needs gcc, aarch64-linux-gnu-gcc and the headers of glibc for both. A number that differs between amd64 and arm64
-// has an exclamation mark behind it, and no constant can come of it.
+// A "gnu" after a macro means that it needs _GNU_SOURCE. The command needs gcc,
+// aarch64-linux-gnu-gcc and the headers of glibc for both. A number that differs between amd64 and
+// arm64 is followed by an exclamation mark; it cannot become a constant.
 package main
 
 import (
@@ -45,14 +46,14 @@ func run(cc, text string, args ...string) string {
 	return string(out)
 }
 
-// public reports whether a file is one of the headers, which nothing includes but by that name.
+// public reports whether a file is a header that programs include by that name.
 func public(file string) bool {
 	return slices.ContainsFunc(headers, func(h string) bool {
 		return strings.HasSuffix(file, "/include/"+h) || strings.HasSuffix(file, "/x86_64-linux-gnu/"+h)
 	})
 }
 
-// macros returns the macros behind a header, by the file that defines them.
+// macros returns the macros defined after a header is included, by the file that defines them.
 func macros(header string, flags ...string) map[string][]string {
 	out := map[string][]string{}
 	file := ""
@@ -66,7 +67,7 @@ func macros(header string, flags ...string) map[string][]string {
 	return out
 }
 
-// values evaluates macros of a header: a literal of C for each that is a number.
+// values evaluates macros of a header. It returns a C literal for each macro that is a number.
 func values(cc, header string, names []string) map[string]string {
 	header = "#define _GNU_SOURCE\n#include <" + header + ">\n"
 	ask := func(names []string) (text string) {
@@ -76,7 +77,7 @@ func values(cc, header string, names []string) map[string]string {
 		}
 		return text
 	}
-	for { // gcc tells of an undeclared name once
+	for { // gcc reports an undeclared name once
 		cmd := exec.Command(cc, "-std=gnu11", "-w", "-fmax-errors=0", "-ftrack-macro-expansion=0", "-x", "c", "-", "-fsyntax-only")
 		cmd.Stdin = strings.NewReader(ask(names))
 		said, _ := cmd.CombinedOutput()
@@ -145,7 +146,7 @@ func main() {
 	sections := map[string]string{}
 	includes := map[string][]string{}
 	always, perhaps := map[string][]string{}, map[string][]string{} // names by file, without and with _GNU_SOURCE
-	from := map[string]string{}                                     // a header that has the file
+	from := map[string]string{}                                     // a header that includes the file
 	for _, h := range headers {
 		plain, gnu := macros(h), macros(h, "-D_GNU_SOURCE")
 		for file, names := range plain {
@@ -154,7 +155,7 @@ func main() {
 		for file, names := range gnu {
 			perhaps[file], from[file] = names, h
 			if plain[file] == nil {
-				file += "+" // by _GNU_SOURCE alone
+				file += "+" // with _GNU_SOURCE only
 			}
 			includes[h] = append(includes[h], file)
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// adds stands for the kernel that adds, and for no other.
+// adds implements only the kernel that adds.
 type adds struct{ NoTritonTwins }
 
-// programElements is how many elements a program of the kernel adds, its BLOCK.
+// programElements is the number of elements that a program of the kernel adds, its BLOCK.
 const programElements = 1024
 
 func (adds) TritonAdd(g *simdriver.Grid, x, y, out driver.Ptr, n int32, _, _ driver.Ptr) error {
@@ -35,7 +35,7 @@ func (adds) TritonAdd(g *simdriver.Grid, x, y, out driver.Ptr, n int32, _, _ dri
 	return nil
 }
 
-// TestTwin launches a kernel of Triton with a twin, and one without, whose error names it.
+// TestTwin launches a Triton kernel with a twin, and one without a twin, whose error names it.
 func TestTwin(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{Kernels: SimTriton(adds{})}), 0, gpu.Options{})
 	if err != nil {

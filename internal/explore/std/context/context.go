@@ -1,4 +1,4 @@
-// Package context stands for Go's in rewritten programs: deadlines are of the virtual clock.
+// Package context replaces Go's in rewritten programs: deadlines use the virtual clock.
 package context
 
 import (
@@ -91,7 +91,7 @@ func (c *cancelCtx) end(e *end) {
 	}
 }
 
-// cancel is end, by the context itself, which its parent then forgets.
+// cancel ends the context and removes it from its parent.
 func (c *cancelCtx) cancel(e *end) {
 	c.end(e)
 	if p := of(c.Context); p != nil {
@@ -124,7 +124,7 @@ func join(parent Context, x child) {
 	p := of(parent)
 	if p == nil {
 		if parent.Done() != nil {
-			panic(errors.New("explore: a context that was made elsewhere"))
+			panic(errors.New("explore: the parent is not a context of this package"))
 		}
 		return
 	}
@@ -195,7 +195,7 @@ func WithTimeoutCause(parent Context, d time.Duration, cause error) (Context, Ca
 	return WithDeadlineCause(parent, time.Now().Add(d), cause)
 }
 
-// Cause returns why a context has ended.
+// Cause returns the reason why a context has ended.
 func Cause(c Context) error {
 	if p, _ := c.Value(key{}).(*cancelCtx); p != nil {
 		if e := p.err.Load(); e != nil {
@@ -220,7 +220,7 @@ func (c withoutCancel) Value(k any) any {
 
 func WithoutCancel(parent Context) Context { return withoutCancel{parent} }
 
-// An after has a function called when a context has ended.
+// An after calls a function when a context has ended.
 type after struct {
 	f    func()
 	once sync.Once

@@ -1,4 +1,4 @@
-// Package maps stands for Go's in rewritten programs: iteration has an order.
+// Package maps replaces Go's in rewritten programs: iteration has a fixed order.
 package maps
 
 import (

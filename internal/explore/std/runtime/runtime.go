@@ -1,4 +1,4 @@
-// Package runtime stands for Go's in rewritten programs.
+// Package runtime replaces Go's in rewritten programs.
 package runtime
 
 import (
@@ -26,7 +26,7 @@ func Gosched() {
 	}
 }
 
-// GOMAXPROCS says that there are four processors, whatever there is.
+// GOMAXPROCS always returns 4, on any machine.
 func GOMAXPROCS(int) int { return 4 }
 
 func NumCPU() int { return 4 }
@@ -42,7 +42,7 @@ func Stack(buf []byte, all bool) int                               { return std.
 func Callers(skip int, pc []uintptr) int                           { return std.Callers(skip+1, pc) }
 func CallersFrames(callers []uintptr) *Frames                      { return std.CallersFrames(callers) }
 
-// AddCleanup is Go's: cleanups run on a goroutine of Go's own, at no point of a run.
+// AddCleanup is Go's: cleanups run on one of Go's own goroutines, outside the run's schedule.
 func AddCleanup[T, S any](ptr *T, cleanup func(S), arg S) Cleanup {
 	return std.AddCleanup(ptr, cleanup, arg)
 }

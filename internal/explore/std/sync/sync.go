@@ -1,4 +1,4 @@
-// Package sync stands for Go's in rewritten programs.
+// Package sync replaces Go's in rewritten programs.
 package sync
 
 import (
@@ -127,7 +127,7 @@ func OnceValues[T1, T2 any](f func() (T1, T2)) func() (T1, T2) {
 	}
 }
 
-// A Pool gives back what was put last, or, as Go's may, nothing.
+// A Pool returns the value that was put last, or nothing, as Go's may.
 type Pool struct {
 	New func() any
 
@@ -167,11 +167,11 @@ func (p *Pool) Put(x any) {
 	p.items = append(p.items, x)
 }
 
-// A Map is Go's, but that Range goes by the order in which keys came.
+// A Map is like Go's, but Range visits keys in the order of their first use.
 type Map struct {
 	object explore.Object
 	m      stdsync.Map
-	keys   []any // that were ever there
+	keys   []any // all keys ever used
 }
 
 func (m *Map) step(op explore.Op) { explore.Step(op, &m.object) }

@@ -1,2 +1,3 @@
-// Package syscall stands for Go's in rewritten programs, as far as threads and waiting go.
+// Package syscall replaces the parts of Go's that concern threads and waiting, in rewritten
+// programs.
 package syscall

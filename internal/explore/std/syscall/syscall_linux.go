@@ -21,7 +21,7 @@ const (
 	EINVAL = std.EINVAL
 )
 
-// Of the futex's operations these.
+// The futex operations that are replaced.
 const (
 	futexWait    = 0
 	futexWake    = 1
@@ -35,12 +35,13 @@ func Nanosleep(t, left *Timespec) error {
 	return nil
 }
 
-// Gettid is the number of the thread, which is another one each time on a goroutine that is not locked to one.
+// Gettid returns the number of the thread. It changes at each call unless the goroutine is locked
+// to a thread.
 func Gettid() int { return explore.Thread() }
 
 func Syscall6(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err Errno) {
 	if trap != SYS_FUTEX {
-		panic(fmt.Sprintf("explore: nothing stands for system call %d", trap))
+		panic(fmt.Sprintf("explore: system call %d is not supported", trap))
 	}
 	word := *(**uint32)(unsafe.Pointer(&a1))
 	switch a2 &^ futexPrivate {
@@ -54,7 +55,7 @@ func Syscall6(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err Errno) 
 	case futexWake:
 		return uintptr(explore.FutexWake(word, int(a3))), 0, 0
 	}
-	panic(fmt.Sprintf("explore: nothing stands for operation %d of a futex", a2))
+	panic(fmt.Sprintf("explore: futex operation %d is not supported", a2))
 }
 
 func RawSyscall6(trap, a1, a2, a3, a4, a5, a6 uintptr) (r1, r2 uintptr, err Errno) {

@@ -1,4 +1,4 @@
-// Package time stands for Go's in rewritten programs: its clock is virtual.
+// Package time replaces Go's in rewritten programs: its clock is virtual.
 package time
 
 import (
@@ -50,7 +50,7 @@ func NewTimer(d Duration) *Timer {
 
 func AfterFunc(d Duration, f func()) *Timer { return &Timer{t: explore.After(d, f)} }
 
-// drain takes away what a timer has sent and nobody has received, as Go's does.
+// drain removes a value that the timer has sent and nobody has received, as Go's does.
 func (t *Timer) drain() bool {
 	if t.c == nil {
 		return false
@@ -93,8 +93,8 @@ func NewTicker(d Duration) *Ticker {
 	return k
 }
 
-// again starts the timer anew. The goroutine whose step reached the time calls it: that is not ordered after NewTicker, and not a race of the
-// program's.
+// again restarts the timer. The goroutine whose step reached the time calls it. That call is not
+// ordered after NewTicker, and it is not a race of the program.
 //
 //go:norace
 func (k *Ticker) again(d Duration) { k.t.Again(d) }

@@ -4,8 +4,8 @@ package goruntime
 
 import _ "unsafe" // for linkname
 
-// Auxv returns the auxiliary vector: what the kernel gave the program at its start, as pairs of a type
-// and a value. Go keeps the function open for golang.org/x/sys.
+// Auxv returns the auxiliary vector, which the kernel passes to the program at its start: pairs of
+// a type and a value. Go keeps the function accessible for golang.org/x/sys.
 func Auxv() []uintptr { return getAuxv() }
 
 //go:linkname getAuxv runtime.getAuxv

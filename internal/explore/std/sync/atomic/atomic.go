@@ -1,4 +1,5 @@
-// Package atomic stands for Go's in rewritten programs: the operations are Go's, and others may go on before each.
+// Package atomic replaces Go's in rewritten programs: the operations are Go's, and other goroutines
+// may run before each.
 package atomic
 
 import (
@@ -9,7 +10,7 @@ import (
 )
 
 type Int32 struct {
-	v std.Int32 // first: its address is that of the value
+	v std.Int32 // first: its address is the value's
 	o explore.Object
 }
 
@@ -54,7 +55,7 @@ func OrInt32(p *int32, m int32) int32 {
 }
 
 type Int64 struct {
-	v std.Int64 // first: its address is that of the value
+	v std.Int64 // first: its address is the value's
 	o explore.Object
 }
 
@@ -99,7 +100,7 @@ func OrInt64(p *int64, m int64) int64 {
 }
 
 type Uint32 struct {
-	v std.Uint32 // first: its address is that of the value
+	v std.Uint32 // first: its address is the value's
 	o explore.Object
 }
 
@@ -144,7 +145,7 @@ func OrUint32(p *uint32, m uint32) uint32 {
 }
 
 type Uint64 struct {
-	v std.Uint64 // first: its address is that of the value
+	v std.Uint64 // first: its address is the value's
 	o explore.Object
 }
 
@@ -189,7 +190,7 @@ func OrUint64(p *uint64, m uint64) uint64 {
 }
 
 type Uintptr struct {
-	v std.Uintptr // first: its address is that of the value
+	v std.Uintptr // first: its address is the value's
 	o explore.Object
 }
 

@@ -1,4 +1,4 @@
-// Package rand stands for Go's in rewritten programs: what is random for the program follows from the run.
+// Package rand replaces Go's in rewritten programs: random numbers follow from the run.
 package rand
 
 import (
