@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// TestJudge has orders of mutexes judged.
+// TestJudge checks the verdicts on orders of mutexes.
 func TestJudge(t *testing.T) {
 	for name, x := range map[string]struct {
 		orders []string
 		depth  int
-		want   string // in the error; "" is none
+		want   string // in the error; "" for no error
 	}{
 		"a leaf under two others":                      {[]string{"a b", "c b"}, 2, ""},
 		"both orders":                                  {[]string{"a b", "b a"}, 0, "locked in a circle: a > b > a"},
@@ -38,7 +38,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestWatch replaces the mutexes of structs, and leaves lines and other types where they are.
+// TestWatch checks that the mutexes of structs are replaced, and that lines and other types stay
+// where they are.
 func TestWatch(t *testing.T) {
 	src := "package p\n\nimport \"sync\"\n\ntype T struct {\n\tmu sync.Mutex // a leaf\n\tin struct{ life sync.RWMutex }\n\tp *sync.Mutex\n}\n"
 	out, watched, err := watch("p.go", []byte(src))
