@@ -2,6 +2,8 @@
 // methods on a Library that the program loads at run time, without cgo, and a test that proves
 // every call.
 //
+//	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
+//
 //	bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-cc COMPILER] [-guess] [-check] FILE.json
 //
 // FILE.json describes the library: its name, the places of its file, and how to read its headers.
