@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// TestClashes generates a file into packages in which it would not compile, and wants an error that says why,
-// and no file.
+// TestClashes generates a file into packages in which it would not compile. It expects an error
+// with the reason, and no file.
 func TestClashes(t *testing.T) {
 	const source = "extern \"C\" __global__ void big(Big *x, int n);\n__constant__ float table[4];\n"
 	const ptx = ".version 7.0\n.target sm_75\n.visible .const .b8 table[16];\n.visible .entry big(.param .u64 x, .param .u32 n) {}\n"
 	for name, c := range map[string]struct {
-		args  string // besides the files
+		args  string // without the files
 		files string // name: text; name: text
-		error string // "" if none is wanted
+		error string // "" for no error
 		note  string
 	}{
 		"a type and a kernel":              {"-type Big=Big", "", "kernel big and the type Big of the package, which -type or -arg names for kernel big, would both be Big in Go: give kernel big another name, by -rename big=Name", ""},

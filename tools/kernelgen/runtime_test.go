@@ -18,7 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestRuntimeRefuses: what the program could not compile, or not launch, is an error of the generator.
+// TestRuntimeRefuses checks that the generator refuses sources that the program could not compile
+// or launch.
 func TestRuntimeRefuses(t *testing.T) {
 	withoutCompilers(t)
 	const ptx = ".version 7.0\n.target sm_75\n.visible .entry f(.param .u64 x) {}\n"
@@ -69,7 +70,7 @@ func TestRuntimeRefuses(t *testing.T) {
 	}
 }
 
-// TestInstances: an instance takes what the template's parameters stand for.
+// TestInstances checks that an instance gets the arguments for the template's parameters.
 func TestInstances(t *testing.T) {
 	for name, c := range map[string]struct{ source, instance, want string }{
 		"a type":                   {"template <typename T> __global__ void f(int n, T a, const T *x) {}", "f<float>", "int, float, float*"},
@@ -95,8 +96,8 @@ func TestInstances(t *testing.T) {
 }
 
 // TestRealRuntime compiles the source of a golden case as the generated function does, with the
-// libraries of this machine, which need no GPU. The code must have the kernels and the variables,
-// and parameters of the same sizes.
+// libraries of this machine, which need no GPU. The code must have the kernels, the variables, and
+// parameters of the same sizes.
 func TestRealRuntime(t *testing.T) {
 	skip := func(t *testing.T, variable string, err error) {
 		t.Helper()
@@ -114,7 +115,7 @@ func TestRealRuntime(t *testing.T) {
 	t.Run("hipRTC", func(t *testing.T) {
 		lib, err := hiprtc.Open(hiprtc.Options{})
 		skip(t, "PUREGPU_HIPRTC_LIBRARY", err)
-		// hipRTC 5.2 finds an instance only if all its arguments are written.
+		// hipRTC 5.2 finds an instance only if all its arguments are written out.
 		realRuntime(t, lib, "--offload-arch=gfx90a", "scale<float,4>", lib.GetCodeSize, lib.GetCode)
 	})
 }
@@ -153,7 +154,7 @@ func realRuntime[P any](t *testing.T, lib rtc[P], arch, float string, size func(
 	must(g.addUncompiled(m, "kernels.cu", g.src))
 	must(g.addText(m, dir, "kernels.cu"))
 
-	// These two are what the program adds by compile.Options.
+	// The program adds these two with compile.Options.
 	texts, names := []string{"#ifndef __HIP__\nstruct half { unsigned short x; };\n#endif\n", "// absent\n"}, []string{"cuda_fp16.h", "absent.h"}
 	for _, h := range m.text.headers {
 		texts, names = append(texts, read(t, filepath.Join(dir, h.file))), append(names, h.name)
@@ -203,7 +204,7 @@ func realRuntime[P any](t *testing.T, lib rtc[P], arch, float string, size func(
 	}
 }
 
-// FuzzRuntime generates from anything, and wants an error or a file of Go.
+// FuzzRuntime generates from random sources. The result must be an error or a Go file.
 func FuzzRuntime(f *testing.F) {
 	f.Add("template <typename T, int N = (3 > 2)> __global__ void f(T a, const T *x) {} namespace a { __global__ void g(int n) {} }", "f<float>")
 	f.Add("extern \"C\" template <class... T = A<B>> __global__ void f(T<T> \xff, T ...) {} const __device__ int v[], *w;", "f<\xfe, (, [>>")
