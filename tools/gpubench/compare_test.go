@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// TestCompare compares documents with figures that are known, and with some that are missing.
+// TestCompare compares documents with known figures and with missing ones.
 func TestCompare(t *testing.T) {
 	const dynamic, static = 0, 1
 	for _, c := range []struct {
 		name   string
-		change func(docs []contents) []contents // of dynamic and static programs in turns, three each: 40 ns a C function, 4 µs a launch
+		change func(docs []contents) []contents // three runs each of a dynamic and a static program, in turns: 40 ns a C function, 4 µs a launch
 		code   int
 		want   string
 	}{
 		{"equal", func(docs []contents) []contents { return docs }, 0, `calls/cuLaunchKernel +4 µs +4 µs +1\.000 +≤ 1\.02× +ok`},
 		{"medians", func(docs []contents) []contents {
-			*docs[static].Rows[0].Puregpu = 4000 // one turn that was disturbed
+			*docs[static].Rows[0].Puregpu = 4000 // one disturbed run
 			*docs[2+dynamic].Rows[0].Puregpu = 1
 			*docs[2+static].Rows[0].Puregpu = 50
 			return docs
@@ -39,7 +39,7 @@ func TestCompare(t *testing.T) {
 		{"a slow program both ways", func(docs []contents) []contents {
 			for i := range docs {
 				*docs[i].Rows[1].Puregpu *= 3
-				docs[i].Rows[1].Goal = &goalResult{Max: 1.02, Of: ofRaw} // missed, which is not the question
+				docs[i].Rows[1].Goal = &goalResult{Max: 1.02, Of: ofRaw} // a missed goal does not matter here
 			}
 			return docs
 		}, 0, `calls/cuLaunchKernel +12 µs +12 µs +1\.000 +≤ 1\.02× +ok`},
@@ -96,7 +96,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareFiles wants files that cannot be read, or are none of its own, to be errors, and what it prints itself to be read.
+// TestCompareFiles checks that unreadable files and files of other programs are errors, and that
+// gpubench reads its own output.
 func TestCompareFiles(t *testing.T) {
 	sim := filepath.Join(t.TempDir(), "sim.json")
 	code, stdout, stderr := runBench(t, "-sim", "-rounds", "1", "-json", "-run", "^latency/empty submission")

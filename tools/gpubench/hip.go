@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// hipBenches time work through hipdriver, over the library that was named. Both sides are package gpu: the raw one has the
-// CUDA driver below, on the device of the same number.
+// hipBenches time hipdriver on the HIP library that the user named. Both sides are package gpu. The
+// raw side uses the CUDA driver, on the device of the same number.
 func hipBenches() []bench {
 	const fills = 2000
 	g := goal{max: 1.3, of: ofRaw, device: true}

@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// runBench runs the program and returns what it printed.
+// runBench runs the program and returns its output.
 func runBench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -22,7 +22,8 @@ func runBench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// runJSON runs the program and returns its rows, by name. A goal may be missed, since anything may run at the same time.
+// runJSON runs the program and returns its rows, by name. It allows missed goals, because the
+// machine may be busy.
 func runJSON(t *testing.T, args ...string) map[string]result {
 	t.Helper()
 	code, stdout, stderr := runBench(t, append(args, "-json")...)
@@ -53,7 +54,7 @@ func runJSON(t *testing.T, args ...string) map[string]result {
 
 func TestSim(t *testing.T) {
 	groups := "latency|chain|pool|graph|parked|semaphore"
-	if !race { // it would find that the group wake polls the memory that a simulated device fills
+	if !race { // the race detector reports that the group wake polls memory while a simulated device fills it
 		groups += "|wake"
 		if !testing.Short() {
 			groups += "|calls|hop|unrelated|future|devices|hip"
@@ -77,7 +78,7 @@ func TestSim(t *testing.T) {
 	}
 }
 
-// TestLacks wants benches that a device cannot run to say so, and to be no failure.
+// TestLacks checks that benches that a device cannot run say so, and are no failure.
 func TestLacks(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	caps.Pools, caps.HostPools, caps.Graphs = false, false, false
@@ -103,7 +104,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// runDevices runs what takes two devices, once.
+// runDevices runs the benches for two devices once.
 func runDevices(t *testing.T, opt options) (results []result) {
 	t.Helper()
 	e, err := newEnv(opt)
@@ -137,7 +138,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestModule wants the kernels to be there, and no two modules to be the same.
+// TestModule checks that a module has its kernels, and that no two modules are the same.
 func TestModule(t *testing.T) {
 	const n = 20
 	a, b := module(n), module(n)
@@ -189,7 +190,7 @@ func TestArguments(t *testing.T) {
 		{"-sim -run (", 2, "-run: "},
 		{"-sim -run no.such", 2, "no row was run"},
 		{"-sim -device 7", 2, "no such device"},
-		{"-sim -hip lib.so -run ^hip/", 2, "no row was run"}, // which cannot be compared
+		{"-sim -hip lib.so -run ^hip/", 2, "no row was run"}, // needs a CUDA driver to compare with
 		{"", 2, "without a GPU there is -sim"},
 	} {
 		code, stdout, stderr := runBench(t, strings.Fields(test.args)...)
@@ -240,7 +241,7 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestLone wants no goal that is measured by what is missing.
+// TestLone checks that goals relative to a missing side do not apply.
 func TestLone(t *testing.T) {
 	turns := &turns{raw: [][]float64{{math.NaN()}, {math.NaN()}}, pure: [][]float64{{1}, {1}}, lone: true}
 	var r result
