@@ -49,7 +49,8 @@ func loaded(t *testing.T, data []byte) *trace {
 	return tr
 }
 
-// TestSummaryAsText compares what is printed of the scenarios, each of which keeps the rules of the format.
+// TestSummaryAsText compares the printed summaries of the scenarios. Each scenario must obey the
+// format.
 func TestSummaryAsText(t *testing.T) {
 	const golden = "testdata/summary.txtar"
 	got := &txtar.Archive{Comment: []byte("What gputrace prints of the traces of scenarios_test.go. Written by go test ./tools/gputrace -update.\n")}
@@ -115,7 +116,7 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestBusyAndIdleMakeTheWindow holds for every scenario and a random trace, as do the other sums.
+// TestBusyAndIdleMakeTheWindow checks the sums of every scenario and of a random trace.
 func TestBusyAndIdleMakeTheWindow(t *testing.T) {
 	random := busyServer(3000).JSON()
 	for _, data := range append([][]byte{random}, all()...) {

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// print writes the summary for people. top is how many rows a table may have.
+// print writes the summary as text. top is the greatest number of rows of a table.
 func (s *summary) print(w io.Writer, top int) error {
 	var b strings.Builder
 	s.head(&b)
@@ -76,7 +76,7 @@ func (s *summary) head(b *strings.Builder) {
 	}
 }
 
-// may is count of what may be something.
+// may formats a count, a noun and "may be".
 func may(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one + " may be"
@@ -84,7 +84,7 @@ func may(n int, one, more string) string {
 	return number(n) + " " + more + " may be"
 }
 
-// have is count with the verb.
+// have formats a count and the verb.
 func have(n int, what string) string {
 	if n == 1 {
 		return count(n, what) + " has"
@@ -108,7 +108,7 @@ func (s *summary) printDevices(b *strings.Builder) {
 		if anyPeers {
 			peers = duration(d.Peers)
 		}
-		if d.Operations == 0 { // then nothing is known of it
+		if d.Operations == 0 { // then it has no known times
 			t.add(clean(d.Name, 40), "?", "", "", "?", "?", "?", "?", "")
 			untimed = untimed || d.Window > 0
 			continue
@@ -254,7 +254,8 @@ func (s *summary) printStarved(b *strings.Builder, top int) {
 	t.write(b)
 }
 
-// A table has columns that are as wide as what stands in them; all but the first ones are aligned on the right.
+// A table has columns as wide as their contents. The first left columns are aligned on the left,
+// the others on the right.
 type table struct {
 	head []string
 	rows [][]string
@@ -358,7 +359,7 @@ func count[T int | uint64](n T, what string) string {
 	return number(n) + " " + what
 }
 
-// clean makes text from a file fit to be printed in a line of at most n characters.
+// clean makes text from a file fit for one printed line of at most n characters.
 func clean(s string, n int) string {
 	out := make([]rune, 0, min(len(s), n))
 	for _, r := range s {

@@ -17,10 +17,10 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Called is what came of calling a recorder.
+// Called is the result of calling a recorder.
 type called struct {
 	Compared []string // functions whose calls were compared field by field
-	Differ   []string // those of them whose types or parameters differ in the release, and arrive all the same
+	Differ   []string // those of them that differ in the release, and are passed right all the same
 	Refused  []string // functions that the package refuses to call
 	Wrong    []string
 }
@@ -62,7 +62,8 @@ func callAll(lib *library, path string, release symbols.Version, all []call) (*c
 	return out, nil
 }
 
-// try calls one function, in each round with other arguments. It reports whether another round may find more.
+// try calls one function, with other arguments in each round. It reports whether another round may
+// find more.
 func (c *call) try(l opened, state *recorderState, arena uintptr, round int, out *called) bool {
 	symbol := c.fn.Symbol
 	wrong := func(format string, args ...any) {
@@ -94,7 +95,7 @@ func (c *call) try(l opened, state *recorderState, arena uintptr, round int, out
 		return false
 	}
 	var args []reflect.Value
-	given := map[int]reflect.Value{} // by parameter: what C reads
+	given := map[int]reflect.Value{} // by parameter: the values that C reads
 	for k, q := range c.fn.Params {
 		switch q.Role {
 		case dltest.Value, dltest.Struct, dltest.Pointer, dltest.String, dltest.Slice:
@@ -176,7 +177,7 @@ func content(v reflect.Value) []byte {
 	return unsafe.Slice((*byte)(v.Addr().UnsafePointer()), v.Type().Size())
 }
 
-// fill gives a value the fields that the release has too, and leaves the others zero.
+// fill sets the fields of a value that the release also has, and leaves the others zero.
 func (p *callParam) fill(v reflect.Value, symbol string, k, element int, arena uintptr) {
 	b := content(v)
 	for _, l := range p.theirs {
@@ -193,7 +194,7 @@ func (p *callParam) fill(v reflect.Value, symbol string, k, element int, arena u
 	}
 }
 
-// want returns the bytes of a leaf as it is bound.
+// want returns the bytes of a leaf as the package binds it.
 func (p *callParam) want(o, l leaf, symbol string, k, element int, arena uintptr, all int) []byte {
 	seed := seedOf(symbol, k, l.path, element)
 	switch {
@@ -213,7 +214,7 @@ func (p *callParam) want(o, l leaf, symbol string, k, element int, arena uintptr
 	return seedBytes(seed, o.size)
 }
 
-// compare checks what C saw of a leaf.
+// compare checks a leaf as C saw it.
 func (p *callParam) compare(c *call, q dltest.Param, v reflect.Value, symbol string, k int, l leaf, element int, got []byte, arena uintptr) error {
 	if q.Role == dltest.Count {
 		want := uint64(recorderElements)
@@ -260,7 +261,7 @@ func (p *callParam) compare(c *call, q dltest.Param, v reflect.Value, symbol str
 	return nil
 }
 
-// compareOut checks what Go made of an output.
+// compareOut checks an output as Go read it.
 func (p *callParam) compareOut(q dltest.Param, got reflect.Value, symbol string, k int, arena uintptr) error {
 	if q.Widened || got.Kind() == reflect.Bool {
 		return nil

@@ -24,7 +24,7 @@ func TestPackageFiles(t *testing.T) {
 	}
 }
 
-// TestOtherHeadersAreNotTaken serves a package with headers that no symbol table was made of.
+// TestOtherHeadersAreNotTaken serves a package with headers from which no symbol table was made.
 func TestOtherHeadersAreNotTaken(t *testing.T) {
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("no dpkg-deb")

@@ -18,23 +18,25 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// recordDir is the folder, in the module, of what real libraries export: a file for each.
+// recordDir is the folder, in the module, of the recorded exports of real libraries: a file for
+// each.
 const recordDir = "testdata/exports"
 
-// A recorded library is what its releases export, oldest first.
+// A recorded library is the exports of its releases, oldest first.
 type recorded struct {
 	releases []recordedRelease
 }
 
 type recordedRelease struct {
 	name    string
-	version dl.Version // that it told; 0 if none
+	version dl.Version // that it reported; 0 if none
 	file    string     // its name
 	exports []string   // sorted
 }
 
-// A record's file has a line for each release, "release NAME VERSION FILE", oldest first, and a line for each function: its name and the
-// releases that export it, as NAME, as FIRST..LAST, or * for all.
+// A record's file has a line for each release, "release NAME VERSION FILE", oldest first, and a
+// line for each function: its name and the releases that export it, as NAME, as FIRST..LAST, or *
+// for all.
 func readRecord(path string) (*recorded, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -116,7 +118,7 @@ func (r *recorded) write(path, library string) error {
 	return os.WriteFile(path, b.Bytes(), 0o666)
 }
 
-// record puts what was found into the record. Releases that were not found keep what they have.
+// record puts findings into the record. Releases that were not found keep their entries.
 func record(dir string, all []found) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -155,7 +157,7 @@ func compareNames(a, b string) int {
 	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int { return cmp.Compare(number(x), number(y)) })
 }
 
-// compareRecord tells what the record says otherwise.
+// compareRecord returns the differences from the record.
 func compareRecord(w io.Writer, dir string, all []found) error {
 	for _, f := range all {
 		r, err := readRecord(filepath.Join(dir, f.lib.key+".txt"))
