@@ -268,7 +268,8 @@ var otherHeader = regexp.MustCompile(`: (\S+) declares it, which is not in heade
 
 // summary reports the refused declarations.
 func (b *binding) summary(lib *symbols.Library) {
-	inline, missing := map[string][]string{}, map[string]int{} // names; and the number of refused declarations, by the header they need
+	// Names; and the number of refused declarations, by the header they need.
+	inline, missing := map[string][]string{}, map[string]int{}
 	for _, r := range lib.Refused {
 		file, _, _ := strings.Cut(r.Where, ":")
 		if strings.HasPrefix(r.Reason, "is defined in the header") {
@@ -418,7 +419,7 @@ func (b *binding) markAbsent(d *symbols.Description, t *symbols.Table) error {
 		}
 		old, err := d.Lenders.DecodeTable(b.table, text)
 		if err != nil {
-			return nil // the table will be written anew
+			return nil // the table will be written again
 		}
 		for _, f := range old.Functions {
 			absent[f.Symbol] = f.Absent

@@ -249,7 +249,8 @@ func TestModule(t *testing.T) {
 	if !testing.Short() {
 		u.spoil(first)
 	}
-	stand, err := symbols.StandIns([]string{"cuda"}) // in place of cuda_runtime_api.h, which is not here
+	// In place of cuda_runtime_api.h, which is not here.
+	stand, err := symbols.StandIns([]string{"cuda"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +385,8 @@ func TestGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(own), "\n") // the module requirement that go get adds for the tool
+	// The module requirement that go get adds for the tool.
+	_, rest, _ := strings.Cut(string(own), "\n")
 	mod, err := os.ReadFile(filepath.Join(u.dir, "go.mod"))
 	if err == nil {
 		_, replaced, _ := strings.Cut(string(mod), "\nrequire ")

@@ -32,7 +32,7 @@ fi
 cp go.mod "$out/src/"
 mkdir -p "$out/src/testdata"
 cp -R testdata/fakes testdata/hipovercuda "$out/src/testdata/"
-for p in hip runtime/driver runtime/driver/hipdriver; do # whose source a test reads
+for p in hip runtime/driver runtime/driver/hipdriver; do # a test reads their source
 	mkdir -p "$out/src/$p"
 	cp $p/*.go "$out/src/$p/"
 done

@@ -52,7 +52,7 @@ else
 	export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 	PUREGPU_HIP_LIBRARY=$(find "$dir/root" -name "$library" | head -n 1)
 	export PUREGPU_HIP_LIBRARY
-	export PUREGPU_HIPRTC_LIBRARY="$PUREGPU_HIP_LIBRARY" # of which it is part
+	export PUREGPU_HIPRTC_LIBRARY="$PUREGPU_HIP_LIBRARY" # the same file has hipRTC
 	[ -n "$PUREGPU_HIP_LIBRARY" ] || { echo "real-hip: $package has no $library; it was unpacked into $dir/root" >&2; exit 1; }
 	echo "real-hip: using $PUREGPU_HIP_LIBRARY"
 fi

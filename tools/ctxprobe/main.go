@@ -67,7 +67,7 @@ const mark = "ctxprobe: "
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the program: it returns the exit status.
+// run runs the program and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("ctxprobe", flag.ContinueOnError)
 	flags.SetOutput(stderr)

@@ -99,7 +99,8 @@ func testCases(t *testing.T, table *Table, text string) {
 		}
 		seen[name] = c
 		without, with := right, right
-		node := strings.HasPrefix(c.Memory, "copy node, ") || strings.HasPrefix(c.Memory, "fill node, ") // of these the driver accepts all
+		// Of these the driver accepts all.
+		node := strings.HasPrefix(c.Memory, "copy node, ") || strings.HasPrefix(c.Memory, "fill node, ")
 		if c.barred() && c.Function != "cuMemcpyPeerAsync" && c.Function != "cuMemAllocFromPoolAsync" && !node {
 			without, with = crashes, "CUDA_ERROR_INVALID_VALUE"
 		}

@@ -170,13 +170,14 @@ const value = 0x5a
 
 // A user is a function that gets one or two pieces of memory.
 type user struct {
-	name    string                                               // the exported name
-	what    string                                               // what it submits, or ""
-	from    bool                                                 // it takes two pieces
-	origins []string                                             // of its pieces; nil means all
-	prepare func(b *bench, dst, src piece) error                 // runs with a context; or nil
-	call    func(b *bench, dst, src piece) error                 // runs without a context, and with one
-	check   func(b *bench, dst, src piece) (got []byte, ok bool) // replaces the check of dst; or nil
+	name    string                               // the exported name
+	what    string                               // what it submits, or ""
+	from    bool                                 // it takes two pieces
+	origins []string                             // of its pieces; nil means all
+	prepare func(b *bench, dst, src piece) error // runs with a context; or nil
+	// Runs without a context, and with one.
+	call  func(b *bench, dst, src piece) error
+	check func(b *bench, dst, src piece) (got []byte, ok bool) // replaces the check of dst; or nil
 }
 
 var poolNames = []string{"default pool", "pool", "host pool"}

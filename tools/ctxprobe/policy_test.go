@@ -234,7 +234,8 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s is not documented to be submitting", name)
 		}
 	}
-	newer := map[string]bool{} // functions without need of a context in one table, and absent from older ones
+	// Functions without need of a context in one table, and absent from older ones.
+	newer := map[string]bool{}
 	for _, table := range tables(t) {
 		for _, r := range table.Rows {
 			newer[r.Function] = newer[r.Function] || r.Answer == no
@@ -256,7 +257,9 @@ func TestPolicy(t *testing.T) {
 			reach(all, name, false, map[string]bool{}, func(m string, guarded bool) {
 				fn := c[m]
 				if fn == "" || strings.HasPrefix(fn, "cuCtx") {
-					return // not a function of CUDA, or one about the thread's contexts, which needs no context
+					// Not a function of CUDA, or one about the thread's contexts, which needs no
+					// context.
+					return
 				}
 				found++
 				answer, known := answers[fn]
@@ -354,7 +357,8 @@ func TestMemoryPolicy(t *testing.T) {
 		found int
 	}{
 		{Case{"cuMemcpyAsync", "other default pool from default pool", crashes, refused}, 0},
-		{Case{"cuMemcpyAsync", "other memory from default pool", crashes, right}, 3}, // by Copy, Upload and Download
+		// By Copy, Upload and Download.
+		{Case{"cuMemcpyAsync", "other memory from default pool", crashes, right}, 3},
 		{Case{"cuMemsetD8Async", "other pool", crashes, refused}, 0},
 		{Case{"cuMemsetD8Async", "managed", crashes, right}, 1},
 		{Case{"cuMemFreeAsync", "other pool", crashes, right}, 1},

@@ -407,7 +407,8 @@ var trials = []trial{
 		return third(b.lib.MemGetAddressRange(b.mem()))
 	}},
 	{name: "cuIpcGetMemHandle", need: func(b *bench) { b.mem() }, call: func(b *bench) error { return second(b.lib.IpcGetMemHandle(b.mem())) }},
-	{name: "cuIpcOpenMemHandle_v2", call: func(b *bench) error { // a zero handle, because a process cannot open its own handles
+	// A zero handle, because a process cannot open its own handles.
+	{name: "cuIpcOpenMemHandle_v2", call: func(b *bench) error {
 		return refusal(second(b.lib.IpcOpenMemHandle(cuda.IpcMemHandle{}, cuda.IPCMemLazyEnablePeerAccess)))
 	}},
 	{name: "cuIpcCloseMemHandle", need: func(b *bench) { b.mem() }, call: func(b *bench) error {
@@ -439,10 +440,12 @@ var trials = []trial{
 	{name: "cuMemPoolImportFromShareableHandle", need: func(b *bench) { b.descriptor() }, call: func(b *bench) error {
 		return second(b.lib.MemPoolImportFromShareableHandle(uintptr(b.descriptor()), cuda.MemHandleTypePosixFileDescriptor, 0))
 	}},
-	{name: "cuMemPoolExportPointer", need: func(b *bench) { b.mem() }, call: func(b *bench) error { // memory outside a pool
+	// Memory outside a pool.
+	{name: "cuMemPoolExportPointer", need: func(b *bench) { b.mem() }, call: func(b *bench) error {
 		return refusal(second(b.lib.MemPoolExportPointer(b.mem())))
 	}},
-	{name: "cuMemPoolImportPointer", need: func(b *bench) { b.pool() }, call: func(b *bench) error { // a pool that was not imported
+	// A pool that was not imported.
+	{name: "cuMemPoolImportPointer", need: func(b *bench) { b.pool() }, call: func(b *bench) error {
 		return refusal(second(b.lib.MemPoolImportPointer(b.pool(), &cuda.MemPoolPtrExportData{})))
 	}},
 	{name: "cuMemPoolTrimTo", need: func(b *bench) { b.pool() }, call: func(b *bench) error { return b.lib.MemPoolTrimTo(b.pool(), 0) }},

@@ -218,7 +218,8 @@ func (p patch) apply(tmp string) (file string, err error) {
 	}
 	git := exec.Command("git", "apply", p.file)
 	git.Dir = tmp
-	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(tmp)) // outside any repository, or git leaves files out
+	// Outside any repository, or git leaves files out.
+	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(tmp))
 	if out, err := git.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("no longer applies: %s", firstLine(out))
 	}

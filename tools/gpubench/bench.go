@@ -76,8 +76,9 @@ func (g goal) met(v float64) bool { return v >= g.min && (g.max == 0 || v <= g.m
 // sides are the two sides of an open bench. Each does the work once and stores a figure for each
 // row, in the row's unit. NaN means no figure.
 type sides struct {
-	raw   func(f []float64) error // may be nil
-	lone  bool                    // raw is nil because it is missing here: goals relative to it do not apply
+	raw func(f []float64) error // may be nil
+	// raw is nil because it is missing here: goals relative to it do not apply.
+	lone  bool
 	pure  func(f []float64) error
 	close func() error // may be nil
 }

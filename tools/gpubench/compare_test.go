@@ -14,8 +14,10 @@ import (
 func TestCompare(t *testing.T) {
 	const dynamic, static = 0, 1
 	for _, c := range []struct {
-		name   string
-		change func(docs []contents) []contents // three runs each of a dynamic and a static program, in turns: 40 ns a C function, 4 µs a launch
+		name string
+		// Three runs each of a dynamic and a static program, in turns: 40 ns a C function, 4 µs a
+		// launch.
+		change func(docs []contents) []contents
 		code   int
 		want   string
 	}{
@@ -39,7 +41,8 @@ func TestCompare(t *testing.T) {
 		{"a slow program both ways", func(docs []contents) []contents {
 			for i := range docs {
 				*docs[i].Rows[1].Puregpu *= 3
-				docs[i].Rows[1].Goal = &goalResult{Max: 1.02, Of: ofRaw} // a missed goal does not matter here
+				// A missed goal does not matter here.
+				docs[i].Rows[1].Goal = &goalResult{Max: 1.02, Of: ofRaw}
 			}
 			return docs
 		}, 0, `calls/cuLaunchKernel +12 µs +12 µs +1\.000 +≤ 1\.02× +ok`},

@@ -54,7 +54,8 @@ func runJSON(t *testing.T, args ...string) map[string]result {
 
 func TestSim(t *testing.T) {
 	groups := "latency|chain|pool|graph|parked|semaphore"
-	if !race { // the race detector reports that the group wake polls memory while a simulated device fills it
+	// The race detector reports that the group wake polls memory while a simulated device fills it.
+	if !race {
 		groups += "|wake"
 		if !testing.Short() {
 			groups += "|calls|hop|unrelated|future|devices|hip"
@@ -221,7 +222,8 @@ func TestGoal(t *testing.T) {
 		{0, goal{max: 2, device: true}, [][]float64{{nan}}, [][]float64{{2.1}}, true, false},
 		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{10, 100, 10}}, [][]float64{{15, 150, 90}}, false, false},
 		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{10, 100, 10}}, [][]float64{{16, 160, 10}}, false, true},
-		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{nan}}, [][]float64{{1}}, false, true}, // nothing to compare with
+		// Nothing to compare with.
+		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{nan}}, [][]float64{{1}}, false, true},
 		{0, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{1}, {9}}, false, false},
 		{1, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{1}, {9}}, false, true},
 		{1, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{7}, {9}}, false, false},

@@ -36,7 +36,8 @@ func futureBench(e *env) bench {
 			pure: func(f []float64) error {
 				for i, n := range scales {
 					var total, submitting time.Duration
-					times := max(1, 5000/n) // small scales more often, so that each is timed over a while
+					// Small scales more often, so that each is timed over a while.
+					times := max(1, 5000/n)
 					for range times {
 						start := time.Now()
 						if err := p.park(n, true); err != nil {

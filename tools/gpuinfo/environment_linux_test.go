@@ -45,8 +45,10 @@ var triplet = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-l
 
 // An environment is a machine of some kind, with the expected output of gpuinfo -explain there.
 type environment struct {
-	name   string
-	files  map[string]string // by path: a library, as "cuda" or "cuda 100" for one that answers 100; "node" for a device node; or a text
+	name string
+	// By path: a library, as "cuda" or "cuda 100" for one that answers 100; "node" for a device
+	// node; or a text.
+	files  map[string]string
 	env    []string
 	before func(*testroot.Root)
 	says   []string // parts of the output, in order

@@ -41,7 +41,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, probes)) }
 
-// run is the program: it returns the exit status.
+// run runs the program and returns the exit status.
 func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 	flags := flag.NewFlagSet("gpuinfo", flag.ContinueOnError)
 	flags.SetOutput(stderr)

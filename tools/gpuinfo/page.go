@@ -179,7 +179,8 @@ func advise(s *System, all []found) (say []string) {
 		}
 		switch {
 		case f.err == nil:
-		case lib.Found && p.vendor == "AMD" && s.AMD == "" && p.absence(f.err): // the error of the library has no advice for this
+		// The error of the library has no advice for this.
+		case lib.Found && p.vendor == "AMD" && s.AMD == "" && p.absence(f.err):
 		case lib.Found:
 			say = append(say, p.name+": "+firstLine(f.err))
 		case !errors.Is(f.err, dl.ErrNotFound):

@@ -42,15 +42,17 @@ type opened interface {
 
 // A probe knows how to open a library and how to query it.
 type probe struct {
-	name    string // "CUDA driver"
-	env     string // environment variable that names its file
-	use     string // its purpose, "" if every program needs it
-	pkg     string
-	toolkit bool   // a library of the CUDA toolkit or of ROCm that few programs need; it gets one line
+	name string // "CUDA driver"
+	env  string // environment variable that names its file
+	use  string // its purpose, "" if every program needs it
+	pkg  string
+	// A library of the CUDA toolkit or of ROCm that few programs need; it gets one line.
+	toolkit bool
 	vendor  string // vendor of its devices, "" if it has none
 	format  func(dl.Version) string
 	open    func(dl.Options) (opened, error)
-	module  string                                          // the operating system's driver for its devices
+	// The operating system's driver for its devices.
+	module  string
 	devices func(lib opened, memory bool) ([]Device, error) // nil if the library has none
 	links   func(lib opened, devices []Device) []Link
 	absent  []error // errors of devices if there is no device

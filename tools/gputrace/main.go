@@ -137,7 +137,9 @@ func start(args []string, dir string, stdout, stderr io.Writer) (int, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "PUREGPU_TRACE="+filepath.Join(dir, "trace-%p.json"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	interrupted := make(chan os.Signal, 1) // A terminal interrupts the program too. The program decides whether it ends, and gputrace prints its trace afterwards.
+	// A terminal interrupts the program too. The program decides whether it ends, and gputrace
+	// prints its trace afterwards.
+	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
 	defer signal.Stop(interrupted)
 	err := cmd.Run()

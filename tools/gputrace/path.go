@@ -23,13 +23,14 @@ type segment struct {
 // Kinds of segments.
 const (
 	onDevice = "device" // a device executed an operation
-	toStart  = "start"  // from issued, or from the end of its last dependency, until the device began it
-	toGive   = "give"   // the host was still giving the device the operation, which may have run
-	toIssue  = "issue"  // from submitted, or from the release of the last wait, until it was issued
-	toSee    = "seen"   // from the end on the device until the host went on
-	inCall   = "call"   // the host was in a call
-	inWait   = "wait"   // the host waited, and the trace does not say for which work
-	onHost   = "host"   // the host did other work
+	// From issued, or from the end of its last dependency, until the device began it.
+	toStart = "start"
+	toGive  = "give"  // the host was still giving the device the operation, which may have run
+	toIssue = "issue" // from submitted, or from the release of the last wait, until it was issued
+	toSee   = "seen"  // from the end on the device until the host went on
+	inCall  = "call"  // the host was in a call
+	inWait  = "wait"  // the host waited, and the trace does not say for which work
+	onHost  = "host"  // the host did other work
 )
 
 // A collective is an operation of a communicator with a submission in each rank.

@@ -55,20 +55,24 @@ type track struct {
 
 // A submission has its known moments.
 type submission struct {
-	id                                    uint64
-	queue                                 int // track
-	device                                int // index, or -1
-	program                               int
-	title                                 string // the name of the device's slice, else the label, kernel or operation
+	id      uint64
+	queue   int // track
+	device  int // index, or -1
+	program int
+	// The name of the device's slice, else the label, kernel or operation.
+	title                                 string
 	args                                  traceformat.Args
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
-	slice                                 int              // that the device executed, or -1
-	instant                               bool             // it took no time on a device that has times of other work
-	untimed                               bool             // it should have device times, and has none
-	untimedCommands                       int              // number of commands without times
-	early                                 traceformat.Time // the device may have begun it up to this long before begun
-	err                                   string
+	slice                                 int // that the device executed, or -1
+	// It took no time on a device that has times of other work.
+	instant bool
+	// It should have device times, and has none.
+	untimed         bool
+	untimedCommands int // number of commands without times
+	// The device may have begun it up to this long before begun.
+	early traceformat.Time
+	err   string
 }
 
 // start returns the begin of a submission, as far as known.
@@ -173,7 +177,8 @@ func load(r io.Reader, win window) (*trace, error) {
 	}
 	rd := traceformat.NewReader(r)
 	kept := 0
-	first, last := traceformat.Time(math.MaxInt64), traceformat.Time(math.MinInt64) // of all events, also outside the window
+	// Of all events, also outside the window.
+	first, last := traceformat.Time(math.MaxInt64), traceformat.Time(math.MinInt64)
 	var e traceformat.Event
 	for {
 		err := rd.Next(&e)

@@ -273,7 +273,8 @@ func plainWords(tokens []token) (out []token) {
 			if i+1 < len(tokens) && tokens[i+1].text == "(" {
 				i += 1 + closing("(", tokens[i+2:])
 			}
-		case t.text == "[" && i+1 < len(tokens) && tokens[i+1].text == "[": // two opening brackets can only begin an attribute
+		// Two opening brackets can only begin an attribute.
+		case t.text == "[" && i+1 < len(tokens) && tokens[i+1].text == "[":
 			i += closing("[", tokens[i+1:])
 		default:
 			out = append(out, t)
@@ -285,7 +286,8 @@ func plainWords(tokens []token) (out []token) {
 // kernel reads a kernel's declaration.
 func (p *parser) kernel(decl []token, in linkage, template bool) {
 	words := plainWords(decl)
-	from := slices.IndexFunc(words, func(t token) bool { return t.text == "__global__" }) // after the template parameters
+	// After the template parameters.
+	from := slices.IndexFunc(words, func(t token) bool { return t.text == "__global__" })
 	at := from + slices.IndexFunc(words[from:], func(t token) bool { return t.text == "(" })
 	if at <= from || !isName(words[at-1].text) {
 		return

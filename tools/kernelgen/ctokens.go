@@ -21,8 +21,9 @@ type lexer struct {
 	include func(name, from string) (text, path string, ok bool)
 
 	tokens   []token
-	includes []string           // files included in quotes
-	macros   map[string][]token // macros without parameters; nil if there are several definitions or the active one is unknown
+	includes []string // files included in quotes
+	// Macros without parameters; nil if there are several definitions or the active one is unknown.
+	macros   map[string][]token
 	problems []string
 
 	had      map[string]bool // files already included

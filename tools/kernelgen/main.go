@@ -460,7 +460,8 @@ func (g *generator) hash(file string, src *source) (string, error) {
 			}
 			return nil // the compiler may find it in another folder, or skip it
 		}
-		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) // a checkout may convert line ends
+		// A checkout may convert line ends.
+		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 		fmt.Fprintf(h, "%s %d\n", filepath.Base(name), len(text))
 		h.Write(text)
 		for _, i := range quoted(string(text)) {

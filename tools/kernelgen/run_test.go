@@ -232,7 +232,8 @@ func TestRealNVRTC(t *testing.T) {
 			t.Errorf("%s: the file differs from that of internal/testkernels:\n%s", archs, got)
 		}
 	}
-	if runtime.GOOS != "windows" { // without a named compiler NVRTC is used, also if clang is installed and lacks CUDA
+	// Without a named compiler NVRTC is used, also if clang is installed and lacks CUDA.
+	if runtime.GOOS != "windows" {
 		t.Setenv("NVCC", "/absent/nvcc")
 		t.Setenv("CLANG", filepath.Join(dir, "clang"))
 		if err := os.WriteFile(filepath.Join(dir, "clang"), []byte("#!/bin/sh\necho 'error: cannot find CUDA installation' >&2\nexit 1\n"), 0o777); err != nil {

@@ -76,7 +76,8 @@ func (g *generator) packageFiles(fset *gotoken.FileSet, at, except string) (file
 		if err != nil {
 			return nil, err
 		}
-		f, _ := goparser.ParseFile(fset, e.Name(), text, goparser.SkipObjectResolution) // ignore errors in files of other authors
+		// Ignore errors in files of other authors.
+		f, _ := goparser.ParseFile(fset, e.Name(), text, goparser.SkipObjectResolution)
 		test := strings.HasSuffix(e.Name(), "_test.go")
 		switch {
 		case f == nil || f.Name.Name == "documentation":

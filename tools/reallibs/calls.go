@@ -55,7 +55,8 @@ func callAll(lib *library, path string, release symbols.Version, all []call) (*c
 			if all[i].fn.Registers != last {
 				continue
 			}
-			for round := 0; round < 4 && all[i].try(l, state, arena, round, out); round++ { // two enumerators in the same place may have the same number
+			// Two enumerators in the same place may have the same number.
+			for round := 0; round < 4 && all[i].try(l, state, arena, round, out); round++ {
 			}
 		}
 	}

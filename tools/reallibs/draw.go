@@ -26,7 +26,8 @@ const (
 	drawnFile     = "tools/reallibs/drawn.json"
 	drawnPackages = 30
 	drawnSeed     = 42
-	drawnSize     = 3 << 20 // greatest number of bytes to fetch for a package with its -dev dependencies
+	// Greatest number of bytes to fetch for a package with its -dev dependencies.
+	drawnSize = 3 << 20
 )
 
 // A drawn library is a Debian package with C headers.

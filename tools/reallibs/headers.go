@@ -153,8 +153,8 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 		}
 		return append(all, c)
 	}
-	// A table does not say that an enumeration has only a tag in C. The compiler does, and the code
-	// adds a name.
+	// A table does not say whether an enumeration has only a tag in C. If the compiler rejects its
+	// name, add a typedef.
 	for try := 0; ; try++ {
 		if err := os.WriteFile(c, []byte(text), 0o666); err != nil {
 			return err

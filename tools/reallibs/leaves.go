@@ -13,7 +13,9 @@ import (
 // A leaf is an elementary part of a parameter: a number, a pointer, an array of numbers, or a
 // union.
 type leaf struct {
-	path    string // path in C after the parameter: "srcPitch", "location.id", "params[1].x"; empty for the parameter itself
+	// Path in C after the parameter: "srcPitch", "location.id", "params[1].x"; empty for the
+	// parameter itself.
+	path    string
 	offset  int
 	size    int // 0 if the type does not give it, as for an int parameter
 	pointer bool

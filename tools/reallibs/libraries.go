@@ -36,11 +36,13 @@ type opened interface {
 
 // A library is a library with bindings.
 type library struct {
-	key    string // name of the record's file, and of -probe
-	name   string
-	pkg    string // its package and its table
-	env    string // variable with which tests find the file
-	lib    string // mark in the table for functions of this implementation alone, "" for the first implementation
+	key  string // name of the record's file, and of -probe
+	name string
+	pkg  string // its package and its table
+	env  string // variable with which tests find the file
+	// Mark in the table for functions of this implementation alone, "" for the first
+	// implementation.
+	lib    string
 	format func(dl.Version) string
 	open   func(dl.Options) (opened, error)
 
@@ -48,9 +50,11 @@ type library struct {
 
 	unpackaged bool // Debian has no build of it, so there is no record of its exports
 
-	tells string                       // function that returns the release, if the description names none
+	// Function that returns the release, if the description names none.
+	tells string
 	text  func(symbols.Version) string // its text for a release, if that is no numbers
-	file  string                       // the file's name, if it contains the release; %d is each part of it
+	// The file's name, if it contains the release; %d is each part of it.
+	file string
 }
 
 var libraries = []library{

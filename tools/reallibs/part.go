@@ -94,7 +94,8 @@ func (f packageFile) fetchHeaders(ctx context.Context, root string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(w, io.LimitReader(answer.Body, part)) // the whole file if the server ignores the range
+	// The whole file if the server ignores the range.
+	_, err = io.Copy(w, io.LimitReader(answer.Body, part))
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}

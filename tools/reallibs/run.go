@@ -162,7 +162,8 @@ func (u *unit) try(ctx context.Context, w io.Writer, module, root, tests string)
 			fail("%s %s: %w: %s", f.lib.name, r.name, err, lastLines(said.String(), 20))
 			continue
 		}
-		if err := json.Unmarshal(out.Bytes(), f.facts); err != nil { // the library itself may have printed something
+		// The library itself may have printed something.
+		if err := json.Unmarshal(out.Bytes(), f.facts); err != nil {
 			fail("%s %s: %w: %s", f.lib.name, r.name, err, lastLines(out.String(), 20))
 			continue
 		}

@@ -7,7 +7,8 @@ type unit struct {
 	name     string   // name of its folder
 	suites   []string // the first has the packages, the others may have dependencies
 	packages []string
-	closure  bool // with all dependencies, also the C library; the libraries then run under its loader
+	// With all dependencies, also the C library; the libraries then run under its loader.
+	closure  bool
 	long     bool // large to fetch
 	releases []release
 	tests    []test
@@ -176,7 +177,8 @@ var units = []unit{
 		releases: []release{{"nccl", "2.29.7", "libnccl.so.2.29*"}}, tests: []test{{"nccl", "Real"}},
 	},
 	{
-		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true, // real-hip fetches this one quickly
+		// Real-hip fetches this one quickly.
+		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true,
 		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
 		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
 	},

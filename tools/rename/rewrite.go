@@ -16,13 +16,14 @@ import (
 
 // A rewriter collects the edits of one file.
 type rewriter struct {
-	res   *result
-	pkg   *packages.Package
-	file  *ast.File
-	name  string
-	text  []byte
-	gpu   *types.Package // package gpu as this package sees it, or nil
-	local string         // the name under which the file imports package gpu, with a dot; "gpu." if it does not
+	res  *result
+	pkg  *packages.Package
+	file *ast.File
+	name string
+	text []byte
+	gpu  *types.Package // package gpu as this package sees it, or nil
+	// The name under which the file imports package gpu, with a dot; "gpu." if it does not.
+	local string
 	edits []edit
 	need  map[string]string // packages to import: names by path
 

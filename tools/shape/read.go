@@ -62,8 +62,8 @@ func (m *module) expand(patterns []string) (dirs []string) {
 	return slices.Compact(dirs)
 }
 
-// load reads the package of a folder, once. It returns nil if there is no such folder, and what it
-// can read beside an error.
+// load reads the package of a folder, once. It returns nil if there is no such folder. With an error
+// it returns the readable part.
 func (m *module) load(dir string) (*pkg, error) {
 	if p, ok := m.pkgs[dir]; ok {
 		return p, nil

@@ -114,7 +114,8 @@ func TestDeallocaAfterFailure(t *testing.T) {
 		err = d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.Alloc(&b, p, 64))
 		r.must(err)
 		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}, gpu.Fill(b.All(), []byte{2})))
-		r.do(func() { r.must(r.sim.ResumeStream(streams[len(streams)-2])) }) // the free waits until then
+		// The free waits until then.
+		r.do(func() { r.must(r.sim.ResumeStream(streams[len(streams)-2])) })
 		r.must(r.wait(u, 3))
 		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(u, 4)}, gpu.Barrier()))
 		r.must(r.wait(u, 4))
@@ -236,7 +237,8 @@ func TestPoolAgainstLoss(t *testing.T) {
 // must be given back.
 func TestPoolClosed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		r, p := pools(x, cuda()) // HIP's pools grow on another thread, where an alloc may find its pool closed
+		// HIP's pools grow on another thread, where an alloc may find its pool closed.
+		r, p := pools(x, cuda())
 		d := r.devs[0]
 		s := r.sem()
 		var b *gpu.Buffer

@@ -95,7 +95,8 @@ func TestSharedPools(t *testing.T) {
 					s.far.Close()
 					select {
 					case <-s.back:
-					case <-time.After(5 * time.Second): // memory of a failed call is given back when the device is closed
+					// Memory of a failed call is given back when the device is closed.
+					case <-time.After(5 * time.Second):
 						x.Settle()
 						s.lose()
 						<-s.back
@@ -103,7 +104,8 @@ func TestSharedPools(t *testing.T) {
 					}
 					err := s.ends(s.stream)
 					if err != nil {
-						x.Settle() // a failed signal says nothing about memory: the stream may still use it
+						// A failed signal says nothing about memory: the stream may still use it.
+						x.Settle()
 					}
 					got := make([]byte, 4)
 					bad(o.stream.Download(got, o.own.Range(0, 4)))

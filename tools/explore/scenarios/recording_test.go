@@ -240,7 +240,8 @@ func TestTimedBlocks(t *testing.T) {
 		b := r.alloc(d, 24)
 		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 		r.must(err)
-		out, err := c.Binding() // executions write different memory, because a failure leaves them without an order
+		// Executions write different memory, because a failure leaves them without an order.
+		out, err := c.Binding()
 		r.must(err)
 		_, err = c.Timestamp()
 		r.must(err)
@@ -373,7 +374,8 @@ func TestCloseAgainst(t *testing.T) {
 		r.must(err)
 		c := r.recorded(d, b.All(), 1)
 		var used *gpu.Buffer
-		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s0, 1)}, gpu.Alloc(&used, p, 64)) // gives the pool a slab
+		// Gives the pool a slab.
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s0, 1)}, gpu.Alloc(&used, p, 64))
 		r.must(err)
 		r.must(used.Device().Queue(0).Submit(gpu.Order{Wait: pts(s0, 1), Signal: pts(s0, 2)}, gpu.Free(used)))
 		r.must(r.wait(s0, 2))

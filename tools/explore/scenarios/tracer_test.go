@@ -138,7 +138,8 @@ func TestTracerFull(t *testing.T) {
 			}
 		})
 		r.wg.Wait()
-		for try := 0; !told && try < 20; try++ { // the last freed record may be counted a moment later
+		// The last freed record may be counted a moment later.
+		for try := 0; !told && try < 20; try++ {
 			time.Sleep(time.Millisecond) // lets the goroutine without room for the name continue
 			for take(room) {
 			}

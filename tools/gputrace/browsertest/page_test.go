@@ -254,7 +254,8 @@ type program struct {
 
 var programs = []program{
 	{"mlp", nil, func(n map[string]int) string {
-		want := map[string]int{"execute": 8, "download": 8, "upload": 9, "alloc": 17, "free": 17} // 8 inputs and the weights; an input and an output each time, and the weights
+		// 8 inputs and the weights; an input and an output each time, and the weights.
+		want := map[string]int{"execute": 8, "download": 8, "upload": 9, "alloc": 17, "free": 17}
 		if !maps.Equal(n, want) {
 			return fmt.Sprintf("want %v", want)
 		}
@@ -272,7 +273,9 @@ var programs = []program{
 		}
 		return ""
 	}},
-	{"serve", []string{"-selftest"}, func(n map[string]int) string { // 200 requests in batches, half of which may be cancelled at any time; 3 layers with two arrays each
+	// 200 requests in batches, half of which may be cancelled at any time; 3 layers with two arrays
+	// each.
+	{"serve", []string{"-selftest"}, func(n map[string]int) string {
 		if n["download"] == 0 || n["download"] > 200 || n["dense"] != 3*n["download"] || n["upload"] != 6+n["download"] || n["alloc"] != n["free"] {
 			return "want 3 layers and an input for each of at most 200 answers"
 		}

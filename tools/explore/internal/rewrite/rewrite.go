@@ -121,7 +121,8 @@ func Overlay(o Options) (string, error) {
 		}
 	}
 	var errs []error
-	slices.SortStableFunc(pkgs, func(a, b *packages.Package) int { return len(b.Syntax) - len(a.Syntax) }) // of variants the one with tests has all files
+	// Of variants the one with tests has all files.
+	slices.SortStableFunc(pkgs, func(a, b *packages.Package) int { return len(b.Syntax) - len(a.Syntax) })
 	for _, p := range pkgs {
 		path := strings.TrimSuffix(p.PkgPath, "_test")
 		if !paths[path] || strings.HasSuffix(p.PkgPath, ".test") {
@@ -217,7 +218,9 @@ type edit struct {
 type change struct {
 	from, to int
 	text     string
-	order    int // of changes at one place: closing brackets before opening ones, and inner ones before or after outer ones
+	// Of changes at one place: closing brackets before opening ones, and inner ones before or after
+	// outer ones.
+	order int
 }
 
 func (e *edit) at(p token.Pos) int { return e.file.Offset(p) }
