@@ -252,13 +252,13 @@ func importPath(dir string) (string, error) {
 		if text, err := os.ReadFile(filepath.Join(root, "go.mod")); err == nil {
 			m := moduleLine.FindSubmatch(text)
 			if m == nil {
-				return "", fmt.Errorf("%s: names no module", filepath.Join(root, "go.mod"))
+				return "", fmt.Errorf("%s: has no module line", filepath.Join(root, "go.mod"))
 			}
 			rel, err := filepath.Rel(root, dir)
 			return path.Join(string(m[1]), filepath.ToSlash(rel)), err
 		}
 		if root == filepath.Dir(root) {
-			return "", fmt.Errorf("%s: is in no module", dir)
+			return "", fmt.Errorf("%s: is not in a module", dir)
 		}
 	}
 }

@@ -457,8 +457,8 @@ func describe(f *explore.Failure, o options) string {
 	if o.race {
 		race = "-race "
 	}
-	fmt.Fprintf(&b, "Again, of the same source: go run ./tools/explore %s-run '^%s$' -strategy %s -seed %d -n 1 %s\n", race, f.Scenario, cmp.Or(f.Strategy, "mix"), f.Seed, o.pkg)
-	fmt.Fprintf(&b, "%d steps, %d switches that are not usual; %d without which it does not fail:\n", f.Steps, f.Switches, len(f.Shrunk))
+	fmt.Fprintf(&b, "Repeat it with the same source: go run ./tools/explore %s-run '^%s$' -strategy %s -seed %d -n 1 %s\n", race, f.Scenario, cmp.Or(f.Strategy, "mix"), f.Seed, o.pkg)
+	fmt.Fprintf(&b, "%d steps, %d unusual switches; %d of them needed for the failure:\n", f.Steps, f.Switches, len(f.Shrunk))
 	for _, d := range f.Shrunk {
 		fmt.Fprintf(&b, "  %s\n", d)
 	}
@@ -468,7 +468,7 @@ func describe(f *explore.Failure, o options) string {
 		}
 	}
 	if f.ShrunkText != "" {
-		fmt.Fprintf(&b, "\nShrunk it says:\n%s\n", f.ShrunkText)
+		fmt.Fprintf(&b, "\nThe shrunk schedule fails with:\n%s\n", f.ShrunkText)
 	}
 	part("Who was where, shrunk:", f.ShrunkWaiting)
 	part("Steps, shrunk:", f.ShrunkTrace)

@@ -157,7 +157,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	// Write only a table that the other tools accept.
 	if _, err := symbols.DecodeTable("the table of "+d.Library, text); err != nil {
-		return fmt.Errorf("the headers give no valid table, and none is written: %w", err)
+		return fmt.Errorf("the headers give an invalid table, which is not written: %w", err)
 	}
 	if *out == "" {
 		_, err = stdout.Write(text)

@@ -159,7 +159,7 @@ func read(file string) (p patch, err error) {
 		}
 	}
 	if len(p.test) == 0 || len(p.of) == 0 {
-		return p, fmt.Errorf("%s: no line that begins with \"# test: \", or no file is changed", file)
+		return p, fmt.Errorf("%s: no line begins with \"# test: \", or no file is changed", file)
 	}
 	return p, nil
 }

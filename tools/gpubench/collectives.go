@@ -264,7 +264,7 @@ func (e *env) workers(w way) (*team, error) {
 	case w == inMany && e.opt.sim:
 		return nil, fmt.Errorf("%w: simulated devices of several processes cannot reach each other", errNotRun)
 	case w == inMany && e.count < 2:
-		return nil, fmt.Errorf("%w: this takes two devices, and there is one", errNotRun)
+		return nil, fmt.Errorf("%w: two devices are needed, and there is one", errNotRun)
 	}
 	e.pytorch() // sets the NCCL to use
 	t := e.team(w, func(ctx context.Context) *team { return e.startWorkers(ctx, w) })

@@ -24,7 +24,7 @@ const leastTurns = 3
 // JSON in turns, a dynamic one first. It returns whether all promises are kept.
 func compareFiles(files []string, stdout io.Writer) (kept bool, err error) {
 	if len(files) < 2*leastTurns || len(files)%2 != 0 {
-		return false, fmt.Errorf("-compare takes %d files at least, in turns of a dynamic program and a static one, and got %d", 2*leastTurns, len(files))
+		return false, fmt.Errorf("-compare takes at least %d files, in turns of a dynamic program and a static one, but got %d", 2*leastTurns, len(files))
 	}
 	docs := make([]contents, len(files))
 	for i, name := range files {
@@ -33,10 +33,10 @@ func compareFiles(files []string, stdout io.Writer) (kept bool, err error) {
 			return false, err
 		}
 		if err := json.Unmarshal(text, &docs[i]); err != nil {
-			return false, fmt.Errorf("%s is not what -json prints: %w", name, err)
+			return false, fmt.Errorf("%s is not output of -json: %w", name, err)
 		}
 		if d := docs[0]; docs[i].Device != d.Device || docs[i].Driver != d.Driver || docs[i].Platform != d.Platform || docs[i].CPUs != d.CPUs {
-			return false, fmt.Errorf("%s and %s are not of the same machine and release of Go", files[0], name)
+			return false, fmt.Errorf("%s and %s are from different machines or releases of Go", files[0], name)
 		}
 	}
 	return compare(docs, files, stdout)

@@ -112,7 +112,7 @@ func TestCompareFiles(t *testing.T) {
 	}
 	for _, c := range []struct{ file, want string }{
 		{sim, sim + " has no figure of calls/a C function: it was not asked for"},
-		{"compare_test.go", "compare_test.go is not what -json prints"},
+		{"compare_test.go", "compare_test.go is not output of -json"},
 		{"absent.json", "absent.json: no such file"},
 	} {
 		code, _, stderr := runBench(t, "-compare", c.file, c.file, c.file, c.file, c.file, c.file)
@@ -120,7 +120,7 @@ func TestCompareFiles(t *testing.T) {
 			t.Errorf("%s: exit status %d, %q, want %q", c.file, code, stderr, c.want)
 		}
 	}
-	if code, _, stderr := runBench(t, "-compare", "-sim", sim); code != 2 || !strings.Contains(stderr, "-compare goes with no other flag") {
+	if code, _, stderr := runBench(t, "-compare", "-sim", sim); code != 2 || !strings.Contains(stderr, "-compare takes no other flag") {
 		t.Errorf("with another flag: exit status %d, %q", code, stderr)
 	}
 }

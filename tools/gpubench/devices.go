@@ -53,7 +53,7 @@ func openTwo(e *env) (g *gpu.Group, indices [2]int, err error) {
 		return nil, indices, err
 	}
 	if len(infos) < 2 {
-		return nil, indices, fmt.Errorf("%w: this takes two devices, and there is one", errNotRun)
+		return nil, indices, fmt.Errorf("%w: two devices are needed, and there is one", errNotRun)
 	}
 	indices = [2]int{e.index, (e.index + 1) % len(infos)}
 	g, err = gpu.OpenGroup(e.drv, gpu.Options{Queues: 1}, indices[:]...)

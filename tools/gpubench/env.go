@@ -56,7 +56,7 @@ func newEnv(opt options) (*env, error) {
 		start := time.Now()
 		lib, err := cuda.Open(cuda.Options{})
 		if err != nil {
-			return nil, fmt.Errorf("%w\nwithout a GPU there is -sim", err)
+			return nil, fmt.Errorf("%w\nuse -sim without a GPU", err)
 		}
 		e.lib, e.opened = lib, time.Since(start)
 		if e.drv, err = cudadriver.New(lib); err != nil {
@@ -191,7 +191,7 @@ func (e *env) awaitOn(a api, event int) error {
 			return err
 		}
 		if n%1000 == 0 && e.ctx.Err() != nil {
-			return errors.New("raw side: the work does not end")
+			return errors.New("raw side: the work has not ended in time")
 		}
 	}
 }

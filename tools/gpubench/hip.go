@@ -47,7 +47,7 @@ func throughHIP(e *env, work func(r *rig, f []float64) error) (s sides, err erro
 	case e.opt.hip == "":
 		return s, fmt.Errorf("%w: name a HIP library with -hip", errNotRun)
 	case e.lib == nil:
-		return s, fmt.Errorf("%w: a library cannot be compared with a simulated device", errNotRun)
+		return s, fmt.Errorf("%w: a simulated device cannot be compared with a library", errNotRun)
 	case e.hip == nil:
 		d, err := hipdriver.Open(hip.Options{Path: e.opt.hip})
 		if err != nil {

@@ -125,7 +125,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if *comparing {
 		if flags.NFlag() > 1 {
-			fmt.Fprintln(stderr, "gpubench: -compare goes with no other flag")
+			fmt.Fprintln(stderr, "gpubench: -compare takes no other flag")
 			return 2
 		}
 		kept, err := compareFiles(flags.Args(), stdout)
@@ -143,7 +143,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		err = fmt.Errorf("-run: %w", err)
 	case *rounds < 0:
-		err = fmt.Errorf("-rounds %d: there must be one at least", *rounds)
+		err = fmt.Errorf("-rounds %d: at least one is needed", *rounds)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "gpubench:", err)

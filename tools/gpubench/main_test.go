@@ -133,7 +133,7 @@ func TestDevices(t *testing.T) {
 		}
 	}
 	for _, r := range runDevices(t, options{sim: true, device: "0", devices: 1}) {
-		if r.NotRun != "not run: this takes two devices, and there is one" || r.Error != "" || r.Puregpu != nil {
+		if r.NotRun != "not run: two devices are needed, and there is one" || r.Error != "" || r.Puregpu != nil {
 			t.Errorf("%s on one device: %+v", r.Row, r)
 		}
 	}
@@ -187,7 +187,7 @@ func TestArguments(t *testing.T) {
 		{"-h", 0, "Usage of gpubench"},
 		{"-nonsense", 2, "flag provided but not defined"},
 		{"-sim more", 2, `no row was run: groups ["more"]`},
-		{"-sim -rounds -1", 2, "there must be one at least"},
+		{"-sim -rounds -1", 2, "at least one is needed"},
 		{"-sim -run (", 2, "-run: "},
 		{"-sim -run no.such", 2, "no row was run"},
 		{"-sim -device 7", 2, "no such device"},

@@ -155,7 +155,7 @@ func besideLoop(e *env, with, work string) (raw func([]float64) error, end func(
 // ends its process.
 func besidePython(e *env, library, work string) (raw func([]float64) error, end func() error, err error) {
 	if e.opt.sim {
-		return nil, nil, fmt.Errorf("%w: Python libraries know no simulated GPU", errNotRun)
+		return nil, nil, fmt.Errorf("%w: Python libraries cannot use a simulated GPU", errNotRun)
 	}
 	python := startTeam(library, exec.Command(e.opt.python, "-c", pythonPy))
 	raw = func(f []float64) error {

@@ -140,7 +140,7 @@ func (r *rig) whileLoading(f []float64, kernels int, timed func() (time.Duration
 		select {
 		case err := <-loaded:
 			if len(times) == 0 {
-				return errors.Join(err, errors.New("the load was over at once"))
+				return errors.Join(err, errors.New("the load ended at once"))
 			}
 			slices.Sort(times)
 			f[0], f[1] = float64(times[len(times)/2]), float64(times[len(times)-1])

@@ -208,7 +208,7 @@ func (t *team) ask(ctx context.Context, o func(i int) order) ([]answer, error) {
 			}
 			all[r.from] = r.answer
 		case <-ctx.Done():
-			return nil, t.end(fmt.Errorf("%s: the %d processes do not all answer: %w", t.what, len(t.procs), context.Cause(ctx)))
+			return nil, t.end(fmt.Errorf("%s: not all of the %d processes answer: %w", t.what, len(t.procs), context.Cause(ctx)))
 		}
 	}
 	return all, nil

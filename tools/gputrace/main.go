@@ -122,7 +122,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 			return status // start has printed the error
 		}
 		if len(files) == 0 {
-			return fail(fmt.Errorf("%s wrote no trace: it opened no device of package gpu, or one by a driver that is not of package drivers (see package runtime/trace)", flags.Arg(0)))
+			return fail(fmt.Errorf("%s wrote no trace: it opened no device of package gpu, or one with a driver not opened by package drivers (see package runtime/trace)", flags.Arg(0)))
 		}
 	}
 	if err := look(files, o, stdout, stderr); err != nil {
@@ -281,7 +281,7 @@ func writeFile(name string, read []string, write func(io.Writer) error) error {
 			other, err := os.Stat(r)
 			return err == nil && os.SameFile(info, other)
 		}) {
-			return fmt.Errorf("%s is to be read, and would be overwritten", name)
+			return fmt.Errorf("%s is an input file, and would be overwritten", name)
 		}
 		if !info.Mode().IsRegular() { // such as /dev/stdout
 			f, err := os.OpenFile(name, os.O_WRONLY, 0)

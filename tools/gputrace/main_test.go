@@ -63,7 +63,7 @@ func TestCommandLine(t *testing.T) {
 		{"JSON", []string{"-json", at("steps.json")}, 0, `"critical_path_by_kind": [`, ""},
 		{"a check", []string{"-check", at("steps.json"), at("trouble.json")}, 0, "without its end: 4 submissions", ""},
 		{"a check that finds something", []string{"-check", at("broken.json")}, 1, `event 1: phase "Q" is not used`, "broken.json: breaks the rules in 2 places"},
-		{"writing over what is read", []string{"-o", at("steps.json"), at("steps.json")}, 1, "", "is to be read, and would be overwritten"},
+		{"writing over what is read", []string{"-o", at("steps.json"), at("steps.json")}, 1, "", "is an input file, and would be overwritten"},
 		{"writing where nothing can be", []string{"-html", at("none/page.html"), at("steps.json")}, 1, "", "open " + at("none")},
 		{"a whole file of one that is cut", []string{"-o", at("whole.json"), at("trouble.json")}, 0, "serve", "wrote"},
 		{"ranks on one clock", []string{at("steps.json"), at("trouble.json")}, 0, "mlp and 1 more ranks", ""},

@@ -37,7 +37,7 @@ const maxPageSlices = 2_000_000
 func writePage(w io.Writer, t *trace, s *summary) error {
 	data := newPageData(t, s)
 	if n := len(data.Slices.Name); n > maxPageSlices {
-		return fmt.Errorf("%s are too many for a page, which can have %s: choose a part with -from and -to", count(n, "slice"), number(maxPageSlices))
+		return fmt.Errorf("%s are too many for a page; the limit is %s: choose a part with -from and -to", count(n, "slice"), number(maxPageSlices))
 	}
 	head, rest, ok1 := strings.Cut(pageHTML, "{{css}}")
 	middle, rest, ok2 := strings.Cut(rest, "{{data}}")

@@ -57,22 +57,22 @@ func (s *summary) head(b *strings.Builder) {
 		b.WriteByte('\n')
 	}
 	if s.Untimed > 0 {
-		fmt.Fprintf(b, "%s no device times, which could not be noted: times and numbers of operations below lack them\n", have(s.Untimed, "submission"))
+		fmt.Fprintf(b, "%s no device times, because they could not be recorded: times and numbers of operations below lack them\n", have(s.Untimed, "submission"))
 	}
 	if s.UntimedCommands > 0 {
-		fmt.Fprintf(b, "%s no device times, which could not be noted\n", have(s.UntimedCommands, "command"))
+		fmt.Fprintf(b, "%s no device times, because they could not be recorded\n", have(s.UntimedCommands, "command"))
 	}
 	if s.Graphs > 0 {
-		fmt.Fprintf(b, "%s of graphs: the trace has no times of their commands. Have them recorded in AutoMode\n", count(s.Graphs, "execution"))
+		fmt.Fprintf(b, "%s of graphs: the trace has no times of their commands. Record them in AutoMode\n", count(s.Graphs, "execution"))
 	}
 	if s.Inexact > 0 {
-		fmt.Fprintf(b, "%s off by up to %s, since the host was slow to submit: see their margins\n", may(s.Inexact, "operation or command", "operations or commands"), duration(s.InexactBy))
+		fmt.Fprintf(b, "%s off by up to %s, because the host was slow to submit: see their margins\n", may(s.Inexact, "operation or command", "operations or commands"), duration(s.InexactBy))
 	}
 	if s.Arrowless > 0 {
-		fmt.Fprintf(b, "%s no arrow: by the times that are known the signal did not come before it, or one of the two was too long ago\n", have(int(s.Arrowless), "wait"))
+		fmt.Fprintf(b, "%s no arrow: by the known times the signal did not come first, or one of the two was too long ago\n", have(int(s.Arrowless), "wait"))
 	}
 	if s.Dropped > 0 {
-		fmt.Fprintf(b, "%s missing from the trace, which could not be written fast enough: what is below lacks them\n", count(s.Dropped, "record"))
+		fmt.Fprintf(b, "%s missing, because the trace could not be written fast enough: the numbers below lack them\n", count(s.Dropped, "record"))
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *summary) printDevices(b *strings.Builder) {
 	}
 	for _, d := range s.Devices {
 		if d.Unknown > 0 {
-			fmt.Fprintf(b, "%s: of the idle time, the host spent %s in calls that gave it work, a part of which may have run then.\n", clean(d.Name, 40), duration(d.Unknown))
+			fmt.Fprintf(b, "%s: during %s of the idle time the host was in calls that gave it work; part of that work may have run then.\n", clean(d.Name, 40), duration(d.Unknown))
 		}
 	}
 	if s.Together > 0 {

@@ -195,11 +195,11 @@ func load(r io.Reader, win window) (*trace, error) {
 			continue
 		}
 		if kept++; kept > win.maxEvents {
-			return nil, fmt.Errorf("%w: more than %d of this part of the trace: read a part of it (-from, -to), or allow for more memory (-max)", errTooLong, win.maxEvents)
+			return nil, fmt.Errorf("%w: more than %d of this part of the trace: read a part of it (-from, -to), or allow more memory (-max)", errTooLong, win.maxEvents)
 		}
 	}
 	if !l.ours {
-		return nil, fmt.Errorf("%d events, and none is %q: it was not written by puregpu", rd.Events(), traceformat.MetaTrace)
+		return nil, fmt.Errorf("%d events, and none is %q: puregpu did not write it", rd.Events(), traceformat.MetaTrace)
 	}
 	l.cut = l.cut || rd.Cut()
 	l.finish()

@@ -87,7 +87,7 @@ func (g *generator) compile(source string) ([]byte, string, error) {
 		reasons = append(reasons, err.Error())
 	}
 	if reasons == nil {
-		return nil, "", fmt.Errorf("compiler %q is none that compiles %s", g.compiler, filepath.Base(source))
+		return nil, "", fmt.Errorf("compiler %q does not compile %s", g.compiler, filepath.Base(source))
 	}
 	if some { // the command line may be wrong
 		return nil, "", fmt.Errorf("compile %s: %s", filepath.Base(source), strings.Join(reasons, "; "))

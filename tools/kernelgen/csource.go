@@ -648,7 +648,7 @@ func (s *source) resolve(typ string, stars int, known func(string) bool) (string
 		case a == nil:
 			return typ, stars, nil
 		case a.flaw != "":
-			return "", 0, fmt.Errorf("the type %s %s: say what it is in Go, by -type '%[1]s=GoType'", typ, strings.TrimPrefix(a.flaw, "it "))
+			return "", 0, fmt.Errorf("the type %s %s: give its Go type by -type '%[1]s=GoType'", typ, strings.TrimPrefix(a.flaw, "it "))
 		}
 		typ, stars = a.typ, stars+a.stars
 	}

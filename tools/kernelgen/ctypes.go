@@ -104,7 +104,7 @@ func parseGoType(s string) (goType, error) {
 	name := elem[strings.LastIndexByte(elem, '.')+1:]
 	expr := stars + elem
 	if !isName(name) || goReserved[name] && basic[expr] == 0 || stars != "" && basic[expr] == 0 {
-		return goType{}, fmt.Errorf("%q is no Go type that a kernel can have: give float32, [4]float32, Vec3 of the package itself, or example.com/geometry.Vec3", s)
+		return goType{}, fmt.Errorf("%q is not a Go type for a kernel: give float32, [4]float32, Vec3 of the package itself, or example.com/geometry.Vec3", s)
 	}
 	return goType{expr, basic[expr]}, nil
 }

@@ -111,11 +111,11 @@ func run(dir string, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("kernelgen", flag.ContinueOnError)
 	fs.SetOutput(out)
 	fs.StringVar(&g.pkg, "pkg", os.Getenv("GOPACKAGE"), "the `package` to write")
-	fs.StringVar(&g.name, "name", "", "the `name` of files, and of what belongs to no kernel")
+	fs.StringVar(&g.name, "name", "", "the `name` of files, and of types and functions of no single kernel")
 	archs := fs.String("arch", "", "`architectures`: compute_75, sm_90, gfx942")
 	fs.StringVar(&g.compiler, "compiler", "", "`compiler`: nvcc, clang, nvrtc or hipcc")
 	options := fs.String("options", "", "`options` of the compiler")
-	fs.Func("type", "what a type of C is in Go: `C=Go`", pairs(g.types, parseGoType))
+	fs.Func("type", "the Go type for a C type: `C=Go`", pairs(g.types, parseGoType))
 	fs.Func("arg", "the type of a parameter: `kernel.param=Go`", pairs(g.args, parseGoType))
 	fs.Func("rename", "the name of a kernel or variable in Go: `name=Go`", pairs(g.renames, func(s string) (string, error) {
 		if goReserved[s] || !isName(s) || goName(s) != s {
@@ -128,7 +128,7 @@ func run(dir string, args []string, out io.Writer) error {
 		return nil
 	})
 	fs.BoolVar(&g.force, "force", false, "compile in any case")
-	fs.BoolVar(&g.runtime, "runtime", false, "have the program compile the source")
+	fs.BoolVar(&g.runtime, "runtime", false, "compile the source at run time, in the program")
 	fs.Func("instance", "with -runtime, an instance of a template: `kernel<type>`", func(s string) error {
 		if slices.Contains(g.instances, s) {
 			return errors.New("it is given twice")
@@ -137,7 +137,7 @@ func run(dir string, args []string, out io.Writer) error {
 		return nil
 	})
 	fs.Usage = func() {
-		fmt.Fprintln(out, "usage: kernelgen [flags] FILE...: a source (.cu, .hip), code and what declares its kernels, or Triton's .json")
+		fmt.Fprintln(out, "usage: kernelgen [flags] FILE...: a source (.cu, .hip), code and a source that declares its kernels, or Triton's .json")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -149,7 +149,7 @@ func run(dir string, args []string, out io.Writer) error {
 	g.options = strings.Fields(*options)
 	switch {
 	case fs.NArg() == 0:
-		fmt.Fprintln(out, "no files: give a source, or code that there is and a source that declares its kernels")
+		fmt.Fprintln(out, "no files: give a source, or compiled code and a source that declares its kernels")
 		fs.Usage()
 		return errUsage
 	case !gotoken.IsIdentifier(g.pkg) || g.pkg == "_":
@@ -195,7 +195,7 @@ func (g *generator) generate(files []string) error {
 		case ".ptx", ".cubin", ".fatbin", ".hsaco", ".co":
 			objects = append(objects, f)
 		default:
-			return fmt.Errorf("%s: a file of this kind is not known: give .cu or .hip, .ptx, .cubin, .fatbin or .hsaco, or Triton's .json", f)
+			return fmt.Errorf("%s: unknown kind of file: give .cu or .hip, .ptx, .cubin, .fatbin or .hsaco, or Triton's .json", f)
 		}
 	}
 	ahead := !g.runtime || objects != nil || len(g.archs) > 0 || g.compiler != "" || g.force
@@ -203,12 +203,12 @@ func (g *generator) generate(files []string) error {
 	case g.runtime && metas != nil:
 		return errors.New("-runtime: Triton compiles its kernels itself: leave out -runtime")
 	case g.runtime && sources == nil:
-		return errors.New("-runtime: give the source that the program is to compile")
+		return errors.New("-runtime: give the source for the program to compile")
 	case ahead && g.instances != nil:
-		return errors.New("-instance is for kernels that are only compiled at run time: give -runtime, and no code and no flags of a compiler")
+		return errors.New("-instance needs kernels that are only compiled at run time: give -runtime, without code and compiler flags")
 	}
 	if len(sources) > 1 {
-		return fmt.Errorf("%s: one source at a time; each makes a file of its own", strings.Join(sources, ", "))
+		return fmt.Errorf("%s: give one source at a time; each makes its own file", strings.Join(sources, ", "))
 	}
 	at := g.path(filepath.Dir(files[0]))
 	if g.name == "" {
@@ -236,7 +236,7 @@ func (g *generator) generate(files []string) error {
 	case metas != nil:
 		err = g.triton(m, at, metas, objects, src)
 	case objects != nil && src == nil:
-		err = fmt.Errorf("%s does not tell what types its parameters have: give a source too, or a header that declares the kernels", objects[0])
+		err = fmt.Errorf("%s does not contain the types of its parameters: add a source or a header that declares the kernels", objects[0])
 	case objects != nil:
 		err = g.compiled(m, at, sources[0], objects, src)
 	case !ahead:
@@ -339,7 +339,7 @@ func newImage(file string, data []byte) (*image, error) {
 func (g *generator) embeddable(at, file string) (string, error) {
 	rel, err := filepath.Rel(at, g.path(file))
 	if err != nil || !filepath.IsLocal(rel) {
-		return "", fmt.Errorf("%s is not in the folder of the first file, nor below it, so that Go cannot embed it", file)
+		return "", fmt.Errorf("%s is neither in the folder of the first file nor below it, so Go cannot embed it", file)
 	}
 	return filepath.ToSlash(rel), nil
 }
@@ -480,7 +480,7 @@ func (g *generator) hash(file string, src *source) (string, error) {
 // triton makes a module of Triton kernels.
 func (g *generator) triton(m *module, at string, metas, objects []string, src *source) error {
 	if objects != nil && len(metas) > 1 {
-		return errors.New("of several kernels of Triton's the code is what is beside their metadata: name no files of code")
+		return errors.New("with several Triton kernels the code is beside their metadata: name no code files")
 	}
 	for i, meta := range metas {
 		text, err := regular.ReadFile(g.path(meta))
@@ -541,7 +541,7 @@ func (g *generator) beside(base string, objects []string) (string, error) {
 			return base + ext, nil
 		}
 	}
-	return "", fmt.Errorf("beside %s.json is no code: %[1]s.ptx, .cubin or .hsaco", base)
+	return "", fmt.Errorf("there is no code beside %s.json: %[1]s.ptx, .cubin or .hsaco", base)
 }
 
 // signature finds a kernel's signature beside its metadata.
@@ -559,5 +559,5 @@ func (g *generator) signature(base, kernel string) ([]kernelobject.TritonParam, 
 		}
 		return sig, nil
 	}
-	return nil, fmt.Errorf("%s.json tells nothing of the signature: put %[1]s.source or .ttir beside it, or give a header that declares the kernel as CUDA C++", base)
+	return nil, fmt.Errorf("%s.json does not contain the signature: put %[1]s.source or .ttir beside it, or give a header that declares the kernel in CUDA C++", base)
 }

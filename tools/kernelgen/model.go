@@ -138,7 +138,7 @@ func (im *image) find(name string) (*kernelobject.Kernel, error) {
 		case k == nil || k.Called:
 			return nil, fmt.Errorf("kernel %s is not in %s%s, which has %s", name, im.file, im.forArch(c), list(kernelNames(c)))
 		case !k.Told:
-			return nil, fmt.Errorf("%s%s does not tell the parameters of kernel %s", im.file, im.forArch(c), name)
+			return nil, fmt.Errorf("%s%s does not contain the parameters of kernel %s", im.file, im.forArch(c), name)
 		case found != nil && !slices.Equal(found.Sizes(), k.Sizes()):
 			return nil, fmt.Errorf("kernel %s has parameters of %v bytes in %s%s, and of %v%s", name, found.Sizes(), im.file, im.forArch(&im.codes[0]), k.Sizes(), im.forArch(c))
 		case found == nil:
@@ -146,7 +146,7 @@ func (im *image) find(name string) (*kernelobject.Kernel, error) {
 		}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("%s has no code that can be read: compile without compression (nvcc --no-compress)", im.file)
+		return nil, fmt.Errorf("%s has no readable code: compile without compression (nvcc --no-compress)", im.file)
 	}
 	return found, nil
 }
@@ -190,7 +190,7 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 		}
 		at := fmt.Sprintf("%s: kernel %s", c.at, c.name)
 		if flaw := cmp.Or(c.flaw, c.mangled()); flaw != "" {
-			return fmt.Errorf("%s: %s. Or leave it out, by -skip %s", at, flaw, c.name)
+			return fmt.Errorf("%s: %s. Or leave it out by -skip %s", at, flaw, c.name)
 		}
 		k, err := im.find(c.name)
 		if err != nil {
@@ -204,7 +204,7 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 		m.kernels = append(m.kernels, made)
 	}
 	if len(im.codes) == 0 {
-		return fmt.Errorf("%s has no code that can be read: compile without compression (nvcc --no-compress)", im.file)
+		return fmt.Errorf("%s has no readable code: compile without compression (nvcc --no-compress)", im.file)
 	}
 	for _, v := range s.variables {
 		declared[v.name] = true
@@ -215,7 +215,7 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 		if len(s.hints) > 0 {
 			why = " (" + s.hints[0] + ")"
 		}
-		return fmt.Errorf("%s %s is in %s, but kernelgen finds no declaration of it in %s%s: write it there as %s, not by a macro, or leave it out, by -skip %[2]s", what, name, im.file, file, why, decl)
+		return fmt.Errorf("%s %s is in %s, but kernelgen finds no declaration of it in %s%s: write it there as %s, not by a macro, or leave it out by -skip %[2]s", what, name, im.file, file, why, decl)
 	}
 	for i := range im.codes {
 		for _, k := range im.codes[i].Kernels {
@@ -291,7 +291,7 @@ func (g *generator) fromC(c *cKernel, object string, params []kernelobject.Param
 func sizeOf(what string, t goType, p kernelobject.Param, object string) error {
 	switch {
 	case p.Size == 0:
-		return fmt.Errorf("%s: %s does not tell its size", what, object)
+		return fmt.Errorf("%s: %s does not contain its size", what, object)
 	case t.size != 0 && t.size != p.Size:
 		return fmt.Errorf("%s: %s has %d bytes, and the parameter in %s has %d", what, path.Base(t.expr), t.size, object, p.Size)
 	}
@@ -350,13 +350,13 @@ func (g *generator) paramType(typ string, stars int) (goType, error) {
 	case stars == 0 && ok:
 		return t, nil
 	case stars == 0:
-		return goType{}, fmt.Errorf("what %s is in Go is not known: say so, by -type '%[1]s=GoType', where GoType has the same bytes", typ)
+		return goType{}, fmt.Errorf("the Go type for %s is unknown: give it by -type '%[1]s=GoType', where GoType has the same bytes", typ)
 	case typ == "void" && !ok, ok && t.isMemory():
 		return goType{gpuPath + ".Range", 8}, nil
 	case ok:
 		return goType{gpuPath + ".Slice[" + t.expr + "]", 8}, nil
 	}
-	return goType{}, fmt.Errorf("what %s is in Go is not known: say so, by -type '%[1]s=GoType', where GoType has the same bytes, or by -type '%[1]s=gpu.Range' for memory without a type", typ)
+	return goType{}, fmt.Errorf("the Go type for %s is unknown: give it by -type '%[1]s=GoType', where GoType has the same bytes, or by -type '%[1]s=gpu.Range' for memory without a type", typ)
 }
 
 func (g *generator) goName(name string) string {
@@ -404,7 +404,7 @@ func (g *generator) addVariable(m *module, file string, v *cVariable, index int)
 // variable makes a variable from its declaration.
 func (g *generator) variable(file string, v *cVariable) (*global, error) {
 	fail := func(format string, args ...any) (*global, error) {
-		return nil, fmt.Errorf("%s: variable %s: %w. Or leave it out, by -skip %[2]s", file, v.name, fmt.Errorf(format, args...))
+		return nil, fmt.Errorf("%s: variable %s: %w. Or leave it out by -skip %[2]s", file, v.name, fmt.Errorf(format, args...))
 	}
 	if v.flaw != "" {
 		return fail("%s", v.flaw)
@@ -419,7 +419,7 @@ func (g *generator) variable(file string, v *cVariable) (*global, error) {
 	case stars > 0:
 		t = goType{driverPath + ".Ptr", 8}
 	case !ok:
-		return fail("what %s is in Go is not known: say so, by -type '%[1]s=GoType', where GoType has the same bytes, or by -type '%[1]s=gpu.Range' for memory without a type", typ)
+		return fail("the Go type for %s is unknown: give it by -type '%[1]s=GoType', where GoType has the same bytes, or by -type '%[1]s=gpu.Range' for memory without a type", typ)
 	case t.isMemory():
 		t = goType{}
 	}
@@ -514,7 +514,7 @@ func (g *generator) fromTriton(t *kernelobject.Triton, sig []kernelobject.Triton
 			case p.Pointer:
 				typ = goType{gpuPath + ".Range", 8}
 			case !known:
-				return nil, fmt.Errorf("%s: what it is in Go is not known: say so, by -arg %s.%d=GoType", what, t.Name, i)
+				return nil, fmt.Errorf("%s: its Go type is unknown: give it by -arg %s.%d=GoType", what, t.Name, i)
 			case k.Params[i].Size == 4 && (p.Type == "f16" || p.Type == "bf16"):
 				typ = goType{"float32", 4} // Triton passes half-precision scalars as float32
 			case k.Params[i].Size == 4 && p.Type == "i1":
@@ -534,7 +534,7 @@ func (g *generator) fromTriton(t *kernelobject.Triton, sig []kernelobject.Triton
 // check checks that all names in the generated file are different.
 func (m *module) check() error {
 	if len(m.kernels) == 0 {
-		return fmt.Errorf("%s: no kernel is left to write Go for", m.from)
+		return fmt.Errorf("%s: no kernel is left", m.from)
 	}
 	lowerName := lower(m.name)
 	had := map[string]string{
@@ -550,7 +550,7 @@ func (m *module) check() error {
 	own := map[string]bool{}
 	for _, t := range m.ownTypes() {
 		if other, ok := had[t.name]; ok && !own[t.name] {
-			return fmt.Errorf("the type %s of %s is to be one of the package, and %s has that name: give it another name, by -name", t.name, t.of, other)
+			return fmt.Errorf("the type %s of %s would be one of the package, and %s has that name: rename it by -name", t.name, t.of, other)
 		}
 		own[t.name] = true
 		had[t.name] = fmt.Sprintf("the type %s of the package, which -type or -arg names for %s,", t.name, t.of)
@@ -558,14 +558,14 @@ func (m *module) check() error {
 	fields := map[string]string{"Close": "the method", "load": "a method", "find": "a method", "exe": "a field", "exes": "a field"}
 	add := func(names map[string]string, name, what, c string) error {
 		if other, ok := names[name]; ok {
-			return fmt.Errorf("%s %s and %s would both be %s in Go: give %[5]s %[2]s another name, by -rename %[6]s", what, c, other, name, kindOf(what), quote(c+"=Name"))
+			return fmt.Errorf("%s %s and %s would both be %s in Go: give %[5]s %[2]s another name by -rename %[6]s", what, c, other, name, kindOf(what), quote(c+"=Name"))
 		}
 		names[name] = what + " " + c
 		return nil
 	}
 	for _, k := range m.kernels {
 		if !gotoken.IsIdentifier(k.goName) {
-			return fmt.Errorf("kernel %q has no name that Go takes: give it one, by -rename '%[1]s=Name'", k.name)
+			return fmt.Errorf("kernel %q has no valid Go name: give it one by -rename '%[1]s=Name'", k.name)
 		}
 		if err := add(had, k.goName, "kernel", k.name); err != nil {
 			return err
@@ -579,7 +579,7 @@ func (m *module) check() error {
 	}
 	for _, v := range m.globals {
 		if !gotoken.IsIdentifier(v.goName) {
-			return fmt.Errorf("variable %q has no name that Go takes: give it one, by -rename '%[1]s=Name'", v.name)
+			return fmt.Errorf("variable %q has no valid Go name: give it one by -rename '%[1]s=Name'", v.name)
 		}
 		if err := add(fields, v.goName, "variable", v.name); err != nil {
 			return err

@@ -34,7 +34,7 @@ func (g *generator) addText(m *module, at, file string) error {
 		case had < 0:
 			m.text.headers = append(m.text.headers, h)
 		case m.text.headers[had].file != h.file:
-			return fmt.Errorf("%s: both %s and %s are included as %q, and at run time a name has one text: rename one of them", file, m.text.headers[had].file, h.file, h.name)
+			return fmt.Errorf("%s: both %s and %s are included as %q, and a name can stand for one file only at run time: rename one of them", file, m.text.headers[had].file, h.file, h.name)
 		}
 	}
 	for _, k := range m.kernels {
@@ -58,7 +58,7 @@ func (g *generator) addUncompiled(m *module, file string, s *source) error {
 		fail := func(err error) error { return fmt.Errorf("%s: kernel %s: %w", c.at, c.full(), err) }
 		instances, err := g.expressions(c)
 		if err != nil {
-			return fail(fmt.Errorf("%w. Or leave it out, by -skip %s", err, c.full()))
+			return fail(fmt.Errorf("%w. Or leave it out by -skip %s", err, c.full()))
 		}
 		for _, one := range instances {
 			k, err := g.fromC(one, "", nil)
@@ -103,7 +103,7 @@ func (g *generator) expressions(c *cKernel) (all []*cKernel, err error) {
 	case c.template == nil && c.c:
 		return []*cKernel{c}, nil
 	case strings.Contains(c.space, unnamed):
-		return nil, errors.New("it is in a namespace without a name, and only the source can name it: move it out")
+		return nil, errors.New("it is in a namespace without a name, so the program cannot name it: move it out")
 	case c.template == nil:
 		one := *c
 		one.name = c.full()

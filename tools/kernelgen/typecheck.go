@@ -33,13 +33,13 @@ func (g *generator) checkFile(m *module, at, name string, code []byte) (notes []
 		return io.NopCloser(bytes.NewReader(code)), nil
 	}}
 	if match, err := anywhere.MatchFile(at, name); err == nil && !match {
-		return nil, fmt.Errorf("Go would build %s on some systems only, because of the end of its name: give another name, by -name", name)
+		return nil, fmt.Errorf("Go would build %s on some systems only, because of its name's ending: give another name by -name", name)
 	}
 	if strings.HasSuffix(name, "_test.go") {
 		notes = append(notes, name+" is a test file: programs do not have its kernels. For another name give -name")
 	}
 	if old, err := os.ReadFile(filepath.Join(at, name)); err == nil && !bytes.HasPrefix(old, []byte(generatedMark)) {
-		return nil, fmt.Errorf("there is a %s that kernelgen has not written: give another name, by -name", name)
+		return nil, fmt.Errorf("there is a %s that kernelgen did not write: give another name by -name", name)
 	}
 	fset := gotoken.NewFileSet()
 	files, err := g.packageFiles(fset, at, name)
@@ -51,7 +51,7 @@ func (g *generator) checkFile(m *module, at, name string, code []byte) (notes []
 		return nil, err
 	}
 	if bad != "" {
-		return nil, fmt.Errorf("%s would not compile: %s. Give kernels and variables other names by -rename, and all else by -name", name, bad)
+		return nil, fmt.Errorf("%s would not compile: %s. Rename kernels and variables by -rename, other names by -name", name, bad)
 	}
 	for _, u := range undefined {
 		notes = append(notes, fmt.Sprintf("%s uses the type %s, which the package does not have yet", name, u))

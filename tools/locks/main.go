@@ -158,7 +158,7 @@ func rewrite(tmp string) (string, error) {
 	}
 	for _, name := range scheduler {
 		if !names[name] {
-			return "", fmt.Errorf("there is no mutex %s: name it in the list of the scheduler's mutexes as it is called now", name)
+			return "", fmt.Errorf("there is no mutex %s: update the list of the scheduler's mutexes", name)
 		}
 	}
 	return overlay.Write(tmp, replace)
@@ -293,7 +293,7 @@ func (o orders) judge(depth int) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if path := circle(after, name, name, map[string]bool{}); path != nil {
-			errs = append(errs, fmt.Errorf("locked in a circle: %s", strings.Join(append(path, name), " > ")))
+			errs = append(errs, fmt.Errorf("locked in a cycle: %s", strings.Join(append(path, name), " > ")))
 		}
 	}
 	return errors.Join(errs...)

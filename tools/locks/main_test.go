@@ -15,10 +15,10 @@ func TestJudge(t *testing.T) {
 		want   string // in the error; "" for no error
 	}{
 		"a leaf under two others":                      {[]string{"a b", "c b"}, 2, ""},
-		"both orders":                                  {[]string{"a b", "b a"}, 0, "locked in a circle: a > b > a"},
-		"a circle of three":                            {[]string{"a b", "b c", "c x a"}, 0, "locked in a circle: a > b > c > a"},
+		"both orders":                                  {[]string{"a b", "b a"}, 0, "locked in a cycle: a > b > a"},
+		"a circle of three":                            {[]string{"a b", "b c", "c x a"}, 0, "locked in a cycle: a > b > c > a"},
 		"the other way round without waiting":          {[]string{"a b", "b [a]"}, 0, ""},
-		"what was not waited for is held all the same": {[]string{"[a] b", "b a"}, 0, "locked in a circle: a > b > a"},
+		"what was not waited for is held all the same": {[]string{"[a] b", "b a"}, 0, "locked in a cycle: a > b > a"},
 		"two of one name":                              {[]string{"a a"}, 0, "holds a twice"},
 		"a nested command buffer":                      {[]string{"recording.Recording.mu recording.Recording.mu"}, 0, ""},
 		"three of the scheduler":                       {[]string{"engine.Timeline.mu engine.ring.mu engine.Device.mu"}, 2, "holds 3 mutexes of the scheduler: engine.Timeline.mu engine.ring.mu engine.Device.mu"},

@@ -393,9 +393,9 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 	}
 	switch {
 	case len(chosen) == 0:
-		errs = append(errs, errors.New("no headers could be had"))
+		errs = append(errs, errors.New("no headers could be fetched"))
 	case write && len(chosen) < len(foreigns):
-		errs = append(errs, fmt.Errorf("the guide's table is not written with %d libraries of %d", len(chosen), len(foreigns)))
+		errs = append(errs, fmt.Errorf("the guide's table is not written: it has %d of %d libraries", len(chosen), len(foreigns)))
 	}
 	if err := errors.Join(errs...); err != nil || !write {
 		return err

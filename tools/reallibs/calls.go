@@ -46,7 +46,7 @@ func callAll(lib *library, path string, release symbols.Version, all []call) (*c
 		return nil, err
 	}
 	if tells := lib.format(l.Version()); !strings.HasPrefix(tells+".", release.String()+".") {
-		return nil, fmt.Errorf("the package takes the recorder of %v for one of %s, and so refuses what it would of that", release, tells)
+		return nil, fmt.Errorf("the package takes the recorder of %v for release %s, and refuses functions accordingly", release, tells)
 	}
 	state.fail = 0
 	out := new(called)
@@ -239,7 +239,7 @@ func (p *callParam) compare(c *call, q dltest.Param, v reflect.Value, symbol str
 	o, ok := p.our(l.path)
 	if !ok {
 		if slices.ContainsFunc(got, func(b byte) bool { return b != 0 }) {
-			return fmt.Errorf("C found % x in %s, which the package does not know and so left zero", got, l.path)
+			return fmt.Errorf("C found % x in %s, which the package does not have and must leave zero", got, l.path)
 		}
 		return nil
 	}
@@ -257,7 +257,7 @@ func (p *callParam) compare(c *call, q dltest.Param, v reflect.Value, symbol str
 		if name == "" {
 			name = "it"
 		}
-		return fmt.Errorf("C found % x for %s, where Go had put % x", got, name, want)
+		return fmt.Errorf("C found % x for %s; Go had written % x", got, name, want)
 	}
 	return nil
 }
@@ -291,7 +291,7 @@ func (p *callParam) compareOut(q dltest.Param, got reflect.Value, symbol string,
 			n = min(n, l.size)
 		}
 		if have := b[o.offset : o.offset+o.size]; !bytes.Equal(have[:n], want[:n]) {
-			errs = append(errs, fmt.Errorf("Go found % x for %s, where C had put % x", have, l.path, want))
+			errs = append(errs, fmt.Errorf("Go found % x for %s; C had written % x", have, l.path, want))
 		}
 	}
 	return errors.Join(errs...)

@@ -195,7 +195,7 @@ func (d *drawing) try(name string) (*drawn, error) {
 		}
 	}
 	if len(got.Include) == 0 {
-		return nil, errors.New("no header that is C by itself")
+		return nil, errors.New("no header that compiles alone as C")
 	}
 	if !d.declares(root, dirs, got.Include) {
 		return nil, errors.New("no function in C")

@@ -55,11 +55,11 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 	}
 	for _, program := range []string{"apt-get", "dpkg"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return "", fmt.Errorf("no %s, which fetches Debian's packages: %w", program, err)
+			return "", fmt.Errorf("no %s to fetch Debian's packages with: %w", program, err)
 		}
 	}
 	if _, err := os.Stat(keyring); err != nil {
-		return "", fmt.Errorf("no keys by which Debian's packages are known to be Debian's; install debian-archive-keyring (%w)", err)
+		return "", fmt.Errorf("no keys to check the signatures of Debian's packages; install debian-archive-keyring (%w)", err)
 	}
 	first, err := mirror()
 	if err != nil {
@@ -177,7 +177,7 @@ func apt(ctx context.Context, dir, program string, args ...string) (string, erro
 // unpack unpacks packages, or only the headers in them, and removes their files.
 func unpack(ctx context.Context, debs []string, root string, headers bool) error {
 	if len(debs) == 0 {
-		return errors.New("apt-get has fetched no package")
+		return errors.New("apt-get fetched no package")
 	}
 	if err := os.RemoveAll(root); err != nil {
 		return err

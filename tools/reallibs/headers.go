@@ -36,7 +36,7 @@ func (h headerFolder) version(d *symbols.Description) ([]symbols.Version, error)
 	}
 	v, err := symbols.ParseVersion(cmp.Or(h.release, filepath.Base(h.dir)))
 	if err != nil {
-		return nil, fmt.Errorf("%s: the headers of %s do not tell their release, so that their folder must have its name, such as 12.4: %w", h.dir, h.library, err)
+		return nil, fmt.Errorf("%s: the headers of %s do not contain their release: name the folder after it, such as 12.4: %w", h.dir, h.library, err)
 	}
 	return []symbols.Version{v}, nil
 }
@@ -45,7 +45,7 @@ func (h headerFolder) version(d *symbols.Description) ([]symbols.Version, error)
 func (h headerFolder) prepare() (*library, *symbols.Library, *symbols.Table, []call, error) {
 	lib := libraryNamed(h.library)
 	if lib == nil {
-		return nil, nil, nil, nil, fmt.Errorf("there is no library %s", h.library)
+		return nil, nil, nil, nil, fmt.Errorf("unknown library %s", h.library)
 	}
 	ours, err := symbols.Load(lib.pkg)
 	if err != nil {
@@ -266,7 +266,7 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 			}
 		}
 	})
-	fmt.Fprintf(w, "%s: of %d functions that the headers in %s have too %d take what they are given, %d of them differ and take it all the same, and %d are refused\n",
+	fmt.Fprintf(w, "%s: of %d functions shared with the headers in %s %d get the right arguments, %d of these although they differ, and %d are refused\n",
 		name, len(all), where, len(c.Compared), len(c.Differ), len(c.Refused))
 	for i := range all {
 		if !slices.Contains(differing, all[i].fn.Symbol) {
@@ -324,7 +324,7 @@ func proveAll(ctx, fetching context.Context, w io.Writer, dir string, folders []
 		fmt.Fprintln(w, "could not be had:", a)
 	}
 	if len(folders) == 0 {
-		errs = append(errs, errors.New("no headers could be had"))
+		errs = append(errs, errors.New("no headers could be fetched"))
 	}
 	return errors.Join(errs...)
 }

@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	only := flags.String("fetch", "", "fetch a `unit`, also one with tools for scripts, and print its folder")
 	calls := flags.Bool("calls", false, "call the functions of a recorder: for the program's own use")
 	flags.Parse(args) // ends the program on an error
-	fetching, cancel := context.WithTimeoutCause(ctx, *within, fmt.Errorf("the %v that fetching may take are over", *within))
+	fetching, cancel := context.WithTimeoutCause(ctx, *within, fmt.Errorf("fetching has taken %v, the limit of -within", *within))
 	defer cancel()
 	if *only != "" {
 		for _, u := range slices.Concat(units, headerUnits, bindUnits, toolUnits) {
@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 			}
 			return err
 		}
-		return fmt.Errorf("there is no unit %s", *only)
+		return fmt.Errorf("unknown unit %s", *only)
 	}
 	if *calls {
 		if flags.NArg() != 4 {
@@ -140,13 +140,13 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	for _, name := range flags.Args() {
 		if library, dir, ok := strings.Cut(name, "="); ok && *headers {
 			if libraryNamed(library) == nil {
-				return fmt.Errorf("there is no library %s", library)
+				return fmt.Errorf("unknown library %s", library)
 			}
 			folders = append(folders, headerFolder{library: library, dir: dir})
 			continue
 		}
 		if !slices.ContainsFunc(known, func(u unit) bool { return u.name == name }) {
-			return fmt.Errorf("there is no unit %s; -list prints those there are", name)
+			return fmt.Errorf("unknown unit %s; -list prints the units", name)
 		}
 	}
 	if flags.NArg() > 0 {

@@ -44,7 +44,7 @@ func packageFiles(said string) ([]packageFile, error) {
 		out = append(out, packageFile{strings.Trim(f[0], "'"), size})
 	}
 	if len(out) == 0 {
-		return nil, errors.New("apt-get has named no package")
+		return nil, errors.New("apt-get listed no package")
 	}
 	return out, nil
 }
@@ -139,7 +139,7 @@ func known(root, key string) error {
 		if !slices.ContainsFunc(lib.Headers, func(h symbols.Header) bool {
 			return h.SHA256 == hex.EncodeToString(sum[:]) && path.Base(h.Name) == path.Base(name)
 		}) {
-			return fmt.Errorf("%s is none of those that the symbol table of %s was made of", name, key)
+			return fmt.Errorf("%s is not one of the headers from which the symbol table of %s was made", name, key)
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ func readRecord(path string) (*recorded, error) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		words := strings.Fields(lines.Text())
-		bad := fmt.Errorf("%s:%d: %q is no line of a record", path, n, lines.Text())
+		bad := fmt.Errorf("%s:%d: %q is not a line of a record", path, n, lines.Text())
 		switch {
 		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
 		case words[0] == "release":
@@ -166,7 +166,7 @@ func compareRecord(w io.Writer, dir string, all []found) error {
 		}
 		i := slices.IndexFunc(r.releases, func(x recordedRelease) bool { return x.name == f.name })
 		if i < 0 || !slices.Equal(r.releases[i].exports, f.facts.Exports) || r.releases[i].version != f.facts.Version {
-			fmt.Fprintf(w, "%s %s is another build than the one in %s, or the tables know of functions that were not looked for: run make real-libs and commit what it writes\n", f.lib.name, f.name, recordDir)
+			fmt.Fprintf(w, "%s %s differs from the build in %s, or the tables have new functions: run make real-libs and commit the files\n", f.lib.name, f.name, recordDir)
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ type found struct {
 // libraries.
 func runUnits(ctx, fetching context.Context, w io.Writer, dir string, chosen []unit, write bool) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		return fmt.Errorf("Debian has these libraries for linux/amd64 only, and this is %s/%s", runtime.GOOS, runtime.GOARCH)
+		return fmt.Errorf("Debian has these libraries for linux/amd64 only; this is %s/%s", runtime.GOOS, runtime.GOARCH)
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -82,7 +82,7 @@ func runUnits(ctx, fetching context.Context, w io.Writer, dir string, chosen []u
 		return errors.Join(failed...)
 	}
 	if len(all) == 0 {
-		return errors.New("no library could be had")
+		return errors.New("no library could be fetched")
 	}
 	if write {
 		return record(filepath.Join(module, recordDir), all)
@@ -102,7 +102,7 @@ func moduleRoot() (string, error) {
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return "", errors.New("no go.mod in this folder and those above: the tests to run are compiled from puregpu's source")
+			return "", errors.New("no go.mod in this folder or above: run it in puregpu's source, from which it compiles the tests")
 		}
 		dir = up
 	}

@@ -79,7 +79,7 @@ func replaceBlock(page []byte, block string) ([]byte, error) {
 	before, rest, ok := bytes.Cut(page, []byte(markBegin))
 	_, after, too := bytes.Cut(rest, []byte(markEnd))
 	if !ok || !too {
-		return nil, fmt.Errorf("the page has no line %q, or after it none %q", strings.TrimSpace(markBegin), strings.TrimSpace(markEnd))
+		return nil, fmt.Errorf("the page has no line %q, or no line %q after it", strings.TrimSpace(markBegin), strings.TrimSpace(markEnd))
 	}
 	return []byte(string(before) + markBegin + block + markEnd + string(after)), nil
 }

@@ -733,13 +733,13 @@ function start(data) {
     const notices = element("div", {className: "notice"}), notice = text => notices.append(element("p", {textContent: text}));
     for (const e of s.lost ?? []) notice("A device or a communicator was lost: " + e);
     if (s.failed) notice(`${number(s.failed)} of the submissions failed, the first with: ${s.first_error}`);
-    if (s.untimed) notice(`${number(s.untimed)} submissions have no device times, which could not be noted: times and numbers of operations lack them.`);
-    if (s.untimed_commands) notice(`${number(s.untimed_commands)} commands of recordings have no device times, which could not be noted.`);
-    if (s.graphs) notice(`${number(s.graphs)} executions were of graphs: the trace has no times of their commands. Have them recorded in AutoMode.`);
+    if (s.untimed) notice(`${number(s.untimed)} submissions have no device times, because they could not be recorded: times and numbers of operations lack them.`);
+    if (s.untimed_commands) notice(`${number(s.untimed_commands)} commands of recordings have no device times, because they could not be recorded.`);
+    if (s.graphs) notice(`${number(s.graphs)} executions were of graphs: the trace has no times of their commands. Record them in AutoMode.`);
     if (s.inexact) notice(`${number(s.inexact)} operations or commands may be off by up to ${duration(s.inexact_by_ns)}, since the host was slow to submit.`);
     for (const d of s.devices ?? []) if (d.unknown_ns) notice(`${d.name}: of the idle time, the host spent ${duration(d.unknown_ns)} in calls that gave it work, a part of which may have run then.`);
     if (s.arrowless) notice(`${number(s.arrowless)} waits have no arrow: by the times that are known the signal did not come before them, or one of the two was too long ago.`);
-    if (s.dropped) notice(`${number(s.dropped)} records are missing from the trace, which could not be written fast enough: what is below lacks them.`);
+    if (s.dropped) notice(`${number(s.dropped)} records are missing, because the trace could not be written fast enough: the numbers below lack them.`);
     if (s.unfinished) notice(`${number(s.unfinished)} submissions had not ended when the trace did${s.cut ? ", which has no end: the program died, or still ran" : ""}.`);
     if (notices.childNodes.length) out.push(notices);
     const card = (title, note, head, list, wide) => {

@@ -297,7 +297,7 @@ func (e *edit) rewrite(f *ast.File) error {
 	for _, c := range f.Comments {
 		for _, l := range c.List {
 			if strings.HasPrefix(l.Text, "//go:linkname ") {
-				e.refuse(l, "go:linkname: what is behind it cannot be seen")
+				e.refuse(l, "go:linkname: the linked code cannot be rewritten")
 			}
 		}
 	}
@@ -427,7 +427,7 @@ func (e *edit) imports(f *ast.File) {
 		if path == "unicode" {
 			continue
 		}
-		e.refuse(s, "package %s: nothing stands for it, and it is not known to do nothing that others could see the order of", path)
+		e.refuse(s, "package %s: it has no stand-in, and is not in the list of harmless packages", path)
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		x, ok := n.(*ast.SelectorExpr)
@@ -445,11 +445,11 @@ func (e *edit) imports(f *ast.File) {
 		path := p.Imported().Path()
 		if at, ok := standIns[path]; ok {
 			if scope := e.exports[at]; scope == nil || scope.Lookup(x.Sel.Name) == nil {
-				e.refuse(x, "%s.%s: nothing stands for it", path, x.Sel.Name)
+				e.refuse(x, "%s.%s: it has no stand-in", path, x.Sel.Name)
 			}
 		}
 		if slices.Contains(harmless[path], x.Sel.Name) {
-			e.refuse(x, "%s.%s: nothing stands for it", path, x.Sel.Name)
+			e.refuse(x, "%s.%s: it has no stand-in", path, x.Sel.Name)
 		}
 		return true
 	})
