@@ -131,7 +131,7 @@ func TestInvalidTableIsNotWritten(t *testing.T) {
 	}
 	out := filepath.Join(dir, "out.json")
 	err := run([]string{"nccl", "-headers", dir, "-o", out}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "none is written") || !strings.Contains(err.Error(), "struct ncclLarge_t") {
+	if err == nil || !strings.Contains(err.Error(), "which is not written") || !strings.Contains(err.Error(), "struct ncclLarge_t") {
 		t.Errorf("a struct of 256 MiB: %v", err)
 	}
 	if _, err := os.Stat(out); err == nil {

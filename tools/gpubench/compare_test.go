@@ -64,12 +64,12 @@ func TestCompare(t *testing.T) {
 			docs[dynamic].Rows = docs[dynamic].Rows[:1]
 			return docs
 		}, 2, `0\.json has no figure of calls/cuLaunchKernel: it was not asked for`},
-		{"two turns", func(docs []contents) []contents { return docs[:4] }, 2, `takes 6 files at least, .* got 4`},
+		{"two turns", func(docs []contents) []contents { return docs[:4] }, 2, `takes at least 6 files, .* got 4`},
 		{"half a turn", func(docs []contents) []contents { return append(docs, docs[0]) }, 2, `got 7`},
 		{"another device", func(docs []contents) []contents {
 			docs[3].Device = "another"
 			return docs
-		}, 2, `0\.json and .*3\.json are not of the same machine`},
+		}, 2, `0\.json and .*3\.json are from different machines`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var docs []contents

@@ -192,7 +192,7 @@ func TestArguments(t *testing.T) {
 		{"-sim -run no.such", 2, "no row was run"},
 		{"-sim -device 7", 2, "no such device"},
 		{"-sim -hip lib.so -run ^hip/", 2, "no row was run"}, // needs a CUDA driver to compare with
-		{"", 2, "without a GPU there is -sim"},
+		{"", 2, "use -sim without a GPU"},
 	} {
 		code, stdout, stderr := runBench(t, strings.Fields(test.args)...)
 		if code != test.code || !strings.Contains(stderr, test.stderr) {

@@ -211,7 +211,7 @@ func TestLoadRefuses(t *testing.T) {
 		want     string
 	}{
 		{"an empty file", "", everything, "it is empty"},
-		{"a trace of another program", `[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}]`, everything, "it was not written by puregpu"},
+		{"a trace of another program", `[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}]`, everything, "puregpu did not write it"},
 		{"more events than allowed", string(big), window{0, everything.to, 100}, "more than 100 of this part of the trace: read a part of it (-from, -to)"},
 		{"a part beyond the end", string(big), window{3600e9, everything.to, everything.maxEvents}, "the trace has nothing in the part that -from and -to name: it goes from 10.0 µs to "},
 		{"a part before the beginning", string(big), window{-2, -1, everything.maxEvents}, "nothing in the part that -from and -to name"},
