@@ -4,30 +4,30 @@ GO      ?= go
 BUILD   := build
 CROSS   := aarch64-linux-gnu-gcc
 QEMU    := qemu-aarch64 -L /usr/aarch64-linux-gnu
-# A process that is forked under qemu waits for ever if another thread of qemu had a lock of glib's allocator of slices at that time: this has glib
-# use malloc, whose locks a fork sees to.
+# Without this setting a process forked under qemu can wait for ever for a lock of glib's slice
+# allocator, which another thread of qemu held. With it glib uses malloc, whose locks survive a fork.
 export G_SLICE := always-malloc
 SUDO    := $(shell test "$$(id -u)" = 0 || echo sudo)
 APT_GET := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
 
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64 windows/arm64 darwin/arm64 freebsd/amd64
 TAGS      := puregpu_syscalln nogpu
-# What of the tag puregpu_static is another than without it.
+# Packages whose code depends on the tag puregpu_static.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
-# Packages that call no library are the same under every tag, and programs call what the packages do.
+# Packages whose code is the same under every tag, because they call no library themselves.
 UNTAGGED  := puregpu/(runtime/(blas|collective|compile|dnn|fft|gpu|health|interop|random|solver|sparse|trace|internal/(blockpool|engine|memory|points|recording|sema|testkit|work)|rendezvous|smallfloat|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|release|shape|explore(/.*)?))$$
-# Packages that do their work on one goroutine: under the race detector nothing is to be seen of them.
+# Packages that use one goroutine only. The race detector can find nothing in them.
 SERIAL    := puregpu/(cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|cufile|hipblas|hipfft|hiprand|internal/(mathtest|toolkittest)|runtime/internal/(points|work)|runtime/(blas|dnn|fft|random|smallfloat|solver|sparse)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|release|shape|reallibs|explore|explore/internal/.*))$$
 
-# The core: its tests are run with and without the race detector, and none is left out.
+# The core: all its tests run with and without the race detector.
 CORE      := ./runtime/gpu ./runtime/collective ./runtime/interop ./runtime/internal/engine ./runtime/internal/memory ./runtime/internal/recording ./runtime/internal/sema
 NOTCORE   := $(GO) list ./... | grep -vE 'runtime/(collective|gpu|interop|internal/(engine|memory|recording|sema))$$'
 
-# The bindings, which call what the platform has.
+# The bindings.
 BINDINGS  := ./cuda ./nccl ./nvml ./nvrtc ./nvjitlink ./cublas ./cublaslt ./cudnn ./cufft ./curand ./cusparse ./cusolver ./cufile ./cupti ./hip ./hiprtc ./hipblas ./hipfft ./hiprand
 
-# How long the tests of one package may take. Go's default of ten minutes is too short for the largest
-# ones on a busy machine. A test that hangs still ends.
+# The time limit for the tests of one package. Go's default of ten minutes is too short for the
+# largest packages on a busy machine.
 TIMEOUT   ?= 40m
 
 .DEFAULT_GOAL := help
@@ -37,10 +37,10 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ': .*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ': .*## ' '/^[a-z0-9-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: generate ## generate the bindings, then run the examples on the GPU there is, or say what is missing
+demo: generate ## generate the bindings, then run the examples on the GPU, or say what is missing
 	@$(GO) run ./runtime/examples/first
 	@$(GO) run ./runtime/examples/compile
 	@$(GO) run ./runtime/examples/pipeline
@@ -48,7 +48,7 @@ demo: generate ## generate the bindings, then run the examples on the GPU there 
 	@$(GO) run ./runtime/examples/allreduce
 	@$(GO) run ./runtime/examples/serve -selftest
 	@$(GO) run ./examples/math
-	@for p in saxpy ncclrank; do $(GO) run ./runtime/examples/$$p 2>/dev/null || echo "$$p: not run: it needs a GPU of NVIDIA's"; done
+	@for p in saxpy ncclrank; do $(GO) run ./runtime/examples/$$p 2>/dev/null || echo "$$p: not run: it needs an NVIDIA GPU"; done
 	@$(GO) run ./tools/gpuinfo
 
 .PHONY: test
@@ -60,7 +60,7 @@ test: ## vet and test everything: without cgo, and with the race detector (needs
 	@$(MAKE) -k -j2 test-plain test-race
 
 .PHONY: test-tags
-test-tags: ## test under each build tag what is another under it
+test-tags: ## test the packages that depend on a build tag, under each tag
 	@set -e; for tag in $(TAGS); do \
 		set -x; \
 		CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -short -tags $$tag $$($(GO) list ./... | grep -vE '$(UNTAGGED)'); \
@@ -68,9 +68,9 @@ test-tags: ## test under each build tag what is another under it
 	done
 	CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -short -tags puregpu_static $(STATIC)
 
-# The longest tests keep one core busy for half of the time: side by side the two use both. To test copies of the examples, and to
-# build them for other systems, is left to build-matrix; and to the half without the race detector what -short leaves out.
-# A package that fails does not keep the others from being tested.
+# The longest tests use one core half of the time, so the two targets run side by side. build-matrix
+# tests copies of the examples and builds them for other systems. Only test-plain runs the tests that
+# -short leaves out. If a package fails, the remaining packages are still tested.
 .PHONY: test-plain test-race
 test-plain:
 	@failed=0; export CGO_ENABLED=0; set -x; \
@@ -83,9 +83,9 @@ test-race:
 	$(GO) test -timeout $(TIMEOUT) -race -short $$($(NOTCORE) | grep -vE '$(SERIAL)') || failed=1; \
 	exit $$failed
 
-# `go list` sorts versions as Go does, release candidates included. The module proxy has the toolchains.
+# `go list` prints versions in order, release candidates included. The module proxy has the toolchains.
 .PHONY: test-newest-go
-test-newest-go: ## vet, build and test with the newest Go that the module proxy has, release candidates included; docs/new-go.md says what to do if it fails
+test-newest-go: ## vet, build and test with the newest Go of the module proxy, release candidates included; if it fails see docs/new-go.md
 	@set -e; newest=$$($(GO) list -m -versions go | awk '{ print $$NF }'); \
 	test -n "$$newest" || { echo "the module proxy lists no Go release: see 'go env GOPROXY'" >&2; exit 1; }; \
 	export GOTOOLCHAIN=go$$newest CGO_ENABLED=0; \
@@ -98,7 +98,7 @@ test-newest-go: ## vet, build and test with the newest Go that the module proxy 
 	$(GO) test -short -timeout $(TIMEOUT) ./...
 
 .PHONY: soak
-soak: ## submit a million random operations to simulated GPUs, under the race detector if there is gcc, and fail calls of traced work; SEED=n repeats a run
+soak: ## submit a million random operations to simulated GPUs, with the race detector if gcc is installed, and make driver calls of traced work fail; SEED=n repeats a run
 	@set -e; race=; export CGO_ENABLED=0; \
 	if command -v gcc >/dev/null; then race=-race CGO_ENABLED=1; fi; \
 	set -x; \
@@ -106,8 +106,8 @@ soak: ## submit a million random operations to simulated GPUs, under the race de
 	$(GO) test $$race -count=1 -timeout=2h -v -run='^TestRandom$$' ./runtime/internal/engine -gpu.soak $(if $(SEED),-gpu.seed=$(SEED))
 
 .PHONY: faults
-faults: ## put each mended fault back, and see that a test catches it (needs gcc); docs/faults.md says more
-	@echo "on two cores that have nothing else to do this takes about half an hour"
+faults: ## put each mended fault back and check that a test catches it (needs gcc); see docs/faults.md
+	@echo "on two idle cores this takes about half an hour"
 	$(GO) run ./tools/faults
 	$(GO) run ./tools/faults -dir internal/headerfuzz/testdata/faults
 
@@ -116,11 +116,11 @@ shape: ## print figures of the core's packages: lines, fields of structs, comple
 	@$(GO) run ./tools/shape
 
 .PHONY: locks
-locks: ## run short tests with watched mutexes: no circle in their order, and at most two of the scheduler's held at a time
+locks: ## run short tests with watched mutexes: their order must have no cycle, and no goroutine may hold more than two of the scheduler's
 	$(GO) run ./tools/locks -depth 2
 
 .PHONY: explore
-explore: ## run the runtime in as many orders of its goroutines as TIME allows (10m); RACE=1 with the race detector, SEED=n as before
+explore: ## run the runtime in many orders of its goroutines, for TIME (10m); RACE=1 adds the race detector, SEED=n repeats a run
 	$(GO) run ./tools/explore -time $(or $(TIME),10m) $(if $(RACE),-race) $(if $(SEED),-seed $(SEED)) $(if $(RUN),-run '$(RUN)')
 
 .PHONY: test-abi
@@ -131,7 +131,7 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -o $(BUILD)/dl-arm64.test ./runtime/dl
 	cd gen && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../$(BUILD)/abi-arm64.test -test.run Echo -test.v -test.timeout $(TIMEOUT)
 	cd runtime/dl && PUREGPU_TEST_CC=$(CROSS) $(QEMU) ../../$(BUILD)/dl-arm64.test -test.short -test.timeout $(TIMEOUT)
-	@# With the tag puregpu_static no library opens on arm64: it is an error that says so, and programs go on. They need no libraries of arm64's.
+	@# With the tag puregpu_static, opening a library on arm64 returns an error, and programs go on. They need no arm64 libraries.
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -c -tags puregpu_static -o $(BUILD)/dl-static-arm64.test ./runtime/dl
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) build -tags puregpu_static -o $(BUILD)/gpuinfo-static-arm64 ./tools/gpuinfo
 	cd runtime/dl && qemu-aarch64 ../../$(BUILD)/dl-static-arm64.test -test.short -test.timeout $(TIMEOUT)
@@ -139,17 +139,17 @@ test-abi: setup-abi ## prove every function's ABI against a C library, here and 
 	said=$$(qemu-aarch64 $(BUILD)/gpuinfo-static-arm64) && echo "$$said" | grep -m 1 'No CUDA driver: .* with puregpu_static linux/amd64'
 
 .PHONY: test-arm64
-test-arm64: setup-abi ## run the whole simulated runtime, the drivers and the bindings for arm64 under qemu (an hour and a quarter on two busy cores): for once a night; test-abi has package dl; SHORT=1 for the short form
-	@echo "on two busy cores this takes an hour and a quarter; with more beside it, cases of the conformance suite, which have a minute each, end too early"
+test-arm64: setup-abi ## run the simulated runtime, the drivers and the bindings for arm64 under qemu, nightly (75 minutes on two busy cores); SHORT=1 runs the short tests; test-abi covers package dl
+	@echo "on two busy cores this takes 75 minutes; on a busier machine cases of the conformance suite can exceed their limit of one minute"
 	@$(GO) list ./runtime/... $(BINDINGS) | grep -vE 'puregpu/runtime/(dl|examples)(/|$$)' | \
 		CGO_ENABLED=0 GOOS=linux GOARCH=arm64 PUREGPU_TEST_CC=$(CROSS) xargs tools/bundle/arm64.sh $(GO) test -count=1 -p 2 -timeout 2h $(if $(SHORT),-short) -exec '$(QEMU)'
 
 .PHONY: test-windows
-test-windows: ## prove every function's ABI, and test the loader, the simulated runtime and rendezvous, for windows/amd64 under Wine (160 MB to fetch; some 25 minutes on two busy cores); PACKAGES="runtime/gpu" for some
+test-windows: ## prove every function's ABI, and test the loader, the simulated runtime and rendezvous, for windows/amd64 under Wine (downloads 160 MB; about 25 minutes on two busy cores); PACKAGES="runtime/gpu" selects packages
 	GO="$(GO)" sh tools/bundle/windows.sh $(BUILD)/windows $(PACKAGES)
 
 .PHONY: setup-abi
-setup-abi: ## install what test-abi needs: qemu and a cross compiler
+setup-abi: ## install qemu and a cross compiler for test-abi
 	@if ! command -v qemu-aarch64 >/dev/null || ! command -v $(CROSS) >/dev/null || ! test -e /usr/aarch64-linux-gnu/lib/libc.so.6; then \
 		$(APT_GET) update && $(APT_GET) install -y --no-install-recommends qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross; \
 	fi
@@ -159,11 +159,11 @@ bench-call: ## compare C calls with cgo's (needs gcc)
 	cd testdata/callbench && $(GO) run .
 
 .PHONY: build-matrix $(PLATFORMS:%=build-for/%) $(TAGS:%=build-with/%)
-build-matrix: ## build for every platform and tag, and vet for those that others do not stand for; check that nogpu makes static programs
+build-matrix: ## build for every platform and tag, vet where the code differs, and check that nogpu makes static programs
 	@$(MAKE) -j2 --output-sync=target $(PLATFORMS:%=build-for/%) $(TAGS:%=build-with/%) vet-static
 	CGO_ENABLED=0 GOOS=linux $(GO) build -tags nogpu -o $(BUILD)/gpuinfo-nogpu ./tools/gpuinfo
 	@if readelf -lW $(BUILD)/gpuinfo-nogpu | grep -E '^ *(INTERP|DYNAMIC) '; then \
-		echo "$(BUILD)/gpuinfo-nogpu is dynamic: with the tag nogpu nothing may be linked in that loads libraries" >&2; exit 1; \
+		echo "$(BUILD)/gpuinfo-nogpu is dynamic: with the tag nogpu no package that loads libraries may be linked in" >&2; exit 1; \
 	fi
 	@echo "$(BUILD)/gpuinfo-nogpu is static"
 	CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) -run '^TestCopyOut$$' ./runtime/examples
@@ -176,7 +176,7 @@ $(PLATFORMS:%=build-for/%): build-for/%:
 	*) $(GO) vet ./... ;; \
 	esac
 
-# To vet compiles what is imported, and checks the types of the rest: for the second processor that is enough.
+# go vet compiles imported packages and type-checks the others. That is enough for the second processor.
 $(TAGS:%=build-with/%): build-with/%:
 	@set -ex; export CGO_ENABLED=0 GOOS=linux; \
 	GOARCH=amd64 $(GO) build -tags $* ./...; \
@@ -190,63 +190,63 @@ vet-static:
 	for arch in amd64 arm64; do GOARCH=$$arch $(GO) vet -tags puregpu_static $(STATIC); done
 
 .PHONY: gputrace-browser
-gputrace-browser: ## open gputrace's pages in headless Chromium (needs it: apt-get install chromium) and operate them by mouse and keys
+gputrace-browser: ## open gputrace's pages in headless Chromium and operate them by mouse and keys (needs: apt-get install chromium)
 	@command -v "$${PUREGPU_TEST_BROWSER:-chromium}" || { echo "no Chromium: install it, or name it in PUREGPU_TEST_BROWSER" >&2; exit 1; }
 	mkdir -p $(BUILD)/gputrace
 	cd tools/gputrace/browsertest && $(GO) vet ./... && $(GO) test -count=1 ./... -shots "$(CURDIR)/$(BUILD)/gputrace"
 	@echo "screenshots are in $(BUILD)/gputrace"
 
 .PHONY: gputrace-bundle
-gputrace-bundle: ## bundle the script of gputrace's pages anew (needs Node.js and npm)
+gputrace-bundle: ## bundle the script of gputrace's pages (needs Node.js and npm)
 	tools/gputrace/web/build.sh
 
 .PHONY: real-hip
-real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip64, which needs no AMD GPU to be opened
+real-hip: ## test packages hip, hiprtc and hipdriver against Debian's libamdhip64, without an AMD GPU
 	GO="$(GO)" tools/bundle/hip.sh $(BUILD)/hip
 
 .PHONY: real-libs
-real-libs: ## hold all bindings against Debian's builds of many releases of their libraries, which need no GPU (2.2 GB to fetch), and record them
+real-libs: ## check all bindings against Debian's builds of many library releases and record the result; needs no GPU (downloads 2.2 GB)
 	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -write
 	CGO_ENABLED=0 $(GO) test -count=1 ./tools/reallibs -update
 
 .PHONY: real-libs-short
-real-libs-short: ## the same for the releases that are small to fetch (150 MB); nothing is written
+real-libs-short: ## the same for releases with small packages (downloads 150 MB); writes nothing
 	CGO_ENABLED=0 GO="$(GO)" $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -short -within 5m
 
 .PHONY: real-headers
-real-headers: ## prove against C libraries made of the headers of many releases that no call passes another layout (130 MB to fetch)
+real-headers: ## prove with C libraries built from the headers of many releases that every call passes the right layout (downloads 130 MB)
 	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers
 
 .PHONY: real-headers-short
-real-headers-short: ## the same for HIP, whose headers are small to fetch and differ most
+real-headers-short: ## the same for HIP, whose headers are small and differ most
 	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -headers -short -within 5m
 
 .PHONY: bind-headers
-bind-headers: ## bind some ninety libraries whose headers Debian has, and compare with a C compiler what bindgen makes of them (100 MB to fetch); NAMES="zlib HSA" for some, WRITE=1 for the table in the guide
+bind-headers: ## bind some ninety libraries of Debian and compare bindgen's tables with a C compiler (downloads 100 MB); NAMES="zlib HSA" selects libraries, WRITE=1 writes the table in the guide
 	CGO_ENABLED=0 $(GO) run ./tools/reallibs -dir $(BUILD)/reallibs -bind -within 5m $(if $(WRITE),-write) $(NAMES)
 
 .PHONY: test-static
-test-static: ## run static programs on other systems: none, musl, Debian 11 to 13 (needs root, fetches 15 MB); STRESS=10m calls C as long on each
+test-static: ## run static programs on an empty system, musl, and Debian 11 to 13 (needs root, downloads 15 MB); STRESS=10m adds 10 minutes of C calls on each
 	GO="$(GO)" tools/bundle/systems.sh $(BUILD)/static
 
 .PHONY: test-alpine
-test-alpine: ## the part of test-static with musl, as Alpine has it: programs start, with the tag puregpu_static and without, and say what a GPU needs
+test-alpine: ## the musl part of test-static: programs start with and without the tag puregpu_static, and say what a GPU needs
 	GO="$(GO)" tools/bundle/systems.sh $(BUILD)/static musl
 
 .PHONY: test-deploy
-test-deploy: ## follow the container recipes in the folder deploy, start programs there with a fake driver, and check the Kubernetes manifest (needs root and gcc, fetches 4 MB and Kubernetes' API types)
+test-deploy: ## follow the container recipes in the folder deploy, start programs there with a fake driver, and check the Kubernetes manifest (needs root and gcc, downloads 4 MB and Kubernetes' API types)
 	GO="$(GO)" tools/bundle/deploy.sh $(BUILD)/deploy
 
 .PHONY: generate
-generate: ## write the bindings anew from the symbol tables, and the Go functions of kernels
+generate: ## generate the bindings from the symbol tables, and the Go functions of kernels
 	$(GO) generate ./...
 
 .PHONY: headers
-headers: ## lay the C headers of all releases out in build/headers: Debian's, and from the folders that tools/bundle/headers.sh names
+headers: ## put the C headers of all releases into build/headers: Debian's, and those of the folders that tools/bundle/headers.sh names
 	tools/bundle/headers.sh $(BUILD)/headers
 
 .PHONY: check-headers
-check-headers: ## prove what the tables say of each release in build/headers, or HEADERS, with a C compiler and those headers, and record it
+check-headers: ## compare the tables with the headers of each release in build/headers, or HEADERS, by a C compiler, and record the result
 	PUREGPU_HEADERS=$(abspath $(or $(HEADERS),$(BUILD)/headers)) $(GO) test ./internal/cproof -count=1 -v -run '^TestOwnTables$$' -update
 
 .PHONY: refresh
@@ -255,11 +255,11 @@ refresh: ## take a release into a library's table and bindings: LIB=nccl HEADERS
 	$(GO) run ./tools/refresh $(if $(LIBRARY),-library $(LIBRARY)) $(if $(VERSION),-version $(VERSION)) $(LIB) $(HEADERS)
 
 .PHONY: fuzz-extract
-fuzz-extract: ## damage headers in every way for an hour, or TIME, and read them; HEADERS=FILE:FILE takes a vendor's among them
+fuzz-extract: ## read damaged headers for an hour, or TIME; HEADERS=FILE:FILE adds a vendor's headers
 	PUREGPU_FUZZ_HEADERS=$(HEADERS) $(GO) test ./internal/extract -run '^$$' -fuzz FuzzDamaged -fuzztime $(or $(TIME),1h)
 
 .PHONY: fuzz-headers
-fuzz-headers: ## make C headers at random for a minute, or TIME, and compare the extractor and the generated bit-field methods with gcc and clang (needs one of them); SEED=n repeats a run
+fuzz-headers: ## make random C headers for a minute, or TIME, and compare the extractor and the generated bit-field methods with gcc or clang; SEED=n repeats a run
 	GOGC=400 CGO_ENABLED=0 $(GO) test ./internal/headerfuzz -count=1 -v -timeout 0 -run '^(TestHeaders|TestAccessors)$$' -headers.time $(or $(TIME),60s) $(if $(SEED),-headers.seed $(SEED))
 
 .PHONY: check-generated
@@ -273,17 +273,17 @@ check-tidy: ## fail if go mod tidy would change a go.mod or go.sum
 	cd tools/gputrace/browsertest && $(GO) mod tidy -diff
 	cd deploy/deploytest && $(GO) mod tidy -diff
 
-# They are built by themselves, so that go.mod does not require what they need.
+# go run builds these outside this module, so that go.mod does not require their dependencies.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 VULNDB      ?= https://vuln.go.dev
 
 .PHONY: staticcheck
-staticcheck: ## look for mistakes with staticcheck, which the module proxy has (two minutes on two cores, the first time)
+staticcheck: ## run staticcheck from the module proxy (the first time two minutes on two cores)
 	CGO_ENABLED=0 $(GO) run $(STATICCHECK) ./...
 
 .PHONY: vulncheck
-vulncheck: ## look for calls of functions with known vulnerabilities; if their database cannot be reached, it says so and does not fail
+vulncheck: ## look for calls of functions with known vulnerabilities; without access to the database it says so and does not fail
 	@echo "$(GO) run $(GOVULNCHECK) -db $(VULNDB) ./..."; \
 	said=$$(CGO_ENABLED=0 $(GO) run $(GOVULNCHECK) -db $(VULNDB) ./... 2>&1) && status=0 || status=$$?; \
 	printf '%s\n' "$$said"; \
@@ -298,21 +298,21 @@ fmt: ## format the Go files
 	$(GO) fmt ./...
 
 .PHONY: size
-size: ## compare a program that is linked with the bindings with one that is not: bytes and start-up time
+size: ## measure the bytes and the start-up time that the bindings add to a program
 	$(GO) run ./tools/size
 
 .PHONY: gpu-bundle
-gpu-bundle: ## put programs and tests into build/gpu, to be run on a machine with a GPU and no Go: build/gpu/run.sh
+gpu-bundle: ## put programs and tests into build/gpu, for a machine with a GPU and without Go: build/gpu/run.sh
 	GO="$(GO)" tools/bundle/gpu.sh $(BUILD)/gpu
 
 .PHONY: gpu-static
-gpu-static: ## the same for static programs (build tag puregpu_static), a part of it: build/gpu-static/static.sh
+gpu-static: ## the same for static programs (build tag puregpu_static), a subset: build/gpu-static/static.sh
 	GO="$(GO)" tools/bundle/gpustatic.sh $(BUILD)/gpu-static
 
 .PHONY: release
-release: ## check what a release needs, and write its module zip, bill of materials and checksums into build/release; VERSION=v0.1.0 if it is not the first of CHANGELOG.md
+release: ## check a release, and write its module zip, SBOM and checksums into build/release; VERSION=v0.1.0 if it is not the first in CHANGELOG.md
 	$(GO) run ./tools/release $(VERSION)
 
 .PHONY: clean
-clean: ## remove what was built
+clean: ## remove built files
 	rm -rf $(BUILD)/release $(BUILD)/gpu $(BUILD)/gpu-static $(BUILD)/static $(BUILD)/deploy $(BUILD)/hip $(BUILD)/reallibs $(BUILD)/windows $(BUILD)/*.test $(BUILD)/gpuinfo-nogpu $(BUILD)/gpuinfo-static-arm64

@@ -1,28 +1,33 @@
-// Command bindgen makes a package of bindings for a C library, in a module of its own: typed methods on a Library that is
-// loaded when the program runs, without cgo, and a test that proves every call.
+// Command bindgen makes a package of bindings for a C library, in a module of its own: typed
+// methods on a Library that the program loads at run time, without cgo, and a test that proves
+// every call.
 //
 //	//go:generate go run github.com/puregpu/puregpu/tools/bindgen mylib.json
 //
 //	bindgen [-headers DIR[,DIR...]] [-include DIR[,DIR...]] [-library FILE] [-cc COMPILER] [-guess] [-check] FILE.json
 //
-// FILE.json describes the library: its name, where its file is, and how its headers are read. mylib.overlay.json beside it
-// says what headers cannot: sets of functions, the type of the error codes, which pointers are arrays. Their fields are those
-// of Description and Overlay of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
+// FILE.json describes the library: its name, the places of its file, and how to read its headers.
+// mylib.overlay.json beside it has the facts that headers do not give: sets of functions, the type
+// of the error codes, which pointers are arrays. Their fields are those of Description and Overlay
+// of package symbols (go doc github.com/puregpu/puregpu/symbols.Description).
 //
-// The headers are in the folder that the description names in headers.dir, or in those of -headers. From them comes
-// mylib.table.json, the symbol table. Without headers the table stays as it is, so that whoever has the table needs none. All
-// output follows from these files alone. -include names further folders in which to look for headers that these include.
+// The headers are in the folder that the description names in headers.dir, or in the folders of
+// -headers. bindgen makes mylib.table.json, the symbol table, from them. Without headers it uses
+// the existing table. All output follows from these files alone. -include names more folders to
+// search for included headers.
 //
-// Before anything is written, a C compiler compares the table with the original headers: gcc or clang, or the one that -cc
-// names. Every size, offset, value, type and symbol of the table must be as the compiler has it. testdata/zproof.json records
-// that. If there is no compiler, or it does not accept the headers, bindgen says that nothing was proven, and the package's test
-// fails until something is.
+// Before bindgen writes anything, it compares the table with the original headers by a C compiler:
+// gcc or clang, or the one that -cc names. Every size, offset, value, type and symbol of the table
+// must agree with the compiler. testdata/zproof.json records the proof. If there is no compiler, or
+// it rejects the headers, bindgen says that nothing was proven, and the package's test fails until
+// there is a proof.
 //
-// The generated files are z*.go beside FILE.json, the test zabi_test.go among them, and testdata/zabi.c and testdata/zabi.json,
-// which it uses. A declaration that is not understood is refused with its place and the reason, and the package goes on without
-// it. If a pointer's meaning is not settled, all such pointers are listed and nothing is written; -guess adds entries for them
-// to the overlay. With -library functions that the file does not export go into an optional set. With -check nothing is
-// written, and a file that would change is an error.
+// The generated files are z*.go beside FILE.json, including the test zabi_test.go, and its inputs
+// testdata/zabi.c and testdata/zabi.json. bindgen refuses a declaration that it does not
+// understand, with its place and the reason, and makes the package without it. If the meaning of
+// pointers is unknown, it lists them and writes nothing; -guess adds entries for them to the
+// overlay. With -library, functions that the file does not export go into an optional set. With
+// -check it writes nothing, and a file that would change is an error.
 package main
 
 import (
@@ -124,20 +129,20 @@ func run(args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// A binding is a library and where its files are.
+// A binding is a library and the places of its files.
 type binding struct {
 	file, table, overlay, dir string
-	folders                   []string // further ones with headers
-	library                   string   // file of the library, or ""
+	folders                   []string // more folders with headers
+	library                   string   // the library's file, or ""
 	report                    func(string)
-	compiler                  string // that -cc names
+	compiler                  string // the compiler that -cc names
 
-	dirs    []string // of the headers, where the table was made of any
-	further []string // where headers are that these include
+	dirs    []string // folders of the headers, if the table was made from headers
+	further []string // folders of headers that these include
 }
 
-// load reads the description and the overlay, and makes the library of them and the headers, or the table. What is refused is
-// in the table too, with the reasons.
+// load reads the description and the overlay, and makes the library from them and from the headers
+// or the table. The table lists the refused declarations with their reasons.
 func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err error) {
 	text, err := os.ReadFile(b.file)
 	if err != nil {
@@ -159,7 +164,7 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	}
 	overlay, err := os.ReadFile(b.overlay)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s: there must be one beside %s, with at least a set of functions and, where functions return error codes, their type: %w", b.overlay, b.file, err)
+		return nil, nil, fmt.Errorf("%s: write it beside %s, with at least a set of functions, and the type of the error codes if functions return them: %w", b.overlay, b.file, err)
 	} else if err != nil {
 		return nil, nil, err
 	}
@@ -191,11 +196,11 @@ func (b *binding) load(headers string) (lib *symbols.Library, table []byte, err 
 	return lib, table, err
 }
 
-// readUsed adds the libraries whose descriptions a description uses, with their tables as they are on disk.
+// readUsed adds the libraries that a description uses, with their tables on disk.
 func readUsed(lenders symbols.Lenders, file string, text []byte) error {
 	var d struct{ Uses []string }
 	if json.Unmarshal(text, &d) != nil {
-		return nil // its own check says what is wrong
+		return nil // the check of the description reports the error
 	}
 	for _, use := range d.Uses {
 		base, ok := strings.CutSuffix(use, ".json")
@@ -207,7 +212,7 @@ func readUsed(lenders symbols.Lenders, file string, text []byte) error {
 		for i, end := range []string{".json", ".table.json", ".overlay.json"} {
 			var err error
 			if files[i], err = os.ReadFile(base + end); err != nil {
-				return fmt.Errorf("%s uses %s, of which a package must be made first: %w", file, use, err)
+				return fmt.Errorf("%s uses %s: make the package of %[2]s first: %w", file, use, err)
 			}
 		}
 		if err := readUsed(lenders, base+".json", files[0]); err != nil {
@@ -247,23 +252,24 @@ func importPath(dir string) (string, error) {
 		if text, err := os.ReadFile(filepath.Join(root, "go.mod")); err == nil {
 			m := moduleLine.FindSubmatch(text)
 			if m == nil {
-				return "", fmt.Errorf("%s: names no module", filepath.Join(root, "go.mod"))
+				return "", fmt.Errorf("%s: has no module line", filepath.Join(root, "go.mod"))
 			}
 			rel, err := filepath.Rel(root, dir)
 			return path.Join(string(m[1]), filepath.ToSlash(rel)), err
 		}
 		if root == filepath.Dir(root) {
-			return "", fmt.Errorf("%s: is in no module", dir)
+			return "", fmt.Errorf("%s: is not in a module", dir)
 		}
 	}
 }
 
-// otherHeader matches the reason of what uses a type that another header declares.
+// otherHeader matches the reason for refusing a use of a type that another header declares.
 var otherHeader = regexp.MustCompile(`: is declared in (\S+), which is not in headers\.files$`)
 
-// summary reports what is refused.
+// summary reports the refused declarations.
 func (b *binding) summary(lib *symbols.Library) {
-	inline, missing := map[string][]string{}, map[string]int{} // names, and how many declarations need it, by header
+	// Names; and the number of refused declarations, by the header they need.
+	inline, missing := map[string][]string{}, map[string]int{}
 	for _, r := range lib.Refused {
 		file, _, _ := strings.Cut(r.Where, ":")
 		if strings.HasPrefix(r.Reason, "is defined in the header") {
@@ -294,7 +300,8 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// generate returns all files that follow from a library, the table among them, by their names as seen from the folder.
+// generate returns all files generated from a library, and its table, by their names relative to
+// the folder.
 func (b *binding) generate(headers string) (map[string][]byte, error) {
 	lib, table, err := b.load(headers)
 	if err != nil {
@@ -316,8 +323,8 @@ func (b *binding) generate(headers string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// guess adds an entry to the overlay for each pointer of which nothing says how it is meant. The entries have blanks, which
-// bindgen refuses until somebody has filled them in.
+// guess adds an entry to the overlay for each pointer with an unknown meaning. The entries have
+// blanks. bindgen refuses them until somebody has filled them in.
 func (b *binding) guess(headers string, stdout io.Writer) error {
 	lib, _, err := b.load(headers)
 	if err != nil {
@@ -350,7 +357,7 @@ func (b *binding) guess(headers string, stdout io.Writer) error {
 	return nil
 }
 
-// extract returns the text of the table: from headers, or the one that is there.
+// extract returns the text of the table: made from headers, or the existing one.
 func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error) {
 	var dirs []string
 	switch {
@@ -384,14 +391,14 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	}
 	switch h := &d.Headers; {
 	case len(dirs) > 1 && h.Since != symbols.SinceReleases:
-		return nil, fmt.Errorf("-headers: the since-versions of %s do not come from a comparison of releases: give one folder", d.Library)
+		return nil, fmt.Errorf("-headers: give one folder: the description of %s does not compare releases", d.Library)
 	case h.Version.Header == "" && h.Release.IsZero():
-		return nil, fmt.Errorf("%s: headers: neither version nor release says which release the headers are of", b.file)
+		return nil, fmt.Errorf("%s: headers: set version or release, the release of the headers", b.file)
 	}
 	b.dirs = dirs
 	t, err := extract.Table(d, in)
 	if refused, ok := errors.AsType[extract.Refused](err); ok {
-		t.Refused = refused // the package goes on without them
+		t.Refused = refused // the package is made without them
 	} else if err != nil {
 		return nil, err
 	}
@@ -401,18 +408,18 @@ func (b *binding) extract(d *symbols.Description, headers string) ([]byte, error
 	return symbols.Encode(t)
 }
 
-// markAbsent marks the functions that the library does not export: those of the file that -library names, or without it those that
-// the table on disk has marked.
+// markAbsent marks the functions that the library does not export: those absent from the file of
+// -library, or without -library those that the table on disk marks.
 func (b *binding) markAbsent(d *symbols.Description, t *symbols.Table) error {
 	absent := map[string]bool{}
 	if b.library == "" {
 		text, err := os.ReadFile(b.table)
 		if err != nil {
-			return nil // there is none yet
+			return nil // no table exists yet
 		}
 		old, err := d.Lenders.DecodeTable(b.table, text)
 		if err != nil {
-			return nil // it is about to be written anew
+			return nil // the table will be written again
 		}
 		for _, f := range old.Functions {
 			absent[f.Symbol] = f.Absent
@@ -451,7 +458,7 @@ func checkFolder(dir string) error {
 	return nil
 }
 
-// samePackage refuses a folder whose Go files are of another package.
+// samePackage refuses a folder with Go files of another package.
 func (b *binding) samePackage(name string) error {
 	files, err := filepath.Glob(filepath.Join(b.dir, "*.go"))
 	if err != nil {
@@ -466,7 +473,7 @@ func (b *binding) samePackage(name string) error {
 	return nil
 }
 
-// stale lists generated files of the folder that are not generated any more.
+// stale lists files in the folder that are no longer generated.
 func (b *binding) stale(files map[string][]byte) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(b.dir, "z*.go"))
 	if err != nil {

@@ -36,7 +36,7 @@ func unpack(t *testing.T, a *txtar.Archive, dir string) {
 	}
 }
 
-// split parts the golden files from those that they come of.
+// split separates the golden files from the input files.
 func split(a *txtar.Archive, golden ...string) (sources *txtar.Archive, wanted map[string]*txtar.File) {
 	sources, wanted = &txtar.Archive{}, map[string]*txtar.File{}
 	for _, name := range golden {
@@ -63,7 +63,7 @@ func compare(t *testing.T, want *txtar.File, got []byte) {
 	}
 }
 
-// A user is a module of somebody else's that requires this one.
+// A user is a module outside this one that requires it.
 type user struct {
 	t   *testing.T
 	dir string
@@ -104,7 +104,7 @@ func (u user) command(env string, args ...string) string {
 	return string(out)
 }
 
-// files reads what the module's folder has.
+// files reads the files of the module's folder.
 func (u user) files() map[string]string {
 	u.t.Helper()
 	out := map[string]string{}
@@ -123,7 +123,7 @@ func (u user) files() map[string]string {
 	return out
 }
 
-// spoil changes what was generated, one place after another, and has the proof find it.
+// spoil changes the generated files, one place after another, and checks that the proof finds it.
 func (u user) spoil(files map[string]string) {
 	u.t.Helper()
 	for _, x := range []struct{ name, file, old, new, says string }{
@@ -151,7 +151,8 @@ func (u user) spoil(files map[string]string) {
 	}
 }
 
-// spoilProof takes away what the record of the proof stands for, and has the package's test say so. No C compiler is to be had meanwhile.
+// spoilProof changes the files that the record of the proof covers, and checks that the package's
+// test reports it. No C compiler is available meanwhile.
 func (u user) spoilProof(files map[string]string) {
 	u.t.Helper()
 	gocmd, err := exec.LookPath("go")
@@ -190,8 +191,8 @@ func (u user) spoilProof(files map[string]string) {
 	}
 }
 
-// TestModule binds a library in a module of its own: generates twice, with headers and from the table alone, builds for each system, proves
-// the ABI, and runs a program that calls the library.
+// TestModule binds a library in a module of its own. It generates twice, with headers and from the
+// table alone, builds for each system, proves the ABI, and runs a program that calls the library.
 func TestModule(t *testing.T) {
 	const file = "testdata/kit.txtar"
 	a, err := txtar.ParseFile(file)
@@ -208,7 +209,7 @@ func TestModule(t *testing.T) {
 	if again := u.command("", "generate", "./..."); again != "bindgen: note: 29 functions are bound, 0 declarations are refused\n" {
 		t.Errorf("generated again: %s", again)
 	}
-	// Who has the table needs no headers, whatever the folder is called and wherever it is.
+	// With the table, bindgen needs no headers, whatever the folder's name and place.
 	bare := newUser(t, "example.com/kit", &txtar.Archive{Files: []txtar.File{
 		{Name: "doc.go", Data: []byte(first["doc.go"])}, {Name: "kit.table.json", Data: []byte(first["kit.table.json"])},
 		{Name: "kit.overlay.json", Data: []byte(first["kit.overlay.json"])},
@@ -248,7 +249,8 @@ func TestModule(t *testing.T) {
 	if !testing.Short() {
 		u.spoil(first)
 	}
-	stand, err := symbols.StandIns([]string{"cuda"}) // for cuda_runtime_api.h, which is not here
+	// In place of cuda_runtime_api.h, which is not here.
+	stand, err := symbols.StandIns([]string{"cuda"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +275,8 @@ func TestModule(t *testing.T) {
 
 var gccName = regexp.MustCompile(`gcc \(.*?\) [0-9.]+`)
 
-// needCompiler returns the C compiler. It skips the test if there is none, or if libraries are not opened here.
+// needCompiler returns the C compiler. It skips the test if there is none, or if this build cannot
+// open libraries.
 func needCompiler(t *testing.T) string {
 	t.Helper()
 	compiler := os.Getenv("PUREGPU_TEST_CC")
@@ -286,7 +289,8 @@ func needCompiler(t *testing.T) string {
 	return compiler
 }
 
-// TestOdd binds what other generators bind wrongly without a word, proves the calls, and has a library compare what it gets.
+// TestOdd binds declarations that other generators bind wrongly without an error, proves the calls,
+// and compares the values that a library receives.
 func TestOdd(t *testing.T) {
 	const file = "testdata/odd.txtar"
 	a, err := txtar.ParseFile(file)
@@ -319,7 +323,7 @@ func TestOdd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := filepath.Join(u.dir, "odd_plain.h") // what no compiler here has
+	plain := filepath.Join(u.dir, "odd_plain.h") // a header that no compiler here has
 	text := strings.NewReplacer("[[deprecated]]", "").Replace(string(source))
 	if err := os.WriteFile(plain, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -355,7 +359,7 @@ func TestOdd(t *testing.T) {
 	}
 }
 
-// TestGuide makes the first package of the guide, and runs its program.
+// TestGuide makes the first package of the guide and runs its program.
 func TestGuide(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guide/bindgen.md")
 	if err != nil {
@@ -381,7 +385,8 @@ func TestGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(own), "\n") // what the tool needs, as go get adds it
+	// The module requirement that go get adds for the tool.
+	_, rest, _ := strings.Cut(string(own), "\n")
 	mod, err := os.ReadFile(filepath.Join(u.dir, "go.mod"))
 	if err == nil {
 		_, replaced, _ := strings.Cut(string(mod), "\nrequire ")
@@ -403,7 +408,7 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// TestUses makes a package that takes types of another one that bindgen has made.
+// TestUses makes a package that takes types of another package made by bindgen.
 func TestUses(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/uses.txtar")
 	if err != nil {
@@ -411,7 +416,7 @@ func TestUses(t *testing.T) {
 	}
 	u := newUser(t, "example.com/both", a)
 	shape, draw := filepath.Join(u.dir, "shape", "shape.json"), filepath.Join(u.dir, "draw", "draw.json")
-	if err := run([]string{draw}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "of which a package must be made first") {
+	if err := run([]string{draw}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "make the package of ") {
 		t.Errorf("the second package first: %v", err)
 	}
 	for _, file := range []string{shape, draw} {
@@ -434,7 +439,8 @@ func TestUses(t *testing.T) {
 	u.command("", "test", "-run", "ABI|Proof", "./...")
 }
 
-// TestRefusals has bindgen refuse what it cannot bind. Each case has the files of a package, and what must be said.
+// TestRefusals checks that bindgen refuses declarations that it cannot bind. Each case has the
+// files of a package, and the expected errors.
 func TestRefusals(t *testing.T) {
 	cases, err := filepath.Glob("testdata/refuse/*.txtar")
 	if err != nil || len(cases) == 0 {
@@ -480,7 +486,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestGuess has bindgen write an entry for each pointer of which nothing says how it is meant, and refuse it until it is filled in.
+// TestGuess checks that bindgen -guess writes an entry for each pointer with an unknown meaning,
+// and refuses the entry until it is filled in.
 func TestGuess(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/refuse/unsettled.txtar")
 	if err != nil {
@@ -524,7 +531,8 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// TestGuessCallbacks has bindgen write an entry for each function that takes a function pointer, if nothing says when it is run.
+// TestGuessCallbacks checks that bindgen -guess writes an entry for each function that takes a
+// function pointer, if the overlay does not say when the pointer is called.
 func TestGuessCallbacks(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/refuse/callback.txtar")
 	if err != nil {
@@ -578,7 +586,8 @@ func TestGuessCallbacks(t *testing.T) {
 	}
 }
 
-// TestCheck compares without writing, and removes what is not generated any more.
+// TestCheck checks that -check compares without writing, and that a run removes files that are no
+// longer generated.
 func TestCheck(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/kit.txtar")
 	if err != nil {
@@ -614,7 +623,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestProof has a C compiler disagree with the table, and be absent.
+// TestProof checks the result if a C compiler disagrees with the table, and if there is none.
 func TestProof(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no gcc")
@@ -628,7 +637,7 @@ func TestProof(t *testing.T) {
 	unpack(t, sources, dir)
 	kit, record := filepath.Join(dir, "kit.json"), filepath.Join(dir, "testdata", "zproof.json")
 	path := os.Getenv("PATH")
-	t.Setenv("PATH", dir) // where no compiler is
+	t.Setenv("PATH", dir) // a folder without a compiler
 	var said bytes.Buffer
 	if err := run([]string{kit}, io.Discard, &said); err != nil || !strings.Contains(said.String(), "NOTHING IS PROVEN: no C compiler") {
 		t.Errorf("without a compiler: %v, %s", err, &said)
@@ -653,7 +662,7 @@ func TestProof(t *testing.T) {
 		t.Errorf("without a compiler, and with a record: %v, %s", err, &said)
 	}
 	t.Setenv("PATH", path)
-	// A header beside kit.h that the front end has a stub for, and that says something else.
+	// A header beside kit.h that differs from the front end's stub of that name.
 	stand, err := symbols.StandIns([]string{"cuda"})
 	if err != nil {
 		t.Fatal(err)

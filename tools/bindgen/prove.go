@@ -15,7 +15,8 @@ import (
 // proofFile is where the record of the proof is, as seen from the folder.
 const proofFile = "testdata/zproof.json"
 
-// prove has a C compiler compare the table with the headers, and returns the record of it; nil if nothing was proven.
+// prove compares the table with the headers by a C compiler, and returns the record of the proof.
+// It returns nil if nothing was proven.
 func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 	old, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(proofFile)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +33,7 @@ func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 	switch {
 	case errors.Is(err, cproof.ErrNoCompiler) && b.compiler == "" || err == nil && len(b.dirs) == 0:
 		if before.Holds(table) {
-			return old, nil // by whoever had what it takes
+			return old, nil // proven earlier, on a machine with the headers and a compiler
 		}
 		why := "there are no headers"
 		if err != nil {
@@ -51,7 +52,7 @@ func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 	var errs []error
 	for i, dir := range b.dirs {
 		t, v := lib.Table, lib.Version
-		if len(lib.Releases) > 0 { // the folders have the newest first
+		if len(lib.Releases) > 0 { // the newest release is first
 			v = lib.Releases[len(lib.Releases)-1-i]
 			t = lib.At(v)
 		}
@@ -77,7 +78,7 @@ func (b *binding) prove(lib *symbols.Library, table []byte) ([]byte, error) {
 	return proof.Encode(), nil
 }
 
-// unproven says that nothing was proven.
+// unproven reports that nothing was proven.
 func (b *binding) unproven(why string) {
 	b.report("NOTHING IS PROVEN: " + why + "\nNo C compiler has compared the table with the headers. The package's test fails until one has.")
 }

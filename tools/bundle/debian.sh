@@ -1,11 +1,12 @@
-# Fetches packages of Debian's, of any of its releases, as far as scripts need them for root folders of other systems. It is read by a script
-# that has set dir, a folder for what is fetched, and has a function fail, which says what is wrong and ends the script. Packages come from where
-# the system has them from, or from where DEBIAN_MIRROR says.
+# Fetches Debian packages of any release, for scripts that build root folders of other systems. A
+# script reads this file after it has set dir, a folder for fetched files, and defined a function
+# fail, which prints an error and ends the script. Packages come from the system's source, or from
+# DEBIAN_MIRROR.
 
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# apt COMMAND ARGUMENT... works with a list and a cache in $dir alone, whatever is installed. It asks for each file twice more, and no
-# longer than a minute for an answer.
+# apt COMMAND ARGUMENT... works with a list and a cache in $dir alone, independent of the installed
+# packages. It tries each file three times, and waits up to a minute for an answer.
 apt() {
 	command=$1
 	shift
@@ -15,7 +16,8 @@ apt() {
 		-o Acquire::http::Timeout=60 "$@"
 }
 
-# debian SUITE COMPONENT FOLDER PACKAGE... fetches packages of a suite into a folder, which is made anew.
+# debian SUITE COMPONENT FOLDER PACKAGE... fetches packages of a suite into a folder, which it
+# empties first.
 debian() {
 	suite=$1 component=$2 folder=$3
 	shift 3
@@ -31,7 +33,7 @@ debian() {
 	(cd "$folder" && apt apt-get download "$@") || fail "Debian $suite's $* could not be fetched"
 }
 
-# fetch SUITE PACKAGE... unpacks packages of Debian's into the folder SUITE, once.
+# fetch SUITE PACKAGE... unpacks Debian packages into the folder SUITE, once.
 fetch() {
 	suite=$1 root=$dir/$1
 	shift

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Proves the recipes in the folder deploy: follows the container files in root folders made of Debian's packages, starts programs there, and
-# decodes the Kubernetes manifest. Needs root and gcc on linux/amd64, and fetches 4 MB of packages and, the first time, Kubernetes' types.
+# Proves the recipes in the folder deploy. It follows the container files in root folders made from
+# Debian packages, starts programs there, and decodes the Kubernetes manifest. It needs root and gcc
+# on linux/amd64, and downloads 4 MB of packages and, the first time, Kubernetes' types.
 #
-# usage: deploy.sh DIR, in the module's root; DIR keeps what was fetched
+# usage: deploy.sh DIR, in the module's root; DIR keeps fetched files
 
 set -eu
 go=${GO:-go}

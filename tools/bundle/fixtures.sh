@@ -1,5 +1,6 @@
 #!/bin/sh
-# Compiles the C libraries that tests compile, for a machine without a compiler: the tests are run with one that leaves copies.
+# Copies the C libraries that tests compile, for a machine without a compiler: it runs the tests
+# with a compiler that leaves copies.
 #
 # usage: fixtures.sh DIR TEST FOLDER, where TEST is a compiled test that runs in FOLDER; CC names the compiler, gcc if unset
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Runs what takes several GPUs, on all of this machine: two at the least, and four or more to be of use. What each item prints
-# comes first, a table of them last. The exit status is 1 if one failed, or there is one GPU only. Where OUT names a folder,
-# ctxprobe writes its table there and gpubench draws a picture.
+# Runs programs and tests for several GPUs, on all GPUs of this machine: at least two, better four.
+# The output of each item comes first, then a table. The exit status is 1 if an item failed, or if
+# there is only one GPU. If OUT names a folder, ctxprobe writes its table there and gpubench draws a
+# picture.
 #
 # usage: four.sh
 
@@ -14,18 +15,19 @@ export PUREGPU_DRIVER=cuda
 
 count=$("$here/bin/gpuinfo" | grep -c '^CUDA device ')
 if [ "$count" -lt 2 ]; then
-	echo "four.sh: there are $count GPUs, and this takes two at the least" >&2
+	echo "four.sh: there are $count GPUs; at least two are needed" >&2
 	exit 1
 fi
 echo "== $count GPUs"
 
 find_nccl
 
-# Which copies of two devices' memory the driver makes; all that ctxprobe tries takes minutes.
+# Which copies of two devices' memory the driver makes. All trials of ctxprobe would take minutes.
 item ctxprobe "$here" "$here/bin/ctxprobe" -jobs 16 -only "^cuMemcpy" ${OUT:+-json "$OUT/ctxprobe.json" -text "$OUT/ctxprobe.txt"}
 
-# One process with all devices: what the conformance suite has of several, and every collective over 1, 2, and so on to all. Of a group with
-# few tests of several devices only these run.
+# One process with all devices: the tests of the conformance suite for several devices, and every
+# collective over 1, 2, and so on to all. From a group with few tests of several devices only these
+# run.
 test="$here/bin/cudadriver.test"
 suite="$here/src/runtime/driver/cudadriver"
 for group in devices groups threads current_device facts native_work values_in_memory collectives \
@@ -36,14 +38,14 @@ for group in devices groups threads current_device facts native_work values_in_m
 	esac
 done
 
-# What each device's facts are to nvidia-smi, and its links.
+# Each device's facts compared with nvidia-smi, and its links.
 item elsewhere "$suite" "$test" -test.v -test.run '^TestGPUFactsElsewhere$'
 
 # The same runtime over HIP on top of CUDA.
 hip_libraries
 hip_suites
 
-# One process a device, which find each other through files.
+# One process a device; the processes find each other through files.
 item allreduce "$here" sh -c '
 	count=$1 program=$2 folder=$3 rank=0 pids= status=0
 	while [ $rank -lt $count ]; do
@@ -54,7 +56,8 @@ item allreduce "$here" sh -c '
 	exit $status
 ' sh "$count" "$here/bin/allreduce" "$tmp/ranks"
 
-# The same with torchrun's variables, and under torchrun itself where PyTorch is: the processes find each other over TCP.
+# The same with torchrun's variables, and under torchrun itself if PyTorch is installed: the
+# processes find each other over TCP.
 item variables "$here" sh -c '
 	export WORLD_SIZE=$1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29600
 	program=$2 rank=0 pids= status=0
@@ -72,8 +75,8 @@ else
 	item torchrun "$here" echo "four.sh: not run: there is no torchrun"
 fi
 
-# Tests that start processes themselves, that kill one, and of which one is of another program, in Python. Those that the bundle has go by
-# these names.
+# Tests that start processes themselves, that kill one, and with a process of a Python program. The
+# bundle's tests have these names.
 for kind in Processes KilledRank ForeignRank; do
 	if "$test" -test.list "$kind" | grep -q '^Test'; then
 		item "$kind" "$suite" "$test" -test.v -test.run "$kind"

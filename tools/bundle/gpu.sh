@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds programs and tests to be run on a machine that has a GPU and need not have Go, gcc or this source.
+# Builds programs and tests for a machine that has a GPU and need not have Go, gcc or this source.
 #
 # usage: gpu.sh DIR, in the module's root; then run DIR/run.sh on the other machine, from any folder, DIR/four.sh on one that has
 # several GPUs, or DIR/sanitize.sh
@@ -27,11 +27,12 @@ if command -v gcc >/dev/null && [ "$GOARCH" = "$($go env GOHOSTARCH)" ]; then
 	gcc -O2 -fPIC -shared -o "$out/bin/libcloop.so" tools/gpubench/testdata/cloop.c -lpthread
 fi
 
-# A package's tests run in its folder, with its testdata; go.mod marks the root, where the sources of fakes are.
+# A package's tests run in its folder, with its testdata. go.mod marks the root, which has the
+# sources of fake libraries.
 cp go.mod "$out/src/"
 mkdir -p "$out/src/testdata"
 cp -R testdata/fakes testdata/hipovercuda "$out/src/testdata/"
-for p in hip runtime/driver runtime/driver/hipdriver; do # whose source a test reads
+for p in hip runtime/driver runtime/driver/hipdriver; do # a test reads their source
 	mkdir -p "$out/src/$p"
 	cp $p/*.go "$out/src/$p/"
 done
@@ -46,7 +47,8 @@ for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest h
 	fi
 done
 
-# HIP on top of CUDA, for the HIP driver to be tested on an NVIDIA GPU: the other machine compiles it if it can.
+# HIP on top of CUDA, to test the HIP driver on an NVIDIA GPU. The other machine compiles it if it
+# can.
 if command -v gcc >/dev/null && [ "$GOARCH" = "$($go env GOHOSTARCH)" ]; then
 	gcc -O2 -fPIC -shared -DSTREAM_DEVICE -o "$out/bin/libhipovercuda.so" testdata/hipovercuda/hip_over_cuda.c -ldl -lpthread
 	gcc -O2 -fPIC -shared -o "$out/bin/libhipstrict.so" testdata/hipovercuda/hip_over_cuda.c -ldl -lpthread
@@ -66,13 +68,13 @@ chmod +x "$out/run.sh" "$out/four.sh" "$out/sanitize.sh"
 
 cp "$here/memcheck.sh" "$here/watch.sh" "$out/bin/"
 
-# One archive, which run.sh unpacks: programs of Go shrink to a third.
+# One archive, which run.sh unpacks: it shrinks Go programs to a third.
 ls "$out/bin"
 tar -C "$out" -czf "$out/files.tar.gz" bin fixtures src
 rm -rf "$out/bin" "$out/fixtures" "$out/src"
 size=$(du -sm "$out" | cut -f 1)
 echo "$dir: $size MB; run $dir/run.sh on a machine with a GPU"
 if [ "$size" -ge $limit ]; then
-	echo "gpu-bundle: $size MB is more than the $limit that are allowed" >&2
+	echo "gpu-bundle: $size MB is more than the limit of $limit" >&2
 	exit 1
 fi

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds static programs and tests, which bring no loader and find the machine's, to be run on a machine that has a GPU and need not have Go,
-# gcc or this source.
+# Builds static programs and tests for a machine that has a GPU and need not have Go, gcc or this
+# source. They contain no loader and use the machine's.
 #
 # usage: gpustatic.sh DIR, in the module's root; then run DIR/static.sh on the other machine, from any folder
 
@@ -34,7 +34,8 @@ for f in "$out"/bin/*; do
 	fi
 done
 
-# A package's tests run in its folder, with its testdata; go.mod marks the root, where the sources of fakes are.
+# A package's tests run in its folder, with its testdata. go.mod marks the root, which has the
+# sources of fake libraries.
 cp go.mod "$out/src/"
 cp -R testdata/fakes "$out/src/testdata/"
 for p in runtime/dl runtime/driver/cudadriver; do
@@ -51,6 +52,6 @@ rm -rf "$out/bin" "$out/fixtures" "$out/src"
 size=$(du -sm "$out" | cut -f 1)
 echo "$dir: $size MB; run $dir/static.sh on a machine with a GPU"
 if [ "$size" -ge $limit ]; then
-	echo "gpu-static: $size MB is more than the $limit that are allowed" >&2
+	echo "gpu-static: $size MB is more than the limit of $limit" >&2
 	exit 1
 fi

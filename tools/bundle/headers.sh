@@ -1,10 +1,12 @@
 #!/bin/sh
-# Lays out the C headers of the releases that the tables are made of: DIR/LIBRARY/RELEASE, such as build/headers/cuda/12.4.
+# Puts the C headers of the releases in the tables into DIR/LIBRARY/RELEASE, such as
+# build/headers/cuda/12.4.
 #
 # usage: headers.sh DIR
 #
-# What Debian has is fetched from its pool, and only unpacked. Headers are not committed. Of the rest, folders are taken that these
-# variables name; a release that is nowhere is named and left out, and what the tables say of it stays.
+# It fetches Debian's packages from its pool and only unpacks them. Headers are not committed. Other
+# headers come from folders that these variables name. A release that is not found is named and left
+# out; the tables keep their facts about it.
 #
 #	PUREGPU_CUDA_TOOLKITS   folders with cuda.h, separated by colons: CUDA's include folder, on a machine with the toolkit, with all headers
 #	                        beside it
@@ -15,8 +17,9 @@
 #	PUREGPU_CLR_REPOSITORY  one of github.com/ROCm/clr (from 5.6 on), and for those before of github.com/ROCm/hipamd:
 #	PUREGPU_HIPAMD_REPOSITORY
 #
-# Headers that come together are in one folder, to which the other libraries' folders are links: nvrtc/12.4 to cuda/12.4, hiprtc/6.4 to hip/6.4,
-# and, as cuFFT counts releases of its own, cufft/11.2.1 to cuda/12.4.
+# Headers that come together are in one folder, and the other libraries' folders are links to it:
+# nvrtc/12.4 to cuda/12.4, hiprtc/6.4 to hip/6.4, and cufft/11.2.1 to cuda/12.4, because cuFFT has its
+# own release numbers.
 #
 # It needs curl, ar (binutils), tar and xz.
 
@@ -28,8 +31,8 @@ debian=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# deb LIBRARY RELEASE FILE POOL-PATH BYTES PATTERN...: unpacks headers out of a package, unless FILE is among those that are there. Only the
-# package's first bytes are fetched: headers come before libraries.
+# deb LIBRARY RELEASE FILE POOL-PATH BYTES PATTERN...: unpacks headers out of a package, unless FILE
+# exists already. It fetches only the package's first bytes, because headers precede libraries.
 deb() {
 	library=$1 release=$2 file=$3 pool=$4 bytes=$5
 	shift 5
@@ -37,10 +40,10 @@ deb() {
 	[ -e "$to/$file" ] && return
 	rm -rf "$tmp/root" && mkdir -p "$tmp/root"
 	if ! curl -sS --fail -r "0-$bytes" -o "$tmp/deb" "$debian/pool/$pool"; then
-		echo "headers: $library $release: $debian/pool/$pool is not there, left out"
+		echo "headers: $library $release: $debian/pool/$pool was not found, left out"
 		return
 	fi
-	# ar wants a whole archive; the data begins behind two members and three heads of 60 bytes.
+	# ar needs a whole archive. The data begins after two members and three headers of 60 bytes.
 	offset=$(LC_ALL=C grep -obUa 'data\.tar\.xz' "$tmp/deb" | head -n 1 | cut -d : -f 1)
 	tail -c "+$((offset + 61))" "$tmp/deb" | xz -dc 2>/dev/null | (
 		cd "$tmp/root"
@@ -101,7 +104,7 @@ deb nccl 2.29.7 nccl.h contrib/n/nvidia-nccl/libnccl-dev_2.29.7-1-1_amd64.deb 10
 deb rccl 5.4 rccl/rccl.h main/r/rccl/librccl-dev_5.4.3-3%2bb1_amd64.deb 1000000 'rccl/*'
 deb rccl 7.2 rccl/rccl.h main/r/rccl/librccl-dev_7.2.4-1%7eexp3_amd64.deb 1000000 'rccl/*'
 
-# Of tags of the same release, such as v0.12.4-0 and v0.12.4-1, the last.
+# Of tags of the same release, such as v0.12.4-0 and v0.12.4-1, take the last.
 if [ -n "${PUREGPU_NVML_REPOSITORY:-}" ]; then
 	for tag in $(git -C "$PUREGPU_NVML_REPOSITORY" tag | grep -E '^v0\.[0-9]+\.[0-9]+-' | sort -rV); do
 		release=${tag#v0.} && release=${release%-*}
@@ -118,7 +121,7 @@ while [ -n "$toolkits" ]; do
 	from=${toolkits%%:*}
 	case $toolkits in *:*) toolkits=${toolkits#*:} ;; *) toolkits= ;; esac
 	code=$(sed -n 's/^#define CUDA_VERSION \([0-9][0-9]*\).*/\1/p' "$from/cuda.h")
-	[ -n "$code" ] || { echo "headers: $from/cuda.h does not tell its version" >&2; exit 1; }
+	[ -n "$code" ] || { echo "headers: $from/cuda.h does not contain its version" >&2; exit 1; }
 	release=$((code / 1000)).$((code % 1000 / 10))
 	for file in "$from"/*.h "$from"/*.hpp "$from"/crt/*.h* "$from"/Openacc/*.h "$from"/Openmp/*.h; do
 		to=$dir/cuda/$release
@@ -145,7 +148,7 @@ while [ -n "$folders" ]; do
 	echo "headers: cuDNN $release from $from"
 done
 
-# nccl TAG: the header of a tag, with the version that its makefile fills in.
+# nccl TAG: the header of a tag, with the version filled in as NCCL's makefile does.
 nccl() {
 	version=${1#v} && version=${version%-*}
 	to=$dir/nccl/$version
@@ -172,7 +175,7 @@ if [ -n "${PUREGPU_HIP_REPOSITORY:-}" ]; then
 		from=${PUREGPU_CLR_REPOSITORY:-} path=hipamd/include/hip strip=2
 		case $version in 5.[345]) from=${PUREGPU_HIPAMD_REPOSITORY:-} path=include/hip strip=1 ;; esac
 		if [ -z "$from" ]; then
-			echo "headers: hip $version: its AMD part is in a repository that is not named, left out"
+			echo "headers: hip $version: no variable names the repository of its AMD part, left out"
 			continue
 		fi
 		mkdir -p "$to"
@@ -183,8 +186,9 @@ if [ -n "${PUREGPU_HIP_REPOSITORY:-}" ]; then
 	done
 fi
 
-# link LIBRARY FILE OTHER [MACRO]: folders of a library whose headers, of which FILE is one, come with those of another. The macros MACRO_MAJOR,
-# MACRO_MINOR and MACRO_PATCH in FILE are its own release, if it has one.
+# link LIBRARY FILE OTHER [MACRO]: folders of a library whose headers, one of which is FILE, come
+# with another library's. If the library has its own release, it is in the macros MACRO_MAJOR,
+# MACRO_MINOR and MACRO_PATCH of FILE.
 link() {
 	for from in "$dir/$3"/*; do
 		[ -e "$from/$2" ] || continue
@@ -217,8 +221,9 @@ for from in "$dir"/cuda/*; do # CUPTI's release is one number
 	[ -e "$dir/cupti/$release" ] || ln -s "../cuda/${from##*/}" "$dir/cupti/$release"
 done
 
-# pairs LIBRARY FILE OTHER RELEASE:OWN...: the same for headers that do not tell the release by which the table counts. OWN is that release, and RELEASE the
-# one of the library that they come with.
+# pairs LIBRARY FILE OTHER RELEASE:OWN...: the same for headers that do not contain the release by
+# which the table counts. OWN is that release, and RELEASE the release of the library with which
+# they come.
 pairs() {
 	library=$1 file=$2 other=$3
 	shift 3
@@ -233,11 +238,11 @@ pairs hipblas hipblas/hipblas.h hip 5.7:0.54 6.4:2.4 7.2:3.2
 pairs hipfft hipfft/hipfft.h hip 5.7:1.0.27 6.4:1.0.32 7.2:1.0.36
 pairs hiprand hiprand/hiprand.h hip 5.2:2.10.9 5.7:2.10.17 6.4:3.3 7.2:4.2
 
-# What the tables were made of and is not here.
+# Releases of the tables that were not found.
 for table in symbols/*/table.json; do
 	library=$(basename "$(dirname "$table")") absent=
 	for release in $(sed -n 's/^"releases": \[\(.*\)\],$/\1/p' "$table" | tr -d '"' | tr , ' '); do
 		[ -d "$dir/$library/$release" ] || absent="$absent $release"
 	done
-	[ -z "$absent" ] || echo "headers: $library: not here, and what the table says of them stays:$absent"
+	[ -z "$absent" ] || echo "headers: $library: not found; the table keeps its facts about:$absent"
 done

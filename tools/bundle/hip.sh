@@ -1,10 +1,12 @@
 #!/bin/sh
-# Tests packages hip, hiprtc and hipdriver against a real libamdhip64. Opening one, resolving its functions and compiling needs no AMD GPU.
+# Tests packages hip, hiprtc and hipdriver against a real libamdhip64. To open it, resolve functions
+# and compile needs no AMD GPU.
 #
 # usage: hip.sh DIR, in the module's root
 #
-# A library that is installed is used. Else, in CI and as root, Debian's is installed; anywhere else Debian's is fetched
-# and unpacked, with what it depends on, into DIR, and the system is left as it is.
+# It uses an installed library. Otherwise, in CI and as root, it installs Debian's. Anywhere else it
+# fetches and unpacks Debian's package with its dependencies into DIR, and does not change the
+# system.
 
 set -eu
 dir=$1
@@ -12,14 +14,14 @@ go=${GO:-go}
 package=libamdhip64-5
 library=libamdhip64.so.5
 
-# missing prints package=version for each package that installing $package would bring.
+# missing prints package=version for each package that installing $package would add.
 missing() {
 	apt-get -s -o Debug::NoLocking=1 install --no-install-recommends "$package" |
 		sed -n 's/^Inst \([^ ]*\) (\([^ ]*\) .*/\1=\2/p'
 }
 
 if ldconfig -p 2>/dev/null | grep -q 'libamdhip64\.so\.[0-9]' || ls /opt/rocm*/lib/libamdhip64.so* >/dev/null 2>&1; then
-	echo "real-hip: using the libamdhip64 that is installed"
+	echo "real-hip: using the installed libamdhip64"
 elif ! command -v apt-get >/dev/null; then
 	echo "real-hip: no libamdhip64 is installed, and there is no apt-get to fetch Debian's $package with; install ROCm's HIP runtime" >&2
 	exit 1
@@ -50,7 +52,7 @@ else
 	export LD_LIBRARY_PATH="$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 	PUREGPU_HIP_LIBRARY=$(find "$dir/root" -name "$library" | head -n 1)
 	export PUREGPU_HIP_LIBRARY
-	export PUREGPU_HIPRTC_LIBRARY="$PUREGPU_HIP_LIBRARY" # of which it is part
+	export PUREGPU_HIPRTC_LIBRARY="$PUREGPU_HIP_LIBRARY" # the same file has hipRTC
 	[ -n "$PUREGPU_HIP_LIBRARY" ] || { echo "real-hip: $package has no $library; it was unpacked into $dir/root" >&2; exit 1; }
 	echo "real-hip: using $PUREGPU_HIP_LIBRARY"
 fi
@@ -62,6 +64,6 @@ for package in hip hiprtc runtime/driver/hipdriver; do
 	printf '%s\n' "$out"
 	case $out in
 	*"--- PASS: "*) ;;
-	*) echo "real-hip: no test of package $package ran: it has none whose name has Real in it, or that was skipped" >&2; exit 1 ;;
+	*) echo "real-hip: no test of package $package ran: none has Real in its name, or all were skipped" >&2; exit 1 ;;
 	esac
 done

@@ -1,5 +1,5 @@
-# What run.sh, four.sh and sanitize.sh have in common: it unpacks the bundle in $here, which is from then on the folder with bin, fixtures
-# and src.
+# The common part of run.sh, four.sh and sanitize.sh. It unpacks the bundle in $here, which from
+# then on is the folder with bin, fixtures and src.
 
 limit=300 # seconds each
 
@@ -12,11 +12,12 @@ failed=0
 tar -C "$tmp" -xzf "$here/files.tar.gz" || exit
 here=$tmp
 
-# Without a compiler the tests take the libraries that were compiled beforehand.
+# Without a compiler the tests use compiled libraries of the bundle.
 command -v gcc >/dev/null 2>&1 || export PUREGPU_TEST_FIXTURES="$here/fixtures"
 
-# item NAME FOLDER COMMAND... runs a command and adds a line to the table: ok, FAILED, or missing if it printed "...: not run: why". Tests of
-# which none has the name that was asked for have failed. Those that were skipped are listed behind the table.
+# item NAME FOLDER COMMAND... runs a command and adds a line to the table: ok, FAILED, or missing if
+# it printed "...: not run: why". A test run that matches no test counts as FAILED. Skipped tests
+# are listed after the table.
 item() {
 	name=$1 folder=$2
 	shift 2
@@ -45,7 +46,8 @@ item() {
 	printf '%-18s %-12s %4s s  %.100s\n' "$name" "$result" "$(($(date +%s) - start))" "$note" >>"$table"
 }
 
-# skipped_tests ITEM prints a line for each test of the log that was skipped: its name, and the last that it logged, which is the reason.
+# skipped_tests ITEM prints a line for each skipped test of the log: its name and its last log line,
+# which is the reason.
 skipped_tests() {
 	awk -v item="$1" '
 		/^=== (RUN|NAME|CONT) / { test = $3 }
@@ -54,7 +56,7 @@ skipped_tests() {
 	' "$log"
 }
 
-# find_nccl has programs find the NCCL that may have come with PyTorch, which keeps it to itself.
+# find_nccl lets programs find the NCCL that came with PyTorch, outside the usual folders.
 find_nccl() {
 	if [ -z "${PUREGPU_NCCL_LIBRARY:-}" ] && ! ldconfig -p 2>/dev/null | grep -q 'libnccl\.so\.2'; then
 		nccl=$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0] + "/lib/libnccl.so.2")' 2>/dev/null)
@@ -62,8 +64,9 @@ find_nccl() {
 	fi
 }
 
-# hip_libraries sets hip and strict to HIP on top of CUDA, compiled here where that is possible: as HIP takes devices from
-# streams, and as it may have been once. hip is empty where there is none.
+# hip_libraries sets hip and strict to HIP on top of CUDA, compiled here if possible. hip takes
+# devices from streams, as HIP does; strict does not, as HIP may have done once. hip is empty if
+# there is none.
 hip_libraries() {
 	hip="$here/bin/libhipovercuda.so" strict="$here/bin/libhipstrict.so"
 	if command -v gcc >/dev/null 2>&1; then
@@ -77,7 +80,8 @@ hip_libraries() {
 	[ -e "$hip" ] || hip=
 }
 
-# hip_suites tests the HIP driver, and the runtime on it, over both libraries, and over the first one with its memory pools.
+# hip_suites tests the HIP driver, and the runtime on it, over both libraries, and over the first
+# one with its memory pools.
 hip_suites() {
 	[ -x "$here/bin/hipdriver.test" ] && [ -n "$hip" ] || return 0
 	for lib in "$hip" "$strict"; do
@@ -88,20 +92,22 @@ hip_suites() {
 	item hip-pools "$here/src/runtime/driver/hipdriver" env PUREGPU_TEST_HIP_LIBRARY="$hip" "$here/bin/hipdriver.test" -test.v -test.run '^TestNativePools'
 }
 
-# examples are the example programs, in the order in which they are shown. They take the driver that PUREGPU_DRIVER names.
+# examples are the example programs, in display order. They use the driver that PUREGPU_DRIVER
+# names.
 examples="saxpy ncclrank first compile pipeline mlp allreduce serve"
 
-# arguments prints what an example is started with.
+# arguments prints the arguments of an example.
 arguments() {
 	case $1 in
 	serve) echo -selftest ;;
 	esac
 }
 
-# sanitized are the tests of the CUDA driver that compute-sanitizer watches, by tool: kernels launched in every way, and by others than the
-# runtime. For racecheck, which takes a kernel a hundred times as long, and synccheck there are those whose threads wait for each other, or
-# share memory of a block or a cluster. For initcheck, which follows every byte of the device's memory, there are a few, which launch kernels and move
-# memory in one way each.
+# sanitized prints the tests of the CUDA driver to run under a tool of compute-sanitizer: kernels
+# launched in every way, by the runtime and by other code. racecheck makes a kernel a hundred times
+# slower. It and synccheck run the tests whose threads wait for each other, or share memory of a
+# block or a cluster. initcheck follows every byte of device memory and runs a few tests that launch
+# kernels and move memory in one way each.
 sanitized() {
 	case $1 in
 	initcheck) echo '^TestGPU(Params|Graph|Capture)$' ;;
@@ -110,7 +116,7 @@ sanitized() {
 	esac
 }
 
-# sanitized_groups are the groups of the conformance suite that it watches.
+# sanitized_groups prints the groups of the conformance suite to run.
 sanitized_groups() {
 	case $1 in
 	memcheck) echo '^TestGPUConformance$/^(launches|native_work|values_in_memory|native_streams_and_events|scratch_memory)$' ;;
@@ -119,7 +125,7 @@ sanitized_groups() {
 	esac
 }
 
-# sanitized_limit is how many seconds a tool has for each.
+# sanitized_limit prints the time limit of each in seconds.
 sanitized_limit() {
 	case $1 in
 	initcheck) echo 150 ;;
@@ -127,8 +133,8 @@ sanitized_limit() {
 	esac
 }
 
-# find_sanitizer sets tool to compute-sanitizer, and refused to why it is of no use here, or to nothing. COMPUTE_SANITIZER names it if it is not
-# where it is usually.
+# find_sanitizer sets tool to compute-sanitizer, and refused to the reason why it does not work
+# here, or to nothing. COMPUTE_SANITIZER names it if it is not in its usual place.
 find_sanitizer() {
 	tool=${COMPUTE_SANITIZER:-} refused=
 	for t in "$(command -v compute-sanitizer)" /usr/local/cuda/bin/compute-sanitizer; do
@@ -144,8 +150,8 @@ find_sanitizer() {
 	fi
 }
 
-# sanitize runs gpuinfo and the examples under compute-sanitizer's memcheck, for which a kernel's wrong access is an error, and each
-# call of CUDA that fails.
+# sanitize runs gpuinfo and the examples under compute-sanitizer's memcheck. A wrong access of a
+# kernel is an error, and so is each failed CUDA call.
 sanitize() {
 	find_sanitizer
 	for p in gpuinfo $examples; do
@@ -158,7 +164,8 @@ sanitize() {
 	done
 }
 
-# sanitize_tests TOOL... runs tests under tools of compute-sanitizer, short ones, which start no program of Python's.
+# sanitize_tests TOOL... runs short tests under tools of compute-sanitizer. They start no Python
+# program.
 sanitize_tests() {
 	find_sanitizer
 	usual=$limit
@@ -183,7 +190,7 @@ sanitize_tests() {
 	limit=$usual
 }
 
-# finish prints the table, and the tests that were skipped, and ends.
+# finish prints the table and the skipped tests, and ends.
 finish() {
 	echo "== table"
 	cat "$table"

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Runs a program under compute-sanitizer's memcheck. The exit status is the program's, or 9 if a kernel's access was wrong or a call of
-# CUDA failed, but for calls that NCCL makes itself: it asks for kernels that were not built for this GPU, and for access twice. If the
-# tool has not watched the program, which it says by a summary, that counts as not run.
+# Runs a program under compute-sanitizer's memcheck. The exit status is the program's, or 9 if a
+# kernel's access was wrong or a call of CUDA failed. Failed calls of NCCL itself do not count: it
+# asks for kernels that were not built for this GPU, and for access twice. If the tool's summary
+# says that it did not watch the program, the run counts as not run.
 #
 # usage: memcheck.sh COMPUTE-SANITIZER PROGRAM [ARGUMENT...]
 
@@ -13,7 +14,7 @@ NCCL_NVLS_ENABLE=0 "$tool" --tool memcheck --print-limit 100000 --error-exitcode
 status=$?
 if ! grep -q '^=* ERROR SUMMARY: ' "$log"; then
 	cat "$log"
-	echo "memcheck: not run: it has watched nothing: $(grep '^===* ' "$log" | tail -n 1)"
+	echo "memcheck: not run: the tool watched nothing: $(grep '^===* ' "$log" | tail -n 1)"
 	exit 0
 fi
 if [ $status -eq 9 ]; then
@@ -21,7 +22,7 @@ if [ $status -eq 9 ]; then
 	nccl=$(awk '/Program hit/ { n += mine; mine = 0; hit = 1 } /^=+ *$/ { hit = 0 } hit && /nccl/ { mine = 1 } END { print n + mine }' "$log")
 	if [ "$all" = "$nccl" ]; then
 		grep -v '^=========' "$log"
-		echo "$all errors, all of calls that NCCL makes itself"
+		echo "$all errors, all in NCCL's own calls"
 		exit 0
 	fi
 fi

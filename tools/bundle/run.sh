@@ -1,7 +1,8 @@
 #!/bin/sh
-# Runs the programs and tests of this bundle on the GPU of this machine. What each prints comes first, a table of them
-# last. The exit status is 1 if one failed. A GPU is required; with -optional what is missing is no failure. Where OUT names a
-# folder, ctxprobe writes its table there and gpubench draws a picture.
+# Runs the programs and tests of this bundle on the GPU of this machine. The output of each comes
+# first, then a table. The exit status is 1 if one failed. It needs a GPU; with -optional a missing
+# GPU or program is no failure. If OUT names a folder, ctxprobe writes its table there and gpubench
+# draws a picture.
 #
 # usage: run.sh [-optional]
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Runs the programs of this bundle, and tests that launch kernels, on the GPU of this machine under compute-sanitizer, and nothing else: see
-# run.sh. The exit status is 1 if a kernel's access was wrong or a call of CUDA in a program failed, or a program did. Where a tool does
-# not work the table says that it is missing. With names of tools only tests run, under these.
+# Runs the programs of this bundle, and tests that launch kernels, on the GPU of this machine under
+# compute-sanitizer, and nothing else: see run.sh. The exit status is 1 if a kernel's access was
+# wrong, a call of CUDA in a program failed, or a program failed. If a tool does not work, the table
+# lists it as missing. With names of tools it runs only tests, under these tools.
 #
 # usage: sanitize.sh [memcheck|initcheck|synccheck|racecheck]...
 

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Runs the static programs and tests of this bundle on the GPU of this machine, in less than five minutes, or the items that are named. What each
-# prints comes first, a table of them last. The exit status is 1 if one failed, or there is no GPU.
+# Runs the static programs and tests of this bundle on the GPU of this machine, in less than five
+# minutes, or the named items. The output of each comes first, then a table. The exit status is 1 if
+# one failed, or if there is no GPU.
 #
-# Run only if they are named: sharing (memory shared with other processes), killed (a process of several that is killed), and soak. SOAK says
-# how long memory is allocated and deallocated at random in the latter ("10m"), and STRESS how long C is called while all that may disturb a call
-# goes on ("20s").
+# Some items run only by name: sharing (memory shared with other processes), killed (one of several
+# processes is killed), and soak. For soak, SOAK is the time of random allocations and frees
+# ("10m"), and STRESS the time of C calls under disturbances ("20s").
 #
 # usage: static.sh [ITEM...]
 
@@ -16,14 +17,14 @@ export NCCL_NVLS_ENABLE=0 # NVLink's multicast is not to be used on every machin
 find_nccl
 items=${*:-empty gpuinfo saxpy pipeline mlp serve interrupt calls dl stress cudadriver allreduce}
 
-# chosen NAME... is item NAME..., if it is among those to be run.
+# chosen NAME... is item NAME..., if it is among the items to run.
 chosen() {
 	case " $items " in
 	*" $1 "*) item "$@" ;;
 	esac
 }
 
-# It starts where there is nothing, and says what is missing.
+# It starts in an empty folder and says what is missing.
 chosen empty "$here" sh -c '
 	mkdir "$2" && cp "$1" "$2/gpuinfo" || exit
 	out=$(chroot "$2" /gpuinfo 2>&1)
@@ -40,7 +41,8 @@ for p in saxpy pipeline mlp; do
 done
 chosen serve "$here" "$here/bin/serve" -selftest
 
-# Ctrl-C ends a program, and lets one end that asks for it. The shell may have been started so that it is ignored.
+# Ctrl-C ends a program, unless the program handles it. The shell may have been started with the
+# signal ignored.
 chosen interrupt "$here" sh -c '
 	interrupted="timeout --preserve-status -s INT -k 20 5 env --default-signal=INT"
 	$interrupted "$1/gpubench" >/dev/null 2>&1
@@ -50,8 +52,8 @@ chosen interrupt "$here" sh -c '
 	echo "gpubench ends by the signal, and serve by itself"
 ' sh "$here/bin"
 
-# What a call costs, beside a program that the system's loader has started, in turns. That a goal beside C is missed, which both programs may
-# do, is no error here.
+# The cost of a call, compared in turns with a program that the system's loader has started. A
+# missed goal relative to C is no error here, because both programs may miss it.
 chosen calls "$here" sh -c '
 	here=$1 files=
 	mkdir "$2" && cd "$2" || exit
@@ -75,7 +77,7 @@ limit=3600
 chosen soak "$suite" "$here/bin/cudadriver.test" -test.v -test.timeout 60m -test.run '^TestGPUSoakPool$' -cudadriver.soak "${SOAK:-10m}"
 limit=300
 
-# One process a device, which find each other through files.
+# One process a device; the processes find each other through files.
 count=$("$here/bin/gpuinfo" | grep -c '^CUDA device ')
 chosen allreduce "$here" sh -c '
 	count=$1 program=$2 folder=$3 rank=0 pids= status=0

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Runs static programs and tests (build tag puregpu_static) on other systems, each a folder to which the root is changed: an empty one, one with
-# musl and a static busybox, as Alpine has them, and the C libraries of Debian 11, 12 and 13; and with musl also programs without that tag. Needs
-# root and gcc, and fetches 15 MB of Debian's packages, from where the system has them from, or from where DEBIAN_MIRROR says. STRESS says how long
-# C is called on each while all that may disturb a call goes on ("10m").
+# Runs static programs and tests (build tag puregpu_static) on other systems. Each is a root folder:
+# an empty one, one with musl and a static busybox, as in Alpine, and the C libraries of Debian 11,
+# 12 and 13. With musl it also runs programs without that tag. It needs root and gcc, and downloads
+# 15 MB of Debian packages from the system's source, or from DEBIAN_MIRROR. STRESS is the time of C
+# calls under disturbances on each system ("10m").
 #
-# usage: systems.sh DIR [SYSTEM...], in the module's root, with the systems empty, musl, bullseye, bookworm and trixie, or those that are named
+# usage: systems.sh DIR [SYSTEM...], in the module's root, with the systems empty, musl, bullseye, bookworm and trixie, or the named ones
 
 set -eu
 dir=$1
@@ -24,7 +25,7 @@ fail() {
 	exit 1
 }
 
-# on SYSTEM reports whether the system is among those to be run.
+# on SYSTEM reports whether the system is among those to run.
 on() {
 	case " $systems " in
 	*" $1 "*) ;;
@@ -38,7 +39,8 @@ on() {
 ! on bookworm && ! on musl || fetch bookworm libc6 busybox-static musl
 ! on trixie || fetch trixie libc6 busybox-static
 
-# A compiler of libraries that ask for no version of the C library, so that the oldest can load them.
+# A compiler for libraries that need no version of the C library, so that the oldest one can load
+# them.
 cat >"$dir/cc" <<'END'
 #!/bin/sh
 for a; do
@@ -67,7 +69,7 @@ if readelf -lW "$dir/gpuinfo" | grep -E '^ *(INTERP|DYNAMIC) '; then
 	exit 1
 fi
 
-# want TEXT COMMAND... prints the first line in which a command says TEXT, or fails.
+# want TEXT COMMAND... prints the first output line of a command that contains TEXT, or fails.
 want() (
 	text=$1
 	shift
@@ -84,7 +86,7 @@ if on empty; then
 	want 'No CUDA driver: .* no glibc on this machine' chroot "$dir/empty" /gpuinfo
 fi
 
-# in_musl COMMAND runs a command of the shell with musl.
+# in_musl COMMAND runs a shell command with musl.
 in_musl() {
 	chroot "$dir/musl" /bin/busybox sh -c "$1"
 }
@@ -105,7 +107,8 @@ if on musl; then
 	done
 	want 'No CUDA driver: not found' in_musl 'PUREGPU_LOADER=/glibc/ld-linux-x86-64.so.2 LD_LIBRARY_PATH=/glibc exec /gpuinfo'
 
-	# Without the tag a program names glibc's loader, which is not there. It starts if it names musl's, or that is what is started.
+	# Without the tag a program names glibc's loader, which does not exist here. It starts if it
+	# names musl's loader, or if musl's loader starts it.
 	echo "systems: musl, dynamic"
 	musl="-I /lib/ld-musl-x86_64.so.1"
 	mkdir "$dir/musl/gen"
@@ -123,7 +126,7 @@ if on musl; then
 	want 'PASS: TestEcho' in_musl 'cd /gen && PUREGPU_TEST_FIXTURES=/fixtures exec ../gen.test -test.v -test.run Echo'
 fi
 
-# Mounts of /proc go with their namespace, where one can be made.
+# Mounts of /proc go with their namespace, if one can be made.
 unshare=
 ! unshare -m true 2>/dev/null || unshare='unshare -m'
 

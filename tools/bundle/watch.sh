@@ -1,7 +1,8 @@
 #!/bin/sh
-# Runs tests under a tool of compute-sanitizer: memcheck, initcheck, synccheck or racecheck. Calls of CUDA may fail in tests; what a kernel
-# does may not be wrong. The exit status is the tests', or 9 if the tool has found something. If the tool has not watched them, which it says
-# by a summary, they count as not run, whatever their result.
+# Runs tests under a tool of compute-sanitizer: memcheck, initcheck, synccheck or racecheck. Calls
+# of CUDA may fail in tests, but kernels must make no error. The exit status is the tests', or 9 if
+# the tool found an error. If the tool's summary says that it did not watch them, they count as not
+# run, whatever their result.
 #
 # usage: watch.sh COMPUTE-SANITIZER TOOL PROGRAM [ARGUMENT...]
 
@@ -17,7 +18,7 @@ NCCL_NVLS_ENABLE=0 "$tool" --tool "$kind" $calls --error-exitcode 9 "$@" >"$log"
 status=$?
 cat "$log"
 if ! grep -q '^==* .*SUMMARY: ' "$log"; then
-	echo "$kind: not run: it has watched nothing: $(grep '^===* ' "$log" | grep -v '^=== ' | tail -n 1)"
+	echo "$kind: not run: the tool watched nothing: $(grep '^===* ' "$log" | grep -v '^=== ' | tail -n 1)"
 	exit 0
 fi
 exit $status

@@ -1,12 +1,15 @@
 #!/bin/sh
-# Runs tests for windows/amd64 under Wine: every function's ABI against C libraries, a driver's nvcuda.dll and nvml.dll found where Windows has
-# them, examples on the simulated GPU, the loader, the bindings, the drivers, and the runtime. Needs Linux on amd64, gcc, and root or user
-# namespaces. Two packages are left to a real Windows, whose files Wine does not have: internal/filelock and internal/regular.
+# Runs tests for windows/amd64 under Wine: every function's ABI against C libraries, a driver's
+# nvcuda.dll and nvml.dll found in Windows' folders, examples on the simulated GPU, the loader, the
+# bindings, the drivers, and the runtime. It needs Linux on amd64, gcc, and root or user namespaces.
+# Two packages need a real Windows, because Wine lacks features of its files: internal/filelock and
+# internal/regular.
 #
-# usage: windows.sh DIR [PACKAGE...], in the module's root; of packages ("runtime/gpu") only those that are named
+# usage: windows.sh DIR [PACKAGE...], in the module's root; with packages ("runtime/gpu") it tests only these
 #
-# Wine is Debian 13's, for Go's runtime needs a function that Wine 8 lacks. It and a C compiler for Windows are fetched and unpacked into DIR,
-# and Wine runs in DIR as its root folder: the system is left as it is.
+# Wine is Debian 13's, because Go's runtime needs a function that Wine 8 lacks. The script fetches
+# and unpacks Wine and a C compiler for Windows into DIR, and Wine runs with DIR as its root folder.
+# The script does not change the system.
 
 set -eu
 go=${GO:-go}
@@ -35,7 +38,7 @@ for args in "-r -m -p -f --kill-child" "-m -p -f --kill-child"; do
 done
 [ -n "$unshare" ] || fail "this user may make no namespace of mounts, in which Wine has $wine as its root folder: run it as root, or allow user namespaces"
 
-# What the packages' scripts would have done.
+# The work of the packages' install scripts.
 for name in lib lib64; do
 	[ -e "$wine/$name" ] || ln -s "usr/$name" "$wine/$name"
 done
@@ -74,7 +77,8 @@ prove() {
 	esac
 }
 
-# The C libraries that the test of the ABI compiles, for Windows too. cuda.h has cuuint64_t as a type of 64 bits there, as long is not.
+# The C libraries that the test of the ABI compiles, for Windows too. There cuda.h defines
+# cuuint64_t as a 64-bit type, because long has 32 bits.
 cat >"$dir/cc" <<'END'
 #!/bin/sh
 gcc "$@" || exit
@@ -91,7 +95,7 @@ rm -f "$out"/*
 KEEP="$out" MINGW="$mingw" PUREGPU_TEST_CC="$dir/cc" $go test -count=1 -run '^TestEcho$' ./gen >/dev/null || fail "the C libraries for the test of the ABI do not compile"
 prove gen -test.v -test.run Echo
 
-# Libraries that do nothing, where Windows has the real ones. The driver has no devices.
+# Libraries that do nothing, in the places of the real ones on Windows. The driver has no devices.
 system=$wine/home/prefix/drive_c/windows/system32
 mkdir -p "$system"
 {
@@ -106,7 +110,7 @@ for library in nvcuda nvml; do
 	printf '%s\n' "$said" | grep -i "$library\.dll" || { printf '%s\n' "$said"; fail "gpuinfo does not find $library.dll in system32"; }
 done
 
-# Programs that take the simulated GPU, since the driver has no device.
+# These programs take the simulated GPU, because the driver has no device.
 for example in first pipeline mlp; do
 	GOOS=windows GOARCH=amd64 $go build -o "$out/$example.exe" "./runtime/examples/$example"
 	said=$(run . "$example.exe" | tr -d '\r') || true
@@ -116,8 +120,8 @@ for example in first pipeline mlp; do
 	esac
 done
 
-# The clock that Go has under Wine goes in steps of 16 ms and more, and to wake a thread takes a server's help: of the runtime's tests this is the
-# short form.
+# Under Wine Go's clock advances in steps of 16 ms and more, and waking a thread needs a server. So
+# the runtime's tests run in their short form.
 for package in $packages; do
 	prove $package -test.short -test.skip '^TestGPU' # the driver would do nothing
 done

@@ -1,16 +1,18 @@
-// Command ctxprobe finds out which functions of the CUDA driver need a current context on the calling thread, and which memory they
-// can be given.
+// Command ctxprobe finds out which functions of the CUDA driver need a current context on the
+// calling thread, and which memory they accept.
 //
 //	ctxprobe [-device N] [-library FILE] [-timeout D] [-jobs N] [-only REGEXP] [-text FILE] [-json FILE]
 //
-// It tries each function that runtime/driver/cudadriver calls: on a thread that has no current context, in a process of its
-// own, for releases of the driver are known to crash. What fails without a context is tried with one as well, so that only
-// the context can have been what was missing.
+// It tries each function that runtime/driver/cudadriver calls on a thread without a current
+// context, in a process of its own, because some driver releases crash. It repeats a failed call
+// with a context, to show that the missing context was the reason.
 //
-// Then it gives the submitting functions memory of every origin, of the device and of another one if there is one, without a context
-// and with one, each in a process of its own as well. What pools have, no other device is given access to.
+// Then it passes memory of every kind to the submitting functions: memory of the device and, if
+// there is one, of another device, with and without a context, again in processes of their own. It
+// gives no device access to another device's pools.
 //
-// The table is printed, and with -json and -text written to files; that of testdata/ctxprobe is what the driver's policy is held to.
+// It prints the table, and writes it to the files of -json and -text. Tests check the driver
+// against the tables in testdata/ctxprobe.
 //
 // The exit status is 1 if nothing could be tried, and 2 if the command line is wrong.
 package main
@@ -34,25 +36,25 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// A Table is what was found.
+// A Table has the findings.
 type Table struct {
 	Driver  string `json:"driver"` // the release: "580.159.04"
-	CUDA    string `json:"cuda"`   // the newest CUDA that it knows: "13.0"
+	CUDA    string `json:"cuda"`   // the newest CUDA version that it supports: "13.0"
 	Device  string `json:"device"`
 	Comment string `json:"comment,omitempty"`
-	ByHand  bool   `json:"by_hand,omitempty"` // not written by this program
+	ByHand  bool   `json:"by_hand,omitempty"` // written by hand, not by this program
 	Rows    []Row  `json:"rows"`
-	Devices int    `json:"devices,omitempty"` // that the cases are about, one or two
-	Cases   []Case `json:"cases,omitempty"`   // none in tables of before there were any
+	Devices int    `json:"devices,omitempty"` // number of devices of the cases, one or two
+	Cases   []Case `json:"cases,omitempty"`   // absent in tables older than cases
 }
 
 // A Row is about one function.
 type Row struct {
-	Function string `json:"function"` // as it is exported
+	Function string `json:"function"` // the exported name
 	Answer   string `json:"answer"`   // "no", "yes: CUDA_ERROR_…", "crashes", or "not tried: …"
 }
 
-// The answers, or what they begin with.
+// The answers, or their beginnings.
 const (
 	no       = "no"
 	yes      = "yes: "
@@ -60,23 +62,23 @@ const (
 	notTried = "not tried: "
 )
 
-// mark is what a child's answer begins with, among whatever else it prints.
+// mark begins the answer in a child's output.
 const mark = "ctxprobe: "
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the program: it returns the exit status.
+// run runs the program and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("ctxprobe", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	device := flags.Int("device", 0, "the device to try on")
 	library := flags.String("library", "", "the CUDA driver's file")
-	timeout := flags.Duration("timeout", time.Minute, "how long to wait for each function")
+	timeout := flags.Duration("timeout", time.Minute, "time limit for each function")
 	text := flags.String("text", "", "write the table as text to this file")
 	js := flags.String("json", "", "write the table as JSON to this file")
-	jobs := flags.Int("jobs", min(8, max(2, runtime.NumCPU()/2)), "how many processes to have at a time")
-	only := flags.String("only", "", "try only what a regular expression matches, of functions' names and, after a colon, of cases' memory")
-	trial := flags.String("trial", "", "try one function, or one case, and print the answer; what the program calls itself for")
+	jobs := flags.Int("jobs", min(8, max(2, runtime.NumCPU()/2)), "number of concurrent processes")
+	only := flags.String("only", "", "try only functions, and cases as function:memory, that match a regular `expression`")
+	trial := flags.String("trial", "", "try one function or case and print the answer; the program runs itself with this flag")
 	with := flags.Bool("with", false, "try the case with the context current")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -97,9 +99,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stdout, "\n%s%s\n", mark, answer)
 		return 0
 	}
+	if *jobs < 1 {
+		fmt.Fprintf(stderr, "ctxprobe: -jobs is %d, and must be positive\n", *jobs)
+		return 2
+	}
 	match, err := regexp.Compile(*only)
-	if err != nil || *jobs < 1 {
-		fmt.Fprintf(stderr, "ctxprobe: no number of processes %d, or no expression: %v\n", *jobs, err)
+	if err != nil {
+		fmt.Fprintf(stderr, "ctxprobe: -only: %v\n", err)
 		return 2
 	}
 	t, err := describe(*library, *device)
@@ -114,7 +120,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// fill tries what is to be tried.
+// fill tries all functions and cases.
 func (t *Table) fill(match *regexp.Regexp, jobs int, child func(name string, with bool) string) {
 	var todo []func()
 	for _, x := range trials {
@@ -146,7 +152,7 @@ func (t *Table) fill(match *regexp.Regexp, jobs int, child func(name string, wit
 	wg.Wait()
 }
 
-// describe says what is tried.
+// describe names the function or the case to try.
 func describe(library string, device int) (*Table, error) {
 	lib, err := cuda.Open(cuda.Options{Path: library})
 	if err != nil {
@@ -176,7 +182,7 @@ func describe(library string, device int) (*Table, error) {
 	return t, nil
 }
 
-// child tries a function or a case in another process, and says what became of it.
+// child tries a function or a case in another process, and returns the outcome.
 func child(name, library string, device int, timeout time.Duration, with bool) string {
 	exe, err := os.Executable()
 	if err != nil {
@@ -206,13 +212,13 @@ func child(name, library string, device int, timeout time.Duration, with bool) s
 	return notTried + "the process said nothing"
 }
 
-// crash is what a process leaves behind that C code has ended, with Go's runtime in it or not.
+// crash matches the output of a process that C code has ended, with or without Go's runtime.
 var crash = regexp.MustCompile(`unexpected signal|SIG(SEGV|BUS|ABRT|ILL|FPE)|signal: `)
 
-// childEnv is set for the processes that the program starts.
+// childEnv is set in child processes.
 const childEnv = "PUREGPU_CTXPROBE_CHILD"
 
-// write prints the table, and writes it to the files that have names.
+// write prints the table, and writes it to the named files.
 func (t *Table) write(stdout io.Writer, text, js string) error {
 	var b strings.Builder
 	t.print(&b)
@@ -256,7 +262,7 @@ func (t *Table) print(w io.Writer) {
 	t.printCases(w)
 }
 
-// printCases prints what is not right of the cases, and how much is.
+// printCases prints the cases whose outcome is not right, and counts the others.
 func (t *Table) printCases(w io.Writer) {
 	if len(t.Cases) == 0 {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// TestMain is the program where it calls itself.
+// TestMain runs the program itself in child processes.
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fake builds the CUDA driver that the tests of cudadriver have.
+// fake builds the fake CUDA driver of cudadriver's tests.
 func fake(t *testing.T, defines ...string) string {
 	t.Helper()
 	tab, err := symbols.Load("cuda")
@@ -40,7 +40,7 @@ func fake(t *testing.T, defines ...string) string {
 
 func TestProbe(t *testing.T) {
 	library, dir := fake(t, "CRASHES"), t.TempDir()
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // of each process, or a second goes by at its end
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each process waits a second at its end
 	var out, errs bytes.Buffer
 	args := []string{"-library", library, "-device", "1", "-json", filepath.Join(dir, "t.json"), "-text", filepath.Join(dir, "t.txt")}
 	if status := run(args, &out, &errs); status != 0 {
@@ -84,7 +84,8 @@ func TestProbe(t *testing.T) {
 	testCases(t, &table, out.String())
 }
 
-// testCases checks what was found of a driver that crashes where another device's pool is used without a context, and refuses it with one.
+// testCases checks the table of a driver that crashes if another device's pool is used without a
+// context, and refuses it with one.
 func testCases(t *testing.T, table *Table, text string) {
 	if table.Devices != 2 || len(table.Cases) < 200 {
 		t.Fatalf("%d devices, %d cases", table.Devices, len(table.Cases))
@@ -98,7 +99,8 @@ func testCases(t *testing.T, table *Table, text string) {
 		}
 		seen[name] = c
 		without, with := right, right
-		node := strings.HasPrefix(c.Memory, "copy node, ") || strings.HasPrefix(c.Memory, "fill node, ") // of which the driver takes all
+		// Of these the driver accepts all.
+		node := strings.HasPrefix(c.Memory, "copy node, ") || strings.HasPrefix(c.Memory, "fill node, ")
 		if c.barred() && c.Function != "cuMemcpyPeerAsync" && c.Function != "cuMemAllocFromPoolAsync" && !node {
 			without, with = crashes, "CUDA_ERROR_INVALID_VALUE"
 		}
@@ -127,7 +129,7 @@ func testCases(t *testing.T, table *Table, text string) {
 	}
 }
 
-// TestOneDevice tries what there is to try on one device, and only what is asked for.
+// TestOneDevice checks a run on one device, and a run of chosen functions.
 func TestOneDevice(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	library, js := fake(t, "DEVICES=1"), filepath.Join(t.TempDir(), "t.json")
@@ -159,8 +161,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"-help"}, 0, "-device"},
 		{[]string{"-nothing"}, 2, "-nothing"},
 		{[]string{"argument"}, 2, "argument"},
-		{[]string{"-only", "("}, 2, "expression"},
-		{[]string{"-jobs", "0"}, 2, "processes"},
+		{[]string{"-only", "("}, 2, "-only: error parsing regexp"},
+		{[]string{"-jobs", "0"}, 2, "-jobs is 0"},
 		{[]string{"-library", filepath.Join(t.TempDir(), "libcuda.so.1")}, 1, "libcuda.so.1"},
 	} {
 		var out, errs bytes.Buffer

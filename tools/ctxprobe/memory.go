@@ -10,34 +10,35 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// A Case is about one function that is given memory, in a stream of the device that is tried, to which it was given no access beyond what
-// it has from the outset.
+// A Case is a function that gets some memory, in a stream of the tried device. The device has only
+// the access to the memory that it has by default.
 type Case struct {
 	Function string `json:"function"`
-	Memory   string `json:"memory"`  // what it was given: "other default pool from memory", where other is another device's
-	Without  string `json:"without"` // what came of it on a thread without a context: see the outcomes
-	With     string `json:"with"`    // and where the device's is current
+	Memory   string `json:"memory"`  // the memory: "other default pool from memory", where other means of the other device
+	Without  string `json:"without"` // the outcome on a thread without a context
+	With     string `json:"with"`    // the outcome with the device's context current
 }
 
-// The outcomes of cases besides crashes and notTried, or what they begin with. Others are names of CUDA's errors.
+// The outcomes of cases besides crashes and notTried, or their beginnings. Other outcomes are names
+// of CUDA errors.
 const (
-	right = "right"          // the work is done, and what it has written is right
-	wrong = "wrong data"     // or is not
+	right = "right"          // the work is done and its output is right
+	wrong = "wrong data"     // the work is done and its output is wrong
 	later = "when waited: "  // the error of the work, not of the call
-	early = "when prepared:" // the error of making what is submitted, with a context
+	early = "when prepared:" // the error of preparing the call, with a context
 )
 
 // other begins the name of an origin on another device.
 const other = "other "
 
-// An origin is where memory comes from.
+// An origin is a kind of memory.
 type origin struct {
 	name string
 	host bool // the host can use it
 	make func(b *bench) (cuda.DevicePtr, error)
 }
 
-// origins are all that runtime/driver/cudadriver can make.
+// origins lists all kinds that runtime/driver/cudadriver can make.
 var origins = []origin{
 	{"memory", false, func(b *bench) (cuda.DevicePtr, error) { return b.lib.MemAlloc(size) }},
 	{"default pool", false, func(b *bench) (cuda.DevicePtr, error) {
@@ -61,7 +62,7 @@ var origins = []origin{
 	}},
 }
 
-// poolOf makes a pool, as cudadriver does.
+// poolOf makes a pool as cudadriver does.
 func (b *bench) poolOf(name string) cuda.MemoryPool {
 	return made(b, name, func() (cuda.MemoryPool, error) {
 		props := b.poolProps()
@@ -86,7 +87,7 @@ type piece struct {
 	ptr  cuda.DevicePtr
 }
 
-// piece makes memory by an origin's name, full of a byte.
+// piece makes memory of an origin, filled with a byte.
 func (b *bench) piece(name string, fill byte) piece {
 	of := b
 	if rest, ok := strings.CutPrefix(name, other); ok {
@@ -114,7 +115,8 @@ func (b *bench) piece(name string, fill byte) piece {
 	return p
 }
 
-// use calls a function while the context of the memory's device is current, and panics with its error.
+// use calls a function while the context of the memory's device is current. It panics with the
+// function's error.
 func (p *piece) use(f func() error) {
 	must(p.of.lib.CtxPushCurrent(p.of.ctx))
 	err := f()
@@ -123,7 +125,7 @@ func (p *piece) use(f func() error) {
 	must(pop)
 }
 
-// bytes is memory that the host can use.
+// bytes returns the memory as a slice. The host must have access to it.
 func (p *piece) bytes() []byte {
 	addr := uintptr(p.ptr)
 	switch p.from.name {
@@ -135,7 +137,7 @@ func (p *piece) bytes() []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), size)
 }
 
-// read returns what is in the memory, by its own device.
+// read copies the memory to the host by its own device.
 func (p *piece) read() (data []byte) {
 	if p.from.host {
 		return bytes.Clone(p.bytes())
@@ -149,7 +151,7 @@ func (p *piece) read() (data []byte) {
 	return bytes.Clone(unsafe.Slice((*byte)(p.of.host()), size))
 }
 
-// second is the bench of another device.
+// second returns the bench of another device.
 func (b *bench) second() *bench {
 	ctx := b.peer()
 	return made(b, "another device's bench", func() (*bench, error) {
@@ -163,18 +165,19 @@ func (b *bench) second() *bench {
 	})
 }
 
-// value is what the work of a case leaves in memory.
+// value is the expected content of the memory after a case.
 const value = 0x5a
 
-// A user is a function that is given memory, or two pieces of it.
+// A user is a function that gets one or two pieces of memory.
 type user struct {
-	name    string                                               // as it is exported
-	what    string                                               // what is submitted with it, or ""
-	from    bool                                                 // it takes two pieces
-	origins []string                                             // of what it takes; nil are all
-	prepare func(b *bench, dst, src piece) error                 // with a context; or nil
-	call    func(b *bench, dst, src piece) error                 // without one, and with one
-	check   func(b *bench, dst, src piece) (got []byte, ok bool) // instead of what is in dst; or nil
+	name    string                               // the exported name
+	what    string                               // what it submits, or ""
+	from    bool                                 // it takes two pieces
+	origins []string                             // of its pieces; nil means all
+	prepare func(b *bench, dst, src piece) error // runs with a context; or nil
+	// Runs without a context, and with one.
+	call  func(b *bench, dst, src piece) error
+	check func(b *bench, dst, src piece) (got []byte, ok bool) // replaces the check of dst; or nil
 }
 
 var poolNames = []string{"default pool", "pool", "host pool"}
@@ -184,13 +187,13 @@ func (b *bench) touch() cuda.Function {
 	return made(b, "kernel", func() (cuda.Function, error) { return b.lib.ModuleGetFunction(b.module(), "touch") })
 }
 
-// launchable makes an exec of what is in the bench's graph.
+// launchable makes an exec from the bench's graph.
 func (b *bench) launchable() error {
 	made(b, "exec", func() (cuda.GraphExec, error) { return b.lib.GraphInstantiateWithFlags(b.graph(), 0) })
 	return nil
 }
 
-// users are the submitting functions that cudadriver gives memory to, and one more.
+// users lists the submitting functions to which cudadriver passes memory, and one more.
 var users = []user{
 	{name: "cuMemcpyAsync", from: true, call: func(b *bench, dst, src piece) error { return b.lib.MemcpyAsync(dst.ptr, src.ptr, size, b.stream()) }},
 	{name: "cuMemcpyDtoDAsync_v2", from: true, call: func(b *bench, dst, src piece) error { return b.lib.MemcpyDtoDAsync(dst.ptr, src.ptr, size, b.stream()) }},
@@ -252,17 +255,17 @@ func unchanged(b *bench, dst, _ piece) ([]byte, bool) {
 	return got, bytes.Equal(got, make([]byte, size))
 }
 
-// spare is pinned memory that no piece has.
+// spare is pinned memory that no piece uses.
 func (b *bench) spare() unsafe.Pointer {
 	return made(b, "more pinned memory", func() (unsafe.Pointer, error) {
 		return b.lib.MemHostAlloc(size, cuda.MemHostAllocPortable|cuda.MemHostAllocDeviceMap)
 	})
 }
 
-// A given is a case before it has been tried.
+// A given is a case before it is tried.
 type given struct {
 	user     *user
-	dst, src string // of origins; src may be ""
+	dst, src string // names of origins; src may be ""
 }
 
 func (g *given) memory() string {
@@ -272,11 +275,12 @@ func (g *given) memory() string {
 	return g.user.what + g.dst + " from " + g.src
 }
 
-// name is what the program tells itself with what to try.
+// name is the argument by which the program tells a child which case to try.
 func (g *given) name() string { return g.user.name + ": " + g.memory() }
 
-// givens returns all cases, on one device or on two. What takes two pieces gets memory of every origin on either device with: the
-// device's own ordinary memory, the host's, and memory of the same origin on the other device.
+// givens returns all cases, on one device or on two. A function with two pieces gets memory of
+// every origin on either device, paired with: the device's own ordinary memory, the host's, and
+// memory of the same origin on the other device.
 func givens(devices int) (all []given) {
 	for i := range users {
 		u := &users[i]
@@ -316,7 +320,8 @@ func givens(devices int) (all []given) {
 	return all
 }
 
-// tryMemory tries a case, by its name, in this process and returns the outcome, if it comes back.
+// tryMemory tries a case, by its name, in this process. It returns the outcome, unless the process
+// crashes.
 func tryMemory(name, library string, device int, with bool) (outcome string) {
 	all := givens(2)
 	i := slices.IndexFunc(all, func(g given) bool { return g.name() == name })
@@ -377,7 +382,8 @@ func tryMemory(name, library string, device int, with bool) (outcome string) {
 	return right
 }
 
-// barred reports whether a case is about memory of another device's pool, to which the device has no access.
+// barred reports whether a case uses memory of another device's pool, to which the device has no
+// access.
 func (c *Case) barred() bool {
 	return strings.Contains(c.Memory, other+"default pool") || strings.Contains(c.Memory, other+"pool") || strings.Contains(c.Memory, other+"host pool")
 }

@@ -21,7 +21,8 @@ const (
 	tablePattern = "../../testdata/ctxprobe/cuda-*.json"
 )
 
-// bindings returns the exported functions of C that the methods of cuda.Library call, by the methods' names.
+// bindings returns the exported C functions that the methods of cuda.Library call, by the methods'
+// names.
 func bindings(t *testing.T) map[string]string {
 	t.Helper()
 	c := regexp.MustCompile(`(?m)^C: (cu\w+), since`)
@@ -41,14 +42,14 @@ func bindings(t *testing.T) map[string]string {
 	return names
 }
 
-// A function of cudadriver. What it calls is true if it always does so in a function that it passes to one that makes the
-// context current.
+// A function is a function of cudadriver with its callees. A value is true if every call is in a
+// function passed to one that makes the context current.
 type function struct {
 	native map[string]bool // methods of cuda.Library
 	own    map[string]bool // functions and methods of the package
 }
 
-// source returns the functions of cudadriver by name; methods go by their own.
+// source returns the functions of cudadriver by name, and methods by their own names.
 func source(t *testing.T) map[string]*function {
 	t.Helper()
 	all, guards := map[string]*function{}, map[string]bool{}
@@ -120,7 +121,7 @@ func source(t *testing.T) map[string]*function {
 	return all
 }
 
-// ofLibrary reports whether an expression is a *cuda.Library by the name that they have in cudadriver.
+// ofLibrary reports whether an expression is a *cuda.Library, by its name in cudadriver.
 func ofLibrary(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -131,7 +132,7 @@ func ofLibrary(x ast.Expr) bool {
 	return false
 }
 
-// submitting returns the methods of driver's interfaces that are documented to be.
+// submitting returns the methods of driver's interfaces that are documented as submitting.
 func submitting(t *testing.T) (names []string) {
 	t.Helper()
 	for _, f := range testlib.Parse(t, filepath.Join(driverDir, "*.go")) {
@@ -151,7 +152,8 @@ func submitting(t *testing.T) (names []string) {
 	return names
 }
 
-// reach calls f for each native function that one of cudadriver's may call, and says whether the context is current then.
+// reach calls f for each native function that a function of cudadriver may reach, and passes
+// whether the context is current then.
 func reach(all map[string]*function, name string, guarded bool, seen map[string]bool, f func(method string, guarded bool)) {
 	x := all[name]
 	if x == nil || seen[name] {
@@ -166,7 +168,7 @@ func reach(all map[string]*function, name string, guarded bool, seen map[string]
 	}
 }
 
-// tables reads the tables that are kept.
+// tables reads the stored tables.
 func tables(t *testing.T) map[string]*Table {
 	t.Helper()
 	names, err := filepath.Glob(tablePattern)
@@ -188,7 +190,7 @@ func tables(t *testing.T) map[string]*Table {
 	return all
 }
 
-// TestTrials compares the trials with what cudadriver calls.
+// TestTrials compares the trials with the functions that cudadriver calls.
 func TestTrials(t *testing.T) {
 	c, called := bindings(t), map[string]bool{}
 	for _, x := range source(t) {
@@ -217,13 +219,14 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// unmeasured are functions that submitting methods call and of which a table that was made by hand may say nothing.
+// unmeasured lists functions that submitting methods call and that a table made by hand may lack.
 var unmeasured = []string{"cuEventElapsedTime", "cuEventElapsedTime_v2"}
 
-// uncounted are functions that submitting methods call and of which tables from before there were cases say nothing.
+// uncounted lists functions that submitting methods call and that tables older than cases lack.
 var uncounted = []string{"cuMemcpyPeerAsync"}
 
-// TestPolicy has every submitting method of cudadriver call only what needs no context, or make it current before.
+// TestPolicy checks that every submitting method of cudadriver calls only functions that need no
+// context, or makes the context current first.
 func TestPolicy(t *testing.T) {
 	c, all, methods := bindings(t), source(t), submitting(t)
 	for _, name := range []string{"Record", "Query", "StreamWait", "Fill", "FillStrided", "Copy", "Upload", "Download", "Launch", "AllocAsync", "FreeAsync", "SetNode", "LaunchGraph", "Elapsed"} {
@@ -231,7 +234,8 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s is not documented to be submitting", name)
 		}
 	}
-	newer := map[string]bool{} // functions that one table knows to need none, and older ones do not know
+	// Functions without need of a context in one table, and absent from older ones.
+	newer := map[string]bool{}
 	for _, table := range tables(t) {
 		for _, r := range table.Rows {
 			newer[r.Function] = newer[r.Function] || r.Answer == no
@@ -253,7 +257,9 @@ func TestPolicy(t *testing.T) {
 			reach(all, name, false, map[string]bool{}, func(m string, guarded bool) {
 				fn := c[m]
 				if fn == "" || strings.HasPrefix(fn, "cuCtx") {
-					return // no function of CUDA's, or one about the thread's contexts, for which it takes none
+					// Not a function of CUDA, or one about the thread's contexts, which needs no
+					// context.
+					return
 				}
 				found++
 				answer, known := answers[fn]
@@ -277,7 +283,7 @@ func TestPolicy(t *testing.T) {
 		if len(checked) < 14 || !checked["cuLaunchKernel"] || !checked["cuEventRecord"] || !checked["cuMemcpyHtoDAsync_v2"] {
 			t.Errorf("%s: checked are %v", file, slices.Sorted(maps.Keys(checked)))
 		}
-		// What is known to crash is made with the context, and would be found if it were not.
+		// Functions known to crash are called with the context. The test would find them otherwise.
 		if crash := "cuGraphExecKernelNodeSetParams_v2"; !guards[crash] || answers[crash] == no {
 			t.Errorf("%s: %s is %q, and guarded are %v", file, crash, answers[crash], slices.Sorted(maps.Keys(guards)))
 		}
@@ -293,12 +299,13 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// kept are the methods that package driver lets nobody give memory of another device's pool without access, and SetNodes, which makes
-// the context current. The runtime copies such memory by CopyPeer, and refuses the rest.
+// kept lists methods to which package driver forbids passing memory of another device's pool
+// without access, and SetNodes, which makes the context current. The runtime copies such memory by
+// CopyPeer, and refuses other uses.
 var kept = []string{"Fill", "FillStrided", "Copy", "Upload", "Download", "Launch", "LaunchGraph", "Prefetch", "SetNode", "SetNodes"}
 
-// breaches returns what the driver could be made to do that a table says does not work: to call a function that crashes, or a copy between
-// devices that is not right.
+// breaches returns the calls of the driver that do not work according to a table: a function that
+// crashes, or a wrong copy between devices.
 func breaches(table *Table, methods []string, c map[string]string, all map[string]*function) (list []string) {
 	for _, name := range methods {
 		reach(all, name, false, map[string]bool{}, func(m string, guarded bool) {
@@ -310,7 +317,8 @@ func breaches(table *Table, methods []string, c map[string]string, all map[strin
 				if guarded {
 					outcome = x.With
 				}
-				// What pools have of the host's the runtime copies by Copy, as NewPool lets all devices in.
+				// The runtime uses Copy for host memory of pools, because NewPool gives all devices
+				// access.
 				wrong := name == "CopyPeer" && outcome != right && !strings.HasPrefix(outcome, notTried) && !strings.Contains(x.Memory, "host pool")
 				if outcome == crashes || wrong {
 					list = append(list, fmt.Sprintf("%s calls %s, with a context %t, of %s: %s", name, x.Function, guarded, x.Memory, outcome))
@@ -321,7 +329,8 @@ func breaches(table *Table, methods []string, c map[string]string, all map[strin
 	return list
 }
 
-// TestMemoryPolicy has the driver call nothing with memory that crashes, by the tables that have cases.
+// TestMemoryPolicy checks, by the tables that have cases, that the driver never passes memory to a
+// function that crashes with it.
 func TestMemoryPolicy(t *testing.T) {
 	c, all, methods := bindings(t), source(t), submitting(t)
 	for _, name := range append([]string{"CopyPeer", "FreeAsync", "AllocAsync"}, kept...) {
@@ -341,14 +350,15 @@ func TestMemoryPolicy(t *testing.T) {
 			t.Errorf("%s: %s", file, breach)
 		}
 	}
-	// What would be found.
+	// Cases that the test must find.
 	const refused = "CUDA_ERROR_INVALID_VALUE"
 	for _, x := range []struct {
 		c     Case
 		found int
 	}{
 		{Case{"cuMemcpyAsync", "other default pool from default pool", crashes, refused}, 0},
-		{Case{"cuMemcpyAsync", "other memory from default pool", crashes, right}, 3}, // by Copy, Upload and Download
+		// By Copy, Upload and Download.
+		{Case{"cuMemcpyAsync", "other memory from default pool", crashes, right}, 3},
 		{Case{"cuMemsetD8Async", "other pool", crashes, refused}, 0},
 		{Case{"cuMemsetD8Async", "managed", crashes, right}, 1},
 		{Case{"cuMemFreeAsync", "other pool", crashes, right}, 1},

@@ -32,7 +32,8 @@ const emptyPTX = `.version 6.4
 
 const size = 64 // bytes of memory
 
-// A bench makes what functions are tried on, when it is asked for, in the context. It panics with the error if it cannot.
+// A bench makes arguments for functions, on demand, in the context. It panics with the error if it
+// cannot.
 type bench struct {
 	lib  *cuda.Library
 	dev  cuda.Device
@@ -53,7 +54,7 @@ func made[T any](b *bench, what string, f func() (T, error)) T {
 	return v
 }
 
-// next is another device.
+// next returns another device.
 func (b *bench) next() cuda.Device {
 	return made(b, "another device", func() (cuda.Device, error) {
 		n, err := b.lib.DeviceGetCount()
@@ -67,7 +68,7 @@ func (b *bench) next() cuda.Device {
 	})
 }
 
-// peer is that one's context.
+// peer returns the context of that device.
 func (b *bench) peer() cuda.Context {
 	return made(b, "another context", func() (cuda.Context, error) { return b.lib.DevicePrimaryCtxRetain(b.next()) })
 }
@@ -100,7 +101,7 @@ func (b *bench) host() unsafe.Pointer {
 	})
 }
 
-// page is memory of the program's own.
+// page returns a page of the program's own memory.
 func (b *bench) page() unsafe.Pointer {
 	return made(b, "page", func() (unsafe.Pointer, error) { return unsafe.Pointer(new([1 << 16]byte)), nil })
 }
@@ -143,7 +144,7 @@ func (b *bench) poolProps() *cuda.MemPoolProps {
 	return &cuda.MemPoolProps{AllocType: cuda.MemAllocationTypePinned, Location: b.location()}
 }
 
-// sharedPool is a pool that other processes may have.
+// sharedPool returns a pool that can be exported to other processes.
 func (b *bench) sharedPool() cuda.MemoryPool {
 	return made(b, "pool to share", func() (cuda.MemoryPool, error) {
 		p := b.poolProps()
@@ -152,7 +153,7 @@ func (b *bench) sharedPool() cuda.MemoryPool {
 	})
 }
 
-// descriptor is the file descriptor by which they get it.
+// descriptor returns the file descriptor of the exported pool.
 func (b *bench) descriptor() int32 {
 	return made(b, "descriptor of a pool", func() (fd int32, err error) {
 		err = b.lib.MemPoolExportToShareableHandle(unsafe.Pointer(&fd), b.sharedPool(), cuda.MemHandleTypePosixFileDescriptor, 0)
@@ -160,7 +161,7 @@ func (b *bench) descriptor() int32 {
 	})
 }
 
-// physicalProp is what memory without an address, which other processes may have, is made with.
+// physicalProp has the properties of physical memory that can be exported to other processes.
 func (b *bench) physicalProp() *cuda.MemAllocationProp {
 	return &cuda.MemAllocationProp{Type: cuda.MemAllocationTypePinned, RequestedHandleTypes: cuda.MemHandleTypePosixFileDescriptor, Location: b.location()}
 }
@@ -175,7 +176,7 @@ func (b *bench) physical() cuda.MemGenericAllocationHandle {
 	})
 }
 
-// physicalDescriptor is the file descriptor by which they get it.
+// physicalDescriptor returns the file descriptor of the exported memory.
 func (b *bench) physicalDescriptor() int32 {
 	return made(b, "descriptor of physical memory", func() (fd int32, err error) {
 		err = b.lib.MemExportToShareableHandle(unsafe.Pointer(&fd), b.physical(), cuda.MemHandleTypePosixFileDescriptor, 0)
@@ -208,7 +209,7 @@ func (b *bench) kernelParams() *cuda.KernelNodeParams {
 	return &cuda.KernelNodeParams{Func: b.function(), GridDimX: 1, GridDimY: 1, GridDimZ: 1, BlockDimX: 1, BlockDimY: 1, BlockDimZ: 1}
 }
 
-// kernelParamsV1 are the first fields of the others.
+// kernelParamsV1 has the first fields of the newer struct.
 func (b *bench) kernelParamsV1() *cuda.KernelNodeParamsV1 {
 	return (*cuda.KernelNodeParamsV1)(unsafe.Pointer(b.kernelParams()))
 }
@@ -241,7 +242,7 @@ func (b *bench) exec() cuda.GraphExec {
 	})
 }
 
-// parent has the second graph as a child.
+// parent returns a graph with the second graph as a child.
 func (b *bench) parent() cuda.Graph {
 	return made(b, "third graph", func() (cuda.Graph, error) { return b.lib.GraphCreate(0) })
 }
@@ -255,27 +256,27 @@ func (b *bench) parentExec() cuda.GraphExec {
 	})
 }
 
-// capturing is a stream that captures.
+// capturing returns a stream that captures.
 func (b *bench) capturing() cuda.Stream {
 	return made(b, "capturing stream", func() (cuda.Stream, error) {
 		return b.stream(), b.lib.StreamBeginCapture(b.stream(), cuda.StreamCaptureModeRelaxed)
 	})
 }
 
-// A trial is a function to be tried.
+// A trial is a function to try.
 type trial struct {
-	name string         // as it is exported
-	need func(b *bench) // makes what it takes; or nil
+	name string         // the exported name
+	need func(b *bench) // makes its arguments; or nil
 	call func(b *bench) error
 }
 
-// second returns an error that comes with something else.
+// second returns the error of a call with two results.
 func second[T any](_ T, err error) error { return err }
 
-// third likewise.
+// third returns the error of a call with three results.
 func third[T, U any](_ T, _ U, err error) error { return err }
 
-// trials are the functions that runtime/driver/cudadriver calls, and a few that tell more.
+// trials lists the functions that runtime/driver/cudadriver calls, and a few more for comparison.
 var trials = []trial{
 	{name: "cuInit", call: func(b *bench) error { return b.lib.Init(0) }},
 	{name: "cuDeviceGetCount", call: func(b *bench) error { return second(b.lib.DeviceGetCount()) }},
@@ -320,7 +321,7 @@ var trials = []trial{
 	{name: "cuStreamWriteValue64_v2", need: func(b *bench) { b.stream(); b.mem() }, call: func(b *bench) error {
 		return b.lib.StreamWriteValue64(b.stream(), b.mem(), 1, cuda.StreamWriteValueDefault)
 	}},
-	{name: "cuStreamWaitValue64_v2", need: func(b *bench) { // for a value that is there
+	{name: "cuStreamWaitValue64_v2", need: func(b *bench) { // a value that is in memory already
 		must(errors.Join(b.lib.StreamWriteValue64(b.stream(), b.mem(), 1, cuda.StreamWriteValueDefault), b.lib.StreamSynchronize(b.stream())))
 	}, call: func(b *bench) error {
 		return b.lib.StreamWaitValue64(b.stream(), b.mem(), 1, cuda.StreamWaitValueGeq)
@@ -406,7 +407,8 @@ var trials = []trial{
 		return third(b.lib.MemGetAddressRange(b.mem()))
 	}},
 	{name: "cuIpcGetMemHandle", need: func(b *bench) { b.mem() }, call: func(b *bench) error { return second(b.lib.IpcGetMemHandle(b.mem())) }},
-	{name: "cuIpcOpenMemHandle_v2", call: func(b *bench) error { // of nothing, for a process opens what another one has named
+	// A zero handle, because a process cannot open its own handles.
+	{name: "cuIpcOpenMemHandle_v2", call: func(b *bench) error {
 		return refusal(second(b.lib.IpcOpenMemHandle(cuda.IpcMemHandle{}, cuda.IPCMemLazyEnablePeerAccess)))
 	}},
 	{name: "cuIpcCloseMemHandle", need: func(b *bench) { b.mem() }, call: func(b *bench) error {
@@ -438,10 +440,12 @@ var trials = []trial{
 	{name: "cuMemPoolImportFromShareableHandle", need: func(b *bench) { b.descriptor() }, call: func(b *bench) error {
 		return second(b.lib.MemPoolImportFromShareableHandle(uintptr(b.descriptor()), cuda.MemHandleTypePosixFileDescriptor, 0))
 	}},
-	{name: "cuMemPoolExportPointer", need: func(b *bench) { b.mem() }, call: func(b *bench) error { // of memory of no pool
+	// Memory outside a pool.
+	{name: "cuMemPoolExportPointer", need: func(b *bench) { b.mem() }, call: func(b *bench) error {
 		return refusal(second(b.lib.MemPoolExportPointer(b.mem())))
 	}},
-	{name: "cuMemPoolImportPointer", need: func(b *bench) { b.pool() }, call: func(b *bench) error { // of a pool that was not imported
+	// A pool that was not imported.
+	{name: "cuMemPoolImportPointer", need: func(b *bench) { b.pool() }, call: func(b *bench) error {
 		return refusal(second(b.lib.MemPoolImportPointer(b.pool(), &cuda.MemPoolPtrExportData{})))
 	}},
 	{name: "cuMemPoolTrimTo", need: func(b *bench) { b.pool() }, call: func(b *bench) error { return b.lib.MemPoolTrimTo(b.pool(), 0) }},
@@ -526,7 +530,8 @@ var trials = []trial{
 	{name: "cuGraphLaunch", need: func(b *bench) { b.exec(); b.stream() }, call: func(b *bench) error { return b.lib.GraphLaunch(b.exec(), b.stream()) }},
 }
 
-// refusal is what a call of something that is not there is answered with where it needs no context, which is none.
+// refusal returns nil for errors that reject an invalid argument: a function that returns one needs no
+// context. It returns other errors unchanged.
 func refusal(err error) error {
 	for _, known := range []cuda.Result{cuda.ErrorInvalidValue, cuda.ErrorInvalidHandle, cuda.ErrorMapFailed} {
 		if errors.Is(err, known) {
@@ -536,7 +541,7 @@ func refusal(err error) error {
 	return err
 }
 
-// launchConfig is that of one thread, in a cluster of one block.
+// launchConfig is a launch of one thread, in a cluster of one block.
 func (b *bench) launchConfig() *cuda.LaunchConfig {
 	a := &cuda.LaunchAttribute{Id: cuda.LaunchAttributeClusterDimension}
 	*a.Value.ClusterDim() = cuda.LaunchAttributeValueClusterDim{X: 1, Y: 1, Z: 1}
@@ -548,7 +553,7 @@ func both(b *bench) { b.stream(); b.mem(); b.host() }
 
 func nodes(b *bench) { b.graph(); b.mem(); b.function() }
 
-// try tries a function in this process and returns the answer, if it comes back.
+// try tries a function in this process. It returns the answer, unless the process crashes.
 func try(name, library string, device int) (answer string) {
 	i := 0
 	for i < len(trials) && trials[i].name != name {
@@ -594,7 +599,7 @@ func withoutContext(lib *cuda.Library, f func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		for { // a thread that somebody else has given contexts to
+		for { // the thread may have contexts from earlier
 			ctx, err := lib.CtxGetCurrent()
 			if err != nil || ctx == 0 {
 				break
@@ -608,14 +613,15 @@ func withoutContext(lib *cuda.Library, f func() error) error {
 	return <-done
 }
 
-// must panics with an error.
+// must panics if err is not nil.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// newBench makes a device's context current on the calling thread, for as long as the process lives: no other goroutine gets that thread.
+// newBench makes a device's context current on the calling thread until the process ends. No other
+// goroutine gets the thread.
 func newBench(library string, device int) (b *bench, err error) {
 	b = &bench{num: int32(device), made: map[string]any{}}
 	runtime.LockOSThread()

@@ -48,7 +48,7 @@ func explorePackage(ctx context.Context, o options, stdout io.Writer) (*campaign
 	return c, c.run(ctx, tests)
 }
 
-// build makes the program.
+// build builds the program.
 func build(ctx context.Context, o options, tmp string) (string, error) {
 	source := map[string][]byte{}
 	if o.patch != "" {
@@ -76,7 +76,7 @@ func build(ctx context.Context, o options, tmp string) (string, error) {
 	return program, nil
 }
 
-// patched returns what the files that patches change become. Their names have commas between them.
+// patched returns the contents of the files that patches change. Names are separated by commas.
 func patched(ctx context.Context, dir, patches, tmp string) (map[string][]byte, error) {
 	tree := filepath.Join(tmp, "tree")
 	files := map[string][]byte{}
@@ -154,7 +154,7 @@ type campaign struct {
 	stop     func()        // ends all processes
 }
 
-// A total is what has been run of a scenario.
+// A total counts the runs of a scenario.
 type total struct {
 	schedules int
 	steps     int64
@@ -163,7 +163,7 @@ type total struct {
 	all       bool
 }
 
-// slice is for how long a process runs one scenario, at the most, before it is another one's turn.
+// slice is the longest time that a process runs one scenario before the next.
 const slice = 10 * time.Second
 
 // A job is a process that runs one scenario.
@@ -171,7 +171,7 @@ type job struct {
 	id     int
 	test   string
 	config explore.Config
-	until  time.Time // not zero: when it must have ended
+	until  time.Time // its deadline, unless zero
 }
 
 func (c *campaign) run(ctx context.Context, tests []string) error {
@@ -257,7 +257,7 @@ func (c *campaign) run(ctx context.Context, tests []string) error {
 	return c.summary()
 }
 
-// failed reports whether all of the tests have failed: one is not run again then.
+// failed reports whether all tests have failed. A failed test does not run again.
 func (c *campaign) failed(tests ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -351,7 +351,7 @@ func tail(text string, lines int) string {
 	return strings.Join(l[max(0, len(l)-lines):], "\n")
 }
 
-// tell keeps the books, and prints a line each second.
+// tell updates the counts, and prints a line each second.
 func (c *campaign) tell(j job, r explore.Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -415,7 +415,7 @@ func (c *campaign) count(j job) {
 	}
 }
 
-// found prints and keeps what has failed.
+// found prints and stores a failure.
 func (c *campaign) found(f *explore.Failure) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -449,7 +449,7 @@ func (c *campaign) found(f *explore.Failure) error {
 	return nil
 }
 
-// describe is what a person reads of a failure.
+// describe returns the text of a failure.
 func describe(f *explore.Failure, o options) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n%s\n\n", f.Scenario, f.Kind, f.Text)
@@ -457,8 +457,8 @@ func describe(f *explore.Failure, o options) string {
 	if o.race {
 		race = "-race "
 	}
-	fmt.Fprintf(&b, "Again, of the same source: go run ./tools/explore %s-run '^%s$' -strategy %s -seed %d -n 1 %s\n", race, f.Scenario, cmp.Or(f.Strategy, "mix"), f.Seed, o.pkg)
-	fmt.Fprintf(&b, "%d steps, %d switches that are not usual; %d without which it does not fail:\n", f.Steps, f.Switches, len(f.Shrunk))
+	fmt.Fprintf(&b, "Repeat it with the same source: go run ./tools/explore %s-run '^%s$' -strategy %s -seed %d -n 1 %s\n", race, f.Scenario, cmp.Or(f.Strategy, "mix"), f.Seed, o.pkg)
+	fmt.Fprintf(&b, "%d steps, %d unusual switches; %d of them needed for the failure:\n", f.Steps, f.Switches, len(f.Shrunk))
 	for _, d := range f.Shrunk {
 		fmt.Fprintf(&b, "  %s\n", d)
 	}
@@ -468,7 +468,7 @@ func describe(f *explore.Failure, o options) string {
 		}
 	}
 	if f.ShrunkText != "" {
-		fmt.Fprintf(&b, "\nShrunk it says:\n%s\n", f.ShrunkText)
+		fmt.Fprintf(&b, "\nThe shrunk schedule fails with:\n%s\n", f.ShrunkText)
 	}
 	part("Who was where, shrunk:", f.ShrunkWaiting)
 	part("Steps, shrunk:", f.ShrunkTrace)

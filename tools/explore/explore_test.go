@@ -30,7 +30,7 @@ func testOptions(t *testing.T, pkg string) options {
 	return options{dir: dir, pkg: pkg, run: ".", n: 3000, j: 2, replays: 100, seed: 1, strategy: "mix", out: t.TempDir()}
 }
 
-// textbook is the program of the textbook, made once for all tests that use it.
+// textbook is the textbook program, built once for all tests that use it.
 var textbook = sync.OnceValues(func() (string, error) {
 	dir, err := filepath.Abs("../..")
 	if err != nil {
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// onTextbook are the options for that program.
+// onTextbook returns the options for that program.
 func onTextbook(t *testing.T) options {
 	t.Helper()
 	o := testOptions(t, "./tools/explore/internal/textbook")
@@ -64,7 +64,8 @@ func onTextbook(t *testing.T) options {
 	return o
 }
 
-// TestTextbook finds each fault of the textbook and nothing in the twins, and has each again from its seed every time.
+// TestTextbook checks that exploring finds each fault of the textbook and none in the correct
+// twins, and that each seed repeats its failure every time.
 func TestTextbook(t *testing.T) {
 	onlyRaces := []string{"TestFaultDoubleChecked", "TestFaultRace"}
 	kinds := map[string]explore.Kind{
@@ -109,7 +110,7 @@ func TestTextbook(t *testing.T) {
 					t.Errorf("%s: no race is found", name)
 				}
 			}
-			for k := range kinds { // the next round has others
+			for k := range kinds { // the next round has other kinds
 				delete(kinds, k)
 			}
 			if race {
@@ -127,8 +128,9 @@ func TestTextbook(t *testing.T) {
 	}
 }
 
-// TestDeterminism runs schedules of package gpu again with other numbers of processors and another garbage collector: they stay the same. Those of the textbook are also the same
-// as on other machines.
+// TestDeterminism repeats schedules of package gpu with other numbers of processors and other
+// settings of the garbage collector. They must stay the same. Those of the textbook must also be
+// the same on every machine.
 func TestDeterminism(t *testing.T) {
 	for _, x := range []struct{ pkg, test, golden string }{
 		{"./tools/explore/internal/textbook", "TestTwinABA", "testdata/hashes.txt"},
@@ -184,7 +186,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// TestReplay runs the schedule of a report, as it is and shrunk.
+// TestReplay replays the schedule of a report, in full and shrunk.
 func TestReplay(t *testing.T) {
 	o := onTextbook(t)
 	o.run, o.replays = "^TestFaultABA$", 1
@@ -203,7 +205,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestExhaust runs all schedules of a small scenario with few switches: a fault that takes more is not found, one that takes as many is.
+// TestExhaust runs all schedules of a small scenario with few switches. It must find a fault that
+// needs that many switches, and not one that needs more.
 func TestExhaust(t *testing.T) {
 	o := onTextbook(t)
 	o.exhaust, o.replays, o.n = 3, 1, 100_000

@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// In so much time, or so many schedules, a fault that was put back must be found, with the processes that there are.
+// The limits of time and of schedules within which a fault that was put back must be found.
 const (
 	plantedTime      = 60 * time.Second
 	plantedSchedules = 10_000
 )
 
-// planted puts faults back that were mended, one at a time, and explores each with the scenarios that its patch names in a line
+// planted puts fixed faults back, one at a time, and explores each with the scenarios that its
+// patch names in a line
 //
 //	# explore: -race -run '^TestX$'
 //
-// The first schedule that fails must fail again each time that it is run from its seed.
+// The first failing schedule must fail again each time that it is run from its seed.
 func planted(ctx context.Context, o options, names []string, stdout io.Writer) error {
 	var files []string
 	for _, n := range names {
@@ -88,7 +89,7 @@ func planted(ctx context.Context, o options, names []string, stdout io.Writer) e
 	return nil
 }
 
-// explores reads which scenarios a patch names.
+// explores returns the scenarios that a patch names.
 func explores(file string) (run string, race bool, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -3,15 +3,18 @@
 //	extract LIBRARY -headers DIR[,DIR...] [-library FILE] [-version V[,V...]] [-IMPLEMENTATION DIR] [-o FILE]
 //	extract diff OLD NEW
 //
-// LIBRARY is one that package symbols has, such as cuda, or a folder with a library.json, which says how the headers are
-// read; the name of a folder has a slash in it. DIR holds the headers by the names that programs include them by. Where
-// since-versions come from a comparison of releases, as HIP's do, several are given, the newest first, and the shared library
-// is one whose ELF version nodes date its functions. A version for each folder is given where the headers do not tell it. What
-// another implementation of the API declares beyond is read from the folder that a flag of its name gives: -rccl, for nccl.
+// LIBRARY is a library of package symbols, such as cuda, or a folder with a library.json, which
+// says how to read the headers. The name of a folder contains a slash. DIR holds the headers under
+// the names that programs include. For some libraries, such as HIP, since-versions come from a
+// comparison of releases: give several folders, the newest first, and with -library the shared
+// library whose ELF version nodes date the functions. Give a version for each folder if the headers
+// do not contain it. A flag named after another implementation of the API, such as -rccl for nccl,
+// names the folder with its additional declarations.
 //
-// Extraction is hermetic: it runs no compiler and reads no header of the machine's own, so that the same headers give the same
-// table everywhere. Without -o the table goes to standard output. diff prints what a new table adds, removes and changes. The
-// exit status is 1 if something failed, and 2 if the command line is wrong.
+// Extraction runs no compiler and reads no header of the machine, so the same headers give the same
+// table everywhere. Without -o the table goes to standard output. diff prints the additions,
+// removals and changes of a new table. The exit status is 1 if something failed, and 2 if the
+// command line is wrong.
 package main
 
 import (
@@ -95,11 +98,11 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	switch h := &d.Headers; {
 	case *library != "" && h.Nodes == "":
-		return fmt.Errorf("-library: the description of %s names no version nodes", d.Library)
+		return fmt.Errorf("-library: not used for %s: its description names no version nodes", d.Library)
 	case *version == "" && h.Version.Header == "" && h.Release.IsZero():
-		return fmt.Errorf("the headers of %s do not tell their version: give it with -version", d.Library)
+		return fmt.Errorf("the headers of %s do not contain their version: give it with -version", d.Library)
 	case *version != "" && h.Version.Header != "":
-		return fmt.Errorf("-version: the headers of %s tell it", d.Library)
+		return fmt.Errorf("-version: leave it out: the headers of %s contain their version", d.Library)
 	case *version != "":
 		for text := range strings.SplitSeq(*version, ",") {
 			v, err := symbols.ParseVersion(text)
@@ -113,7 +116,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	if h := &d.Headers; *onto == "" && h.Typedefs != nil && !exists(dirs[0], h.Typedefs.Header) {
-		return fmt.Errorf("-headers: %s has no %s, which tells when functions came: give a newer release before it", dirs[0], h.Typedefs.Header)
+		return fmt.Errorf("-headers: %s has no %s, which dates the functions: put a newer release first", dirs[0], h.Typedefs.Header)
 	}
 	for lib, dir := range others {
 		if *dir == "" {
@@ -152,9 +155,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// What is written is a table that the other tools take.
+	// Write only a table that the other tools accept.
 	if _, err := symbols.DecodeTable("the table of "+d.Library, text); err != nil {
-		return fmt.Errorf("the headers give no valid table, and none is written: %w", err)
+		return fmt.Errorf("the headers give an invalid table, which is not written: %w", err)
 	}
 	if *out == "" {
 		_, err = stdout.Write(text)
@@ -163,7 +166,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 	return os.WriteFile(*out, text, 0o644)
 }
 
-// description returns the description of an embedded library, or of the one in a folder, or nil if the name is neither's.
+// description returns the description of an embedded library, or of the one in a folder. It returns
+// nil if the name is neither.
 func description(name string) (*symbols.Description, error) {
 	switch {
 	case slices.Contains(symbols.Names(), name):
@@ -181,8 +185,9 @@ func description(name string) (*symbols.Description, error) {
 	return nil, nil
 }
 
-// implementations adds a flag for each implementation beside the first of a library, and of all embedded ones, so that help
-// lists them. It returns the values by the implementations' Lib.
+// implementations adds a flag for each implementation after the first: of the library, and of all
+// embedded libraries, so that help lists the flags. It returns the values by the implementations'
+// Lib.
 func implementations(flags *flag.FlagSet, d *symbols.Description) (map[string]*string, error) {
 	all := []*symbols.Description{}
 	if d != nil {
@@ -201,7 +206,7 @@ func implementations(flags *flag.FlagSet, d *symbols.Description) (map[string]*s
 			switch {
 			case m.Lib == "" || out[m.Lib] != nil:
 			case flags.Lookup(m.Lib) != nil:
-				return nil, fmt.Errorf("%s: an implementation cannot be called %s, as a flag of this program is", d.Library, m.Lib)
+				return nil, fmt.Errorf("%s: an implementation cannot have the name %s: it is a flag of this program", d.Library, m.Lib)
 			default:
 				out[m.Lib] = flags.String(m.Lib, "", "`folder` with the headers of "+m.Name+", for "+d.Library)
 			}
@@ -215,7 +220,7 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
-// checkFolder returns an error, which names it, if dir is no folder that there is.
+// checkFolder returns an error that names dir if dir is no folder.
 func checkFolder(dir string) error {
 	fi, err := os.Stat(dir)
 	if err == nil && !fi.IsDir() {

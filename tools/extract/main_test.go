@@ -76,10 +76,10 @@ func TestFlagsThatDoNotFitTheLibrary(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"cuda", "-headers", dir}, "-headers: " + dir + " has no cudaTypedefs.h, which tells when functions came: give a newer release before it"},
-		{[]string{"cuda", "-headers", dir, "-library", "x.so"}, "-library: the description of cuda names no version nodes"},
-		{[]string{"cuda", "-headers", dir, "-version", "13.0"}, "-version: the headers of cuda tell it"},
-		{[]string{"nvml", "-headers", dir + "," + dir}, "the headers of nvml do not tell their version"},
+		{[]string{"cuda", "-headers", dir}, "-headers: " + dir + " has no cudaTypedefs.h, which dates the functions: put a newer release first"},
+		{[]string{"cuda", "-headers", dir, "-library", "x.so"}, "-library: not used for cuda: its description names no version nodes"},
+		{[]string{"cuda", "-headers", dir, "-version", "13.0"}, "-version: leave it out: the headers of cuda contain their version"},
+		{[]string{"nvml", "-headers", dir + "," + dir}, "the headers of nvml do not contain their version"},
 		{[]string{"nvml", "-headers", dir + "," + dir, "-version", "12.4"}, "-version: 1 releases for 2 folders of headers"},
 		{[]string{"nvml", "-headers", dir, "-version", "12.x"}, "-version: "},
 		{[]string{"nvrtc", "-headers", dir, "-rccl", dir}, "-rccl: nvrtc has no such implementation"},
@@ -131,7 +131,7 @@ func TestInvalidTableIsNotWritten(t *testing.T) {
 	}
 	out := filepath.Join(dir, "out.json")
 	err := run([]string{"nccl", "-headers", dir, "-o", out}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "none is written") || !strings.Contains(err.Error(), "struct ncclLarge_t") {
+	if err == nil || !strings.Contains(err.Error(), "which is not written") || !strings.Contains(err.Error(), "struct ncclLarge_t") {
 		t.Errorf("a struct of 256 MiB: %v", err)
 	}
 	if _, err := os.Stat(out); err == nil {
@@ -171,8 +171,9 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// The embedded tables say what the headers give: to add releases again changes nothing, and no note tells of a difference. Where the headers are is told by
-// the environment.
+// TestEmbeddedTablesAreWhatTheHeadersGive compares the embedded tables with their headers, whose folder an environment
+// variable names: adding the releases again must change nothing, and no note may report a
+// difference.
 func TestEmbeddedTablesAreWhatTheHeadersGive(t *testing.T) {
 	for _, library := range symbols.Names() {
 		t.Run(library, func(t *testing.T) {

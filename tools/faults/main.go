@@ -1,18 +1,21 @@
-// Command faults puts faults back that were mended, one at a time, and reports whether a test catches each.
+// Command faults puts fixed faults back, one at a time, and reports whether a test catches each.
 //
 //	faults [-dir DIR] [-v] [NAME...]
 //
-// It runs in the root of the module. Each file DIR/NAME.patch begins with lines of comment, of which one says what to run,
+// It runs in the root of the module. Each file DIR/NAME.patch begins with comment lines. One of
+// them is the test to run:
 //
 //	# test: -run '^TestX$' -count=5 ./runtime/gpu
 //
-// and goes on as a unified diff against the tree. The test must pass on the tree as it is, and fail with the patch: one that fails,
-// panics, or hangs for 30 s, or for what the arguments have as -timeout, has caught the fault. The tree stays as it is, for go test
-// reads the patched files from elsewhere (-overlay). Arguments in quotes have no blanks in them. With -race among them the test is
-// built with cgo, which takes gcc. With -v what the tests print comes before each line.
+// The rest is a unified diff against the tree. The test must pass on the unchanged tree. It catches
+// the fault if it fails, panics or hangs with the patch. The limit is 30 s, or the -timeout of the
+// arguments. The tree stays unchanged, because go test reads the patched files from elsewhere
+// (-overlay). Quoted arguments must not contain blanks. With -race the test is built with cgo,
+// which needs gcc. With -v the output of the tests precedes each line.
 //
-// One line is printed for each fault: caught, MISSED, FAILS WITHOUT IT (the test fails on the tree as it is), or what is wrong with the
-// patch. The exit status is 1 unless all are caught, and 2 if the command line is wrong.
+// It prints one line for each fault: caught, MISSED, FAILS WITHOUT IT (the test fails on the
+// unchanged tree), or an error in the patch. The exit status is 1 unless all faults are caught, and
+// 2 if the command line is wrong.
 package main
 
 import (
@@ -74,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	sound := map[string]error{} // tests that were run on the tree as it is
+	sound := map[string]error{} // results of tests on the unchanged tree
 	bad := 0
 	for _, p := range patches {
 		began := time.Now()
@@ -103,7 +106,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// A patch is a fault to be put back.
+// A patch is a fault to put back.
 type patch struct {
 	name string
 	file string   // absolute
@@ -111,7 +114,7 @@ type patch struct {
 	of   []string // files that it changes, by their paths in the tree
 }
 
-// find reads the patches with these names, or all.
+// find reads the patches with these names, or all patches.
 func find(dir string, names []string) (all []patch, err error) {
 	files := make([]string, len(names))
 	for i, name := range names {
@@ -135,7 +138,7 @@ func find(dir string, names []string) (all []patch, err error) {
 	return all, nil
 }
 
-// read reads a patch: its comment, and which files it changes.
+// read reads the comment and the changed files of a patch.
 func read(file string) (p patch, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -156,7 +159,7 @@ func read(file string) (p patch, err error) {
 		}
 	}
 	if len(p.test) == 0 || len(p.of) == 0 {
-		return p, fmt.Errorf("%s: no line that begins with \"# test: \", or no file is changed", file)
+		return p, fmt.Errorf("%s: no line begins with \"# test: \", or no file is changed", file)
 	}
 	return p, nil
 }
@@ -166,7 +169,8 @@ var (
 	errNotSound = errors.New("FAILS WITHOUT IT")
 )
 
-// try returns what the test has printed, and why the fault is not caught. Patched files are written to tmp, which is not there yet.
+// try returns the output of the test, and an error if it does not catch the fault. It writes
+// patched files to tmp, which must not exist yet.
 func (p patch) try(ctx context.Context, tmp string, sound map[string]error) (out []byte, err error) {
 	file, err := p.apply(tmp)
 	if err != nil {
@@ -191,7 +195,7 @@ func (p patch) try(ctx context.Context, tmp string, sound map[string]error) (out
 	return out, nil
 }
 
-// apply writes the patched files, and what tells go of them, whose name it returns.
+// apply writes the patched files and the overlay for go test, and returns the name of the overlay.
 func (p patch) apply(tmp string) (file string, err error) {
 	replace := map[string]string{}
 	for _, path := range p.of {
@@ -214,24 +218,26 @@ func (p patch) apply(tmp string) (file string, err error) {
 	}
 	git := exec.Command("git", "apply", p.file)
 	git.Dir = tmp
-	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(tmp)) // in no repository, else git would leave files out
+	// Outside any repository, or git leaves files out.
+	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(tmp))
 	if out, err := git.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("no longer applies: %s", firstLine(out))
 	}
 	return overlay.Write(tmp, replace)
 }
 
-// limit is how long a run of a test may take, and what it is built for.
+// limit is the time limit of a test run.
 const limit = 10 * time.Minute
 
 // errNoTest says that no test was run.
 var errNoTest = errors.New("no test was run")
 
-// goTest runs go test, and returns what it has printed. An error that is errNoTest says nothing about what was to be tested.
+// goTest runs go test and returns its output. An error that is errNoTest says nothing about the
+// tested code.
 func goTest(ctx context.Context, args []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	all := []string{"test", "-vet=off", "-count=1"} // a result of before says nothing of today
+	all := []string{"test", "-vet=off", "-count=1"} // ignore earlier results
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-timeout") }) {
 		all = append(all, "-timeout=30s")
 	}
@@ -244,7 +250,7 @@ func goTest(ctx context.Context, args []string) ([]byte, error) {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case bytes.Contains(out, []byte("[no tests to run]")):
-		return out, fmt.Errorf("%w: none has the name that the patch says", errNoTest)
+		return out, fmt.Errorf("%w: no test has the name that the patch gives", errNoTest)
 	case err == nil:
 		return out, nil
 	case !bytes.Contains(out, []byte("--- FAIL")) && !bytes.Contains(out, []byte("panic: ")) && !bytes.Contains(out, []byte("fatal error: ")) &&

@@ -63,7 +63,7 @@ func TestWrong(t *testing.T) {
 		"missed":  "MISSED: the test passes with the fault",
 		"old":     "no longer applies: error: ",
 		"wrong":   "FAILS WITHOUT IT: exit status 1",
-		"nothing": "no test was run: none has the name",
+		"nothing": "no test was run: no test has the name",
 		"broken":  "no test was run: exit status 1: ",
 	} {
 		if !regexp.MustCompile(`(?m)^` + name + ` +.*` + regexp.QuoteMeta(want)).MatchString(out.String()) {
@@ -87,7 +87,8 @@ func change(test, old, new string) string {
 		" func " + func1 + "(" + args + ") int {\n-\treturn " + old + "\n+\treturn " + new + "\n" + after
 }
 
-// TestHeaders: the first lines of every patch say what was wrong and which commit mended it. find refuses a patch without a test.
+// TestHeaders checks that the first lines of every patch name the fault and the commit that fixed
+// it. find refuses a patch without a test.
 func TestHeaders(t *testing.T) {
 	patches, err := find("../../runtime/gpu/testdata/faults", nil)
 	if err != nil {
@@ -105,8 +106,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestApply: every patch applies to the code as it is, so that code which changes takes its patches along. Whether tests still catch the
-// faults only the program finds out.
+// TestApply checks that every patch applies to the current code, so that a change of the code also
+// updates its patches. Only the program itself finds out whether tests still catch the faults.
 func TestApply(t *testing.T) {
 	t.Chdir(filepath.Join("..", ".."))
 	patches, err := find("runtime/gpu/testdata/faults", nil)

@@ -1,8 +1,9 @@
 # The raw side of gpubench's all-reduces: PyTorch and its NCCL, one process a device.
 #
-# gpubench starts it for every rank, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment, and gives it
-# orders on its standard input, each a line of JSON, which it answers on its standard output with a mark and a line of JSON. It
-# ends with its input. It warms up, counts and takes the time as worker.go does.
+# gpubench starts it for every rank, with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the
+# environment. It reads orders from its standard input, a line of JSON each, and answers each on its
+# standard output with a mark and a line of JSON. It ends when its input ends. It warms up, counts
+# and measures time as worker.go does.
 
 import datetime
 import gc
@@ -15,7 +16,7 @@ MARK = "@gpubench "
 
 
 class Missing(Exception):
-    """What is not there on this machine, which is no failure."""
+    """Something is missing on this machine, which is no failure."""
 
 
 class Rank:
@@ -87,7 +88,7 @@ class Rank:
 
 
 def release(version):
-    """Returns a version, (2, 27, 3) or 2703 in old releases of PyTorch, as people write it."""
+    """Formats a version, (2, 27, 3) or 2703 in old releases of PyTorch, as text."""
     if isinstance(version, int):
         if version < 10000:
             version = (version // 1000, version % 1000 // 100, version % 100)
@@ -97,7 +98,7 @@ def release(version):
 
 
 def library():
-    """Returns the file of the NCCL that PyTorch has loaded, or "" if it is not known."""
+    """Returns the file of the NCCL that PyTorch has loaded, or "" if it is unknown."""
     try:
         with open("/proc/self/maps") as maps:
             for line in maps:

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// A barChart draws the rows of the group others into a file, as SVG: for each work a bar for each way to do it.
+// A barChart draws the rows of the group others into an SVG file: for each work a bar for each way
+// to do it.
 type barChart struct {
 	file  string
 	title string
@@ -16,7 +17,7 @@ type barChart struct {
 // A barGroup is one work, with the times in nanoseconds.
 type barGroup struct {
 	name    string
-	puregpu []float64 // beside each of the others
+	puregpu []float64 // one for each other way
 	others  map[string]float64
 }
 
@@ -43,7 +44,7 @@ func (c *barChart) print(r result) {
 	c.work[i].others[r.With.With] = *r.Raw
 }
 
-// end writes the file. With nothing to draw there is none.
+// end writes the file. It writes none if there is nothing to draw.
 func (c *barChart) end() error {
 	if len(c.work) == 0 {
 		return nil
@@ -54,7 +55,7 @@ func (c *barChart) end() error {
 	return nil
 }
 
-// svg draws. Each work has a scale of its own.
+// svg draws the chart. Each work has its own scale.
 func (c *barChart) svg() []byte {
 	const (
 		begin, most = 200.0, 470.0 // of bars

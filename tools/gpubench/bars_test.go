@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestBars draws a bar for each figure that there is, in proportion, and nothing where there is none.
+// TestBars checks that each figure has a bar in proportion, and that a missing figure has none.
 func TestBars(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bars.svg")
 	c := &barChart{file: file}

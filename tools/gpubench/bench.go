@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// A bench is work that is timed on two sides, the raw one and puregpu's, and gives the figures of some rows.
+// A bench is work that is timed on two sides, the raw one and puregpu's. It gives the figures of
+// some rows.
 type bench struct {
 	rows   []row
-	rounds int  // if the user does not say
-	cold   bool // there is no round to warm up
+	rounds int  // the default
+	cold   bool // no round warms up
 	open   func(e *env) (sides, error)
 }
 
@@ -23,10 +24,10 @@ type row struct {
 	name string // "group/what"
 	unit unit
 	goal goal
-	base int // if goal.of is ofBase: the row that is the measure
+	base int // if goal.of is ofBase: the row to compare with
 
-	detail bool       // the table leaves it out
-	of     *allReduce // if it is of one
+	detail bool       // the table omits it
+	of     *allReduce // set if the row is of an all-reduce
 	with   *comparison
 }
 
@@ -38,21 +39,21 @@ const (
 	gigabytes unit = "GB/s" // 10⁹ bytes
 )
 
-// A goal is the most that a row may have, or the least.
+// A goal is the greatest value of a row, or the least.
 type goal struct {
-	max    float64 // 0: there is none
-	min    float64 // 0: there is none
+	max    float64 // 0: no limit
+	min    float64 // 0: no limit
 	of     measure
-	device bool // a real device has a part in it
+	device bool // depends on a real device
 }
 
-// A measure is what a goal counts in.
+// A measure is the unit of a goal.
 type measure string
 
 const (
 	ofItself measure = ""     // the row's unit
-	ofRaw    measure = "raw"  // times the raw side
-	ofBase   measure = "base" // times another row
+	ofRaw    measure = "raw"  // a multiple of the raw side
+	ofBase   measure = "base" // a multiple of another row
 )
 
 func (g goal) text(u unit) string {
@@ -69,29 +70,30 @@ func (g goal) text(u unit) string {
 	return fmt.Sprintf("%s %.2f×", sign, limit)
 }
 
-// met reports whether a figure is good enough.
+// met reports whether a figure meets the goal.
 func (g goal) met(v float64) bool { return v >= g.min && (g.max == 0 || v <= g.max) }
 
-// sides are the two sides of a bench that is open. Each does the work once and stores a figure for each row, in the row's
-// unit; NaN is none.
+// sides are the two sides of an open bench. Each does the work once and stores a figure for each
+// row, in the row's unit. NaN means no figure.
 type sides struct {
-	raw   func(f []float64) error // may be nil
-	lone  bool                    // raw is nil because it is missing here: goals that are measured by it are not applied
+	raw func(f []float64) error // may be nil
+	// raw is nil because it is missing here: goals relative to it do not apply.
+	lone  bool
 	pure  func(f []float64) error
 	close func() error // may be nil
 }
 
-// errNotRun is the error of a bench that cannot be run here, which is no failure.
+// errNotRun is the error of a bench that this machine cannot run. It is no failure.
 var errNotRun = errors.New("not run")
 
-// limit is how long a bench may take before its waits end.
+// limit is the time limit of a bench's waits.
 const limit = 10 * time.Minute
 
 func (b *bench) matches(match func(name string) bool) bool {
 	return slices.ContainsFunc(b.rows, func(r row) bool { return match(r.name) })
 }
 
-// measure has the sides take turns. What goes wrong is in the results.
+// measure runs the sides in turns. The results hold errors.
 func (b *bench) measure(e *env, rounds int, line *progress) []result {
 	if rounds == 0 {
 		rounds = b.rounds
@@ -129,10 +131,10 @@ func (b *bench) turns(e *env, rounds int, line *progress) (t *turns, err error) 
 	if s.close != nil {
 		defer func() { err = errors.Join(err, s.close()) }()
 	}
-	runtime.GC() // what others have left is not ours to pay for
+	runtime.GC() // the garbage of earlier benches must not count here
 	t = &turns{raw: make([][]float64, len(b.rows)), pure: make([][]float64, len(b.rows)), lone: s.lone}
 	raw, pure := make([]float64, len(b.rows)), make([]float64, len(b.rows))
-	first := -1 // the round that warms up is not counted
+	first := -1 // the warm-up round does not count
 	if b.cold {
 		first = 0
 	}
@@ -150,7 +152,7 @@ func (b *bench) turns(e *env, rounds int, line *progress) (t *turns, err error) 
 			},
 			func() error { return s.pure(pure) },
 		}
-		if r%2 == 1 { // who goes first changes
+		if r%2 == 1 { // the sides take turns at going first
 			slices.Reverse(both)
 		}
 		for _, side := range both {
@@ -168,7 +170,8 @@ func (b *bench) turns(e *env, rounds int, line *progress) (t *turns, err error) 
 	return t, nil
 }
 
-// sum fills in a row's result. Ratios are taken in each round, so that what makes a whole round slow cancels out.
+// sum fills in a row's result. It takes the ratio of each round, so that disturbances of a whole
+// round cancel out.
 func (t *turns) sum(res *result, r row, i int, sim bool) {
 	res.Rounds = len(t.pure[i])
 	against := t.raw[i]
@@ -195,7 +198,7 @@ func (t *turns) sum(res *result, r row, i int, sim bool) {
 	res.Goal.OK = got != nil && g.met(*got)
 }
 
-// median returns nil if there is none.
+// median returns nil if there is no figure.
 func median(x []float64) *float64 {
 	x = slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 	if len(x) == 0 {
@@ -205,11 +208,11 @@ func median(x []float64) *float64 {
 	return &x[len(x)/2]
 }
 
-// p50 returns the median of times, which it sorts, in nanoseconds.
+// p50 sorts times and returns their median in nanoseconds.
 func p50(x []time.Duration) float64 {
 	slices.Sort(x)
 	return float64(x[len(x)/2])
 }
 
-// each is the share of one of n in nanoseconds.
+// each returns the share of one of n in nanoseconds.
 func each(d time.Duration, n int) float64 { return float64(d) / float64(n) }

@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// callBenches time calls of the bindings. Here the raw side is a loop in C, and both sides run on the bound thread.
+// callBenches time calls of the bindings. The raw side is a loop in C. Both sides run on the bound
+// thread.
 func callBenches(e *env) []bench {
 	if e.lib == nil {
 		return nil
@@ -68,8 +69,8 @@ func openCall(e *env, number int) (s sides, err error) {
 	return sides{raw: side(k.c), pure: side(k.g), close: func() error { return e.thread.do(g.close) }}, nil
 }
 
-// openBench times opening the library: the first time, when the system loads the driver, and again, which leaves finding
-// the symbols.
+// openBench times opening the library: the first time, when the system loads the driver, and again,
+// when only the symbols are resolved.
 func openBench() bench {
 	return bench{
 		rows: []row{

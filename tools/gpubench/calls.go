@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// A callGPU is a device with what the cases need. The calling thread is the one to which the context is bound.
+// A callGPU is a device with the objects for the cases. The context is bound to the calling thread.
 type callGPU struct {
 	l      *cuda.Library
 	dev    cuda.Device
@@ -55,17 +55,17 @@ func (g *callGPU) close() error {
 
 func (g *callGPU) settle() error { return g.l.StreamSynchronize(g.stream) }
 
-// A pairing is one call on both sides. Each side does n calls and returns how long they took.
+// A pairing is one call on both sides. Each side makes n calls and returns the time they took.
 type pairing struct {
 	n      uint64
 	c, g   func(n uint64) (time.Duration, error)
-	settle func() error // waits for the device, outside the timing
+	settle func() error // waits for the device, not timed
 }
 
 // callNames are the names of the cases.
 var callNames = []string{"a C function", "cuLaunchKernel, burst", "cuLaunchKernel", "cuEventRecord", "cuEventQuery"}
 
-// cases pairs each call with itself in C, through the address that the bindings call too.
+// cases pairs each call with the same call in C, through the same address as the bindings.
 func (g *callGPU) cases(c *loop) ([]pairing, error) {
 	addr := map[string]uintptr{}
 	for i, name := range []string{"cuLaunchKernel", "cuEventRecord", "cuEventQuery"} {
@@ -92,7 +92,7 @@ func (g *callGPU) cases(c *loop) ([]pairing, error) {
 				return time.Since(start), nil
 			},
 		},
-		{ // all fit into the device's queue: what the host alone spends on a launch
+		{ // all fit into the device's queue: the host's time for a launch
 			n: 500, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) {
 				return c.launch(addr["cuLaunchKernel"], g.fn, g.stream, &g.params[0], n)
@@ -147,7 +147,7 @@ func (g *callGPU) launch(n uint64) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// address asks the driver for a function of the core, as the loader did.
+// address asks the driver for the address of a core function, as the loader did.
 func address(l *cuda.Library, name string) (uintptr, error) {
 	p, _, err := l.GetProcAddress(name, 11020, cuda.GetProcAddressLegacyStream)
 	if err != nil {

@@ -2,7 +2,8 @@ package main
 
 import "time"
 
-// chainBenches time fills of which each waits for the one before, all submitted ahead, on one stream and on two in turn.
+// chainBenches time fills that each wait for the one before, all submitted ahead, on one stream and
+// on two in turn.
 func chainBenches() []bench {
 	return []bench{
 		{
@@ -55,7 +56,8 @@ func (r *rig) chain(e *env, f []float64, n, queues int) error {
 	}, func() error { return r.sem.Wait(e.ctx, r.v) })
 }
 
-// rawChain submits fills with a mark behind each, for which the next one waits if it is on another stream.
+// rawChain submits fills with an event behind each. The next one waits for the event if it is on
+// another stream.
 func rawChain(a api, n, streams int) error {
 	for i := range n {
 		s := i % streams
@@ -74,8 +76,8 @@ func rawChain(a api, n, streams int) error {
 	return nil
 }
 
-// ahead submits n operations, waits for them, and stores each one's share of the time of all, of the time of submitting, and
-// of the time that the process spent on processors.
+// ahead submits n operations and waits for them. It stores, for each operation, the total time, the
+// time of submitting, and the processor time of the process.
 func ahead(f []float64, n int, submit, wait func() error) error {
 	cpu, start := cpuTime(), time.Now()
 	if err := submit(); err != nil {

@@ -59,7 +59,8 @@ func (c *loop) two(fn, a, b uintptr, n uint64) (time.Duration, error) {
 	return time.Duration(*ns), outcome(r, err)
 }
 
-// wake wakes a parked thread once for each of the times, which become how long until it ran, and how long the calls took that woke it.
+// wake wakes a parked thread once for each element of times. It stores the times until the thread
+// ran, and the times of the calls that woke it.
 func (c *loop) wake(woken, calls []time.Duration) error {
 	return outcome(c.Slow(loopWake, uintptr(len(woken)), uintptr(unsafe.Pointer(&woken[0])), uintptr(unsafe.Pointer(&calls[0]))))
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A way is how the ranks of an all-reduce are spread over processes.
+// A way is the distribution of the ranks of an all-reduce over processes.
 type way string
 
 const (
@@ -18,7 +18,7 @@ const (
 	pytorch way = "PyTorch"   // likewise
 )
 
-// An allReduce says what a row is of, for programs.
+// An allReduce describes a row, for programs that read the JSON.
 type allReduce struct {
 	Bytes  uint64 `json:"bytes"`
 	Ranks  int    `json:"ranks"`
@@ -26,12 +26,14 @@ type allReduce struct {
 	Figure string `json:"figure"`
 }
 
-// busBandwidth is the figure that is drawn: what a link carries if the ranks are a ring, bytes over time × 2(n-1)/n.
+// busBandwidth is the figure to draw: the load of a link if the ranks are a ring, bytes over time ×
+// 2(n-1)/n.
 const busBandwidth = "bus bandwidth"
 
-// collectiveBenches time all-reduces over all devices, in processes of their own, which are the same for all rows. The raw side
-// is PyTorch. Both sides are ready all the time and take turns size by size, as in other groups, and what is measured is given
-// back after each turn, so that neither has less memory, or another temperature, than the other.
+// collectiveBenches time all-reduces over all devices, in processes that serve all rows. The raw
+// side is PyTorch. Both sides stay ready all the time and take turns size by size, as in other
+// groups. Each frees its memory after its turn, so that both have the same free memory and the same
+// temperature.
 func collectiveBenches(e *env) []bench {
 	var all []bench
 	for _, w := range []way{inOne, inMany} {
@@ -45,12 +47,13 @@ func collectiveBenches(e *env) []bench {
 	return all
 }
 
-// reduceSizes returns how many bytes to reduce: powers of 4, or all of 2. One device alone has nothing to do.
+// reduceSizes returns the numbers of bytes to reduce: powers of 4, or of 2. A single device has
+// nothing to do.
 func reduceSizes(devices int, opt options) []uint64 {
 	const first = 1 << 10
 	last, step := uint64(1<<30), 2
 	switch {
-	case opt.sim: // where the host adds up
+	case opt.sim: // the host adds up
 		last = 256 << 10
 	case devices == 1:
 		return []uint64{first, 1 << 20}
@@ -65,9 +68,10 @@ func reduceSizes(devices int, opt options) []uint64 {
 	return sizes
 }
 
-// reduceCounts returns how often to reduce so many bytes in a turn, and in how many rounds. What is submitted ahead is enough for the
-// host's part at either end, some tens of microseconds, to be lost in it, and takes a tenth of a second, or so, if it must.
-// Bandwidths differ by a hundredth from turn to turn, so there are many.
+// reduceCounts returns the number of reductions of so many bytes in a turn, and the number of
+// rounds. Enough is submitted ahead to hide the host's time at either end, some tens of
+// microseconds. That takes up to about a tenth of a second. Bandwidths vary by one percent between
+// turns, so there are many rounds.
 func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	switch {
 	case sim:
@@ -86,11 +90,12 @@ func reduceCounts(size uint64, sim bool) (c counts, rounds int) {
 	return counts{Warm: 3, Timed: 8, Ahead: 30}, 5
 }
 
-// chainedTo is the largest size of which chains are timed. Above it the time on the link hides what the host does.
+// chainedTo is the largest size for which chains are timed. Above it the time on the link hides the
+// host's work.
 const chainedTo = 16 << 20
 
-// Where memory is decides on a hundredth of the bandwidth, of what fits into the devices' caches above all. So each turn's is behind
-// that of another size.
+// The place of memory changes the bandwidth by one percent, mostly for sizes that fit into the
+// devices' caches. So each turn puts its memory behind padding of another size.
 const (
 	pads    = 31
 	padding = 2 << 20 // as large as pages
@@ -113,12 +118,12 @@ func reduceBench(e *env, w way, size uint64) bench {
 	add("p50", "time until done, p50", ns, fast, false)
 	add("min", "time until done, min", ns, goal{}, true)
 	add("each", "time of one of many submitted ahead", ns, goal{}, true)
-	if n > 1 { // else nothing goes anywhere
+	if n > 1 { // one rank moves no data
 		add("algbw", "algorithm bandwidth", gigabytes, goal{}, true)
 		add("busbw", busBandwidth, gigabytes, wide, false)
 	}
 	c, rounds := reduceCounts(size, e.opt.sim)
-	chained := -1 // the row of the first such figure
+	chained := -1 // the row of the first chained figure
 	if n > 1 && size <= chainedTo {
 		chained, c.Chained = len(rows), min(c.Ahead, 200)
 		few := goal{max: 1, of: ofRaw, device: true}
@@ -201,17 +206,17 @@ func smallBench(e *env, w way) bench {
 	}
 }
 
-// teams are the processes that do collectives, once they were needed.
+// teams are the processes for collectives, started on first use.
 type teams struct {
 	byWay map[way]*team
-	torch answer // what PyTorch is
-	known bool   // it has been said which NCCL there is
+	torch answer // facts about PyTorch
+	known bool   // the remark about NCCL was printed
 }
 
 // startLimit is how long processes may take to get ready: PyTorch is large.
 const startLimit = 2 * time.Minute
 
-// team starts processes, or returns those that were.
+// team starts processes, or returns the running ones.
 func (e *env) team(w way, start func(ctx context.Context) *team) *team {
 	t, ok := e.teams.byWay[w]
 	if !ok {
@@ -253,15 +258,15 @@ func (e *env) pytorch() *team {
 	return t
 }
 
-// workers returns our side.
+// workers returns puregpu's side.
 func (e *env) workers(w way) (*team, error) {
 	switch {
 	case w == inMany && e.opt.sim:
 		return nil, fmt.Errorf("%w: simulated devices of several processes cannot reach each other", errNotRun)
 	case w == inMany && e.count < 2:
-		return nil, fmt.Errorf("%w: this takes two devices, and there is one", errNotRun)
+		return nil, fmt.Errorf("%w: two devices are needed, and there is one", errNotRun)
 	}
-	e.pytorch() // which says which NCCL to take
+	e.pytorch() // sets the NCCL to use
 	t := e.team(w, func(ctx context.Context) *team { return e.startWorkers(ctx, w) })
 	if missing := (*missingError)(nil); errors.As(t.over, &missing) {
 		return nil, fmt.Errorf("%w: %v", errNotRun, missing)
@@ -269,10 +274,11 @@ func (e *env) workers(w way) (*team, error) {
 	return t, t.over
 }
 
-// ncclVariable names the file of NCCL, in the environment.
+// ncclVariable is the environment variable with the file of NCCL.
 const ncclVariable = "PUREGPU_NCCL_LIBRARY"
 
-// startWorkers starts this program anew, once or for each device, and makes a communicator for each.
+// startWorkers starts this program once, or once for each device, and makes a communicator for
+// each.
 func (e *env) startWorkers(ctx context.Context, w way) *team {
 	var devices [][]int
 	for i := range e.count {
@@ -313,7 +319,7 @@ func (e *env) startWorkers(ctx context.Context, w way) *team {
 	return t
 }
 
-// remarkNCCL says which NCCL the sides have.
+// remarkNCCL prints the NCCL of each side.
 func (e *env) remarkNCCL(ours answer) {
 	torch := e.teams.torch
 	if torch.NCCL == "" {
@@ -335,7 +341,7 @@ func (e *env) remarkNCCL(ours answer) {
 	}
 }
 
-// close ends the processes. What PyTorch has to say at its end does not matter.
+// close ends the processes. It ignores PyTorch's output at its end.
 func (s *teams) close() (err error) {
 	for w, t := range s.byWay {
 		if end := t.close(); w != pytorch {

@@ -28,8 +28,8 @@ func TestReduceSizes(t *testing.T) {
 	}
 }
 
-// TestReduceCounts wants the whole group to be over in time, on a machine whose devices move 200 GB a second. That its processes
-// get ready takes some 20 seconds of the 90 that there are.
+// TestReduceCounts checks that the whole group ends in time on a machine whose devices move 200 GB
+// a second. The processes need about 20 of the 90 seconds to start.
 func TestReduceCounts(t *testing.T) {
 	total := 0.0
 	last := 1 << 30
@@ -82,7 +82,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// TestAlone has one device.
+// TestAlone runs the group with one device.
 func TestAlone(t *testing.T) {
 	e, err := newEnv(options{sim: true, device: "0", devices: 1})
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"os"
 )
 
-// A promise is what a row of a static program (build tag puregpu_static) takes at most, times the same row of a dynamic one.
+// A promise is the greatest ratio of a row's time in a static program (build tag puregpu_static) to
+// its time in a dynamic one.
 type promise struct {
 	row string
 	max float64
@@ -16,14 +17,14 @@ type promise struct {
 
 var staticPromises = []promise{{"calls/a C function", 1.3}, {"calls/cuLaunchKernel", 1.02}}
 
-// leastTurns is how many runs of each program there must be.
+// leastTurns is the least number of runs of each program.
 const leastTurns = 3
 
-// compareFiles compares runs of a dynamic program with those of a static one, whose JSON is in files: the dynamic one's, the static one's, and so
-// on in turns. It returns whether all promises are kept.
+// compareFiles compares runs of a dynamic program with runs of a static one. The files have their
+// JSON in turns, a dynamic one first. It returns whether all promises are kept.
 func compareFiles(files []string, stdout io.Writer) (kept bool, err error) {
 	if len(files) < 2*leastTurns || len(files)%2 != 0 {
-		return false, fmt.Errorf("-compare takes %d files at least, in turns of a dynamic program and a static one, and got %d", 2*leastTurns, len(files))
+		return false, fmt.Errorf("-compare takes at least %d files, in turns of a dynamic program and a static one, but got %d", 2*leastTurns, len(files))
 	}
 	docs := make([]contents, len(files))
 	for i, name := range files {
@@ -32,16 +33,17 @@ func compareFiles(files []string, stdout io.Writer) (kept bool, err error) {
 			return false, err
 		}
 		if err := json.Unmarshal(text, &docs[i]); err != nil {
-			return false, fmt.Errorf("%s is not what -json prints: %w", name, err)
+			return false, fmt.Errorf("%s is not output of -json: %w", name, err)
 		}
 		if d := docs[0]; docs[i].Device != d.Device || docs[i].Driver != d.Driver || docs[i].Platform != d.Platform || docs[i].CPUs != d.CPUs {
-			return false, fmt.Errorf("%s and %s are not of the same machine and release of Go", files[0], name)
+			return false, fmt.Errorf("%s and %s are from different machines or releases of Go", files[0], name)
 		}
 	}
 	return compare(docs, files, stdout)
 }
 
-// compare compares the medians of each row that is in all documents, by puregpu's side. A row of which something is promised must be.
+// compare compares the medians of puregpu's side of each row that all documents have. A row with a
+// promise must be among them.
 func compare(docs []contents, names []string, stdout io.Writer) (kept bool, err error) {
 	fmt.Fprintf(stdout, "%s on %s, %s, medians of %d turns\n", docs[0].Device, docs[0].Driver, docs[0].Platform, len(docs)/2)
 	fmt.Fprintf(stdout, "%-52s %10s %10s %8s %10s %4s\n", "row", "dynamic", "static", "ratio", "goal", "ok")
@@ -85,7 +87,7 @@ func compare(docs []contents, names []string, stdout io.Writer) (kept bool, err 
 	return kept, nil
 }
 
-// figure returns what puregpu's side of a row has come to, or nil.
+// figure returns the result of puregpu's side of a row, or nil.
 func (c *contents) figure(row string) *float64 {
 	for _, r := range c.Rows {
 		if r.Row == row && r.Error == "" && r.NotRun == "" && r.Puregpu != nil && *r.Puregpu > 0 {

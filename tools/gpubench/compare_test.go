@@ -10,18 +10,20 @@ import (
 	"testing"
 )
 
-// TestCompare compares documents with figures that are known, and with some that are missing.
+// TestCompare compares documents with known figures and with missing ones.
 func TestCompare(t *testing.T) {
 	const dynamic, static = 0, 1
 	for _, c := range []struct {
-		name   string
-		change func(docs []contents) []contents // of dynamic and static programs in turns, three each: 40 ns a C function, 4 µs a launch
+		name string
+		// Three runs each of a dynamic and a static program, in turns: 40 ns a C function, 4 µs a
+		// launch.
+		change func(docs []contents) []contents
 		code   int
 		want   string
 	}{
 		{"equal", func(docs []contents) []contents { return docs }, 0, `calls/cuLaunchKernel +4 µs +4 µs +1\.000 +≤ 1\.02× +ok`},
 		{"medians", func(docs []contents) []contents {
-			*docs[static].Rows[0].Puregpu = 4000 // one turn that was disturbed
+			*docs[static].Rows[0].Puregpu = 4000 // one disturbed run
 			*docs[2+dynamic].Rows[0].Puregpu = 1
 			*docs[2+static].Rows[0].Puregpu = 50
 			return docs
@@ -39,7 +41,8 @@ func TestCompare(t *testing.T) {
 		{"a slow program both ways", func(docs []contents) []contents {
 			for i := range docs {
 				*docs[i].Rows[1].Puregpu *= 3
-				docs[i].Rows[1].Goal = &goalResult{Max: 1.02, Of: ofRaw} // missed, which is not the question
+				// A missed goal does not matter here.
+				docs[i].Rows[1].Goal = &goalResult{Max: 1.02, Of: ofRaw}
 			}
 			return docs
 		}, 0, `calls/cuLaunchKernel +12 µs +12 µs +1\.000 +≤ 1\.02× +ok`},
@@ -61,12 +64,12 @@ func TestCompare(t *testing.T) {
 			docs[dynamic].Rows = docs[dynamic].Rows[:1]
 			return docs
 		}, 2, `0\.json has no figure of calls/cuLaunchKernel: it was not asked for`},
-		{"two turns", func(docs []contents) []contents { return docs[:4] }, 2, `takes 6 files at least, .* got 4`},
+		{"two turns", func(docs []contents) []contents { return docs[:4] }, 2, `takes at least 6 files, .* got 4`},
 		{"half a turn", func(docs []contents) []contents { return append(docs, docs[0]) }, 2, `got 7`},
 		{"another device", func(docs []contents) []contents {
 			docs[3].Device = "another"
 			return docs
-		}, 2, `0\.json and .*3\.json are not of the same machine`},
+		}, 2, `0\.json and .*3\.json are from different machines`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var docs []contents
@@ -96,7 +99,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareFiles wants files that cannot be read, or are none of its own, to be errors, and what it prints itself to be read.
+// TestCompareFiles checks that unreadable files and files of other programs are errors, and that
+// gpubench reads its own output.
 func TestCompareFiles(t *testing.T) {
 	sim := filepath.Join(t.TempDir(), "sim.json")
 	code, stdout, stderr := runBench(t, "-sim", "-rounds", "1", "-json", "-run", "^latency/empty submission")
@@ -108,7 +112,7 @@ func TestCompareFiles(t *testing.T) {
 	}
 	for _, c := range []struct{ file, want string }{
 		{sim, sim + " has no figure of calls/a C function: it was not asked for"},
-		{"compare_test.go", "compare_test.go is not what -json prints"},
+		{"compare_test.go", "compare_test.go is not output of -json"},
 		{"absent.json", "absent.json: no such file"},
 	} {
 		code, _, stderr := runBench(t, "-compare", c.file, c.file, c.file, c.file, c.file, c.file)
@@ -116,7 +120,7 @@ func TestCompareFiles(t *testing.T) {
 			t.Errorf("%s: exit status %d, %q, want %q", c.file, code, stderr, c.want)
 		}
 	}
-	if code, _, stderr := runBench(t, "-compare", "-sim", sim); code != 2 || !strings.Contains(stderr, "-compare goes with no other flag") {
+	if code, _, stderr := runBench(t, "-compare", "-sim", sim); code != 2 || !strings.Contains(stderr, "-compare takes no other flag") {
 		t.Errorf("with another flag: exit status %d, %q", code, stderr)
 	}
 }

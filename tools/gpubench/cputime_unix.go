@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime is the time that the process has spent on processors.
+// cpuTime returns the processor time of the process.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

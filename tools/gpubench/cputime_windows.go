@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// cpuTime is the time that the process has spent on processors.
+// cpuTime returns the processor time of the process.
 func cpuTime() time.Duration {
 	var created, exited, kernel, user syscall.Filetime
 	p, err := syscall.GetCurrentProcess()
@@ -15,7 +15,7 @@ func cpuTime() time.Duration {
 	return ticks(kernel) + ticks(user)
 }
 
-// ticks are of 100 ns, and not a date, for which Nanoseconds would take them.
+// ticks converts units of 100 ns. The value is no date, for which Nanoseconds would take it.
 func ticks(t syscall.Filetime) time.Duration {
 	return time.Duration(uint64(t.HighDateTime)<<32|uint64(t.LowDateTime)) * 100
 }

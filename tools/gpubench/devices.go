@@ -10,14 +10,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// deviceBenches time what two devices have a part in: the one that was named, and the next. The raw side of loading is
-// package gpu too, which loads on the first of them alone.
+// deviceBenches time work on two devices: the named one and the next. The raw side of loading is
+// package gpu on the first device alone.
 func deviceBenches(e *env) []bench {
 	const fills, kernels = 2000, 200
 	size := e.opt.copySize
 	switch {
 	case size > 0:
-	case e.opt.sim: // where the host copies
+	case e.opt.sim: // the host copies
 		size = 64 << 20
 	default:
 		size = 1 << 30
@@ -40,7 +40,7 @@ func deviceBenches(e *env) []bench {
 		{
 			rows: []row{{name: fmt.Sprintf("devices/load a module of %d kernels on two devices", kernels), unit: ns,
 				goal: goal{max: 1.2, of: ofRaw, device: true}}},
-			rounds: 11, // compilers run, and the host has other things to do
+			rounds: 11, // compilers run, and the host has other work
 			open:   func(e *env) (sides, error) { return deviceLoad(e, kernels) },
 		},
 	}
@@ -53,14 +53,14 @@ func openTwo(e *env) (g *gpu.Group, indices [2]int, err error) {
 		return nil, indices, err
 	}
 	if len(infos) < 2 {
-		return nil, indices, fmt.Errorf("%w: this takes two devices, and there is one", errNotRun)
+		return nil, indices, fmt.Errorf("%w: two devices are needed, and there is one", errNotRun)
 	}
 	indices = [2]int{e.index, (e.index + 1) % len(infos)}
 	g, err = gpu.OpenGroup(e.drv, gpu.Options{Queues: 1}, indices[:]...)
 	return g, indices, err
 }
 
-// A pair is two devices, as both sides have them.
+// A pair is two devices, for both sides.
 type pair struct {
 	group  *gpu.Group
 	rigs   [2]*rig
@@ -136,8 +136,8 @@ func deviceHop(e *env, n int) (sides, error) {
 	}, nil
 }
 
-// rawHop submits the fills, with a mark behind each. Streams and events say which device is meant, so that none need be made
-// current.
+// rawHop submits the fills with an event behind each. Streams and events identify their device, so
+// it makes none current.
 func rawHop(on [2]api, n int) error {
 	for i := range n {
 		a, before := on[i%2], on[1-i%2]
@@ -156,8 +156,8 @@ func rawHop(on [2]api, n int) error {
 	return nil
 }
 
-// deviceCopy copies from the first device to the second. Both sides use the same memory, and the group has given the devices
-// the direct way to each other, if there is one.
+// deviceCopy copies from the first device to the second. Both sides use the same memory. The group
+// has given the devices direct access to each other, if possible.
 func deviceCopy(e *env, size uint64) (sides, error) {
 	p, err := newPair(e)
 	if err != nil {
@@ -236,8 +236,9 @@ func deviceLoad(e *env, kernels int) (sides, error) {
 	}, nil
 }
 
-// module returns the PTX of a module of kernels k0, k1 and so on, each of which computes something else with a word a thread.
-// No two are the same, here and in all other modules, so that a driver that keeps what it has compiled must compile them.
+// module returns the PTX of a module of kernels k0, k1 and so on. Each computes something else with
+// one word a thread. All kernels of all modules differ, so that a driver cannot take compiled code
+// from its cache.
 func module(kernels int) []byte {
 	var b bytes.Buffer
 	b.WriteString(".version 6.4\n.target sm_50\n.address_size 64\n")
@@ -247,7 +248,7 @@ func module(kernels int) []byte {
 		fmt.Fprintf(&b, "\tld.param.u64 %%rd1, [k%d_p];\n", k)
 		b.WriteString("\tcvta.to.global.u64 %rd2, %rd1;\n\tmov.u32 %r1, %tid.x;\n\tmul.wide.u32 %rd3, %r1, 4;\n")
 		b.WriteString("\tadd.s64 %rd4, %rd2, %rd3;\n\tld.global.u32 %r2, [%rd4];\n\tmov.u32 %r3, %r1;\n")
-		for range 25 + rand.IntN(25) { // nothing of which is without effect on the result
+		for range 25 + rand.IntN(25) { // every instruction affects the result
 			c := rand.Uint32() >> 1
 			switch rand.IntN(6) {
 			case 0:
@@ -267,11 +268,11 @@ func module(kernels int) []byte {
 		fmt.Fprintf(&b, "\tadd.u32 %%r2, %%r2, %d;\n\txor.b32 %%r2, %%r2, %%r3;\n", rand.Uint32()>>1)
 		b.WriteString("\tst.global.u32 [%rd4], %r2;\n\tret;\n}\n")
 	}
-	b.WriteByte(0) // as the driver wants it
+	b.WriteByte(0) // the driver needs the zero byte
 	return b.Bytes()
 }
 
-// sizeText writes a number of bytes.
+// sizeText formats a number of bytes.
 func sizeText(n uint64) string {
 	switch {
 	case n >= 1<<30 && n%(1<<30) == 0:

@@ -23,17 +23,17 @@ type options struct {
 	hip    string
 	python string
 
-	caps     *driver.Caps // of the simulated devices, if they cannot do everything
-	devices  int          // how many are simulated; 0 is two
-	copySize uint64       // of the copy between devices, in bytes; 0 is what suits
+	caps     *driver.Caps // features of the simulated devices; nil for all
+	devices  int          // number of simulated devices; 0 is two
+	copySize uint64       // bytes of the copy between devices; 0 chooses a size
 }
 
-// env is what benches run in.
+// env is the environment of benches.
 type env struct {
 	opt    options
 	drv    driver.Driver
 	index  int
-	count  int // of devices
+	count  int // number of devices
 	info   driver.Info
 	caps   driver.Caps
 	thread *thread // of the raw side
@@ -41,8 +41,8 @@ type env struct {
 	ctx    context.Context // of the present bench
 
 	lib    *cuda.Library // nil with -sim
-	opened time.Duration // what it took to open lib
-	hip    driver.Driver // once the group hip has opened it
+	opened time.Duration // time to open lib
+	hip    driver.Driver // nil until the group hip opens it
 	teams  teams
 
 	remarks []string // not printed yet
@@ -56,7 +56,7 @@ func newEnv(opt options) (*env, error) {
 		start := time.Now()
 		lib, err := cuda.Open(cuda.Options{})
 		if err != nil {
-			return nil, fmt.Errorf("%w\nwithout a GPU there is -sim", err)
+			return nil, fmt.Errorf("%w\nuse -sim without a GPU", err)
 		}
 		e.lib, e.opened = lib, time.Since(start)
 		if e.drv, err = cudadriver.New(lib); err != nil {
@@ -87,7 +87,7 @@ func newEnv(opt options) (*env, error) {
 	return e, nil
 }
 
-// newRaw makes what the raw side calls on a device, which it makes current on the thread.
+// newRaw makes the raw side's objects on a device. It makes the device current on the thread.
 func (e *env) newRaw(index int) (api, error) {
 	if e.lib == nil {
 		a, err := newRawSim(e.drv, index)
@@ -124,13 +124,14 @@ func (e *env) close() error {
 	return err
 }
 
-// remark has something printed before the next results.
+// remark prints a remark before the next results.
 func (e *env) remark(format string, args ...any) {
 	e.remarks = append(e.remarks, fmt.Sprintf(format, args...))
 }
 
-// beside runs puregpu's side on the raw side's thread, with no device current there, as on a program's goroutines: for work of the
-// host alone, since one processor of a virtual machine may be twice as fast as another.
+// beside runs puregpu's side on the raw side's thread, without a current device, as on a program's
+// goroutines. Use it for work of the host alone: one processor of a virtual machine may be twice as
+// fast as another.
 func (e *env) beside(fn func() error) error {
 	return e.thread.do(func() error {
 		if err := e.raw.unbind(); err != nil {
@@ -140,8 +141,9 @@ func (e *env) beside(fn func() error) error {
 	})
 }
 
-// anywhere runs the raw side on a thread that is new, and so on a processor that is as good or bad as that of puregpu's side: for work
-// that the host waits for, which on a thread that it may not leave takes a goroutine longer.
+// anywhere runs the raw side on a new thread, so that the operating system chooses its processor as
+// for puregpu's side. Use it for work that the host waits for: on a locked thread a goroutine wakes
+// later.
 func (e *env) anywhere(fn func() error) error {
 	t := newThread()
 	defer t.end()
@@ -153,8 +155,9 @@ func (e *env) anywhere(fn func() error) error {
 	})
 }
 
-// A thread is an OS thread with one goroutine. Package gpu is timed on goroutines that are locked to none, as a program's
-// are, but for beside, and the raw side on such a thread, as its calls want it.
+// A thread is an OS thread with one goroutine. The raw side runs on such a thread, because its
+// calls need one. Package gpu runs on goroutines that are not locked to a thread, as in a program,
+// except in beside.
 type thread struct {
 	todo chan func() error
 	done chan error
@@ -163,7 +166,7 @@ type thread struct {
 func newThread() *thread {
 	t := &thread{todo: make(chan func() error), done: make(chan error)}
 	go func() {
-		runtime.LockOSThread() // until it ends
+		runtime.LockOSThread() // until the thread ends
 		for fn := range t.todo {
 			t.done <- fn()
 		}
@@ -178,7 +181,7 @@ func (t *thread) do(fn func() error) error {
 
 func (t *thread) end() { close(t.todo) }
 
-// await asks until the event is done, or the bench has taken too long.
+// await polls until the event is complete, or the bench has taken too long.
 func (e *env) await(event int) error { return e.awaitOn(e.raw, event) }
 
 // awaitOn is await for an event of a device.
@@ -188,7 +191,7 @@ func (e *env) awaitOn(a api, event int) error {
 			return err
 		}
 		if n%1000 == 0 && e.ctx.Err() != nil {
-			return errors.New("raw side: the work does not end")
+			return errors.New("raw side: the work has not ended in time")
 		}
 	}
 }

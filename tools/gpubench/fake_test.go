@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestFake runs on a CUDA driver made of C, which does its work at once, and wants everything to be given back. Its graphs
-// are small, and it takes long to fill as much memory as the group wake wants.
+// TestFake runs on a fake CUDA driver in C, which does its work at once, and checks that everything
+// is given back. Its graphs are small. Filling the memory of the group wake takes long.
 func TestFake(t *testing.T) {
 	path := buildCUDA(t)
 	rows := runJSON(t, "-rounds", "1", "-c", buildLoop(t), "-device", "1", "-run", "^(calls|latency|chain|pool|parked|semaphore)/|^graph/(10 |82 |rec)")
@@ -91,7 +91,7 @@ func TestFake(t *testing.T) {
 	}
 }
 
-// buildHIP builds HIP on top of a fake CUDA driver, which is not the one that the other side has.
+// buildHIP builds HIP on top of a fake CUDA driver, separate from that of the other side.
 func buildHIP(t *testing.T) string {
 	cuda := testlib.Fake{File: "libcuda.so.1", Source: "../../runtime/driver/hipdriver/testdata/cuda.c"}.Build(t)
 	return testlib.Fake{

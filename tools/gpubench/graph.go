@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// graphBenches time command buffers of empty kernels, one after the other, each execution of which the host waits for. The
-// raw side launches the same graph, or the same kernels; what it spends on submitting is that alone, without the mark behind
-// it.
+// graphBenches time command buffers of empty kernels, one after the other. The host waits for each
+// execution. The raw side launches the same graph, or the same kernels; its time of submitting does
+// not include the event.
 func graphBenches() []bench {
 	rows := func(what string, max float64) []row {
 		g := goal{max: max, of: ofRaw, device: true}
@@ -71,13 +71,13 @@ func graphBenches() []bench {
 	}
 }
 
-// An execution says what to execute in a round.
+// An execution describes the executions of a round.
 type execution struct {
 	mode    gpu.Mode
 	kernels int
 	times   int
-	bound   bool // each kernel's argument is a binding, and another one each time
-	changed int  // so many kernels' argument is a parameter, which has another value each time
+	bound   bool // each kernel's argument is a binding, with another value each time
+	changed int  // number of kernels whose argument is a parameter, with another value each time
 }
 
 // sets returns how many nodes of the graph each execution sets.
@@ -169,7 +169,7 @@ func execute(e *env, x execution) (s sides, err error) {
 	return s, nil
 }
 
-// argSize is how far arguments are apart, in bytes.
+// argSize is the distance of arguments in bytes.
 const argSize = 16
 
 // record makes a command buffer with a parameter.
@@ -211,7 +211,7 @@ func record(r *rig, x execution) (c *gpu.CommandBuffer, p gpu.Param[uint64], err
 	return c, p, c.End()
 }
 
-// emptyArgs are the arguments of the empty kernel, and scalarArgs too.
+// emptyArgs are the arguments of the empty kernel, and so are scalarArgs.
 type (
 	emptyArgs  struct{ p gpu.Range }
 	scalarArgs struct{ p uint64 } //lint:ignore U1000 the kernel's parameter
@@ -230,8 +230,8 @@ func emptyKernel[A any](r *rig) (*gpu.TypedKernel[A], error) {
 	return gpu.Typed[A](k)
 }
 
-// parts submits something and waits for it, as often as there is room for times, and stores the median times that
-// submitting took, and all.
+// parts submits and waits once for each element of times. It stores the median time of submitting,
+// and of both.
 func parts(f []float64, submitting, total []time.Duration, submit, wait func() error) error {
 	for i := range total {
 		start := time.Now()

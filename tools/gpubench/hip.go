@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// hipBenches time work through hipdriver, over the library that was named. Both sides are package gpu: the raw one has the
-// CUDA driver below, on the device of the same number.
+// hipBenches time hipdriver on the HIP library that the user named. Both sides are package gpu. The
+// raw side uses the CUDA driver, on the device of the same number.
 func hipBenches() []bench {
 	const fills = 2000
 	g := goal{max: 1.3, of: ofRaw, device: true}
@@ -47,7 +47,7 @@ func throughHIP(e *env, work func(r *rig, f []float64) error) (s sides, err erro
 	case e.opt.hip == "":
 		return s, fmt.Errorf("%w: name a HIP library with -hip", errNotRun)
 	case e.lib == nil:
-		return s, fmt.Errorf("%w: a library cannot be compared with a simulated device", errNotRun)
+		return s, fmt.Errorf("%w: a simulated device cannot be compared with a library", errNotRun)
 	case e.hip == nil:
 		d, err := hipdriver.Open(hip.Options{Path: e.opt.hip})
 		if err != nil {

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// idleBench asks how much of a processor the process takes while nothing is in flight: on the raw side with a context alone,
-// on puregpu's with a device open, a submission parked, and a goroutine waiting for it. Threads of the driver's are in both, and machines differ: the goal is for
-// what the runtime adds.
+// idleBench measures the processor time of the process while nothing is in flight. The raw side has
+// only a context. puregpu's side has an open device, a parked submission and a goroutine that waits
+// for it. Both include threads of the driver, and machines differ, so the goal is for the
+// difference.
 func idleBench() bench {
 	return bench{
 		rows: []row{{name: "idle/CPU over 2 s, of one core", unit: percent},
@@ -54,7 +55,7 @@ func idleBench() bench {
 func idle() float64 {
 	const long = 2 * time.Second
 	debug.FreeOSMemory()
-	time.Sleep(500 * time.Millisecond) // the collector and whatever still spins come to rest
+	time.Sleep(500 * time.Millisecond) // lets the garbage collector and spinning threads come to rest
 	cpu, start := cpuTime(), time.Now()
 	time.Sleep(long)
 	return 100 * float64(cpuTime()-cpu) / float64(time.Since(start))

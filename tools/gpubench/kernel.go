@@ -11,9 +11,11 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// kernelBenches time launches of a kernel with four arguments, on a queue, each behind the one before and each of which somebody can wait for.
-// The raw side is a loop of cuLaunchKernel, in C if -c names the C loops, with an event behind the last launch only, which is what the goal is
-// about. Rows without a goal have it record an event behind each launch, so that there too each can be waited for.
+// kernelBenches time launches of a kernel with four arguments on a queue. Each runs after the one
+// before, and a program can wait for each. The raw side is a loop of cuLaunchKernel, in C if -c
+// names the C loops, with an event behind the last launch only; the goal compares with it. In rows
+// without a goal the raw side records an event behind each launch, so that a program could wait for
+// each there too.
 func kernelBenches() []bench {
 	const n = 2000
 	rows := func(events string) []row {
@@ -91,7 +93,7 @@ type launcher struct {
 	mod    cuda.Module
 	fn     cuda.Function
 	params []unsafe.Pointer
-	mark   int   // the event that the raw side has recorded last
+	mark   int   // the last event that the raw side recorded
 	c      *loop // nil without -c
 	launch uintptr
 }
@@ -106,7 +108,8 @@ type indexArgs struct {
 // op makes a launch.
 func (x *launcher) op() gpu.Op { return x.k.Launch(gpu.Grid{}, x.args) }
 
-// newLauncher loads the kernel on both sides, with the same arguments: for no element, so that it ends at once.
+// newLauncher loads the kernel on both sides. The arguments are the same, and for zero elements, so
+// that the kernel ends at once.
 func newLauncher(e *env) (x *launcher, err error) {
 	if e.lib == nil {
 		return nil, fmt.Errorf("%w: the raw side calls the CUDA driver", errNotRun)

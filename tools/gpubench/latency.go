@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// latencyBenches time one submission after the other, each of which the host waits for.
+// latencyBenches time single submissions, each of which the host waits for.
 func latencyBenches() []bench {
 	const n = 1000
 	return []bench{
@@ -33,7 +33,7 @@ func latencyBenches() []bench {
 	}
 }
 
-// latency times a round trip on each side. On the raw one it is work, and a mark behind it.
+// latency times a round trip on each side. The raw side is the work and an event.
 func latency(e *env, n int, work func() error, trip func(*rig) error) (sides, error) {
 	r, err := newRig(e, 1)
 	if err != nil {
@@ -64,7 +64,7 @@ func latency(e *env, n int, work func() error, trip func(*rig) error) (sides, er
 	}, nil
 }
 
-// typical returns the median time of what fn does, done once for each of times.
+// typical returns the median time of fn, called once for each element of times.
 func typical(times []time.Duration, fn func() error) (float64, error) {
 	for i := range times {
 		start := time.Now()

@@ -1,68 +1,81 @@
-// Command gpubench times puregpu against hand-written loops, in one process and in turns, and says whether the goals are met.
+// Command gpubench times puregpu against hand-written loops, in one process and in turns, and says
+// whether the goals are met.
 //
 //	gpubench [-c libcloop.so] [-hip lib.so] [-python file] [-run regexp] [-rounds N] [-device name] [-json] [-svg file] [-bars file] [-long] [group ...]
 //	gpubench -sim [-run regexp] [-rounds N] [-json] [-svg file] [-long] [group ...]
 //	gpubench -compare dynamic.json static.json dynamic.json static.json ...
 //	gpubench -version
 //
-// Groups of rows go by what their names begin with, such as collectives; without one all are run.
+// A group is the rows whose names begin with its name, such as collectives. Without a group it runs
+// all rows.
 //
-// One line is printed a row: what was timed, by the raw side, by puregpu's, the ratio, the goal, and whether it was met.
-// Figures are medians over the rounds. A time is one of an operation, if the row does not say otherwise.
+// It prints one line a row: the name, the raw side's figure, puregpu's figure, the ratio, the goal,
+// and whether the goal was met. Figures are medians over the rounds. A time is for one operation,
+// unless the row says otherwise.
 //
-// The rows of the group calls time the bindings alone: the raw side is a loop in C, from testdata/cloop.c, which -c names.
-// All others time package gpu: there the raw side is a loop in Go that makes the calls of package cuda that the work cannot
-// do without, on a thread of its own to which the context is bound, and asks the driver until the work is done. In the groups
-// chain, hop, kernel, native and pool package gpu works on the same thread. Where there is nothing to compare with, the ratio is that to the
-// same work on the smallest scale, which tells whether it is flat.
-// Rows of what the device cannot do, such as memory pools or graphs, are not run, and say so.
+// The rows of the group calls time the bindings alone. Their raw side is a loop in C, from
+// testdata/cloop.c; -c names the compiled file. All other rows time package gpu. Their raw side is
+// a Go loop that calls only the functions of package cuda that the work needs. It runs on a thread
+// with a bound context and polls the driver until the work is done. In the groups chain, hop,
+// kernel, native and pool package gpu works on the same thread. For rows without a raw side the
+// ratio is to the same work on the smallest scale, which shows whether the cost is flat. Rows that
+// the device cannot run, such as memory pools or graphs, say so.
 //
-// The rows of the group devices take two devices: the one that -device names, and the next. Their raw side loads code on one
-// alone. Those of the group hip compare package gpu over a HIP library, which -hip names, with package gpu over the CUDA
-// driver, which is the raw side there, on the device of the same number. testdata/hipovercuda has such a library for a machine
-// without an AMD GPU.
+// The rows of the group devices use two devices: the one that -device names, and the next. Their
+// raw side loads code on one device. The rows of the group hip compare package gpu on a HIP
+// library, which -hip names, with package gpu on the CUDA driver, the raw side, on the device of
+// the same number. testdata/hipovercuda has such a library for a machine without an AMD GPU.
 //
-// The rows of the group stream compare ways to submit the same: the raw side is a call of a queue, with its lists, and puregpu's side
-// the call of a stream, or a launch with typed arguments.
+// The rows of the group stream compare ways to submit the same work. The raw side is a call of a
+// queue, with its lists. puregpu's side is the call of a stream, or a launch with typed arguments.
 //
-// The rows of the group kernel time launches of a kernel with four arguments, on a queue. The raw side is a loop of cuLaunchKernel, in C if -c
-// is given, and for the rows that say so one in Go that records an event behind each launch.
+// The rows of the group kernel time launches of a kernel with four arguments on a queue. The raw
+// side is a loop of cuLaunchKernel, in C if -c is given. In the rows that say so it is a Go loop
+// that records an event behind each launch.
 //
-// The rows of the group native time products of matrices by cuBLAS, which package cudadriver's users put into a queue's order with
-// gpu.Native. The raw side calls cuBLAS alike, on a stream. Both take the file that PUREGPU_CUBLAS_LIBRARY names, or what the system or
-// python3 has; without one the rows are not run.
+// The rows of the group native time products of matrices by cuBLAS in a queue's order, with
+// gpu.Native. The raw side calls cuBLAS in the same way on a stream. Both use the file that
+// PUREGPU_CUBLAS_LIBRARY names, or the one of the system or of python3. Without one the rows do not
+// run.
 //
-// The rows of the group tail time what must not take long at times: one call in a hundred of those that submit far ahead, and a parked
-// fill that is released while the driver compiles.
+// The rows of the group tail time the slowest calls: the 99th percentile of calls that submit far
+// ahead, and a parked fill that is released while the driver compiles.
 //
-// The rows of the group others time a stream beside the loop over the driver, without events and with one behind each operation, and beside cuda.core, CuPy and PyTorch in a process of
-// Python (-python names it). Each library does the work as its users write it. p50 is the median time from the call until the host
-// knows that the work is done; the other rows submit 2,000 operations ahead and wait for the last. -bars draws them.
+// The rows of the group others compare a stream with the loop over the driver, with and without an
+// event behind each operation, and with cuda.core, CuPy and PyTorch in a Python process (-python
+// names it). Each library does the work as its users write it. p50 is the median time from the call
+// until the host knows that the work is done. The other rows submit 2,000 operations ahead and wait
+// for the last. -bars draws them.
 //
-// The rows of the group collectives time all-reduces of float32, in place, over all devices: in one process that has them all,
-// and in processes that have one each, which the program starts itself. p50 is the median time from the submission on the
-// first rank until the last is done; busbw is the bus bandwidth of many that are submitted ahead, one behind the other: bytes
-// over time, × 2(n-1)/n for n ranks. The least time, the time of one of many, and the bandwidth without that factor are printed
-// with -json. The raw side is PyTorch (-python names the program that has it) with one process a device. For each size the sides
-// take turns, as everywhere, with the same numbers of all-reduces; while one works the processes of the other wait and have no
-// memory but their libraries'. Both use the file of NCCL that PyTorch brings, if PUREGPU_NCCL_LIBRARY does not name another, and
-// for both NCCL_NVLS_ENABLE=0 is set, since NVLink's multicast is not to be used on every machine. Without PyTorch there is no
-// raw side. In one process one goroutine submits on all ranks, since the communicators' own threads do the work. -svg draws the bus
-// bandwidths. The last rows are 100 small all-reduces, submitted as 100 groups, and recorded as one.
+// The rows of the group collectives time all-reduces of float32, in place, over all devices: in one
+// process with all of them, and in one process for each device, which the program starts itself.
+// p50 is the median time from the submission on the first rank until the last is done. busbw is the
+// bus bandwidth of many all-reduces submitted ahead, one after the other: bytes over time, ×
+// 2(n-1)/n for n ranks. -json also prints the least time, the time of one of many, and the
+// bandwidth without that factor. The raw side is PyTorch with one process a device (-python names a
+// Python that has it). For each size the sides take turns, with the same numbers of all-reduces.
+// While one works, the processes of the other wait and hold no memory except their libraries'. Both
+// use PyTorch's NCCL file, unless PUREGPU_NCCL_LIBRARY names another. Both set NCCL_NVLS_ENABLE=0,
+// because not every machine allows NVLink multicast. Without PyTorch there is no raw side. In one
+// process one goroutine submits on all ranks, because the communicators' own threads do the work.
+// -svg draws the bus bandwidths. The last rows are 100 small all-reduces, submitted as 100 groups,
+// and recorded as one.
 //
-// With -sim the devices are two simulated ones, so that no GPU is needed. Their rows tell how the runtime scales; goals that a
-// real device has a part in are not applied, and the raw side calls the simulated device.
+// With -sim it uses two simulated devices and needs no GPU. These rows show how the runtime scales.
+// Goals that depend on a real device do not apply, and the raw side calls the simulated device.
 //
-// With -long the scale goes up to 1,000,000 submissions, which takes a minute and 2 GB or so, and the sizes of all-reduces are
-// all powers of two.
+// With -long the scale goes up to 1,000,000 submissions, which takes about a minute and 2 GB, and
+// the sizes of all-reduces are all powers of two.
 //
-// -compare reads what -json has printed, by a dynamic program and by a static one (build tag puregpu_static) in turns, three times each at least,
-// and compares the medians of the rows that all have, by puregpu's side. A C function may take 1.3 times as long in a static program, and
+// -compare reads the output of -json of a dynamic program and of a static one (build tag
+// puregpu_static), in turns, at least three runs each. It compares the medians of puregpu's side in
+// the rows that all files have. In a static program a C function may take 1.3 times as long, and
 // cuLaunchKernel 1.02 times.
 //
 // -version prints the versions of puregpu and Go, and the platform.
 //
-// The exit status is 1 if a goal was missed or a row failed, and 2 if nothing could be run or compared.
+// The exit status is 1 if a goal was missed or a row failed, and 2 if nothing could be run or
+// compared.
 package main
 
 import (
@@ -112,7 +125,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	if *comparing {
 		if flags.NFlag() > 1 {
-			fmt.Fprintln(stderr, "gpubench: -compare goes with no other flag")
+			fmt.Fprintln(stderr, "gpubench: -compare takes no other flag")
 			return 2
 		}
 		kept, err := compareFiles(flags.Args(), stdout)
@@ -130,7 +143,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		err = fmt.Errorf("-run: %w", err)
 	case *rounds < 0:
-		err = fmt.Errorf("-rounds %d: there must be one at least", *rounds)
+		err = fmt.Errorf("-rounds %d: at least one is needed", *rounds)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "gpubench:", err)
@@ -191,7 +204,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// benches returns all of them, in the order in which they run.
+// benches returns all benches in the order in which they run.
 func benches(e *env) []bench {
 	var all []bench
 	all = append(all, callBenches(e)...)
@@ -207,7 +220,7 @@ func benches(e *env) []bench {
 	all = append(all, parkedBench())
 	all = append(all, futureBench(e), unrelatedBench(e))
 	all = append(all, semaphoreBench(), wakeBench(), lockedBench(), idleBench())
-	// Behind all others, which should not notice that the devices know each other and that one more library is there.
+	// These run last, because they give the devices access to each other and load one more library.
 	all = append(all, deviceBenches(e)...)
 	all = append(all, hipBenches()...)
 	all = append(all, otherBenches()...)

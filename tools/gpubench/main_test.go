@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// runBench runs the program and returns what it printed.
+// runBench runs the program and returns its output.
 func runBench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -22,7 +22,8 @@ func runBench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// runJSON runs the program and returns its rows, by name. A goal may be missed, since anything may run at the same time.
+// runJSON runs the program and returns its rows, by name. It allows missed goals, because the
+// machine may be busy.
 func runJSON(t *testing.T, args ...string) map[string]result {
 	t.Helper()
 	code, stdout, stderr := runBench(t, append(args, "-json")...)
@@ -53,7 +54,8 @@ func runJSON(t *testing.T, args ...string) map[string]result {
 
 func TestSim(t *testing.T) {
 	groups := "latency|chain|pool|graph|parked|semaphore"
-	if !race { // it would find that the group wake polls the memory that a simulated device fills
+	// The race detector reports that the group wake polls memory while a simulated device fills it.
+	if !race {
 		groups += "|wake"
 		if !testing.Short() {
 			groups += "|calls|hop|unrelated|future|devices|hip"
@@ -77,7 +79,7 @@ func TestSim(t *testing.T) {
 	}
 }
 
-// TestLacks wants benches that a device cannot run to say so, and to be no failure.
+// TestLacks checks that benches that a device cannot run say so, and are no failure.
 func TestLacks(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	caps.Pools, caps.HostPools, caps.Graphs = false, false, false
@@ -103,7 +105,7 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// runDevices runs what takes two devices, once.
+// runDevices runs the benches for two devices once.
 func runDevices(t *testing.T, opt options) (results []result) {
 	t.Helper()
 	e, err := newEnv(opt)
@@ -131,13 +133,13 @@ func TestDevices(t *testing.T) {
 		}
 	}
 	for _, r := range runDevices(t, options{sim: true, device: "0", devices: 1}) {
-		if r.NotRun != "not run: this takes two devices, and there is one" || r.Error != "" || r.Puregpu != nil {
+		if r.NotRun != "not run: two devices are needed, and there is one" || r.Error != "" || r.Puregpu != nil {
 			t.Errorf("%s on one device: %+v", r.Row, r)
 		}
 	}
 }
 
-// TestModule wants the kernels to be there, and no two modules to be the same.
+// TestModule checks that a module has its kernels, and that no two modules are the same.
 func TestModule(t *testing.T) {
 	const n = 20
 	a, b := module(n), module(n)
@@ -185,12 +187,12 @@ func TestArguments(t *testing.T) {
 		{"-h", 0, "Usage of gpubench"},
 		{"-nonsense", 2, "flag provided but not defined"},
 		{"-sim more", 2, `no row was run: groups ["more"]`},
-		{"-sim -rounds -1", 2, "there must be one at least"},
+		{"-sim -rounds -1", 2, "at least one is needed"},
 		{"-sim -run (", 2, "-run: "},
 		{"-sim -run no.such", 2, "no row was run"},
 		{"-sim -device 7", 2, "no such device"},
-		{"-sim -hip lib.so -run ^hip/", 2, "no row was run"}, // which cannot be compared
-		{"", 2, "without a GPU there is -sim"},
+		{"-sim -hip lib.so -run ^hip/", 2, "no row was run"}, // needs a CUDA driver to compare with
+		{"", 2, "use -sim without a GPU"},
 	} {
 		code, stdout, stderr := runBench(t, strings.Fields(test.args)...)
 		if code != test.code || !strings.Contains(stderr, test.stderr) {
@@ -220,7 +222,8 @@ func TestGoal(t *testing.T) {
 		{0, goal{max: 2, device: true}, [][]float64{{nan}}, [][]float64{{2.1}}, true, false},
 		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{10, 100, 10}}, [][]float64{{15, 150, 90}}, false, false},
 		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{10, 100, 10}}, [][]float64{{16, 160, 10}}, false, true},
-		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{nan}}, [][]float64{{1}}, false, true}, // nothing to compare with
+		// Nothing to compare with.
+		{0, goal{max: 1.5, of: ofRaw}, [][]float64{{nan}}, [][]float64{{1}}, false, true},
 		{0, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{1}, {9}}, false, false},
 		{1, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{1}, {9}}, false, true},
 		{1, goal{max: 1.3, of: ofBase}, [][]float64{{nan}, {nan}}, [][]float64{{7}, {9}}, false, false},
@@ -240,7 +243,7 @@ func TestGoal(t *testing.T) {
 	}
 }
 
-// TestLone wants no goal that is measured by what is missing.
+// TestLone checks that goals relative to a missing side do not apply.
 func TestLone(t *testing.T) {
 	turns := &turns{raw: [][]float64{{math.NaN()}, {math.NaN()}}, pure: [][]float64{{1}, {1}}, lone: true}
 	var r result

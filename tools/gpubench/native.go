@@ -12,9 +12,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// nativeBenches time products of matrices by cuBLAS that gpu.Native puts into a queue's order, each behind the one before and each of which
-// somebody can wait for. The raw side makes the same calls of cuBLAS on a stream, and nothing else, which is what the goals are about. Rows
-// without a goal have it record an event behind each call besides, so that there too each can be waited for.
+// nativeBenches time products of matrices by cuBLAS that gpu.Native puts into a queue's order. Each
+// runs after the one before, and a program can wait for each. The raw side makes the same cuBLAS
+// calls on a stream and nothing else; the goals compare with it. In rows without a goal it also
+// records an event behind each call, so that a program could wait for each there too.
 func nativeBenches() []bench {
 	const n, side, large = 2000, 64, 1024
 	goal := goal{max: 1.1, of: ofRaw, device: true}
@@ -25,7 +26,7 @@ func nativeBenches() []bench {
 	const each = ", raw with an event behind each"
 	small, slow := rows(side, ""), rows(large, "")
 	small[0].goal, small[1].goal = goal, goal
-	slow[0].goal = goal // while the device holds both sides up
+	slow[0].goal = goal // while the device limits both sides
 	return []bench{
 		{rows: small, rounds: 31, open: func(e *env) (sides, error) { return products(e, side, n, false) }},
 		{rows: rows(side, each), rounds: 31, open: func(e *env) (sides, error) { return products(e, side, n, true) }},
@@ -68,7 +69,8 @@ func nativeBenches() []bench {
 	}
 }
 
-// products submits n products ahead on each side. The raw one has an event behind each, or behind the last.
+// products submits n products ahead on each side. The raw side records an event behind each, or
+// behind the last.
 func products(e *env, side, n int, events bool) (s sides, err error) {
 	x, err := newProducer(e, side)
 	if err != nil {
@@ -92,17 +94,17 @@ func products(e *env, side, n int, events bool) (s sides, err error) {
 	}, nil
 }
 
-// A producer has both sides of a product: a multiplier each, and matrices that both use.
+// A producer has both sides of a product: a multiplier each, and shared matrices.
 type producer struct {
 	e     *env
 	r     *rig
 	of    [2]*cublas.Multiplier // of the raw side, and of the queue
 	uses  [3]gpu.Range
-	mark  int // the event that the raw side has recorded last
+	mark  int // the last event that the raw side recorded
 	multi func(gpu.NativeCall) error
 }
 
-// newProducer makes the multipliers each where its side's device is current.
+// newProducer makes each multiplier while its side's device is current.
 func newProducer(e *env, side int) (x *producer, err error) {
 	if e.lib == nil {
 		return nil, fmt.Errorf("%w: there is no cuBLAS for a simulated device", errNotRun)
@@ -149,7 +151,7 @@ func newProducer(e *env, side int) (x *producer, err error) {
 		}
 		return x.of[1].Multiply(cudadriver.Stream(n.Stream), cuda.DevicePtr(n.Ptrs[0]), cuda.DevicePtr(n.Ptrs[1]), cuda.DevicePtr(n.Ptrs[2]))
 	}
-	// What is in the matrices changes nothing in how long it takes, but for numbers that are none.
+	// The values in the matrices do not change the time, except NaN.
 	r.v++
 	err = r.q.Submit(r.order(nil, 0, r.sem, r.v), gpu.Fill(matrices.All(), []byte{0, 0, 0x80, 0x3f}))
 	if err == nil {
@@ -167,7 +169,7 @@ func (x *producer) pure(o gpu.Order) error {
 	return x.r.q.Submit(o, gpu.Native("", x.multi, x.uses[0], x.uses[1], x.uses[2]))
 }
 
-// raw is the same on a stream, with or without an event behind it.
+// raw is the product on a stream, with or without an event behind it.
 func (x *producer) raw(event bool) error {
 	p := [3]cuda.DevicePtr{}
 	for i, u := range x.uses {

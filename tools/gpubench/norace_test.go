@@ -2,5 +2,5 @@
 
 package main
 
-// race says that the race detector is on.
+// race reports that the race detector is on.
 const race = false

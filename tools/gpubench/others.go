@@ -11,23 +11,23 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// pythonPy is what the process of Python runs.
+// pythonPy is the program of the Python process.
 //
 //go:embed python.py
 var pythonPy string
 
-// otherWorks are what streams are compared in with others, by the names that python.py has.
+// otherWorks are the works of the comparison, by their names in python.py.
 var otherWorks = []struct{ name, work string }{
 	{"launch a kernel", "launch"},
 	{"fill 4 KiB", "fill"},
 	{"allocate 1 MiB, fill 4 KiB, free", "allocate"},
 }
 
-// byHand is the loop over the driver that the other groups have for their raw side.
+// byHand is the loop over the driver, the raw side of the other groups.
 const byHand = "a loop over the driver"
 
-// byHandMarked is that loop with an event behind each, by which a program can tell what is done, as a queue can: others can tell only that all is. It
-// is not drawn.
+// byHandMarked is that loop with an event behind each operation. A program can then tell which
+// operations are done, as with a queue; the others only tell when all are done. It is not drawn.
 const byHandMarked = "a loop over the driver, with events"
 
 var others = []string{byHand, "cuda.core", "CuPy", "PyTorch"}
@@ -35,7 +35,7 @@ var others = []string{byHand, "cuda.core", "CuPy", "PyTorch"}
 // A comparison is what a row of the group others compares.
 type comparison struct {
 	Work  string `json:"work"`
-	Ahead bool   `json:"ahead"` // 2,000 submitted ahead; else each waited for
+	Ahead bool   `json:"ahead"` // 2,000 submitted ahead; otherwise each waited for
 	With  string `json:"with"`
 }
 
@@ -63,7 +63,7 @@ func otherBenches() (all []bench) {
 // often is how often a side does the work.
 var often = counts{Warm: 200, Timed: 500, Ahead: 2000}
 
-// beside has somebody else do some work, and a stream.
+// beside compares another way with a stream.
 func beside(e *env, with, work string) (s sides, err error) {
 	open := besidePython
 	if with == byHand || with == byHandMarked {
@@ -151,10 +151,11 @@ func besideLoop(e *env, with, work string) (raw func([]float64) error, end func(
 	}, func() error { return nil }, err
 }
 
-// besidePython returns a raw side that has a Python library do the work, and what ends its process.
+// besidePython returns a raw side that does the work with a Python library, and a function that
+// ends its process.
 func besidePython(e *env, library, work string) (raw func([]float64) error, end func() error, err error) {
 	if e.opt.sim {
-		return nil, nil, fmt.Errorf("%w: Python libraries know no simulated GPU", errNotRun)
+		return nil, nil, fmt.Errorf("%w: Python libraries cannot use a simulated GPU", errNotRun)
 	}
 	python := startTeam(library, exec.Command(e.opt.python, "-c", pythonPy))
 	raw = func(f []float64) error {
@@ -166,7 +167,7 @@ func besidePython(e *env, library, work string) (raw func([]float64) error, end 
 		return nil
 	}
 	var f [2]float64
-	if err := raw(f[:]); err != nil { // which finds out what is missing
+	if err := raw(f[:]); err != nil { // finds out what is missing
 		var missing *missingError
 		if errors.As(err, &missing) {
 			err = fmt.Errorf("%w: %s", errNotRun, missing.what)
@@ -176,7 +177,7 @@ func besidePython(e *env, library, work string) (raw func([]float64) error, end 
 	return raw, python.close, nil
 }
 
-// streamWork returns what a stream does where others do some work.
+// streamWork returns the same work with a stream.
 func streamWork(r *rig, st *gpu.Stream, work string) (func() error, error) {
 	switch work {
 	case "launch":

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestOthers has a CuPy that does nothing beside a CUDA driver that does nothing; a library that is not there is no failure, and what
-// goes wrong in Python is one.
+// TestOthers runs the group with a fake CuPy and a fake CUDA driver that do nothing. A missing
+// library is no failure; an error in Python is one.
 func TestOthers(t *testing.T) {
 	if race || testing.Short() {
 		t.Skip("it starts processes of Python, one after the other")
@@ -37,7 +37,7 @@ func TestOthers(t *testing.T) {
 	seen := map[string]int{}
 	for _, b := range otherBenches() {
 		if strings.Contains(b.rows[0].name, "PyTorch") {
-			continue // the stub of that is for collectives
+			continue // its stub is for collectives
 		}
 		for _, r := range b.measure(e, 1, &progress{}) {
 			_, lib, _ := strings.Cut(r.Row, ": ")

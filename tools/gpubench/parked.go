@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// parkedBench times fills that all wait for one value of the host's. The raw side has nothing to park them with: it issues
-// them, and waits for them, when the value comes.
+// parkedBench times fills that all wait for one value of the host. The raw side cannot park them:
+// it issues them, and waits for them, when the value comes.
 func parkedBench() bench {
 	const n = 1000
 	return bench{
@@ -57,7 +57,8 @@ func parkedBench() bench {
 	}
 }
 
-// A parking parks fills on a semaphore of the host's. There is no order among them, so each signals a semaphore of its own.
+// A parking parks fills on a semaphore of the host. They have no order, so each signals its own
+// semaphore.
 type parking struct {
 	r    *rig
 	host *gpu.Semaphore
@@ -75,7 +76,7 @@ func newParking(r *rig, most int) (*parking, error) {
 	return &parking{r: r, host: host, done: done}, err
 }
 
-// park submits n fills that wait for the next value, or for a value each.
+// park submits n fills that wait for the next value, or each for its own value.
 func (p *parking) park(n int, values bool) error {
 	p.turn++
 	at := p.v + 1
@@ -90,7 +91,7 @@ func (p *parking) park(n int, values bool) error {
 	return nil
 }
 
-// release signals what was parked and waits for it.
+// release signals the parked fills and waits for them.
 func (p *parking) release(e *env, n int, values bool) error {
 	signals := 1
 	if values {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A picture draws the bus bandwidth of all-reduces over their size into a file, as SVG.
+// A picture draws the bus bandwidth of all-reduces over their size into an SVG file.
 type picture struct {
 	file    string
 	title   string
@@ -19,7 +19,7 @@ type picture struct {
 	lines   [3]line
 }
 
-// A line is one side's, in one way.
+// A line is one side in one way.
 type line struct {
 	name   string
 	points map[uint64]float64 // GB/s by size in bytes
@@ -42,7 +42,7 @@ func (p *picture) print(r result) {
 	if r.Of == nil || r.Of.Figure != busBandwidth || r.Puregpu == nil {
 		return
 	}
-	if r.Raw != nil { // it was measured against each way: the better figure is drawn
+	if r.Raw != nil { // the raw side was measured with each way: the better figure is drawn
 		raw := p.lines[0].points
 		raw[r.Of.Bytes] = max(raw[r.Of.Bytes], *r.Raw)
 	}
@@ -53,7 +53,7 @@ func (p *picture) print(r result) {
 	p.lines[i].points[r.Of.Bytes] = *r.Puregpu
 }
 
-// end writes the file. With nothing to draw there is none.
+// end writes the file. It writes none if there is nothing to draw.
 func (p *picture) end() error {
 	if len(p.sizes()) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (p *picture) end() error {
 	return nil
 }
 
-// sizes returns all, in order.
+// sizes returns all sizes in order.
 func (p *picture) sizes() []uint64 {
 	all := map[uint64]struct{}{}
 	for _, l := range p.lines {
@@ -75,21 +75,21 @@ func (p *picture) sizes() []uint64 {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// The picture's size, and where in it the lines are.
+// The picture's size and the place of the lines.
 const (
 	width, height            = 800.0, 440.0
 	left, right, top, bottom = 70.0, 780.0, 60.0, 370.0
 	grey                     = "#555555"
 )
 
-// strokes are how the lines are drawn. They can be told apart without colours too.
+// strokes are the styles of the lines, distinct without colours too.
 var strokes = [3]struct{ color, dash, marker string }{
 	{grey, "6 4", "M%.1f %.1fm-4 -4h8v8h-8z"},                                      // square
 	{"#0072b2", "none", "M%.1f %.1fm-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z"}, // circle
 	{"#d55e00", "2 3", "M%.1f %.1fm0 -5.5l5.5 5.5l-5.5 5.5l-5.5 -5.5z"},            // diamond
 }
 
-// svg draws.
+// svg draws the picture.
 func (p *picture) svg() []byte {
 	sizes, highest := p.sizes(), 0.0
 	for _, l := range p.lines {
@@ -146,7 +146,7 @@ func (p *picture) svg() []byte {
 	return c.Bytes()
 }
 
-// A canvas is what has been drawn, an element a line.
+// A canvas is the drawing so far, an element a line.
 type canvas struct{ bytes.Buffer }
 
 func (c *canvas) put(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
@@ -161,7 +161,8 @@ func (c *canvas) text(x, y float64, style, s string) {
 	c.put("</text>")
 }
 
-// niceStep returns how far apart to draw lines up to a value: 1, 2 or 5 times a power of ten, and not more than six.
+// niceStep returns the distance of grid lines up to a value: 1, 2 or 5 times a power of ten, for at
+// most six lines.
 func niceStep(highest float64) float64 {
 	if highest <= 0 {
 		return 1

@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
-// drawn returns a picture of two sizes, on the raw side and in two ways, or without the raw side in one.
+// drawn returns a picture of two sizes, on the raw side and in two ways, or without the raw side in
+// one.
 func drawn(file string, all bool) *picture {
 	p := &picture{file: file}
 	p.begin(&env{count: 4, info: driver.Info{Name: "GPU <4>"}})
@@ -41,7 +42,7 @@ func drawn(file string, all bool) *picture {
 	return p
 }
 
-// wellFormed returns how many elements of each kind are in a picture.
+// wellFormed returns the number of elements of each kind in a picture.
 func wellFormed(t *testing.T, svg string) map[string]int {
 	t.Helper()
 	count := map[string]int{}

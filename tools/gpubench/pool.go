@@ -8,9 +8,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// poolBenches time memory that is allocated and freed in the order of a queue's work: by itself, which no semaphore orders,
-// and around a fill, all ordered by semaphores. The raw side marks the end of each such chain, and puregpu every few steps. The
-// runtime's own pools have nothing to be compared with.
+// poolBenches time memory that is allocated and freed in the order of a queue's work: alone,
+// without semaphores, and around a fill, ordered by semaphores. The raw side records an event at
+// the end of each such chain, and puregpu every few steps. The runtime's own pools have no raw
+// side.
 func poolBenches() []bench {
 	return []bench{
 		{
@@ -47,7 +48,7 @@ func poolBenches() []bench {
 
 const allocs = 1000
 
-// keep makes the raw side's pool ready.
+// keep prepares the raw side's pool.
 func keep(e *env) error {
 	if !e.caps.Pools {
 		return fmt.Errorf("%w: the device has no memory pools", errNotRun)
@@ -58,7 +59,7 @@ func keep(e *env) error {
 	return nil
 }
 
-// poolPairs allocates from the current pool, and deallocates. Both are timed up to their return.
+// poolPairs allocates from the current pool and frees. It times both calls until they return.
 func poolPairs(e *env) (sides, error) {
 	r, err := newRig(e, 1)
 	if err != nil {
@@ -70,7 +71,8 @@ func poolPairs(e *env) (sides, error) {
 	}, nil
 }
 
-// poolHits allocates a hundred times from a portable pool that has the memory, cut anew each time, and deallocates, in turn.
+// poolHits allocates a hundred times from a portable pool that already has the memory, in different
+// pieces each time, and frees, in turn.
 func poolHits(e *env) (sides, error) {
 	const n, turns = 100, 10
 	r, err := newRig(e, 1)
@@ -108,7 +110,7 @@ func poolHits(e *env) (sides, error) {
 	}, nil
 }
 
-// pairs allocates and deallocates.
+// pairs allocates and frees.
 func (r *rig) pairs(e *env, f []float64) error {
 	start := time.Now()
 	for range allocs {
@@ -143,7 +145,7 @@ func rawPairs(e *env, f []float64) error {
 	return e.await(0)
 }
 
-// poolChains allocates, fills and deallocates in turn, all submitted ahead.
+// poolChains allocates, fills and frees in turn, all submitted ahead.
 func poolChains(e *env) (sides, error) {
 	if err := keep(e); err != nil {
 		return sides{}, err
@@ -180,7 +182,7 @@ func poolChains(e *env) (sides, error) {
 	}, nil
 }
 
-// poolChain allocates, fills and deallocates, each after the one before.
+// poolChain allocates, fills and frees, each after the one before.
 func (r *rig) poolChain(e *env, f []float64) error {
 	next := func() gpu.Order { r.v++; return r.order(r.sem, r.v-1, r.sem, r.v) }
 	return ahead(f, allocs, func() error {

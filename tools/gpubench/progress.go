@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// A progress is a line on a terminal that says what is being timed.
+// A progress is a line on a terminal with the name of the running bench.
 type progress struct {
-	w io.Writer // nil if nobody would see it
+	w io.Writer // nil if there is no terminal
 }
 
 func newProgress(w io.Writer) *progress {

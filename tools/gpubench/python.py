@@ -1,8 +1,8 @@
-# The raw side of gpubench's group python: what Python libraries take for the same work.
+# The raw side of gpubench's group others: the same work with Python libraries.
 #
-# gpubench starts it and gives it orders on its standard input, each a line of JSON, which it answers on its standard output
-# with a mark and a line of JSON. It ends with its input. An order names a library, a work, and how often to do that: so many
-# times waited for each time, and so many times ahead.
+# gpubench starts it. It reads orders from its standard input, a line of JSON each, and answers each
+# on its standard output with a mark and a line of JSON. It ends when its input ends. An order names
+# a library, a work, and the numbers of repetitions: waited for each time, and submitted ahead.
 
 import gc
 import json
@@ -16,7 +16,7 @@ SOURCE = 'extern "C" __global__ void empty(void *p) {}'
 
 
 class Missing(Exception):
-    """What is not there on this machine, which is no failure."""
+    """Something is missing on this machine, which is no failure."""
 
 
 class PyTorch:
@@ -112,7 +112,7 @@ opened = {}
 
 
 def library(name):
-    """Returns a library that is open, or why there is none."""
+    """Returns an open library, or the reason why there is none."""
     if name not in opened:
         try:
             opened[name] = LIBRARIES[name]()

@@ -9,15 +9,16 @@ import (
 	"strconv"
 )
 
-// allreducePy is what PyTorch's processes run.
+// allreducePy is the program of PyTorch's processes.
 //
 //go:embed allreduce.py
 var allreducePy string
 
-// noMulticast has NCCL use no multicast of NVLink, which not every machine allows, and so both sides the same algorithms.
+// noMulticast disables NVLink multicast in NCCL, which not every machine allows, so that both sides
+// use the same algorithms.
 const noMulticast = "NCCL_NVLS_ENABLE=0"
 
-// pytorchCommands are processes of PyTorch that find each other, one a device.
+// pytorchCommands returns PyTorch processes that find each other, one a device.
 func pytorchCommands(python string, n int) ([]*exec.Cmd, error) {
 	port, err := freePort()
 	if err != nil {
@@ -33,7 +34,7 @@ func pytorchCommands(python string, n int) ([]*exec.Cmd, error) {
 	return cmds, nil
 }
 
-// freePort returns a port that nobody listens on just now.
+// freePort returns a port without a listener at this time.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

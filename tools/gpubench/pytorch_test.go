@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// buildCUDA builds a CUDA driver made of C and has the environment name it.
+// buildCUDA builds a fake CUDA driver in C and names it in the environment.
 func buildCUDA(t *testing.T) (path string) {
 	t.Helper()
 	tab, err := symbols.Load("cuda")
@@ -31,7 +31,8 @@ func buildCUDA(t *testing.T) (path string) {
 	return path
 }
 
-// buildNCCL builds an NCCL made of C, which does nothing, and returns its file. Its threads have a device from the beginning.
+// buildNCCL builds a fake NCCL in C, which does nothing, and returns its file. Its threads have a
+// device from the beginning.
 func buildNCCL(t *testing.T) string {
 	t.Helper()
 	f := testlib.NCCL(t, 22803, false)
@@ -39,8 +40,9 @@ func buildNCCL(t *testing.T) string {
 	return f.Build(t)
 }
 
-// usePyTorch has the environment of Python contain a PyTorch that does nothing, and an NCCL that it brings. It returns the program of
-// Python, which python3 may only start in its turn, after some time, and the NCCL's file.
+// usePyTorch puts a fake PyTorch that does nothing, with its NCCL, into the environment of Python.
+// It returns the Python program, which python3 starts only when it is its turn, after some time,
+// and the NCCL's file.
 func usePyTorch(t *testing.T) (python, nccl string) {
 	t.Helper()
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
@@ -87,8 +89,8 @@ func measureSome(t *testing.T, opt options, ways ...way) (rows map[string]result
 	return rows, remarks
 }
 
-// TestPyTorch has both sides, in all their processes, over libraries that do nothing. The program's own take the NCCL that
-// PyTorch brings.
+// TestPyTorch runs both sides, in all their processes, with libraries that do nothing. The workers
+// must use PyTorch's NCCL.
 func TestPyTorch(t *testing.T) {
 	if race || testing.Short() {
 		t.Skip("it starts many processes, one after the other")
@@ -123,7 +125,7 @@ func TestPyTorch(t *testing.T) {
 		t.Errorf("with two releases: %s", remarks)
 	}
 
-	// What is missing on the raw side is no failure.
+	// Anything missing on the raw side is no failure.
 	for fault, says := range map[string]string{
 		"FAKE_TORCH=1 2.28.3":    "collectives have no raw side: PyTorch 2.9.9+fake finds 1 of 2 devices",
 		"PYTHONPATH=":            "collectives have no raw side: PyTorch: No module named 'torch'",
@@ -150,7 +152,7 @@ func TestPyTorch(t *testing.T) {
 	}
 }
 
-// TestWithoutNCCL wants the rows to say what is missing.
+// TestWithoutNCCL checks that the rows say what is missing.
 func TestWithoutNCCL(t *testing.T) {
 	buildCUDA(t)
 	t.Setenv(ncclVariable, filepath.Join(t.TempDir(), "absent.so"))

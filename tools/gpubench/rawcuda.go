@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// rawCUDA is the bindings themselves.
+// rawCUDA calls the bindings directly.
 type rawCUDA struct {
 	l      *cuda.Library
 	dev    cuda.Device
@@ -131,7 +131,7 @@ func (a *rawCUDA) launch(stream int) error {
 	return a.l.LaunchKernel(a.empty, 1, 1, 1, 1, 1, 1, 0, a.stream[stream], a.args, nil)
 }
 
-// A cudaGraph is a graph, and what its nodes are being set to.
+// A cudaGraph is a graph and the parameters being set on its nodes.
 type cudaGraph struct {
 	a      *rawCUDA
 	graph  cuda.Graph

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// simKernels stand for those of testdata/kernels.
+// simKernels replace the kernels of testdata/kernels.
 var simKernels = map[string]simdriver.Kernel{"empty": simdriver.MustKernel(func(*simdriver.Grid, driver.Ptr) {})}
 
 // rawSim is a device of a driver, for the simulated one.

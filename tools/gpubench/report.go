@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A result is what a row has come to.
+// A result is the outcome of a row.
 type result struct {
 	Row     string      `json:"row"`
 	Unit    unit        `json:"unit"`
@@ -29,7 +29,7 @@ type result struct {
 type goalResult struct {
 	Max float64 `json:"max,omitempty"`
 	Min float64 `json:"min,omitempty"`
-	Of  measure `json:"of,omitempty"` // "": the unit; "raw" or "base": times that
+	Of  measure `json:"of,omitempty"` // "": the unit; "raw" or "base": a multiple of that
 	OK  bool    `json:"ok"`
 }
 
@@ -38,7 +38,7 @@ func (r *result) bad() bool { return r.Error != "" || r.Goal != nil && !r.Goal.O
 // A printer prints results as they come.
 type printer interface {
 	begin(e *env)
-	remark(text string) // on the results that follow
+	remark(text string) // about the results that follow
 	print(r result)
 	end() error
 }
@@ -116,7 +116,7 @@ func (t *table) print(r result) {
 
 func (t *table) end() error { return nil }
 
-// figure writes a value, or that there is none.
+// figure formats a value, or a dash if there is none.
 func figure(u unit, v *float64) string {
 	if v == nil {
 		return "-"
@@ -124,7 +124,7 @@ func figure(u unit, v *float64) string {
 	return u.text(*v)
 }
 
-// text writes a value with its unit, to three digits or so.
+// text formats a value with its unit, to about three digits.
 func (u unit) text(v float64) string {
 	switch {
 	case u == gigabytes && v >= 1e3:

@@ -7,14 +7,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A rig is what puregpu's side works with.
+// A rig has the objects of puregpu's side.
 type rig struct {
 	dev  *gpu.Device
-	q    *gpu.Queue // the first
+	q    *gpu.Queue // the first queue
 	sem  *gpu.Semaphore
-	v    uint64 // the highest value of sem that was promised
+	v    uint64 // the highest promised value of sem
 	all  gpu.Range
-	wait [1]gpu.Point // lists to be passed, made once
+	wait [1]gpu.Point // argument lists, made once
 	sig  [1]gpu.Point
 }
 
@@ -52,7 +52,7 @@ func (r *rig) close() error { return r.dev.Close() }
 
 var pattern = []byte{fillPattern & 0xff, fillPattern >> 8 & 0xff, fillPattern >> 16 & 0xff, fillPattern >> 24}
 
-// order makes an order of what may be nil, and is valid until the next one is made.
+// order makes an order from points that may be nil. It is valid until the next one is made.
 func (r *rig) order(wait *gpu.Semaphore, from uint64, signal *gpu.Semaphore, to uint64) (o gpu.Order) {
 	if wait != nil {
 		r.wait[0] = gpu.Point{Semaphore: wait, Value: from}
@@ -79,7 +79,8 @@ func (r *rig) roundTrip(e *env) error {
 	return r.sem.Wait(e.ctx, r.v)
 }
 
-// ahead submits n operations, each of which waits for the one before, on the raw side's thread, and stores what the function ahead does.
+// ahead submits n operations, each of which waits for the one before, on the raw side's thread. It
+// stores the same figures as the function ahead.
 func (r *rig) ahead(e *env, f []float64, n int, submit func(gpu.Order) error) error {
 	return e.beside(func() error {
 		return ahead(f, n, func() error {
@@ -94,7 +95,7 @@ func (r *rig) ahead(e *env, f []float64, n int, submit func(gpu.Order) error) er
 	})
 }
 
-// semaphores makes n of them.
+// semaphores makes n semaphores.
 func semaphores(n int) ([]*gpu.Semaphore, error) {
 	list := make([]*gpu.Semaphore, n)
 	for i := range list {
@@ -106,7 +107,8 @@ func semaphores(n int) ([]*gpu.Semaphore, error) {
 	return list, nil
 }
 
-// waitEach waits until all semaphores have reached a value. It begins with the last, so that the others mostly have.
+// waitEach waits until all semaphores have reached a value. It begins with the last, so that most
+// others have reached it then.
 func waitEach(e *env, list []*gpu.Semaphore, value uint64) error {
 	for i := len(list) - 1; i >= 0; i-- {
 		if err := list[i].Wait(e.ctx, value); err != nil {

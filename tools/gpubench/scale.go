@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// flat is how much slower than on the smallest scale something may be that should not depend on the scale.
+// flat is the greatest slowdown, relative to the smallest scale, of work that should not depend on
+// the scale.
 const flat = 1.3
 
-// futureBench times fills parked on as many values of the host's, which then signals them one by one.
+// futureBench times fills parked on as many values of the host, which then signals them one by one.
 func futureBench(e *env) bench {
 	scales := []int{100, 1000, 5000, 100_000}
 	b := bench{rounds: 11}
@@ -35,7 +36,8 @@ func futureBench(e *env) bench {
 			pure: func(f []float64) error {
 				for i, n := range scales {
 					var total, submitting time.Duration
-					times := max(1, 5000/n) // small scales more often, so that all are timed over a while
+					// Small scales more often, so that each is timed over a while.
+					times := max(1, 5000/n)
 					for range times {
 						start := time.Now()
 						if err := p.park(n, true); err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// semaphoreBench times what the host does with semaphores alone.
+// semaphoreBench times semaphores on the host alone.
 func semaphoreBench() bench {
 	return bench{
 		rows: []row{
@@ -47,7 +47,7 @@ func semaphoreBench() bench {
 					}
 					f[i] = each(time.Since(start), n)
 				}
-				// A call through a variable would show in these.
+				// An indirect call would show in these figures.
 				start := time.Now()
 				for range n {
 					if _, err := s.Query(); err != nil {

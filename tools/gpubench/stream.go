@@ -6,8 +6,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// streamBenches compare the calls of a stream with those of a queue, which are the raw side: work submitted ahead of which each
-// operation waits for the one before.
+// streamBenches compare the calls of a stream with those of a queue, the raw side. The work is
+// submitted ahead, and each operation waits for the one before.
 func streamBenches() (all []bench) {
 	for _, x := range []struct {
 		name string

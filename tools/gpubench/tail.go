@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// tailBenches time what must not take long at times. The first rows have one call in a hundred, and the longest one, of those that submit
-// fills ahead, many more than a driver takes at a time, which then holds its caller. The next have a fill that is parked, and released by the host, while the driver compiles
-// device code for some hundreds of milliseconds: from the release until the host knows that it is done. The raw side submits it then.
+// tailBenches time the slowest cases. The first rows are the 99th percentile and the longest of
+// calls that submit fills ahead, many more than a driver takes before it blocks its caller. The
+// next rows are a parked fill that the host releases while the driver compiles device code for some
+// hundreds of milliseconds: the time from the release until the host knows that the fill is done.
+// The raw side submits the fill then.
 func tailBenches(e *env) []bench {
 	ahead, kernels := 20_000, 200
 	if e.opt.sim {
@@ -106,7 +108,7 @@ func tailBenches(e *env) []bench {
 	}
 }
 
-// timeEach times each call, and stores the time that one in a hundred takes longer than, and the longest.
+// timeEach times each call, and stores the 99th percentile and the longest time.
 func timeEach(f []float64, times []time.Duration, call func() error) error {
 	for i := range times {
 		start := time.Now()
@@ -120,7 +122,8 @@ func timeEach(f []float64, times []time.Duration, call func() error) error {
 	return nil
 }
 
-// whileLoading times something again and again, with a pause, while the device loads a module, and stores the median, the longest and the time of the load.
+// whileLoading times an operation again and again, with a pause, while the device loads a module.
+// It stores the median, the longest time and the time of the load.
 func (r *rig) whileLoading(f []float64, kernels int, timed func() (time.Duration, error)) error {
 	image, loaded := module(kernels), make(chan error, 1)
 	start := time.Now()
@@ -137,7 +140,7 @@ func (r *rig) whileLoading(f []float64, kernels int, timed func() (time.Duration
 		select {
 		case err := <-loaded:
 			if len(times) == 0 {
-				return errors.Join(err, errors.New("the load was over at once"))
+				return errors.Join(err, errors.New("the load ended at once"))
 			}
 			slices.Sort(times)
 			f[0], f[1] = float64(times[len(times)/2]), float64(times[len(times)-1])

@@ -13,26 +13,27 @@ import (
 	"time"
 )
 
-// A team is processes that do the same at the same time. Each reads orders from its input and answers each with a line that
-// begins with mark; it ends with its input. What else it prints is only looked at if it fails.
+// A team is a group of processes that do the same work at the same time. Each reads orders from its
+// input and answers each with a line that begins with mark. It ends when its input ends. Its other
+// output is read only if it fails.
 type team struct {
 	what    string
 	procs   []*process
 	replies chan reply
-	quit    chan struct{} // closed when nobody wants replies any more
-	over    error         // why it can be asked nothing more
+	quit    chan struct{} // closed when replies are no longer read
+	over    error         // why it takes no more orders
 }
 
-// mark begins an answer, because libraries write on the standard output too.
+// mark begins an answer, because libraries also write to standard output.
 const mark = "@gpubench "
 
-// An order is what a process is to do. Which fields count depends on Do.
+// An order is work for a process. Do decides which fields count.
 type order struct {
 	Do string `json:"do"`
 
 	// open: get ready, with the devices of the ranks that begin with Rank. The process of rank 0 makes an id, by which the others
 	// will find it. PyTorch's processes know all that.
-	Simulated int   `json:"simulated,omitempty"` // so many; 0: real ones
+	Simulated int   `json:"simulated,omitempty"` // number of simulated devices; 0: real ones
 	Devices   []int `json:"devices,omitempty"`
 	Rank      int   `json:"rank,omitempty"`
 
@@ -45,7 +46,7 @@ type order struct {
 	Pad   uint64 `json:"pad,omitempty"`
 	counts
 
-	// measure: have a library of Python's do some work, as often as counts say.
+	// measure: run work with a Python library, as often as counts say.
 	Library string `json:"library,omitempty"`
 	Work    string `json:"work,omitempty"`
 
@@ -53,16 +54,16 @@ type order struct {
 	Group int `json:"group,omitempty"`
 }
 
-// counts are how often to reduce.
+// counts are numbers of reductions.
 type counts struct {
-	Warm  int `json:"warm,omitempty"`  // before anything is timed
+	Warm  int `json:"warm,omitempty"`  // before timing begins
 	Timed int `json:"timed,omitempty"` // each waited for
 	Ahead int `json:"ahead,omitempty"` // submitted ahead
 
 	Chained int `json:"chained,omitempty"` // submitted ahead, each after the one before it
 }
 
-// An answer is what has come of an order. Times are in nanoseconds.
+// An answer is the result of an order. Times are in nanoseconds.
 type answer struct {
 	Missing string `json:"missing,omitempty"` // what this machine lacks
 	Error   string `json:"error,omitempty"`
@@ -86,7 +87,7 @@ type answer struct {
 	Recorded float64 `json:"recorded_ns,omitempty"`
 }
 
-// slowest returns the times of all processes together.
+// slowest returns, for each time, the greatest of all processes.
 func slowest(all []answer) (a answer) {
 	for _, x := range all {
 		a.P50, a.Min, a.Each = max(a.P50, x.P50), max(a.Min, x.Min), max(a.Each, x.Each)
@@ -96,7 +97,7 @@ func slowest(all []answer) (a answer) {
 	return a
 }
 
-// A missingError says what a machine lacks.
+// A missingError names what a machine lacks.
 type missingError struct{ what string }
 
 func (e *missingError) Error() string { return e.what }
@@ -114,7 +115,7 @@ type reply struct {
 	err    error
 }
 
-// startTeam starts processes. If one cannot be started the team is over.
+// startTeam starts processes. If one cannot be started, the team is over.
 func startTeam(what string, cmds ...*exec.Cmd) *team {
 	t := &team{what: what, replies: make(chan reply, 2*len(cmds)), quit: make(chan struct{})}
 	for i, cmd := range cmds {
@@ -143,7 +144,7 @@ func startTeam(what string, cmds ...*exec.Cmd) *team {
 	return t
 }
 
-// listen passes on what a process answers, and that it has ended.
+// listen passes on the answers of a process, and its end.
 func (p *process) listen(from int, out io.Reader, t *team) {
 	defer close(p.gone)
 	pass := func(r reply) {
@@ -167,7 +168,7 @@ func (p *process) listen(from int, out io.Reader, t *team) {
 		}
 		pass(r)
 	}
-	_, drained := io.Copy(io.Discard, out) // of a line that is too long
+	_, drained := io.Copy(io.Discard, out) // after a line that is too long
 	err := errors.Join(lines.Err(), drained, p.cmd.Wait())
 	if err == nil {
 		err = errors.New("exit status 0")
@@ -178,7 +179,8 @@ func (p *process) listen(from int, out io.Reader, t *team) {
 	pass(reply{err: fmt.Errorf("has ended: %w", err)})
 }
 
-// ask gives each process its order and waits for the answers of all. If one fails, or the context ends, the team is over.
+// ask sends each process its order and waits for all answers. If one fails, or the context ends,
+// the team is over.
 func (t *team) ask(ctx context.Context, o func(i int) order) ([]answer, error) {
 	if t.over != nil {
 		return nil, t.over
@@ -188,7 +190,7 @@ func (t *team) ask(ctx context.Context, o func(i int) order) ([]answer, error) {
 		if err != nil {
 			return nil, t.end(err)
 		}
-		p.in.Write(append(line, '\n')) // if it has ended its reply says so
+		p.in.Write(append(line, '\n')) // if the process has ended, its reply says so
 	}
 	all := make([]answer, len(t.procs))
 	for range t.procs {
@@ -206,18 +208,19 @@ func (t *team) ask(ctx context.Context, o func(i int) order) ([]answer, error) {
 			}
 			all[r.from] = r.answer
 		case <-ctx.Done():
-			return nil, t.end(fmt.Errorf("%s: the %d processes do not all answer: %w", t.what, len(t.procs), context.Cause(ctx)))
+			return nil, t.end(fmt.Errorf("%s: not all of the %d processes answer: %w", t.what, len(t.procs), context.Cause(ctx)))
 		}
 	}
 	return all, nil
 }
 
-// askAll gives all the same order.
+// askAll sends all processes the same order.
 func (t *team) askAll(ctx context.Context, o order) ([]answer, error) {
 	return t.ask(ctx, func(int) order { return o })
 }
 
-// end ends a team that has failed: who waits for another process in a library does not look at its input.
+// end kills the processes of a team that has failed: a process that waits in a library does not
+// read its input.
 func (t *team) end(err error) error {
 	if t.over == nil {
 		t.over = err
@@ -234,10 +237,10 @@ func (t *team) end(err error) error {
 // patience is how long processes may take to end.
 const patience = 20 * time.Second
 
-// close lets the processes end, and reports those that do not end well.
+// close lets the processes end, and reports those that fail at their end.
 func (t *team) close() error {
 	if t.over != nil {
-		return nil // has been reported
+		return nil // already reported
 	}
 	for _, p := range t.procs {
 		p.in.Close()
@@ -259,7 +262,7 @@ func (t *team) close() error {
 	return err
 }
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the end of the text written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// member is a variable that says how a process of a test's team behaves.
+// member names the variable that sets the behaviour of a process in a test's team.
 const member = "GPUBENCH_TEST_MEMBER"
 
-// TestMain is also the processes that tests start.
+// TestMain also runs the processes that tests start.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == workerArg {
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -112,7 +112,7 @@ func TestTeam(t *testing.T) {
 	}
 }
 
-// TestAnswer reads what allreduce.py prints.
+// TestAnswer reads the output of allreduce.py.
 func TestAnswer(t *testing.T) {
 	for text, want := range map[string]answer{
 		`{"nccl": "2.27.5", "library": "/site/nvidia/nccl/lib/libnccl.so.2", "torch": "2.8.0+cu128"}`: {NCCL: "2.27.5", Library: "/site/nvidia/nccl/lib/libnccl.so.2", Torch: "2.8.0+cu128"},
@@ -130,7 +130,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestTeamFails has one process fail while another one waits for ever.
+// TestTeamFails checks a team in which one process fails while another one waits for ever.
 func TestTeamFails(t *testing.T) {
 	for how, says := range map[string][]string{
 		"lacking": {"members, process 1 of 2: there is no such library"},
@@ -190,7 +190,7 @@ func TestTeamFails(t *testing.T) {
 	}
 }
 
-// TestWorker talks to the program as a process of a team, in this process.
+// TestWorker talks to a worker in this process.
 func TestWorker(t *testing.T) {
 	w := &worker{}
 	id := w.do(order{Do: "open", Simulated: 3, Devices: []int{0, 1, 2}})
@@ -220,7 +220,7 @@ func TestWorker(t *testing.T) {
 	}
 }
 
-// TestWork has the program read its orders to the end, and what is none.
+// TestWork checks that a worker reads its orders to the end, and refuses invalid ones.
 func TestWork(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := work(strings.NewReader(`{"do":"open","simulated":1,"devices":[0]}`+"\n"), &out, &errs); code != 0 || errs.Len() > 0 {

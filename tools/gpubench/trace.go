@@ -10,19 +10,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// traceLevels are what traces note, apart from which there is the device without a trace.
+// traceLevels are the levels of detail of traces. The device without a trace comes on top.
 var traceLevels = [...]struct {
 	name  string
 	times trace.Times
 }{{"no times", trace.NoTimes}, {"device times", trace.SubmissionTimes}}
 
-// traceFigures are what is told of each level: the time that the host takes for a submission, what the trace adds to that, the time in which all were
-// done, by their number, and that of processors. Device times want an event of the driver's behind each submission, so for these one more row has what
-// the driver takes for such events, behind the same calls, and one what the trace adds beyond that.
+// traceFigures are the figures of each level: the host's time for a submission, the trace's
+// addition to it, the total time of a submission, and the processor time. Device times need a
+// driver event behind each submission. For these, two more rows have the driver's time for such
+// events, behind the same calls, and the trace's addition beyond that.
 var traceFigures = [...]string{"submitting each", "added to each", "total each", "CPU each"}
 
-// traceBenches tell what a trace costs: the raw side is a device without one, puregpu's one with one, which is written to nowhere. The work is
-// submitted ahead, each operation behind the one before. The levels take turns.
+// traceBenches measure the cost of a trace. The raw side is a device without a trace. puregpu's
+// side has one that is written nowhere. The work is submitted ahead, each operation after the one
+// before. The levels take turns.
 func traceBenches() (all []bench) {
 	for _, x := range []struct {
 		name string
@@ -70,7 +72,8 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		}
 		return errors.Join(errs...)
 	}
-	// open returns a function that does the work on a device with a tracer, and says how long each submission took the host, and the whole, and the CPU.
+	// open returns a function that does the work on a device with a tracer. The function returns
+	// the total time, the host's time and the processor time, each for one submission.
 	open := func(tracer *trace.Tracer) (func() ([3]float64, error), error) {
 		r, err := openRig(e.drv, e.index, gpu.Options{Tracer: tracer})
 		if err != nil {
@@ -120,7 +123,8 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		f[byEvent], f[beyond] = math.NaN(), math.NaN()
 		return err
 	}
-	// rawly returns how long the host took for each of the raw calls, with an event behind each or without.
+	// rawly returns the host's time for each of the raw calls, with or without an event behind
+	// each.
 	rawly := func(event bool) (float64, error) {
 		var x [3]float64
 		err := e.thread.do(func() error {
@@ -151,7 +155,7 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		for level := range traceLevels {
 			x, err := on[level]()
 			if err == nil {
-				err = traces[level].Flush() // so that nothing of it is in the next one's way
+				err = traces[level].Flush() // keeps its output out of the next level's time
 			}
 			if err != nil {
 				return err

@@ -11,12 +11,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// wakeBench times how long a parked waiter takes to wake. For the first row the goroutine that signals then waits itself,
-// for the second it goes on computing. For the third the device signals after some hundreds of microseconds' work, for the fourth
-// after some tens of milliseconds', when nobody asks without a pause any more, and for the fifth after a fill that the host
-// releases, which counts from there. The sixth is the third with a waiter that need not park, as it is alone. The seventh is the
-// call of Signal in the second. The raw side of these two is a thread of C that a condition variable wakes, if -c names the C loops. The last
-// two rows are what Go alone takes for these two: a goroutine that waits for a channel, and the send that wakes it.
+// wakeBench times how long a parked waiter takes to wake. The rows are, from the first:
+//  1. the host signals, and then waits itself
+//  2. the host signals, and goes on computing
+//  3. the device signals after some hundreds of microseconds
+//  4. the device signals after some tens of milliseconds, when polling has slowed down
+//  5. the device signals after a fill that the host releases; the time counts from the release
+//  6. row 3 with a single waiter, which need not park
+//  7. the call of Signal in row 2
+//
+// The raw side of rows 2 and 7 is a C thread that waits for a condition variable, if -c names the C
+// loops. The last two rows are plain Go: the wake-up of a goroutine that waits for a channel, and
+// the send.
 func wakeBench() bench {
 	const n, long = 100, 10
 	const fills = 8
@@ -135,8 +141,8 @@ func wakeBench() bench {
 	}
 }
 
-// lockedBench times the round trip of a fill on a goroutine that is locked to its thread, beside one that is not. The second pair
-// is of fills that take some tens of microseconds.
+// lockedBench times the round trip of a fill on a goroutine that is locked to its thread, and on
+// one that is not. The second pair uses fills of some tens of microseconds.
 func lockedBench() bench {
 	const n = 300
 	asFree := goal{max: 1.1, of: ofBase, device: true}
@@ -189,11 +195,11 @@ func lockedBench() bench {
 	}
 }
 
-// A done watches for the device to be done: its last fill is of the host's memory.
+// A done observes the end of the device's work: the last fill writes host memory.
 type done struct {
 	e    *env
 	r    *rig
-	long gpu.Range // what takes a while to fill
+	long gpu.Range // takes a while to fill
 	word *gpu.Buffer
 	n    uint32
 }
@@ -211,7 +217,8 @@ func newDone(e *env, r *rig) (*done, error) {
 	return &done{e: e, r: r, long: long.All(), word: word}, err
 }
 
-// wakeUp has a goroutine park for so many fills, each some tens of microseconds' work, and returns how long after their end it runs.
+// wakeUp parks a goroutine until the device has done fills of some tens of microseconds each. It
+// returns the time from their end until the goroutine runs.
 func (d *done) wakeUp(fills uint64) (time.Duration, error) {
 	r := d.r
 	r.v++
@@ -249,11 +256,12 @@ func wait(e *env, r *rig, woken chan<- waking) {
 	woken <- waking{time.Now(), err}
 }
 
-// wakeUp has a goroutine park until r.sem is at r.v and returns how long after the beginning of signal it runs.
+// wakeUp parks a goroutine until r.sem is at r.v. It returns the time from the beginning of signal
+// until the goroutine runs.
 func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 	woken := make(chan waking, 1)
 	go wait(e, r, woken)
-	time.Sleep(300 * time.Microsecond) // more than a wait asks by itself
+	time.Sleep(300 * time.Microsecond) // longer than a waiter polls before it parks
 	start := time.Now()
 	if err := signal(); err != nil {
 		return 0, err
@@ -262,8 +270,9 @@ func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 	return w.at.Sub(start), w.err
 }
 
-// wakeByChannel is wakeUp, for the second row, by Go alone: it returns how long a goroutine that waits for a channel takes to run, and how long the send
-// took, with a goroutine made to stand behind it, without which Go leaves it for some 80 µs to a processor that computes.
+// wakeByChannel is wakeUp for the second row, with a Go channel. It returns the time until the
+// waiting goroutine runs, and the time of the send. It queues another goroutine behind the waiter:
+// otherwise Go leaves the waiter for some 80 µs to a processor that computes.
 func wakeByChannel() (woken, call time.Duration) {
 	ch, at := make(chan struct{}, 1), make(chan time.Time, 1)
 	go func() {

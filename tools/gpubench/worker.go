@@ -18,23 +18,24 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// workerArg makes the program a process of a team. It is not for people.
+// workerArg makes the program a process of a team. Users do not pass it.
 const workerArg = "-worker"
 
-// A worker is a process's ranks. One goroutine submits on all: what takes long is done by the communicators' own threads, at the same
-// time, and a goroutine for each rank, which would have to be woken too, was no faster.
+// A worker submits on the ranks of one process. One goroutine submits on all of them: the
+// communicators' own threads do the slow work concurrently. A goroutine for each rank was no
+// faster, because it had to be woken too.
 type worker struct {
 	drv   driver.Driver
 	sim   bool
-	first int // of the ranks
+	first int // the first rank
 	group *gpu.Group
 	chans []*collective.Communicator
 	ranks []rank
-	v     uint64      // the highest value of the ranks' semaphores that was promised
-	all   []gpu.Point // that value of each
+	v     uint64      // the highest promised value of the ranks' semaphores
+	all   []gpu.Point // that value of each semaphore
 }
 
-// A rank is what a worker submits on one communicator.
+// A rank is a communicator with the objects to submit on it.
 type rank struct {
 	c      *collective.Communicator
 	sem    *gpu.Semaphore
@@ -42,7 +43,7 @@ type rank struct {
 	wait   [1]gpu.Point
 }
 
-// work carries out the orders, until there are no more, and returns the exit status.
+// work carries out orders until its input ends, and returns the exit status.
 func work(stdin io.Reader, stdout, stderr io.Writer) int {
 	w := &worker{}
 	for in := json.NewDecoder(stdin); ; {
@@ -76,7 +77,7 @@ func write(w io.Writer, a answer) error {
 	return err
 }
 
-// orderLimit is how long an order may take.
+// orderLimit is the time limit of an order.
 const orderLimit = time.Minute
 
 func (w *worker) do(o order) (a answer) {
@@ -129,7 +130,7 @@ func (w *worker) join(ctx context.Context, o order) (a answer, err error) {
 		w.ranks[i] = rank{c: c, sem: sem}
 	}
 	if !w.sim {
-		lib, err := nccl.Open(nccl.Options{}) // the one that the communicators have opened
+		lib, err := nccl.Open(nccl.Options{}) // the library that the communicators have opened
 		if err != nil {
 			return a, err
 		}
@@ -151,7 +152,7 @@ func (w *worker) onAll(submit func(i int, r *rank, o gpu.Order) error) error {
 	return nil
 }
 
-// wait waits until all that was submitted is done.
+// wait waits until all submitted work is done.
 func (w *worker) wait(ctx context.Context) error {
 	w.all = w.all[:0]
 	for i := range w.ranks {
@@ -160,7 +161,7 @@ func (w *worker) wait(ctx context.Context) error {
 	return gpu.WaitAll(ctx, w.all...)
 }
 
-// zeros allocates memory of zeros on all devices.
+// zeros allocates zeroed memory on all devices.
 func (w *worker) zeros(ctx context.Context, size uint64) (list []*gpu.Buffer, err error) {
 	for _, r := range w.ranks {
 		b, err := r.c.Device().Alloc(gpu.DeviceMem, size)
@@ -185,7 +186,7 @@ func closeAll(list []*gpu.Buffer) (err error) {
 	return err
 }
 
-// time times all-reduces of float32, in place. Its memory is free afterwards, for the others' sake.
+// time times all-reduces of float32, in place. It frees its memory, so that others can use it.
 func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 	pad, err := w.zeros(ctx, o.Pad)
 	defer func() { err = errors.Join(err, closeAll(pad)) }()
@@ -237,8 +238,8 @@ func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 	return a, w.chained(ctx, o.Chained, mem, &a)
 }
 
-// chained times all-reduces that are submitted ahead, each after the one before it: by points, in a stream, and in a stream with a
-// fill in front of each.
+// chained times all-reduces that are submitted ahead, each after the one before it: by points, in a
+// stream, and in a stream with a fill before each.
 func (w *worker) chained(ctx context.Context, n int, mem []*gpu.Buffer, a *answer) error {
 	reduce := func(i int) gpu.Op {
 		return w.ranks[i].c.Group(collective.AllReduce(mem[i].All(), mem[i].All(), collective.Float32, collective.Sum()))
@@ -295,7 +296,8 @@ func (w *worker) chained(ctx context.Context, n int, mem []*gpu.Buffer, a *answe
 	return nil
 }
 
-// small times a group of small all-reduces that was recorded, until it is done, and the same as groups of one.
+// small times a recorded group of small all-reduces until it is done, and the same all-reduces as
+// separate groups.
 func (w *worker) small(ctx context.Context, o order) (a answer, err error) {
 	mem, err := w.zeros(ctx, uint64(o.Group)*o.Bytes)
 	defer func() { err = errors.Join(err, closeAll(mem)) }()

@@ -5,7 +5,7 @@ import (
 	"github.com/puregpu/puregpu/hip"
 )
 
-// A kind says what an attribute's number is.
+// A kind is the meaning of an attribute's number.
 type kind int
 
 const (
@@ -15,7 +15,7 @@ const (
 	answer      // 1 for yes, 0 for no
 )
 
-// An attribute is a property of a device, under the number that each library has for it.
+// An attribute is a property of a device, with the number that each library has for it.
 type attribute struct {
 	name  string // in JSON
 	label string // in print
@@ -71,8 +71,8 @@ var attributes = []attribute{
 	{hostNUMANode, "host NUMA node", number, cuda.DeviceAttributeHostNUMAID, none},
 }
 
-// hostNUMANode is told by the operating system where the library does not.
+// The operating system reports hostNUMANode if the library does not.
 const hostNUMANode = "hostNUMANode"
 
-// none stands for an attribute that HIP does not have.
+// none marks an attribute that HIP does not have.
 const none = ^hip.DeviceAttribute(0)

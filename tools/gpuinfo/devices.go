@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// cudaDriver is what gpuinfo asks of an open CUDA driver.
+// cudaDriver has the methods of an open CUDA driver that gpuinfo calls.
 type cudaDriver interface {
 	Init(flags uint32) error
 	DeviceGetCount() (int32, error)
@@ -30,8 +30,8 @@ type cudaDriver interface {
 	MemGetInfo() (free, total uint64, err error)
 }
 
-// cudaDevices returns what the driver says of each device, with memory also how much of it is free. What it does not say of one stands
-// in that device's Errors.
+// cudaDevices returns the driver's facts about each device, and with memory also its free memory. A
+// device's Errors has its failed queries.
 func cudaDevices(lib cudaDriver, memory bool) ([]Device, error) {
 	if err := lib.Init(0); err != nil {
 		return nil, fmt.Errorf("cuInit: %w", err)
@@ -54,7 +54,7 @@ func cudaDevices(lib cudaDriver, memory bool) ([]Device, error) {
 		d.Name, err = lib.DeviceGetName(dev)
 		d.failed("cuDeviceGetName", err)
 		id, err := lib.DeviceGetUuid(dev)
-		if errors.Is(err, dl.ErrSymbol) { // before 11.4, and an instance of MIG has the GPU's
+		if errors.Is(err, dl.ErrSymbol) { // before 11.4; a MIG instance has the UUID of its GPU
 			id, err = lib.DeviceGetUuidV1(dev)
 		} else if err == nil {
 			whole, err := lib.DeviceGetUuidV1(dev)
@@ -73,7 +73,7 @@ func cudaDevices(lib cudaDriver, memory bool) ([]Device, error) {
 		for _, a := range attributes {
 			v, err := get(a.cuda)
 			if errors.Is(err, cuda.ErrorInvalidValue) || errors.Is(err, cuda.ErrorNotSupported) {
-				continue // newer than the driver
+				continue // the attribute is newer than the driver
 			}
 			if !d.failed("cuDeviceGetAttribute("+a.cuda.String()+")", err) {
 				d.Attributes[a.name] = v
@@ -92,7 +92,7 @@ func cudaDevices(lib cudaDriver, memory bool) ([]Device, error) {
 	return devices, nil
 }
 
-// cudaFree asks a device's primary context how much memory is free.
+// cudaFree returns the free memory of a device, from its primary context.
 func cudaFree(lib cudaDriver, dev cuda.Device) (free uint64, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -111,7 +111,8 @@ func cudaFree(lib cudaDriver, dev cuda.Device) (free uint64, err error) {
 	return free, nil
 }
 
-// findNode has the operating system say which of its NUMA nodes is the nearest, where the library has not said it.
+// findNode takes the nearest NUMA node from the operating system if the library has not reported
+// it.
 func (d *Device) findNode() {
 	if _, told := d.Attributes[hostNUMANode]; told {
 		return
@@ -121,7 +122,7 @@ func (d *Device) findNode() {
 	}
 }
 
-// hipRuntime is what gpuinfo asks of an open HIP runtime.
+// hipRuntime has the methods of an open HIP runtime that gpuinfo calls.
 type hipRuntime interface {
 	GetDeviceCount() (int32, error)
 	DeviceGet(ordinal int32) (hip.Device, error)
@@ -135,7 +136,8 @@ type hipRuntime interface {
 	MemGetInfo() (free, total uint64, err error)
 }
 
-// hipDevices does the same for HIP, which starts by itself: hipInit of 5.2 has no clear answer where there is no device.
+// hipDevices does the same for HIP, which initializes itself: without a device the result of
+// hipInit is unclear in 5.2.
 func hipDevices(lib hipRuntime, memory bool) ([]Device, error) {
 	n, err := lib.GetDeviceCount()
 	if err != nil {
@@ -189,7 +191,7 @@ func hipDevices(lib hipRuntime, memory bool) ([]Device, error) {
 	return devices, nil
 }
 
-// hipFree asks how much memory of a device is free.
+// hipFree returns the free memory of a device.
 func hipFree(lib hipRuntime, device int32) (free uint64, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -202,7 +204,7 @@ func hipFree(lib hipRuntime, device int32) (free uint64, err error) {
 	return free, nil
 }
 
-// failed notes err, if there is one.
+// failed records err if it is not nil.
 func (d *Device) failed(what string, err error) bool {
 	if err != nil {
 		d.Errors = append(d.Errors, fmt.Sprintf("%s: %v", what, err))
@@ -233,7 +235,7 @@ func capability[A any](get func(A) (int64, error), major, minor A) string {
 	return fmt.Sprintf("%d.%d", x, y)
 }
 
-// formatUUID writes an identity as nvidia-smi does; HIP's are text already.
+// formatUUID formats a UUID like nvidia-smi. HIP's UUIDs are text already.
 func formatUUID(id [16]byte) string {
 	if !slices.ContainsFunc(id[:], func(c byte) bool { return c <= ' ' || c > '~' }) {
 		return "GPU-" + string(id[:])

@@ -14,7 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// fakeDriver is a CUDA driver of before 11.4 that knows attributes up to 115. Its second device does not tell its name.
+// fakeDriver is a CUDA driver older than 11.4 that knows attributes up to 115. Its second device
+// does not return its name.
 type fakeDriver struct {
 	count   int32
 	initErr error
@@ -43,7 +44,7 @@ func (f *fakeDriver) MemGetInfo() (free, total uint64, err error) {
 	return uint64(f.current) << 30, 80 << 30, nil
 }
 
-// The way from the third device to the first is none, and nothing is told of the way back.
+// There is no way from the third device to the first, and no information about the way back.
 func (f *fakeDriver) DeviceGetP2PAttribute(a cuda.DeviceP2PAttribute, from, to cuda.Device) (int32, error) {
 	switch {
 	case from == to:
@@ -137,7 +138,7 @@ func TestNoDevice(t *testing.T) {
 	}
 }
 
-// fakeHIP is a HIP runtime without UUIDs, of before 5.2.
+// fakeHIP is a HIP runtime older than 5.2, without UUIDs.
 type fakeHIP struct {
 	count      int32
 	p2p, kinds error
@@ -151,8 +152,8 @@ func (f *fakeHIP) DeviceTotalMem(hip.Device) (uint64, error)   { return 64 << 30
 func (f *fakeHIP) SetDevice(int32) error                       { return nil }
 func (f *fakeHIP) MemGetInfo() (free, total uint64, err error) { return 60 << 30, 64 << 30, nil }
 
-// The first two devices are linked by xGMI, and each of them to the third by PCIe, of which nothing is known about atomics. There is no
-// way from the third to the second.
+// xGMI links the first two devices. PCIe links each of them to the third; whether atomics work
+// there is unknown. There is no way from the third to the second.
 func (f *fakeHIP) DeviceGetP2PAttribute(a hip.DeviceP2PAttr, from, to int32) (int32, error) {
 	switch {
 	case f.p2p != nil:

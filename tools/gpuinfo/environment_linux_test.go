@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// inside has the test's program be gpuinfo.
+// inside names the environment variable that makes the test's program run gpuinfo.
 const inside = "PUREGPU_TEST_GPUINFO"
 
 func TestMain(m *testing.M) {
@@ -34,23 +34,25 @@ func TestMain(m *testing.M) {
 		os.Unsetenv(inside)
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, probes))
 	}
-	if filepath.Base(os.Args[0]) == "elevated" { // a program that may read no variable
+	if filepath.Base(os.Args[0]) == "elevated" { // a program that must read no variable
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, probes))
 	}
 	os.Exit(m.Run())
 }
 
-// triplet is what Debian calls this platform.
+// triplet is Debian's name of this platform.
 var triplet = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}[runtime.GOARCH]
 
-// An environment is a machine of some kind: what is on it, and what gpuinfo -explain says there.
+// An environment is a machine of some kind, with the expected output of gpuinfo -explain there.
 type environment struct {
-	name   string
-	files  map[string]string // by path: a library, as "cuda" or "cuda 100" for one that answers 100; "node" for a device node; or a text
+	name string
+	// By path: a library, as "cuda" or "cuda 100" for one that answers 100; "node" for a device
+	// node; or a text.
+	files  map[string]string
 	env    []string
 	before func(*testroot.Root)
-	says   []string // parts of what is said, in order
-	not    []string // parts of nothing that is said
+	says   []string // parts of the output, in order
+	not    []string // parts that the output must not contain
 	status int      // of gpuinfo -explain -need
 }
 
@@ -62,7 +64,7 @@ const (
 var environments = []environment{
 	{
 		name:   "nothing",
-		says:   []string{"CUDA driver: not there\n", "not where the system's loader looks: libcuda.so.1, libcuda.so\n", "not in: /usr/local/nvidia/lib64, ", "There is no sign of a GPU"},
+		says:   []string{"CUDA driver: not found\n", "not where the system's loader looks: libcuda.so.1, libcuda.so\n", "not in: /usr/local/nvidia/lib64, ", "There is no sign of a GPU"},
 		not:    []string{"taken:"},
 		status: 3,
 	},
@@ -78,7 +80,7 @@ var environments = []environment{
 			"device 0: Fake GPU",
 			"NVML 12.4\n    taken: /usr/lib/wsl/lib/libnvidia-ml.so.1 (",
 			"tried: /usr/lib/TRIPLET/libnvidia-ml.so.1 (system loader), version 12.4: no device (nvmlInit: nvml: NVML_ERROR_DRIVER_NOT_LOADED (9): ",
-			"1: CUDA driver: /usr/lib/TRIPLET/libcuda.so.1 is found before /usr/lib/wsl/lib/libcuda.so.1 and does not work here: remove it, or set PUREGPU_CUDA_LIBRARY=/usr/lib/wsl/lib/libcuda.so.1.",
+			"1: CUDA driver: /usr/lib/TRIPLET/libcuda.so.1 precedes /usr/lib/wsl/lib/libcuda.so.1 and does not work here: remove it, or set PUREGPU_CUDA_LIBRARY=/usr/lib/wsl/lib/libcuda.so.1.",
 			"A GPU can be used",
 		},
 	},
@@ -94,7 +96,7 @@ var environments = []environment{
 	{
 		name:   "container without a library",
 		files:  map[string]string{"/.dockerenv": "", "/proc/driver/nvidia/version": loaded},
-		says:   []string{"CUDA driver: not there\n", "CUDA driver: the kernel has NVIDIA's driver 550.54.15, but the container lacks the driver's library: start it with the GPU, such as by docker run --gpus all"},
+		says:   []string{"CUDA driver: not found\n", "CUDA driver: the kernel has NVIDIA's driver 550.54.15, but the container lacks the driver's library: start it with the GPU, such as by docker run --gpus all"},
 		status: 3,
 	},
 	{
@@ -351,7 +353,8 @@ var environments = []environment{
 	},
 }
 
-// TestEnvironments runs gpuinfo -explain on machines of many kinds, each a root folder with libraries made for it.
+// TestEnvironments runs gpuinfo -explain on many kinds of machines. Each is a root folder with its
+// own libraries.
 func TestEnvironments(t *testing.T) {
 	libraries := map[string]string{}
 	for _, name := range []string{"cuda", "nvml", "hip", "nccl", "nvrtc"} {
@@ -390,7 +393,7 @@ func (e *environment) build(t *testing.T, libraries map[string]string) *testroot
 	return r
 }
 
-// check compares what is said, in which line breaks do not count.
+// check compares the output, and ignores line breaks.
 func (e *environment) check(t *testing.T, said string, status int) {
 	t.Helper()
 	flat := strings.ReplaceAll(said, "\n        ", " ")
@@ -417,7 +420,8 @@ func (e *environment) check(t *testing.T, said string, status int) {
 	}
 }
 
-// TestBestTellsAll opens the best driver where there is none: the error has each file with its answer.
+// TestBestTellsAll opens the best driver on a machine without one. The error must list each file
+// with its answer.
 func TestBestTellsAll(t *testing.T) {
 	e := environment{
 		files: map[string]string{
@@ -437,7 +441,8 @@ func TestBestTellsAll(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestBestWithoutLibrary opens the best driver in a container that has the kernel's driver, and no library.
+// TestBestWithoutLibrary opens the best driver in a container that has the kernel's driver, and no
+// library.
 func TestBestWithoutLibrary(t *testing.T) {
 	e := environment{
 		files: map[string]string{"/.dockerenv": "", "/proc/driver/nvidia/version": loaded},
@@ -450,7 +455,8 @@ func TestBestWithoutLibrary(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestNamedFileIsMissing: that no library was found is not said where one file alone was looked for.
+// TestNamedFileIsMissing checks that the error for one missing named file does not claim that no
+// library was found.
 func TestNamedFileIsMissing(t *testing.T) {
 	e := environment{
 		files: map[string]string{"/proc/driver/nvidia/version": loaded},
@@ -466,7 +472,8 @@ func TestNamedFileIsMissing(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestLibraryDirs opens a driver that is in folders which the program names; those for CUDA alone come first.
+// TestLibraryDirs opens a driver in folders that the program names. Folders for CUDA alone come
+// first.
 func TestLibraryDirs(t *testing.T) {
 	e := environment{
 		files: map[string]string{"/mine/libcuda.so.1": "cuda 999", "/site/libcuda.so.1": "cuda 999", "/lib/TRIPLET/libcuda.so.1": "cuda 999"},
@@ -477,7 +484,8 @@ func TestLibraryDirs(t *testing.T) {
 	e.check(t, said, status)
 }
 
-// TestElevated runs a set-user-ID program. It reads no variable and looks into no folder beside the program.
+// TestElevated runs a set-user-ID program. It must read no variable and no folder beside the
+// program.
 func TestElevated(t *testing.T) {
 	e := environment{
 		files: map[string]string{
@@ -499,7 +507,7 @@ func TestElevated(t *testing.T) {
 	said, _ = r.Run(nobody, e.env, "-explain")
 	e.says = []string{"taken: /lib/TRIPLET/libcuda.so.1 (system loader, "}
 	if static := "as in a program that has the rights of another user"; strings.Contains(strings.ReplaceAll(said, "\n        ", " "), static) {
-		e.says = []string{static} // a static program opens no library then
+		e.says = []string{static} // a static program opens no library
 	}
 	e.not = []string{"(environment variable", "taken: /theirs", "tried: /theirs", "$ORIGIN"}
 	e.check(t, said, 0)

@@ -13,16 +13,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// Kinds of links, as JSON and the matrix have them.
+// Kinds of links, as JSON and the matrix print them.
 const (
 	noLink = "none"
 	nvlink = "NVLink"
-	direct = "P2P" // of a kind that nobody tells
+	direct = "P2P" // of unknown kind
 	pcie   = "PCIe"
 	xgmi   = "xGMI"
 )
 
-// links asks for the way from each of n devices to each other one. It returns nil if the library cannot be asked.
+// links returns the link from each of n devices to each other one. It returns nil if the library
+// cannot report links.
 func links(pkg string, n int, ask func(l *Link) error) []Link {
 	var all []Link
 	for from := range n {
@@ -42,10 +43,10 @@ func links(pkg string, n int, ask func(l *Link) error) []Link {
 	return all
 }
 
-// A paths tells what lies between two devices, by their indices.
+// A paths returns the path on PCI Express between two devices, by their indices.
 type paths func(from, to int) (nvtopology.Path, error)
 
-// nvmlPaths has NVML tell that, if it is there.
+// nvmlPaths returns the paths that NVML reports, if NVML is installed.
 func nvmlPaths(devices []Device) paths {
 	if len(devices) < 2 {
 		return nil
@@ -59,7 +60,8 @@ func nvmlPaths(devices []Device) paths {
 	}
 }
 
-// cudaLinks returns what the driver says of the links between n devices. It does not say of which kind they are, which others may know; or nil.
+// cudaLinks returns the driver's facts about the links between n devices, or nil. The driver does
+// not report their kinds.
 func cudaLinks(lib cudaDriver, n int, between paths) []Link {
 	return links("cuda", n, func(l *Link) error {
 		from, err := lib.DeviceGet(int32(l.From))
@@ -105,7 +107,8 @@ func cudaLinks(lib cudaDriver, n int, between paths) []Link {
 	})
 }
 
-// hipLinks does the same for HIP, which tells kinds and hops, and no ranks. What the system does not tell it is an invalid handle.
+// hipLinks does the same for HIP, which reports kinds and hops, and no ranks. If the system does
+// not tell HIP about a link, HIP returns an invalid handle.
 func hipLinks(lib hipRuntime, n int) []Link {
 	return links("hip", n, func(l *Link) error {
 		ask := func(attr hip.DeviceP2PAttr) (bool, error) {
@@ -136,7 +139,7 @@ func hipLinks(lib hipRuntime, n int) []Link {
 			return nil
 		case err != nil:
 			return fmt.Errorf("hipExtGetLinkTypeAndHopCount: %w", err)
-		case kind == 2: // as in HSA's hsa_amd_link_info_type_t
+		case kind == 2: // the numbers of HSA's hsa_amd_link_info_type_t
 			l.Kind = pcie
 		case kind == 4:
 			l.Kind = xgmi
@@ -146,7 +149,7 @@ func hipLinks(lib hipRuntime, n int) []Link {
 	})
 }
 
-// cell returns what the matrix says of a link.
+// cell returns the text of a link in the matrix.
 func (l *Link) cell() string {
 	if l.Error != "" {
 		return "?"
@@ -187,7 +190,7 @@ func printLinks(w io.Writer, pkg string, n int, links []Link) {
 		text := l.cell()
 		cells[l.From][l.To], width = text, max(width, len(text))
 	}
-	fmt.Fprintf(w, "%s links, from the device of a line to that of a column\n", strings.ToUpper(pkg))
+	fmt.Fprintf(w, "%s links, from the device of the row to the device of the column\n", strings.ToUpper(pkg))
 	row := func(head string, cells []string) {
 		var b strings.Builder
 		fmt.Fprintf(&b, "    %4s", head)
@@ -204,9 +207,9 @@ func printLinks(w io.Writer, pkg string, n int, links []Link) {
 	for i := range cells {
 		row(heads[i], cells[i])
 	}
-	line(w, "where", "X is the device itself, - no direct way, ? not told, P2P a direct way of which nobody tells the kind, NV and a number so many NVLinks; "+
-		"PIX, PXB, PHB, NODE and SYS are PCI Express over one switch at the most, several, the host's bridge, bridges of one NUMA node, and between NUMA nodes; "+
-		"r is the rank, 0 the fastest, h the hops, and a says that atomic operations work over it")
+	line(w, "where", "X: the device itself; -: no direct way; ?: unknown; P2P: a direct way of unknown kind; NV and a number: that many NVLinks; "+
+		"PIX, PXB, PHB, NODE and SYS: PCI Express over at most one switch, over several, over the host bridge, over host bridges of one NUMA node, and between NUMA nodes; "+
+		"r: rank, 0 is the fastest; h: hops; a: atomic operations work over the link")
 	for i := range links {
 		if l := &links[i]; l.Error != "" {
 			line(w, "error", fmt.Sprintf("from %d to %d: %s", l.From, l.To, l.Error))

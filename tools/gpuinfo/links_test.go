@@ -49,12 +49,12 @@ func TestHIPLinks(t *testing.T) {
 	}
 }
 
-// TestCUDALinks has NVML tell of which kind links are, or not.
+// TestCUDALinks checks the matrix with and without kinds from NVML.
 func TestCUDALinks(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		between paths
-		want    []string // as above
+		want    []string // cells in the same order
 	}{
 		{"nobody", nil, []string{"P2P r1 a", "?", "P2P r0 a", "P2P r2 a", "-", "P2P r1 a"}},
 		{"NVLink", func(from, to int) (nvtopology.Path, error) {
@@ -80,7 +80,7 @@ func TestCUDALinks(t *testing.T) {
 	}
 }
 
-// newDriver tells the instances of MIG apart.
+// newDriver reports a UUID for each MIG instance.
 type newDriver struct{ fakeDriver }
 
 func (f *newDriver) DeviceGetUuid(dev cuda.Device) (id cuda.UUID, err error) {

@@ -3,21 +3,24 @@
 //	gpuinfo [-json | -explain] [-memory] [-need]
 //	gpuinfo -version
 //
-// Of each library it says which file was loaded and why that one, its version, and which sets of functions are present,
-// partial or missing, each with the release that brought it; of each device its name and what it can do; and how the devices of
-// a library are linked, as a matrix. -memory also asks how much memory is free, for which each device makes a context. -json prints a
-// Report instead, whose fields are described in report.go. -version prints the versions of puregpu and Go alone.
+// For each library it prints the loaded file and why it chose that file, the version, and which
+// sets of functions are present, partial or missing, with the release that brought them. For each
+// device it prints the name and the properties. It prints the links between the devices of a
+// library as a matrix. -memory also prints free memory; for that each device makes a context. -json
+// prints a Report instead; report.go describes its fields. -version prints only the versions of
+// puregpu and Go.
 //
-// -explain prints a page for a bug report: the system, the drivers in its kernel, device nodes and who may open them, the container, each file that
-// was tried for each library, with its version and what it answered, the parts of the toolkit, and what to do next. Beside numbers of
-// users it has no personal data but paths, among them those in variables of the environment. With -json the report has all of this besides, and
-// every function that is missing.
+// -explain prints a page for a bug report: the system, the drivers in its kernel, device nodes and
+// their permissions, the container, each file that was tried for each library with its version and
+// its answer, the parts of the toolkit, and advice. Its only personal data are user numbers and
+// paths, including paths in environment variables. With -json the report has all this too, and
+// every missing function.
 //
 // The exit status is for scripts:
 //
-//	0  nothing is wrong; a machine without a GPU, or without a library, is no error
-//	1  a library or device is there and cannot be used, such as an NVML that does not start;
-//	   that a library finds no device is no error
+//	0  nothing is wrong; a missing GPU or library is no error
+//	1  a library or device exists and cannot be used, such as an NVML that does not start;
+//	   a library that finds no device is no error
 //	2  the command line is wrong
 //	3  with -need: no GPU can be used, and nothing is wrong
 package main
@@ -38,14 +41,14 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, probes)) }
 
-// run is the program: it returns the exit status.
+// run runs the program and returns the exit status.
 func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 	flags := flag.NewFlagSet("gpuinfo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	asJSON := flags.Bool("json", false, "print JSON")
-	explain := flags.Bool("explain", false, "print a page for a bug report: the system, every file that was tried, and what to do next")
+	explain := flags.Bool("explain", false, "print a page for a bug report: the system, every file that was tried, and advice")
 	need := flags.Bool("need", false, "exit with status 3 if no GPU can be used")
-	memory := flags.Bool("memory", false, "ask how much memory is free, for which each device makes a context")
+	memory := flags.Bool("memory", false, "print free memory; each device makes a context for it")
 	onlyVersion := flags.Bool("version", false, "print the versions of puregpu and Go, and the platform")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -117,7 +120,7 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 		printLinks(stdout, p.pkg, len(devices), links)
 	}
 	if absent != nil {
-		fmt.Fprintf(stdout, "Not there, and needed only by programs that use them: %s.\n", strings.Join(absent, ", "))
+		fmt.Fprintf(stdout, "Not found, and needed only by programs that use them: %s.\n", strings.Join(absent, ", "))
 		if *explain {
 			fmt.Fprintln(stdout)
 		}
@@ -155,7 +158,7 @@ func run(args []string, stdout, stderr io.Writer, probes []probe) int {
 	return status
 }
 
-// calls names what C calls go through.
+// calls names the mechanism of C calls.
 func calls(fast bool) string {
 	if fast {
 		return "trampolines"

@@ -37,7 +37,8 @@ func (l *fakeLibrary) Sets() []dl.SetStatus        { return l.sets }
 func (l *fakeLibrary) Missing() []dl.MissingSymbol { return l.missing }
 func (l *fakeLibrary) Explain() string             { return "library: fake\n" }
 
-// machine is what the golden files describe: a driver with two devices, an NCCL that is too old, no HIP, no RCCL.
+// machine has the report of the golden files: a driver with two devices, an NCCL that is too old,
+// no HIP, no RCCL.
 func machine() []probe {
 	fake := &fakeLibrary{
 		path: "/usr/lib/libcuda.so.580.1", version: 12040,
@@ -125,7 +126,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// anyBuild removes from a report what differs from one build to another.
+// anyBuild removes the parts of a report that differ between builds.
 func anyBuild(report string) string {
 	report = strings.Replace(report, version.Read().String(), "puregpu *", 1)
 	report = strings.Replace(report, calls(false), calls(true), 1)
@@ -147,7 +148,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestJSON reads the report back: nothing is in it that a Report does not describe.
+// TestJSON checks that Report describes every field of the JSON.
 func TestJSON(t *testing.T) {
 	var stdout bytes.Buffer
 	run([]string{"-json", "-explain"}, &stdout, io.Discard, machine())
@@ -162,7 +163,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestNothingInstalled runs on the real probes, none of which finds its library.
+// TestNothingInstalled runs the real probes on a machine where none finds its library.
 func TestNothingInstalled(t *testing.T) {
 	for _, pkg := range []string{"CUDA", "NCCL", "NVML", "NVRTC", "NVJITLINK", "CUPTI", "CUSOLVER", "CUSPARSE", "CUBLASLT", "CUBLAS", "CUDNN", "CURAND", "CUFFT", "CUFILE", "HIP", "HIPRTC", "HIPBLAS", "HIPFFT", "HIPRAND", "RCCL"} {
 		t.Setenv("PUREGPU_"+pkg+"_LIBRARY", filepath.Join(t.TempDir(), "absent.so"))
@@ -222,7 +223,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestNotReady: a library without devices of its own that does not start is wrong, unless there is no device.
+// TestNotReady checks that a library without devices of its own that does not start is an error,
+// unless there is no device.
 func TestNotReady(t *testing.T) {
 	defer func(f func() System) { readSystem = f }(readSystem)
 	readSystem = func() System { return System{} }

@@ -15,22 +15,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A found is what gpuinfo found out about a library.
+// A found has the findings about a library.
 type found struct {
 	probe   *probe
 	lib     Library
 	devices []Device
-	err     error // what kept the library or its devices from being used
+	err     error // why the library or its devices cannot be used
 }
 
-// variables are those of the environment that decide which library and which device is taken.
+// variables lists the environment variables that choose a library or a device.
 var variables = []string{
 	"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
 	"LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_HOME", "CUDA_PATH", "NCCL_HOME", "ROCM_PATH", "HIP_PATH", "CONDA_PREFIX", "VIRTUAL_ENV", "NIX_LD_LIBRARY_PATH",
 	"GUIX_ENVIRONMENT", "PUREGPU_LIBRARY_PATH", "PUREGPU_LOADER", "PUREGPU_DRIVER",
 }
 
-// readSystem asks the operating system. Tests put another function here.
+// readSystem reads facts of the operating system. Tests replace it.
 var readSystem = func() System {
 	h := hostinfo.This()
 	s := System{Container: h.Container(), NVIDIA: h.NVIDIA(), AMD: h.AMD()}
@@ -78,10 +78,10 @@ func (s *System) print(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// printPage writes what became of a library's candidates, and its devices in a line each.
+// printPage writes the results for a library's candidates, and one line for each of its devices.
 func (lib *Library) printPage(w io.Writer, err error, devices []Device) {
 	if !lib.Found {
-		fmt.Fprintf(w, "%s: not there\n", lib.Name)
+		fmt.Fprintf(w, "%s: not found\n", lib.Name)
 		if err != nil && !errors.Is(err, dl.ErrNotFound) {
 			line(w, "error", firstLine(err))
 		}
@@ -96,7 +96,7 @@ func (lib *Library) printPage(w io.Writer, err error, devices []Device) {
 		}
 		line(w, "taken", taken)
 	}
-	var names, places []string // that have no file
+	var names, places []string // libraries without a file
 	for _, a := range lib.Attempts {
 		switch {
 		case a.Found:
@@ -141,7 +141,7 @@ func (lib *Library) printPage(w io.Writer, err error, devices []Device) {
 	fmt.Fprintln(w)
 }
 
-// headers returns the folder in which NVRTC's programs find the toolkit's headers, or "".
+// headers returns the folder in which NVRTC finds the toolkit's headers, or "".
 func headers(all []found) string {
 	path := ""
 	for _, f := range all {
@@ -159,41 +159,42 @@ func printHeaders(w io.Writer, dir string) {
 	fmt.Fprintln(w)
 }
 
-// usable reports whether there is a device of which everything could be found out.
+// usable reports whether there is a device without failed queries.
 func usable(all []found) bool {
 	return slices.ContainsFunc(all, func(f found) bool {
 		return f.err == nil && slices.ContainsFunc(f.devices, func(d Device) bool { return d.Errors == nil })
 	})
 }
 
-// advise says what to do next, the most important first.
+// advise returns advice, the most important first.
 func advise(s *System, all []found) (say []string) {
 	gpu := usable(all)
 	for _, f := range all {
 		p, lib := f.probe, &f.lib
 		for _, a := range lib.Attempts {
 			if lib.Found && lib.NotReady == "" && a.File != "" && p.vendor != "" {
-				say = append(say, fmt.Sprintf("%s: %s is found before %s and does not work here: remove it, or set %s=%s. Other libraries that ask for this one by "+
+				say = append(say, fmt.Sprintf("%s: %s precedes %s and does not work here: remove it, or set %s=%s. Other libraries that load this one by "+
 					"its name get the file that was loaded first", p.name, a.File, lib.Path, p.env, lib.Path))
 			}
 		}
 		switch {
 		case f.err == nil:
-		case lib.Found && p.vendor == "AMD" && s.AMD == "" && p.absence(f.err): // the library alone says nothing
+		// The error of the library has no advice for this.
+		case lib.Found && p.vendor == "AMD" && s.AMD == "" && p.absence(f.err):
 		case lib.Found:
 			say = append(say, p.name+": "+firstLine(f.err))
 		case !errors.Is(f.err, dl.ErrNotFound):
 			say = append(say, firstLine(f.err))
-		case p.env != "" && secureenv.Get(p.env) != "": // the file that was named is not there
+		case p.env != "" && secureenv.Get(p.env) != "": // the named file does not exist
 			say = append(say, firstLine(f.err))
 		case p.pkg == "cuda" && s.noLibrary != "":
 			say = append(say, p.name+": "+s.noLibrary)
 		case p.use != "" && gpu && p.belongs(all):
-			say = append(say, fmt.Sprintf("%s is not there: %s", p.name, p.use))
+			say = append(say, fmt.Sprintf("%s was not found: %s", p.name, p.use))
 		}
 	}
 	if !gpu && !slices.ContainsFunc(all, func(f found) bool { return f.probe.vendor != "" && !errors.Is(f.err, dl.ErrNotFound) }) && s.NVIDIA == "" && s.AMD == "" {
-		say = append(say, "There is no sign of a GPU: neither a driver in the kernel nor a library. If the machine has one install its driver, and ROCm for AMD's")
+		say = append(say, "There is no sign of a GPU: neither a driver in the kernel nor a library. If the machine has a GPU, install its driver, and ROCm for an AMD GPU")
 	}
 	if gpu {
 		say = append(say, "A GPU can be used")
@@ -201,7 +202,7 @@ func advise(s *System, all []found) (say []string) {
 	return say
 }
 
-// belongs reports whether a library is of the vendor of a GPU that can be used.
+// belongs reports whether a library is for the vendor of a usable GPU.
 func (p *probe) belongs(all []found) bool {
 	amd := p.pkg == "hiprtc" || p.name == "RCCL"
 	return slices.ContainsFunc(all, func(f found) bool { return len(f.devices) > 0 && (f.probe.vendor == "AMD") == amd })

@@ -31,7 +31,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// An opened is what gpuinfo asks of a library that it opened.
+// An opened is an open library with the methods that gpuinfo calls.
 type opened interface {
 	Path() string
 	Version() dl.Version
@@ -40,23 +40,25 @@ type opened interface {
 	Explain() string
 }
 
-// A probe knows how to open a library and what to ask it.
+// A probe knows how to open a library and how to query it.
 type probe struct {
-	name    string // "CUDA driver"
-	env     string // environment variable that names its file
-	use     string // what it is needed for, "" if for all
-	pkg     string
-	toolkit bool   // a library of CUDA's toolkit or of ROCm that only programs of its own subject need: it takes one line
-	vendor  string // who makes the devices, "" if the library has none
+	name string // "CUDA driver"
+	env  string // environment variable that names its file
+	use  string // its purpose, "" if every program needs it
+	pkg  string
+	// A library of the CUDA toolkit or of ROCm that few programs need; it gets one line.
+	toolkit bool
+	vendor  string // vendor of its devices, "" if it has none
 	format  func(dl.Version) string
 	open    func(dl.Options) (opened, error)
-	module  string                                          // the operating system's driver for them
+	// The operating system's driver for its devices.
+	module  string
 	devices func(lib opened, memory bool) ([]Device, error) // nil if the library has none
 	links   func(lib opened, devices []Device) []Link
-	absent  []error // what devices returns where there are none
+	absent  []error // errors of devices if there is no device
 }
 
-// probes are the libraries there are.
+// probes lists all libraries.
 var probes = []probe{
 	{
 		name: "CUDA driver", env: "PUREGPU_CUDA_LIBRARY", pkg: "cuda", vendor: "NVIDIA", format: cuda.FormatVersion, absent: []error{cuda.ErrorNoDevice, cuda.ErrorStubLibrary},
@@ -107,17 +109,18 @@ func opener[L opened](open func(dl.Options) (L, error)) func(dl.Options) (opened
 	}
 }
 
-// look opens p's library and reports on it, its devices and their links. err is what kept either from being used.
+// look opens p's library and reports on it, its devices and their links. err says why the library
+// or its devices cannot be used.
 func (p *probe) look(explain, memory bool) (r Library, devices []Device, links []Link, err error) {
 	r = Library{Name: p.name, Package: p.pkg}
 	var seen attempts
-	var broken error // what keeps a library without devices from working
+	var broken error // why a library without devices does not work
 	lib, err := p.open(dl.Options{Logger: slog.New(&seen)})
 	for _, a := range seen.list {
 		switch {
 		case a.err == nil:
 			r.Asked, r.Source = a.path, a.source
-		case err == nil && a.file != "" && a.file == lib.Path(): // none is ready
+		case err == nil && a.file != "" && a.file == lib.Path(): // no file is ready
 			r.Asked, r.Source, r.NotReady = a.path, a.source, a.err.Error()
 			r.hidden = errors.Is(a.err, dl.ErrHidden)
 			if p.devices == nil && !errors.Is(a.err, dl.ErrNoDevice) {
@@ -162,13 +165,13 @@ func (p *probe) look(explain, memory bool) (r Library, devices []Device, links [
 	return r, devices, links, err
 }
 
-// absence reports whether err says no more than that a library or a device is not there.
+// absence reports whether err only says that a library or a device is absent.
 func (p *probe) absence(err error) bool {
 	targets := append([]error{dl.ErrNotFound, dl.ErrStub, dl.ErrUnsupported}, p.absent...)
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// attempts is a log handler that keeps which files a library was looked for in.
+// attempts is a log handler that records the files that were tried for a library.
 type attempts struct {
 	list []attempt
 }
@@ -179,7 +182,7 @@ type attempt struct {
 	err                error
 }
 
-// told returns the version as people write it, or "".
+// told returns the version as text, or "".
 func (a *attempt) told(p *probe) string {
 	if a.version == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// sentence says in plain words what err keeps from being used: "No CUDA driver: …. Install …."
+// sentence turns err into a sentence: "No CUDA driver: …. Install …."
 func (p *probe) sentence(lib *Library, err error) string {
 	if lib.Found && p.devices == nil {
 		return fmt.Sprintf("%s is there and does not work: %v.", p.name, err)
@@ -23,7 +23,8 @@ func (p *probe) sentence(lib *Library, err error) string {
 	}
 	var open *dl.OpenError
 	if !errors.As(err, &open) {
-		// The text begins with the package and the library, which the sentence names already.
+		// The error's text begins with the package and the library. The sentence names them
+		// already.
 		return fmt.Sprintf("No %s: %s.", p.name, strings.TrimPrefix(err.Error(), p.pkg+": "))
 	}
 	var why []string
@@ -42,7 +43,7 @@ func (p *probe) sentence(lib *Library, err error) string {
 	return s
 }
 
-// print writes what was found about a library.
+// print writes the findings about a library.
 func (lib *Library) print(w io.Writer) {
 	fmt.Fprintf(w, "%s %s\n", lib.Name, cmp.Or(lib.Version, "of unknown version"))
 	line(w, "file", lib.Path)
@@ -77,7 +78,7 @@ func (lib *Library) print(w io.Writer) {
 	}
 }
 
-// String returns what the candidate is and what became of it.
+// String returns the candidate and its result.
 func (a *Attempt) String() string {
 	s := fmt.Sprintf("%s (%s)", cmp.Or(a.File, a.Path), a.Source)
 	if a.Version != "" {
@@ -86,7 +87,7 @@ func (a *Attempt) String() string {
 	return s + ": " + a.Error
 }
 
-// some lists names, but not many.
+// some lists the first few names.
 func some(names []string) string {
 	const most = 4
 	if len(names) <= most+1 {
@@ -95,7 +96,7 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// print writes what was found about a device.
+// print writes the findings about a device.
 func (d *Device) print(w io.Writer) {
 	fmt.Fprintf(w, "%s device %d: %s\n", strings.ToUpper(d.Package), d.Index, cmp.Or(d.Name, "without a name"))
 	line(w, "uuid", d.UUID)
@@ -136,7 +137,7 @@ func (k kind) format(v int64) string {
 	return fmt.Sprint(v)
 }
 
-// line writes a label and a value; long values go on, indented, before they pass the width of a page.
+// line writes a label and a value. It wraps and indents long values to the width of a page.
 func line(w io.Writer, label, value string) {
 	if value == "" {
 		return

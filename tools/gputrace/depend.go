@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// semaphore names one of a program.
+// semaphore names a semaphore of a program.
 type semaphore struct {
 	program int
 	number  uint64
@@ -18,8 +18,8 @@ type signaller struct {
 	node  node
 }
 
-// link finds what released each wait: of those that signal the semaphore, the one with the lowest value that is enough. A wait
-// for 0 is met from the start.
+// link finds the signal that released each wait: of those of the semaphore, the one with the lowest
+// sufficient value. A wait for 0 is satisfied from the start.
 func (t *trace) link() {
 	signallers := map[semaphore][]signaller{}
 	add := func(program int, n node, points []traceformat.Point) {
@@ -64,7 +64,7 @@ func (t *trace) link() {
 	}
 }
 
-// befores lists for each submission and slice of the host what it waited for.
+// befores lists the waits of each submission and host slice.
 func (t *trace) befores() map[node][]node {
 	m := make(map[node][]node, len(t.edges))
 	for _, e := range t.edges {

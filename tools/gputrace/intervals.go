@@ -10,7 +10,8 @@ import (
 // An interval is a stretch of time.
 type interval struct{ begin, end traceformat.Time }
 
-// union returns the time that is in any of the intervals, as intervals in order that do not touch. It sorts list.
+// union returns the time covered by any interval, as sorted intervals that do not touch. It sorts
+// list.
 func union(list []interval) []interval {
 	slices.SortFunc(list, func(a, b interval) int { return cmp.Compare(a.begin, b.begin) })
 	var out []interval
@@ -32,7 +33,7 @@ func length(list []interval) (sum traceformat.Time) {
 	return sum
 }
 
-// overlap is the time that is in at least two of the intervals.
+// overlap returns the time that is in at least two of the intervals.
 func overlap(list []interval) traceformat.Time {
 	type edge struct {
 		at   traceformat.Time
@@ -56,7 +57,8 @@ func overlap(list []interval) traceformat.Time {
 	return sum
 }
 
-// gaps are the stretches of within that are in none of the intervals, which are as union returns them.
+// gaps returns the stretches of within that are in no interval. The intervals are a result of
+// union.
 func gaps(list []interval, within interval) []interval {
 	var out []interval
 	at := within.begin
@@ -75,7 +77,7 @@ func gaps(list []interval, within interval) []interval {
 	return out
 }
 
-// A distribution tells how long something took.
+// A distribution describes durations.
 type distribution struct {
 	Count int              `json:"count"`
 	Total traceformat.Time `json:"total_ns"`

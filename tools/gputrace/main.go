@@ -1,22 +1,26 @@
-// Command gputrace tells where the time of a program went, from the trace that it wrote:
+// Command gputrace shows where the time of a program went, from its trace:
 //
 //	gputrace [flags] trace.json...
 //	gputrace run [flags] -- program arguments...
 //	gputrace -version
 //
-// A program that uses package gpu writes a trace if the environment variable PUREGPU_TRACE names a file; run sets it, and looks at
-// the trace when the program has ended: Ctrl-C is left to the program. Several files are those of several ranks, and are put on one clock.
+// A program that uses package gpu writes a trace if the environment variable PUREGPU_TRACE names a
+// file. run sets the variable, and reads the trace when the program has ended. It leaves Ctrl-C to
+// the program. Several files are the traces of several ranks; gputrace puts them on one clock.
 //
-// It prints how long each device and queue was busy, idle, and did several things at once; what took longest; the critical path from the first
-// submission to the end of the last; how long submissions were not issued; and what idle devices waited for. -json prints the same
-// as JSON. -html FILE writes a page with a timeline, to be opened in a browser, which needs nothing else. -o FILE writes the trace anew: the ranks merged, and with
-// an end if the program died before it wrote one. -check compares the trace with its format (docs/trace-format.md) instead.
+// It prints how long each device and queue was busy, idle, or did several things at once; the
+// longest operations; the critical path from the first submission to the end of the last; how long
+// submissions were not issued; and the causes of idle devices. -json prints the same as JSON. -html
+// FILE writes a page with a timeline, which a browser opens without other files. -o FILE writes the
+// trace again: the ranks merged, and with an end if the program died before it wrote one. -check
+// compares the trace with its format (docs/trace-format.md) instead.
 //
-// Memory grows with the part of the trace that is looked at: -from and -to choose one, and -max says how many events it may have. What was submitted
-// before -from is kept until the end, since it may end in the part.
+// The memory use grows with the part of the trace that is read. -from and -to select a part, and
+// -max limits its events. Submissions from before -from are kept until the end, because they may
+// end in the part.
 //
-// The exit status is 1 if a trace cannot be read or breaks its format, 2 if the command line is wrong, and with run that of the program
-// if it is not 0.
+// The exit status is 1 if a trace cannot be read or breaks its format, and 2 if the command line is
+// wrong. With run it is the program's exit status if that is not 0.
 package main
 
 import (
@@ -37,7 +41,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// options are what the command line says.
+// options are the settings of the command line.
 type options struct {
 	html, merged string
 	json, check  bool
@@ -45,7 +49,7 @@ type options struct {
 	win          window
 }
 
-// run is the program: it returns the exit status.
+// run runs the program and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
 	starts := len(args) > 0 && args[0] == "run"
 	if starts {
@@ -64,8 +68,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.BoolVar(&o.check, "check", false, "compare the trace with the rules of its format")
 	flags.IntVar(&o.top, "top", 10, "print so many rows of a table")
 	flags.IntVar(&o.win.maxEvents, "max", everything.maxEvents, "read at most so many events, of up to some hundred bytes of memory each")
-	from := flags.Duration("from", 0, "leave out what had ended by then, since the start of the trace")
-	to := flags.Duration("to", 0, "leave out what began later than that")
+	from := flags.Duration("from", 0, "leave out everything that ended earlier, since the start of the trace")
+	to := flags.Duration("to", 0, "leave out everything that began later")
 	onlyVersion := flags.Bool("version", false, "print the versions of puregpu and Go, and the platform")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -115,10 +119,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 			return fail(err)
 		}
 		if len(files) == 0 && status != 0 {
-			return status // which start has told
+			return status // start has printed the error
 		}
 		if len(files) == 0 {
-			return fail(fmt.Errorf("%s wrote no trace: it opened no device of package gpu, or one by a driver that is not of package drivers (see package runtime/trace)", flags.Arg(0)))
+			return fail(fmt.Errorf("%s wrote no trace: it opened no device of package gpu, or one with a driver not opened by package drivers (see package runtime/trace)", flags.Arg(0)))
 		}
 	}
 	if err := look(files, o, stdout, stderr); err != nil {
@@ -127,12 +131,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return status
 }
 
-// start runs a program that writes its trace, and those of the programs that it starts, into dir, and returns its exit status.
+// start runs a program that writes its trace, and the traces of programs that it starts, into dir.
+// It returns the exit status.
 func start(args []string, dir string, stdout, stderr io.Writer) (int, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "PUREGPU_TRACE="+filepath.Join(dir, "trace-%p.json"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	interrupted := make(chan os.Signal, 1) // of which a terminal tells the program as well: that says what becomes of it, and what it has done is still to be told
+	// A terminal interrupts the program too. The program decides whether it ends, and gputrace
+	// prints its trace afterwards.
+	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
 	defer signal.Stop(interrupted)
 	err := cmd.Run()
@@ -144,7 +151,7 @@ func start(args []string, dir string, stdout, stderr io.Writer) (int, error) {
 	return 0, err
 }
 
-// look does what the options say with a trace.
+// look carries out the options on a trace.
 func look(names []string, o options, stdout, stderr io.Writer) error {
 	files := make([]*os.File, 0, len(names))
 	defer func() {
@@ -202,7 +209,7 @@ func sources(files []*os.File) []traceformat.Source {
 
 // reader calls read with the trace of all files on one clock.
 func reader(files []*os.File, read func(io.Reader) error) error {
-	if len(files) == 1 { // which may be a merged one, or a pipe
+	if len(files) == 1 { // it may be a merged one, or a pipe
 		if info, err := files[0].Stat(); err != nil {
 			return err
 		} else if info.Mode().IsRegular() {
@@ -238,7 +245,7 @@ func loadFiles(files []*os.File, win window) (t *trace, err error) {
 	return t, err
 }
 
-// check tells how the files break the rules.
+// check reports how the files break the rules of the format.
 func check(files []*os.File, stdout io.Writer) error {
 	for _, f := range files {
 		if err := reader([]*os.File{f}, func(r io.Reader) error {
@@ -266,15 +273,15 @@ func check(files []*os.File, stdout io.Writer) error {
 	return nil
 }
 
-// writeFile writes a file of the name, whole or not at all, which must not be one of those that are read. Only its owner can read it, as
-// with traces.
+// writeFile writes a file completely or not at all. It must not be one of the input files. Only its
+// owner can read it, as with traces.
 func writeFile(name string, read []string, write func(io.Writer) error) error {
 	if info, err := os.Stat(name); err == nil {
 		if slices.ContainsFunc(read, func(r string) bool {
 			other, err := os.Stat(r)
 			return err == nil && os.SameFile(info, other)
 		}) {
-			return fmt.Errorf("%s is to be read, and would be overwritten", name)
+			return fmt.Errorf("%s is an input file, and would be overwritten", name)
 		}
 		if !info.Mode().IsRegular() { // such as /dev/stdout
 			f, err := os.OpenFile(name, os.O_WRONLY, 0)

@@ -63,7 +63,7 @@ func TestCommandLine(t *testing.T) {
 		{"JSON", []string{"-json", at("steps.json")}, 0, `"critical_path_by_kind": [`, ""},
 		{"a check", []string{"-check", at("steps.json"), at("trouble.json")}, 0, "without its end: 4 submissions", ""},
 		{"a check that finds something", []string{"-check", at("broken.json")}, 1, `event 1: phase "Q" is not used`, "broken.json: breaks the rules in 2 places"},
-		{"writing over what is read", []string{"-o", at("steps.json"), at("steps.json")}, 1, "", "is to be read, and would be overwritten"},
+		{"writing over what is read", []string{"-o", at("steps.json"), at("steps.json")}, 1, "", "is an input file, and would be overwritten"},
 		{"writing where nothing can be", []string{"-html", at("none/page.html"), at("steps.json")}, 1, "", "open " + at("none")},
 		{"a whole file of one that is cut", []string{"-o", at("whole.json"), at("trouble.json")}, 0, "serve", "wrote"},
 		{"ranks on one clock", []string{at("steps.json"), at("trouble.json")}, 0, "mlp and 1 more ranks", ""},
@@ -85,7 +85,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestRunPutsRanksTogether runs this test as a program with two processes, each of which writes a trace.
+// TestRunPutsRanksTogether runs this test as a program with two processes, each of which writes a
+// trace.
 func TestRunPutsRanksTogether(t *testing.T) {
 	if name := os.Getenv("PUREGPU_TRACE"); name != "" && os.Getenv("GPUTRACE_TEST_PROGRAM") != "" {
 		for rank := range 2 {
@@ -118,7 +119,8 @@ func TestRunPutsRanksTogether(t *testing.T) {
 	}
 }
 
-// TestRunInterrupted runs this test as a program that is interrupted, together with who runs it, and ends well: what it did is told.
+// TestRunInterrupted runs this test as a program that is interrupted together with gputrace, and
+// ends well. gputrace must print its trace.
 func TestRunInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no process can be interrupted alone")
@@ -143,7 +145,7 @@ func TestRunInterrupted(t *testing.T) {
 	}
 }
 
-// TestPageNeedsNothingElse reads a page as a browser would: what is in it, and that it names no other place.
+// TestPageNeedsNothingElse checks that a page has its data in it and names no other address.
 func TestPageNeedsNothingElse(t *testing.T) {
 	b := steps(1)
 	b.Events[1].Args.Name = "</script><script>alert(1)</script>"
@@ -200,7 +202,7 @@ func hashOf(s string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// TestBundleIsOfItsSource: web/build.sh has been run after the last change of what it bundles.
+// TestBundleIsOfItsSource checks that web/build.sh ran after the last change of its sources.
 func TestBundleIsOfItsSource(t *testing.T) {
 	h := sha256.New()
 	for _, name := range []string{"viewer.js", "package-lock.json"} {

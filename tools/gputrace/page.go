@@ -29,15 +29,15 @@ var pageCSS string
 //go:embed web/viewer.min.js
 var pageJS string
 
-// maxPageSlices is how many slices a page may have, so that a browser can open it.
+// maxPageSlices is the greatest number of slices of a page that a browser can open.
 const maxPageSlices = 2_000_000
 
-// writePage writes a page that shows the trace and its summary, and needs nothing else: the data is in it, compressed,
-// and its policy forbids everything from elsewhere.
+// writePage writes a page with the trace and its summary. The page needs nothing else: it contains
+// the data, compressed, and its policy forbids all other addresses.
 func writePage(w io.Writer, t *trace, s *summary) error {
 	data := newPageData(t, s)
 	if n := len(data.Slices.Name); n > maxPageSlices {
-		return fmt.Errorf("%s are too many for a page, which can have %s: choose a part with -from and -to", count(n, "slice"), number(maxPageSlices))
+		return fmt.Errorf("%s are too many for a page; the limit is %s: choose a part with -from and -to", count(n, "slice"), number(maxPageSlices))
 	}
 	head, rest, ok1 := strings.Cut(pageHTML, "{{css}}")
 	middle, rest, ok2 := strings.Cut(rest, "{{data}}")
@@ -66,7 +66,8 @@ func writePage(w io.Writer, t *trace, s *summary) error {
 	return out.Flush()
 }
 
-// pageData is what the page's script reads. Texts are indices into Strings, moments nanoseconds from Begin, and -1 is what is not known.
+// pageData is the input of the page's script. Texts are indices into Strings, moments nanoseconds
+// from Begin, and -1 means unknown.
 type pageData struct {
 	Title     string           `json:"title"`
 	Version   string           `json:"version"`
@@ -93,8 +94,8 @@ type pageTrack struct {
 	Title   string `json:"title"`
 	Kind    string `json:"kind"`
 	Process int    `json:"process"`
-	Rows    []int  `json:"rows"` // number of slices of each
-	More    int    `json:"more"` // slices that lie over others in the last row
+	Rows    []int  `json:"rows"` // number of slices of each row
+	More    int    `json:"more"` // slices that overlap others in the last row
 }
 
 // Kinds of slices on the page.
@@ -109,12 +110,12 @@ const (
 )
 
 type pageSlices struct {
-	Begin []traceformat.Time `json:"begin"` // from the slice before in the row
+	Begin []traceformat.Time `json:"begin"` // relative to the slice before in the row
 	Dur   []traceformat.Time `json:"dur"`
 	Name  []int              `json:"name"`
 	Kind  []int              `json:"kind"`
 	Sub   []int              `json:"sub"`
-	Note  []int              `json:"note"` // what else is to be told, lines of text
+	Note  []int              `json:"note"` // lines of further text
 }
 
 type pageSubs struct {
@@ -139,7 +140,7 @@ type pageCounter struct {
 	Series  []string           `json:"series"`
 	Time    []traceformat.Time `json:"time"`
 	Values  [][]int64          `json:"values"` // by series
-	Max     int64              `json:"max"`    // of all values, 0 if there is none above
+	Max     int64              `json:"max"`    // of all values, at least 0
 }
 
 type pageInstant struct {
@@ -155,11 +156,11 @@ type pageMaker struct {
 	t         *trace
 	texts     map[string]int
 	processes map[int64]int
-	ofSlice   []int // where a slice of the trace went
-	ofQueue   []int // where the span of a submission went
+	ofSlice   []int // index on the page of a slice of the trace
+	ofQueue   []int // index on the page of a submission's span
 }
 
-// A box is a slice on its way to a row.
+// A box is a slice that has no row yet.
 type box struct {
 	begin, end traceformat.Time
 	name       string
@@ -185,7 +186,7 @@ func newPageData(t *trace, s *summary) *pageData {
 	}
 	m.text("")
 	m.subs()
-	// What there is of each track.
+	// The boxes of each track.
 	boxes := make([][]box, len(t.tracks))
 	for i := range t.slices {
 		x := &t.slices[i]
@@ -224,7 +225,7 @@ func newPageData(t *trace, s *summary) *pageData {
 		m.rows("what the end had to wait for", "path", 0, path)
 	}
 	pid := int64(-1)
-	var host []box // of all tracks of a process, whose order says nothing
+	var host []box // of all tracks of a process; their order has no meaning
 	finishProcess := func() {
 		if pid < 0 {
 			return
@@ -297,7 +298,7 @@ func (m *pageMaker) text(s string) int {
 	return i
 }
 
-// moment is a time of the trace on the page, and -1 if it is not known.
+// moment returns a time of the trace on the page, or -1 if it is unknown.
 func (m *pageMaker) moment(t traceformat.Time) traceformat.Time {
 	if t == unknown {
 		return -1
@@ -323,7 +324,8 @@ func (m *pageMaker) subs() {
 	}
 }
 
-// rows packs slices into as few rows as hold them side by side: one inside another comes into the row below.
+// rows packs slices into as few rows as possible without overlap. A nested slice is in the row
+// below the outer one.
 func (m *pageMaker) rows(title, kind string, process int, boxes []box) {
 	limit := 64
 	switch kind {
@@ -369,7 +371,7 @@ func (m *pageMaker) rows(title, kind string, process int, boxes []box) {
 	m.Tracks = append(m.Tracks, t)
 }
 
-// node is the slice that stands for a node of the graph of what waited for what.
+// node returns the slice of a node in the dependency graph.
 func (m *pageMaker) node(n node) int {
 	if n.host {
 		return m.ofSlice[n.index]
@@ -425,7 +427,7 @@ func (m *pageMaker) counters(pid int64) {
 	}
 }
 
-// noteOf tells what an operation or a call is about, a line for each thing.
+// noteOf returns details of an operation or a call, a line each.
 func noteOf(a *traceformat.Args) string {
 	var b strings.Builder
 	line := func(name, value string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// A segment is a stretch of time before something, with what went on that it had to wait for.
+// A segment is a stretch of time on the path to an event, with its activity.
 type segment struct {
 	Kind   string           `json:"kind"`   // one of the kinds below
 	Name   string           `json:"name"`   // of an operation, call or wait
@@ -23,27 +23,28 @@ type segment struct {
 // Kinds of segments.
 const (
 	onDevice = "device" // a device executed an operation
-	toStart  = "start"  // from issued, or from the end of what it waited for, until the device began it
-	toGive   = "give"   // the host was still giving the device the operation, which may have run
-	toIssue  = "issue"  // from submitted, or from the release of the last wait, until it was issued
-	toSee    = "seen"   // from the end on the device until the host went on
-	inCall   = "call"   // the host was in a call
-	inWait   = "wait"   // the host waited for something that the trace does not tell
-	onHost   = "host"   // the host did something of its own
+	// From issued, or from the end of its last dependency, until the device began it.
+	toStart = "start"
+	toGive  = "give"  // the host was still giving the device the operation, which may have run
+	toIssue = "issue" // from submitted, or from the release of the last wait, until it was issued
+	toSee   = "seen"  // from the end on the device until the host went on
+	inCall  = "call"  // the host was in a call
+	inWait  = "wait"  // the host waited, and the trace does not say for which work
+	onHost  = "host"  // the host did other work
 )
 
-// A collective is one of a communicator, which has a submission in each rank.
+// A collective is an operation of a communicator with a submission in each rank.
 type collective struct {
 	channel string
 	number  uint64
 }
 
-// A walker goes back in time from an operation to what it had to wait for.
+// A walker goes back in time from an operation through its dependencies.
 type walker struct {
 	t       *trace
 	before  map[node][]node
 	prev    []int              // by submission: the one before it on the same stream, or -1
-	last    map[collective]int // submission of the rank that came last
+	last    map[collective]int // submission of the last rank
 	host    [][]int            // by program: slices of the host by their ends
 	hostEnd [][]traceformat.Time
 }
@@ -90,8 +91,8 @@ func newWalker(t *trace) *walker {
 	return w
 }
 
-// lastRank returns the submission of the rank that came last to the collective that submission i is a part of: i itself,
-// too, if it is none, or if no other came later while it ran.
+// lastRank returns the submission of the last rank to arrive at the collective of submission i. It
+// returns i if it is no collective, or if no other rank arrived later while it ran.
 func (w *walker) lastRank(i int) int {
 	s := &w.t.subs[i]
 	if s.args.Collective == 0 || s.slice < 0 {
@@ -104,14 +105,16 @@ func (w *walker) lastRank(i int) int {
 	return i
 }
 
-// back returns what submission i had to wait for, from its beginning back to the time until, the latest first.
+// back returns the segments before submission i, from its beginning back to the time until, the
+// latest first.
 func (w *walker) back(i int, until traceformat.Time) []segment {
 	b := backward{walker: w, until: until}
 	b.device(i)
 	return b.out
 }
 
-// critical returns the way from the first submission to the end of the last one, the earliest first.
+// critical returns the path from the first submission to the end of the last one, the earliest
+// segment first.
 func (w *walker) critical() []segment {
 	if len(w.t.subs) == 0 {
 		return nil
@@ -128,7 +131,7 @@ func (w *walker) critical() []segment {
 	return b.out
 }
 
-// backward is one way back. Its methods that return a bool return false at its end.
+// backward is one path backwards. Its methods that return a bool return false at its end.
 type backward struct {
 	*walker
 	until traceformat.Time
@@ -137,7 +140,7 @@ type backward struct {
 }
 
 func (b *backward) add(s segment) bool {
-	// The number of steps is bounded also if moments are contradictory.
+	// The number of steps is bounded even if moments contradict each other.
 	if b.steps++; b.steps > 4*(len(b.t.subs)+len(b.t.slices))+4 {
 		return false
 	}
@@ -159,8 +162,8 @@ func (b *backward) deviceName(i int) string {
 	return ""
 }
 
-// executed adds what a submission did on its device. A collective's way leads on from the rank that came last, without
-// which it could do nothing: executed returns the submission to go on from, or -1 at the end.
+// executed adds the work of a submission on its device. For a collective the path continues at the
+// last rank, for which all others waited. executed returns the next submission, or -1 at the end.
 func (b *backward) executed(i int) int {
 	s := &b.t.subs[i]
 	begin, on := s.start(), b.lastRank(i)
@@ -213,7 +216,8 @@ func (b *backward) device(i int) {
 	}
 }
 
-// issue goes back from when a submission was issued, and returns the submission on a device that is met first, or -1 at the end.
+// issue goes back from the time of issue, and returns the first submission on a device that it
+// meets, or -1 at the end.
 func (b *backward) issue(i int) int {
 	for {
 		s := &b.t.subs[i]
@@ -258,8 +262,9 @@ func (b *backward) call(slice int) int {
 	return b.hostBefore(b.t.tracks[s.track].program, s.track, s.begin)
 }
 
-// hostBefore goes back on the host from a moment, and returns the submission on a device that is met first, or -1 at the
-// end. On which track the host was is known only if track is not -1: else it is taken to have done last what ended last.
+// hostBefore goes back on the host from a moment, and returns the first submission on a device that
+// it meets, or -1 at the end. If track is -1 the track is unknown, and the slice that ended last
+// counts.
 func (b *backward) hostBefore(program, track int, at traceformat.Time) int {
 	for {
 		list := b.host[program]
@@ -283,7 +288,7 @@ func (b *backward) hostBefore(program, track int, at traceformat.Time) int {
 			at = s.begin
 			continue
 		}
-		// A wait: by what did it end?
+		// A wait: find the work that ended it.
 		var by node
 		ended := unknown
 		for _, p := range b.before[n] {
@@ -293,7 +298,7 @@ func (b *backward) hostBefore(program, track int, at traceformat.Time) int {
 			} else {
 				end = b.t.subs[p.index].finish()
 				if b.t.subs[p.index].ended == unknown {
-					end = min(end, s.end) // it is known when the host saw the end
+					end = min(end, s.end) // the time at which the host saw the end is known
 				}
 			}
 			if end <= s.end && end > ended {
@@ -328,7 +333,7 @@ func (b *backward) nodeName(n node) string {
 	return b.t.subs[n.index].title
 }
 
-// deviceName is a device's name as it is shown.
+// deviceName is the displayed name of a device.
 func (t *trace) deviceName(d int) string {
 	return cmp.Or(t.devices[d].args.Name, t.devices[d].args.Model, "device")
 }

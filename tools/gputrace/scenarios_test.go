@@ -68,13 +68,14 @@ func steps(n int) *tracetest.Builder {
 		b.Count(dev, traceformat.CounterInFlight, at, traceformat.Series{Name: "operations", Value: 3})
 		b.Count(dev, traceformat.CounterInFlight, at+562*µs, traceformat.Series{Name: "operations", Value: 0})
 		b.Wait(host, at+10*µs, at+564*µs, sem(value))
-		at += 564*µs + 150*µs // of which the host spends 150 by itself
+		at += 564*µs + 150*µs // 150 µs of it on the host
 	}
 	b.Count(dev, traceformat.CounterPoolBytes, 2250*µs, traceformat.Series{Name: "reserved", Value: 64 << 20}, traceformat.Series{Name: "used", Value: 8 << 20})
 	return b
 }
 
-// allreduce is data-parallel training on two devices: the second is slower, and the first waits for it.
+// allreduce is data-parallel training on two devices: the second is slower, and the first waits for
+// it.
 func allreduce(n int) *tracetest.Builder {
 	b := tracetest.New("allreduce", 0, 1, start2026)
 	host := b.Host("host 1")
@@ -106,7 +107,7 @@ func allreduce(n int) *tracetest.Builder {
 			})
 		}
 		for i, x := range sides {
-			// NCCL's kernel spins until the other rank has come.
+			// NCCL's kernel spins until the other rank arrives.
 			begun := at + []traceformat.Time{305 * µs, 505 * µs}[i]
 			submitted := at - 50*µs
 			b.Submit(x.q, x.ch, tracetest.Submission{
@@ -120,7 +121,8 @@ func allreduce(n int) *tracetest.Builder {
 	return b
 }
 
-// trouble has work that is parked for a signal of the host, an error, a loss, dropped submissions, and no end.
+// trouble has work parked for a signal of the host, an error, a loss, dropped submissions, and no
+// end.
 func trouble() []byte {
 	b := tracetest.New("serve", 0, 1, start2026)
 	host, other := b.Host("host 1"), b.Host("host 2")
@@ -140,7 +142,7 @@ func trouble() []byte {
 	return data[:len(data)-3]
 }
 
-// untimed is a trace without times of the device.
+// untimed is a trace without device times.
 func untimed() []byte {
 	b := tracetest.New("plain", 0, 1, start2026)
 	host := b.Host("host 1")
@@ -155,7 +157,7 @@ func untimed() []byte {
 	return b.JSON()
 }
 
-// burst is a trace with more work at once than there were events for, and with arrows that are missing.
+// burst is a trace with more concurrent work than events, and with missing arrows.
 func burst() []byte {
 	b := tracetest.New("burst", 0, 1, start2026)
 	dev := b.Device(0, "NVIDIA H200")
@@ -177,8 +179,9 @@ func burst() []byte {
 	return b.JSON()
 }
 
-// slowHost is a trace of work that an idle device got from a slow host: a native function, a recording whose last command is such a function, and a
-// kernel that may have ended before it seems to. A graph has no times of its commands.
+// slowHost is a trace of work that a slow host gave an idle device: a native function, a recording
+// whose last command is such a function, and a kernel that may have ended earlier than it seems. A
+// graph has no times of its commands.
 func slowHost() []byte {
 	b := tracetest.New("slow", 0, 1, start2026)
 	host := b.Host("host 1")
@@ -263,7 +266,7 @@ func busyServer(n int) *tracetest.Builder {
 			b.Count(l.dev, traceformat.CounterPoolBytes, at, traceformat.Series{Name: "reserved", Value: 8 << 30}, traceformat.Series{Name: "used", Value: int64(4+r.IntN(4)) << 30})
 		}
 		at += traceformat.Time(r.ExpFloat64() * 21000)
-		if i%300 == 299 { // no requests for a while
+		if i%300 == 299 { // a pause without requests
 			at += ms
 		}
 	}

@@ -7,23 +7,23 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// A summary is what a trace comes to. Times are in nanoseconds.
+// A summary is the result for a trace. Times are in nanoseconds.
 type summary struct {
 	Programs        []programSummary `json:"programs"`
-	Begin           traceformat.Time `json:"begin_ns"` // the first submission
-	End             traceformat.Time `json:"end_ns"`   // of the last one
+	Begin           traceformat.Time `json:"begin_ns"` // of the first submission
+	End             traceformat.Time `json:"end_ns"`   // of the last submission
 	Submissions     int              `json:"submissions"`
 	Failed          int              `json:"failed"`
 	FirstError      string           `json:"first_error,omitempty"`
 	Unfinished      int              `json:"unfinished"`       // when the trace ended
-	Untimed         int              `json:"untimed"`          // that lack times of the device, and are in nothing that adds those up
-	UntimedCommands int              `json:"untimed_commands"` // of recordings
-	Graphs          int              `json:"graphs"`           // executions of graphs, of whose commands the trace was to have times
-	Inexact         int              `json:"inexact"`          // operations and commands that are off by more than the fit of the clock
-	InexactBy       traceformat.Time `json:"inexact_by_ns"`    // the most
+	Untimed         int              `json:"untimed"`          // submissions without device times, which no sum includes
+	UntimedCommands int              `json:"untimed_commands"` // commands of recordings without times
+	Graphs          int              `json:"graphs"`           // executions of graphs for which the trace should have times of commands, and has none
+	Inexact         int              `json:"inexact"`          // operations and commands with a margin above that of the clock
+	InexactBy       traceformat.Time `json:"inexact_by_ns"`    // the largest margin
 	Dropped         uint64           `json:"dropped"`          // records that the trace lacks
-	Arrowless       uint64           `json:"arrowless"`        // waits that lack an arrow, or may
-	Cut             bool             `json:"cut"`              // the file has no end: the program died or runs
+	Arrowless       uint64           `json:"arrowless"`        // waits that lack an arrow, or may lack one
+	Cut             bool             `json:"cut"`              // the file has no end: the program died, or still runs
 	Lost            []string         `json:"lost,omitempty"`
 
 	Devices   []deviceSummary    `json:"devices"`
@@ -35,10 +35,10 @@ type summary struct {
 	Starved   []starvedSummary   `json:"starved"`
 	Host      []operationSummary `json:"host"` // kinds of calls and waits by their total time
 
-	pieces []idlePiece // of the gaps of devices, by device and time
+	pieces []idlePiece // parts of the gaps of devices, by device and time
 }
 
-// An idlePiece is a part of a gap, with what it waited for.
+// An idlePiece is a part of a gap, with its cause.
 type idlePiece struct {
 	device      int
 	begin, end  traceformat.Time
@@ -58,12 +58,12 @@ type deviceSummary struct {
 	Operations int              `json:"operations"`
 	Window     traceformat.Time `json:"window_ns"` // from the first submission to the end of the last one, of this device
 	Busy       traceformat.Time `json:"busy_ns"`   // at least one operation ran
-	Peers      traceformat.Time `json:"peers_ns"`  // collectives ran, and waited for the other ranks
+	Peers      traceformat.Time `json:"peers_ns"`  // collectives ran, and waited for other ranks
 	Idle       traceformat.Time `json:"idle_ns"`
-	Unknown    traceformat.Time `json:"unknown_ns"` // of that: the host was still giving it work that may have run
+	Unknown    traceformat.Time `json:"unknown_ns"` // part of the idle time: the host was still giving it work that may have run
 	Overlap    traceformat.Time `json:"overlap_ns"` // at least two ran
 	Streams    int              `json:"streams"`
-	Margin     traceformat.Time `json:"margin_ns"` // bound of the error of its times
+	Margin     traceformat.Time `json:"margin_ns"` // greatest error of its times
 }
 
 type queueSummary struct {
@@ -75,7 +75,7 @@ type queueSummary struct {
 	Idle        traceformat.Time `json:"idle_ns"`
 	Overlap     traceformat.Time `json:"overlap_ns"` // at least two of its operations ran
 	Issue       distribution     `json:"submitted_to_issued"`
-	Parked      distribution     `json:"parked"` // the part of them that was parked
+	Parked      distribution     `json:"parked"` // the parked part of them
 	Start       distribution     `json:"issued_to_begun"`
 	Seen        distribution     `json:"ended_to_seen"`
 }
@@ -102,7 +102,7 @@ type shareSummary struct {
 type starvedSummary struct {
 	Device string           `json:"device"`
 	Kind   string           `json:"kind"`  // of segment
-	Cause  string           `json:"cause"` // in words
+	Cause  string           `json:"cause"` // as text
 	Count  int              `json:"count"`
 	Total  traceformat.Time `json:"total_ns"`
 	Max    traceformat.Time `json:"max_ns"`
@@ -157,7 +157,7 @@ func summarize(t *trace) *summary {
 	return s
 }
 
-// busyOf lists when operations of submissions that pick chooses are known to have run on devices.
+// busyOf lists the known run times on devices of the submissions that pick chooses.
 func busyOf(t *trace, pick func(*submission) bool) []interval {
 	var list []interval
 	for i := range t.subs {
@@ -230,7 +230,8 @@ func (s *summary) devices(t *trace, w *walker) {
 	slices.SortStableFunc(s.Starved, func(a, b starvedSummary) int { return cmp.Compare(b.Total, a.Total) })
 }
 
-// windowOf is the time from the first of the submissions that pick chooses to the end of the last one.
+// windowOf is the time from the first of the submissions that pick chooses to the end of the last
+// one.
 func windowOf(t *trace, pick func(*submission) bool) interval {
 	var v interval
 	first := true
@@ -247,7 +248,7 @@ func windowOf(t *trace, pick func(*submission) bool) interval {
 	return v
 }
 
-// starved finds what each gap of a device waited for.
+// starved finds the cause of each gap of a device.
 func (s *summary) starved(t *trace, w *walker, d int, idle []interval) {
 	var began []int // slices of the device, by begin
 	for i := range t.slices {
@@ -296,7 +297,7 @@ func (s *summary) starved(t *trace, w *walker, d int, idle []interval) {
 	})
 }
 
-// cause says in words what a device without work waited for during a segment.
+// cause describes the cause of a segment in which a device had no work.
 func (x *segment) cause() string {
 	switch x.Kind {
 	case onDevice:
@@ -394,7 +395,7 @@ func (s *summary) longest(t *trace) {
 	s.Longest, s.Host = ranking(device), ranking(host)
 }
 
-// moves says whether the bytes of an operation are ones that it goes through, and not only counts.
+// moves reports whether the bytes of an operation are data that it moves, not only a size.
 func moves(op string) bool { return op != "alloc" && op != "free" }
 
 func ranking[K comparable](m map[K]*operationSummary) []operationSummary {

@@ -49,7 +49,8 @@ func loaded(t *testing.T, data []byte) *trace {
 	return tr
 }
 
-// TestSummaryAsText compares what is printed of the scenarios, each of which keeps the rules of the format.
+// TestSummaryAsText compares the printed summaries of the scenarios. Each scenario must obey the
+// format.
 func TestSummaryAsText(t *testing.T) {
 	const golden = "testdata/summary.txtar"
 	got := &txtar.Archive{Comment: []byte("What gputrace prints of the traces of scenarios_test.go. Written by go test ./tools/gputrace -update.\n")}
@@ -115,7 +116,7 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestBusyAndIdleMakeTheWindow holds for every scenario and a random trace, as do the other sums.
+// TestBusyAndIdleMakeTheWindow checks the sums of every scenario and of a random trace.
 func TestBusyAndIdleMakeTheWindow(t *testing.T) {
 	random := busyServer(3000).JSON()
 	for _, data := range append([][]byte{random}, all()...) {
@@ -210,7 +211,7 @@ func TestLoadRefuses(t *testing.T) {
 		want     string
 	}{
 		{"an empty file", "", everything, "it is empty"},
-		{"a trace of another program", `[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}]`, everything, "it was not written by puregpu"},
+		{"a trace of another program", `[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}]`, everything, "puregpu did not write it"},
 		{"more events than allowed", string(big), window{0, everything.to, 100}, "more than 100 of this part of the trace: read a part of it (-from, -to)"},
 		{"a part beyond the end", string(big), window{3600e9, everything.to, everything.maxEvents}, "the trace has nothing in the part that -from and -to name: it goes from 10.0 µs to "},
 		{"a part before the beginning", string(big), window{-2, -1, everything.maxEvents}, "nothing in the part that -from and -to name"},

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// print writes the summary for people. top is how many rows a table may have.
+// print writes the summary as text. top is the greatest number of rows of a table.
 func (s *summary) print(w io.Writer, top int) error {
 	var b strings.Builder
 	s.head(&b)
@@ -57,26 +57,26 @@ func (s *summary) head(b *strings.Builder) {
 		b.WriteByte('\n')
 	}
 	if s.Untimed > 0 {
-		fmt.Fprintf(b, "%s no device times, which could not be noted: times and numbers of operations below lack them\n", have(s.Untimed, "submission"))
+		fmt.Fprintf(b, "%s no device times, because they could not be recorded: times and numbers of operations below lack them\n", have(s.Untimed, "submission"))
 	}
 	if s.UntimedCommands > 0 {
-		fmt.Fprintf(b, "%s no device times, which could not be noted\n", have(s.UntimedCommands, "command"))
+		fmt.Fprintf(b, "%s no device times, because they could not be recorded\n", have(s.UntimedCommands, "command"))
 	}
 	if s.Graphs > 0 {
-		fmt.Fprintf(b, "%s of graphs: the trace has no times of their commands. Have them recorded in AutoMode\n", count(s.Graphs, "execution"))
+		fmt.Fprintf(b, "%s of graphs: the trace has no times of their commands. Record them in AutoMode\n", count(s.Graphs, "execution"))
 	}
 	if s.Inexact > 0 {
-		fmt.Fprintf(b, "%s off by up to %s, since the host was slow to submit: see their margins\n", may(s.Inexact, "operation or command", "operations or commands"), duration(s.InexactBy))
+		fmt.Fprintf(b, "%s off by up to %s, because the host was slow to submit: see their margins\n", may(s.Inexact, "operation or command", "operations or commands"), duration(s.InexactBy))
 	}
 	if s.Arrowless > 0 {
-		fmt.Fprintf(b, "%s no arrow: by the times that are known the signal did not come before it, or one of the two was too long ago\n", have(int(s.Arrowless), "wait"))
+		fmt.Fprintf(b, "%s no arrow: by the known times the signal did not come first, or one of the two was too long ago\n", have(int(s.Arrowless), "wait"))
 	}
 	if s.Dropped > 0 {
-		fmt.Fprintf(b, "%s missing from the trace, which could not be written fast enough: what is below lacks them\n", count(s.Dropped, "record"))
+		fmt.Fprintf(b, "%s missing, because the trace could not be written fast enough: the numbers below lack them\n", count(s.Dropped, "record"))
 	}
 }
 
-// may is count of what may be something.
+// may formats a count, a noun and "may be".
 func may(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one + " may be"
@@ -84,7 +84,7 @@ func may(n int, one, more string) string {
 	return number(n) + " " + more + " may be"
 }
 
-// have is count with the verb.
+// have formats a count and the verb.
 func have(n int, what string) string {
 	if n == 1 {
 		return count(n, what) + " has"
@@ -108,7 +108,7 @@ func (s *summary) printDevices(b *strings.Builder) {
 		if anyPeers {
 			peers = duration(d.Peers)
 		}
-		if d.Operations == 0 { // then nothing is known of it
+		if d.Operations == 0 { // then it has no known times
 			t.add(clean(d.Name, 40), "?", "", "", "?", "?", "?", "?", "")
 			untimed = untimed || d.Window > 0
 			continue
@@ -121,7 +121,7 @@ func (s *summary) printDevices(b *strings.Builder) {
 	}
 	for _, d := range s.Devices {
 		if d.Unknown > 0 {
-			fmt.Fprintf(b, "%s: of the idle time, the host spent %s in calls that gave it work, a part of which may have run then.\n", clean(d.Name, 40), duration(d.Unknown))
+			fmt.Fprintf(b, "%s: during %s of the idle time the host was in calls that gave it work; part of that work may have run then.\n", clean(d.Name, 40), duration(d.Unknown))
 		}
 	}
 	if s.Together > 0 {
@@ -254,7 +254,8 @@ func (s *summary) printStarved(b *strings.Builder, top int) {
 	t.write(b)
 }
 
-// A table has columns that are as wide as what stands in them; all but the first ones are aligned on the right.
+// A table has columns as wide as their contents. The first left columns are aligned on the left,
+// the others on the right.
 type table struct {
 	head []string
 	rows [][]string
@@ -358,7 +359,7 @@ func count[T int | uint64](n T, what string) string {
 	return number(n) + " " + what
 }
 
-// clean makes text from a file fit to be printed in a line of at most n characters.
+// clean makes text from a file fit for one printed line of at most n characters.
 func clean(s string, n int) string {
 	out := make([]rune, 0, min(len(s), n))
 	for _, r := range s {

@@ -11,29 +11,30 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// unknown is a moment that the trace does not tell.
+// unknown is a moment that the trace does not have.
 const unknown traceformat.Time = -1
 
-// A trace is what the events of a file say, by subject. Tracks, submissions and slices refer to each other by index.
+// A trace has the events of a file by subject. Tracks, submissions and slices refer to each other
+// by index.
 type trace struct {
 	programs []program
 	devices  []device // by pid
-	tracks   []track  // in the order in which they are shown
+	tracks   []track  // in display order
 	subs     []submission
 	slices   []slice // by begin
 	counters []counter
 	instants []instant
-	edges    []edge // what waited for what
+	edges    []edge // the dependencies
 
 	begin, end traceformat.Time // of everything
 	cut        bool             // the file has no end
 	dropped    uint64           // records that the trace lacks
-	arrowless  uint64           // waits that lack an arrow, or may
+	arrowless  uint64           // waits that lack an arrow, or may lack one
 }
 
-// A program is one that wrote a trace: a rank.
+// A program is the writer of one trace: a rank.
 type program struct {
-	pid  int64 // its processes begin here
+	pid  int64 // first of its process ids
 	args traceformat.Args
 }
 
@@ -52,25 +53,29 @@ type track struct {
 	order       [2]int // of the process and of the track
 }
 
-// A submission has the moments that are known of it.
+// A submission has its known moments.
 type submission struct {
-	id                                    uint64
-	queue                                 int // track
-	device                                int // index, or -1
-	program                               int
-	title                                 string // the device's slice's, else the label, kernel or operation
+	id      uint64
+	queue   int // track
+	device  int // index, or -1
+	program int
+	// The name of the device's slice, else the label, kernel or operation.
+	title                                 string
 	args                                  traceformat.Args
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
-	slice                                 int              // that the device executed, or -1
-	instant                               bool             // it took no time on the device, which has times of others
-	untimed                               bool             // it has no times of the device, which was to note them
-	untimedCommands                       int              // commands that have none
-	early                                 traceformat.Time // the device may have begun it so much before begun
-	err                                   string
+	slice                                 int // that the device executed, or -1
+	// It took no time on a device that has times of other work.
+	instant bool
+	// It should have device times, and has none.
+	untimed         bool
+	untimedCommands int // number of commands without times
+	// The device may have begun it up to this long before begun.
+	early traceformat.Time
+	err   string
 }
 
-// start is when a submission began, as far as that is known.
+// start returns the begin of a submission, as far as known.
 func (s *submission) start() traceformat.Time {
 	switch {
 	case s.begun != unknown:
@@ -81,7 +86,7 @@ func (s *submission) start() traceformat.Time {
 	return s.submitted
 }
 
-// finish is when a submission ended, as far as that is known.
+// finish returns the end of a submission, as far as known.
 func (s *submission) finish() traceformat.Time {
 	switch {
 	case s.ended != unknown:
@@ -92,7 +97,7 @@ func (s *submission) finish() traceformat.Time {
 	return s.last()
 }
 
-// last is the latest moment that is known of a submission.
+// last returns the latest known moment of a submission.
 func (s *submission) last() traceformat.Time {
 	return max(s.submitted, s.issued, s.ended, s.done)
 }
@@ -106,10 +111,10 @@ type slice struct {
 	args       *traceformat.Args
 }
 
-// An edge leads from what signalled to what waited for it: nodes are submissions and slices of the host.
+// An edge leads from a signal to its wait. Nodes are submissions and slices of the host.
 type edge struct{ from, to node }
 
-// A node is the index of a submission, or of a slice that has none.
+// A node is the index of a submission, or of a slice without one.
 type node struct {
 	host  bool
 	index int
@@ -150,21 +155,21 @@ type subKey struct {
 	id      uint64
 }
 
-// A loader makes a trace of events.
+// A loader makes a trace from events.
 type loader struct {
 	trace
 	win      window
-	ours     bool              // the trace says that puregpu wrote it
+	ours     bool              // puregpu wrote the trace
 	names    map[string]string // one copy of each text
 	programs map[int64]int
 	devices  map[int64]int
 	process  map[int64]string
 	tracks   map[trackKey]int
 	subs     map[subKey]int
-	arrows   map[int]uint64 // that a program's trace lacks, as it told last
+	arrows   map[int]uint64 // number of missing arrows of each program, as last reported
 }
 
-// load reads the part of a trace that is in the window.
+// load reads the part of a trace in the window.
 func load(r io.Reader, win window) (*trace, error) {
 	l := loader{
 		win: win, names: map[string]string{}, programs: map[int64]int{}, devices: map[int64]int{}, process: map[int64]string{},
@@ -172,7 +177,8 @@ func load(r io.Reader, win window) (*trace, error) {
 	}
 	rd := traceformat.NewReader(r)
 	kept := 0
-	first, last := traceformat.Time(math.MaxInt64), traceformat.Time(math.MinInt64) // of all events, in the window or not
+	// Of all events, also outside the window.
+	first, last := traceformat.Time(math.MaxInt64), traceformat.Time(math.MinInt64)
 	var e traceformat.Event
 	for {
 		err := rd.Next(&e)
@@ -189,11 +195,11 @@ func load(r io.Reader, win window) (*trace, error) {
 			continue
 		}
 		if kept++; kept > win.maxEvents {
-			return nil, fmt.Errorf("%w: more than %d of this part of the trace: read a part of it (-from, -to), or allow for more memory (-max)", errTooLong, win.maxEvents)
+			return nil, fmt.Errorf("%w: more than %d of this part of the trace: read a part of it (-from, -to), or allow more memory (-max)", errTooLong, win.maxEvents)
 		}
 	}
 	if !l.ours {
-		return nil, fmt.Errorf("%d events, and none is %q: it was not written by puregpu", rd.Events(), traceformat.MetaTrace)
+		return nil, fmt.Errorf("%d events, and none is %q: puregpu did not write it", rd.Events(), traceformat.MetaTrace)
 	}
 	l.cut = l.cut || rd.Cut()
 	l.finish()
@@ -212,7 +218,7 @@ func (l *loader) text(s string) string {
 	return s
 }
 
-// event takes an event in, and says whether it was kept.
+// event adds an event, and reports whether it was kept.
 func (l *loader) event(e *traceformat.Event) bool {
 	switch e.Phase {
 	case traceformat.Metadata:
@@ -297,7 +303,7 @@ func (l *loader) submission(e *traceformat.Event) bool {
 	k := subKey{p, e.ID & (1<<traceformat.MergedIDBits - 1)}
 	i, ok := l.subs[k]
 	begins := e.Phase == traceformat.AsyncBegin
-	if e.Name == traceformat.NameParked && e.Args.Sub == 0 { // a queue may be named so, too
+	if e.Name == traceformat.NameParked && e.Args.Sub == 0 { // a queue may have this name too
 		if ok && begins {
 			l.trace.subs[i].parked = true
 		}
@@ -346,19 +352,19 @@ func (l *loader) slice(e *traceformat.Event) bool {
 	return true
 }
 
-// finish relates what was read, when all of it is there.
+// finish connects the parts after everything was read.
 func (l *loader) finish() {
 	t := &l.trace
 	// Tracks and devices in the order of their processes.
 	for i := range t.tracks {
 		k := &t.tracks[i]
 		k.process = l.process[k.pid]
-		if d, ok := l.devices[k.pid]; ok { // by their numbers, in whatever order they were opened
+		if d, ok := l.devices[k.pid]; ok { // by their numbers, in any order of opening
 			k.order[0] = k.program*traceformat.PIDRange + 1 + t.devices[d].args.Device
 		} else {
 			k.order[0] = k.program * traceformat.PIDRange
 		}
-		if k.kind == traceformat.KindQueue { // below what the device did
+		if k.kind == traceformat.KindQueue { // below the device's work
 			k.order[1] += 1 << 30
 		}
 	}
@@ -391,7 +397,7 @@ func (l *loader) finish() {
 	slices.SortStableFunc(t.slices, func(a, b slice) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(b.end, a.end))
 	})
-	// Submissions of the window, by the time at which they were submitted.
+	// Submissions of the window, by the time of submission.
 	for i := range t.subs {
 		s := &t.subs[i]
 		s.queue = moved[s.queue]
@@ -424,7 +430,8 @@ func (l *loader) finish() {
 	for _, n := range l.arrows {
 		t.arrowless += n
 	}
-	// On a device that has times, what has none and lacks none took none: it was done as soon as what it waited for.
+	// On a device with times, a submission that has none and lacks none took no time: it was done
+	// with its last dependency.
 	timed := make([]bool, len(t.devices)+1)
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 {

@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// TestClashes generates a file into packages in which it would not compile, and wants an error that says why,
-// and no file.
+// TestClashes generates a file into packages in which it would not compile. It expects an error
+// with the reason, and no file.
 func TestClashes(t *testing.T) {
 	const source = "extern \"C\" __global__ void big(Big *x, int n);\n__constant__ float table[4];\n"
 	const ptx = ".version 7.0\n.target sm_75\n.visible .const .b8 table[16];\n.visible .entry big(.param .u64 x, .param .u32 n) {}\n"
 	for name, c := range map[string]struct {
-		args  string // besides the files
+		args  string // without the files
 		files string // name: text; name: text
-		error string // "" if none is wanted
+		error string // "" for no error
 		note  string
 	}{
-		"a type and a kernel":              {"-type Big=Big", "", "kernel big and the type Big of the package, which -type or -arg names for kernel big, would both be Big in Go: give kernel big another name, by -rename big=Name", ""},
-		"a type and what belongs to all":   {"-type Big=KCode", "", "the type KCode of kernel big is to be one of the package, and the code has that name: give it another name, by -name", ""},
+		"a type and a kernel":              {"-type Big=Big", "", "kernel big and the type Big of the package, which -type or -arg names for kernel big, would both be Big in Go: give kernel big another name by -rename big=Name", ""},
+		"a type and what belongs to all":   {"-type Big=KCode", "", "the type KCode of kernel big would be one of the package, and the code has that name: rename it by -name", ""},
 		"a type in an array":               {"-type Big=[3]bigArgs", "", "the arguments of kernel big and the type bigArgs", ""},
 		"a type that is there":             {"-type Big=Pair", "p.go: package k; type Pair struct{}", "", ""},
 		"a type that is not there yet":     {"-type Big=Pair", "", "", "zk.go uses the type Pair, which the package does not have yet"},
@@ -34,8 +34,8 @@ func TestClashes(t *testing.T) {
 		"a file that is not built":         {"-type Big=float32", "p_plan9.go: package k; type Big int; q.go: //go:build ignore\n\npackage main; type Big int", "", ""},
 		"a file that is broken":            {"-type Big=float32", "p.go: package k; func (", "", ""},
 		"another package":                  {"-type Big=float32", "p.go: package other", "p.go is of package other, and the file to write of package k: give -pkg other", ""},
-		"an own file":                      {"-type Big=float32", "zk.go: package k", "there is a zk.go that kernelgen has not written: give another name, by -name", ""},
-		"a file of one system":             {"-type Big=float32 -name k_windows", "", "Go would build zk_windows.go on some systems only, because of the end of its name: give another name, by -name", ""},
+		"an own file":                      {"-type Big=float32", "zk.go: package k", "there is a zk.go that kernelgen did not write: give another name by -name", ""},
+		"a file of one system":             {"-type Big=float32 -name k_windows", "", "Go would build zk_windows.go on some systems only, because of its name's ending: give another name by -name", ""},
 		"a file of tests":                  {"-type Big=float32 -name k_test", "", "", "zk_test.go is a test file: programs do not have its kernels"},
 		"a parameter named as the type":    {"-type Big=float32 -rename table=BigArgs", "", "", ""},
 	} {

@@ -15,16 +15,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// errNoCompiler says that there is nothing to compile with.
+// errNoCompiler means that there is no compiler.
 var errNoCompiler = errors.New("no compiler")
 
-// missing says of one compiler that it is not there, or does not work here.
+// missing is the error of a compiler that is not installed, or does not work here.
 type missing string
 
 func (m missing) Error() string        { return string(m) }
 func (m missing) Is(target error) bool { return target == errNoCompiler }
 
-// installCUDA and installHIP say what to do where there is no compiler.
+// installCUDA and installHIP are advice if there is no compiler.
 const (
 	installCUDA = `install the CUDA toolkit, which has nvcc, or NVRTC alone (pip install nvidia-cuda-nvrtc-cu12), and name its library in PUREGPU_NVRTC_LIBRARY if it is not found. ` +
 		`Or compile on another machine and give the PTX too: kernelgen %[1]s.cu %[1]s.ptx. Or have the program compile the source when it runs: kernelgen -runtime %[1]s.cu`
@@ -32,7 +32,7 @@ const (
 		`Or compile on another machine and give the code object too: kernelgen %[1]s.hip %[1]s.hsaco. Or have the program compile the source when it runs: kernelgen -runtime %[1]s.hip`
 )
 
-// install says what to do where there is no compiler for a source.
+// install returns advice if there is no compiler for a source.
 func (g *generator) install(source string) string {
 	text := installCUDA
 	if isHIP(source, g.archs) {
@@ -42,28 +42,29 @@ func (g *generator) install(source string) string {
 	return fmt.Sprintf(text, strings.TrimSuffix(name, filepath.Ext(name)))
 }
 
-// A compiler compiles a source for architectures, and returns the image and how its file's name ends.
+// A compiler compiles a source for architectures. It returns the image and its file extension.
 type compiler struct {
 	name string
-	// compile returns errNoCompiler, wrapped, where the compiler is not there.
+	// compile returns errNoCompiler, wrapped, if the compiler is not installed.
 	compile func(g *generator, source string) (image []byte, ext string, err error)
 }
 
-// compilers are what can compile, in the order in which they are tried.
+// compilers lists the compilers in the order in which they are tried.
 var compilers = map[bool][]compiler{
 	false: {{"nvcc", nvcc}, {"clang", clang}, {"nvrtc", nvrtcCompile}},
 	true:  {{"hipcc", hipcc}},
 }
 
-// isHIP reports whether a source or an architecture is for AMD's devices.
+// isHIP reports whether a source or an architecture is for AMD devices.
 func isHIP(source string, archs []string) bool {
 	return strings.HasSuffix(source, ".hip") || len(archs) > 0 && strings.HasPrefix(archs[0], "gfx")
 }
 
-// compile compiles with the first compiler that is there and works, or with the one that the command line names.
+// compile compiles with the first compiler that is installed and works, or with the one that the
+// command line names.
 func (g *generator) compile(source string) ([]byte, string, error) {
 	var reasons []string
-	some := false // some compiler works, but not for these architectures
+	some := false // a compiler works, but not for these architectures
 	for _, c := range compilers[isHIP(source, g.archs)] {
 		if g.compiler != "" && g.compiler != c.name {
 			continue
@@ -86,7 +87,7 @@ func (g *generator) compile(source string) ([]byte, string, error) {
 		reasons = append(reasons, err.Error())
 	}
 	if reasons == nil {
-		return nil, "", fmt.Errorf("compiler %q is none that compiles %s", g.compiler, filepath.Base(source))
+		return nil, "", fmt.Errorf("compiler %q does not compile %s", g.compiler, filepath.Base(source))
 	}
 	if some { // the command line may be wrong
 		return nil, "", fmt.Errorf("compile %s: %s", filepath.Base(source), strings.Join(reasons, "; "))
@@ -94,8 +95,8 @@ func (g *generator) compile(source string) ([]byte, string, error) {
 	return nil, "", fmt.Errorf("%w: %s", errNoCompiler, strings.Join(reasons, "; "))
 }
 
-// works reports whether a compiler that has failed compiles anything at all for architectures. Debian's clang lacks the headers of CUDA, and nvcc may lack
-// a compiler for the host: then another one may do.
+// works reports whether a compiler that failed compiles anything for architectures. Debian's clang
+// lacks CUDA's headers, and nvcc may lack a host compiler. Then another compiler may work.
 func (g *generator) works(c compiler, source string, archs []string) bool {
 	dir, err := os.MkdirTemp("", "kernelgen")
 	if err != nil {
@@ -107,12 +108,13 @@ func (g *generator) works(c compiler, source string, archs []string) bool {
 		return true
 	}
 	plain := *g
-	plain.archs, plain.options = archs, nil // the options may be what is wrong
+	plain.archs, plain.options = archs, nil // the options may be wrong
 	_, _, err = c.compile(&plain, probe)
 	return err == nil
 }
 
-// firstError returns the first line of what a compiler has said that tells of an error, or else the first line.
+// firstError returns the first line of a compiler's output that reports an error, or else the first
+// line.
 func firstError(text string) string {
 	lines := strings.Split(text, "\n")
 	for _, line := range lines {
@@ -123,7 +125,7 @@ func firstError(text string) string {
 	return strings.TrimSpace(lines[0])
 }
 
-// program finds a compiler, of which an environment variable may name the file.
+// program finds a compiler. An environment variable may name its file.
 func program(variable string, names ...string) (string, error) {
 	if file := os.Getenv(variable); file != "" {
 		names = []string{file}
@@ -136,7 +138,7 @@ func program(variable string, names ...string) (string, error) {
 	return "", missing("no program " + strings.Join(names, " or "))
 }
 
-// output runs a compiler that writes a file, which it returns.
+// output runs a compiler that writes a file, and returns the file's contents.
 func output(dir, file string, args ...string) ([]byte, error) {
 	tmp, err := os.MkdirTemp("", "kernelgen")
 	if err != nil {
@@ -154,7 +156,8 @@ func output(dir, file string, args ...string) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// number returns the number of an architecture, such as 80 of sm_80, with a letter behind if it has one.
+// number returns the number of an architecture, such as 80 of sm_80, with a letter after it if it
+// has one.
 func number(arch string) (string, error) {
 	for _, prefix := range []string{"sm_", "compute_"} {
 		if n, ok := strings.CutPrefix(arch, prefix); ok {
@@ -193,7 +196,7 @@ func nvcc(g *generator, source string) ([]byte, string, error) {
 	return image, ".fatbin", err
 }
 
-// clang makes PTX, which takes no program of NVIDIA's, but the headers of a CUDA toolkit.
+// clang makes PTX. That needs the headers of a CUDA toolkit, and no NVIDIA program.
 func clang(g *generator, source string) ([]byte, string, error) {
 	file, err := program("CLANG", "clang++", "clang")
 	if err != nil {
@@ -213,7 +216,7 @@ func clang(g *generator, source string) ([]byte, string, error) {
 	})
 }
 
-// each compiles for each architecture by itself. Several images become a fat binary.
+// each compiles for each architecture separately, and joins several images to a fat binary.
 func (g *generator) each(compile func(arch string) ([]byte, error)) ([]byte, string, error) {
 	var images [][]byte
 	for _, arch := range g.archs {

@@ -7,22 +7,24 @@ import (
 	"strings"
 )
 
-// A source is what the generator takes from a file of CUDA C++ or HIP: the kernels and the variables of the device that it declares, and
-// other names of types. It is no parser of C++: it splits the text into tokens, skips what is in braces, and reads declarations that begin
-// with typedef or using, or have __global__, __constant__ or __device__ in them. The caller compares what it found with the compiled code.
+// A source has the declarations that the generator reads from a file of CUDA C++ or HIP: kernels,
+// device variables, and other names of types. It is no C++ parser. It splits the text into tokens,
+// skips text in braces, and reads declarations that begin with typedef or using, or contain
+// __global__, __constant__ or __device__. The caller compares the declarations with the compiled
+// code.
 type source struct {
 	kernels   []*cKernel
 	variables []*cVariable
 	aliases   map[string]*cAlias
-	problems  []string // declarations that cannot be read; the first is an error
-	hints     []string // why declarations may be missing
+	problems  []string // unreadable declarations; the first is an error
+	hints     []string // possible reasons for missing declarations
 }
 
-// A cAlias is another name of a type: of a typedef, of using, or of a macro.
+// A cAlias is another name of a type, from a typedef, a using or a macro.
 type cAlias struct {
 	typ   string
 	stars int
-	flaw  string // why it is not known what type it is
+	flaw  string // why its type is unknown
 }
 
 // A cKernel is a kernel's declaration.
@@ -33,12 +35,12 @@ type cKernel struct {
 	flaw   string // why no Go can be written for it
 
 	c        bool            // extern "C"
-	space    string          // its namespace, "" if it is in none
+	space    string          // its namespace, or ""
 	template *templateParams // nil if it is no template
-	inside   [][]token       // the parameters as they are written
+	inside   [][]token       // the tokens of the parameters
 }
 
-// full returns the name with the namespace.
+// full returns the name with its namespace.
 func (k *cKernel) full() string {
 	if k.space == "" {
 		return k.name
@@ -46,7 +48,8 @@ func (k *cKernel) full() string {
 	return k.space + "::" + k.name
 }
 
-// mangled returns why compiled code has the kernel under another name than the source, "" if it has not.
+// mangled says why compiled code has the kernel under a mangled name. It returns "" if the name is
+// not mangled.
 func (k *cKernel) mangled() string {
 	switch {
 	case k.template != nil:
@@ -59,7 +62,7 @@ func (k *cKernel) mangled() string {
 	return ""
 }
 
-// A cParam is a parameter: as it is written, and its parts.
+// A cParam is a parameter: its text and its parts.
 type cParam struct {
 	name  string // "" if it has none
 	typ   string // without qualifiers and pointers: float, unsigned long long
@@ -68,28 +71,28 @@ type cParam struct {
 	flaw  string
 }
 
-// A cVariable is a variable of the device.
+// A cVariable is a device variable.
 type cVariable struct {
 	name     string
 	typ      string
 	stars    int
-	count    int // of elements, 0 if it is not a number
+	count    int // number of elements, 0 if it is no literal
 	constant bool
-	hidden   bool   // it is static, or const, so that other files cannot name it
-	flaw     string // why its type is not known
+	hidden   bool   // static or const: other files cannot name it
+	flaw     string // why its type is unknown
 }
 
 // parseSource reads declarations.
 func parseSource(text string) *source { return parseFiles(text, "", nil) }
 
-// parseFiles reads the declarations of a file and of those that it includes.
+// parseFiles reads the declarations of a file and of the files that it includes.
 func parseFiles(text, file string, include func(name, from string) (text, path string, ok bool)) *source {
 	s := &source{aliases: map[string]*cAlias{}}
 	x := lexer{include: include}
 	x.lex(text, file)
 	s.problems = x.problems
 	p := parser{source: s, tokens: x.tokens}
-	for len(p.tokens) > 0 { // more than once where there is a brace too many
+	for len(p.tokens) > 0 { // a second time only after an unmatched closing brace
 		p.block(linkage{})
 	}
 	for name, body := range x.macros {
@@ -100,17 +103,17 @@ func parseFiles(text, file string, include func(name, from string) (text, path s
 	return s
 }
 
-// linkage is what surrounds a declaration.
+// linkage describes the blocks around a declaration.
 type linkage struct {
 	c     bool   // extern "C"
 	space string // namespaces, with :: between them
 	depth int
 }
 
-// unnamed stands for a namespace without a name.
+// unnamed marks a namespace without a name.
 const unnamed = "(unnamed)"
 
-// within returns the namespace that a declaration begins.
+// within returns the namespace that a declaration opens.
 func (in linkage) within(words []token) string {
 	name := unnamed
 	if i := slices.IndexFunc(words, func(t token) bool { return t.text == "namespace" }); i+1 < len(words) {
@@ -122,7 +125,7 @@ func (in linkage) within(words []token) string {
 	return name
 }
 
-// deepest is how deep blocks can be in each other. What is deeper is skipped.
+// deepest is the greatest depth of nested blocks. Deeper blocks are skipped.
 const deepest = 200
 
 type parser struct {
@@ -130,9 +133,9 @@ type parser struct {
 	tokens []token
 }
 
-// block reads declarations until the brace that ends them.
+// block reads declarations up to the closing brace.
 func (p *parser) block(in linkage) {
-	var decl []token // so far
+	var decl []token // tokens of the current declaration
 	for len(p.tokens) > 0 {
 		t := p.tokens[0]
 		p.tokens = p.tokens[1:]
@@ -158,7 +161,7 @@ func (p *parser) block(in linkage) {
 				p.take(t)
 				p.declaration(decl, in)
 				decl = nil
-			default: // of a type, or of an initial value
+			default: // braces of a type or of an initial value
 				p.take(t)
 				decl = append(decl, token{braces, t.at, t.branch})
 			}
@@ -168,10 +171,10 @@ func (p *parser) block(in linkage) {
 	}
 }
 
-// braces stands for all that is in braces.
+// braces replaces a pair of braces and the text in it.
 const braces = "{}"
 
-// take returns the tokens up to the one that closes an opening one, and goes on behind them.
+// take returns the tokens up to the closing bracket, and advances past it.
 func (p *parser) take(open token) []token {
 	n, closed := closingOf(open.text, p.tokens)
 	inside := p.tokens[:n]
@@ -182,7 +185,7 @@ func (p *parser) take(open token) []token {
 	return inside
 }
 
-// isFunction reports whether the braces behind a declaration are a function's body.
+// isFunction reports whether the braces after a declaration are a function's body.
 func isFunction(words []token) bool {
 	n := len(words)
 	if n == 0 || words[n-1].text == "=" || !has(words, "(") {
@@ -191,7 +194,7 @@ func isFunction(words []token) bool {
 	if has(words, "operator") || has(words, "template") {
 		return true
 	}
-	// The braces of int x = f() ? T{1} : T{2} are not.
+	// int x = f() ? T{1} : T{2} is no function.
 	for i := 0; i < n; i++ {
 		switch words[i].text {
 		case "(", "[":
@@ -203,10 +206,11 @@ func isFunction(words []token) bool {
 	return true
 }
 
-// closers close brackets.
+// closers maps each opening bracket to its closing bracket.
 var closers = map[string]string{"(": ")", "[": "]", "{": "}"}
 
-// closing returns how many of the tokens that follow an opening one there are up to the one that closes it; all if none does.
+// closing returns the number of tokens between an opening bracket and its closing bracket, or the
+// number of all tokens if there is none.
 func closing(open string, tokens []token) int {
 	n, _ := closingOf(open, tokens)
 	return n
@@ -230,7 +234,7 @@ func has(tokens []token, text string) bool {
 	return slices.ContainsFunc(tokens, func(t token) bool { return t.text == text })
 }
 
-// declaration reads a declaration, if it is one of a kernel or of a variable.
+// declaration reads a declaration of a kernel or a variable, and ignores others.
 func (p *parser) declaration(decl []token, in linkage) {
 	if len(decl) == 0 {
 		return
@@ -255,13 +259,13 @@ func (p *parser) declaration(decl []token, in linkage) {
 	}
 }
 
-// attributes are words that say nothing of a type, and may have something in parentheses.
+// attributes are words without meaning for a type. Some have arguments in parentheses.
 var attributes = map[string]bool{
 	"__launch_bounds__": true, "__cluster_dims__": true, "__maxnreg__": true, "__block_size__": true, "__attribute__": true, "__align__": true,
 	"__attribute": true, "alignas": true, "_Alignas": true, "__declspec": true,
 }
 
-// plainWords leaves out attributes, and words that say nothing of a type.
+// plainWords removes attributes, and words without meaning for a type.
 func plainWords(tokens []token) (out []token) {
 	for i := 0; i < len(tokens); i++ {
 		switch t := tokens[i]; {
@@ -269,7 +273,8 @@ func plainWords(tokens []token) (out []token) {
 			if i+1 < len(tokens) && tokens[i+1].text == "(" {
 				i += 1 + closing("(", tokens[i+2:])
 			}
-		case t.text == "[" && i+1 < len(tokens) && tokens[i+1].text == "[": // two together begin an attribute, and nothing else
+		// Two opening brackets can only begin an attribute.
+		case t.text == "[" && i+1 < len(tokens) && tokens[i+1].text == "[":
 			i += closing("[", tokens[i+1:])
 		default:
 			out = append(out, t)
@@ -281,7 +286,8 @@ func plainWords(tokens []token) (out []token) {
 // kernel reads a kernel's declaration.
 func (p *parser) kernel(decl []token, in linkage, template bool) {
 	words := plainWords(decl)
-	from := slices.IndexFunc(words, func(t token) bool { return t.text == "__global__" }) // behind what a template has
+	// After the template parameters.
+	from := slices.IndexFunc(words, func(t token) bool { return t.text == "__global__" })
 	at := from + slices.IndexFunc(words[from:], func(t token) bool { return t.text == "(" })
 	if at <= from || !isName(words[at-1].text) {
 		return
@@ -315,13 +321,13 @@ func (p *parser) kernel(decl []token, in linkage, template bool) {
 			if k.text() != had.text() && had.flaw == "" {
 				had.flaw = fmt.Sprintf("it is declared twice, differently, at %s and %s: declare it once, outside of #if", had.at, k.at)
 			}
-			return // a declaration, and then the definition
+			return // a declaration followed by its definition
 		}
 	}
 	p.kernels = append(p.kernels, k)
 }
 
-// branched reports whether tokens are in several branches of conditionals.
+// branched reports whether tokens belong to several branches of conditionals.
 func branched(tokens []token) bool {
 	return len(tokens) > 0 && slices.ContainsFunc(tokens, func(t token) bool { return t.branch != tokens[0].branch })
 }
@@ -335,7 +341,7 @@ func (k *cKernel) text() string {
 	return strings.Join(all, ", ")
 }
 
-// split splits tokens at the commas that are not inside of something.
+// split splits tokens at commas outside brackets.
 func split(tokens []token) (parts [][]token) {
 	if len(tokens) == 0 {
 		return nil
@@ -356,7 +362,7 @@ func split(tokens []token) (parts [][]token) {
 	return append(parts, tokens[from:])
 }
 
-// qualifiers are words of a parameter or a variable that do not change what bytes it has.
+// qualifiers are words that do not change the bytes of a parameter or a variable.
 var qualifiers = map[string]bool{
 	"const": true, "volatile": true, "__restrict__": true, "__restrict": true, "restrict": true, "__grid_constant__": true, "register": true,
 	"struct": true, "union": true, "enum": true, "class": true, "typename": true, "static": true, "extern": true, "__constant__": true,
@@ -364,7 +370,7 @@ var qualifiers = map[string]bool{
 	"constinit": true, "mutable": true, "thread_local": true, "__host__": true, "__inline__": true, "__forceinline__": true, "__weak__": true,
 }
 
-// keywords are words that are types, or parts of the names of types.
+// keywords are types, or words in the names of types.
 var keywords = map[string]bool{
 	"unsigned": true, "signed": true, "char": true, "short": true, "int": true, "long": true, "float": true, "double": true, "bool": true,
 	"void": true, "_Bool": true,
@@ -374,9 +380,9 @@ var keywords = map[string]bool{
 func parseParam(tokens []token) cParam {
 	c := cParam{text: text(tokens)}
 	if i := slices.IndexFunc(tokens, func(t token) bool { return t.text == "=" }); i >= 0 {
-		tokens = tokens[:i] // a default value
+		tokens = tokens[:i] // remove a default value
 	}
-	var words []string // of the type and, last, the name
+	var words []string // words of the type and, last, the name
 	named := false     // the last word is the name
 	for i := 0; i < len(tokens); i++ {
 		switch t := tokens[i].text; {
@@ -386,7 +392,7 @@ func parseParam(tokens []token) cParam {
 			if named = false; len(words) == 0 {
 				c.flaw = "it has no type"
 			}
-		case t == "[": // is a pointer
+		case t == "[": // an array parameter is a pointer
 			c.stars++
 			i += closing("[", tokens[i+1:])
 			if i+1 < len(tokens) && tokens[i+1].text == "[" {
@@ -416,7 +422,7 @@ func parseParam(tokens []token) cParam {
 	return c
 }
 
-// text writes tokens as a program has them.
+// text joins tokens as a program would write them.
 func text(tokens []token) string {
 	var b strings.Builder
 	for i, t := range tokens {
@@ -431,13 +437,13 @@ func text(tokens []token) string {
 	return b.String()
 }
 
-// variable reads a declaration of variables, if it is one.
+// variable reads a declaration of variables, and ignores others.
 func (p *parser) variable(decl []token) {
 	words, unnamed := withoutBody(plainWords(decl))
 	first := true
 	var base []token
 	for _, part := range declarators(words) {
-		if has(part, "(") { // a function
+		if has(part, "(") { // it is a function
 			return
 		}
 		v := &cVariable{count: 1, constant: has(decl, "__constant__")}
@@ -451,7 +457,7 @@ func (p *parser) variable(decl []token) {
 			}
 			n := closing("[", part[i+1:])
 			count := int64(0)
-			if n == 2 { // a number, and the bracket
+			if n == 2 { // a number and the closing bracket
 				digits := strings.TrimRight(strings.ReplaceAll(part[i+1].text, "'", ""), "uUlLzZ")
 				count, _ = strconv.ParseInt(digits, 0, 32)
 			}
@@ -482,7 +488,7 @@ func (p *parser) variable(decl []token) {
 	}
 }
 
-// addVariable adds a variable, which may have been declared before.
+// addVariable adds a variable, or merges it with an earlier declaration.
 func (p *parser) addVariable(v *cVariable) {
 	for _, had := range p.variables {
 		if had.name != v.name {
@@ -495,14 +501,14 @@ func (p *parser) addVariable(v *cVariable) {
 		case had.count == 0:
 			had.count = v.count
 		case v.count != 0 && v.count != had.count:
-			had.count = -1 // which is not known
+			had.count = -1 // unknown
 		}
 		return
 	}
 	p.variables = append(p.variables, v)
 }
 
-// declarators splits a declaration at its commas, without initial values.
+// declarators splits a declaration at its commas and removes initial values.
 func declarators(words []token) (parts [][]token) {
 	var part []token
 	angle, value := 0, false
@@ -534,7 +540,7 @@ func declarators(words []token) (parts [][]token) {
 	return append(parts, part)
 }
 
-// baseType returns the tokens of a declaration that its other declarators share.
+// baseType returns the tokens that all declarators of a declaration share.
 func baseType(tokens []token) []token {
 	n := len(tokens)
 	for i, t := range tokens {
@@ -545,7 +551,8 @@ func baseType(tokens []token) []token {
 	return tokens[:max(n-1, 0)]
 }
 
-// withoutBody leaves out the body of a type that a declaration defines, and reports whether that has no name.
+// withoutBody removes the body of a type defined in a declaration. It reports whether the type has
+// no name.
 func withoutBody(words []token) ([]token, bool) {
 	at := slices.IndexFunc(words, func(t token) bool {
 		return t.text == "struct" || t.text == "class" || t.text == "union" || t.text == "enum"
@@ -556,7 +563,7 @@ func withoutBody(words []token) ([]token, bool) {
 	}
 	name := words[at+1 : body]
 	for i, t := range name {
-		if t.text == ":" { // what it derives from
+		if t.text == ":" { // a base class follows
 			name = name[:i]
 			break
 		}
@@ -568,11 +575,11 @@ func withoutBody(words []token) ([]token, bool) {
 	return slices.Concat(words[:at], name, words[body+1:]), len(name) == 0
 }
 
-// typedef reads what follows the word.
+// typedef reads the tokens after the word typedef.
 func (p *parser) typedef(decl []token) {
 	words, unnamed := withoutBody(plainWords(decl))
 	if unnamed {
-		return // a type of its own
+		return // a type without a new name
 	}
 	var base []token
 	for i, part := range declarators(words) {
@@ -588,7 +595,7 @@ func (p *parser) typedef(decl []token) {
 			}
 		case part[open].text == "[" && open > 0:
 			p.setAlias(part[open-1].text, cAlias{flaw: "is an array"})
-		default: // of a function, or a pointer to one: (*name)(…)
+		default: // a function, or a pointer to one: (*name)(…)
 			for _, t := range part[open+1:] {
 				if isName(t.text) {
 					p.setAlias(t.text, cAlias{flaw: "is a function or a pointer to one"})
@@ -599,7 +606,7 @@ func (p *parser) typedef(decl []token) {
 	}
 }
 
-// alias notes another name of a type.
+// alias records another name of a type.
 func (p *parser) alias(name string, tokens []token) {
 	d := parseParam(append(slices.Clone(tokens), token{text: "name"}))
 	switch {
@@ -623,10 +630,10 @@ func (p *parser) setAlias(name string, a cAlias) {
 	p.aliases[name] = &a
 }
 
-// deepestAlias is how many names of a type may lead to each other.
+// deepestAlias is the greatest length of a chain of names.
 const deepestAlias = 32
 
-// resolve returns what a type is that may be named in other ways, up to a name that known accepts.
+// resolve follows the other names of a type up to a name that known accepts.
 func (s *source) resolve(typ string, stars int, known func(string) bool) (string, int, error) {
 	from := typ
 	for range deepestAlias {
@@ -641,7 +648,7 @@ func (s *source) resolve(typ string, stars int, known func(string) bool) (string
 		case a == nil:
 			return typ, stars, nil
 		case a.flaw != "":
-			return "", 0, fmt.Errorf("the type %s %s: say what it is in Go, by -type '%[1]s=GoType'", typ, strings.TrimPrefix(a.flaw, "it "))
+			return "", 0, fmt.Errorf("the type %s %s: give its Go type by -type '%[1]s=GoType'", typ, strings.TrimPrefix(a.flaw, "it "))
 		}
 		typ, stars = a.typ, stars+a.stars
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// declared writes the kernels and variables that were found in a source, one a line.
+// declared lists the kernels and variables found in a source, one a line.
 func declared(s *source) string {
 	var b strings.Builder
 	for _, k := range s.kernels {
@@ -29,15 +29,15 @@ func declared(s *source) string {
 	return b.String()
 }
 
-// TestDeclarations finds the kernel and the variable behind text of all kinds. Each case is followed by
-// the same two declarations, and must not swallow them.
+// TestDeclarations finds the kernel and the variable after text of all kinds. The same two
+// declarations follow each case, and the text must not hide them.
 func TestDeclarations(t *testing.T) {
 	const after = "\n__constant__ float last[4];\nextern \"C\" __global__ void end(float *x) {}\n"
 	const found, variable = "end(float*)\n", "last float 4\n"
 	k := func(body string) string { return "extern \"C\" __global__ void k(int *x, int *y) {" + body + "}" }
 	for name, c := range map[string]struct {
 		source          string
-		kernels, others string // besides those behind it
+		kernels, others string // declarations in the text itself
 	}{
 		"an index of an index":           {k("x[y[threadIdx.x]] = 1; x[y[x[0]]]++;"), "k(int*, int*)\n", ""},
 		"an index with spaces":           {k("x[y[0] ] = 1; x [ y [ 0 ] ] = 2;"), "k(int*, int*)\n", ""},

@@ -6,60 +6,61 @@ import (
 	"strings"
 )
 
-// A token is a word, a number, a text or a character of a source.
+// A token is a word, a number, a string or a character of a source.
 type token struct {
 	text   string
 	at     string // file and line
-	branch int    // of a conditional whose condition is not known; 0 outside of all
+	branch int    // branch of a conditional with an unknown condition; 0 outside
 }
 
-// A lexer splits sources into tokens, without comments and without directives of the preprocessor. It expands
-// no macros. Of conditionals it leaves out what is known to be left out, such as #if 0. Of others it reads all
-// branches.
+// A lexer splits sources into tokens, without comments and preprocessor directives. It expands no
+// macros. It skips branches that are known to be inactive, such as #if 0. Of other conditionals it
+// reads all branches.
 type lexer struct {
-	// include returns the text of a file that is included in quotes, and its path. It may be nil.
+	// include returns the text and the path of a file that is included in quotes. It may be nil.
 	include func(name, from string) (text, path string, ok bool)
 
 	tokens   []token
-	includes []string           // in quotes
-	macros   map[string][]token // without parameters; nil if there are several or it is not known which
+	includes []string // files included in quotes
+	// Macros without parameters; nil if there are several definitions or the active one is unknown.
+	macros   map[string][]token
 	problems []string
 
-	had      map[string]bool // files that were included
-	conds    []conditional   // that are open
-	branches int             // numbers given to branches
+	had      map[string]bool // files already included
+	conds    []conditional   // open conditionals
+	branches int             // number of branches so far
 }
 
-// A conditional is one from #if to #endif.
+// A conditional is the text from #if to #endif.
 type conditional struct {
 	known bool // whether its condition is known
-	taken bool // known: a branch that counts was there
-	skip  bool // the present branch is left out
+	taken bool // known: an active branch was found
+	skip  bool // the present branch is inactive
 
-	outerSkip   bool // what encloses it is left out
-	outerBranch int  // the branch that encloses it
+	outerSkip   bool // the enclosing branch is inactive
+	outerBranch int  // the number of the enclosing branch
 
-	first  int // branch: tokens of the first begin here
-	start  int // tokens of the present branch begin here
-	branch int // its number
-	nth    int // branches before it
+	first  int // branch: index of the first token of the first branch
+	start  int // index of the first token of the present branch
+	branch int // number of the present branch
+	nth    int // number of branches before it
 	uneven bool
-	guard  string // X of #ifndef X, the first time
+	guard  string // X of #ifndef X at the start of a file
 }
 
-// maxFiles is how many files a source can include.
+// maxFiles is the greatest number of files that a source can include.
 const maxFiles = 1000
 
-// markers are words of the declarations that are wanted.
+// markers are words that begin the declarations to read.
 var markers = map[string]bool{"__global__": true, "__constant__": true, "__device__": true, "__managed__": true}
 
-// digraphs are other ways to write brackets, and the sign of a directive.
+// digraphs are other spellings of brackets and of #.
 var digraphs = map[string]string{"<:": "[", ":>": "]", "<%": "{", "%>": "}"}
 
 // lex reads a file.
 func (x *lexer) lex(text, file string) {
 	open := len(x.conds)
-	line, start := 1, true // of a line
+	line, start := 1, true // start: only blanks so far in the line
 	for len(text) > 0 {
 		n, word := 1, ""
 		switch c := text[0]; {
@@ -114,13 +115,13 @@ func (x *lexer) lex(text, file string) {
 	}
 }
 
-// skipping reports whether what comes is left out.
+// skipping reports whether the present text is inactive.
 func (x *lexer) skipping() bool {
 	n := len(x.conds)
 	return n > 0 && (x.conds[n-1].skip || x.conds[n-1].outerSkip)
 }
 
-// branch returns the branch that what comes is in, of a conditional whose condition is not known; 0 if there is none.
+// branch returns the branch of the present text in a conditional with an unknown condition, or 0.
 func (x *lexer) branch() int {
 	n := len(x.conds)
 	switch {
@@ -140,7 +141,7 @@ func (x *lexer) emit(t token) {
 	}
 }
 
-// directive reads a directive, and returns its length.
+// directive reads a directive and returns its length.
 func (x *lexer) directive(text, file string, line int) int {
 	body, n := directiveText(text)
 	name, rest := body, ""
@@ -207,8 +208,8 @@ func (x *lexer) endif() {
 	x.conds = x.conds[:len(x.conds)-1]
 }
 
-// endBranch ends a branch of a conditional. Where branches open other numbers of brackets than they close, only
-// the first is kept, since only one of them is compiled.
+// endBranch ends a branch of a conditional. If branches open and close different numbers of
+// brackets, only the first branch is kept, because only one of them is compiled.
 func (x *lexer) endBranch() {
 	c := &x.conds[len(x.conds)-1]
 	if c.known {
@@ -237,7 +238,7 @@ func (x *lexer) endBranch() {
 	x.tokens = x.tokens[:c.start]
 }
 
-// condition tells the value of a condition, if it is known.
+// condition returns the value of a condition, and whether it is known.
 func condition(name, text string) (value, known bool) {
 	text = strings.Join(strings.Fields(strings.NewReplacer("(", " ", ")", " ", "!", " ! ").Replace(text)), " ")
 	not := name == "ifndef"
@@ -254,7 +255,7 @@ func condition(name, text string) (value, known bool) {
 	return false, false
 }
 
-// define notes a macro.
+// define records a macro.
 func (x *lexer) define(text string, undefine bool) {
 	n := 0
 	for n < len(text) && isWord(text[n]) {
@@ -262,7 +263,7 @@ func (x *lexer) define(text string, undefine bool) {
 	}
 	name, body := text[:n], text[n:]
 	if i := len(x.conds) - 1; i >= 0 && x.conds[i].guard == name && body == "" && x.conds[i].start == len(x.tokens) && !undefine {
-		x.conds[i].known, x.conds[i].taken = true, true // the file is not included twice
+		x.conds[i].known, x.conds[i].taken = true, true // an include guard: the file is read once
 		return
 	}
 	if name == "" || strings.HasPrefix(body, "(") {
@@ -285,7 +286,7 @@ func (x *lexer) define(text string, undefine bool) {
 	x.macros[name] = tokens
 }
 
-// enter reads a file that is included, once.
+// enter reads an included file, once.
 func (x *lexer) enter(name, from string) {
 	if x.include == nil || x.skipping() || len(x.had) >= maxFiles {
 		return
@@ -330,7 +331,7 @@ func directiveText(text string) (string, int) {
 	return strings.TrimSpace(b.String()), n
 }
 
-// splice returns the length of a backslash at the end of a line, with that end; 0 if there is none.
+// splice returns the length of a backslash and the line end after it, or 0.
 func splice(text string) int {
 	switch {
 	case strings.HasPrefix(text, "\\\n"):
@@ -348,7 +349,7 @@ func unspliced(text string) string {
 	return strings.NewReplacer("\\\n", "", "\\\r\n", "").Replace(text)
 }
 
-// lineEnd returns where a line ends, which a backslash has go on.
+// lineEnd returns the end of a line, including lines that continue it.
 func lineEnd(text string) int {
 	for i := 0; i < len(text); i++ {
 		if n := splice(text[i:]); n > 0 {
@@ -368,7 +369,8 @@ func commentEnd(text string) int {
 	return len(text)
 }
 
-// textEnd returns the length of a text or a character in quotes. One that has no end is as long as its line.
+// textEnd returns the length of a string or a character literal. Without a closing quote it ends
+// with its line.
 func textEnd(text string) int {
 	for n := 1; n < len(text); n++ {
 		switch {
@@ -385,7 +387,7 @@ func textEnd(text string) int {
 	return len(text)
 }
 
-// rawPrefix returns the length of what is before the quote of a raw text, 0 if none begins.
+// rawPrefix returns the length of the prefix of a raw string, or 0 if none begins here.
 func rawPrefix(text string) int {
 	for _, p := range []string{`R"`, `u8R"`, `uR"`, `UR"`, `LR"`} {
 		if strings.HasPrefix(text, p) {
@@ -395,7 +397,7 @@ func rawPrefix(text string) int {
 	return 0
 }
 
-// rawText returns the length of a raw text, R"x(…)x".
+// rawText returns the length of a raw string, R"x(…)x".
 func rawText(text string) int {
 	from := rawPrefix(text) + 1
 	mark, rest, ok := strings.Cut(text[from:], "(")

@@ -17,10 +17,10 @@ const (
 	smallPath   = "github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A goType is a type of Go that a parameter or an element has.
+// A goType is the Go type of a parameter or an element.
 type goType struct {
 	expr string // such as float32, [4]float32, Vec3, or example.com/geometry.Vec3
-	size int    // bytes, 0 where only the compiler knows
+	size int    // bytes, 0 if only the compiler knows it
 }
 
 // The types of package smallfloat.
@@ -33,7 +33,7 @@ var (
 
 func twoOf(t goType) goType { return goType{"[2]" + t.expr, 2 * t.size} }
 
-// scalars are what types of C are in Go.
+// scalars maps C types to Go types.
 var scalars = map[string]goType{
 	"bool": {"bool", 1}, "_Bool": {"bool", 1},
 	"char": {"int8", 1}, "signed char": {"int8", 1}, "unsigned char": {"uint8", 1}, "uchar": {"uint8", 1},
@@ -56,7 +56,7 @@ var scalars = map[string]goType{
 	"dim3": {"[3]uint32", 12},
 }
 
-func init() { // the vectors of CUDA and HIP
+func init() { // adds the vectors of CUDA and HIP
 	for name, elem := range map[string]string{
 		"char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16", "int": "int32", "uint": "uint32", "long": "int64", "ulong": "uint64",
 		"longlong": "int64", "ulonglong": "uint64", "float": "float32", "double": "float64",
@@ -67,7 +67,7 @@ func init() { // the vectors of CUDA and HIP
 	}
 }
 
-// basic are the sizes of Go's own types that a kernel may have.
+// basic has the sizes of Go's basic types that a kernel may have.
 var basic = map[string]int{
 	"bool": 1, "int8": 1, "uint8": 1, "byte": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8,
 	"float32": 4, "float64": 8, "complex64": 8, "complex128": 16,
@@ -75,10 +75,10 @@ var basic = map[string]int{
 	float16.expr: 2, bfloat16.expr: 2, float8E4M3.expr: 1, float8E5M2.expr: 1,
 }
 
-// shortPaths are packages that a type on the command line may name in short.
+// shortPaths are packages that the command line may abbreviate.
 var shortPaths = map[string]string{"driver.": driverPath + ".", "gpu.": gpuPath + ".", "cuda.": cudaPath + ".", "smallfloat.": smallPath + "."}
 
-// parseGoType reads a type of Go from the command line.
+// parseGoType reads a Go type from the command line.
 func parseGoType(s string) (goType, error) {
 	elem, stars := s, ""
 	if e, ok := strings.CutPrefix(elem, "*"); ok {
@@ -104,7 +104,7 @@ func parseGoType(s string) (goType, error) {
 	name := elem[strings.LastIndexByte(elem, '.')+1:]
 	expr := stars + elem
 	if !isName(name) || goReserved[name] && basic[expr] == 0 || stars != "" && basic[expr] == 0 {
-		return goType{}, fmt.Errorf("%q is no Go type that a kernel can have: give float32, [4]float32, Vec3 of the package itself, or example.com/geometry.Vec3", s)
+		return goType{}, fmt.Errorf("%q is not a Go type for a kernel: give float32, [4]float32, Vec3 of the package itself, or example.com/geometry.Vec3", s)
 	}
 	return goType{expr, basic[expr]}, nil
 }
@@ -129,23 +129,23 @@ func typeCode(expr string) *Statement {
 	return Id(expr)
 }
 
-// isMemory reports whether an argument of the type is the address of memory that it holds.
+// isMemory reports whether an argument of the type is the address of memory.
 func (t goType) isMemory() bool {
 	return t.expr == gpuPath+".Range" || t.expr == "*"+gpuPath+".Buffer" || strings.HasPrefix(t.expr, gpuPath+".Slice[")
 }
 
-// twin is what a Go twin has in its place: the simulated GPU gives it an address.
+// twin returns the type for a Go twin: the simulated GPU passes an address.
 func (t goType) twin() goType {
 	switch {
 	case t.isMemory():
 		return goType{driverPath + ".Ptr", 8}
-	case t.expr == "bool": // any byte may be there
+	case t.expr == "bool": // any byte is valid
 		return goType{"uint8", 1}
 	}
 	return t
 }
 
-// normalize writes the name of a type of C in one way: the words of an integer may come in any order.
+// normalize puts the words of a C integer type into one order.
 func normalize(typ string) string {
 	words := strings.Fields(typ)
 	var unsigned, signed, short, long int
@@ -177,7 +177,7 @@ func normalize(typ string) string {
 		return "unsigned char"
 	case rest == "char" && signed > 0:
 		return "signed char"
-	case rest != "": // long double, say
+	case rest != "": // such as long double
 		return typ
 	case short > 0:
 		name = "short"

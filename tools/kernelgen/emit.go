@@ -38,7 +38,7 @@ func (m *module) render() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// plain makes text of what may be in any encoding.
+// plain replaces invalid text encodings.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == 0 || r == '\ufeff' {
@@ -91,7 +91,7 @@ func (m *module) emitImages(f *File) {
 	f.Line()
 }
 
-// exe writes the executable of an image, or of the source if there is no image.
+// exe writes the module of an image, or of the source if there is no image.
 func (m *module) exe(i int) *Statement {
 	if len(m.images) <= 1 {
 		return Id("c").Dot("exe")
@@ -149,7 +149,7 @@ func (m *module) emitCode(f *File) {
 	}
 }
 
-// prefix writes an error behind the names of files and a text.
+// prefix writes an error with the names of files and a text before it.
 func (m *module) prefix(files, text string) *Statement {
 	return Qual("fmt", "Errorf").Call(Lit(strings.ReplaceAll(files, "%", "%%")+": "+text+"%w"), Err())
 }
@@ -241,8 +241,8 @@ func (m *module) sourceFields() Dict {
 	return fields
 }
 
-// simVariables are the variables as the simulated GPU reads them, in a line that is a comment for compilers. One whose size is not
-// known is not there.
+// simVariables lists the variables for the simulated GPU, in a line that is a comment for
+// compilers. It omits variables of unknown size.
 func (m *module) simVariables() (all []Code) {
 	for _, v := range m.globals {
 		switch {
@@ -278,7 +278,7 @@ func (m *module) emitGlobal(f *File, v *global) {
 // args returns the name of the type of a kernel's arguments.
 func (k *kernel) args() string { return lower(k.goName) + "Args" }
 
-// declare writes parameters, those of one type that follow each other together.
+// declare writes parameters, with consecutive ones of the same type together.
 func declare(g *Group, params []param, typ func(goType) *Statement) {
 	var ids []Code
 	for i, p := range params {
@@ -291,7 +291,7 @@ func declare(g *Group, params []param, typ func(goType) *Statement) {
 	}
 }
 
-// filledNames are the parameters that a launch of Triton's fills.
+// filledNames names the parameters that the launch of a Triton kernel sets.
 var filledNames = []string{"globalScratch", "profileScratch"}
 
 func (m *module) emitKernel(f *File, k *kernel) {
@@ -371,7 +371,7 @@ func (m *module) emitKernel(f *File, k *kernel) {
 	f.Line()
 }
 
-// emitTritonGrid writes what a number of programs is as a grid.
+// emitTritonGrid writes a grid for a number of programs.
 func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	t := k.triton
 	comment(f, "Grid returns the grid for this number of programs along each dimension, as tl.program_id counts them. Zero means one.")
@@ -406,7 +406,8 @@ func (m *module) emitTritonGrid(f *File, k *kernel, recv, blocks string) {
 	}
 }
 
-// emitSizes writes what does not compile if a type of the program's has another size than the parameter.
+// emitSizes writes code that does not compile if a type of the program differs in size from the
+// parameter.
 func (m *module) emitSizes(f *File) {
 	type check struct {
 		expr string

@@ -13,8 +13,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestGolden runs the generator for each case in testdata. Its first lines are command lines, of which the last may fail; then come the
-// files that there are, and in want/ those that must come out, with output and error for what the generator says.
+// TestGolden runs the generator for each case in testdata. A case begins with command lines; only
+// the last one may fail. Then come the input files, and in want/ the expected files, the output and
+// the error.
 func TestGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(cases) == 0 {
@@ -102,7 +103,7 @@ func writeFile(t testing.TB, name string, data []byte) {
 	}
 }
 
-// words splits a command line at its spaces, but for those in single quotes.
+// words splits a command line at spaces outside single quotes.
 func words(line string) (all []string) {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 1 {

@@ -10,39 +10,38 @@
 //
 //   - with -runtime, a source (.cu, .hip): the program compiles it, by package runtime/compile.
 //     kernelgen needs no compiler;
-//   - without -runtime, a source: it is compiled by nvcc, clang or NVRTC, or by hipcc, for the
-//     architectures of -arch, to zNAME.ptx, .cubin, .fatbin or .hsaco. If nothing has changed
-//     since, that file is used as it is. If there is no compiler, what is there stays, and a
-//     message says so;
-//   - a source, or a header (.h), with code that was compiled before (.ptx, .cubin, .fatbin,
-//     .hsaco, .co): the source tells the names and types of the parameters. Several files of code
-//     for NVIDIA's devices are put into one fat binary;
-//   - metadata of Triton (.json), one a kernel. Beside each is its code, .ptx or else .cubin or
-//     .hsaco, and its signature, in .source or .ttir, if the metadata do not have it. A source or a
-//     header that declares the kernel may tell it instead.
+//   - without -runtime, a source: kernelgen compiles it with nvcc, clang or NVRTC, or with hipcc,
+//     for the architectures of -arch, to zNAME.ptx, .cubin, .fatbin or .hsaco. If the source has
+//     not changed, it uses the existing file. If there is no compiler, it keeps the existing file
+//     and prints a message;
+//   - a source, or a header (.h), with compiled code (.ptx, .cubin, .fatbin, .hsaco, .co): the
+//     source gives the names and types of the parameters. kernelgen puts several code files for
+//     NVIDIA devices into one fat binary;
+//   - Triton metadata (.json), one file a kernel. Beside each is its code, .ptx or else .cubin or
+//     .hsaco. If the metadata do not have the signature, it is beside them in .source or .ttir, or
+//     a source or a header declares the kernel.
 //
-// It writes zNAME.go, in the folder of the first file, where NAME is that of this file or of -name.
+// It writes zNAME.go into the folder of the first file. NAME is the name of that file, or -name.
 // The function LoadNAME loads the embedded code, the function CompileNAME compiles the embedded
 // source. With -runtime and code, or with -runtime and -arch, the file has both.
 //
-// The declarations of kernels are read by a tokenizer. For LoadNAME they have to be extern "C", and
-// are not templates. What the code says of its parameters, their number and their sizes, is checked
-// against the source.
+// A tokenizer reads the declarations of kernels. For LoadNAME they must be extern "C" and no
+// templates. kernelgen checks the number and the sizes of the code's parameters against the source.
 //
 // # Flags
 //
 //	-pkg NAME            the package; $GOPACKAGE by default
-//	-name NAME           names the files, and the types and functions that do not belong to a kernel
+//	-name NAME           name of the files, and of types and functions that belong to no single kernel
 //	-runtime             write CompileNAME, which compiles the source and the files that it includes in quotes at run time
 //	-instance 'K<T>'     with -runtime, an instance of the template K. May be repeated
 //	-arch A,B,…          compute_75 for PTX, sm_90 for machine code, or gfx942; compute_75 by default
 //	-compiler C          nvcc, clang, nvrtc or hipcc; by default the first that is installed and works. $NVCC, $CLANG and $HIPCC name their files
-//	-options 'A B …'     options of the compiler, also of the one at run time
-//	-type 'C=Go'         what a type of C is in Go: float32, [4]float32, Vec3, example.com/geometry.Vec3. May be repeated
-//	-arg K.P=Go          the type of kernel K's parameter P, by name or number, such as driver.Ptr for one that may be null. May be repeated
-//	-rename NAME=Go      the name in Go of a kernel or a variable. May be repeated
+//	-options 'A B …'     options of the compiler, also at run time
+//	-type 'C=Go'         the Go type for a C type: float32, [4]float32, Vec3, example.com/geometry.Vec3. May be repeated
+//	-arg K.P=Go          the type of kernel K's parameter P, by name or number, such as driver.Ptr for a pointer that may be null. May be repeated
+//	-rename NAME=Go      the Go name of a kernel or a variable. May be repeated
 //	-skip NAME           a kernel or a variable to leave out. May be repeated
-//	-force               compile in any case; that there is no compiler is then an error
+//	-force               compile in any case; a missing compiler is an error
 package main
 
 import (
@@ -67,19 +66,19 @@ func main() {
 	switch err := run(".", os.Args[1:], os.Stdout); {
 	case err == nil || errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):
-		os.Exit(2) // the flags have said why
+		os.Exit(2) // the flag package has printed the error
 	default:
 		fmt.Fprintln(os.Stderr, "kernelgen:", err)
 		os.Exit(1)
 	}
 }
 
-// errUsage says that the command line is wrong.
+// errUsage means that the command line is wrong.
 var errUsage = errors.New("usage")
 
-// A generator has what the command line says.
+// A generator has the settings of the command line.
 type generator struct {
-	dir      string // that files are relative to
+	dir      string // the folder of relative paths
 	pkg      string
 	name     string
 	archs    []string
@@ -95,15 +94,15 @@ type generator struct {
 	instances []string
 
 	src     *source         // nil if there is none
-	headers []runtimeHeader // that it includes
-	used    map[string]bool // of types, args, renames and instances
+	headers []runtimeHeader // the headers that it includes
+	used    map[string]bool // used types, args, renames and instances
 	out     io.Writer       // for messages
 }
 
-// hashMark begins the line that says what was compiled.
+// hashMark begins the line with the hash of the compiled input.
 const hashMark = "// compiled from "
 
-// run is the program, in a folder.
+// run runs the program in a folder.
 func run(dir string, args []string, out io.Writer) error {
 	g := &generator{
 		dir: dir, out: out, types: map[string]goType{}, args: map[string]goType{}, renames: map[string]string{},
@@ -112,11 +111,11 @@ func run(dir string, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("kernelgen", flag.ContinueOnError)
 	fs.SetOutput(out)
 	fs.StringVar(&g.pkg, "pkg", os.Getenv("GOPACKAGE"), "the `package` to write")
-	fs.StringVar(&g.name, "name", "", "the `name` of files, and of what belongs to no kernel")
+	fs.StringVar(&g.name, "name", "", "the `name` of files, and of types and functions of no single kernel")
 	archs := fs.String("arch", "", "`architectures`: compute_75, sm_90, gfx942")
 	fs.StringVar(&g.compiler, "compiler", "", "`compiler`: nvcc, clang, nvrtc or hipcc")
 	options := fs.String("options", "", "`options` of the compiler")
-	fs.Func("type", "what a type of C is in Go: `C=Go`", pairs(g.types, parseGoType))
+	fs.Func("type", "the Go type for a C type: `C=Go`", pairs(g.types, parseGoType))
 	fs.Func("arg", "the type of a parameter: `kernel.param=Go`", pairs(g.args, parseGoType))
 	fs.Func("rename", "the name of a kernel or variable in Go: `name=Go`", pairs(g.renames, func(s string) (string, error) {
 		if goReserved[s] || !isName(s) || goName(s) != s {
@@ -129,7 +128,7 @@ func run(dir string, args []string, out io.Writer) error {
 		return nil
 	})
 	fs.BoolVar(&g.force, "force", false, "compile in any case")
-	fs.BoolVar(&g.runtime, "runtime", false, "have the program compile the source")
+	fs.BoolVar(&g.runtime, "runtime", false, "compile the source at run time, in the program")
 	fs.Func("instance", "with -runtime, an instance of a template: `kernel<type>`", func(s string) error {
 		if slices.Contains(g.instances, s) {
 			return errors.New("it is given twice")
@@ -138,7 +137,7 @@ func run(dir string, args []string, out io.Writer) error {
 		return nil
 	})
 	fs.Usage = func() {
-		fmt.Fprintln(out, "usage: kernelgen [flags] FILE...: a source (.cu, .hip), code and what declares its kernels, or Triton's .json")
+		fmt.Fprintln(out, "usage: kernelgen [flags] FILE...: a source (.cu, .hip), code and a source that declares its kernels, or Triton's .json")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -150,7 +149,7 @@ func run(dir string, args []string, out io.Writer) error {
 	g.options = strings.Fields(*options)
 	switch {
 	case fs.NArg() == 0:
-		fmt.Fprintln(out, "no files: give a source, or code that there is and a source that declares its kernels")
+		fmt.Fprintln(out, "no files: give a source, or compiled code and a source that declares its kernels")
 		fs.Usage()
 		return errUsage
 	case !gotoken.IsIdentifier(g.pkg) || g.pkg == "_":
@@ -176,7 +175,7 @@ func pairs[T any](to map[string]T, parse func(string) (T, error)) func(string) e
 	}
 }
 
-// path returns where a file is.
+// path returns the path of a file.
 func (g *generator) path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
@@ -196,7 +195,7 @@ func (g *generator) generate(files []string) error {
 		case ".ptx", ".cubin", ".fatbin", ".hsaco", ".co":
 			objects = append(objects, f)
 		default:
-			return fmt.Errorf("%s: a file of this kind is not known: give .cu or .hip, .ptx, .cubin, .fatbin or .hsaco, or Triton's .json", f)
+			return fmt.Errorf("%s: unknown kind of file: give .cu or .hip, .ptx, .cubin, .fatbin or .hsaco, or Triton's .json", f)
 		}
 	}
 	ahead := !g.runtime || objects != nil || len(g.archs) > 0 || g.compiler != "" || g.force
@@ -204,12 +203,12 @@ func (g *generator) generate(files []string) error {
 	case g.runtime && metas != nil:
 		return errors.New("-runtime: Triton compiles its kernels itself: leave out -runtime")
 	case g.runtime && sources == nil:
-		return errors.New("-runtime: give the source that the program is to compile")
+		return errors.New("-runtime: give the source for the program to compile")
 	case ahead && g.instances != nil:
-		return errors.New("-instance is for kernels that are only compiled at run time: give -runtime, and no code and no flags of a compiler")
+		return errors.New("-instance needs kernels that are only compiled at run time: give -runtime, without code and compiler flags")
 	}
 	if len(sources) > 1 {
-		return fmt.Errorf("%s: one source at a time; each makes a file of its own", strings.Join(sources, ", "))
+		return fmt.Errorf("%s: give one source at a time; each makes its own file", strings.Join(sources, ", "))
 	}
 	at := g.path(filepath.Dir(files[0]))
 	if g.name == "" {
@@ -219,7 +218,7 @@ func (g *generator) generate(files []string) error {
 	for _, f := range slices.Concat(sources, metas, objects) {
 		from = append(from, filepath.Base(f))
 	}
-	if metas != nil { // whose code is not told of
+	if metas != nil { // the code files belong to the metadata
 		from = from[:len(sources)+len(metas)]
 	}
 	m := &module{pkg: g.pkg, name: goName(g.name), from: strings.Join(from, " and ")}
@@ -237,7 +236,7 @@ func (g *generator) generate(files []string) error {
 	case metas != nil:
 		err = g.triton(m, at, metas, objects, src)
 	case objects != nil && src == nil:
-		err = fmt.Errorf("%s does not tell what types its parameters have: give a source too, or a header that declares the kernels", objects[0])
+		err = fmt.Errorf("%s does not contain the types of its parameters: add a source or a header that declares the kernels", objects[0])
 	case objects != nil:
 		err = g.compiled(m, at, sources[0], objects, src)
 	case !ahead:
@@ -286,7 +285,7 @@ func (g *generator) generate(files []string) error {
 	return g.write(filepath.Join(at, file), code)
 }
 
-// unused reports what the command line says of nothing that there is.
+// unused returns an error for flags that name nothing in the input.
 func (g *generator) unused() error {
 	for _, set := range []struct {
 		flag  string
@@ -309,7 +308,7 @@ func keys[T any](m map[string]T) (all []string) {
 	return all
 }
 
-// write writes a file if that changes it.
+// write writes a file if its contents change.
 func (g *generator) write(name string, data []byte) error {
 	if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, data) {
 		return nil
@@ -321,10 +320,10 @@ func (g *generator) write(name string, data []byte) error {
 	return nil
 }
 
-// maxImage is how large code can be.
+// maxImage is the greatest size of code.
 const maxImage = 256 << 20
 
-// image reads what there is of code.
+// image reads existing code files.
 func newImage(file string, data []byte) (*image, error) {
 	if len(data) > maxImage {
 		return nil, fmt.Errorf("%s has %d bytes, more than %d", file, len(data), maxImage)
@@ -336,16 +335,16 @@ func newImage(file string, data []byte) (*image, error) {
 	return &image{file: file, data: data, codes: codes}, nil
 }
 
-// embeddable returns the name by which a file in the folder that is written to, or below it, can be embedded.
+// embeddable returns the name of a file in or below the output folder for an embed directive.
 func (g *generator) embeddable(at, file string) (string, error) {
 	rel, err := filepath.Rel(at, g.path(file))
 	if err != nil || !filepath.IsLocal(rel) {
-		return "", fmt.Errorf("%s is not in the folder of the first file, nor below it, so that Go cannot embed it", file)
+		return "", fmt.Errorf("%s is neither in the folder of the first file nor below it, so Go cannot embed it", file)
 	}
 	return filepath.ToSlash(rel), nil
 }
 
-// compiled makes a module of code that there is.
+// compiled makes a module from existing code.
 func (g *generator) compiled(m *module, at, file string, objects []string, src *source) error {
 	var images [][]byte
 	for _, o := range objects {
@@ -375,7 +374,8 @@ func (g *generator) compiled(m *module, at, file string, objects []string, src *
 	return g.addSource(m, filepath.Base(file), src, 0)
 }
 
-// include reads a file that a source includes in quotes. Files that are not found are left to the compiler, which looks in other folders too.
+// include reads a file that a source includes in quotes. It ignores missing files, because the
+// compiler searches more folders.
 func (g *generator) include(name, from string) (text, file string, ok bool) {
 	file = path.Join(path.Dir(from), filepath.ToSlash(name))
 	if path.IsAbs(name) {
@@ -388,13 +388,13 @@ func (g *generator) include(name, from string) (text, file string, ok bool) {
 	return string(b), file, err == nil
 }
 
-// errStays says that what is there stays.
+// errStays means that the existing file is kept.
 var errStays = errors.New("what is there stays")
 
-// extensions are those of what compilers write.
+// extensions are the file extensions of compiled code.
 var extensions = []string{".ptx", ".cubin", ".fatbin", ".hsaco"}
 
-// source makes a module of a source, which it compiles unless that was done.
+// source makes a module from a source. It compiles the source unless it is up to date.
 func (g *generator) source(m *module, at, file string, src *source) error {
 	if len(g.archs) == 0 {
 		if isHIP(file, nil) {
@@ -441,7 +441,8 @@ func (g *generator) source(m *module, at, file string, src *source) error {
 	return g.addSource(m, filepath.Base(file), src, 0)
 }
 
-// hash tells sources, and what else the code depends on, apart: files in quotes that are included count too.
+// hash returns the hash of a source and of everything else that the code depends on, including
+// files included in quotes.
 func (g *generator) hash(file string, src *source) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", g.archs, g.options)
@@ -457,9 +458,10 @@ func (g *generator) hash(file string, src *source) (string, error) {
 			if first {
 				return err
 			}
-			return nil // the compiler may find it in another folder, or leave it out
+			return nil // the compiler may find it in another folder, or skip it
 		}
-		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) // as a checkout may have it
+		// A checkout may convert line ends.
+		text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 		fmt.Fprintf(h, "%s %d\n", filepath.Base(name), len(text))
 		h.Write(text)
 		for _, i := range quoted(string(text)) {
@@ -475,10 +477,10 @@ func (g *generator) hash(file string, src *source) (string, error) {
 	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
 }
 
-// triton makes a module of kernels of Triton's.
+// triton makes a module of Triton kernels.
 func (g *generator) triton(m *module, at string, metas, objects []string, src *source) error {
 	if objects != nil && len(metas) > 1 {
-		return errors.New("of several kernels of Triton's the code is what is beside their metadata: name no files of code")
+		return errors.New("with several Triton kernels the code is beside their metadata: name no code files")
 	}
 	for i, meta := range metas {
 		text, err := regular.ReadFile(g.path(meta))
@@ -529,7 +531,7 @@ func (g *generator) triton(m *module, at string, metas, objects []string, src *s
 	return nil
 }
 
-// beside returns the file of code that metadata are beside of.
+// beside returns the code file that belongs to metadata.
 func (g *generator) beside(base string, objects []string) (string, error) {
 	if objects != nil {
 		return objects[0], nil
@@ -539,7 +541,7 @@ func (g *generator) beside(base string, objects []string) (string, error) {
 			return base + ext, nil
 		}
 	}
-	return "", fmt.Errorf("beside %s.json is no code: %[1]s.ptx, .cubin or .hsaco", base)
+	return "", fmt.Errorf("there is no code beside %s.json: %[1]s.ptx, .cubin or .hsaco", base)
 }
 
 // signature finds a kernel's signature beside its metadata.
@@ -557,5 +559,5 @@ func (g *generator) signature(base, kernel string) ([]kernelobject.TritonParam, 
 		}
 		return sig, nil
 	}
-	return nil, fmt.Errorf("%s.json tells nothing of the signature: put %[1]s.source or .ttir beside it, or give a header that declares the kernel as CUDA C++", base)
+	return nil, fmt.Errorf("%s.json does not contain the signature: put %[1]s.source or .ttir beside it, or give a header that declares the kernel in CUDA C++", base)
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// A module is what a file of Go is written of: images, and the kernels and variables in them.
+// A module is the input of one generated file: images, and the kernels and variables in them.
 type module struct {
 	pkg     string
 	name    string         // in Go, such as Saxpy
-	from    string         // files, for texts
-	hash    string         // of what was compiled, "" of what was there
-	text    *runtimeSource // that the program compiles, or nil
+	from    string         // names of the files, for messages
+	hash    string         // hash of the compiled input, "" for existing code
+	text    *runtimeSource // the source that the program compiles, or nil
 	images  []*image
 	kernels []*kernel
 	globals []*global
-	notes   []string // for who runs the generator
+	notes   []string // messages for the user
 
-	embedded []byte // the first image, if it is to be written
-	replaced string // the image's file before, to be removed
+	embedded []byte // the first image, if it has to be written
+	replaced string // the former image file, to be removed
 }
 
 // An image is a file of device code that Go embeds.
@@ -36,40 +36,40 @@ type image struct {
 	file  string
 	data  []byte
 	codes []kernelobject.Code
-	meta  *kernelobject.Triton // of Triton's
+	meta  *kernelobject.Triton // of Triton
 }
 
-// A kernel is a kernel, with parameters that Go has types for.
+// A kernel is a kernel whose parameters have Go types.
 type kernel struct {
 	name   string
 	goName string
 	c      bool   // extern "C"
-	doc    string // its declaration
-	image  int    // index
+	doc    string // the declaration
+	image  int    // index of its image
 	params []param
 	triton *kernelobject.Triton
-	filled int // how many parameters behind these Triton's launch fills
+	filled int // number of further parameters that the launch of a Triton kernel sets
 }
 
 // A param is a parameter.
 type param struct {
 	name string // in Go
 	typ  goType
-	size int // as the image says, 0 if nothing tells it
+	size int // as in the image, 0 if unknown
 }
 
-// A global is a variable of the device.
+// A global is a device variable.
 type global struct {
 	name   string
 	goName string
 	doc    string
 	image  int
-	elem   goType // "" if only its bytes are known
-	count  int    // of elements, 0 if it is not known
-	bytes  uint64 // 0 if they are not known
+	elem   goType // "" if only its size is known
+	count  int    // number of elements, 0 if unknown
+	bytes  uint64 // 0 if unknown
 }
 
-// goReserved are words that mean something in Go, or in what is written.
+// goReserved are names with a meaning in Go or in the generated file.
 var goReserved = map[string]bool{"gpu": true, "driver": true, "simdriver": true, "cuda": true, "smallfloat": true, "errors": true, "fmt": true, "unsafe": true, "_": true}
 
 func init() {
@@ -98,13 +98,14 @@ func goName(name string) string {
 	return s
 }
 
-// lower makes an exported name one of the package alone.
+// lower makes an exported name unexported.
 func lower(name string) string {
 	r, n := utf8.DecodeRuneInString(name)
 	return string(unicode.ToLower(r)) + name[n:]
 }
 
-// paramNames gives parameters names that Go takes: their own where that is so. None is that of the type of the arguments.
+// paramNames returns Go names for parameters: their own names if possible, and never the type name
+// of the arguments.
 func paramNames(names []string, args string) []string {
 	out, used := make([]string, len(names)), map[string]bool{args: true}
 	for i, name := range names {
@@ -119,7 +120,7 @@ func paramNames(names []string, args string) []string {
 	return out
 }
 
-// own returns a name for a parameter of what is written, which none of the kernel's has.
+// own returns a name for an additional parameter, different from all parameters of the kernel.
 func (k *kernel) own(name string) string {
 	for slices.ContainsFunc(k.params, func(p param) bool { return p.name == name }) {
 		name += "_"
@@ -127,7 +128,7 @@ func (k *kernel) own(name string) string {
 	return name
 }
 
-// find finds a kernel in all the code of an image, which has to agree on it.
+// find finds a kernel in all code of an image. All code must agree on it.
 func (im *image) find(name string) (*kernelobject.Kernel, error) {
 	var found *kernelobject.Kernel
 	for i := range im.codes {
@@ -137,7 +138,7 @@ func (im *image) find(name string) (*kernelobject.Kernel, error) {
 		case k == nil || k.Called:
 			return nil, fmt.Errorf("kernel %s is not in %s%s, which has %s", name, im.file, im.forArch(c), list(kernelNames(c)))
 		case !k.Told:
-			return nil, fmt.Errorf("%s%s does not tell the parameters of kernel %s", im.file, im.forArch(c), name)
+			return nil, fmt.Errorf("%s%s does not contain the parameters of kernel %s", im.file, im.forArch(c), name)
 		case found != nil && !slices.Equal(found.Sizes(), k.Sizes()):
 			return nil, fmt.Errorf("kernel %s has parameters of %v bytes in %s%s, and of %v%s", name, found.Sizes(), im.file, im.forArch(&im.codes[0]), k.Sizes(), im.forArch(c))
 		case found == nil:
@@ -145,12 +146,12 @@ func (im *image) find(name string) (*kernelobject.Kernel, error) {
 		}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("%s has no code that can be read: compile without compression (nvcc --no-compress)", im.file)
+		return nil, fmt.Errorf("%s has no readable code: compile without compression (nvcc --no-compress)", im.file)
 	}
 	return found, nil
 }
 
-// forArch says which of several the code is.
+// forArch describes one of several codes by its architecture.
 func (im *image) forArch(c *kernelobject.Code) string {
 	if len(im.codes) > 1 && c.Arch != "" {
 		return " for " + c.Arch
@@ -174,7 +175,8 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// addSource adds the kernels and variables that a source declares and the image has. It fails if the image has others, so that none is lost.
+// addSource adds the kernels and variables that a source declares and the image has. It fails if
+// the image has more, so that none is lost.
 func (g *generator) addSource(m *module, file string, s *source, index int) error {
 	im := m.images[index]
 	if len(s.problems) > 0 {
@@ -188,7 +190,7 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 		}
 		at := fmt.Sprintf("%s: kernel %s", c.at, c.name)
 		if flaw := cmp.Or(c.flaw, c.mangled()); flaw != "" {
-			return fmt.Errorf("%s: %s. Or leave it out, by -skip %s", at, flaw, c.name)
+			return fmt.Errorf("%s: %s. Or leave it out by -skip %s", at, flaw, c.name)
 		}
 		k, err := im.find(c.name)
 		if err != nil {
@@ -202,18 +204,18 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 		m.kernels = append(m.kernels, made)
 	}
 	if len(im.codes) == 0 {
-		return fmt.Errorf("%s has no code that can be read: compile without compression (nvcc --no-compress)", im.file)
+		return fmt.Errorf("%s has no readable code: compile without compression (nvcc --no-compress)", im.file)
 	}
 	for _, v := range s.variables {
 		declared[v.name] = true
 	}
-	// lost says that a declaration was not found.
+	// lost returns the error for a missing declaration.
 	lost := func(what, name, decl string) error {
 		why := ""
 		if len(s.hints) > 0 {
 			why = " (" + s.hints[0] + ")"
 		}
-		return fmt.Errorf("%s %s is in %s, but kernelgen finds no declaration of it in %s%s: write it there as %s, not by a macro, or leave it out, by -skip %[2]s", what, name, im.file, file, why, decl)
+		return fmt.Errorf("%s %s is in %s, but kernelgen finds no declaration of it in %s%s: write it there as %s, not by a macro, or leave it out by -skip %[2]s", what, name, im.file, file, why, decl)
 	}
 	for i := range im.codes {
 		for _, k := range im.codes[i].Kernels {
@@ -239,14 +241,15 @@ func (g *generator) addSource(m *module, file string, s *source, index int) erro
 	return nil
 }
 
-// isOwn reports whether a variable of an image is one that a source names so: it is not mangled, nor made by a compiler.
+// isOwn reports whether a source gave a variable of an image its name: the name is neither mangled
+// nor made by a compiler.
 func isOwn(name string) bool {
 	return isName(name) && !strings.HasPrefix(name, "__") && !strings.HasPrefix(name, "_Z") && !strings.ContainsFunc(name, func(r rune) bool {
 		return r < 0x80 && !isWord(byte(r))
 	})
 }
 
-// fromC makes a kernel of its declaration and of what the object says. Object is "" if there is none.
+// fromC makes a kernel from its declaration and its object. object is "" if there is none.
 func (g *generator) fromC(c *cKernel, object string, params []kernelobject.Param) (*kernel, error) {
 	if object != "" && len(c.params) != len(params) {
 		return nil, fmt.Errorf("%d parameters, and in %s %d, of %v bytes", len(c.params), object, len(params), sizesOf(params))
@@ -288,7 +291,7 @@ func (g *generator) fromC(c *cKernel, object string, params []kernelobject.Param
 func sizeOf(what string, t goType, p kernelobject.Param, object string) error {
 	switch {
 	case p.Size == 0:
-		return fmt.Errorf("%s: %s does not tell its size", what, object)
+		return fmt.Errorf("%s: %s does not contain its size", what, object)
 	case t.size != 0 && t.size != p.Size:
 		return fmt.Errorf("%s: %s has %d bytes, and the parameter in %s has %d", what, path.Base(t.expr), t.size, object, p.Size)
 	}
@@ -300,7 +303,7 @@ func sizesOf(params []kernelobject.Param) []int {
 	return k.Sizes()
 }
 
-// given returns the type that the command line gives for a parameter.
+// given returns the type of a parameter from the command line.
 func (g *generator) given(kernel, name string, index int) (goType, bool, error) {
 	for _, key := range []string{kernel + "." + name, fmt.Sprintf("%s.%d", kernel, index)} {
 		if t, ok := g.args[key]; ok {
@@ -311,7 +314,7 @@ func (g *generator) given(kernel, name string, index int) (goType, bool, error) 
 	return goType{}, false, nil
 }
 
-// ctype returns what a type of C is in Go.
+// ctype returns the Go type for a C type.
 func (g *generator) ctype(name string) (goType, bool) {
 	if t, ok := g.types[name]; ok {
 		g.used[name] = true
@@ -321,7 +324,8 @@ func (g *generator) ctype(name string) (goType, bool) {
 	return t, ok
 }
 
-// resolve returns what a type of C is that the source may name in other ways. The names that the command line knows count as they are.
+// resolve follows the source's other names of a C type. It stops at a name that the command line
+// sets.
 func (g *generator) resolve(typ string, stars int) (string, int, error) {
 	if g.src == nil {
 		return typ, stars, nil
@@ -332,7 +336,8 @@ func (g *generator) resolve(typ string, stars int) (string, int, error) {
 	})
 }
 
-// paramType returns what a parameter is in Go: for a pointer elements, for one to void a range of bytes. A type that is not known is an error.
+// paramType returns the Go type of a parameter. A pointer becomes a slice of elements, a pointer to
+// void a range of bytes. An unknown type is an error.
 func (g *generator) paramType(typ string, stars int) (goType, error) {
 	typ, stars, err := g.resolve(typ, stars)
 	if err != nil {
@@ -345,13 +350,13 @@ func (g *generator) paramType(typ string, stars int) (goType, error) {
 	case stars == 0 && ok:
 		return t, nil
 	case stars == 0:
-		return goType{}, fmt.Errorf("what %s is in Go is not known: say so, by -type '%[1]s=GoType', where GoType has the same bytes", typ)
+		return goType{}, fmt.Errorf("the Go type for %s is unknown: give it by -type '%[1]s=GoType', where GoType has the same bytes", typ)
 	case typ == "void" && !ok, ok && t.isMemory():
 		return goType{gpuPath + ".Range", 8}, nil
 	case ok:
 		return goType{gpuPath + ".Slice[" + t.expr + "]", 8}, nil
 	}
-	return goType{}, fmt.Errorf("what %s is in Go is not known: say so, by -type '%[1]s=GoType', where GoType has the same bytes, or by -type '%[1]s=gpu.Range' for memory without a type", typ)
+	return goType{}, fmt.Errorf("the Go type for %s is unknown: give it by -type '%[1]s=GoType', where GoType has the same bytes, or by -type '%[1]s=gpu.Range' for memory without a type", typ)
 }
 
 func (g *generator) goName(name string) string {
@@ -362,7 +367,7 @@ func (g *generator) goName(name string) string {
 	return goName(name)
 }
 
-// addVariable adds a variable, if the image has it.
+// addVariable adds a variable if the image has it.
 func (g *generator) addVariable(m *module, file string, v *cVariable, index int) error {
 	if g.skip[v.name] {
 		return nil
@@ -396,10 +401,10 @@ func (g *generator) addVariable(m *module, file string, v *cVariable, index int)
 	return nil
 }
 
-// variable makes a variable of its declaration.
+// variable makes a variable from its declaration.
 func (g *generator) variable(file string, v *cVariable) (*global, error) {
 	fail := func(format string, args ...any) (*global, error) {
-		return nil, fmt.Errorf("%s: variable %s: %w. Or leave it out, by -skip %[2]s", file, v.name, fmt.Errorf(format, args...))
+		return nil, fmt.Errorf("%s: variable %s: %w. Or leave it out by -skip %[2]s", file, v.name, fmt.Errorf(format, args...))
 	}
 	if v.flaw != "" {
 		return fail("%s", v.flaw)
@@ -414,7 +419,7 @@ func (g *generator) variable(file string, v *cVariable) (*global, error) {
 	case stars > 0:
 		t = goType{driverPath + ".Ptr", 8}
 	case !ok:
-		return fail("what %s is in Go is not known: say so, by -type '%[1]s=GoType', where GoType has the same bytes, or by -type '%[1]s=gpu.Range' for memory without a type", typ)
+		return fail("the Go type for %s is unknown: give it by -type '%[1]s=GoType', where GoType has the same bytes, or by -type '%[1]s=gpu.Range' for memory without a type", typ)
 	case t.isMemory():
 		t = goType{}
 	}
@@ -428,8 +433,8 @@ func (g *generator) variable(file string, v *cVariable) (*global, error) {
 	return out, nil
 }
 
-// addTriton adds the kernel of Triton's that an image has. A source, if there is one, declares its parameters without those that Triton
-// adds.
+// addTriton adds the Triton kernel of an image. A source, if there is one, declares its parameters
+// without the additional ones of Triton.
 func (g *generator) addTriton(m *module, index int, sig []kernelobject.TritonParam, c *cKernel) error {
 	im := m.images[index]
 	t := im.meta
@@ -477,14 +482,14 @@ func (g *generator) addTriton(m *module, index int, sig []kernelobject.TritonPar
 	return nil
 }
 
-// tritonTypes are what types of Triton are in Go.
+// tritonTypes maps types of Triton to Go types.
 var tritonTypes = map[string]goType{
 	"i1": {"bool", 1}, "i8": {"int8", 1}, "i16": {"int16", 2}, "i32": {"int32", 4}, "i64": {"int64", 8},
 	"u8": {"uint8", 1}, "u16": {"uint16", 2}, "u32": {"uint32", 4}, "u64": {"uint64", 8},
 	"f16": float16, "bf16": bfloat16, "f32": {"float32", 4}, "f64": {"float64", 8}, "f8e4m3": float8E4M3, "f8e5m2": float8E5M2, "f8": {"uint8", 1}, "ptr": {driverPath + ".Ptr", 8},
 }
 
-// fromTriton makes a kernel of its signature.
+// fromTriton makes a kernel from its signature.
 func (g *generator) fromTriton(t *kernelobject.Triton, sig []kernelobject.TritonParam, k *kernelobject.Kernel, object string) (*kernel, error) {
 	out := &kernel{name: t.Name, goName: g.goName(t.Name)}
 	var names, texts []string
@@ -503,15 +508,15 @@ func (g *generator) fromTriton(t *kernelobject.Triton, sig []kernelobject.Triton
 			elem, known := tritonTypes[p.Type]
 			switch {
 			case p.Pointer && p.Type == "i1":
-				typ = goType{gpuPath + ".Slice[uint8]", 8} // any byte may be there
+				typ = goType{gpuPath + ".Slice[uint8]", 8} // any byte is valid
 			case p.Pointer && known:
 				typ = goType{gpuPath + ".Slice[" + elem.expr + "]", 8}
 			case p.Pointer:
 				typ = goType{gpuPath + ".Range", 8}
 			case !known:
-				return nil, fmt.Errorf("%s: what it is in Go is not known: say so, by -arg %s.%d=GoType", what, t.Name, i)
+				return nil, fmt.Errorf("%s: its Go type is unknown: give it by -arg %s.%d=GoType", what, t.Name, i)
 			case k.Params[i].Size == 4 && (p.Type == "f16" || p.Type == "bf16"):
-				typ = goType{"float32", 4} // Triton passes halves so
+				typ = goType{"float32", 4} // Triton passes half-precision scalars as float32
 			case k.Params[i].Size == 4 && p.Type == "i1":
 				typ = goType{"int32", 4}
 			default:
@@ -526,10 +531,10 @@ func (g *generator) fromTriton(t *kernelobject.Triton, sig []kernelobject.Triton
 	return out, nil
 }
 
-// check checks that no two things of what is written have the same name.
+// check checks that all names in the generated file are different.
 func (m *module) check() error {
 	if len(m.kernels) == 0 {
-		return fmt.Errorf("%s: no kernel is left to write Go for", m.from)
+		return fmt.Errorf("%s: no kernel is left", m.from)
 	}
 	lowerName := lower(m.name)
 	had := map[string]string{
@@ -545,7 +550,7 @@ func (m *module) check() error {
 	own := map[string]bool{}
 	for _, t := range m.ownTypes() {
 		if other, ok := had[t.name]; ok && !own[t.name] {
-			return fmt.Errorf("the type %s of %s is to be one of the package, and %s has that name: give it another name, by -name", t.name, t.of, other)
+			return fmt.Errorf("the type %s of %s would be one of the package, and %s has that name: rename it by -name", t.name, t.of, other)
 		}
 		own[t.name] = true
 		had[t.name] = fmt.Sprintf("the type %s of the package, which -type or -arg names for %s,", t.name, t.of)
@@ -553,14 +558,14 @@ func (m *module) check() error {
 	fields := map[string]string{"Close": "the method", "load": "a method", "find": "a method", "exe": "a field", "exes": "a field"}
 	add := func(names map[string]string, name, what, c string) error {
 		if other, ok := names[name]; ok {
-			return fmt.Errorf("%s %s and %s would both be %s in Go: give %[5]s %[2]s another name, by -rename %[6]s", what, c, other, name, kindOf(what), quote(c+"=Name"))
+			return fmt.Errorf("%s %s and %s would both be %s in Go: give %[5]s %[2]s another name by -rename %[6]s", what, c, other, name, kindOf(what), quote(c+"=Name"))
 		}
 		names[name] = what + " " + c
 		return nil
 	}
 	for _, k := range m.kernels {
 		if !gotoken.IsIdentifier(k.goName) {
-			return fmt.Errorf("kernel %q has no name that Go takes: give it one, by -rename '%[1]s=Name'", k.name)
+			return fmt.Errorf("kernel %q has no valid Go name: give it one by -rename '%[1]s=Name'", k.name)
 		}
 		if err := add(had, k.goName, "kernel", k.name); err != nil {
 			return err
@@ -574,7 +579,7 @@ func (m *module) check() error {
 	}
 	for _, v := range m.globals {
 		if !gotoken.IsIdentifier(v.goName) {
-			return fmt.Errorf("variable %q has no name that Go takes: give it one, by -rename '%[1]s=Name'", v.name)
+			return fmt.Errorf("variable %q has no valid Go name: give it one by -rename '%[1]s=Name'", v.name)
 		}
 		if err := add(fields, v.goName, "variable", v.name); err != nil {
 			return err
@@ -583,7 +588,7 @@ func (m *module) check() error {
 	return nil
 }
 
-// quote quotes an argument of a shell that has signs in it.
+// quote quotes a shell argument that has special characters.
 func quote(arg string) string {
 	if strings.ContainsAny(arg, "<>*&() ") {
 		return "'" + arg + "'"
@@ -591,13 +596,13 @@ func quote(arg string) string {
 	return arg
 }
 
-// kindOf returns the last word of what something is: the kernel, of its arguments.
+// kindOf returns the last word of a description: "kernel" of "the arguments of kernel".
 func kindOf(what string) string { return what[strings.LastIndexByte(what, ' ')+1:] }
 
-// An ownType is a type of the package itself that what is written uses.
+// An ownType is a type of the package itself that the generated file uses.
 type ownType struct{ name, of string }
 
-// ownTypes returns the types of the package itself that parameters and variables have.
+// ownTypes returns the package's own types of parameters and variables.
 func (m *module) ownTypes() (all []ownType) {
 	add := func(t goType, of string) {
 		name := t.expr

@@ -17,7 +17,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestBuild builds and vets what the golden cases give, in a module that has nothing else, and runs twins.
+// TestBuild builds and vets the output of the golden cases in a module without other code, and runs
+// twins.
 func TestBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a module")
@@ -76,7 +77,7 @@ func TestBuild(t *testing.T) {
 		t.Fatalf("go test: %v\n%s", err, out)
 	}
 	small := strings.Replace(read(t, "testdata/built/types.txt"), "Position, Speed", "Position", 1)
-	// A twin that is left out, and a type of another size, do not compile, and the compiler says which.
+	// A missing twin or a type of another size must not compile, and the compiler must name it.
 	if out, err := command("vet", "-tags=left_out", "./saxpy"); err == nil || !strings.Contains(out, "missing method Saxpy") {
 		t.Errorf("a twin that is left out: %v\n%s", err, out)
 	}
@@ -95,7 +96,7 @@ func read(t *testing.T, name string) string {
 	return string(b)
 }
 
-// TestReproducible generates again, and in another folder, and wants the same.
+// TestReproducible generates again, and in another folder, and expects the same files.
 func TestReproducible(t *testing.T) {
 	withoutCompilers(t)
 	ar, err := txtar.ParseFile("testdata/types.txtar")
@@ -126,7 +127,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// TestCompilers compiles with programs that stand for compilers: they write what they were called with into the PTX.
+// TestCompilers compiles with fake compilers, which write their arguments into the PTX.
 func TestCompilers(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the compilers are scripts")
@@ -181,7 +182,7 @@ printf '// %s\n.version 7.0\n.target sm_75\n.visible .entry scale(.param .u64 x,
 			if first, _, _ := strings.Cut(string(text), "\n"); err != nil || first != c.called {
 				t.Errorf("%s: called with %q, want %q", image, first, c.called)
 			}
-			// What has not changed is not compiled again, and needs no compiler.
+			// An unchanged source is not compiled again, and needs no compiler.
 			withoutCompilers(t)
 			if out := generate(); out != "" {
 				t.Errorf("a second time: %q", out)
@@ -191,14 +192,15 @@ printf '// %s\n.version 7.0\n.target sm_75\n.visible .entry scale(.param .u64 x,
 				t.Errorf("a file that is included has changed: %q", out)
 			}
 			t.Setenv(c.variable, program)
-			if out := generate(); out != "kernelgen: wrote zk.go\n" { // with another hash
+			if out := generate(); out != "kernelgen: wrote zk.go\n" { // with a new hash
 				t.Errorf("compiled again: %q", out)
 			}
 		})
 	}
 }
 
-// TestRealNVRTC compiles the kernels of internal/testkernels with the NVRTC of this machine, which needs no GPU.
+// TestRealNVRTC compiles the kernels of internal/testkernels with the NVRTC of this machine, which
+// needs no GPU.
 func TestRealNVRTC(t *testing.T) {
 	lib, err := nvrtc.Open(nvrtc.Options{})
 	if os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" && errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {
@@ -222,7 +224,7 @@ func TestRealNVRTC(t *testing.T) {
 		if err != nil || len(files) != 2 {
 			t.Errorf("%s: files %q, %v", archs, files, err)
 		}
-		strip := func(text string) string { // what says how it was compiled
+		strip := func(text string) string { // removes the line about the compilation
 			_, text, _ = strings.Cut(text, "package ")
 			return strings.Replace(text, "zkernels"+ext, "zkernels.ptx", 1)
 		}
@@ -230,7 +232,8 @@ func TestRealNVRTC(t *testing.T) {
 			t.Errorf("%s: the file differs from that of internal/testkernels:\n%s", archs, got)
 		}
 	}
-	if runtime.GOOS != "windows" { // without a compiler that is named NVRTC is used, also where clang is there and lacks CUDA
+	// Without a named compiler NVRTC is used, also if clang is installed and lacks CUDA.
+	if runtime.GOOS != "windows" {
 		t.Setenv("NVCC", "/absent/nvcc")
 		t.Setenv("CLANG", filepath.Join(dir, "clang"))
 		if err := os.WriteFile(filepath.Join(dir, "clang"), []byte("#!/bin/sh\necho 'error: cannot find CUDA installation' >&2\nexit 1\n"), 0o777); err != nil {
@@ -247,10 +250,11 @@ func TestRealNVRTC(t *testing.T) {
 	}
 }
 
-// touchOut has a script make the file that its last argument names.
+// touchOut returns script text that creates the file named by the last argument.
 const touchOut = "for last; do :; done\n: >\"$last\"\n"
 
-// TestBroken has compilers that are installed and compile nothing, as Debian's clang without CUDA. The next one is tried.
+// TestBroken checks that compilers that compile nothing, such as Debian's clang without CUDA, are
+// passed over for the next one.
 func TestBroken(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the compilers are scripts")
@@ -261,7 +265,7 @@ func TestBroken(t *testing.T) {
 	for name, c := range map[string]struct {
 		nvcc, clang string
 		args        string
-		want        []string // parts of the error; none if it succeeds
+		want        []string // parts of the error; empty if it succeeds
 	}{
 		"clang lacks CUDA":                  {"", noCUDA, "", []string{"k.cu: no compiler: no program /absent/nvcc; clang compiles nothing for compute_75 here: clang: error: cannot find CUDA installation; no library NVRTC", "install the CUDA toolkit", "kernelgen k.cu k.ptx", "kernelgen -runtime k.cu"}},
 		"clang lacks CUDA, and is named":    {"", noCUDA, "-compiler clang", []string{"clang compiles nothing for compute_75 here", "cannot find CUDA installation", "kernelgen -runtime k.cu"}},
@@ -282,7 +286,7 @@ func TestBroken(t *testing.T) {
 			}
 		}
 		writeFile(t, filepath.Join(dir, "k.cu"), []byte("extern \"C\" __global__ void scale(float *x);\n"))
-		if name == "an architecture that there is not" { // what is there does not stay
+		if name == "an architecture that there is not" { // the existing file is not kept
 			writeFile(t, filepath.Join(dir, "zk.go"), []byte(generatedMark+"from k.cu. DO NOT EDIT.\npackage k\n//go:embed zk.ptx\n"))
 			writeFile(t, filepath.Join(dir, "zk.ptx"), []byte(".version 7.0\n"))
 		}
@@ -299,7 +303,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestMessages has a compiler fail.
+// TestMessages checks the error if a compiler fails.
 func TestMessages(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the compiler is a script")
@@ -318,7 +322,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// FuzzSource reads anything as a source.
+// FuzzSource parses random input as a source.
 func FuzzSource(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.txtar")
 	for _, file := range files {
@@ -348,7 +352,7 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-// FuzzGenerate generates from anything, and wants an error or a file of Go.
+// FuzzGenerate generates from random input. The result must be an error or a Go file.
 func FuzzGenerate(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.txtar")
 	for _, file := range files {
@@ -391,7 +395,7 @@ func FuzzGenerate(f *testing.F) {
 	})
 }
 
-// TestAbsolutePath: files may be anywhere, and what is generated is beside them.
+// TestAbsolutePath checks that files may be anywhere, and that the output is beside them.
 func TestAbsolutePath(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
@@ -413,7 +417,7 @@ func TestAbsolutePath(t *testing.T) {
 	}
 }
 
-// TestNames refuses what is no name of a package, or of files, before anything is read.
+// TestNames checks that invalid names of packages and files are refused before anything is read.
 func TestNames(t *testing.T) {
 	for _, args := range [][]string{{"-pkg", "a b"}, {"-pkg", "type"}, {"-pkg", "a", "-name", "b c"}, {"-pkg", "a", "-name", "../b"}} {
 		if err := run(t.TempDir(), append(args, "none.cu"), t.Output()); err == nil || !strings.Contains(err.Error(), "is no name") {

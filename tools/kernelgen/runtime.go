@@ -9,16 +9,16 @@ import (
 
 // A runtimeSource is a source that the program embeds and compiles at run time.
 type runtimeSource struct {
-	file    string // as Go embeds it
+	file    string // the path in the embed directive
 	headers []runtimeHeader
 	options []string
-	names   []string // expressions for kernels that are not extern "C"
+	names   []string // expressions of kernels that are not extern "C"
 }
 
 // A runtimeHeader is a file that the source includes in quotes.
 type runtimeHeader struct{ name, file string }
 
-// addText has the program compile the source and the headers that kernelgen found.
+// addText embeds the source and the headers that kernelgen found, for compiling at run time.
 func (g *generator) addText(m *module, at, file string) error {
 	name, err := g.embeddable(at, file)
 	if err != nil {
@@ -34,7 +34,7 @@ func (g *generator) addText(m *module, at, file string) error {
 		case had < 0:
 			m.text.headers = append(m.text.headers, h)
 		case m.text.headers[had].file != h.file:
-			return fmt.Errorf("%s: both %s and %s are included as %q, and at run time a name has one text: rename one of them", file, m.text.headers[had].file, h.file, h.name)
+			return fmt.Errorf("%s: both %s and %s are included as %q, and a name can stand for one file only at run time: rename one of them", file, m.text.headers[had].file, h.file, h.name)
 		}
 	}
 	for _, k := range m.kernels {
@@ -58,7 +58,7 @@ func (g *generator) addUncompiled(m *module, file string, s *source) error {
 		fail := func(err error) error { return fmt.Errorf("%s: kernel %s: %w", c.at, c.full(), err) }
 		instances, err := g.expressions(c)
 		if err != nil {
-			return fail(fmt.Errorf("%w. Or leave it out, by -skip %s", err, c.full()))
+			return fail(fmt.Errorf("%w. Or leave it out by -skip %s", err, c.full()))
 		}
 		for _, one := range instances {
 			k, err := g.fromC(one, "", nil)
@@ -94,8 +94,8 @@ func (g *generator) addUncompiled(m *module, file string, s *source) error {
 	return nil
 }
 
-// expressions returns a kernel under the names by which the code has it. A template has one for each
-// instance.
+// expressions returns a kernel once for each name that it has in the code. A template has one name
+// for each instance.
 func (g *generator) expressions(c *cKernel) (all []*cKernel, err error) {
 	switch {
 	case c.flaw != "":
@@ -103,7 +103,7 @@ func (g *generator) expressions(c *cKernel) (all []*cKernel, err error) {
 	case c.template == nil && c.c:
 		return []*cKernel{c}, nil
 	case strings.Contains(c.space, unnamed):
-		return nil, errors.New("it is in a namespace without a name, and only the source can name it: move it out")
+		return nil, errors.New("it is in a namespace without a name, so the program cannot name it: move it out")
 	case c.template == nil:
 		one := *c
 		one.name = c.full()
@@ -129,7 +129,7 @@ func (g *generator) expressions(c *cKernel) (all []*cKernel, err error) {
 // A templateParams has the parameters of a template.
 type templateParams struct {
 	params []templateParam
-	flaw   string // why kernelgen cannot tell what an instance takes
+	flaw   string // why kernelgen cannot derive the parameters of an instance
 }
 
 // A templateParam is a parameter of a template, and its default.
@@ -138,7 +138,7 @@ type templateParam struct {
 	defaults []token
 }
 
-// readTemplate reads the parameters of a template from what is before the kernel.
+// readTemplate reads the parameters of a template from the tokens before the kernel.
 func readTemplate(words []token) *templateParams {
 	t := &templateParams{}
 	at := slices.IndexFunc(words, func(t token) bool { return t.text == "template" })
@@ -163,8 +163,7 @@ func readTemplate(words []token) *templateParams {
 	return t
 }
 
-// angled returns the tokens inside the angle brackets at the beginning. It returns nil if there are
-// none.
+// angled returns the tokens inside the angle brackets at the beginning, or nil if there are none.
 func angled(tokens []token) []token {
 	depth := 0
 	for i := 0; i < len(tokens); i++ {
@@ -185,7 +184,7 @@ func angled(tokens []token) []token {
 	return nil
 }
 
-// instance returns the instance of a template that an expression names.
+// instance returns the instance of a template for an expression.
 func (k *cKernel) instance(expression string) (*cKernel, error) {
 	t := k.template
 	if t.flaw != "" {
@@ -226,7 +225,7 @@ func (k *cKernel) instance(expression string) (*cKernel, error) {
 			return nil, fmt.Errorf("there is no argument for the parameter %s of the template", p.name)
 		}
 	}
-	delete(values, "") // parameters without a name
+	delete(values, "") // drop parameters without a name
 	one := &cKernel{name: expression, at: k.at, space: k.space}
 	for _, part := range k.inside {
 		one.params = append(one.params, parseParam(replace(part)))

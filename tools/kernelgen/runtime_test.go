@@ -18,7 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestRuntimeRefuses: what the program could not compile, or not launch, is an error of the generator.
+// TestRuntimeRefuses checks that the generator refuses sources that the program could not compile
+// or launch.
 func TestRuntimeRefuses(t *testing.T) {
 	withoutCompilers(t)
 	const ptx = ".version 7.0\n.target sm_75\n.visible .entry f(.param .u64 x) {}\n"
@@ -27,7 +28,7 @@ func TestRuntimeRefuses(t *testing.T) {
 		args   string
 		want   string
 	}{
-		"a template without instances":       {"template <class T> __global__ void f(T *x);", "", "k.cu:1: kernel f: it is a template: name each instance that the program launches, by -instance 'f<float>'. Or leave it out, by -skip f"},
+		"a template without instances":       {"template <class T> __global__ void f(T *x);", "", "k.cu:1: kernel f: it is a template: name each instance that the program launches, by -instance 'f<float>'. Or leave it out by -skip f"},
 		"an instance of no template":         {"extern \"C\" __global__ void f(int *x);", "-instance 'g<int>'", "-instance 'g<int>': k.cu has no such template of a kernel"},
 		"an instance of another namespace":   {"namespace a { template <class T> __global__ void f(T *x); }", "-instance 'f<int>'", "kernel a::f: it is a template: name each instance that the program launches, by -instance 'a::f<float>'"},
 		"an instance that is not closed":     {"template <class T> __global__ void f(T *x);", "-instance 'f<int'", "-instance 'f<int': it does not end with the > of its arguments"},
@@ -35,22 +36,22 @@ func TestRuntimeRefuses(t *testing.T) {
 		"an instance without an argument":    {"template <class T, class U> __global__ void f(T *x);", "-instance 'f<int>'", "there is no argument for the parameter U of the template"},
 		"an instance with too many":          {"template <class T> __global__ void f(T *x);", "-instance 'f<int, A<1, 2>>'", "2 arguments, and the template has 1 parameters"},
 		"an instance twice":                  {"template <class T> __global__ void f(T *x);", "-instance 'f<int>' -instance 'f<int>'", "it is given twice"},
-		"instances of one name in Go":        {"template <class T> __global__ void f(T x);", "-instance 'f<int>' -instance 'f<int*>'", "kernel f<int*> and kernel f<int> would both be FInt in Go: give kernel f<int*> another name, by -rename 'f<int*>=Name'"},
-		"an instance of an unknown type":     {"template <class T> __global__ void f(T *x);", "-instance 'f<Pair>'", "kernel f: parameter 0, Pair *x: what Pair is in Go is not known: say so, by -type 'Pair=GoType'"},
+		"instances of one name in Go":        {"template <class T> __global__ void f(T x);", "-instance 'f<int>' -instance 'f<int*>'", "kernel f<int*> and kernel f<int> would both be FInt in Go: give kernel f<int*> another name by -rename 'f<int*>=Name'"},
+		"an instance of an unknown type":     {"template <class T> __global__ void f(T *x);", "-instance 'f<Pair>'", "kernel f: parameter 0, Pair *x: the Go type for Pair is unknown: give it by -type 'Pair=GoType'"},
 		"a template of any number":           {"template <class... T> __global__ void f(T... x);", "-instance 'f<int>'", "it is a template with any number of parameters"},
-		"a namespace without a name":         {"namespace { __global__ void f(int *x); }", "", "kernel (unnamed)::f: it is in a namespace without a name, and only the source can name it: move it out"},
+		"a namespace without a name":         {"namespace { __global__ void f(int *x); }", "", "kernel (unnamed)::f: it is in a namespace without a name, so the program cannot name it: move it out"},
 		"branches":                           {"__global__ void f(\n#ifdef A\nint x\n#else\nfloat x\n#endif\n);", "", "parts of its declaration are in branches of #if"},
 		"a reference":                        {"__global__ void f(int &x);", "", "it is a reference"},
-		"a variable of an unknown type":      {"__global__ void f(int *x); __device__ Pair v;", "", "k.cu: variable v: what Pair is in Go is not known"},
-		"nothing":                            {"__device__ int v;", "", "k.cu: no kernel is left to write Go for"},
-		"no source":                          {"", "-name k k.ptx", "-runtime: give the source that the program is to compile"},
+		"a variable of an unknown type":      {"__global__ void f(int *x); __device__ Pair v;", "", "k.cu: variable v: the Go type for Pair is unknown"},
+		"nothing":                            {"__device__ int v;", "", "k.cu: no kernel is left"},
+		"no source":                          {"", "-name k k.ptx", "-runtime: give the source for the program to compile"},
 		"Triton":                             {"", "k.json", "-runtime: Triton compiles its kernels itself: leave out -runtime"},
-		"an instance and code":               {"template <class T> __global__ void f(T *x);", "-instance 'f<int>' k.cu k.ptx", "-instance is for kernels that are only compiled at run time"},
-		"an instance and an architecture":    {"template <class T> __global__ void f(T *x);", "-instance 'f<int>' -arch sm_80", "-instance is for kernels that are only compiled at run time"},
+		"an instance and code":               {"template <class T> __global__ void f(T *x);", "-instance 'f<int>' k.cu k.ptx", "-instance needs kernels that are only compiled at run time"},
+		"an instance and an architecture":    {"template <class T> __global__ void f(T *x);", "-instance 'f<int>' -arch sm_80", "-instance needs kernels that are only compiled at run time"},
 		"code without the kernel's own name": {"__global__ void f(int *x);", "k.cu k.ptx", `it is not extern "C", and has a mangled name: write extern "C" before __global__. Or give -runtime, and no code`},
 		"an architecture and no compiler":    {"extern \"C\" __global__ void f(int *x);", "-arch sm_80", "k.cu: no compiler: "},
-		"two files of one name":              {"#include \"a/x.h\"\n#include \"b/y.h\"\n__global__ void f(int *x);", "", `k.cu: both a/z.h and b/z.h are included as "z.h", and at run time a name has one text: rename one of them`},
-		"a header above":                     {"#include \"../up.h\"\n__global__ void f(int *x);", "", "up.h is not in the folder of the first file, nor below it, so that Go cannot embed it"},
+		"two files of one name":              {"#include \"a/x.h\"\n#include \"b/y.h\"\n__global__ void f(int *x);", "", `k.cu: both a/z.h and b/z.h are included as "z.h", and a name can stand for one file only at run time: rename one of them`},
+		"a header above":                     {"#include \"../up.h\"\n__global__ void f(int *x);", "", "up.h is neither in the folder of the first file nor below it, so Go cannot embed it"},
 		"a name of the package":              {"__global__ void f(int *x);", "-rename f=CompileK", "kernel f and the function that compiles would both be CompileK in Go"},
 	} {
 		dir := filepath.Join(t.TempDir(), "k")
@@ -69,7 +70,7 @@ func TestRuntimeRefuses(t *testing.T) {
 	}
 }
 
-// TestInstances: an instance takes what the template's parameters stand for.
+// TestInstances checks that an instance gets the arguments for the template's parameters.
 func TestInstances(t *testing.T) {
 	for name, c := range map[string]struct{ source, instance, want string }{
 		"a type":                   {"template <typename T> __global__ void f(int n, T a, const T *x) {}", "f<float>", "int, float, float*"},
@@ -95,8 +96,8 @@ func TestInstances(t *testing.T) {
 }
 
 // TestRealRuntime compiles the source of a golden case as the generated function does, with the
-// libraries of this machine, which need no GPU. The code must have the kernels and the variables,
-// and parameters of the same sizes.
+// libraries of this machine, which need no GPU. The code must have the kernels, the variables, and
+// parameters of the same sizes.
 func TestRealRuntime(t *testing.T) {
 	skip := func(t *testing.T, variable string, err error) {
 		t.Helper()
@@ -114,7 +115,7 @@ func TestRealRuntime(t *testing.T) {
 	t.Run("hipRTC", func(t *testing.T) {
 		lib, err := hiprtc.Open(hiprtc.Options{})
 		skip(t, "PUREGPU_HIPRTC_LIBRARY", err)
-		// hipRTC 5.2 finds an instance only if all its arguments are written.
+		// hipRTC 5.2 finds an instance only if all its arguments are written out.
 		realRuntime(t, lib, "--offload-arch=gfx90a", "scale<float,4>", lib.GetCodeSize, lib.GetCode)
 	})
 }
@@ -153,7 +154,7 @@ func realRuntime[P any](t *testing.T, lib rtc[P], arch, float string, size func(
 	must(g.addUncompiled(m, "kernels.cu", g.src))
 	must(g.addText(m, dir, "kernels.cu"))
 
-	// These two are what the program adds by compile.Options.
+	// The program adds these two with compile.Options.
 	texts, names := []string{"#ifndef __HIP__\nstruct half { unsigned short x; };\n#endif\n", "// absent\n"}, []string{"cuda_fp16.h", "absent.h"}
 	for _, h := range m.text.headers {
 		texts, names = append(texts, read(t, filepath.Join(dir, h.file))), append(names, h.name)
@@ -203,7 +204,7 @@ func realRuntime[P any](t *testing.T, lib rtc[P], arch, float string, size func(
 	}
 }
 
-// FuzzRuntime generates from anything, and wants an error or a file of Go.
+// FuzzRuntime generates from random sources. The result must be an error or a Go file.
 func FuzzRuntime(f *testing.F) {
 	f.Add("template <typename T, int N = (3 > 2)> __global__ void f(T a, const T *x) {} namespace a { __global__ void g(int n) {} }", "f<float>")
 	f.Add("extern \"C\" template <class... T = A<B>> __global__ void f(T<T> \xff, T ...) {} const __device__ int v[], *w;", "f<\xfe, (, [>>")

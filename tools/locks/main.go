@@ -1,17 +1,17 @@
-// Command locks runs tests with watched mutexes, and reports in which order goroutines lock them and how
-// many they hold at a time.
+// Command locks runs tests with watched mutexes. It reports the order in which goroutines lock them
+// and how many they hold at a time.
 //
 //	locks [-depth N] [-v] [ARGUMENTS OF GO TEST]
 //
 // It runs in the root of the module. In the packages of the runtime it replaces each field of type
-// sync.Mutex or sync.RWMutex by one of internal/lockcheck (go test -overlay), so the product has no hook
-// for it. The default arguments run the short tests of the core that are fit for that. It takes some
-// minutes.
+// sync.Mutex or sync.RWMutex by one of internal/lockcheck (go test -overlay), so the product has no
+// hook for it. By default it runs the short tests of the core, without a few that cannot run with
+// watched mutexes. It takes some minutes.
 //
-// It prints each order in which mutexes were held that is not part of a longer one. The exit status is 1
-// if mutexes are locked in a circle, if a goroutine holds two of one name that must not nest, or if it holds
-// more of the scheduler's mutexes than -depth allows. It is 2 if the command line is wrong. Arguments of
-// go test that begin with - come behind --.
+// It prints each order in which mutexes were held, without orders that begin a longer one. The exit
+// status is 1 if mutexes are locked in a cycle, if a goroutine holds two mutexes of one name that
+// must not nest, or if it holds more of the scheduler's mutexes than -depth allows. It is 2 if the
+// command line is wrong. Write -- before arguments of go test that begin with - .
 package main
 
 import (
@@ -34,11 +34,11 @@ import (
 	"github.com/puregpu/puregpu/internal/overlay"
 )
 
-// folders are those whose mutexes are watched.
+// folders contain the watched mutexes.
 var folders = []string{"runtime/gpu", "runtime/internal/engine", "runtime/internal/sema", "runtime/internal/wake", "runtime/internal/blockpool", "runtime/internal/recording",
 	"runtime/internal/memory", "runtime/internal/comm", "runtime/internal/events", "runtime/internal/closer"}
 
-// scheduler are the mutexes of the scheduler, of which few may be held at a time.
+// scheduler lists the mutexes of the scheduler. A goroutine may hold few of them at a time.
 var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engine.Timeline.queryMu",
 	"engine.Timeline.retireMu", "engine.ring.mu", "engine.records.mu", "engine.EventPool.mu", "engine.loan.mu",
 	"engine.Device.mu", "engine.Uses.mu", "sema.Semaphore.mu", "sema.TimepointPool.mu"}
@@ -47,12 +47,13 @@ var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engin
 var tested = []string{"./runtime/internal/engine", "./runtime/internal/sema", "./runtime/internal/memory",
 	"./runtime/internal/recording", "./runtime/gpu", "./runtime/collective", "./runtime/interop"}
 
-// unfit are the tests that hold mutexes of the runtime themselves, or submit in a call of the driver, where
-// the runtime holds some, and those that count allocations.
+// unfit lists the tests that do not run here: tests that hold mutexes of the runtime, submit inside
+// a call of the driver while the runtime holds some, or count allocations.
 const unfit = "^(TestDump|TestParked|TestLostWhileFollowed|TestWaitForClosed|TestUseBeforeCheck|TestNearDeps|TestMishap)$|" +
 	"^(TestJoin|TestSharedEventGarbage|TestLargeArgumentsAligned|TestTraceRing)$|Allocs|Allocations|AllocatesNothing"
 
-// nested may be held twice: the mutex of a command buffer under that of one that executes it.
+// nested lists the mutexes that a goroutine may hold twice: a command buffer's, under that of one
+// that executes it.
 var nested = []string{"recording.Recording.mu"}
 
 func main() {
@@ -116,7 +117,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	return errors.Join(tested, found.judge(*depth))
 }
 
-// rewrite writes the files whose mutexes are to be watched to a folder, and returns the path of the overlay.
+// rewrite writes the files with watched mutexes to a folder and returns the path of the overlay.
 func rewrite(tmp string) (string, error) {
 	replace, names := map[string]string{}, map[string]bool{}
 	for _, folder := range folders {
@@ -157,13 +158,14 @@ func rewrite(tmp string) (string, error) {
 	}
 	for _, name := range scheduler {
 		if !names[name] {
-			return "", fmt.Errorf("there is no mutex %s: name it in the list of the scheduler's mutexes as it is called now", name)
+			return "", fmt.Errorf("there is no mutex %s: update the list of the scheduler's mutexes", name)
 		}
 	}
 	return overlay.Write(tmp, replace)
 }
 
-// watch replaces the mutexes in the structs of a file, and returns their names. Lines stay where they are.
+// watch replaces the mutexes in the structs of a file and returns their names. Lines stay where
+// they are.
 func watch(name string, src []byte) (out []byte, watched []string, err error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
@@ -218,11 +220,11 @@ func watch(name string, src []byte) (out []byte, watched []string, err error) {
 		end = e.to
 	}
 	out = append(out, src[end:]...)
-	out = append(out, "\nvar _ sync.Locker // the import is used\n"+types.String()...)
+	out = append(out, "\nvar _ sync.Locker // keeps the import in use\n"+types.String()...)
 	return out, watched, nil
 }
 
-// orders are the orders in which mutexes were held, and where each was seen first.
+// orders are the orders in which mutexes were held, with the place where each was first seen.
 type orders map[string]string
 
 func read(r io.Reader) (orders, error) {
@@ -238,7 +240,7 @@ func read(r io.Reader) (orders, error) {
 	return found, lines.Err()
 }
 
-// bare is the name of a mutex, whether it was waited for or not.
+// bare returns the name of a mutex without brackets, the mark of a lock that did not wait.
 func bare(name string) string { return strings.Trim(name, "[]") }
 
 // scheduled returns how many of an order's mutexes are the scheduler's.
@@ -251,7 +253,7 @@ func scheduled(order string) (n int) {
 	return n
 }
 
-// print prints the orders that begin no longer one.
+// print prints the orders that do not begin a longer one.
 func (o orders) print(w io.Writer, verbose bool) {
 	for _, order := range slices.Sorted(maps.Keys(o)) {
 		longer := func(other string) bool { return strings.HasPrefix(other, order+" ") }
@@ -265,10 +267,10 @@ func (o orders) print(w io.Writer, verbose bool) {
 	}
 }
 
-// judge returns what is wrong with the orders.
+// judge returns an error for each forbidden order.
 func (o orders) judge(depth int) error {
 	var errs []error
-	after := map[string]map[string]string{} // locked under it, and where
+	after := map[string]map[string]string{} // mutexes locked under it, and the places
 	for _, order := range slices.Sorted(maps.Keys(o)) {
 		names := strings.Fields(order)
 		last := names[len(names)-1]
@@ -291,14 +293,14 @@ func (o orders) judge(depth int) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if path := circle(after, name, name, map[string]bool{}); path != nil {
-			errs = append(errs, fmt.Errorf("locked in a circle: %s", strings.Join(append(path, name), " > ")))
+			errs = append(errs, fmt.Errorf("locked in a cycle: %s", strings.Join(append(path, name), " > ")))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// circle returns the mutexes on a way from one mutex to another, each locked under the one before, without
-// the last. Of a circle only the mutex that comes first in the alphabet begins one.
+// circle returns the mutexes on a path from one mutex to another, each locked under the one before,
+// without the last. Only the mutex that is first in the alphabet begins a circle.
 func circle(after map[string]map[string]string, from, to string, seen map[string]bool) []string {
 	for _, next := range slices.Sorted(maps.Keys(after[from])) {
 		if next == to {

@@ -7,18 +7,18 @@ import (
 	"testing"
 )
 
-// TestJudge has orders of mutexes judged.
+// TestJudge checks the verdicts on orders of mutexes.
 func TestJudge(t *testing.T) {
 	for name, x := range map[string]struct {
 		orders []string
 		depth  int
-		want   string // in the error; "" is none
+		want   string // in the error; "" for no error
 	}{
 		"a leaf under two others":                      {[]string{"a b", "c b"}, 2, ""},
-		"both orders":                                  {[]string{"a b", "b a"}, 0, "locked in a circle: a > b > a"},
-		"a circle of three":                            {[]string{"a b", "b c", "c x a"}, 0, "locked in a circle: a > b > c > a"},
+		"both orders":                                  {[]string{"a b", "b a"}, 0, "locked in a cycle: a > b > a"},
+		"a circle of three":                            {[]string{"a b", "b c", "c x a"}, 0, "locked in a cycle: a > b > c > a"},
 		"the other way round without waiting":          {[]string{"a b", "b [a]"}, 0, ""},
-		"what was not waited for is held all the same": {[]string{"[a] b", "b a"}, 0, "locked in a circle: a > b > a"},
+		"what was not waited for is held all the same": {[]string{"[a] b", "b a"}, 0, "locked in a cycle: a > b > a"},
 		"two of one name":                              {[]string{"a a"}, 0, "holds a twice"},
 		"a nested command buffer":                      {[]string{"recording.Recording.mu recording.Recording.mu"}, 0, ""},
 		"three of the scheduler":                       {[]string{"engine.Timeline.mu engine.ring.mu engine.Device.mu"}, 2, "holds 3 mutexes of the scheduler: engine.Timeline.mu engine.ring.mu engine.Device.mu"},
@@ -38,7 +38,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestWatch replaces the mutexes of structs, and leaves lines and other types where they are.
+// TestWatch checks that the mutexes of structs are replaced, and that lines and other types stay
+// where they are.
 func TestWatch(t *testing.T) {
 	src := "package p\n\nimport \"sync\"\n\ntype T struct {\n\tmu sync.Mutex // a leaf\n\tin struct{ life sync.RWMutex }\n\tp *sync.Mutex\n}\n"
 	out, watched, err := watch("p.go", []byte(src))

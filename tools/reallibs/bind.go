@@ -25,21 +25,22 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A foreign is a library that is not the project's own, whose headers bindgen must read without a silent mistake.
+// A foreign is a library outside this project, whose headers bindgen must read without a silent
+// mistake.
 type foreign struct {
 	name    string
 	unit    string
-	include []string // what a program includes
-	keep    []string // patterns for the headers whose declarations are the library's, besides
+	include []string // headers that a program includes
+	keep    []string // patterns for further headers whose declarations belong to the library
 	prelude []string
 	stubs   map[string]string
 	uses    []string
-	folders []string // with headers, below usr/include
-	reached bool     // what these include is the library's too, but for the C library's
-	least   int      // how many of 100 functions must be bound
+	folders []string // folders with headers, below usr/include
+	reached bool     // included headers belong to the library too, except the C library's
+	least   int      // least percentage of bound functions
 }
 
-// CUDA's headers include one of a library that Debian has in another package, for C++ alone.
+// CUDA's headers include one of a library in another Debian package, for C++ alone.
 var cudaStubs = map[string]string{"nv/target": ""}
 
 func cudaLibrary(name string, least int, include string, keep ...string) foreign {
@@ -78,7 +79,7 @@ var others = []foreign{
 	debian("X11", "X11/Xlib.h", "X11/*.h"), debian("xcb", "xcb/xcb.h", "xcb/*.h"), debian("XML 2", "libxml/parser.h", "libxml/*.h"), debian("YAML", "yaml.h"), debian("ZeroMQ", "zmq.h"), debian("Zstandard", "zstd.h"),
 }
 
-// foreigns returns those, those that are asked for, and those that were drawn.
+// foreigns returns all libraries: asked, others and the drawn ones.
 func foreigns() ([]foreign, error) {
 	all := slices.Concat(asked, others)
 	list, err := drawnLibraries()
@@ -90,7 +91,7 @@ func foreigns() ([]foreign, error) {
 
 const drawnUnit = "bind-drawn"
 
-// fetchable returns the units that have the headers.
+// fetchable returns the units with the headers.
 func fetchable() ([]unit, error) {
 	list, err := drawnLibraries()
 	u := unit{name: drawnUnit, suites: []string{"bookworm"}, components: "main", bind: true}
@@ -102,18 +103,18 @@ func fetchable() ([]unit, error) {
 	return slices.Concat(bindUnits, headerUnits, []unit{u}), err
 }
 
-// A binding is what became of a library's headers.
+// A binding is the result for a library's headers.
 type binding struct {
-	bound, unsettled int // functions, and those of them with a pointer that the overlay must settle
+	bound, unsettled int // functions, and those of them with a pointer that the overlay must explain
 	inline           int // functions that the headers define
-	others           int // other declarations that are refused
+	others           int // other refused declarations
 	facts            int
 	wrong            []string
 	refused          map[string]int // functions by the kind of reason
-	list             []string       // all refusals but those of functions that the headers define
+	list             []string       // all refusals, without functions that the headers define
 }
 
-// count returns how many functions are refused.
+// count returns the number of refused functions.
 func (b *binding) count() (n int) {
 	for _, k := range b.refused {
 		n += k
@@ -146,7 +147,8 @@ func isFolder(dir string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// bind reads a library's headers, refuses what bindgen does, and has a C compiler compare the rest.
+// bind reads a library's headers, refuses what bindgen refuses, and compares the rest by a C
+// compiler.
 func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) (*binding, error) {
 	files := slices.Clone(f.include)
 	if f.reached {
@@ -194,7 +196,7 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 	}
 	b := &binding{refused: map[string]int{}}
 	var more []symbols.Refusal
-	if len(t.Functions) > 0 { // else there is nothing to generate
+	if len(t.Functions) > 0 { // otherwise there is nothing to generate
 		lib, err := symbols.Decode("table", text, "overlay", overlay)
 		if err == nil {
 			err = lib.Describe("description", d)
@@ -230,7 +232,8 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 	return b, nil
 }
 
-// included returns the headers that a library's include, and itself, without those of the C library.
+// included returns the headers that a library's header includes, and itself, without those of the C
+// library.
 func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []string) []string {
 	args := cc.Flags("-M", "-x", "c", "-")
 	for _, dir := range dirs {
@@ -238,7 +241,7 @@ func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []stri
 	}
 	cmd := exec.CommandContext(ctx, cc.Path, args...)
 	cmd.Stdin = strings.NewReader("#include <" + strings.Join(f.include, ">\n#include <") + ">\n")
-	out, _ := cmd.Output() // what fails here fails in the proof too
+	out, _ := cmd.Output() // an error here is also one of the proof
 	files := slices.Clone(f.include)
 	for _, file := range strings.Fields(string(out)) {
 		for _, dir := range dirs { // by each name that an #include may have
@@ -250,7 +253,7 @@ func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []stri
 	return files
 }
 
-// kinds of reasons, by what a reason has.
+// kinds of reasons, by words in the reason.
 var kinds = []struct{ has, kind string }{
 	{`is a variadic function`, "variadic callback"}, {`variadic`, "variadic"}, {`va_list`, "va_list"},
 	{`can be results|^returns .*struct`, "struct as result"}, {`by value`, "struct by value"},
@@ -258,7 +261,7 @@ var kinds = []struct{ has, kind string }{
 	{`packed|align|bit-field`, "layout"}, {`has an? .*attribute|pragma`, "attribute"}, {`no binding can express`, "no Go type"},
 }
 
-// kindOf says in few words of which kind a reason is.
+// kindOf returns the kind of a reason in few words.
 func kindOf(reason string) string {
 	for _, k := range kinds {
 		if regexp.MustCompile(k.has).MatchString(reason) {
@@ -268,7 +271,7 @@ func kindOf(reason string) string {
 	return "other"
 }
 
-// function reports whether a header says of a refused name that it is a function's.
+// function reports whether a header declares a refused name as a function.
 func function(r symbols.Refusal, dirs []string) bool {
 	file, _, _ := strings.Cut(r.Where, ":")
 	for _, dir := range dirs {
@@ -279,7 +282,7 @@ func function(r symbols.Refusal, dirs []string) bool {
 	return strings.Contains(r.Reason, "parameter") || strings.Contains(r.Reason, "returns")
 }
 
-// dirs returns the folders of headers: those of the library, and behind them those of the C library, which other units lack.
+// dirs returns the folders of headers: the library's, then the C library's, which other units lack.
 func (f *foreign) dirs(roots map[string]string) []string {
 	root := roots[f.unit]
 	dirs := folders(root)
@@ -390,9 +393,9 @@ func bindAll(ctx, fetching context.Context, w io.Writer, dir string, names []str
 	}
 	switch {
 	case len(chosen) == 0:
-		errs = append(errs, errors.New("no headers could be had"))
+		errs = append(errs, errors.New("no headers could be fetched"))
 	case write && len(chosen) < len(foreigns):
-		errs = append(errs, fmt.Errorf("the guide's table is not written with %d libraries of %d", len(chosen), len(foreigns)))
+		errs = append(errs, fmt.Errorf("the guide's table is not written: it has %d of %d libraries", len(chosen), len(foreigns)))
 	}
 	if err := errors.Join(errs...); err != nil || !write {
 		return err
@@ -406,7 +409,7 @@ const (
 	guideEnd   = "\n<!-- end of the table -->\n"
 )
 
-// writeGuide puts the table into the guide.
+// writeGuide writes the table into the guide.
 func writeGuide(table string) error {
 	page, err := os.ReadFile(guidePage)
 	if err != nil {

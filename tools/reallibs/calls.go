@@ -17,10 +17,10 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Called is what came of calling a recorder.
+// Called is the result of calling a recorder.
 type called struct {
 	Compared []string // functions whose calls were compared field by field
-	Differ   []string // those of them whose types or parameters differ in the release, and arrive all the same
+	Differ   []string // those of them that differ in the release, and are passed right all the same
 	Refused  []string // functions that the package refuses to call
 	Wrong    []string
 }
@@ -46,7 +46,7 @@ func callAll(lib *library, path string, release symbols.Version, all []call) (*c
 		return nil, err
 	}
 	if tells := lib.format(l.Version()); !strings.HasPrefix(tells+".", release.String()+".") {
-		return nil, fmt.Errorf("the package takes the recorder of %v for one of %s, and so refuses what it would of that", release, tells)
+		return nil, fmt.Errorf("the package takes the recorder of %v for release %s, and refuses functions accordingly", release, tells)
 	}
 	state.fail = 0
 	out := new(called)
@@ -55,14 +55,16 @@ func callAll(lib *library, path string, release symbols.Version, all []call) (*c
 			if all[i].fn.Registers != last {
 				continue
 			}
-			for round := 0; round < 4 && all[i].try(l, state, arena, round, out); round++ { // two enumerators in the same place may have the same number
+			// Two enumerators in the same place may have the same number.
+			for round := 0; round < 4 && all[i].try(l, state, arena, round, out); round++ {
 			}
 		}
 	}
 	return out, nil
 }
 
-// try calls one function, in each round with other arguments. It reports whether another round may find more.
+// try calls one function, with other arguments in each round. It reports whether another round may
+// find more.
 func (c *call) try(l opened, state *recorderState, arena uintptr, round int, out *called) bool {
 	symbol := c.fn.Symbol
 	wrong := func(format string, args ...any) {
@@ -94,7 +96,7 @@ func (c *call) try(l opened, state *recorderState, arena uintptr, round int, out
 		return false
 	}
 	var args []reflect.Value
-	given := map[int]reflect.Value{} // by parameter: what C reads
+	given := map[int]reflect.Value{} // by parameter: the values that C reads
 	for k, q := range c.fn.Params {
 		switch q.Role {
 		case dltest.Value, dltest.Struct, dltest.Pointer, dltest.String, dltest.Slice:
@@ -176,7 +178,7 @@ func content(v reflect.Value) []byte {
 	return unsafe.Slice((*byte)(v.Addr().UnsafePointer()), v.Type().Size())
 }
 
-// fill gives a value the fields that the release has too, and leaves the others zero.
+// fill sets the fields of a value that the release also has, and leaves the others zero.
 func (p *callParam) fill(v reflect.Value, symbol string, k, element int, arena uintptr) {
 	b := content(v)
 	for _, l := range p.theirs {
@@ -193,7 +195,7 @@ func (p *callParam) fill(v reflect.Value, symbol string, k, element int, arena u
 	}
 }
 
-// want returns the bytes of a leaf as it is bound.
+// want returns the bytes of a leaf as the package binds it.
 func (p *callParam) want(o, l leaf, symbol string, k, element int, arena uintptr, all int) []byte {
 	seed := seedOf(symbol, k, l.path, element)
 	switch {
@@ -213,7 +215,7 @@ func (p *callParam) want(o, l leaf, symbol string, k, element int, arena uintptr
 	return seedBytes(seed, o.size)
 }
 
-// compare checks what C saw of a leaf.
+// compare checks a leaf as C saw it.
 func (p *callParam) compare(c *call, q dltest.Param, v reflect.Value, symbol string, k int, l leaf, element int, got []byte, arena uintptr) error {
 	if q.Role == dltest.Count {
 		want := uint64(recorderElements)
@@ -237,7 +239,7 @@ func (p *callParam) compare(c *call, q dltest.Param, v reflect.Value, symbol str
 	o, ok := p.our(l.path)
 	if !ok {
 		if slices.ContainsFunc(got, func(b byte) bool { return b != 0 }) {
-			return fmt.Errorf("C found % x in %s, which the package does not know and so left zero", got, l.path)
+			return fmt.Errorf("C found % x in %s, which the package does not have and must leave zero", got, l.path)
 		}
 		return nil
 	}
@@ -255,12 +257,12 @@ func (p *callParam) compare(c *call, q dltest.Param, v reflect.Value, symbol str
 		if name == "" {
 			name = "it"
 		}
-		return fmt.Errorf("C found % x for %s, where Go had put % x", got, name, want)
+		return fmt.Errorf("C found % x for %s; Go had written % x", got, name, want)
 	}
 	return nil
 }
 
-// compareOut checks what Go made of an output.
+// compareOut checks an output as Go read it.
 func (p *callParam) compareOut(q dltest.Param, got reflect.Value, symbol string, k int, arena uintptr) error {
 	if q.Widened || got.Kind() == reflect.Bool {
 		return nil
@@ -289,7 +291,7 @@ func (p *callParam) compareOut(q dltest.Param, got reflect.Value, symbol string,
 			n = min(n, l.size)
 		}
 		if have := b[o.offset : o.offset+o.size]; !bytes.Equal(have[:n], want[:n]) {
-			errs = append(errs, fmt.Errorf("Go found % x for %s, where C had put % x", have, l.path, want))
+			errs = append(errs, fmt.Errorf("Go found % x for %s; C had written % x", have, l.path, want))
 		}
 	}
 	return errors.Join(errs...)

@@ -19,33 +19,35 @@ import (
 	"github.com/puregpu/puregpu/internal/cproof"
 )
 
-// How the libraries of drawn.json are drawn: of all packages of Debian 12 in the section libdevel, in the order of a shuffle,
-// the first drawnPackages that have a header which gcc accepts as C by itself and which declares a function. Nothing of this project has a say in it.
+// drawn.json is drawn from all packages of Debian 12 in the section libdevel, in the order of a
+// shuffle: the first drawnPackages that have a header which gcc accepts alone as C and which
+// declares a function. This project has no influence on the choice.
 const (
 	drawnFile     = "tools/reallibs/drawn.json"
 	drawnPackages = 30
 	drawnSeed     = 42
-	drawnSize     = 3 << 20 // bytes to fetch for a package and the -dev packages that it depends on, at most
+	// Greatest number of bytes to fetch for a package with its -dev dependencies.
+	drawnSize = 3 << 20
 )
 
 // A drawn library is a Debian package with C headers.
 type drawn struct {
 	Package  string   `json:"package"`
-	Packages []string `json:"packages"`          // it, and the -dev packages that it depends on
-	Folders  []string `json:"folders,omitempty"` // with headers, below usr/include
+	Packages []string `json:"packages"`          // the package and its -dev dependencies
+	Folders  []string `json:"folders,omitempty"` // folders with headers, below usr/include
 	Include  []string `json:"include"`           // all its headers that compile, one after the other
 }
 
 //go:embed drawn.json
 var drawnText []byte
 
-// drawnLibraries returns what drawn.json has.
+// drawnLibraries returns the contents of drawn.json.
 func drawnLibraries() (list []drawn, err error) {
 	err = json.Unmarshal(drawnText, &list)
 	return list, err
 }
 
-// draw draws the libraries anew and writes drawn.json.
+// draw draws the libraries again and writes drawn.json.
 func draw(ctx context.Context, w io.Writer, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -119,7 +121,7 @@ func (d *drawing) read() error {
 
 var dependency = regexp.MustCompile(`[a-z0-9][a-z0-9.+-]*-dev\b`)
 
-// closure returns a package and the -dev packages that it depends on.
+// closure returns a package and its -dev dependencies.
 func (d *drawing) closure(name string) (all []string, size int) {
 	all = []string{name}
 	for i := 0; i < len(all); i++ {
@@ -187,13 +189,13 @@ func (d *drawing) try(name string) (*drawn, error) {
 	if len(headers) == 0 {
 		return nil, errors.New("no headers")
 	}
-	for _, h := range headers { // which WalkDir has sorted
+	for _, h := range headers { // sorted by WalkDir
 		if d.compiles(dirs, []string{h}) && d.compiles(dirs, append(slices.Clip(got.Include), h)) {
 			got.Include = append(got.Include, h)
 		}
 	}
 	if len(got.Include) == 0 {
-		return nil, errors.New("no header that is C by itself")
+		return nil, errors.New("no header that compiles alone as C")
 	}
 	if !d.declares(root, dirs, got.Include) {
 		return nil, errors.New("no function in C")
@@ -212,7 +214,8 @@ func (d *drawing) compiles(dirs, headers []string, more ...string) bool {
 	return cmd.Run() == nil
 }
 
-// declares reports whether one of the headers declares a function: gcc lists all prototypes, with their files.
+// declares reports whether one of the headers declares a function. gcc lists all prototypes with
+// their files.
 func (d *drawing) declares(root string, dirs, headers []string) bool {
 	list := filepath.Join(root, "prototypes")
 	d.compiles(dirs, headers, "-aux-info", list)

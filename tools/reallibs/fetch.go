@@ -18,14 +18,14 @@ import (
 
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// Where packages are sought that have left the mirror: suites that are no longer supported, and what has left a suite since the day on which
-// all units were in Debian.
+// The places of packages that have left the mirror: suites that are no longer supported, and
+// packages that have left a suite since a day on which Debian had all units.
 const (
 	archive  = "http://archive.debian.org/debian"
 	snapshot = "http://snapshot.debian.org/archive/debian/20261124T000000Z"
 )
 
-// mirror returns where Debian's packages come from.
+// mirror returns the address of Debian's packages.
 func mirror() (string, error) {
 	if m := os.Getenv("DEBIAN_MIRROR"); m != "" {
 		return m, nil
@@ -45,7 +45,8 @@ func mirror() (string, error) {
 	return "", errors.New("apt has no source of Debian's packages; name one in DEBIAN_MIRROR")
 }
 
-// fetch has the unit's packages unpacked in dir/NAME/root, and returns that folder. What is there is not fetched again.
+// fetch unpacks the unit's packages in dir/NAME/root and returns that folder. It does not fetch
+// them twice.
 func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 	dir = filepath.Join(dir, u.name)
 	root, done := filepath.Join(dir, "root"), filepath.Join(dir, "unpacked")
@@ -54,11 +55,11 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 	}
 	for _, program := range []string{"apt-get", "dpkg"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return "", fmt.Errorf("no %s, which fetches Debian's packages: %w", program, err)
+			return "", fmt.Errorf("no %s to fetch Debian's packages with: %w", program, err)
 		}
 	}
 	if _, err := os.Stat(keyring); err != nil {
-		return "", fmt.Errorf("no keys by which Debian's packages are known to be Debian's; install debian-archive-keyring (%w)", err)
+		return "", fmt.Errorf("no keys to check the signatures of Debian's packages; install debian-archive-keyring (%w)", err)
 	}
 	first, err := mirror()
 	if err != nil {
@@ -89,8 +90,9 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// download fetches the unit's packages from a source, with lists, a cache and a system state of their own, and returns the files. Of large packages with headers
-// it fetches the beginning and unpacks it below root, if that has all that is needed, and returns no files.
+// download fetches the unit's packages from a source and returns the files. It uses its own lists,
+// cache and system state. Of large packages with headers it fetches only the beginning and unpacks
+// it below root, if that has all the headers; then it returns no files.
 func (u *unit) download(ctx context.Context, dir, source string, suites []string, root string) ([]string, error) {
 	for _, name := range []string{"lists", "cache"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
@@ -111,7 +113,7 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 		components = "main contrib non-free"
 	}
 	for _, suite := range suites {
-		// A list of an archive is past its date.
+		// The lists of an archive have expired.
 		valid := map[bool]string{true: "yes", false: "no"}[source != archive && source != snapshot]
 		fmt.Fprintf(&list, "deb [arch=amd64 signed-by=%s check-valid-until=%s] %s %s %s\n", keyring, valid, source, suite, components)
 	}
@@ -140,7 +142,7 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 		if slices.ContainsFunc(files, func(f packageFile) bool { return f.size > part }) {
 			if err := fetchHeaders(ctx, files, root, u.headers); err == nil || ctx.Err() != nil {
 				return nil, ctx.Err()
-			} // whole, then, as apt checks it
+			} // otherwise fetch the whole package, which apt checks
 		}
 	}
 	if _, err := apt(command...); err != nil {
@@ -149,7 +151,8 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 	return filepath.Glob(filepath.Join(dir, "cache/archives/*.deb"))
 }
 
-// apt runs a program of apt with the lists, the cache and the state in a folder, and returns what it prints.
+// apt runs a program of apt with the lists, the cache and the state in a folder, and returns its
+// output.
 func apt(ctx context.Context, dir, program string, args ...string) (string, error) {
 	settings := []string{"-qq"}
 	for _, s := range []string{
@@ -164,7 +167,7 @@ func apt(ctx context.Context, dir, program string, args ...string) (string, erro
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.WaitDelay = time.Second // programs that apt-get has started have the pipe open longer than it
+	cmd.WaitDelay = time.Second // programs started by apt-get keep the pipe open longer
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("%s %s: %w: %s", program, args[0], err, lastLines(said.String(), 3))
 	}
@@ -174,7 +177,7 @@ func apt(ctx context.Context, dir, program string, args ...string) (string, erro
 // unpack unpacks packages, or only the headers in them, and removes their files.
 func unpack(ctx context.Context, debs []string, root string, headers bool) error {
 	if len(debs) == 0 {
-		return errors.New("apt-get has fetched no package")
+		return errors.New("apt-get fetched no package")
 	}
 	if err := os.RemoveAll(root); err != nil {
 		return err
@@ -200,7 +203,8 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// find returns the file below root that has the longest name of those that fit: of libcuda.so.1 and libcuda.so.550.163.01 the second.
+// find returns the file below root with the longest matching name: of libcuda.so.1 and
+// libcuda.so.550.163.01 the second.
 func find(root, pattern string) (string, error) {
 	var files []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -223,8 +227,8 @@ func find(root, pattern string) (string, error) {
 	}), nil
 }
 
-// libraryDirs returns the folders below root that have shared libraries, but for those with NVIDIA's driver: nvJitLink prefers a driver that it
-// finds to itself.
+// libraryDirs returns the folders below root with shared libraries, except those with NVIDIA's
+// driver: nvJitLink would use that driver instead of itself.
 func libraryDirs(root string) ([]string, error) {
 	var dirs []string
 	driver := map[string]bool{}

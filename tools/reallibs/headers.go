@@ -22,30 +22,30 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A headerFolder is where a release's headers of a library are.
+// A headerFolder is the place of a release's headers of a library.
 type headerFolder struct {
 	library string // its key
 	dir     string
-	release string // for headers that do not tell it; else, and where it is "", the folder's name is it
+	release string // the release, if the headers do not contain it; "" takes the folder's name
 }
 
-// version returns the release, where the headers do not tell it.
+// version returns the release if the headers do not contain it.
 func (h headerFolder) version(d *symbols.Description) ([]symbols.Version, error) {
 	if d.Headers.Version.Header != "" || !d.Headers.Release.IsZero() {
 		return nil, nil
 	}
 	v, err := symbols.ParseVersion(cmp.Or(h.release, filepath.Base(h.dir)))
 	if err != nil {
-		return nil, fmt.Errorf("%s: the headers of %s do not tell their release, so that their folder must have its name, such as 12.4: %w", h.dir, h.library, err)
+		return nil, fmt.Errorf("%s: the headers of %s do not contain their release: name the folder after it, such as 12.4: %w", h.dir, h.library, err)
 	}
 	return []symbols.Version{v}, nil
 }
 
-// prepare reads a release's headers, and pairs its functions with those of the library's package.
+// prepare reads a release's headers and pairs its functions with those of the library's package.
 func (h headerFolder) prepare() (*library, *symbols.Library, *symbols.Table, []call, error) {
 	lib := libraryNamed(h.library)
 	if lib == nil {
-		return nil, nil, nil, nil, fmt.Errorf("there is no library %s", h.library)
+		return nil, nil, nil, nil, fmt.Errorf("unknown library %s", h.library)
 	}
 	ours, err := symbols.Load(lib.pkg)
 	if err != nil {
@@ -91,14 +91,15 @@ func includes(d *symbols.Description) string {
 	return b.String()
 }
 
-// opaque returns the handles, with their tags, whose names in headers are those of the structs that they lead to: NCCL 2.30.4 has typedef struct
-// ncclParamHandle ncclParamHandle_t, which functions take a pointer to, and 2.30.7 the pointer by that name. A macro that marks the type as deprecated
-// may follow. A struct that only its tag names is one of them.
+// opaque returns, with their tags, the handles whose names in the headers mean the struct instead
+// of a pointer to it. NCCL 2.30.4 has typedef struct ncclParamHandle ncclParamHandle_t, and
+// functions take a pointer to it. In 2.30.7 the name is the pointer. A macro for a deprecated type
+// may follow. Structs that only have a tag are included.
 func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]string, error) {
 	out := map[string]string{}
 	for i, name := range d.Headers.Files {
 		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-		if i > 0 && errors.Is(err, fs.ErrNotExist) { // a release may have the first alone
+		if i > 0 && errors.Is(err, fs.ErrNotExist) { // a release may have only the first
 			continue
 		}
 		if err != nil {
@@ -113,7 +114,7 @@ func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]st
 	return out, nil
 }
 
-// tagged returns names for the structs that C knows by their tags only.
+// tagged returns names for structs that have only a tag in C.
 func tagged(t *symbols.Table) string {
 	var b strings.Builder
 	for _, s := range t.Structs {
@@ -131,7 +132,7 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 		return err
 	}
 	maps.Copy(stubs, d.Headers.Stubs)
-	for name, stub := range stubs { // for headers of other libraries that are not there
+	for name, stub := range stubs { // in place of absent headers of other libraries
 		path := filepath.Join(dir, "stubs", name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(stub), 0o666)); err != nil {
 			return err
@@ -147,18 +148,19 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 		if headers != "" {
 			all = append(all, "-I"+headers)
 		}
-		if !stubsFirst { // gcc ignores a folder behind -I that is behind -idirafter, too
+		if !stubsFirst { // gcc also ignores a folder of -I that follows as -idirafter
 			all = append(all, "-idirafter", filepath.Join(dir, "stubs"))
 		}
 		return append(all, c)
 	}
-	// A table does not tell an enumeration that C knows by its tag only. The compiler does, and gets a name for it.
+	// A table does not say whether an enumeration has only a tag in C. If the compiler rejects its
+	// name, add a typedef.
 	for try := 0; ; try++ {
 		if err := os.WriteFile(c, []byte(text), 0o666); err != nil {
 			return err
 		}
 		var out []byte
-		for _, stubsFirst := range []bool{false, true} { // some headers are there, and are not C
+		for _, stubsFirst := range []bool{false, true} { // some headers exist and are not C
 			cmd := exec.CommandContext(ctx, cc, args(stubsFirst)...)
 			cmd.Env = append(os.Environ(), "LC_ALL=C")
 			said, err := cmd.CombinedOutput()
@@ -186,7 +188,8 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 
 var unknownType = regexp.MustCompile(`unknown type name '(\w+)'`)
 
-// staged returns a folder below tmp with the header of an implementation beside the first by the name that the first one's has, and with its names of types.
+// staged returns a folder below tmp with the header of another implementation, under the names of
+// the first implementation's header and types.
 func (h headerFolder) staged(tmp string) (headerFolder, error) {
 	lib := libraryNamed(h.library)
 	if lib == nil || lib.lib == "" {
@@ -213,7 +216,8 @@ func (h headerFolder) staged(tmp string) (headerFolder, error) {
 	return h, fmt.Errorf("%s has no implementation %s", lib.pkg, lib.lib)
 }
 
-// prove compiles a recorder of a release from its own headers and has a process of its own call every function.
+// prove compiles a recorder of a release from its own headers and calls every function in a
+// separate process.
 func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error {
 	where := h.dir
 	h, err := h.staged(tmp)
@@ -262,7 +266,7 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 			}
 		}
 	})
-	fmt.Fprintf(w, "%s: of %d functions that the headers in %s have too %d take what they are given, %d of them differ and take it all the same, and %d are refused\n",
+	fmt.Fprintf(w, "%s: of %d functions shared with the headers in %s %d get the right arguments, %d of these although they differ, and %d are refused\n",
 		name, len(all), where, len(c.Compared), len(c.Differ), len(c.Refused))
 	for i := range all {
 		if !slices.Contains(differing, all[i].fn.Symbol) {
@@ -284,7 +288,8 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 	return errors.Join(errs...)
 }
 
-// proveAll proves releases whose headers are in folders, or in units that are fetched first, as long as fetching says.
+// proveAll proves releases with headers in folders, or in units that it fetches first, for as long
+// as fetching allows.
 func proveAll(ctx, fetching context.Context, w io.Writer, dir string, folders []headerFolder, chosen []unit) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -319,12 +324,12 @@ func proveAll(ctx, fetching context.Context, w io.Writer, dir string, folders []
 		fmt.Fprintln(w, "could not be had:", a)
 	}
 	if len(folders) == 0 {
-		errs = append(errs, errors.New("no headers could be had"))
+		errs = append(errs, errors.New("no headers could be fetched"))
 	}
 	return errors.Join(errs...)
 }
 
-// symbolsHeader returns the name of a library's first header, by which programs include it.
+// symbolsHeader returns the name of a library's first header in #include lines.
 func symbolsHeader(key string) string {
 	lib := libraryNamed(key)
 	d, err := symbols.Describe(lib.pkg)

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// changedHIP returns HIP 6.4 as the table has it, after a change, and the C declarations of it.
+// changedHIP returns HIP 6.4 from the table, after a change, and its C declarations.
 func changedHIP(t *testing.T, change func(*symbols.Table)) (*symbols.Table, string) {
 	t.Helper()
 	lib, err := symbols.Load("hip")
@@ -31,7 +31,7 @@ func changedHIP(t *testing.T, change func(*symbols.Table)) (*symbols.Table, stri
 	if err := json.Unmarshal(text, own.Table); err != nil {
 		t.Fatal(err)
 	}
-	for i := range own.Structs { // C gets a name for every member
+	for i := range own.Structs { // C needs a name for every member
 		for k := range own.Structs[i].Fields {
 			own.Structs[i].Fields[k].Anonymous = false
 		}
@@ -66,8 +66,8 @@ func structNamed(t *symbols.Table, name string) *symbols.Struct {
 	return &t.Structs[slices.IndexFunc(t.Structs, func(s symbols.Struct) bool { return s.Name == name })]
 }
 
-// TestRecorderFindsOtherLayouts compiles recorders of a release that is as the table has it, and of some that are not, and wants of each what
-// goes wrong in it.
+// TestRecorderFindsOtherLayouts compiles recorders of a release that agrees with the table, and of
+// changed ones, and checks the reported errors.
 func TestRecorderFindsOtherLayouts(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no gcc")
@@ -86,7 +86,7 @@ func TestRecorderFindsOtherLayouts(t *testing.T) {
 		name   string
 		change func(*symbols.Table)
 		wrong  []string // functions
-		says   string   // of the first
+		says   string   // about the first one
 	}{
 		{"nothing", func(*symbols.Table) {}, nil, ""},
 		{

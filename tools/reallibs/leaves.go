@@ -10,13 +10,16 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A leaf is what a parameter is made of in the end: a number, a pointer, an array of numbers, or a union.
+// A leaf is an elementary part of a parameter: a number, a pointer, an array of numbers, or a
+// union.
 type leaf struct {
-	path    string // of C, behind the parameter: "srcPitch", "location.id", "params[1].x"; empty for the parameter itself
+	// Path in C after the parameter: "srcPitch", "location.id", "params[1].x"; empty for the
+	// parameter itself.
+	path    string
 	offset  int
-	size    int // 0 where the type says nothing, as for a parameter that is an int
+	size    int // 0 if the type does not give it, as for an int parameter
 	pointer bool
-	enum    *symbols.Enum // nil for others
+	enum    *symbols.Enum // nil for other types
 }
 
 // Types look up the types of a table.
@@ -24,7 +27,7 @@ type types struct {
 	table   *symbols.Table
 	structs map[string]*symbols.Struct
 	enums   map[string]*symbols.Enum
-	aliases map[string]string // handles too: they are pointers to what nobody sees
+	aliases map[string]string // also handles, which are opaque pointers
 }
 
 func typesOf(t *symbols.Table) *types {
@@ -44,12 +47,12 @@ func typesOf(t *symbols.Table) *types {
 	return x
 }
 
-// borrowed reports whether a type is one of another library.
+// borrowed reports whether a type belongs to another library.
 func (x *types) borrowed(name string) bool {
 	return slices.ContainsFunc(x.table.Borrowed, func(b symbols.Borrowed) bool { return b.Name == name })
 }
 
-// resolve parses a type and replaces names that are aliases.
+// resolve parses a type and replaces aliases.
 func (x *types) resolve(ctype string) (symbols.CType, error) {
 	t, err := symbols.ParseType(ctype)
 	for range 8 {
@@ -67,11 +70,13 @@ func (x *types) resolve(ctype string) (symbols.CType, error) {
 	return t, err
 }
 
-// A chooser says which member of an unnamed union counts, by the paths in it; nil has all count.
+// A chooser decides which member of an unnamed union counts, by the paths in it. With nil all
+// count.
 type chooser func(paths []leaf) bool
 
-// leaves returns the leaves of a value of a type, in the order of the fields. What is reserved, padding, or a field of bits is left out. Of an
-// unnamed union the first member counts that choose wants, else the first.
+// leaves returns the leaves of a value of a type, in the order of the fields. It omits reserved
+// fields, padding and bit-fields. Of an unnamed union the first member that choose accepts counts,
+// or else the first.
 func (x *types) leaves(t symbols.CType, path string, offset, size int, choose chooser) []leaf {
 	s := x.structs[t.Base]
 	switch {
@@ -100,7 +105,7 @@ func (x *types) leaves(t symbols.CType, path string, offset, size int, choose ch
 		}
 		ft, err := x.resolve(f.Type)
 		if err != nil {
-			continue // a table whose types cannot be read is not generated from
+			continue // no package is generated from a table with unreadable types
 		}
 		at := path
 		switch {
@@ -119,7 +124,7 @@ func (x *types) leaves(t symbols.CType, path string, offset, size int, choose ch
 	return all
 }
 
-// member returns the leaves of the member of an unnamed union that counts.
+// member returns the leaves of the chosen member of an unnamed union.
 func (x *types) member(u *symbols.Struct, path string, offset int, choose chooser) (chosen []leaf) {
 	for i, f := range u.Fields {
 		one := *u
@@ -140,7 +145,7 @@ func (x *types) member(u *symbols.Struct, path string, offset int, choose choose
 	return chosen
 }
 
-// among has the members of unnamed unions count whose leaves others have too.
+// among returns a chooser for members of unnamed unions whose leaves are in a list.
 func among(others []leaf) chooser {
 	return func(paths []leaf) bool {
 		for _, l := range paths {
@@ -152,23 +157,27 @@ func among(others []leaf) chooser {
 	}
 }
 
-// sized reports whether a struct begins with its own size, which says how much of it the caller has.
+// sized reports whether the first field of a struct is its size, by which the library knows the
+// caller's version.
 func (x *types) sized(t symbols.CType) bool {
 	s := x.structs[t.Base]
 	return s != nil && !s.Union && len(s.Fields) > 0 && s.Fields[0].Name == "size" && s.Fields[0].Offset == 0
 }
 
-// sentinel are enumerators that count or bound the others and are no values to pass.
+// sentinel matches enumerators that count or bound the others. They are no values to pass.
 var sentinel = regexp.MustCompile(`(?i)(count|range|num_?(options|types|ops|results|input_types)|_num|_max|_end|domain_size|_undefined|max_enum|force_int|0x7fffffff)$`)
 
-// renumbered are enumerators that have another number in some releases on purpose, where passing the bound one is right.
+// renumbered lists enumerators with another number in some releases, for which the bound number is
+// right on purpose.
 var renumbered = map[string]string{
-	// CUDA 12 gave the names to what 11.7 and 11.8 know as _V2, by the same number, and earlier drivers refuse.
+	// CUDA 12 gave these names to the enumerators _V2 of 11.7 and 11.8, with the same numbers.
+	// Earlier drivers refuse them.
 	"CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS":        "an attribute of its own since 11.7",
 	"CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS": "an attribute of its own since 11.7",
 	"CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR": "an attribute of its own since 11.7",
 
-	// hipRTC 5.3 alone numbers these otherwise. hiprtcGetErrorString then tells another error's text, and does nothing else with the number.
+	// Only hipRTC 5.3 has other numbers. hiprtcGetErrorString then returns another error's text;
+	// the number has no other use.
 	"HIPRTC_ERROR_LINKING":                               "only told by a text",
 	"HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE":             "only told by a text",
 	"HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION": "only told by a text",
@@ -177,7 +186,8 @@ var renumbered = map[string]string{
 	"HIPRTC_ERROR_INTERNAL_ERROR":                        "only told by a text",
 }
 
-// enumerator returns an enumerator that both enumerations have, one that has another number in each if there is one, or "".
+// enumerator returns an enumerator of both enumerations, preferably one with different numbers, or
+// "".
 func enumerator(a, b *symbols.Enum, seed uint64) (name string, in, out int64) {
 	type both struct {
 		name    string

@@ -34,23 +34,27 @@ type opened interface {
 	Missing() []dl.MissingSymbol
 }
 
-// A library is one that the bindings open.
+// A library is a library with bindings.
 type library struct {
-	key    string // of the record's file, and for -probe
-	name   string
-	pkg    string // package and table
-	env    string // variable by which tests find the file
-	lib    string // what only this implementation has is so marked in the table, "" for the first implementation
+	key  string // name of the record's file, and of -probe
+	name string
+	pkg  string // its package and its table
+	env  string // variable with which tests find the file
+	// Mark in the table for functions of this implementation alone, "" for the first
+	// implementation.
+	lib    string
 	format func(dl.Version) string
 	open   func(dl.Options) (opened, error)
 
-	run string // what has been run with it, for the guide
+	run string // what was run with it, for the guide
 
-	unpackaged bool // Debian has no build of it: there is no record of its exports
+	unpackaged bool // Debian has no build of it, so there is no record of its exports
 
-	tells string                       // function that tells the release, where the description names none
-	text  func(symbols.Version) string // that it tells, where that is no numbers
-	file  string                       // the file's name, where it tells the release; %d stands for each part of it
+	// Function that returns the release, if the description names none.
+	tells string
+	text  func(symbols.Version) string // its text for a release, if that is no numbers
+	// The file's name, if it contains the release; %d is each part of it.
+	file string
 }
 
 var libraries = []library{
@@ -83,7 +87,8 @@ var libraries = []library{
 	{key: "hiprand", name: "hipRAND", pkg: "hiprand", run: "not run on an AMD GPU", env: "PUREGPU_HIPRAND_LIBRARY", format: hiprand.FormatVersion, open: opener(hiprand.Open)},
 }
 
-// driverOf returns what NVML tells that came with a CUDA release: the first part of the release, and the driver's own.
+// driverOf returns NVML's version of the driver that came with a CUDA release: the first part of
+// the release, and the driver's own.
 func driverOf(v symbols.Version) string {
 	branches := map[symbols.Version]int{
 		{Major: 11, Minor: 0}: 450, {Major: 11, Minor: 1}: 455, {Major: 11, Minor: 2}: 460, {Major: 11, Minor: 3}: 465, {Major: 11, Minor: 4}: 470,

@@ -1,34 +1,42 @@
-// Command reallibs holds the bindings against real builds of the libraries, which Debian has of many releases. It needs no GPU.
+// Command reallibs checks the bindings against real builds of the libraries. Debian has builds of
+// many releases. It needs no GPU.
 //
 //	go run ./tools/reallibs [-dir DIR] [-short] [-within TIME] [-write] [NAME...]
 //
-// For each release it fetches Debian's packages into a folder, opens the library with its binding package, under the C library of the
-// packages' own suite where the library asks for it, and compares what resolves with what the file exports; calls every function that is
-// missing, for its error; and runs the package's tests of real libraries, which call what works without a GPU. A library that is older than
-// the oldest supported one must be refused.
+// For each release it fetches Debian's packages into a folder and opens the library with its
+// binding package, under the C library of the packages' own suite if the library needs it. It
+// compares the resolved functions with the file's exports, calls every missing function and checks
+// its error, and runs the package's tests of real libraries, which need no GPU. A library older
+// than the oldest supported one must be refused.
 //
-// With -short only the releases that are small to fetch are tried; names of units (-list prints them) choose others. With -write what the
-// libraries export is recorded in testdata/exports, of which go test ./tools/reallibs -update makes the tables in docs/guide/bindings.md and
-// docs/releases.md. What could not be had is named, and is an error only if nothing was. What is not fetched within the time that -within gives, an hour
-// if nothing else is said, counts as not to be had.
+// With -short it tries only releases with small packages. Names of units (-list prints them) select
+// others. With -write it records the libraries' exports in testdata/exports. From these go test
+// ./tools/reallibs -update makes the tables in docs/guide/bindings.md and docs/releases.md. It
+// names packages that it could not fetch within -within, by default an hour. That is an error only
+// if it could fetch none.
 //
-// With -headers it proves instead that no call goes wrong because a release has a struct, an enumeration or parameters otherwise. Of each release's own headers it
-// makes a C library that records, field by field, what arrives, and writes, field by field, what comes back; calls every function of it through
-// the package; and compares by name. A function may be refused, but only if something of it differs. LIBRARY=DIR instead of a unit's name takes
-// headers that are there, by the names that programs include them by; the folder of headers that do not tell their release, as NVML's, has its name.
+// With -headers it proves instead that no call passes the wrong layout if a release has a different
+// struct, enumeration or parameter. From each release's own headers it makes a C library that
+// records its inputs and writes its outputs field by field. It calls every function of this library
+// through the package, and compares by name. A function may be refused only if something about it
+// differs. LIBRARY=DIR in place of a unit's name takes existing headers, by the names in #include
+// lines. If the headers do not contain their release, like NVML's, the folder must have its name.
 //
 //	go run ./tools/reallibs -headers [-short] [NAME|LIBRARY=DIR...]
 //
-// With -bind it reads the headers of other libraries, as bindgen does. A C compiler then compares everything that bindgen
-// would bind with the headers. reallibs prints how many functions are bound, how many are refused and why, and how many facts
-// the compiler disagrees with: there must be none. Names choose libraries, -v prints each refusal, and -write puts the table
-// into docs/bindgen-libraries.md. Thirty of the libraries were drawn at random: -draw draws them anew into drawn.json.
+// With -bind it reads the headers of other libraries, as bindgen does. A C compiler then compares
+// everything that bindgen would bind with the headers. reallibs prints how many functions are
+// bound, how many are refused and why, and how many facts the compiler disagrees with: there must
+// be none. Names select libraries, -v prints each refusal, and -write puts the table into
+// docs/bindgen-libraries.md. Thirty of the libraries were drawn at random: -draw draws them again
+// into drawn.json.
 //
 //	go run ./tools/reallibs -bind [-v] [-write] [NAME...]
 //	go run ./tools/reallibs -draw
 //
-// The system is left as it is: apt works with lists of its own below DIR. The packages come from where the system has Debian's from, or from
-// where DEBIAN_MIRROR says; what has left there, from Debian's archive or its snapshots.
+// It does not change the system: apt works with its own lists below DIR. The packages come from the
+// system's source of Debian packages, or from DEBIAN_MIRROR. Packages that have left it come from
+// Debian's archive or its snapshots.
 package main
 
 import (
@@ -57,20 +65,20 @@ func main() {
 
 func run(ctx context.Context, args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("reallibs", flag.ExitOnError)
-	dir := flags.String("dir", "build/reallibs", "the `folder` for what is fetched")
-	short := flags.Bool("short", false, "only releases that are small to fetch")
-	write := flags.Bool("write", false, "record in testdata/exports what the libraries export")
-	within := flags.Duration("within", time.Hour, "how long to fetch, at most")
+	dir := flags.String("dir", "build/reallibs", "the `folder` for fetched packages")
+	short := flags.Bool("short", false, "only releases with small packages")
+	write := flags.Bool("write", false, "record the libraries' exports in testdata/exports")
+	within := flags.Duration("within", time.Hour, "time limit for fetching")
 	list := flags.Bool("list", false, "print the units and stop")
-	child := flags.String("probe", "", "open the given file as the `library`, and print as JSON what was found: for the program's own use")
+	child := flags.String("probe", "", "open the given file as the `library` and print the findings as JSON: for the program's own use")
 	headers := flags.Bool("headers", false, "prove the bindings against headers of releases instead")
-	bind := flags.Bool("bind", false, "bind libraries that are not the project's own, and have a C compiler compare")
-	redraw := flags.Bool("draw", false, "draw the libraries of drawn.json anew")
-	verbose := flags.Bool("v", false, "with -bind, print all that is refused")
-	only := flags.String("fetch", "", "fetch a unit, also one of those with tools for other scripts, and print the folder that it is unpacked in")
-	calls := flags.Bool("calls", false, "call a library, with headers in a folder, that is a recorder: for the program's own use")
-	flags.Parse(args) // which ends the program if it cannot
-	fetching, cancel := context.WithTimeoutCause(ctx, *within, fmt.Errorf("the %v that fetching may take are over", *within))
+	bind := flags.Bool("bind", false, "bind libraries outside the project and compare by a C compiler")
+	redraw := flags.Bool("draw", false, "draw the libraries of drawn.json again")
+	verbose := flags.Bool("v", false, "with -bind, print all refusals")
+	only := flags.String("fetch", "", "fetch a `unit`, also one with tools for scripts, and print its folder")
+	calls := flags.Bool("calls", false, "call the functions of a recorder: for the program's own use")
+	flags.Parse(args) // ends the program on an error
+	fetching, cancel := context.WithTimeoutCause(ctx, *within, fmt.Errorf("fetching has taken %v, the limit of -within", *within))
 	defer cancel()
 	if *only != "" {
 		for _, u := range slices.Concat(units, headerUnits, bindUnits, toolUnits) {
@@ -87,7 +95,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 			}
 			return err
 		}
-		return fmt.Errorf("there is no unit %s", *only)
+		return fmt.Errorf("unknown unit %s", *only)
 	}
 	if *calls {
 		if flags.NArg() != 4 {
@@ -132,13 +140,13 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	for _, name := range flags.Args() {
 		if library, dir, ok := strings.Cut(name, "="); ok && *headers {
 			if libraryNamed(library) == nil {
-				return fmt.Errorf("there is no library %s", library)
+				return fmt.Errorf("unknown library %s", library)
 			}
 			folders = append(folders, headerFolder{library: library, dir: dir})
 			continue
 		}
 		if !slices.ContainsFunc(known, func(u unit) bool { return u.name == name }) {
-			return fmt.Errorf("there is no unit %s; -list prints those there are", name)
+			return fmt.Errorf("unknown unit %s; -list prints the units", name)
 		}
 	}
 	if flags.NArg() > 0 {

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/guide/bindings.md and docs/releases.md anew")
 
-// fake builds a library that exports what a recorded release does and tells its version.
+// fake builds a library with the exports and the version of a recorded release.
 func fake(t *testing.T, lib *library, r *recordedRelease) string {
 	t.Helper()
 	f := testlib.Fake{File: r.file, Source: "release.c", Symbols: r.exports}
@@ -40,8 +40,9 @@ func fake(t *testing.T, lib *library, r *recordedRelease) string {
 	return f.Build(t)
 }
 
-// TestRecordedReleases has each package open libraries that export what the recorded ones do: what resolves is what they export, what is
-// missing has its error, and what is too old is refused. The tables that come of it are those in the pages.
+// TestRecordedReleases opens fake libraries with the exports of the recorded ones. The exported
+// functions must resolve, missing ones must have their errors, and libraries that are too old must
+// be refused. The tables made from the results must be in the pages.
 func TestRecordedReleases(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -98,7 +99,8 @@ func TestRecordedReleases(t *testing.T) {
 	}
 }
 
-// TestProbeFinds has a library lack what it is said to export, and one that is too old for another reason than it says.
+// TestProbeFinds probes a library that lacks a recorded export, and one that is refused as too old
+// for another reason.
 func TestProbeFinds(t *testing.T) {
 	lib := libraryNamed("nvjitlink")
 	all := []string{
@@ -123,7 +125,7 @@ func TestProbeFinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := strings.ReplaceAll(f.TooOld, path, "FILE")
-		// NVRTC's version function, which the source also has, is no name of this API.
+		// NVRTC's version function, also in the source, does not belong to this API.
 		if len(f.Exports) != c.exported || len(f.Resolved) != c.resolved || f.Absent != c.absent || len(f.Wrong) > 0 || old == "" != (c.tooOld == "") || !strings.Contains(old, c.tooOld) {
 			t.Errorf("%s: %+v", c.name, *f)
 		}
@@ -143,7 +145,7 @@ func TestRecordIsWhatWasWritten(t *testing.T) {
 	for _, all := range [][]found{
 		{find("5.7", "a", "b", "c"), find("5.10", "a", "c")},
 		{find("5.2", "a", "b"), find("6.4", "a", "c", "d")},
-		{find("5.7", "a", "b", "d")}, // anew
+		{find("5.7", "a", "b", "d")}, // recorded again
 	} {
 		if err := record(dir, all); err != nil {
 			t.Fatal(err)
@@ -179,7 +181,8 @@ d 5.7 6.4
 	}
 }
 
-// TestUnits checks what the units say of libraries and packages, and that each recorded release is one of a unit.
+// TestUnits checks the libraries and packages of the units, and that each recorded release is in a
+// unit.
 func TestUnits(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Headers come before libraries in a package. This many bytes of CUDA's have all of them.
+// In a package headers precede libraries. This many bytes of CUDA's packages contain all headers.
 const part = 20 << 20
 
 // A packageFile is a package in Debian's pool.
@@ -29,7 +29,7 @@ type packageFile struct {
 	size    int64
 }
 
-// packageFiles reads what apt-get download --print-uris says: 'ADDRESS' FILE BYTES SHA256:SUM.
+// packageFiles reads the output of apt-get download --print-uris: 'ADDRESS' FILE BYTES SHA256:SUM.
 func packageFiles(said string) ([]packageFile, error) {
 	var out []packageFile
 	for line := range strings.Lines(said) {
@@ -44,13 +44,14 @@ func packageFiles(said string) ([]packageFile, error) {
 		out = append(out, packageFile{strings.Trim(f[0], "'"), size})
 	}
 	if len(out) == 0 {
-		return nil, errors.New("apt-get has named no package")
+		return nil, errors.New("apt-get listed no package")
 	}
 	return out, nil
 }
 
-// fetchHeaders unpacks the headers at the beginning of large packages, of which it fetches no more than that, and of the others whole. So apt does not check
-// what is fetched: the headers are taken only if they are those that the symbol tables name.
+// fetchHeaders unpacks headers from packages. Of large packages it fetches only the beginning, and
+// the others whole. apt does not check a part, so the headers must be some that the symbol tables
+// name.
 func fetchHeaders(ctx context.Context, files []packageFile, root string, libraries []string) error {
 	if err := os.RemoveAll(root); err != nil {
 		return err
@@ -93,11 +94,12 @@ func (f packageFile) fetchHeaders(ctx context.Context, root string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(w, io.LimitReader(answer.Body, part)) // all of it, where the server takes no heed of the range
+	// The whole file if the server ignores the range.
+	_, err = io.Copy(w, io.LimitReader(answer.Body, part))
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	// Of a part both programs say, when they have done what they can, that it ends early.
+	// For a part both programs report, at their end, that the input ends early.
 	cmd := exec.CommandContext(ctx, "sh", "-c", `dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards './usr/include*'`, "sh", deb, root)
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -107,7 +109,7 @@ func (f packageFile) fetchHeaders(ctx context.Context, root string) error {
 	return nil
 }
 
-// known returns an error unless the headers of a library below root are some that its table was made of.
+// known returns an error unless the library's table was made from the headers below root.
 func known(root, key string) error {
 	lib, err := symbols.Load(libraryNamed(key).pkg)
 	if err != nil {
@@ -123,7 +125,7 @@ func known(root, key string) error {
 	names := slices.DeleteFunc(slices.Clone(d.Headers.Files), func(name string) bool {
 		_, stub := d.Headers.Stubs[name]
 		_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
-		return stub || err != nil // an older release may lack all but the first
+		return stub || err != nil // an older release may have only the first header
 	})
 	if name := d.Headers.Version.Header; name != "" {
 		names = append(names, name)
@@ -137,7 +139,7 @@ func known(root, key string) error {
 		if !slices.ContainsFunc(lib.Headers, func(h symbols.Header) bool {
 			return h.SHA256 == hex.EncodeToString(sum[:]) && path.Base(h.Name) == path.Base(name)
 		}) {
-			return fmt.Errorf("%s is none of those that the symbol table of %s was made of", name, key)
+			return fmt.Errorf("%s is not one of the headers from which the symbol table of %s was made", name, key)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func TestPackageFiles(t *testing.T) {
 	}
 }
 
-// TestOtherHeadersAreNotTaken serves a package with headers that no symbol table was made of.
+// TestOtherHeadersAreNotTaken serves a package with headers from which no symbol table was made.
 func TestOtherHeadersAreNotTaken(t *testing.T) {
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("no dpkg-deb")
@@ -55,7 +55,7 @@ func TestOtherHeadersAreNotTaken(t *testing.T) {
 	defer server.Close()
 	root := filepath.Join(t.TempDir(), "root")
 	err := fetchHeaders(t.Context(), []packageFile{{server.URL + "/nccl.deb", part + 1}}, root, []string{"nccl"})
-	if want := "nccl.h is none of those that the symbol table of nccl was made of"; err == nil || err.Error() != want {
+	if want := "nccl.h is not one of the headers from which the symbol table of nccl was made"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if asked != "bytes=0-20971519" {

@@ -13,20 +13,21 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Facts are what was found of a library's file.
+// Facts are the findings about a library's file.
 type facts struct {
-	Version  dl.Version // that the library told
-	Exports  []string   // functions of the API that the file exports, sorted
-	TooOld   string     // the error of Open where the library is refused as a whole
-	Bound    int        // functions of the API that the package binds
-	Resolved []string   // those that resolved
-	Refused  []string   // those that the file exports and the package refuses to call
-	Absent   int        // the others
-	Notes    []string   // where since-versions and the file differ
-	Wrong    []string   // what must not be
+	Version  dl.Version // that the library reports
+	Exports  []string   // exported functions of the API, sorted
+	TooOld   string     // the error of Open if it refuses the library
+	Bound    int        // number of functions of the API that the package binds
+	Resolved []string   // functions that resolved
+	Refused  []string   // functions that the file exports and the package refuses to call
+	Absent   int        // number of the others
+	Notes    []string   // differences between since-versions and the file
+	Wrong    []string   // errors
 }
 
-// probe opens a file as a library and compares what resolves with what the file exports. It calls what is missing, for its error.
+// probe opens a file as a library and compares the resolved functions with the file's exports. It
+// calls missing functions and checks their errors.
 func probe(lib *library, path string) (*facts, error) {
 	table, err := symbols.Load(lib.pkg)
 	if err != nil {
@@ -85,7 +86,7 @@ func (f *facts) wrong(format string, args ...any) {
 	f.Wrong = append(f.Wrong, fmt.Sprintf(format, args...))
 }
 
-// compareSince notes where a since-version and the file differ.
+// compareSince notes differences between a since-version and the file.
 func (f *facts) compareSince(lib *library, numbers *symbols.Numbering, fn *symbols.Func, exported bool) {
 	since := dl.Version(numbers.Encode(fn.Since))
 	switch {
@@ -115,7 +116,7 @@ func (f *facts) checkTooOld(lib *library, table *symbols.Library, old *dl.TooOld
 	}
 }
 
-// checkMissing calls a function that is missing, and checks its error.
+// checkMissing calls a missing function and checks its error.
 func (f *facts) checkMissing(lib *library, l opened, table *symbols.Library, fn *symbols.Func, m dl.MissingSymbol, method string) {
 	v := reflect.ValueOf(l).MethodByName(method)
 	if !v.IsValid() {
@@ -144,7 +145,7 @@ func (f *facts) checkMissing(lib *library, l opened, table *symbols.Library, fn 
 	}
 }
 
-// exports returns the functions that a file exports and whose names are of the library's API.
+// exports returns the exported functions of a file that belong to the library's API by their names.
 func exports(path string, table *symbols.Library) ([]string, error) {
 	file, err := elf.Open(path)
 	if err != nil {

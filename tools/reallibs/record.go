@@ -18,23 +18,25 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// recordDir is the folder, in the module, of what real libraries export: a file for each.
+// recordDir is the folder, in the module, of the recorded exports of real libraries: a file for
+// each.
 const recordDir = "testdata/exports"
 
-// A recorded library is what its releases export, oldest first.
+// A recorded library is the exports of its releases, oldest first.
 type recorded struct {
 	releases []recordedRelease
 }
 
 type recordedRelease struct {
 	name    string
-	version dl.Version // that it told; 0 if none
+	version dl.Version // that it reported; 0 if none
 	file    string     // its name
 	exports []string   // sorted
 }
 
-// A record's file has a line for each release, "release NAME VERSION FILE", oldest first, and a line for each function: its name and the
-// releases that export it, as NAME, as FIRST..LAST, or * for all.
+// A record's file has a line for each release, "release NAME VERSION FILE", oldest first, and a
+// line for each function: its name and the releases that export it, as NAME, as FIRST..LAST, or *
+// for all.
 func readRecord(path string) (*recorded, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -47,7 +49,7 @@ func readRecord(path string) (*recorded, error) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		words := strings.Fields(lines.Text())
-		bad := fmt.Errorf("%s:%d: %q is no line of a record", path, n, lines.Text())
+		bad := fmt.Errorf("%s:%d: %q is not a line of a record", path, n, lines.Text())
 		switch {
 		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
 		case words[0] == "release":
@@ -116,7 +118,7 @@ func (r *recorded) write(path, library string) error {
 	return os.WriteFile(path, b.Bytes(), 0o666)
 }
 
-// record puts what was found into the record. Releases that were not found keep what they have.
+// record puts findings into the record. Releases that were not found keep their entries.
 func record(dir string, all []found) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -155,7 +157,7 @@ func compareNames(a, b string) int {
 	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int { return cmp.Compare(number(x), number(y)) })
 }
 
-// compareRecord tells what the record says otherwise.
+// compareRecord returns the differences from the record.
 func compareRecord(w io.Writer, dir string, all []found) error {
 	for _, f := range all {
 		r, err := readRecord(filepath.Join(dir, f.lib.key+".txt"))
@@ -164,7 +166,7 @@ func compareRecord(w io.Writer, dir string, all []found) error {
 		}
 		i := slices.IndexFunc(r.releases, func(x recordedRelease) bool { return x.name == f.name })
 		if i < 0 || !slices.Equal(r.releases[i].exports, f.facts.Exports) || r.releases[i].version != f.facts.Version {
-			fmt.Fprintf(w, "%s %s is another build than the one in %s, or the tables know of functions that were not looked for: run make real-libs and commit what it writes\n", f.lib.name, f.name, recordDir)
+			fmt.Fprintf(w, "%s %s differs from the build in %s, or the tables have new functions: run make real-libs and commit the files\n", f.lib.name, f.name, recordDir)
 		}
 	}
 	return nil

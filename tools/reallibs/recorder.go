@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A recorder is a C library compiled from a release's own headers. Each of its functions records the fields of what it is given, as the C
-// compiler finds them, and writes the fields of what it returns.
+// A recorder is a C library compiled from a release's own headers. Each function records the fields
+// of its arguments as the C compiler finds them, and writes the fields of its results.
 const recorderRuntime = `
 struct puregpu_record { unsigned param, leaf, element, size, offset; };
 struct {
@@ -53,7 +53,7 @@ static void puregpu_fill(volatile void *p, unsigned long size, unsigned long lon
 
 const recorderElements = 3 // of every array
 
-// seedOf is where the bytes of a leaf begin.
+// seedOf returns the number from which the bytes of a leaf are made.
 func seedOf(symbol string, param int, path string, element int) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d/%s/%d", symbol, param, path, element)
@@ -72,22 +72,22 @@ func seedBytes(seed uint64, n int) []byte {
 	return b
 }
 
-// A call is a function that both the package and a release's headers have.
+// A call is a function in the package and in a release's headers.
 type call struct {
 	index  int
-	fn     dltest.Function   // in Go
-	bound  *symbols.Function // as it is bound
-	theirs *symbols.Function // as the release has it
+	fn     dltest.Function   // the Go method
+	bound  *symbols.Function // the function as the package binds it
+	theirs *symbols.Function // the function in the release
 	params []callParam
-	differ []string // why the two are not the same
-	tells  bool     // the release, in place of recording
+	differ []string // differences between the two
+	tells  bool     // returns the release, and records nothing
 }
 
 // A callParam is a parameter in both.
 type callParam struct {
 	role          dltest.Role
 	ours, theirs  []leaf
-	pointee       symbols.CType // in the release: what the parameter points to, or its own type
+	pointee       symbols.CType // in the release: the pointer's target, or the parameter's own type
 	ourSize, size int           // of a struct, else 0
 	sized         bool
 }
@@ -124,13 +124,13 @@ func (lib *library) calls(functions map[string]dltest.Function, d *symbols.Descr
 	return all
 }
 
-// pair returns a parameter in both, and how the two differ.
+// pair returns a parameter in both, and the differences between the two.
 func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam, differ []string) {
 	p.role = q.Role
 	a, errA := x.resolve(ours.Type)
 	b, errB := y.resolve(theirs.Type)
 	if errA != nil || errB != nil || q.Role == dltest.String || q.Role == dltest.OutString || q.Role == dltest.Text || q.Opaque {
-		return callParam{role: dltest.String}, nil // nothing of it is compared
+		return callParam{role: dltest.String}, nil // a string is not compared
 	}
 	if a.Pointers+len(a.Dims) != b.Pointers+len(b.Dims) {
 		return p, []string{fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type)}
@@ -144,7 +144,8 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 		b.Pointers--
 	}
 	p.pointee = b
-	if x.enums[a.Base] != nil && y.borrowed(b.Base) || x.borrowed(a.Base) && y.enums[b.Base] != nil { // which numbers the borrowed type has no table here tells
+	// No table here has the numbers of the borrowed type.
+	if x.enums[a.Base] != nil && y.borrowed(b.Base) || x.borrowed(a.Base) && y.enums[b.Base] != nil {
 		differ = append(differ, fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type))
 	}
 	if a.Pointers == 0 && len(a.Dims) == 0 {
@@ -185,11 +186,11 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 	return p, differ
 }
 
-// unnamed reports whether a parameter is a pointer to a function of a type that C has no name for.
+// unnamed reports whether a parameter is a pointer to a function of a type that has no name in C.
 func unnamed(p symbols.Param) bool { return strings.Contains(p.Type, ".") }
 
-// source returns the recorder of a release: includes are the lines of C that declare its types and functions, and opaque the tags of those handles that they
-// name as what they lead to.
+// source returns the recorder of a release. includes are the lines of C that declare its types and
+// functions. opaque are the tags of handles whose names in C mean the struct, not the pointer.
 func (lib *library) source(includes string, opaque map[string]string, d *symbols.Description, version symbols.Version, all []call) string {
 	var b strings.Builder
 	b.WriteString(includes)
@@ -214,7 +215,7 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 		}
 		declaration := symbols.CDeclaration(f.Result, fmt.Sprintf("puregpu_f%d(%s)", i, strings.Join(params, ", ")))
 		fmt.Fprintf(&b, "\n#undef %s\n%s __asm__(\"%s\");\n", f.Symbol, declaration, f.Symbol)
-		// A table does not tell const T *const * from const T **.
+		// A table does not distinguish const T *const * from const T **.
 		if !slices.ContainsFunc(f.Params, func(p symbols.Param) bool { return strings.Contains(p.Type, "**") || unnamed(p) }) {
 			fmt.Fprintf(&b, "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), __typeof__(puregpu_f%d)), \"the type of %s\");\n", f.Symbol, i, f.Symbol)
 		}
@@ -223,7 +224,7 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 		case c.tells && lib.text != nil:
 			fmt.Fprintf(&b, "\t__builtin_snprintf(puregpu_p0, puregpu_p1, \"%%s\", %q);\n\treturn 0;\n}\n", lib.text(version))
 			continue
-		case c.tells && len(f.Params) == 2 && !strings.Contains(f.Params[0].Type, "*"): // part by part
+		case c.tells && len(f.Params) == 2 && !strings.Contains(f.Params[0].Type, "*"): // in parts
 			fmt.Fprintf(&b, "\t*puregpu_p1 = puregpu_p0 == 0 ? %d : puregpu_p0 == 1 ? %d : %d;\n\treturn 0;\n}\n", version.Major, version.Minor, version.Patch)
 			continue
 		case c.tells && len(f.Params) == 0: // as its result
@@ -257,13 +258,14 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 	return b.String()
 }
 
-// returned writes what returns a code: in the first four bytes of a result that is a struct, and in fewer of one that is smaller.
+// returned writes the statement that returns a code: in the first four bytes of a struct, or in
+// fewer if it is smaller.
 func returned(result, code string) string {
 	return fmt.Sprintf("\tint code = %s;\n\t%s result;\n\t__builtin_memset(&result, 0, sizeof result);\n"+
 		"\t__builtin_memcpy(&result, &code, sizeof result < sizeof code ? sizeof result : sizeof code);\n\treturn result;\n", code, result)
 }
 
-// record writes what a function does with its parameter k.
+// record writes the body of a function for its parameter k.
 func (p *callParam) record(b *strings.Builder, symbol string, k int) {
 	if p.role == dltest.String || p.role == dltest.CountOut {
 		return
@@ -320,7 +322,7 @@ func (p *callParam) record(b *strings.Builder, symbol string, k int) {
 	}
 }
 
-// our returns the leaf of a path as it is bound.
+// our returns the leaf of a path as the package binds it.
 func (p *callParam) our(path string) (leaf, bool) {
 	for _, l := range p.ours {
 		if l.path == path {
@@ -330,7 +332,7 @@ func (p *callParam) our(path string) (leaf, bool) {
 	return leaf{}, false
 }
 
-// chosen returns the enumerator that a leaf of the release gets, or "" for none.
+// chosen returns the enumerator for a leaf of the release, or "" for none.
 func (p *callParam) chosen(symbol string, k, element int, l leaf) string {
 	o, ok := p.our(l.path)
 	if !ok || o.enum == nil || l.enum == nil {

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// How long a program may take that calls what a library has, a function of which may not return.
+// The time limit of a program that calls a library. A function of the library may hang.
 const patience = 5 * time.Minute
 
-// A found release is a release with what was found of it.
+// A found release is a release with its facts.
 type found struct {
 	release
 	lib   *library
@@ -28,10 +28,11 @@ type found struct {
 	facts *facts
 }
 
-// runUnits fetches units one after the other, as long as fetching says, and tries the libraries in them.
+// runUnits fetches units one after the other, for as long as fetching allows, and tries their
+// libraries.
 func runUnits(ctx, fetching context.Context, w io.Writer, dir string, chosen []unit, write bool) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		return fmt.Errorf("Debian has these libraries for linux/amd64 only, and this is %s/%s", runtime.GOOS, runtime.GOARCH)
+		return fmt.Errorf("Debian has these libraries for linux/amd64 only; this is %s/%s", runtime.GOOS, runtime.GOARCH)
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -42,7 +43,7 @@ func runUnits(ctx, fetching context.Context, w io.Writer, dir string, chosen []u
 		return err
 	}
 	tests := filepath.Join(dir, "tests")
-	if err := os.RemoveAll(tests); err != nil { // of other sources, perhaps
+	if err := os.RemoveAll(tests); err != nil { // possibly compiled from other sources
 		return err
 	}
 	if err := os.MkdirAll(tests, 0o777); err != nil {
@@ -81,7 +82,7 @@ func runUnits(ctx, fetching context.Context, w io.Writer, dir string, chosen []u
 		return errors.Join(failed...)
 	}
 	if len(all) == 0 {
-		return errors.New("no library could be had")
+		return errors.New("no library could be fetched")
 	}
 	if write {
 		return record(filepath.Join(module, recordDir), all)
@@ -101,7 +102,7 @@ func moduleRoot() (string, error) {
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return "", errors.New("no go.mod in this folder and those above: the tests to run are compiled from puregpu's source")
+			return "", errors.New("no go.mod in this folder or above: run it in puregpu's source, from which it compiles the tests")
 		}
 		dir = up
 	}
@@ -119,7 +120,7 @@ func (u *unit) try(ctx context.Context, w io.Writer, module, root, tests string)
 		fail("%w", err)
 		return
 	}
-	// command has a program run under the loader of the unit's C library, or that of the system.
+	// command runs a program under the loader of the unit's C library, or of the system.
 	env := append(os.Environ(), "PUREGPU_TEST_REAL_HIP=1")
 	command := func(ctx context.Context, program string, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, program, args...)
@@ -161,7 +162,8 @@ func (u *unit) try(ctx context.Context, w io.Writer, module, root, tests string)
 			fail("%s %s: %w: %s", f.lib.name, r.name, err, lastLines(said.String(), 20))
 			continue
 		}
-		if err := json.Unmarshal(out.Bytes(), f.facts); err != nil { // the library itself may have written
+		// The library itself may have printed something.
+		if err := json.Unmarshal(out.Bytes(), f.facts); err != nil {
 			fail("%s %s: %w: %s", f.lib.name, r.name, err, lastLines(out.String(), 20))
 			continue
 		}

@@ -13,7 +13,7 @@ type row struct {
 	*facts
 }
 
-// releaseTable is the table of docs/releases.md.
+// releaseTable returns the table of docs/releases.md.
 func releaseTable(rows []row) string {
 	var b strings.Builder
 	b.WriteString("| library | release | tells | exports | bound | resolved | absent | refused |\n|---|---|---|---|---|---|---|---|\n")
@@ -37,7 +37,7 @@ func releaseTable(rows []row) string {
 	return b.String()
 }
 
-// libraryTable is the table of the guide, a line for each library.
+// libraryTable returns the table of the guide, a line for each library.
 func libraryTable(rows []row) string {
 	var b strings.Builder
 	b.WriteString("| library | package | functions | resolve, in each release | run |\n|---|---|---|---|---|\n")
@@ -68,18 +68,18 @@ func libraryTable(rows []row) string {
 	return b.String()
 }
 
-// The marks around what is generated in a page.
+// The marks around the generated part of a page.
 const (
 	markBegin = "<!-- go test ./tools/reallibs -update writes what follows -->\n"
 	markEnd   = "<!-- end of what is written -->\n"
 )
 
-// replaceBlock returns a page with what is between the marks replaced.
+// replaceBlock returns a page with the text between the marks replaced.
 func replaceBlock(page []byte, block string) ([]byte, error) {
 	before, rest, ok := bytes.Cut(page, []byte(markBegin))
 	_, after, too := bytes.Cut(rest, []byte(markEnd))
 	if !ok || !too {
-		return nil, fmt.Errorf("the page has no line %q, or after it none %q", strings.TrimSpace(markBegin), strings.TrimSpace(markEnd))
+		return nil, fmt.Errorf("the page has no line %q, or no line %q after it", strings.TrimSpace(markBegin), strings.TrimSpace(markEnd))
 	}
 	return []byte(string(before) + markBegin + block + markEnd + string(after)), nil
 }

@@ -2,17 +2,18 @@ package main
 
 import "slices"
 
-// A unit is what is fetched together: packages of one suite, and the libraries in them.
+// A unit is fetched together: packages of one suite, and the libraries in them.
 type unit struct {
-	name     string   // of its folder
-	suites   []string // the first is that of the packages, the others may have what they depend on
+	name     string   // name of its folder
+	suites   []string // the first has the packages, the others may have dependencies
 	packages []string
-	closure  bool // with all that the packages depend on, the C library too, under whose loader the libraries then run
-	long     bool // much to fetch
+	// With all dependencies, also the C library; the libraries then run under its loader.
+	closure  bool
+	long     bool // large to fetch
 	releases []release
 	tests    []test
 
-	components string   // of the suites, where it is not what closure says
+	components string   // of the suites, if closure does not decide
 	headers    []string // libraries whose headers the packages have
 	bind       bool     // only headers are unpacked
 }
@@ -20,11 +21,11 @@ type unit struct {
 // A release is a library in a unit.
 type release struct {
 	library string // its key
-	name    string // in the tables
-	file    string // a pattern for the file's name; the longest name counts
+	name    string // its name in the tables
+	file    string // pattern for the file's name; the longest match counts
 }
 
-// A test is what is run of a package's tests, where none of the unit's libraries is too old.
+// A test is a run of a package's tests. It runs if no library of the unit is too old.
 type test struct {
 	pkg, run string
 }
@@ -32,8 +33,8 @@ type test struct {
 // toolkitTests are those of the libraries of CUDA's toolkit.
 var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}, {"cusparse", "Real"}, {"cusolver", "Real"}}
 
-// NVIDIA's files need no newer C library than any suite has. What their packages depend on but C libraries is the rest of the driver, and
-// scripts to install it: without those.
+// NVIDIA's files run with the C library of any suite. Except for C libraries, the dependencies of
+// their packages are the rest of the driver and install scripts, which are not needed.
 var units = []unit{
 	{
 		name: "nvidia-450", suites: []string{"bullseye", "sid"}, packages: []string{"libnvidia-tesla-450-cuda1", "libnvidia-tesla-450-ml1"},
@@ -176,7 +177,8 @@ var units = []unit{
 		releases: []release{{"nccl", "2.29.7", "libnccl.so.2.29*"}}, tests: []test{{"nccl", "Real"}},
 	},
 	{
-		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true, // real-hip is quick to have this one
+		// Real-hip fetches this one quickly.
+		name: "hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-5"}, closure: true, long: true,
 		releases: []release{{"hip", "5.2.3", "libamdhip64.so.5.2*"}, {"hiprtc", "5.2.3", "libamdhip64.so.5.2*"}},
 		tests:    []test{{"hip", "Real"}, {"hiprtc", "Real"}, {"runtime/driver/hipdriver", "Real"}},
 	},
@@ -222,7 +224,8 @@ var units = []unit{
 	},
 }
 
-// Headers, by their releases. Of packages that also have libraries to link with, and so are large, only the headers are unpacked.
+// Headers, by their releases. Packages that also have libraries are large; only their headers are
+// unpacked.
 var headerUnits = []unit{
 	{name: "headers-hip-5.2", suites: []string{"bookworm"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
 	{name: "headers-hip-5.7", suites: []string{"trixie"}, packages: []string{"libamdhip64-dev"}, components: "main", headers: []string{"hip", "hiprtc"}},
@@ -251,7 +254,7 @@ var headerUnits = []unit{
 	{name: "headers-cuda-12.5", suites: []string{"experimental"}, packages: []string{"nvidia-cuda-dev", "libnvidia-ml-dev", "libcupti-dev"}, headers: []string{"cuda", "nvrtc", "nvjitlink", "nvml", "cufft", "curand", "cublas", "cublaslt", "cusparse", "cusolver", "cupti"}, long: true},
 }
 
-// Headers of libraries that are not the project's own, for what bindgen makes of them.
+// Headers of libraries outside this project, for tests of bindgen.
 var bindUnits = []unit{
 	{
 		name: "bind-main", suites: []string{"bookworm"}, components: "main", bind: true,
@@ -267,14 +270,14 @@ var bindUnits = []unit{
 	{name: "bind-cufile", suites: []string{"trixie"}, packages: []string{"libcufile-dev"}, bind: true},
 }
 
-// Tools that scripts run from where they are unpacked.
+// Tools that scripts run from their unpacked folders.
 var toolUnits = []unit{
-	// Wine for programs of 64 bits without windows and sound. Debian 12's is 8.0, which lacks what Go's runtime needs.
+	// 64-bit Wine without windows and sound. Debian 12's is 8.0, which is too old for Go's runtime.
 	{
 		name: "wine", suites: []string{"trixie"}, components: "main",
 		packages: []string{"wine64", "libwine", "libc6", "libgcc-s1", "libunwind8", "liblzma5", "libz-mingw-w64", "zlib1g"},
 	},
-	// A C compiler for Windows, that runs with the C library of any system since Debian 12.
+	// A C compiler for Windows. It runs with the C library of any system since Debian 12.
 	{
 		name: "mingw", suites: []string{"bookworm"}, components: "main",
 		packages: []string{

@@ -1,23 +1,23 @@
 // Command rename rewrites Go code for the API of package gpu in which an operation is a value: a
 // call such as q.Fill(order, r, pattern) becomes q.Submit(order, gpu.Fill(r, pattern)). Names that
-// other packages have now move there: dev.NewEvent() becomes interop.NewEvent(dev). See [rules] for
-// all names that change.
+// moved to other packages move too: dev.NewEvent() becomes interop.NewEvent(dev). [rules] lists all
+// names that change.
 //
 //	rename [-n] [-build SETTINGS]... [PATTERN]...
 //
-// It must run before the new version is required, because it needs the old one to know the types. A
-// pattern is a directory, or one with /... behind it that stands for all below, modules of their
-// own included; the default is ./... .
+// Run it before you require the new version, because it needs the old version to know the types. A
+// pattern is a directory. With /... at its end it includes all directories below, also those of
+// other modules. The default is ./... .
 //
-// Files that build only for some systems or with some tags need a run with these: -build
-// "GOOS=windows -tags=race" loads the packages so as well. The flag may be repeated. All is loaded
-// before a file is changed. A second run changes nothing more.
+// Files that build only for some systems or tags need -build: with -build "GOOS=windows -tags=race"
+// it loads the packages a second time with these settings. The flag may be repeated. It loads
+// everything before it changes a file. A second run changes nothing more.
 //
-// It prints what it cannot rewrite, as file:line: what, and on standard error how often it has
-// applied which rule. The lines are those before the rewrite; run it again for those afterwards.
-// With -n it prints also each rewrite, and changes no file. Generated files stay as they are. A
-// package that does not type-check is rewritten as far as its types are known, and its first error
-// is printed. The exit status is 1 if something else went wrong.
+// It prints the places that it cannot rewrite as file:line: text, and on standard error the number
+// of rewrites by each rule. The line numbers are those before the rewrite; run it again for the
+// numbers afterwards. With -n it also prints each rewrite, and changes no file. Generated files
+// stay unchanged. If a package does not type-check, it rewrites the parts with known types and
+// prints the first error. The exit status is 1 if something else failed.
 package main
 
 import (
@@ -66,18 +66,18 @@ func main() {
 	}
 }
 
-// A report is what is printed about a place in a file.
+// A report is a message about a place in a file.
 type report struct {
 	file string
 	line int
 	what string
 }
 
-// A result has what is found over all packages, in all their builds.
+// A result has the findings of all packages in all their builds.
 type result struct {
 	files   map[string][]byte // the new text of each file that has been read, by absolute path
 	counts  map[string]int    // rewrites by rule
-	left    map[report]bool   // what a person must do
+	left    map[report]bool   // work left for a person
 	changes []report
 }
 
@@ -144,10 +144,10 @@ func cmpAll(results ...int) int {
 	return 0
 }
 
-// A source is what go/packages loads at a time: patterns in a directory of one module.
+// A source is one load by go/packages: patterns in a directory of one module.
 type source struct{ dir, pattern string }
 
-// find returns what to load for a pattern, and the files that import package gpu.
+// find returns the loads for a pattern, and the files that import package gpu.
 func find(pattern string) (modules []source, files []string, err error) {
 	dir, below := strings.CutSuffix(filepath.ToSlash(pattern), "/...")
 	if dir, err = filepath.Abs(dir); err != nil {
@@ -173,7 +173,7 @@ func find(pattern string) (modules []source, files []string, err error) {
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
 		if err != nil {
-			return nil // go/packages says so if it matters
+			return nil // go/packages reports the error if it matters
 		}
 		for _, i := range f.Imports {
 			if path, _ := strconv.Unquote(i.Path.Value); path == gpuPath {
@@ -202,7 +202,7 @@ func moduleOf(dir, top string) string {
 	return dir
 }
 
-// load loads packages in one build, and rewrites those of their files that no earlier build had.
+// load loads packages in one build, and rewrites the files that no earlier build had.
 func (res *result) load(log io.Writer, from source, build string) error {
 	conf := &packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
@@ -265,7 +265,7 @@ func (w *rewriter) rewrite() ([]byte, error) {
 	return withoutUnused(text)
 }
 
-// withoutUnused returns a file without the import of package gpu if the file does not use it.
+// withoutUnused removes the import of package gpu from a file that does not use it.
 func withoutUnused(text []byte) ([]byte, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, "", text, parser.ParseComments)

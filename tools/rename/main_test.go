@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden results")
 
-// TestRules rewrites a small module, and compares the files that change and the reports with those
-// of testdata/want.txtar. A second run changes nothing.
+// TestRules rewrites a small module, and compares the changed files and the reports with
+// testdata/want.txtar. A second run must change nothing.
 func TestRules(t *testing.T) {
 	module, err := txtar.ParseFile("testdata/rules.txtar")
 	if err != nil {

@@ -16,29 +16,30 @@ import (
 
 // A rewriter collects the edits of one file.
 type rewriter struct {
-	res   *result
-	pkg   *packages.Package
-	file  *ast.File
-	name  string
-	text  []byte
-	gpu   *types.Package // package gpu as this package sees it, or nil
-	local string         // the name under which the file imports package gpu, with a dot; "gpu." if it does not
+	res  *result
+	pkg  *packages.Package
+	file *ast.File
+	name string
+	text []byte
+	gpu  *types.Package // package gpu as this package sees it, or nil
+	// The name under which the file imports package gpu, with a dot; "gpu." if it does not.
+	local string
 	edits []edit
 	need  map[string]string // packages to import: names by path
 
-	called map[*ast.Ident]bool // names of methods in calls, which are done
+	called map[*ast.Ident]bool // method names in calls that were rewritten
 	said   map[ast.Node]bool   // composite literals and fields that need no report
 }
 
-// An edit puts pieces of text in place of what stands between two offsets. A piece is a string, or a
-// node whose text, with the edits in it, moves here.
+// An edit replaces the text between two offsets by pieces. A piece is a string, or a node whose
+// text moves here with its own edits.
 type edit struct {
 	from, to int
 	pieces   []any
-	closes   bool // belongs to what ends here, not to what starts here
+	closes   bool // belongs to the text that ends here, not to the text that starts here
 }
 
-// newRewriter returns nil for a file that stays as it is.
+// newRewriter returns nil for a file that needs no change.
 func newRewriter(res *result, p *packages.Package, f *ast.File, name string, text []byte) *rewriter {
 	if ast.IsGenerated(f) || p.Types == nil {
 		return nil
@@ -114,13 +115,13 @@ func (w *rewriter) walk() {
 	})
 }
 
-// call rewrites the call of a method that has a rule. stack has the nodes around it.
+// call rewrites the call of a method that has a rule. stack holds the enclosing nodes.
 func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 	sel, ok := ast.Unparen(c.Fun).(*ast.SelectorExpr)
 	if !ok {
 		return
 	}
-	if len(c.Args) > 1 { // no conversion to the type Native, but the new function
+	if len(c.Args) > 1 { // not a conversion to the type Native, but the new function
 		w.called[sel.Sel] = sel.Sel.Name == "Native"
 	}
 	s := w.pkg.TypesInfo.Selections[sel]
@@ -162,7 +163,7 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 		fixed, most = fixed-1, 1<<30
 	}
 	if len(c.Args) < fixed || len(c.Args) > most {
-		if r.form != moved { // one of these may be new already
+		if r.form != moved { // an argument may be rewritten already
 			w.report(sel.Sel, "%s has other arguments than expected", key)
 		}
 		return
@@ -171,14 +172,14 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 		if w.pkg.TypesInfo.Types[c.Args[0]].IsNil() {
 			w.report(sel.Sel, "%s on nil", key)
 		}
-		return // otherwise new already
+		return // rewritten already
 	}
 	if r.form != moved && !w.visible(c.Pos(), r.op) {
 		w.report(sel.Sel, "%s: the name of package %s means something else here", key, packageOf(r.op))
 		return
 	}
 	from, end := w.at(c.Lparen)+1, w.at(c.Rparen)
-	begin := func(i int) int { // where argument i starts
+	begin := func(i int) int { // the offset where argument i starts
 		if i < len(c.Args) {
 			return w.at(c.Args[i].Pos())
 		}
@@ -236,7 +237,7 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 		}
 	case moved:
 		via := w.typeName(w.pkg.TypesInfo.TypeOf(c.Args[0]))
-		n := 1 // arguments that move
+		n := 1 // number of arguments that move
 		pieces := []any{paren(c.Args[0]), "." + through[via] + "("}
 		var said []any
 		if key == "TypedKernel.Dispatch" {
@@ -255,7 +256,7 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 	w.done(c.Pos(), key)
 }
 
-// function rewrites the call of a method that is a function of another package now.
+// function rewrites the call of a method that is now a function of another package.
 func (w *rewriter) function(c *ast.CallExpr, sel *ast.SelectorExpr, key string, r rule) {
 	w.called[sel.Sel] = true
 	if !w.visible(c.Pos(), r.op) {
@@ -287,8 +288,8 @@ func (w *rewriter) function(c *ast.CallExpr, sel *ast.SelectorExpr, key string, 
 	w.done(c.Pos(), key)
 }
 
-// grouped rewrites the call of a channel's Submit. The queue must be of the channel's device, and
-// may be any.
+// grouped rewrites the call of a channel's Submit. The new queue is any queue of the channel's
+// device.
 func (w *rewriter) grouped(c *ast.CallExpr, sel *ast.SelectorExpr, key, op string) {
 	w.called[sel.Sel] = true
 	if len(c.Args) < 2 {
@@ -305,7 +306,7 @@ func (w *rewriter) grouped(c *ast.CallExpr, sel *ast.SelectorExpr, key, op strin
 	w.done(c.Pos(), key)
 }
 
-// selector rewrites a name of package gpu that another package has now.
+// selector rewrites a name of package gpu that moved to another package.
 func (w *rewriter) selector(n *ast.SelectorExpr) {
 	id, _ := n.X.(*ast.Ident)
 	if id == nil {
@@ -333,7 +334,7 @@ func packageOf(op string) string {
 	return "gpu"
 }
 
-// qualified returns a name in a rule as the file writes it, and has its package imported.
+// qualified returns a name in a rule as the file writes it, and imports its package.
 func (w *rewriter) qualified(op string) string {
 	if pkg := packageOf(op); pkg != "gpu" {
 		return w.use(module+"/runtime/"+pkg) + strings.TrimPrefix(op, pkg+".")
@@ -342,8 +343,9 @@ func (w *rewriter) qualified(op string) string {
 	return w.local + op
 }
 
-// assigned rewrites the assignment of a call's two results, of which the first goes to a variable
-// through a pointer from now on. It returns that variable, or "" if the call stands elsewhere.
+// assigned rewrites the assignment of a call's two results. From now on the call sets the first
+// through a pointer to a variable. assigned returns that variable, or "" if the call is not in an
+// assignment.
 func (w *rewriter) assigned(c *ast.CallExpr, stack []ast.Node) string {
 	a, ok := stack[len(stack)-1].(*ast.AssignStmt)
 	if !ok || len(a.Lhs) != 2 || len(stack) < 2 {
@@ -371,9 +373,9 @@ func (w *rewriter) assigned(c *ast.CallExpr, stack []ast.Node) string {
 		switch stack[len(stack)-2].(type) {
 		case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
 		default:
-			return "" // no place for the variable
+			return "" // no statement can declare the variable here
 		}
-		for _, arg := range c.Args { // one of them may be another variable of that name
+		for _, arg := range c.Args { // an argument may be another variable of that name
 			if mentions(arg, into) {
 				return ""
 			}
@@ -386,7 +388,7 @@ func (w *rewriter) assigned(c *ast.CallExpr, stack []ast.Node) string {
 	return into
 }
 
-// mentions reports whether a name stands in an expression.
+// mentions reports whether an expression contains a name.
 func mentions(e ast.Expr, name string) (found bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)
@@ -396,7 +398,8 @@ func mentions(e ast.Expr, name string) (found bool) {
 	return found
 }
 
-// shadowed returns the name of the method that takes an Op, if the receiver has another of that name.
+// shadowed returns the name of the method that takes an Op, if the receiver has another method of
+// that name.
 func (w *rewriter) shadowed(recv types.Type, key string) string {
 	owner, _, _ := strings.Cut(key, ".")
 	name := through[owner]
@@ -411,7 +414,7 @@ func (w *rewriter) shadowed(recv types.Type, key string) string {
 func (w *rewriter) record(c *ast.CallExpr, name *ast.Ident, key, op string, fixed int, stack []ast.Node) bool {
 	end := ")"
 	switch key {
-	case "CommandBuffer.Execute": // it returns an error only
+	case "CommandBuffer.Execute": // it returns only an error
 		parent := stack[len(stack)-1]
 		assign, _ := parent.(*ast.AssignStmt)
 		if _, ok := parent.(*ast.ExprStmt); !ok && (assign == nil || len(assign.Lhs) != 1) {
@@ -445,14 +448,13 @@ func (w *rewriter) record(c *ast.CallExpr, name *ast.Ident, key, op string, fixe
 	}
 	w.open(w.at(c.Args[0].Pos()), op)
 	if key == "CommandBuffer.Execute" && c.Ellipsis.IsValid() {
-		w.replace(w.at(c.Ellipsis), w.at(c.Ellipsis)+3) // end has it
+		w.replace(w.at(c.Ellipsis), w.at(c.Ellipsis)+3) // end writes the dots
 	}
 	w.close(w.at(c.Args[fixed-1].End()), end)
 	return true
 }
 
-// bare reports whether the elements of a list literal can stand by themselves: none leaves out its
-// type.
+// bare reports whether the elements of a list literal can stand alone: none omits its type.
 func (w *rewriter) bare(list *ast.CompositeLit) bool {
 	return !slices.ContainsFunc(list.Elts, func(e ast.Expr) bool {
 		lit, ok := e.(*ast.CompositeLit)
@@ -461,7 +463,7 @@ func (w *rewriter) bare(list *ast.CompositeLit) bool {
 	})
 }
 
-// order returns the literal of an Order, or nil, and which of its elements are Label and Timing.
+// order returns the literal of an Order, or nil, and the indexes of its elements Label and Timing.
 func (w *rewriter) order(e ast.Expr) (lit *ast.CompositeLit, said []*ast.KeyValueExpr) {
 	lit, ok := e.(*ast.CompositeLit)
 	if !ok || w.typeName(w.pkg.TypesInfo.TypeOf(lit)) != "Order" {
@@ -477,14 +479,14 @@ func (w *rewriter) order(e ast.Expr) (lit *ast.CompositeLit, said []*ast.KeyValu
 	return lit, said
 }
 
-// takeSaid takes Label and Timing out of the literal of an Order. It returns the calls that say the
-// same of an Op.
+// takeSaid removes Label and Timing from the literal of an Order. It returns the equivalent calls
+// of an Op.
 func (w *rewriter) takeSaid(e ast.Expr) (calls []any) {
 	lit, said := w.order(e)
 	if len(said) == 0 {
 		return nil
 	}
-	kept := len(lit.Elts) // elements up to the last that stays
+	kept := len(lit.Elts) // number of elements up to the last that stays
 	for kept > 0 && slices.Contains(said, asKeyValue(lit.Elts[kept-1])) {
 		kept--
 	}
@@ -523,7 +525,7 @@ func (w *rewriter) literal(lit *ast.CompositeLit) {
 	}
 }
 
-// field reports mentions of fields that are gone.
+// field reports uses of removed fields.
 func (w *rewriter) field(name *ast.Ident) {
 	v, ok := w.pkg.TypesInfo.Uses[name].(*types.Var)
 	if !ok || !v.IsField() || v.Pkg() == nil || v.Pkg().Path() != gpuPath {
@@ -543,7 +545,7 @@ func (w *rewriter) field(name *ast.Ident) {
 	}
 }
 
-// iface reports the methods of an interface that are some of package gpu's.
+// iface reports the methods of an interface that package gpu's types had.
 func (w *rewriter) iface(t *ast.InterfaceType) {
 	for _, m := range t.Methods.List {
 		for _, name := range m.Names {
@@ -554,7 +556,7 @@ func (w *rewriter) iface(t *ast.InterfaceType) {
 	}
 }
 
-// declaredBy returns the method of package gpu that a method of an interface stands for, or "".
+// declaredBy returns the method of package gpu that matches a method of an interface, or "".
 func (w *rewriter) declaredBy(fn *types.Func) string {
 	if w.gpu == nil {
 		return ""
@@ -575,7 +577,7 @@ func (w *rewriter) declaredBy(fn *types.Func) string {
 	return ""
 }
 
-// embedded reports fields that would change their name.
+// embedded reports embedded fields whose names would change.
 func (w *rewriter) embedded(t *ast.StructType) {
 	for _, f := range t.Fields.List {
 		name := w.typeName(w.pkg.TypesInfo.TypeOf(f.Type))
@@ -587,7 +589,7 @@ func (w *rewriter) embedded(t *ast.StructType) {
 
 var exampleName = regexp.MustCompile(`^Example([A-Z]\w*)_([A-Z]\w*?)(_[a-z]\w*)?$`)
 
-// example reports examples of methods that are gone.
+// example reports examples of removed methods.
 func (w *rewriter) example(f *ast.FuncDecl) {
 	if m := exampleName.FindStringSubmatch(f.Name.Name); m != nil && w.pkg.PkgPath == gpuPath+"_test" {
 		if r, ok := rules[m[1]+"."+m[2]]; ok && (r.form != moved || r.op != m[2]) {
@@ -614,14 +616,14 @@ func (w *rewriter) ident(id *ast.Ident) {
 		}
 	}
 	if _, isFunc := obj.(*types.Func); isFunc && key == "Native" {
-		return // new already
+		return // renamed already
 	}
 	switch r, ok := rules[key]; {
 	case !ok || w.called[id]:
 	case r.form == renamed && packageOf(r.op) == "gpu":
 		w.rename(id, r.op)
 		w.done(id.Pos(), key)
-	case r.form == renamed: // behind a dot import
+	case r.form == renamed: // through a dot import
 		w.rename(id, w.qualified(r.op))
 		w.done(id.Pos(), key)
 	default:
@@ -629,7 +631,7 @@ func (w *rewriter) ident(id *ast.Ident) {
 	}
 }
 
-// comment links: what they have before the name, and the name.
+// linkPattern matches a doc link: its part before the name, and the name.
 var linkPattern = regexp.MustCompile(`\[(\*?)((?:[\w.-]+/)*[a-z]\w*\.)?([A-Z]\w*(?:\.[A-Z]\w*)?)\]`)
 
 // comments rewrites doc links.
@@ -674,7 +676,7 @@ func (w *rewriter) comments() {
 	}
 }
 
-// newLink returns what a doc link becomes, or "" if a person must decide.
+// newLink returns the new text of a doc link, or "" if a person must decide.
 func newLink(name string) (to string, changes bool) {
 	if to, ok := links[name]; ok {
 		return to, true
@@ -682,17 +684,17 @@ func newLink(name string) (to string, changes bool) {
 	owner, member, isMember := strings.Cut(name, ".")
 	r, ok := rules[name]
 	switch {
-	case !ok && isMember && rules[owner].op != "": // of a type that has a new name
+	case !ok && isMember && rules[owner].op != "": // a member of a type that has a new name
 		return rules[owner].op + "." + member, true
 	case !ok:
 		return "", false
 	case isMember && (r.form == renamed || r.form == moved) && packageOf(r.op) == "gpu":
 		return owner + "." + r.op, r.op != member
 	}
-	return r.op, true // "" for what a person must rewrite
+	return r.op, true // "" if a person must rewrite the link
 }
 
-// imports adds what the new code needs.
+// imports adds the imports that the new code needs.
 func (w *rewriter) imports() {
 	for path := range w.need {
 		text := "\n" + strconv.Quote(path)
@@ -702,7 +704,7 @@ func (w *rewriter) imports() {
 			if !ok || g.Tok != token.IMPORT {
 				break
 			}
-			for _, s := range g.Specs { // behind one of the same module, or the last
+			for _, s := range g.Specs { // after an import of the same module, or the last one
 				p, _ := strconv.Unquote(s.(*ast.ImportSpec).Path.Value)
 				if before := strings.HasPrefix(w.importAt(last), module); !before || strings.HasPrefix(p, module) {
 					last = s.End()
@@ -736,7 +738,7 @@ func (w *rewriter) hasImportGroup() bool {
 	return ok && g.Tok == token.IMPORT && g.Lparen.IsValid()
 }
 
-// use returns the name of a package, with a dot, and has it imported.
+// use imports a package and returns its name with a dot.
 func (w *rewriter) use(path string) string {
 	name, imported := w.importName(path)
 	if !imported {
@@ -751,7 +753,8 @@ func (w *rewriter) test() bool {
 	return strings.HasSuffix(w.name, "_test.go") && strings.HasPrefix(w.pkg.PkgPath, module+"/runtime/") && w.pkg.PkgPath != testkitPath
 }
 
-// visible reports whether at a position the name of the package that has op means that package.
+// visible reports whether, at a position, the name of the package that has op refers to that
+// package.
 func (w *rewriter) visible(pos token.Pos, op string) bool {
 	path, local := module+"/runtime/"+packageOf(op), w.local
 	if path != gpuPath {
@@ -773,7 +776,7 @@ func (w *rewriter) visible(pos token.Pos, op string) bool {
 	return obj == nil || ok && p.Imported().Path() == path
 }
 
-// method returns Type.Method for a method of package gpu, and TypedKernel.Method for that of a
+// method returns Type.Method for a method of package gpu, and TypedKernel.Method for a method of a
 // generated kernel; otherwise "".
 func (w *rewriter) method(fn *types.Func) string {
 	recv := fn.Signature().Recv()
@@ -792,7 +795,7 @@ func (w *rewriter) method(fn *types.Func) string {
 	return ""
 }
 
-// typeName returns the name of a type of package gpu, or of what a pointer points to; otherwise "".
+// typeName returns the name of a type of package gpu, or of a pointer's element type; otherwise "".
 func (w *rewriter) typeName(t types.Type) string {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()
@@ -803,7 +806,7 @@ func (w *rewriter) typeName(t types.Type) string {
 	return ""
 }
 
-// generated reports whether kernelgen has made a file.
+// generated reports whether kernelgen generated a file.
 func generated(name string) bool {
 	text, err := os.ReadFile(name)
 	first, _, _ := strings.Cut(string(text), "\n")
@@ -821,19 +824,20 @@ func paren(e ast.Expr) any {
 
 func (w *rewriter) at(p token.Pos) int { return w.pkg.Fset.Position(p).Offset }
 
-// open puts pieces before what starts at an offset.
+// open inserts pieces before the text that starts at an offset.
 func (w *rewriter) open(at int, pieces ...any) {
 	w.edits = append(w.edits, edit{at, at, pieces, false})
 }
 
-// close puts pieces behind what ends at an offset. Of two, the later stands first: it is the inner.
+// close inserts pieces after the text that ends at an offset. A later insertion stands first,
+// because it is the inner one.
 func (w *rewriter) close(at int, pieces ...any) {
 	if len(pieces) > 0 {
 		w.edits = append(w.edits, edit{at, at, pieces, true})
 	}
 }
 
-// replace puts pieces in place of text.
+// replace replaces text by pieces.
 func (w *rewriter) replace(from, to int, pieces ...any) {
 	for _, g := range w.file.Comments {
 		if from <= w.at(g.Pos()) && w.at(g.End()) <= to {
@@ -847,13 +851,13 @@ func (w *rewriter) rename(id *ast.Ident, name string) {
 	w.replace(w.at(id.Pos()), w.at(id.End()), name)
 }
 
-// render returns the text between two offsets with the edits that lie in it.
+// render returns the text between two offsets, with the edits in it.
 func (w *rewriter) render(from, to int) string {
 	var in, closing []edit
 	for _, e := range w.edits {
 		if from <= e.from && e.to <= to {
 			if e.from == from && e.to == to && e.pieces == nil && from < to {
-				continue // this text moves, and goes where it was
+				continue // this text moves: leave it out here
 			}
 			if e.closes {
 				closing = append(closing, e)
@@ -868,7 +872,7 @@ func (w *rewriter) render(from, to int) string {
 	var b strings.Builder
 	for _, e := range in {
 		if e.from < from {
-			continue // in text that has been replaced
+			continue // inside replaced text
 		}
 		b.Write(w.text[from:e.from])
 		for _, p := range e.pieces {

@@ -1,30 +1,30 @@
 package main
 
-// A form says how a use of the old API is rewritten. In the examples x is the receiver.
+// A form says how to rewrite a use of the old API. In the examples x is the receiver.
 type form int
 
 const (
 	queued      form = iota // x.M(order, args...)  -> x.Submit(order, gpu.Op(args...))
 	done                    // x.M(args...)         -> x.Do(gpu.Op(args...))
 	recorded                // x.M(args, after...)  -> x.Add(gpu.Op(args), after...)
-	moved                   // x.M(stream, args...) -> stream.Do(x.Op(args...)); so with a queue or a command buffer
+	moved                   // x.M(stream, args...) -> stream.Do(x.Op(args...)); likewise with a queue or a command buffer
 	alloc                   // b, err := x.M(order, args...) -> var b *gpu.Buffer; err := x.Submit(order, gpu.Op(&b, args...))
 	renamed                 // M                    -> Op
 	function                // x.M(args...)         -> Op(x, args...)
 	withContext             // x.M(ctx, args...)    -> Op(ctx, x, args...)
 	grouped                 // x.M(ctx, order, args...) -> x.Device().Queue(0).Submit(order, x.Op(ctx, args...))
 	freed                   // x.M(order)           -> x.Device().Queue(0).Submit(order, gpu.Op(x))
-	byHand                  // nothing has taken its place: a person must rewrite it
+	byHand                  // there is no replacement: a person must rewrite it
 )
 
-// A rule says how one name of the old API is rewritten. A name of another package than gpu has that
+// A rule says how to rewrite one name of the old API. A name of another package than gpu has the
 // package before it: "interop.Event".
 type rule struct {
 	form
 	op string
 }
 
-// rules has all names that change: methods as Type.Method, types and functions by themselves.
+// rules lists all changed names: methods as Type.Method, types and functions by their names.
 var rules = map[string]rule{
 	"Queue.Alloca":      {alloc, "Alloc"},
 	"Queue.Barrier":     {queued, "Barrier"},
@@ -87,7 +87,7 @@ var rules = map[string]rule{
 	"Slice.Upload":     {moved, "Upload"},
 	"Slice.UploadCopy": {moved, "UploadCopy"},
 
-	// Those of generated kernels too.
+	// Generated kernels have these methods too.
 	"TypedKernel.Dispatch": {moved, "Launch"},
 	"TypedKernel.Launch":   {moved, "Launch"},
 	"TypedKernel.Record":   {moved, "Launch"},
@@ -151,7 +151,7 @@ var rules = map[string]rule{
 	"Float8E4M3":          {renamed, "collective.Float8E4M3"},
 	"Float8E5M2":          {renamed, "collective.Float8E5M2"},
 	"Gather":              {renamed, "collective.Gather"},
-	"Group.NewChannels":   {withContext, "collective.NewAll"}, // of the group's Devices
+	"Group.NewChannels":   {withContext, "collective.NewAll"}, // of the devices of the group
 	"Int16":               {renamed, "collective.Int16"},
 	"Int32":               {renamed, "collective.Int32"},
 	"Int64":               {renamed, "collective.Int64"},
@@ -177,26 +177,26 @@ var rules = map[string]rule{
 	"Uint8":               {renamed, "collective.Uint8"},
 }
 
-// fields has the fields that are gone, by the struct that had them. A person must rewrite their uses.
+// fields lists the removed fields, by struct. A person must rewrite their uses.
 var fields = map[string][]string{
 	"Order": {"Label", "Timing"},
 	"Grid":  {"Begun"},
 	"Stats": {"Bytes"},
 }
 
-// testkitAlloc is the function of package testkit for Queue.Alloca, with the queue as the first
-// argument: the runtime's own tests call it.
+// testkitAlloc is the function of package testkit that replaces Queue.Alloca. The queue is its
+// first argument. The runtime's own tests call it.
 const testkitAlloc = "AllocIn"
 
-// through is the method that takes an Op, by the type that has it.
+// through has the method that takes an Op, by its type.
 var through = map[string]string{"Queue": "Submit", "Stream": "Do", "CommandBuffer": "Add"}
 
-// links has the doc links that change otherwise than the rules say: what stands in the brackets, or
-// "" if a person must decide.
+// links lists the doc links that do not follow the rules: the new text in the brackets, or "" if a
+// person must decide.
 var links = map[string]string{
 	"Channel.Submit":         "collective.Communicator.GroupContext",
 	"CommandBuffer.Dispatch": "",
-	"Native":                 "", // a type before, a function afterwards
+	"Native":                 "", // was a type, is now a function
 	"Order.Label":            "",
 	"Order.Timing":           "",
 	"Queue.Dispatch":         "",

@@ -3,8 +3,8 @@
 //
 //	go run ./tools/shape [-most 15] [folder...]
 //
-// The folders are those of the core if none is named. A folder that ends in /... stands for itself
-// and those below it.
+// The default folders are those of the core. A folder that ends in /... includes the folders below
+// it.
 package main
 
 import (
@@ -23,7 +23,7 @@ const (
 	maxLines      = 80
 )
 
-// core are the folders that are read if none is named. Those that are not there are left out.
+// core lists the folders to read if none is named. Missing folders are left out.
 var core = []string{
 	"runtime/gpu", "runtime/internal/...", "runtime/collective/...", "runtime/compile/...", "runtime/interop/...", "runtime/trace/...",
 }
@@ -39,7 +39,7 @@ func main() {
 	m := module{root: ".", path: modulePath(".")}
 	for _, dir := range m.expand(folders) {
 		p, err := m.load(dir)
-		if err != nil { // figures of the others are still of use
+		if err != nil { // the figures of the other folders are still useful
 			fmt.Fprintln(os.Stderr, "shape:", err)
 		}
 		if p != nil && p.lines > 0 {
@@ -49,8 +49,8 @@ func main() {
 	report(os.Stdout, &m, pkgs, *most)
 }
 
-// report prints a row for each package, the longest first, and then functions and mutexes, the
-// worst first.
+// report prints a row for each package, the longest first, then functions and mutexes, the worst
+// first.
 func report(out io.Writer, m *module, pkgs []*pkg, most int) {
 	slices.SortStableFunc(pkgs, func(a, b *pkg) int { return b.lines - a.lines })
 	var functions []function

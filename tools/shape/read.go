@@ -37,7 +37,7 @@ type function struct {
 	complexity, lines int
 }
 
-// expand returns the folders that patterns stand for.
+// expand returns the folders that patterns match.
 func (m *module) expand(patterns []string) (dirs []string) {
 	for _, p := range patterns {
 		base, below := strings.CutSuffix(p, "/...")
@@ -62,8 +62,8 @@ func (m *module) expand(patterns []string) (dirs []string) {
 	return slices.Compact(dirs)
 }
 
-// load reads the package of a folder, once. It returns nil if there is no such folder, and what it
-// can read beside an error.
+// load reads the package of a folder, once. It returns nil if there is no such folder. With an error
+// it returns the readable part.
 func (m *module) load(dir string) (*pkg, error) {
 	if p, ok := m.pkgs[dir]; ok {
 		return p, nil
@@ -144,7 +144,7 @@ func complexity(f *ast.FuncDecl) int {
 	return n
 }
 
-// A structType is a struct with the file that it is in, whose imports its types name.
+// A structType is a struct and its file, whose imports give meaning to the names of its types.
 type structType struct {
 	fields *ast.FieldList
 	file   *ast.File
@@ -176,9 +176,9 @@ func (m *module) largest(p *pkg) (name string, fields int) {
 	return name, fields
 }
 
-// fields counts the fields of a struct. An embedded struct counts as many as it has itself, if it
-// is of the module and not in seen. Everything else that is embedded counts one: a pointer, an
-// interface, a struct of another module.
+// fields counts the fields of a struct. An embedded struct of the module counts as many as it has
+// itself, unless it is in seen. Any other embedded type counts one: a pointer, an interface, a
+// struct of another module.
 func (m *module) fields(p *pkg, name string, seen map[string]bool) (n int) {
 	s, ok := p.structs()[name]
 	if key := p.dir + "." + name; !ok || seen[key] {
@@ -208,7 +208,7 @@ func (m *module) fields(p *pkg, name string, seen map[string]bool) (n int) {
 	return n
 }
 
-// imported returns the package of the module that a file knows by a name, or nil.
+// imported returns the package of the module that a file imports under a name, or nil.
 func (m *module) imported(file *ast.File, name string) *pkg {
 	for _, spec := range file.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
@@ -227,13 +227,13 @@ func (m *module) imported(file *ast.File, name string) *pkg {
 // protects finds the comments that say what a mutex protects.
 var protects = regexp.MustCompile(`(?i)\b(protect|guard)(s|ed|ing)?\b`)
 
-// mutexes returns the places of the mutexes, in structs and in variables of the package, that do
-// not say what they protect. One does if its comment has the word or names another field of the
-// struct, or by a grouping: it is embedded in a struct without a name that has other fields, or it
-// begins a paragraph of fields that has no other mutex.
+// mutexes returns the places of the mutexes, in structs and package variables, that do not say what
+// they protect. A mutex says it if its comment has the word "protects" or names another field of
+// the struct. Grouping says it too: the mutex is embedded in a struct without a name that has other
+// fields, or it begins a paragraph of fields without another mutex.
 func (p *pkg) mutexes() (places []string) {
 	for _, file := range p.files {
-		groups := map[*ast.StructType]bool{} // structs that have no name of their own
+		groups := map[*ast.StructType]bool{} // structs without a name
 		check := func(pos token.Pos, name string, comment string, names []string) {
 			if protects.MatchString(comment) || slices.ContainsFunc(names, func(n string) bool {
 				return regexp.MustCompile(`\b` + regexp.QuoteMeta(n) + `\b`).MatchString(comment)
@@ -262,7 +262,7 @@ func (p *pkg) mutexes() (places []string) {
 					}
 				}
 			case *ast.FuncDecl:
-				return false // mutexes of functions are seen whole
+				return false // skip mutexes of functions: their whole use is in view
 			case *ast.StructType:
 				var names []string
 				for _, f := range n.Fields.List {

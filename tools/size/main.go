@@ -1,5 +1,6 @@
-// Command size compares a program that is linked with package cuda, and opens nothing, with one that says hello: how
-// large the file is, and how long a run of it takes. It fails if the file is larger by more than -limit bytes.
+// Command size compares two programs: one imports package cuda and opens nothing, the other prints
+// hello. It prints the size of each file and the time of a run. It fails if the first file is
+// larger by more than -limit bytes.
 //
 //	size [-limit BYTES] [-runs N]
 //
@@ -54,7 +55,7 @@ func compare(limit int64, runs int) error {
 	}
 	var times [2][]time.Duration
 	for range runs {
-		for i, name := range names { // in turns, so that what else the machine does falls on both
+		for i, name := range names { // in turns, so that other load falls on both programs
 			start := time.Now()
 			if err := exec.Command(filepath.Join(dir, name)).Run(); err != nil {
 				return fmt.Errorf("run %s: %v", name, err)

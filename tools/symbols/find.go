@@ -15,7 +15,7 @@ type browser struct {
 	goName func(library, symbol string) (name, declaration string, err error)
 }
 
-// A record is one thing that a name means; the pointer of its kind is set.
+// A record is one meaning of a name. One pointer is set.
 type record struct {
 	Library  string            `json:"library"`
 	Kind     string            `json:"kind"`
@@ -57,7 +57,7 @@ type function struct {
 	Reason      string          `json:"reason,omitempty"` // of the overlay's entry
 	Go          string          `json:"go,omitempty"`
 	Declaration string          `json:"declaration,omitempty"`
-	NameReason  string          `json:"nameReason,omitempty"` // why the Go name is not as the rules have it
+	NameReason  string          `json:"nameReason,omitempty"` // why the Go name breaks the rules
 }
 
 type param struct {
@@ -79,7 +79,7 @@ type set struct {
 	Functions int             `json:"functions,omitempty"`
 }
 
-// find returns everything that a C name means, nil if nothing.
+// find returns all meanings of a C name, nil if there is none.
 func (b *browser) find(name string) ([]record, error) {
 	var out []record
 	for _, l := range b.libs {
@@ -147,7 +147,8 @@ func (b *browser) find(name string) ([]record, error) {
 	return out, nil
 }
 
-// functionsOf gives all ABIs of the function that a name means; a per-thread-stream twin stands for its function.
+// functionsOf returns all ABIs of the function with a name. A per-thread-stream variant counts as
+// its function.
 func functionsOf(l *symbols.Library, name string) []symbols.Func {
 	if found := l.Lookup(name); found != nil {
 		return found
@@ -203,7 +204,7 @@ func (b *browser) sets() []set {
 	return out
 }
 
-// unknown is the error of a name that no library has, with the names that are nearest to it.
+// unknown returns the error for a name that no library has. It suggests the nearest names.
 func (b *browser) unknown(name string) error {
 	who := "no library has"
 	if len(b.libs) == 1 {
@@ -216,7 +217,7 @@ func (b *browser) unknown(name string) error {
 	return fmt.Errorf("%s %s; did you mean %s?", who, name, strings.Join(near, ", "))
 }
 
-// near gives up to five known names that are few edits away, nearest first.
+// near returns up to five known names within few edits, nearest first.
 func (b *browser) near(name string) []string {
 	type candidate struct {
 		name string
@@ -274,7 +275,8 @@ func (b *browser) near(name string) []string {
 	return out
 }
 
-// distance counts the letters to insert, remove or replace to make one name of the other; beyond the limit it gives up.
+// distance counts the letters to insert, remove or replace to turn one name into the other. Beyond
+// the limit it gives up.
 func distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1

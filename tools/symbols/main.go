@@ -1,11 +1,12 @@
-// Command symbols prints what is known of a name in the C API of a GPU library.
+// Command symbols prints everything known about a name in the C API of a GPU library.
 //
 //	symbols [-lib cublas|cublaslt|cuda|cudnn|cufft|cufile|cupti|curand|cusolver|cusparse|hip|hipblas|hipfft|hiprand|hiprtc|nccl|nvjitlink|nvml|nvrtc] [-json] NAME...
 //	symbols [-lib cublas|cublaslt|cuda|cudnn|cufft|cufile|cupti|curand|cusolver|cusparse|hip|hipblas|hipfft|hiprand|hiprtc|nccl|nvjitlink|nvml|nvrtc] [-json] -sets
 //
-// NAME is a C name: a function by its API name or exported symbol, a type by its name or tag, an enumerator, or a
-// constant. Of a function every ABI is printed, with its Go method. With -sets it lists the symbol sets of a library and
-// how many functions each has. The exit status is 1 if a name is not known, and 2 if the command line is wrong.
+// NAME is a C name: a function by its API name or exported symbol, a type by its name or tag, an
+// enumerator, or a constant. For a function it prints every ABI with its Go method. With -sets it
+// lists the symbol sets of a library and the number of functions in each. The exit status is 1 if a
+// name is not known, and 2 if the command line is wrong.
 package main
 
 import (
@@ -71,7 +72,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	return b.names(stdout, *asJSON, flags.Args())
 }
 
-// names prints what is known of each name; a name that nobody knows is an error, told after the others were printed.
+// names prints each known name. It returns an error for unknown names after printing the others.
 func (b *browser) names(w io.Writer, asJSON bool, names []string) error {
 	var all []record
 	var unknown []error

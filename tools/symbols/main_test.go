@@ -128,7 +128,7 @@ func TestDistance(t *testing.T) {
 	}{
 		{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"kitten", "sitting", 3}, {"abc", "abc", 0}, {"abc", "acb", 2}, {"abcdefgh", "x", 4}, {"aaaaaaaa", "bbbbbbbb", 4},
 	} {
-		if got := distance(tt.a, tt.b, 3); got != tt.want { // beyond the limit of 3 it is 4
+		if got := distance(tt.a, tt.b, 3); got != tt.want { // 4 means beyond the limit of 3
 			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
 		}
 	}

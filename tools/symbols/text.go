@@ -187,7 +187,7 @@ func (p *printer) function(f *function) {
 	p.table(rows)
 }
 
-// says lists what is known of a parameter besides its type and direction.
+// says lists the facts about a parameter besides its type and direction.
 func (a *param) says() []string {
 	var out []string
 	if a.Unit != "" {

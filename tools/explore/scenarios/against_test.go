@@ -13,8 +13,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestShutdownGivesUp shuts a device down in less time than its work takes, which is held up, or waits for a number that is written late or never: everybody hears of it,
-// and once Free has been reached nothing touches the program's memory.
+// TestShutdownGivesUp shuts a device down faster than its work can end. The work is stalled, or
+// waits for a value that is written late or never. Every waiter must return. After Free is reached
+// nothing touches the program's memory.
 func TestShutdownGivesUp(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, cuda(), quick())
@@ -78,7 +79,8 @@ func TestShutdownGivesUp(t *testing.T) {
 	})
 }
 
-// TestAcrossDrivers has devices of two drivers wait for one another by the host, while one of them may be lost, closed or fail.
+// TestAcrossDrivers lets devices of two drivers wait for each other through the host, while one of
+// them may be lost, closed or fail.
 func TestAcrossDrivers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -114,7 +116,7 @@ func TestAcrossDrivers(t *testing.T) {
 			r.wg.Wait()
 		case 3:
 			r.do(func() { r.is(far.Close(), driver.ErrLost) })
-			// Who waits for work that was refused waits for ever, but that s is failed then.
+			// Work that waits for refused work would wait for ever, if s did not fail.
 			r.do(func() {
 				time.Sleep(time.Second)
 				s.Fail(gpu.ErrClosed)
@@ -129,7 +131,8 @@ func TestAcrossDrivers(t *testing.T) {
 	})
 }
 
-// TestStreamsJoin has two streams wait for one another, and one fail, or its device be lost: who waits for it fails, and the rest goes on.
+// TestStreamsJoin joins two streams while one fails or its device is lost. Work that waits for it
+// must fail, and other work must go on.
 func TestStreamsJoin(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

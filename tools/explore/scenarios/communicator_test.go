@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A team is devices with a communicator each.
+// A team is a group of devices with a communicator each.
 type team struct {
 	*rig
 	comms []*collective.Communicator
@@ -43,7 +43,7 @@ func meetAs(x *explore.T, n int, c simdriver.Config, o collective.Options) *team
 
 var errBoom = errors.New("boom")
 
-// failed reports an error that is neither one of some nor the failure of a communicator.
+// failed reports an error that is neither one of the given ones nor the failure of a communicator.
 func (r *team) failed(err error, want ...error) {
 	var channelErr *collective.Error
 	if !errors.As(err, &channelErr) {
@@ -51,7 +51,8 @@ func (r *team) failed(err error, want ...error) {
 	}
 }
 
-// TestCollectives has the ranks of a communicator reduce, from goroutines of their own, in the order of their calls.
+// TestCollectives runs reductions on the ranks of a communicator, from a goroutine each, in the
+// order of their calls.
 func TestCollectives(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{LazyComms: x.Choose(2) == 1})
@@ -80,8 +81,8 @@ func (r *team) closeAll() {
 	r.wg.Wait()
 }
 
-// TestGroupWhoseSemaphoreFails has a program fail the semaphore of a group that another rank may come to late, and deallocate its memory: nobody else has that before
-// the group is over.
+// TestGroupWhoseSemaphoreFails fails the semaphore of a group for which another rank may arrive
+// late, and frees its memory. No other work may get the memory before the group is over.
 func TestGroupWhoseSemaphoreFails(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
@@ -118,7 +119,7 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 		r.must(r.wait(u, 5))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := w.Wait(ctx, 1); err != nil { // the group of this rank found its memory gone
+		if err := w.Wait(ctx, 1); err != nil { // the memory of this rank's group is freed
 			r.comms[0].Abort(errBoom)
 		}
 		r.wg.Wait()
@@ -132,8 +133,9 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 	})
 }
 
-// TestAbortAgainstGroup aborts a communicator, ends a group's context, loses its device, or closes the communicator, while groups wait, are issued and run: each
-// is reached or fails, and what comes behind as well.
+// TestAbortAgainstGroup aborts a communicator, ends a group's context, loses its device, or closes
+// the communicator, while groups wait, are issued and run. Each group, and the work behind it, must
+// be reached or fail.
 func TestAbortAgainstGroup(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
@@ -167,7 +169,7 @@ func TestAbortAgainstGroup(t *testing.T) {
 				err := c.Device().Queue(0).Submit(gpu.Order{Wait: pts(gate, 1), Signal: pts(s, 1)}, c.GroupContext(ctx, collective.AllReduce(b.All(), a.All(), collective.Uint8, collective.Sum())))
 				ok(err)
 				if err != nil {
-					c.Abort(errBoom) // or the other one waits
+					c.Abort(errBoom) // otherwise the other rank waits
 					return
 				}
 				err = r.devs[i].Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.Fill(b.All(), []byte{1}))
@@ -204,7 +206,8 @@ func TestAbortAgainstGroup(t *testing.T) {
 	})
 }
 
-// TestSplitAgainstAbort splits a communicator while its context ends, or it is aborted: the parts work, or the whole has failed.
+// TestSplitAgainstAbort splits a communicator while its context ends, or while it is aborted. The
+// parts must work, or the whole must have failed.
 func TestSplitAgainstAbort(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})
@@ -251,8 +254,9 @@ func TestSplitAgainstAbort(t *testing.T) {
 	})
 }
 
-// TestSuspendAgainstAll suspends and resumes a communicator while groups are submitted, or it is aborted or closed, or its context or the other rank or its device ends:
-// the library is given no group of a suspended communicator, and everything ends.
+// TestSuspendAgainstAll suspends and resumes a communicator while groups are submitted, or it is
+// aborted or closed, or its context, the other rank or its device ends. The library must get no
+// group of a suspended communicator, and every call must return.
 func TestSuspendAgainstAll(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		how := x.Choose(6)
@@ -268,7 +272,7 @@ func TestSuspendAgainstAll(t *testing.T) {
 				r.comms[0].Close()
 			case 3:
 				r.sim.LoseDevice(0, nil)
-			case 5: // a rank that is alone
+			case 5: // a rank without the other
 				d := r.devs[0]
 				a, b, s := r.alloc(d, 4), r.alloc(d, 4), r.sem()
 				err := r.comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, r.comms[0].Group(collective.AllReduce(b.All(), a.All(), collective.Uint8, collective.Sum())))
@@ -296,7 +300,7 @@ func TestSuspendAgainstAll(t *testing.T) {
 					if errors.Is(c.Err(), simdriver.ErrSuspended) {
 						r.Errorf("the library was given what a suspended communicator does not take: %v", c.Err())
 					}
-					c.Abort(errBoom) // or the other one waits
+					c.Abort(errBoom) // otherwise the other rank waits
 					return
 				}
 			})
@@ -342,8 +346,8 @@ func TestLostWhileJoined(t *testing.T) {
 	})
 }
 
-// TestGroupsOfOneCaller has one goroutine give both ranks their groups, where the library keeps who calls until the other rank has come, with work between that waits for the
-// first one's.
+// TestGroupsOfOneCaller submits the groups of both ranks from one goroutine, if the library blocks
+// its caller until the other rank arrives. Work between the groups waits for the first one's.
 func TestGroupsOfOneCaller(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{LazyComms: true})
@@ -368,8 +372,9 @@ func TestGroupsOfOneCaller(t *testing.T) {
 	})
 }
 
-// TestShrinkAgainst makes a communicator of two of three ranks while groups are under way, the third is closed, aborted or lost, or a context ends: the smaller communicator works, or the calls say
-// why not, and everything ends.
+// TestShrinkAgainst shrinks a communicator of three ranks to two while groups are in flight, the
+// third rank is closed, aborted or lost, or a context ends. The smaller communicator must work, or
+// the calls must return the reason, and every call must return.
 func TestShrinkAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 3, simdriver.Config{})
@@ -411,7 +416,7 @@ func TestShrinkAgainst(t *testing.T) {
 		})
 		for i, c := range r.comms[:2] {
 			r.do(func() {
-				if groups > 0 { // in vain, if the third has none
+				if groups > 0 { // fails if the third rank has no group
 					if groups == 1 && !abort {
 						return
 					}

@@ -1,5 +1,6 @@
-// Package scenarios has small pieces of work for package gpu, on simulated devices, that tools/explore runs in many orders. Each says what must hold whatever
-// the order: that everybody gets an answer, that memory is what a model of one operation after the other says, that nothing is left behind.
+// Package scenarios has small concurrent uses of package gpu on simulated devices. tools/explore
+// runs them in many orders. Each checks what must hold in every order: every call returns, memory
+// is as if the operations ran one after the other, and nothing leaks.
 //
 // As ordinary tests they run once each.
 package scenarios

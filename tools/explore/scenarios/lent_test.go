@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestFreeTells lends host memory to work that goes through, whose semaphore is failed, or whose device is lost: once its Free has been reached nothing touches
-// the memory, and the program may use it for something else.
+// TestFreeTells lends host memory to work that finishes, whose semaphore is failed, or whose device
+// is lost. After its Free is reached nothing touches the memory, and the program may use it.
 func TestFreeTells(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())
@@ -24,7 +24,7 @@ func TestFreeTells(t *testing.T) {
 		r.must(r.wait(own, 1))
 		mem := bytes.Repeat([]byte{2}, 64)
 		order := gpu.Order{Signal: pts(s, 1), Free: pts(free, 1)}
-		reads := true // mem
+		reads := true // of mem
 		freed := make(chan struct{})
 		var imported *gpu.Buffer
 		switch x.Choose(4) {
@@ -55,7 +55,7 @@ func TestFreeTells(t *testing.T) {
 			r.do(func() { r.sim.LoseDevice(0, nil) })
 		}
 		closed := make(chan struct{})
-		if lost { // then Close tells
+		if lost { // Close signals Free
 			r.do(func() {
 				defer close(closed)
 				r.is(r.wait(s, 1), driver.ErrLost)
@@ -92,7 +92,8 @@ func TestFreeTells(t *testing.T) {
 	})
 }
 
-// TestReadAndWrite moves files in pieces, while the semaphore may fail, or the file does: what has arrived is right, and what has failed has an error.
+// TestReadAndWrite moves files in pieces, while the semaphore or the file may fail. Arrived data
+// must be right, and failures must have an error.
 func TestReadAndWrite(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())
@@ -135,7 +136,8 @@ type file func(p []byte, at int64) (int, error)
 func (f file) ReadAt(p []byte, at int64) (int, error)  { return f(p, at) }
 func (f file) WriteAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// TestCloseWhileLent closes a device whose memory and events work of another one uses: it is given back when that work is over, and not before.
+// TestCloseWhileLent closes a device while another one's work uses its memory and events. They must
+// be given back when that work is over, and not before.
 func TestCloseWhileLent(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

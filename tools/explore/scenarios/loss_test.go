@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestLossAcross loses one of two or three devices whose work waits for one another: all that comes behind lost work fails, in all queues, and nobody waits for ever.
+// TestLossAcross loses one of two or three devices whose work waits for one another. All work
+// behind lost work must fail, in all queues, and no wait may hang.
 func TestLossAcross(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		n := 2 + x.Choose(2)
@@ -60,7 +61,8 @@ func TestLossAcross(t *testing.T) {
 	})
 }
 
-// TestEachFault fails one call of the driver, of a kind and number that are chosen, or loses the device by it, under work that parks, allocates and records.
+// TestEachFault makes one driver call fail, of a chosen kind and number, or lose the device, under
+// work that parks, allocates and records.
 func TestEachFault(t *testing.T) {
 	ops := []simdriver.Op{"", simdriver.OpRecord, simdriver.OpQuery, simdriver.OpStreamWait, simdriver.OpFill, simdriver.OpCopy, simdriver.OpAllocAsync, simdriver.OpFreeAsync,
 		simdriver.OpAlloc, simdriver.OpFree, simdriver.OpNewEvent, simdriver.OpLaunchGraph, simdriver.OpInstantiate, simdriver.OpSetNode, simdriver.OpDownload, simdriver.OpNewPool}
@@ -147,12 +149,13 @@ func TestEachFault(t *testing.T) {
 	})
 }
 
-// TestLossBelow has work of a device that is lost signal a value below the one that is waited for: who waits hears of the loss.
+// TestLossBelow loses a device whose work signals a value below the awaited one. The waiter must
+// get the loss.
 func TestLossBelow(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
 		a, s := r.alloc(r.devs[0], 8), r.sem()
-		r.must(r.sim.StallDevice(0)) // it is lost before it comes to it
+		r.must(r.sim.StallDevice(0)) // it is lost before it runs the work
 		r.must(r.devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{1})))
 		r.do(func() { r.sim.LoseDevice(0, nil) })
 		if err := r.wait(s, 2); !errors.Is(err, driver.ErrLost) {
@@ -164,7 +167,8 @@ func TestLossBelow(t *testing.T) {
 	})
 }
 
-// TestLossFar has devices wait for one another in a chain, and loses the first one: who waits for the last hears of it, though nobody asks those between.
+// TestLossFar loses the first device of a chain of devices that wait for one another. Waiters for
+// the last one must get the loss, although no goroutine queries the devices between.
 func TestLossFar(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		n := 2 + x.Choose(2)
@@ -192,7 +196,8 @@ func TestLossFar(t *testing.T) {
 	})
 }
 
-// TestLossWhileFollowed finds a device lost while another one is given work that waits for it: whoever is later sees the other, and what waits fails.
+// TestLossWhileFollowed finds a device lost while another one is given work that waits for it. The
+// later of the two must see the other, and the waiting work must fail.
 func TestLossWhileFollowed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		n := 2 + x.Choose(2)
@@ -228,8 +233,8 @@ func TestLossWhileFollowed(t *testing.T) {
 	})
 }
 
-// TestLossFoundAgainstClose has somebody who waits find that the device is lost, while another one closes it: who waits hears of it, however long the first one takes
-// to tell.
+// TestLossFoundAgainstClose lets a waiter find that the device is lost while another goroutine
+// closes it. The waiter must get the loss, however long the first report takes.
 func TestLossFoundAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

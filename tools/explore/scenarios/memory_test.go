@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// pools runs a scenario with a driver's pool and one of the runtime's, with room for two blocks.
+// pools runs a scenario with a driver's pool and with a portable one. Each has room for two blocks.
 func pools(x *explore.T, c simdriver.Config) (*rig, *gpu.Pool) {
 	r := open(x, c, quick())
 	x.Window(false)
@@ -22,7 +22,8 @@ func pools(x *explore.T, c simdriver.Config) (*rig, *gpu.Pool) {
 	return r, p
 }
 
-// TestDeallocaAgainstUse has two streams allocate, write, read and give back memory of one pool: nobody sees what another one has written.
+// TestDeallocaAgainstUse checks that two streams that allocate, write, read and free memory of one
+// pool never see each other's data.
 func TestDeallocaAgainstUse(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r, p := pools(x, simdriver.Config{})
@@ -53,7 +54,8 @@ func TestDeallocaAgainstUse(t *testing.T) {
 	})
 }
 
-// TestHandOver has a block go from one queue to another by way of dealloca and alloca, while the first one still has work with it that is held up.
+// TestHandOver moves a block from one queue to another by a free and an alloc, while the first
+// queue still has stalled work with it.
 func TestHandOver(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -88,7 +90,8 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
-// TestDeallocaAfterFailure deallocates memory of work that goes on though its semaphore has been failed: nobody else has it meanwhile.
+// TestDeallocaAfterFailure frees memory of running work whose semaphore was failed. No other work
+// may get the memory meanwhile.
 func TestDeallocaAfterFailure(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -99,10 +102,10 @@ func TestDeallocaAfterFailure(t *testing.T) {
 		var a *gpu.Buffer
 		err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Alloc(&a, p, 64))
 		r.must(err)
-		r.must(r.wait(u, 1)) // or whoever comes after it would come after what is behind it
+		r.must(r.wait(u, 1)) // otherwise the next work could run before the work ahead of it
 		u = r.sem()
 		streams := r.sim.Streams(0)
-		r.must(r.sim.StallStream(streams[len(streams)-2])) // queue 0's
+		r.must(r.sim.StallStream(streams[len(streams)-2])) // stream of queue 0
 		r.is(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{1})), boom)
 		r.do(func() { s.Fail(boom) })
 		r.is(r.wait(s, 1), boom)
@@ -111,7 +114,8 @@ func TestDeallocaAfterFailure(t *testing.T) {
 		err = d.Queue(1).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, gpu.Alloc(&b, p, 64))
 		r.must(err)
 		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 2), Signal: pts(u, 3)}, gpu.Fill(b.All(), []byte{2})))
-		r.do(func() { r.must(r.sim.ResumeStream(streams[len(streams)-2])) }) // until then the dealloca waits
+		// The free waits until then.
+		r.do(func() { r.must(r.sim.ResumeStream(streams[len(streams)-2])) })
 		r.must(r.wait(u, 3))
 		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(u, 4)}, gpu.Barrier()))
 		r.must(r.wait(u, 4))
@@ -121,8 +125,8 @@ func TestDeallocaAfterFailure(t *testing.T) {
 	})
 }
 
-// TestFailWhileIssued has a program fail the semaphore of work, and deallocate what that uses, while the work is being issued: nobody else has the memory
-// before it is over.
+// TestFailWhileIssued fails the semaphore of work and frees its memory while the work is being
+// issued. No other work may get the memory before it is over.
 func TestFailWhileIssued(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, pieces())
@@ -147,7 +151,7 @@ func TestFailWhileIssued(t *testing.T) {
 		kind := x.Choose(6)
 		outer, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 		r.must(err)
-		if kind == 5 { // else it would have the memory too
+		if kind == 5 { // it would have the memory too
 			_, err := outer.Add(gpu.Execute(c, a.All()))
 			r.must(err)
 		}
@@ -166,10 +170,10 @@ func TestFailWhileIssued(t *testing.T) {
 			func() error { return q.Submit(o, gpu.Upload(a.All(), data)) },
 			func() error { return q.Submit(o, gpu.Execute(outer)) },
 		}[kind]
-		var held []driver.Stream // of what may be used
+		var held []driver.Stream // streams that may use the memory
 		for i := range r.devs {
 			streams := r.sim.Streams(i)
-			held = append(held, streams[len(streams)-2]) // queue 0's
+			held = append(held, streams[len(streams)-2]) // stream of queue 0
 			r.must(r.sim.StallStream(held[i]))
 		}
 		x.Window(true)
@@ -182,7 +186,7 @@ func TestFailWhileIssued(t *testing.T) {
 		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, gpu.Fill(b.All(), []byte{2})))
 		r.do(func() {
 			for _, h := range held {
-				r.must(r.sim.ResumeStream(h)) // until then the dealloca may wait
+				r.must(r.sim.ResumeStream(h)) // the free may wait until then
 			}
 		})
 		r.must(r.wait(u, 5))
@@ -199,7 +203,7 @@ func TestFailWhileIssued(t *testing.T) {
 	})
 }
 
-// TestPoolAgainstLoss loses the device while memory of a pool is allocated, used and given back.
+// TestPoolAgainstLoss loses the device while memory of a pool is allocated, used and freed.
 func TestPoolAgainstLoss(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r, p := pools(x, simdriver.Config{})
@@ -229,10 +233,12 @@ func TestPoolAgainstLoss(t *testing.T) {
 	})
 }
 
-// TestPoolClosed closes a pool while memory of it is in use, and trims the device: what it had is given back.
+// TestPoolClosed closes a pool while its memory is in use, and trims the device. The pool's memory
+// must be given back.
 func TestPoolClosed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		r, p := pools(x, cuda()) // HIP's pools grow on a thread, before which an alloca may find that they are closed
+		// HIP's pools grow on another thread, where an alloc may find its pool closed.
+		r, p := pools(x, cuda())
 		d := r.devs[0]
 		s := r.sem()
 		var b *gpu.Buffer
@@ -256,8 +262,9 @@ func TestPoolClosed(t *testing.T) {
 	})
 }
 
-// TestAccessAgainst gives another device access to a pool, takes it away, has the driver fail, and closes the pool, all at the same time. What the device is then given is
-// refused, or it may do it: it is not lost.
+// TestAccessAgainst gives another device access to a pool, takes it away, makes the driver fail,
+// and closes the pool, all concurrently. Work of the device is then refused or permitted, and the
+// device is not lost.
 func TestAccessAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		c := cuda()
@@ -296,8 +303,9 @@ func TestAccessAgainst(t *testing.T) {
 	})
 }
 
-// TestCurrentPool allocates from the current pool of a device while others make another pool the current one, set and ask for properties, and close that pool and the
-// device: there is a current pool until the device is closed, and an alloca fails only if its pool is closed just then.
+// TestCurrentPool allocates from the current pool of a device while other goroutines change the
+// current pool, query and set properties, and close that pool and the device. A current pool must
+// exist until the device is closed, and an alloc may fail only if its pool is being closed.
 func TestCurrentPool(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r, p := pools(x, simdriver.Config{})
@@ -316,7 +324,7 @@ func TestCurrentPool(t *testing.T) {
 				var b *gpu.Buffer
 				err := d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&b, nil, 64))
 				if errors.Is(err, gpu.ErrClosed) && !closes {
-					continue // it was the current one when it was closed
+					continue // it was the current pool when it was closed
 				}
 				if over(err) {
 					return
@@ -358,8 +366,9 @@ func TestCurrentPool(t *testing.T) {
 	})
 }
 
-// TestPoolClosedBeside closes a pool that has room for one allocation while somebody asks for its figures, somebody trims it, and a second allocation collects what is not
-// used any more: everybody gets an answer, and what the pool had is given back.
+// TestPoolClosedBeside closes a pool with room for one allocation while other goroutines read its
+// figures, trim it, and make a second allocation that collects unused memory. Every call must
+// return, and the pool's memory must be given back.
 func TestPoolClosedBeside(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, cuda(), quick())
@@ -408,12 +417,13 @@ func TestPoolClosedBeside(t *testing.T) {
 	})
 }
 
-// TestBareOrder has work without lists keep its order, also where the device has no event left.
+// TestBareOrder checks that work without waits and signals keeps its order, even if the device has
+// no event left.
 func TestBareOrder(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r, p := pools(x, simdriver.Config{})
 		d := r.devs[0]
-		big, other := r.alloc(d, 128<<10), r.alloc(d, 128<<10) // each fill of them takes an event
+		big, other := r.alloc(d, 128<<10), r.alloc(d, 128<<10) // each fill of these takes an event
 		s := d.Queue(0).NewStream()
 		r.do(func() {
 			for range 3 {
@@ -444,7 +454,8 @@ func TestBareOrder(t *testing.T) {
 	})
 }
 
-// TestTouchWhileFreed has the device touch memory for the first time while it is freed, as it is lost.
+// TestTouchWhileFreed lets the device use memory for the first time while it is freed, and while
+// the device is lost.
 func TestTouchWhileFreed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -456,7 +467,7 @@ func TestTouchWhileFreed(t *testing.T) {
 	})
 }
 
-// TestPieces uploads and downloads in pieces, of which one may fail.
+// TestPieces uploads and downloads in pieces. One piece may fail.
 func TestPieces(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, pieces())
@@ -491,8 +502,8 @@ func TestPieces(t *testing.T) {
 	})
 }
 
-// TestPoolAfterFailure allocates the only block there is, which work still has whose semaphore has been failed. There is memory again when
-// that work is over, though nobody waits for it.
+// TestPoolAfterFailure allocates the only block, which is still in use by work with a failed
+// semaphore. Memory must be available once that work is over, even if no goroutine waits for it.
 func TestPoolAfterFailure(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -531,16 +542,16 @@ func TestPoolAfterFailure(t *testing.T) {
 	})
 }
 
-// TestCollectAgainstQuery has an allocation find no memory while what used it is done, and others ask about that: it finds it done as well, whatever they
-// have found.
+// TestCollectAgainstQuery makes an allocation that finds no free memory although the work that used
+// it is done, while other goroutines query that work. The allocation must find it done too.
 func TestCollectAgainstQuery(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		config := cuda() // which has what it is given when the call returns
+		config := cuda() // has its memory when the call returns
 		config.Memory = 1 << 17
 		r := open(x, config, quick())
 		d := r.devs[0]
 		x.Window(false)
-		b, s := r.alloc(d, 1<<17), r.sem() // more than goes without an event
+		b, s := r.alloc(d, 1<<17), r.sem() // too large to go without an event
 		r.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{2})))
 		r.must(b.Close())

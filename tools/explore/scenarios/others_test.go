@@ -16,7 +16,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// natively calls a function on a thread to which a device is bound, as others do who use the driver too.
+// natively calls a function on a thread with a current device, as other code that uses the driver
+// does.
 func natively(v driver.Device, fn func() error) error {
 	result := make(chan error)
 	go func() {
@@ -29,7 +30,7 @@ func natively(v driver.Device, fn func() error) error {
 	return <-result
 }
 
-// drain waits until a stream of others has nothing left to do.
+// drain waits until a stream of other code has no work left.
 func drain(v driver.Device, h driver.Stream) error {
 	e, err := v.NewEvent()
 	if err != nil {
@@ -44,7 +45,8 @@ func drain(v driver.Device, h driver.Stream) error {
 	return errors.Join(err, v.DestroyEvent(e))
 }
 
-// takeLeft destroys the streams that a device which was closed has left to the driver, and closes the driver's.
+// takeLeft destroys the streams that a closed device has left to the driver, and closes the
+// driver's.
 func (r *rig) takeLeft(v driver.Device) {
 	natively(v, func() error {
 		for _, h := range r.sim.Streams(0) {
@@ -54,7 +56,8 @@ func (r *rig) takeLeft(v driver.Device) {
 	})
 }
 
-// TestAdopted gives a stream of others work, while its queue is closed, the device is, or it is lost: the stream is theirs when Close has returned.
+// TestAdopted gives an adopted stream work while its queue or device is closed, or the device is
+// lost. The stream must belong to the other code again when Close has returned.
 func TestAdopted(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -112,7 +115,7 @@ func TestAdopted(t *testing.T) {
 	})
 }
 
-// TestSharedEvents orders two queues by an event, which is closed meanwhile.
+// TestSharedEvents orders two queues by an event that is closed meanwhile.
 func TestSharedEvents(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -143,8 +146,9 @@ func TestSharedEvents(t *testing.T) {
 	})
 }
 
-// TestValues has a stream wait for a number, which another queue or the host writes, while memory, events and code are let go of: nobody waits for ever, and
-// what is behind the wait finds what was written before the number.
+// TestValues makes a stream wait for a value that another queue or the host writes, while memory,
+// events and code are released. No wait may hang, and work behind the wait must see everything
+// written before the value.
 func TestValues(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, cuda(), quick())
@@ -177,7 +181,7 @@ func TestValues(t *testing.T) {
 	})
 }
 
-// TestTimings reads and closes a timing while operations have it.
+// TestTimings reads and closes a timing while operations use it.
 func TestTimings(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -188,7 +192,7 @@ func TestTimings(t *testing.T) {
 		b, s := r.alloc(d, 64), r.sem()
 		x.Window(true)
 		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1}).Timed(timing)))
-		r.do(func() { timing.Duration() }) // it may not be there yet
+		r.do(func() { timing.Duration() }) // it may have no time yet
 		r.must(r.wait(s, 1))
 		if _, err := timing.Duration(); err != nil {
 			r.Errorf("when it is done: %v", err)
@@ -205,7 +209,9 @@ func TestTimings(t *testing.T) {
 	})
 }
 
-// TestTimingsAgainst reads a timing of operations of all sorts while they fail, it is closed, or the device is closed or lost: it tells a time of what was reached, and otherwise why there is none.
+// TestTimingsAgainst reads a timing of all kinds of operations while they fail, the timing is
+// closed, or the device is closed or lost. It must return the time of operations that were reached,
+// and the reason for others.
 func TestTimingsAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -270,8 +276,9 @@ func TestTimingsAgainst(t *testing.T) {
 	})
 }
 
-// TestEventsOfOthers orders a queue behind work of others by an event of theirs, which is let go of meanwhile, or the device is closed or lost: the event is the runtime's until it has been told
-// to be free.
+// TestEventsOfOthers orders a queue behind other code's work by that code's event. Meanwhile the
+// event is released, or the device is closed or lost. The event belongs to the runtime until freed
+// has been called.
 func TestEventsOfOthers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -314,7 +321,7 @@ func TestEventsOfOthers(t *testing.T) {
 			if r.is(err, ended...); err == nil {
 				r.full("what the event is behind", got, 5)
 			}
-			if err == nil && back { // and the other way round, by the same event
+			if err == nil && back { // the same event in the other direction
 				err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(b.All(), []byte{6}))
 				if r.is(err, ended...); err == nil {
 					err = d.Queue(0).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, interop.RecordEvent(shared))
@@ -349,8 +356,10 @@ func TestEventsOfOthers(t *testing.T) {
 	})
 }
 
-// TestCodeAgainst asks an executable for a kernel, that kernel's facts and a variable, and a recording for its figures, while the executable, the recording or the device is
-// closed, or the device is lost: each call returns what it is asked for, or that it is closed or lost, and a variable can be used until its buffer is closed.
+// TestCodeAgainst asks a module for a kernel, the kernel's facts and a variable, and a recording
+// for its figures, while the module, the recording or the device is closed, or the device is lost.
+// Each call must return its result, or that the object is closed or lost. A variable must be usable
+// until its buffer is closed.
 func TestCodeAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())
@@ -415,7 +424,8 @@ func TestCodeAgainst(t *testing.T) {
 	})
 }
 
-// TestCodeClosed closes code while launches of it are parked, issued and recorded, and its device is closed or lost: it is unloaded when nothing uses it any more.
+// TestCodeClosed closes code while launches of it are parked, issued and recorded, and its device
+// is closed or lost. The code must be unloaded once nothing uses it.
 func TestCodeClosed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Kernels: map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}}, quick())
@@ -451,7 +461,7 @@ func TestCodeClosed(t *testing.T) {
 				err = r.wait(s, 1)
 				r.is(err, ended...)
 			} else {
-				s.Fail(err) // or what waits for it does so for ever
+				s.Fail(err) // otherwise work that waits for it waits for ever
 			}
 		})
 		err = launch(1, gpu.Order{Wait: pts(s, 1), Signal: pts(u, 1)})
@@ -472,7 +482,7 @@ func TestCodeClosed(t *testing.T) {
 			err = r.wait(u, 1)
 			r.is(err, ended...)
 		}
-		if how < 2 && err == nil { // else it was closed before
+		if how < 2 && err == nil { // otherwise it was closed before
 			if got := r.bytes(d.Queue(0), b); got[0] != 1 {
 				r.Errorf("launches were reached, and have left %v", got)
 			}

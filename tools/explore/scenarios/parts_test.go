@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// inParts makes a recording of three parts, with host calls between them: scratch memory is filled with 4, its own or a range that is given, and copied to
-// a binding of 64 bytes.
+// inParts makes a recording of three parts with host calls between them. It fills scratch memory,
+// its own or a given range, with 4, and copies it to a binding of 64 bytes.
 func (r *rig) inParts(d *gpu.Device, scratch *gpu.Buffer, call func() error) *gpu.CommandBuffer {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 	r.must(err)
@@ -42,8 +42,10 @@ func (r *rig) inParts(d *gpu.Device, scratch *gpu.Buffer, call func() error) *gp
 	return c
 }
 
-// TestPartsAgainst executes a recording of several parts twice at a time, while the semaphore of one fails, the recording is closed, its device is closed or lost, or
-// a host call fails: each execution is done or fails, and memory that it uses and that is deallocated goes to no other alloca before it is over.
+// TestPartsAgainst executes a recording of several parts twice concurrently, while a semaphore
+// fails, the recording is closed, its device is closed or lost, or a host call fails. Each
+// execution must finish or fail. Memory that it uses must not go to another alloc before it is
+// over.
 func TestPartsAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -74,7 +76,7 @@ func TestPartsAgainst(t *testing.T) {
 		ended := []error{errBoom, gpu.ErrClosed, driver.ErrLost, gpu.ErrUnallocated}
 		r.do(func() {
 			o := gpu.Order{Signal: pts(other, 1)}
-			if scratch != nil { // which is for the program to order
+			if scratch != nil { // the program must order this
 				o.Wait = pts(s, 1)
 			}
 			err := d.Queue(1).Submit(o, gpu.Execute(c, kept.All()))
@@ -141,8 +143,9 @@ func TestPartsAgainst(t *testing.T) {
 	})
 }
 
-// TestRecordedCollectives executes recordings with a collective, one a rank, while a communicator is aborted or closed, a device is lost or closed, or a recording or memory is closed: each
-// execution is over or fails, and what comes behind it as well.
+// TestRecordedCollectives executes recordings with a collective, one a rank. Meanwhile a
+// communicator is aborted or closed, a device is lost or closed, or a recording or memory is
+// closed. Each execution, and the work behind it, must finish or fail.
 func TestRecordedCollectives(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{LazyComms: x.Choose(2) == 1})
@@ -175,7 +178,7 @@ func TestRecordedCollectives(t *testing.T) {
 				r.must(err)
 			}
 		}
-		apart := func() { // or a rank may wait for one that never comes
+		apart := func() { // otherwise a rank may wait for one that never arrives
 			for _, c := range r.comms {
 				c.Abort(errBoom)
 			}
@@ -243,7 +246,8 @@ func TestRecordedCollectives(t *testing.T) {
 	})
 }
 
-// TestRegisteredMemory tells a communicator of memory, of one rank or of all, while groups use it, and it is let go of, or the communicator is aborted or closed.
+// TestRegisteredMemory registers memory with a communicator, on one rank or on all, while groups
+// use it. Meanwhile the memory is released, or the communicator is aborted or closed.
 func TestRegisteredMemory(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := meet(x, 2, simdriver.Config{})

@@ -13,8 +13,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestSharedPools has two processes use memory of each other's pool, of which a call may fail, or the device be lost: what is not lost has what a model says, and
-// nobody touches memory that another one may have.
+// TestSharedPools lets two processes use memory of each other's pool. A call may fail, or a device
+// be lost. Memory that is not lost must match the model, and no process may touch memory that
+// another one may have.
 func TestSharedPools(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		x.Window(false)
@@ -94,7 +95,8 @@ func TestSharedPools(t *testing.T) {
 					s.far.Close()
 					select {
 					case <-s.back:
-					case <-time.After(5 * time.Second): // what a failed call has met is given back when the device is closed
+					// Memory of a failed call is given back when the device is closed.
+					case <-time.After(5 * time.Second):
 						x.Settle()
 						s.lose()
 						<-s.back
@@ -102,7 +104,8 @@ func TestSharedPools(t *testing.T) {
 					}
 					err := s.ends(s.stream)
 					if err != nil {
-						x.Settle() // a failed signal says nothing about memory: the stream may be at it
+						// A failed signal says nothing about memory: the stream may still use it.
+						x.Settle()
 					}
 					got := make([]byte, 4)
 					bad(o.stream.Download(got, o.own.Range(0, 4)))
@@ -128,8 +131,9 @@ func TestSharedPools(t *testing.T) {
 	})
 }
 
-// TestSharedAgainst has a process use memory and an event of another one while both let go of them, and the device of the one that has imported them is closed or
-// lost, or a call of its fails: what comes behind the event finds what was written, or has failed, and freed is called once for each of the two.
+// TestSharedAgainst lets a process use memory and an event of another one while both release them.
+// The importing device is closed or lost, or one of its calls fails. Work behind the event must see
+// the written data or fail, and freed must be called once for each of the two.
 func TestSharedAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		x.Window(false)
@@ -207,7 +211,7 @@ func TestSharedAgainst(t *testing.T) {
 			case 3:
 				r.do(func() {
 					_, err := interop.ExportMemory(b)
-					r.is(err, gpu.ErrArgument) // what ExportMemoryFile is for
+					r.is(err, gpu.ErrArgument) // use ExportMemoryFile for such memory
 				})
 			case 4:
 				s.Fail(errBoom)

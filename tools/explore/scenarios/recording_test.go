@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// recorded makes a recording of two fills of a buffer, with n more behind them so that there is a graph.
+// recorded makes a recording of two fills of a buffer and n more, so that there is a graph.
 func (r *rig) recorded(d *gpu.Device, b gpu.Range, v byte) *gpu.CommandBuffer {
 	c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 	r.must(err)
@@ -26,7 +26,8 @@ func (r *rig) recorded(d *gpu.Device, b gpu.Range, v byte) *gpu.CommandBuffer {
 	return c
 }
 
-// TestRecordingAgainstClose executes a recording while it is closed, and its device, and the buffer that it writes.
+// TestRecordingAgainstClose executes a recording while it, its device and the buffer that it writes
+// are closed.
 func TestRecordingAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -88,7 +89,8 @@ func TestReleaseAgainstClose(t *testing.T) {
 	})
 }
 
-// TestExecutions executes one recording on two queues, with other addresses each time, and call by call in between: memory has what a model says.
+// TestExecutions executes one recording on two queues, with other addresses each time, and call by
+// call in between. Memory must match the model.
 func TestExecutions(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -139,7 +141,7 @@ func put(g *simdriver.Grid, to driver.Ptr) error {
 	return err
 }
 
-// load loads code that has the kernel put, and what else an image is to have.
+// load loads code with the kernel put and the given other parts.
 func (r *rig) load(d *gpu.Device, more ...string) (*gpu.Module, *gpu.Kernel) {
 	code, err := d.Load(simdriver.Image(append(more, "put")...))
 	r.must(err)
@@ -151,7 +153,7 @@ func (r *rig) load(d *gpu.Device, more ...string) (*gpu.Module, *gpu.Kernel) {
 // TestNestWhileExecuted nests a recording in another one while it is executed.
 func TestNestWhileExecuted(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		config := cuda() // which tells the parameters of kernels
+		config := cuda() // knows the parameters of kernels
 		config.Kernels = map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}
 		r := open(x, config, quick())
 		d := r.devs[0]
@@ -182,7 +184,8 @@ func TestNestWhileExecuted(t *testing.T) {
 	})
 }
 
-// TestRecordedHostCall closes a recording and its memory while a host call of it runs that uses that.
+// TestRecordedHostCall closes a recording and its memory while one of its host calls runs and uses
+// them.
 func TestRecordedHostCall(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -224,8 +227,9 @@ func TestRecordedHostCall(t *testing.T) {
 	})
 }
 
-// TestTimedBlocks executes a recording with timestamps where events cannot be recorded anew: executions that overlap have events of their own, also if
-// one waits for a later one, or fails.
+// TestTimedBlocks executes a recording with timestamps on a driver that cannot record an event
+// again. Overlapping executions must have their own events, also if one waits for a later one, or
+// fails.
 func TestTimedBlocks(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()
@@ -236,7 +240,8 @@ func TestTimedBlocks(t *testing.T) {
 		b := r.alloc(d, 24)
 		c, err := d.NewCommandBuffer(gpu.CommandOptions{})
 		r.must(err)
-		out, err := c.Binding() // no two executions write the same memory, for a failure leaves them unordered
+		// Executions write different memory, because a failure leaves them without an order.
+		out, err := c.Binding()
 		r.must(err)
 		_, err = c.Timestamp()
 		r.must(err)
@@ -263,7 +268,8 @@ func TestTimedBlocks(t *testing.T) {
 	})
 }
 
-// TestScratchBlocks executes a recording with scratch memory from two goroutines, and once more behind one of these, or behind a failure.
+// TestScratchBlocks executes a recording with scratch memory from two goroutines, and once more
+// behind one of them, or behind a failure.
 func TestScratchBlocks(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -297,7 +303,7 @@ func TestScratchBlocks(t *testing.T) {
 			r.fill(d, from[i], i+1)
 		}
 		s := []*gpu.Semaphore{r.sem(), r.sem(), r.sem()}
-		if calls == 2 { // the first fails alone
+		if calls == 2 { // only the first fails
 			r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c, from[0].All(), to[0].All())))
 			r.is(r.wait(s[0], 1), boom)
 			s[0] = r.sem()
@@ -321,7 +327,8 @@ func TestScratchBlocks(t *testing.T) {
 	})
 }
 
-// TestNestedTimers executes a recording with timestamps, and one that it is nested in twice, where events cannot be recorded anew.
+// TestNestedTimers executes a recording with timestamps, and one that nests it twice, on a driver
+// that cannot record an event again.
 func TestNestedTimers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda()
@@ -356,7 +363,7 @@ func TestNestedTimers(t *testing.T) {
 	})
 }
 
-// TestCloseAgainst closes the device against one other operation, whichever.
+// TestCloseAgainst closes the device concurrently with one other operation.
 func TestCloseAgainst(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())
@@ -367,7 +374,8 @@ func TestCloseAgainst(t *testing.T) {
 		r.must(err)
 		c := r.recorded(d, b.All(), 1)
 		var used *gpu.Buffer
-		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s0, 1)}, gpu.Alloc(&used, p, 64)) // so that the pool has a slab
+		// Gives the pool a slab.
+		err = d.Queue(0).Submit(gpu.Order{Signal: pts(s0, 1)}, gpu.Alloc(&used, p, 64))
 		r.must(err)
 		r.must(used.Device().Queue(0).Submit(gpu.Order{Wait: pts(s0, 1), Signal: pts(s0, 2)}, gpu.Free(used)))
 		r.must(r.wait(s0, 2))

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A rig is what a scenario works with.
+// A rig has the objects of a scenario.
 type rig struct {
 	*explore.T
 	sim  *simdriver.Driver
@@ -24,20 +24,20 @@ type rig struct {
 // quick are options of devices whose waits park at once, so that schedules are short.
 func quick() gpu.Options { return gpu.Options{Queues: 2, Events: 2, Spin: -1, Poll: -1} }
 
-// pieces are quick ones with so little staging memory that transfers go in pieces.
+// pieces are quick with little staging memory, so that transfers go in pieces.
 func pieces() gpu.Options {
 	o := quick()
 	o.StageSize = 16
 	return o
 }
 
-// cuda is a simulated driver that can do what CUDA can.
+// cuda is the configuration of a simulated driver with the features of CUDA.
 func cuda() simdriver.Config {
 	caps := simdriver.CUDACaps()
 	return simdriver.Config{Caps: &caps}
 }
 
-// settled chooses whether the driver can do what CUDA or what HIP can, unless the configuration says.
+// settled chooses between the features of CUDA and of HIP, unless the configuration decides.
 func settled(x *explore.T, c simdriver.Config) simdriver.Config {
 	if caps := simdriver.HIPCaps(); c.Caps == nil && x.Choose(2) == 1 {
 		c.Caps = &caps
@@ -66,7 +66,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-// is reports another error than one of some.
+// is reports an error unless err is one of the given ones.
 func (r *rig) is(err error, want ...error) {
 	if err == nil {
 		return
@@ -79,7 +79,7 @@ func (r *rig) is(err error, want ...error) {
 	r.Fatalf("%v", err)
 }
 
-// do runs something beside the rest.
+// do runs a function concurrently.
 func (r *rig) do(f func()) { r.wg.Go(f) }
 
 func (r *rig) sem() *gpu.Semaphore {
@@ -96,7 +96,7 @@ func (r *rig) alloc(d *gpu.Device, size uint64) *gpu.Buffer {
 	return b
 }
 
-// wait waits for a point, which must be reached or fail in time.
+// wait waits for a point. The point must be reached or fail in time.
 func (r *rig) wait(s *gpu.Semaphore, v uint64) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -107,7 +107,7 @@ func (r *rig) wait(s *gpu.Semaphore, v uint64) error {
 	return err
 }
 
-// fill fills a buffer, and waits until that is done.
+// fill fills a buffer and waits until that is done.
 func (r *rig) fill(d *gpu.Device, b *gpu.Buffer, v byte) {
 	s := r.sem()
 	r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{v})))
@@ -123,14 +123,14 @@ func (r *rig) bytes(q *gpu.Queue, b *gpu.Buffer) []byte {
 	return got
 }
 
-// full reports bytes that are not what they were to be.
+// full reports bytes with wrong values.
 func (r *rig) full(what string, got []byte, want byte) {
 	if !bytes.Equal(got, bytes.Repeat([]byte{want}, len(got))) {
 		r.Errorf("%s: %v, and not all %d", what, got, want)
 	}
 }
 
-// end waits for all that runs beside, and closes the devices: nothing is left behind.
+// end waits for all concurrent functions and closes the devices. Nothing may leak.
 func (r *rig) end() {
 	r.wg.Wait()
 	for _, d := range r.devs {
@@ -141,7 +141,7 @@ func (r *rig) end() {
 	}
 }
 
-// lose is end where devices may be lost.
+// lose is end for scenarios that may lose devices.
 func (r *rig) lose() {
 	r.wg.Wait()
 	sound := true
@@ -156,7 +156,7 @@ func (r *rig) lose() {
 	}
 }
 
-// settles waits for a condition that nobody is told of.
+// settles polls a condition.
 func (r *rig) settles(what string, holds func() bool) {
 	for range 100 {
 		if holds() {

@@ -10,10 +10,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// The core's smallest scenarios, in which decisions begin when all is set up, and end when all has an answer: they are small enough for all schedules with few unusual
-// decisions (-exhaust).
+// These are the core's smallest scenarios. Decisions begin after the set-up and end with the last
+// answer, so that -exhaust can run all schedules with few unusual decisions.
 
-// TestSmallSubmitSignal submits work while what it waits for is signalled.
+// TestSmallSubmitSignal submits work while its wait is signalled.
 func TestSmallSubmitSignal(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, small())
@@ -30,7 +30,7 @@ func TestSmallSubmitSignal(t *testing.T) {
 	})
 }
 
-// TestSmallParkRelease releases work that is parked for two points, by two.
+// TestSmallParkRelease releases work that is parked for two points, from two goroutines.
 func TestSmallParkRelease(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, small())
@@ -48,7 +48,7 @@ func TestSmallParkRelease(t *testing.T) {
 	})
 }
 
-// TestSmallPublishFail fails a semaphore that work is being published to.
+// TestSmallPublishFail fails a semaphore while work publishes to it.
 func TestSmallPublishFail(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, small())
@@ -68,7 +68,8 @@ func TestSmallPublishFail(t *testing.T) {
 	})
 }
 
-// TestSmallFailOrder gives a device work that comes after what another one has done, which is being found to have failed because of a third.
+// TestSmallFailOrder submits work that waits for another device's completed work, which is being
+// found to have failed because of a third.
 func TestSmallFailOrder(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 3}, small())

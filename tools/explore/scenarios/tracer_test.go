@@ -12,8 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestTracer has somebody take records, of which there is little room, while work is submitted, parked, failed and retired, a device is lost or closed: what becomes of work is the same, and
-// each submission has at most one record, which says when it was over.
+// TestTracer takes records from a small buffer while work is submitted, parked, failed and retired,
+// and a device is lost or closed. The results of work must not change, and each submission must
+// have at most one record, with the time when it was over.
 func TestTracer(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		times := []trace.Times{trace.SubmissionTimes, trace.CommandTimes, trace.NoTimes}[x.Choose(3)]
@@ -78,8 +79,9 @@ func TestTracer(t *testing.T) {
 	})
 }
 
-// TestTracerFull has work submitted, waited for and sampled, of which hardly any record has room, while somebody takes one now and then: each record that was made was taken once, or
-// counted as dropped, and a name for which there was no room is told later.
+// TestTracerFull makes work, waits and samples with hardly any room for records, while a goroutine
+// takes one now and then. Each record must be taken once or counted as dropped. A name without room
+// must be reported later.
 func TestTracerFull(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		tracer, r := traced(x, trace.TracerOptions{Records: 2 << x.Choose(2), Times: trace.NoTimes})
@@ -88,7 +90,7 @@ func TestTracerFull(t *testing.T) {
 		named.SetName("step")
 		submissions, others := map[uint64]bool{}, 0 // that were taken
 		told, closed := false, false
-		take := func(records []trace.Record) bool { // by one at a time
+		take := func(records []trace.Record) bool { // one at a time
 			n := tracer.Take(records)
 			for i := range records[:n] {
 				z := &records[i]
@@ -111,13 +113,13 @@ func TestTracerFull(t *testing.T) {
 			}
 			return n > 0
 		}
-		wait := func(p gpu.Point) { // which is noted in any case
+		wait := func(p gpu.Point) { // has a record in any case
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			r.must(gpu.WaitAll(ctx, p))
 		}
 		room := make([]trace.Record, 2)
-		made := 1 // that the device was opened
+		made := 1 // the record of the open device
 		for i := range 2 {
 			r.do(func() {
 				s := r.sem()
@@ -136,8 +138,9 @@ func TestTracerFull(t *testing.T) {
 			}
 		})
 		r.wg.Wait()
-		for try := 0; !told && try < 20; try++ { // what was let go of last may be noted a moment later
-			time.Sleep(time.Millisecond) // in which whoever found no room for the name gets on
+		// The last freed record may be counted a moment later.
+		for try := 0; !told && try < 20; try++ {
+			time.Sleep(time.Millisecond) // lets the goroutine without room for the name continue
 			for take(room) {
 			}
 			s := r.sem()
@@ -160,7 +163,7 @@ func TestTracerFull(t *testing.T) {
 		for take(room) {
 		}
 		st := tracer.Stats()
-		if told { // which is no record but where there is room
+		if told { // not a record unless there is room
 			made++
 		}
 		if n := int(st.Records + st.Dropped); n != made && !(sampled && n == made+1) || int(st.Records) != len(submissions)+others {

@@ -14,8 +14,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestValueThatIsLate has a stream wait for a number, by an operation or in a recording, that is written late or never, while the semaphore fails, the recording and memory are closed,
-// or the device is closed or lost: other queues go on, and what waits is done or fails.
+// TestValueThatIsLate makes a stream wait for a value, by an operation or in a recording. The value
+// is written late or never, while the semaphore fails, the recording and memory are closed, or the
+// device is closed or lost. Other queues must go on, and the waiting work must finish or fail.
 func TestValueThatIsLate(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, cuda(), quick())
@@ -91,7 +92,7 @@ func TestValueThatIsLate(t *testing.T) {
 			}
 		}
 		r.wg.Wait()
-		if written == 2 && how != 4 && x.Choose(2) == 1 { // else Close gives the wait up
+		if written == 2 && how != 4 && x.Choose(2) == 1 { // otherwise Close gives up the wait
 			atomic.StoreUint64((*uint64)(unsafe.Pointer(&word.Bytes()[0])), 1)
 			written = 0
 		}
@@ -112,8 +113,9 @@ func TestValueThatIsLate(t *testing.T) {
 	})
 }
 
-// TestAllAtOnce signals several semaphores, which work of two devices waits for, while they are failed, and other work signals one of them: what waits is issued or fails, once, and a failure
-// is kept.
+// TestAllAtOnce signals several semaphores that work of two devices waits for. Meanwhile they are
+// failed, and other work signals one of them. Each waiting submission must be issued or fail once,
+// and a failure must stay.
 func TestAllAtOnce(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

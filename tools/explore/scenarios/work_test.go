@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestSubmitAgainstSignal gives work on two queues before, while and after what it waits for is signalled.
+// TestSubmitAgainstSignal submits work on two queues before, while and after its wait is signalled.
 func TestSubmitAgainstSignal(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -29,8 +29,8 @@ func TestSubmitAgainstSignal(t *testing.T) {
 	})
 }
 
-// TestChains has chains of work on two queues, whose links wait for one another in all ways, and compares memory with what comes of one operation after the
-// other.
+// TestChains submits chains of work on two queues that wait for one another in all ways. Memory
+// must be as if the operations ran one after the other.
 func TestChains(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -64,7 +64,8 @@ func TestChains(t *testing.T) {
 	})
 }
 
-// TestParkReleaseCancel has work parked that is released by one, failed by another, and whose device is closed by a third one.
+// TestParkReleaseCancel parks work. One goroutine releases it, another fails it, and a third closes
+// its device.
 func TestParkReleaseCancel(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -95,7 +96,8 @@ func TestParkReleaseCancel(t *testing.T) {
 	})
 }
 
-// TestRetireAgainstWait has several wait, each in his way, for work of two queues that is retired by whoever asks.
+// TestRetireAgainstWait waits in several ways for work of two queues, which any of the waiters may
+// retire.
 func TestRetireAgainstWait(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -132,7 +134,7 @@ func TestRetireAgainstWait(t *testing.T) {
 	})
 }
 
-// TestPollUntilReached asks for a value with contexts that have ended, as a program does that polls.
+// TestPollUntilReached polls for a value with contexts that have already ended.
 func TestPollUntilReached(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -155,7 +157,8 @@ func TestPollUntilReached(t *testing.T) {
 	})
 }
 
-// TestFailAgainstPublish fails semaphores that work is to signal, while it is issued, runs and is retired.
+// TestFailAgainstPublish fails semaphores that work will signal, while it is issued, runs and is
+// retired.
 func TestFailAgainstPublish(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -177,7 +180,8 @@ func TestFailAgainstPublish(t *testing.T) {
 	})
 }
 
-// TestSignalsTwice has the host, or another device, signal a value that work in flight is to signal: who waits for more is told of the mistake.
+// TestSignalsTwice signals a value from the host or another device that work in flight will also
+// signal. Waiters for higher values must get the error.
 func TestSignalsTwice(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())
@@ -189,10 +193,10 @@ func TestSignalsTwice(t *testing.T) {
 		r.must(r.devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(one.All(), []byte{1})))
 		mistake := true
 		if byHost {
-			mistake = s.Signal(1) == nil // else the work had signalled it before
+			mistake = s.Signal(1) == nil // otherwise the work signalled it first
 		} else {
 			r.must(r.devs[1].Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(1), u.At(1)}}, gpu.Fill(two.All(), []byte{1})))
-			r.must(r.wait(u, 1)) // for which nobody asks the first device
+			r.must(r.wait(u, 1)) // without a query of the first device
 			r.do(func() { r.must(r.sim.ResumeDevice(0)) })
 		}
 		if mistake && r.wait(s, 2) == nil {
@@ -205,7 +209,8 @@ func TestSignalsTwice(t *testing.T) {
 	})
 }
 
-// TestHostCalls runs functions of the program between work: links, host calls, notifications, functions that wait or end their goroutine.
+// TestHostCalls runs functions of the program between work: links, host calls, notifications, and
+// functions that wait or end their goroutine.
 func TestHostCalls(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -213,7 +218,7 @@ func TestHostCalls(t *testing.T) {
 		b, s, gate := r.alloc(d, 8), r.sem(), r.sem()
 		var calls atomic.Int32
 		held := make(chan struct{})
-		gate.OnReached(1, func(error) { <-held }) // it must hold up nothing
+		gate.OnReached(1, func(error) { <-held }) // must block nothing else
 		gate.Link(1, s, 1)
 		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.HostCall(func() error { calls.Add(1); return nil })))
 		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Fill(b.All(), []byte{1})))
@@ -222,17 +227,18 @@ func TestHostCalls(t *testing.T) {
 		r.must(r.wait(s, 4))
 		close(held)
 		r.must(b.Close())
-		r.end() // which waits for functions
+		r.end() // waits for functions
 		if n := calls.Load(); n != 2 {
 			r.Errorf("%d calls", n)
 		}
 	})
 }
 
-// TestBarrierAgainstClose closes a device of which a barrier waits for another one's work: what it signals has been reached then.
+// TestBarrierAgainstClose closes a device with a barrier that waits for another device's work. Its
+// signal must be reached when Close returns.
 func TestBarrierAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		config := cuda() // which has what it is given when the call returns
+		config := cuda() // has its memory when the call returns
 		config.Devices = 2
 		r := open(x, config, quick())
 		d, other := r.devs[0], r.devs[1]
@@ -252,7 +258,7 @@ func TestBarrierAgainstClose(t *testing.T) {
 	})
 }
 
-// TestBarriers joins and passes on.
+// TestBarriers joins points and passes them on.
 func TestBarriers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -278,7 +284,7 @@ func TestBarriers(t *testing.T) {
 	})
 }
 
-// TestPick looks for the queue with the least work while work is found done.
+// TestPick picks the queue with the least work while work is being found done.
 func TestPick(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -302,7 +308,8 @@ func TestPick(t *testing.T) {
 	})
 }
 
-// TestOvertaken has two pieces of work that nothing orders raise one semaphore: the one that comes last finds it raised beyond its own value, which is no mistake.
+// TestOvertaken lets two unordered submissions raise one semaphore. The later one finds it above
+// its own value, which is no error.
 func TestOvertaken(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -1,6 +1,6 @@
-/* The C side of gpubench: the same calls in a loop that a C program would write. Build it with
+/* The C side of gpubench: the same calls in a loop as a C program would write it. Build it with
  *   cc -O2 -fPIC -shared -o libcloop.so cloop.c -lpthread
- * and name the file in -c. The driver's functions arrive as addresses, so that no header is needed. */
+ * and name the file in -c. It gets the driver's functions as addresses and needs no header. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ int cloop_two(two_fn fn, void *a, void *b, uint64_t n, uint64_t *ns) {
 	return 0;
 }
 
-/* A function that returns at once: what is left is the cost of the call. */
+/* A function that returns at once, to measure the cost of the call alone. */
 int cloop_nothing(void *a, void *b) {
 	(void)a;
 	(void)b;
@@ -63,8 +63,8 @@ static void *sleep_and_tell(void *arg) {
 	return 0;
 }
 
-/* Wakes a parked thread n times, and computes on. Stores for each how long until the thread ran, and how long the call that woke it took,
- * in nanoseconds. */
+/* Wakes a parked thread n times, and goes on computing. Stores for each wake-up the nanoseconds until
+ * the thread ran, and the nanoseconds of the call that woke it. */
 int cloop_wake(uint64_t n, uint64_t *woken, uint64_t *call) {
 	struct sleeper s = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, n, 0};
 	pthread_t t;

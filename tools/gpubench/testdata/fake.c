@@ -1,7 +1,7 @@
-// The fake CUDA driver of package cudadriver's tests, with what the calls group needs besides: modules that are loaded
-// without options, and functions that are found through the driver. What the graph group needs is a kernel "empty" with a
-// pointer, what the kernel group needs is a kernel "index" with four parameters, and what the pool group needs is allocation from the current
-// pool.
+// The fake CUDA driver of package cudadriver's tests, with additions for gpubench. The group calls needs
+// modules loaded without options, and functions found through the driver. The group graph needs a
+// kernel "empty" with a pointer, the group kernel a kernel "index" with four parameters, and the group
+// pool allocation from the current pool.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #define cuFuncGetParamInfo otherParamInfo

@@ -38,7 +38,7 @@ var (
 	extra = flag.String("open", "", "open the pages of the traces that match this `pattern`, too")
 )
 
-// A session is a browser, with what its pages complained of.
+// A session is a browser with the errors of its pages.
 type session struct {
 	ctx context.Context
 	t   *testing.T
@@ -134,11 +134,11 @@ func (s *session) open(gputrace, trace string) {
 		s.t.Fatalf("%v\n%s", err, out)
 	}
 	s.run(chromedp.Navigate((&url.URL{Scheme: "file", Path: page}).String()))
-	// The viewer is what the promise gives.
+	// The promise returns the viewer.
 	value[bool](s, `gputrace.then(v => { window.viewer = v; return true; })`)
 }
 
-// value evaluates an expression, and waits for it if it is a promise.
+// value evaluates an expression. If the result is a promise, it waits for it.
 func value[T any](s *session, js string) T {
 	s.t.Helper()
 	v, err := chromedp.Run(s.ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
@@ -148,13 +148,14 @@ func value[T any](s *session, js string) T {
 	return v
 }
 
-// settle draws at once what the next frame would: pages move without animations, as people can ask for ([media]).
+// settle draws the next frame at once: pages move without animations, because the user prefers that
+// ([media]).
 func (s *session) settle() {
 	s.t.Helper()
 	value[bool](s, `(viewer.draw(), true)`)
 }
 
-// media says what the page's user prefers: light or dark, and no animations.
+// media sets the page user's preferences: light or dark, and no animations.
 func (s *session) media(scheme string) {
 	s.t.Helper()
 	call(s, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
@@ -168,8 +169,8 @@ func (s *session) key(keys string, modifiers ...chromedp.KeyOption) {
 	s.settle()
 }
 
-// seek goes to the field by its key, and types. The key's own character, which a person's keyboard would not send behind a key
-// that the page has taken, is removed.
+// seek focuses the field by its key, and types. It removes the key's own character, which a real
+// keyboard would not send after the page handled the key.
 func (s *session) seek(text string) {
 	s.t.Helper()
 	s.key("/")
@@ -197,7 +198,7 @@ func (s *session) shot(name string) image.Image {
 	return img
 }
 
-// clean fails if the page complained or asked for anything but itself.
+// clean fails if the page logged an error or requested anything but itself.
 func (s *session) clean() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -235,7 +236,7 @@ func events(t *testing.T, name string) (list []traceformat.Event) {
 	}
 }
 
-// at is where a slice is on the page.
+// at returns the position of a slice on the page.
 type at struct {
 	X, Y, Begin, End float64
 	Name             string
@@ -244,7 +245,7 @@ type at struct {
 
 const atPage = `(i => { const a = viewer.at(i), r = document.getElementById("timeline").getBoundingClientRect(); return {...a, x: a.x + r.left, y: a.y + r.top}; })`
 
-// A program is an example, and did says what is wrong with the numbers of operations by name that its page shows, beside what the program does.
+// A program is an example. did checks the numbers of operations by name that its page shows.
 type program struct {
 	name string
 	args []string
@@ -253,7 +254,8 @@ type program struct {
 
 var programs = []program{
 	{"mlp", nil, func(n map[string]int) string {
-		want := map[string]int{"execute": 8, "download": 8, "upload": 9, "alloc": 17, "free": 17} // 8 inputs and the weights; an input and an output each time, and the weights
+		// 8 inputs and the weights; an input and an output each time, and the weights.
+		want := map[string]int{"execute": 8, "download": 8, "upload": 9, "alloc": 17, "free": 17}
 		if !maps.Equal(n, want) {
 			return fmt.Sprintf("want %v", want)
 		}
@@ -271,7 +273,9 @@ var programs = []program{
 		}
 		return ""
 	}},
-	{"serve", []string{"-selftest"}, func(n map[string]int) string { // 200 requests in batches, half of which may be cancelled at any time; 3 layers with two arrays each
+	// 200 requests in batches, half of which may be cancelled at any time; 3 layers with two arrays
+	// each.
+	{"serve", []string{"-selftest"}, func(n map[string]int) string {
 		if n["download"] == 0 || n["download"] > 200 || n["dense"] != 3*n["download"] || n["upload"] != 6+n["download"] || n["alloc"] != n["free"] {
 			return "want 3 layers and an input for each of at most 200 answers"
 		}
@@ -279,7 +283,7 @@ var programs = []program{
 	}},
 }
 
-// run has the examples write traces on simulated devices into a folder.
+// run runs the examples on simulated devices and writes their traces into a folder.
 func run(t *testing.T, folder string) {
 	t.Helper()
 	for _, p := range programs {
@@ -297,8 +301,8 @@ func run(t *testing.T, folder string) {
 	}
 }
 
-// TestPagesShowWhatTheTraceHas opens the page of each scenario, and of what examples did, and compares numbers, order and arrows with the events, and the
-// examples' with what they do.
+// TestPagesShowWhatTheTraceHas opens the pages of the scenarios and of examples. It compares
+// numbers, order and arrows with the events, and the examples' numbers with their code.
 func TestPagesShowWhatTheTraceHas(t *testing.T) {
 	gputrace, folder := build(t)
 	run(t, folder)
@@ -308,7 +312,7 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 	for _, p := range programs {
 		traces = append(traces, p.name)
 	}
-	for i := range traces { // the server cancels, too: what failed has no times
+	for i := range traces { // the server cancels requests: failed operations have no times
 		traces[i] = filepath.Join(folder, traces[i]+".json")
 	}
 	own := len(traces)
@@ -339,7 +343,8 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 					t.Errorf("kind %d: the page has %d slices, the trace %d", kind, got, want)
 				}
 			}
-			// Every arrow of the trace is one of the page, which also has those of operations that the device gave no time for.
+			// Every arrow of the trace is on the page. The page also has arrows of operations
+			// without device times.
 			flows := count(traceformat.FlowBegin, traceformat.CatSignal)
 			if got := value[int](s, "viewer.arrows"); got < flows || i < own && name != "trouble" && name != "without-device-times" && name != "serve" && got != flows {
 				t.Errorf("the page has %d arrows, the trace %d", got, flows)
@@ -373,7 +378,7 @@ func TestPagesShowWhatTheTraceHas(t *testing.T) {
 					t.Errorf("the page shows %v: %s", n, wrong)
 				}
 			}
-			// The middle of a wide slice is painted in its colour, not in that of the ground.
+			// The middle of a wide slice has the colour of the slice, not of the background.
 			img := s.shot("page-" + name)
 			if n := value[int](s, "viewer.slices"); n > 0 {
 				i := value[int](s, `(() => { let best = 0, len = -1; for (let i = 0; i < viewer.slices; i++) { const a = viewer.at(i); if (a.kind === 0 && a.end - a.begin > len && a.y > 0 && a.y < 300) best = i, len = a.end - a.begin; } return best; })()`)
@@ -420,7 +425,8 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 		t.Errorf("0 shows %v to %v of %v to %v", a, b, whole0, whole1)
 	}
 
-	// Zooming by the wheel leaves what is under the mouse where it is; without Ctrl it scrolls.
+	// Zooming by the wheel keeps the point under the mouse in place. Without Ctrl the wheel
+	// scrolls.
 	target := value[at](s, atPage+`([...Array(viewer.slices).keys()].filter(i => viewer.at(i).kind === 0)[1])`)
 	for range 3 {
 		call(s, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseWheel, X: target.X, Y: target.Y, DeltaX: 1e-9, DeltaY: -150, Modifiers: 2})
@@ -443,7 +449,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	}
 	s.key("0")
 
-	// A click selects, and tells what it is.
+	// A click selects, and shows details.
 	click := func(which string) at {
 		p := value[at](s, fmt.Sprintf(`%s([...Array(viewer.slices).keys()].filter(i => %s)[0])`, atPage, which))
 		s.run(chromedp.MouseClickXY(p.X, p.Y))
@@ -472,7 +478,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	}
 	s.shot("selected")
 
-	// Back to what it waited for last, and on again.
+	// Back to its last wait, and on again.
 	s.key("[")
 	if cause := value[*selection](s, "viewer.selected()"); cause == nil || cause.Name != "step" || !slices.Contains(sel.Causes, cause.Index) || !slices.Contains(cause.Effects, sel.Index) {
 		t.Errorf("[ led from %+v to %+v", sel, cause)
@@ -505,7 +511,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 		t.Errorf("Esc left %+v selected", v)
 	}
 
-	// Arrows are drawn, until they are switched off.
+	// Arrows are drawn until they are switched off.
 	s.key("0")
 	if n := value[int](s, "viewer.arrowsDrawn()"); n == 0 {
 		t.Error("no arrow is drawn")
@@ -549,7 +555,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	wait(s, `document.getElementById("found").textContent === "none"`)
 	s.key(kb.Escape)
 
-	// Keys are told, and the dialog closes.
+	// The help lists keys, and the dialog closes.
 	s.key("?")
 	if !value[bool](s, `document.getElementById("keys").open`) {
 		t.Error("? shows no keys")
@@ -560,7 +566,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 		t.Error("Esc does not close the keys")
 	}
 
-	// A process folds up and out.
+	// A process collapses and expands.
 	tracks := value[[]string](s, "viewer.tracks()")
 	value[bool](s, `([...document.querySelectorAll("#labels button")].find(b => b.textContent.includes("GPU 0")).click(), true)`)
 	if n := len(value[[]string](s, "viewer.tracks()")); n >= len(tracks) {
@@ -570,7 +576,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	if again := value[[]string](s, "viewer.tracks()"); !reflect.DeepEqual(again, tracks) {
 		t.Errorf("tracks %q, before %q", again, tracks)
 	}
-	// Everything that can be operated has a name, and can be reached by Tab.
+	// Every control has a name, and Tab reaches it.
 	if unnamed := value[int](s, `[...document.querySelectorAll("button, input, [tabindex]")].filter(e => e.tabIndex >= 0 && !(e.getAttribute("aria-label") || e.textContent.trim() || e.title)).length`); unnamed != 0 {
 		t.Errorf("%d controls have no name", unnamed)
 	}
@@ -586,7 +592,7 @@ func TestTimelineByMouseAndKeys(t *testing.T) {
 	s.clean()
 }
 
-// near says whether two moments differ by rounding only.
+// near reports whether two moments differ by rounding only.
 func near(a, b float64) bool {
 	d := a - b
 	return d < 2 && d > -2
@@ -606,7 +612,7 @@ func wait(s *session, condition string) {
 	s.settle()
 }
 
-// TestLightAndDark follows the system, and the switch.
+// TestLightAndDark checks that the page follows the system, and the switch.
 func TestLightAndDark(t *testing.T) {
 	gputrace, folder := build(t)
 	s := browser(t)
@@ -636,7 +642,8 @@ func TestLightAndDark(t *testing.T) {
 	s.clean()
 }
 
-// TestAHundredThousandSubmissions: a page of that size opens, and is drawn, sought and zoomed as a small one is.
+// TestAHundredThousandSubmissions checks that a page of that size opens, and is drawn, sought and
+// zoomed like a small one.
 func TestAHundredThousandSubmissions(t *testing.T) {
 	gputrace, folder := build(t)
 	s := browser(t)

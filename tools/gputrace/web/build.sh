@@ -1,6 +1,6 @@
 #!/bin/sh
-# Bundles viewer.js with the parts of d3 that it uses into viewer.min.js, and their licenses into LICENSES, at the versions of
-# package-lock.json. Needs Node.js and npm.
+# Bundles viewer.js with the parts of d3 that it uses into viewer.min.js, and their licenses into
+# LICENSES, at the versions of package-lock.json. Needs Node.js and npm.
 set -eu
 cd "$(dirname "$0")"
 npm ci --no-audit --no-fund --ignore-scripts

@@ -1,6 +1,7 @@
-// The timeline of gputrace's pages. Data comes from page.go: see pageData there. Moments are nanoseconds from the
-// beginning of the trace. d3-zoom does panning and zooming, d3-scale the ticks; what is drawn is a canvas, of which only the
-// visible part is gone through, so that a frame costs the same however long the trace is.
+// The timeline of gputrace's pages. Its data comes from page.go: see pageData there. Moments are
+// nanoseconds from the beginning of the trace. d3-zoom does panning and zooming, d3-scale the ticks.
+// The drawing is a canvas. A frame visits only the visible part, so its cost does not depend on the
+// length of the trace.
 import {scaleLinear} from "d3-scale";
 import {pointer, select} from "d3-selection";
 import {zoom, zoomIdentity, zoomTransform} from "d3-zoom";
@@ -8,9 +9,9 @@ import {zoom, zoomIdentity, zoomTransform} from "d3-zoom";
 const DEVICE = 0, COMMAND = 1, CALL = 2, WAIT = 3, QUEUE = 4, PATH = 5, IDLE = 6;
 const $ = id => document.getElementById(id);
 
-// Colours: those of Observable's categories, which differ also for who does not see red and green apart.
+// Colours of Observable's categories. They differ also for people with red-green colour blindness.
 const PALETTE = ["#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#a463f2", "#97bbf5", "#3ca951", "#ff8ab7", "#9c6b4e", "#8793a6"];
-// What the critical path and idle devices were up to.
+// Colours for the kinds of segments of the critical path and of idle time.
 const KINDS = {
   device: ["#4269d0", "another operation"], start: ["#97bbf5", "from issued to begun"], give: ["#c9d17a", "the host still gave work that may have run"], issue: ["#efb118", "from submitted to issued"],
   peers: ["#a463f2", "a collective waits for the other ranks"], seen: ["#ff8ab7", "until the host saw the end"], call: ["#6cc5b0", "a call of the host"], wait: ["#9c6b4e", "the host waits"], host: ["#ff725c", "the host's own work"],
@@ -34,7 +35,7 @@ export function duration(ns) {
   }
 }
 
-// A moment, with as many digits as the step between two of them needs, in the unit that fits a size.
+// Formats a moment in the unit for a size, with enough digits for a step between two moments.
 function moment(ns, step, size = Math.abs(ns)) {
   const [per, unit] = size >= 1e9 ? [1e9, "s"] : size >= 1e6 ? [1e6, "ms"] : size >= 1e3 ? [1e3, "µs"] : [1, "ns"];
   const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / per) - 1e-9)));
@@ -52,7 +53,7 @@ function start(data) {
   for (const o of [data, data.slices, data.subs, data.summary]) for (const k in o) o[k] ??= [];
   const {strings, slices, subs, length} = data, n = slices.name.length;
 
-  // Slices by index, in rows: begins and ends of a row grow.
+  // Slices by index, in rows. Begins and ends increase within a row.
   const begin = new Float64Array(n), end = new Float64Array(n), rowOf = new Int32Array(n);
   const rows = []; // {track, lane, first, count}
   {
@@ -90,7 +91,7 @@ function start(data) {
     if (slices.kind[i] === QUEUE) queueOfSub[s] = i;
   }
   for (let s = 0; s < sliceOfSub.length; s++) if (sliceOfSub[s] < 0) sliceOfSub[s] = queueOfSub[s];
-  // Colours by name: those that take the most time get one of their own.
+  // Colours by name: the names with the most time get colours of their own.
   const colorOf = new Map();
   {
     const total = new Map();
@@ -99,7 +100,7 @@ function start(data) {
     }
     [...total].sort((a, b) => b[1] - a[1]).forEach(([name], i) => colorOf.set(name, PALETTE[i < 9 ? i : (i * 7) % PALETTE.length]));
   }
-  // What is on the critical path.
+  // Slices on the critical path.
   const onPath = new Uint8Array(n);
   for (let i = 0; i < n; i++) if (slices.kind[i] === PATH && slices.sub[i] >= 0) {
     const s = slices.sub[i];
@@ -122,7 +123,7 @@ function start(data) {
     }
     return colorOf.get(slices.name[i]) ?? "#8793a6";
   };
-  const dark = new Map(); // does a colour need white text
+  const dark = new Map(); // whether a colour needs white text
   const inkOn = c => {
     let v = dark.get(c);
     if (v === undefined) {
@@ -201,11 +202,11 @@ function start(data) {
     zooming.scaleExtent([1, Math.max(2, (length * 1.02) / Math.max(width / 50, 1))]).translateExtent([[0, -Infinity], [width, Infinity]]).extent([[0, 0], [width, height]]);
     overviewImage = null;
     show(seen[0], seen[1], false);
-    draw(); // at once: a canvas of a new size is empty
+    draw(); // at once, because resizing clears a canvas
   }
 
   function show(a, b, smooth = true) {
-    const min = width / 50; // 50 pixels a nanosecond are enough
+    const min = width / 50; // at most 50 pixels a nanosecond
     if (b - a < min) [a, b] = [(a + b - min) / 2, (a + b + min) / 2];
     const k = Math.max(1, (x0.domain()[1] - x0.domain()[0]) / (b - a));
     const t = zoomIdentity.scale(k).translate(-x0(a), 0);
@@ -314,9 +315,9 @@ function start(data) {
     for (let i = firstAfter(row, t0); i < last && begin[i] <= t1;) {
       const a = x(begin[i]), b = x(end[i]);
       if (b - a < 1.5) {
-        // A pixel for all that begin in it, as full as they fill it: the longest one's colour, or that of one that was found.
+        // One pixel for all slices that begin in it, filled in proportion, in the colour of the longest one or of a match.
         let next = firstFrom(row, i + 1, x.invert(Math.floor(a) + 1)), best = i, filled = 0;
-        if (next - 1 > i && end[next - 1] - begin[next - 1] >= pixel * 1.5) next--; // it is drawn by itself
+        if (next - 1 > i && end[next - 1] - begin[next - 1] >= pixel * 1.5) next--; // it is drawn separately
         for (let k = i, most = -1; k < next && k < i + 500; k++) {
           const d = end[k] - begin[k], rank = dimmed(k) ? d : d + length;
           filled += d;
@@ -426,16 +427,16 @@ function start(data) {
     g.textAlign = "left";
   }
 
-  // Arrows of the selected slice and of the one under the mouse, and if they are few, all that are in view.
+  // Arrows of the selected slice and of the slice under the mouse, and all visible ones if they are few.
   function drawArrows(g, t0, t1, top) {
     let count = 0;
     const one = (a, b, strong) => {
       const ra = rowOf[a], rb = rowOf[b];
       if (rowH[ra] <= 0 || rowH[rb] <= 0) return;
-      // Out of what signals, into what waited: the beginning of an operation, the end of a wait of the host.
+      // From the signal to the wait: the beginning of an operation, or the end of a wait of the host.
       const xa = x(end[a]), xb = x(slices.kind[b] === WAIT ? end[b] : begin[b]);
       if (Math.max(xa, xb) < -50 || Math.min(xa, xb) > width + 50) return;
-      if (!strong && ra === rb && xb - xa < 10) return; // it would be nothing but a head
+      if (!strong && ra === rb && xb - xa < 10) return; // too short for more than a head
       const ya = rowY[ra] + rowH[ra] / 2, yb = rowY[rb] + rowH[rb] / 2, clampX = v => Math.max(-4000, Math.min(4000 + width, v));
       const [ax, bx] = [clampX(xa), clampX(xb)], bend = Math.max(14, Math.min(60, Math.abs(bx - ax) / 2));
       g.globalAlpha = strong ? 1 : 0.42, g.strokeStyle = g.fillStyle = strong ? style.accent : style.fg2, g.lineWidth = strong ? 1.8 : 1;
@@ -467,7 +468,7 @@ function start(data) {
     g.globalAlpha = 1;
     return count;
   }
-  // The slice that has the arrows of what a slice shows.
+  // The slice that has a slice's arrows.
   function standing(i) {
     const s = slices.sub[i];
     return s >= 0 && slices.kind[i] !== COMMAND && sliceOfSub[s] >= 0 ? sliceOfSub[s] : i;
@@ -484,7 +485,7 @@ function start(data) {
     }
   }
 
-  // All of the trace: how busy each device was, pixel by pixel.
+  // The overview of the trace: how busy each device was, pixel by pixel.
   let overviewImage = null;
   function drawOverview(ratio, t0, t1) {
     const g = overview.getContext("2d");
@@ -540,7 +541,7 @@ function start(data) {
     overview.ondblclick = fit;
   }
 
-  // ---- finding what is under the mouse
+  // ---- finding the slice under the mouse
 
   function hit(e) {
     const [px, py] = pointer(e, canvas), y = py + scroll.scrollTop, t = x.invert(px), slack = x.invert(3) - x.invert(0);
@@ -556,7 +557,7 @@ function start(data) {
         if (y < rowY[r] - 1 || y > rowY[r] + rowH[r] + 1) continue;
         const i = firstAfter(rows[r], t - slack);
         if (i < rows[r].first + rows[r].count && begin[i] <= t + slack) {
-          const next = i + 1; // of two that touch, the one that is under the mouse
+          const next = i + 1; // of two adjacent slices, the one under the mouse
           if (end[i] < t && next < rows[r].first + rows[r].count && begin[next] <= t) return {slice: next};
           return {slice: i};
         }
@@ -732,13 +733,13 @@ function start(data) {
     const notices = element("div", {className: "notice"}), notice = text => notices.append(element("p", {textContent: text}));
     for (const e of s.lost ?? []) notice("A device or a communicator was lost: " + e);
     if (s.failed) notice(`${number(s.failed)} of the submissions failed, the first with: ${s.first_error}`);
-    if (s.untimed) notice(`${number(s.untimed)} submissions have no device times, which could not be noted: times and numbers of operations lack them.`);
-    if (s.untimed_commands) notice(`${number(s.untimed_commands)} commands of recordings have no device times, which could not be noted.`);
-    if (s.graphs) notice(`${number(s.graphs)} executions were of graphs: the trace has no times of their commands. Have them recorded in AutoMode.`);
+    if (s.untimed) notice(`${number(s.untimed)} submissions have no device times, because they could not be recorded: times and numbers of operations lack them.`);
+    if (s.untimed_commands) notice(`${number(s.untimed_commands)} commands of recordings have no device times, because they could not be recorded.`);
+    if (s.graphs) notice(`${number(s.graphs)} executions were of graphs: the trace has no times of their commands. Record them in AutoMode.`);
     if (s.inexact) notice(`${number(s.inexact)} operations or commands may be off by up to ${duration(s.inexact_by_ns)}, since the host was slow to submit.`);
     for (const d of s.devices ?? []) if (d.unknown_ns) notice(`${d.name}: of the idle time, the host spent ${duration(d.unknown_ns)} in calls that gave it work, a part of which may have run then.`);
     if (s.arrowless) notice(`${number(s.arrowless)} waits have no arrow: by the times that are known the signal did not come before them, or one of the two was too long ago.`);
-    if (s.dropped) notice(`${number(s.dropped)} records are missing from the trace, which could not be written fast enough: what is below lacks them.`);
+    if (s.dropped) notice(`${number(s.dropped)} records are missing, because the trace could not be written fast enough: the numbers below lack them.`);
     if (s.unfinished) notice(`${number(s.unfinished)} submissions had not ended when the trace did${s.cut ? ", which has no end: the program died, or still ran" : ""}.`);
     if (notices.childNodes.length) out.push(notices);
     const card = (title, note, head, list, wide) => {
@@ -875,7 +876,7 @@ function start(data) {
     grip.onpointerdown = e => grip.setPointerCapture(e.pointerId);
     grip.onpointermove = e => { if (grip.hasPointerCapture(e.pointerId)) size(innerHeight - e.clientY - 4); };
     grip.onkeydown = e => { const d = {ArrowUp: 30, ArrowDown: -30}[e.key]; if (d) size(panel.offsetHeight + d), e.preventDefault(); };
-    // What the tracks leave free is the panel's, so that a small trace has no hole in the middle.
+    // The panel takes the space that the tracks leave, so that a small trace has no gap in the middle.
     fill = () => { panel.style.height = Math.max(Math.min(300, innerHeight * 0.34), Math.min(innerHeight * 0.52, innerHeight - scroll.getBoundingClientRect().top - total - 6)) + "px"; };
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => theme());
@@ -893,7 +894,7 @@ function start(data) {
   addEventListener("hashchange", open);
   open(), draw();
   $("loading").hidden = true;
-  // What tests and the console may look at.
+  // For tests and the console.
   return {
     data, slices: n, arrows: from.length, ofKind: k => { let c = 0; for (let i = 0; i < n; i++) if (slices.kind[i] === k) c++; return c; },
     tracks: () => items.map(i => i.title), view: () => [x.invert(0), x.invert(width)], selected: () => selected < 0 ? null : {index: selected, name: name(selected), begin: begin[selected], end: end[selected], causes: [...causes(standing(selected))], effects: [...effects(standing(selected))]},

@@ -1,5 +1,6 @@
-// Package rewrite makes the source of a program that internal/explore runs: an overlay for go build and go test. What others may do at each step is
-// written as calls of internal/explore; lines stay where they are.
+// Package rewrite makes the source of a program that internal/explore runs: an overlay for go build
+// and go test. It turns each step that other goroutines can observe into a call of
+// internal/explore. Lines stay where they are.
 package rewrite
 
 import (
@@ -23,16 +24,16 @@ import (
 const (
 	module  = "github.com/puregpu/puregpu"
 	explore = module + "/internal/explore"
-	alias   = "_explore" // by which rewritten files import it
+	alias   = "_explore" // the import name in rewritten files
 )
 
-// standIns are the packages that have another one in their place.
+// standIns are the packages that others replace.
 var standIns = map[string]string{
 	"context": "context", "maps": "maps", "math/rand/v2": "math/rand/v2", "runtime": "runtime", "sync": "sync", "sync/atomic": "sync/atomic",
 	"syscall": "syscall", "time": "time",
 }
 
-// harmless are the packages that do nothing which others could see the order of, but for some names.
+// harmless are the packages whose calls have no order that others can observe, except some names.
 var harmless = map[string][]string{
 	"bufio": nil, "bytes": nil, "cmp": nil, "debug/elf": nil, "embed": nil, "encoding": nil, "errors": nil, "flag": nil, "fmt": nil, "io": {"Pipe"}, "io/fs": nil, "iter": {"Pull", "Pull2"},
 	"log/slog": nil, "math": nil, "math/big": nil, "math/bits": nil, "os": {"Pipe", "StartProcess"}, "path": nil, "path/filepath": nil,
@@ -43,7 +44,7 @@ var harmless = map[string][]string{
 // harmlessBelow are folders of such packages.
 var harmlessBelow = []string{"crypto/", "encoding/", "hash/", "text/", "unicode/"}
 
-// A Refusal is something that cannot be rewritten.
+// A Refusal is code that cannot be rewritten.
 type Refusal struct {
 	Pos  token.Position
 	What string
@@ -51,21 +52,22 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return fmt.Sprintf("%s: %s", r.Pos, r.What) }
 
-// Options say what to rewrite.
+// Options choose the code to rewrite.
 type Options struct {
 	Dir     string            // the module's root
-	Package string            // the package whose test it is, as go list has it
-	Source  map[string][]byte // instead of what is in these files, by absolute path
+	Package string            // the package whose test it is, by its name in go list
+	Source  map[string][]byte // replaces these files, by absolute path
 	Race    bool
-	Out     string // a folder for what is written
+	Out     string // the folder for the output
 }
 
-// asIs are packages of the module that are left as they are. They ask the system about files and about the program, wait for no
-// goroutine, and do the same in every order.
+// asIs are packages of the module that stay unchanged. They ask the system about files and about
+// the program, wait for no goroutine, and do the same in every order.
 var asIs = []string{module + "/internal/filelock", module + "/internal/ownfolder", module + "/internal/regular", module + "/internal/secureenv",
 	module + "/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go"}
 
-// Overlay writes the rewritten source of a package's test, and of all packages of the module that it needs, and returns the file for -overlay.
+// Overlay writes the rewritten source of a package's test, and of all packages of the module that
+// it needs, and returns the file for -overlay.
 func Overlay(o Options) (string, error) {
 	env := append(os.Environ(), "CGO_ENABLED=0")
 	near := &packages.Config{Mode: packages.NeedName | packages.NeedImports | packages.NeedDeps | packages.NeedFiles, Dir: o.Dir, Env: env, Tests: true, Overlay: o.Source, BuildFlags: o.tags()}
@@ -119,7 +121,8 @@ func Overlay(o Options) (string, error) {
 		}
 	}
 	var errs []error
-	slices.SortStableFunc(pkgs, func(a, b *packages.Package) int { return len(b.Syntax) - len(a.Syntax) }) // of variants the one with tests has all files
+	// Of variants the one with tests has all files.
+	slices.SortStableFunc(pkgs, func(a, b *packages.Package) int { return len(b.Syntax) - len(a.Syntax) })
 	for _, p := range pkgs {
 		path := strings.TrimSuffix(p.PkgPath, "_test")
 		if !paths[path] || strings.HasSuffix(p.PkgPath, ".test") {
@@ -147,7 +150,7 @@ func Overlay(o Options) (string, error) {
 	if err := w.write(mode, []byte("package explore\n\nconst rewritten = true\n")); err != nil {
 		return "", err
 	}
-	for name, text := range o.Source { // what was not Go, or not rewritten
+	for name, text := range o.Source { // files that are not Go, or were not rewritten
 		if _, ok := w.overlay[name]; !ok {
 			if err := w.write(name, text); err != nil {
 				return "", err
@@ -180,7 +183,7 @@ func (w *rewriter) write(name string, text []byte) error {
 	return os.WriteFile(file, text, 0o644)
 }
 
-// file rewrites one.
+// file rewrites a file.
 func (w *rewriter) file(p *packages.Package, f *ast.File, name string) error {
 	src, ok := w.source[name]
 	if !ok {
@@ -196,7 +199,7 @@ func (w *rewriter) file(p *packages.Package, f *ast.File, name string) error {
 	return w.write(name, e.text(0, len(src)))
 }
 
-// An edit is a file that is being rewritten.
+// An edit is a file being rewritten.
 type edit struct {
 	fset    *token.FileSet
 	info    *types.Info
@@ -211,11 +214,13 @@ type edit struct {
 	errs    []error
 }
 
-// A change puts text in place of bytes.
+// A change replaces bytes by text.
 type change struct {
 	from, to int
 	text     string
-	order    int // of those at one place: closing brackets before opening ones, inner ones before, or behind, outer ones
+	// Of changes at one place: closing brackets before opening ones, and inner ones before or after
+	// outer ones.
+	order int
 }
 
 func (e *edit) at(p token.Pos) int { return e.file.Offset(p) }
@@ -228,7 +233,7 @@ func (e *edit) replace(from, to token.Pos, text string) {
 	e.changes = append(e.changes, change{e.at(from), e.at(to), text, 0})
 }
 
-// open and close put text before and behind a node. Inner nodes must have theirs before.
+// open and close put text before and after a node. Inner nodes must have theirs before outer ones.
 func (e *edit) open(p token.Pos, text string) {
 	e.changes = append(e.changes, change{e.at(p), e.at(p), text, 1_000_000 - len(e.changes)})
 }
@@ -237,7 +242,7 @@ func (e *edit) close(p token.Pos, text string) {
 	e.changes = append(e.changes, change{e.at(p), e.at(p), text, -1_000_000 + len(e.changes)})
 }
 
-// text returns a part of the file as it has become. Of changes that overlap the outermost counts.
+// text returns a part of the file after the changes. Of overlapping changes the outermost counts.
 func (e *edit) text(from, to int) []byte {
 	var in []change
 	for _, c := range e.changes {
@@ -261,7 +266,7 @@ func (e *edit) text(from, to int) []byte {
 	var out []byte
 	for _, c := range in {
 		if c.from < from {
-			continue // inside of another one
+			continue // inside another one
 		}
 		out = append(out, e.src[from:c.from]...)
 		out = append(out, c.text...)
@@ -292,12 +297,12 @@ func (e *edit) rewrite(f *ast.File) error {
 	for _, c := range f.Comments {
 		for _, l := range c.List {
 			if strings.HasPrefix(l.Text, "//go:linkname ") {
-				e.refuse(l, "go:linkname: what is behind it cannot be seen")
+				e.refuse(l, "go:linkname: the linked code cannot be rewritten")
 			}
 		}
 	}
 	var labels []string
-	done := map[ast.Node]bool{} // receives that something else has dealt with
+	done := map[ast.Node]bool{} // receives that were handled elsewhere
 	astutil.Apply(f, func(c *astutil.Cursor) bool {
 		switch n := c.Node().(type) {
 		case *ast.ImportSpec:
@@ -387,7 +392,7 @@ func (e *edit) rewrite(f *ast.File) error {
 	return errors.Join(e.errs...)
 }
 
-// receive returns the receive that an expression is, or nil.
+// receive returns the receive of an expression, or nil.
 func receive(x ast.Expr) ast.Node {
 	if u, ok := ast.Unparen(x).(*ast.UnaryExpr); ok && u.Op == token.ARROW {
 		return u
@@ -395,7 +400,7 @@ func receive(x ast.Expr) ast.Node {
 	return nil
 }
 
-// imports puts the stand-ins in their places, and refuses what there is nothing for.
+// imports replaces imports by stand-ins, and refuses packages without one.
 func (e *edit) imports(f *ast.File) {
 	for _, s := range f.Imports {
 		path, err := strconv.Unquote(s.Path.Value)
@@ -422,7 +427,7 @@ func (e *edit) imports(f *ast.File) {
 		if path == "unicode" {
 			continue
 		}
-		e.refuse(s, "package %s: nothing stands for it, and it is not known to do nothing that others could see the order of", path)
+		e.refuse(s, "package %s: it has no stand-in, and is not in the list of harmless packages", path)
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		x, ok := n.(*ast.SelectorExpr)
@@ -440,11 +445,11 @@ func (e *edit) imports(f *ast.File) {
 		path := p.Imported().Path()
 		if at, ok := standIns[path]; ok {
 			if scope := e.exports[at]; scope == nil || scope.Lookup(x.Sel.Name) == nil {
-				e.refuse(x, "%s.%s: nothing stands for it", path, x.Sel.Name)
+				e.refuse(x, "%s.%s: it has no stand-in", path, x.Sel.Name)
 			}
 		}
 		if slices.Contains(harmless[path], x.Sel.Name) {
-			e.refuse(x, "%s.%s: nothing stands for it", path, x.Sel.Name)
+			e.refuse(x, "%s.%s: it has no stand-in", path, x.Sel.Name)
 		}
 		return true
 	})
@@ -511,7 +516,7 @@ func (e *edit) isTarget(c *astutil.Cursor) bool {
 	return false
 }
 
-// key has the key of a map noted, if it has no order of its own.
+// key records the key of a map if it has no order of its own.
 func (e *edit) key(x, k ast.Expr) {
 	t := e.info.TypeOf(x)
 	if t == nil {
@@ -533,7 +538,7 @@ func pointed(t types.Type) bool {
 	return false
 }
 
-// selectStmt makes a switch of a select: its init has a variable for each case.
+// selectStmt makes a switch from a select. Its init has a variable for each case.
 func (e *edit) selectStmt(n *ast.SelectStmt) {
 	e.selects++
 	var vars, values []string
@@ -568,7 +573,7 @@ func (e *edit) selectStmt(n *ast.SelectStmt) {
 		lines := strings.Count(string(e.src[e.at(c.Case):e.at(c.Colon)]), "\n")
 		e.replace(c.Case, c.Colon+1, head+strings.Repeat("\n", lines))
 	}
-	if name == "Select(" { // so that it ends a function where the select did
+	if name == "Select(" { // ends a function if the select did
 		e.close(n.Body.Rbrace, `; default: panic("unreachable") `)
 	}
 	text := "switch "
@@ -578,7 +583,7 @@ func (e *edit) selectStmt(n *ast.SelectStmt) {
 	e.replace(n.Select, n.Body.Lbrace, text+e.call(name)+strings.Join(vars, ", ")+") ")
 }
 
-// tags are the flags by which the files are chosen that the program is built of.
+// tags are the flags that select the files of the build.
 func (o Options) tags() []string {
 	if o.Race {
 		return []string{"-tags=race"}

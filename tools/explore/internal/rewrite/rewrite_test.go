@@ -34,7 +34,7 @@ func rewritten(t *testing.T, src []byte) (string, error) {
 	}
 	_ = pkg
 	exports := map[string]*types.Scope{}
-	for _, s := range standIns { // what the stand-ins have is what the files here use, but for one name
+	for _, s := range standIns { // the stand-ins have the names that the files here use, except one
 		real, err := conf.Importer.Import(s)
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func rewritten(t *testing.T, src []byte) (string, error) {
 	return string(e.text(0, len(src))), nil
 }
 
-// TestGolden rewrites each file of testdata, which keeps its lines, and can be parsed again.
+// TestGolden rewrites each file of testdata. The output must keep its lines and must parse.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

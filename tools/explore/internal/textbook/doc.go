@@ -1,3 +1,3 @@
-// Package textbook has the faults that books on concurrency begin with, and for each a twin that is right. Tests of tools/explore have it find the former, and nothing in
-// the latter.
+// Package textbook has the classic faults of books on concurrency, and for each a correct twin.
+// Tests of tools/explore must find every fault, and none in the twins.
 package textbook

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/internal/explore"
 )
 
-// run runs a scenario where it is explored: by itself it may fail, or never end.
+// run runs a scenario under exploration only: otherwise it may fail or hang.
 func run(t *testing.T, f func(x *explore.T)) {
 	if !explore.Explored() {
 		t.Skip("run by the tests of tools/explore")
@@ -19,7 +19,8 @@ func run(t *testing.T, f func(x *explore.T)) {
 	explore.Run(t, f)
 }
 
-// waiter waits for a flag with a condition variable; without the lock around the flag it may look just before the flag is set, and wait for ever.
+// waiter waits for a flag with a condition variable. Without the lock around the flag it may check
+// just before the flag is set, and wait for ever.
 func waiter(locked bool) func(x *explore.T) {
 	return func(x *explore.T) {
 		var mu sync.Mutex
@@ -44,9 +45,10 @@ func waiter(locked bool) func(x *explore.T) {
 func TestFaultLostWakeup(t *testing.T) { run(t, waiter(false)) }
 func TestTwinLostWakeup(t *testing.T)  { run(t, waiter(true)) }
 
-// A stack of nodes that are used again: a pop that was held up between its look and its swap takes a head whose next is another one by now.
+// A stack of reused nodes: a pop that pauses between its load and its swap can take a head that has
+// another next by then.
 type stack struct {
-	head atomic.Uint64 // index, and with tags a count above
+	head atomic.Uint64 // index, and with tags a count above it
 	next [4]atomic.Uint32
 	tags bool
 }
@@ -119,7 +121,7 @@ func TestTwinABA(t *testing.T)  { run(t, aba(true)) }
 
 type thing struct{ a, b int }
 
-// once makes a thing when it is first asked for; the fault looks at a plain pointer without the lock.
+// once makes an object on first use. The fault reads a plain pointer without the lock.
 func TestFaultDoubleChecked(t *testing.T) {
 	run(t, func(x *explore.T) {
 		var mu sync.Mutex
@@ -195,7 +197,8 @@ func philosophers(order bool) func(x *explore.T) {
 func TestFaultDeadlockOfThree(t *testing.T) { run(t, philosophers(false)) }
 func TestTwinDeadlockOfThree(t *testing.T)  { run(t, philosophers(true)) }
 
-// box is a queue of one; the fault wakes nobody who waits for room if somebody waits for an element as well.
+// box is a queue of one. The fault does not wake a sender who waits for room if a receiver also
+// waits.
 func box(broadcast bool) func(x *explore.T) {
 	return func(x *explore.T) {
 		var mu sync.Mutex
@@ -252,7 +255,7 @@ func counter(whole bool) func(x *explore.T) {
 func TestFaultLostUpdate(t *testing.T) { run(t, counter(false)) }
 func TestTwinLostUpdate(t *testing.T)  { run(t, counter(true)) }
 
-// racy counts without a lock, which the race detector is to find.
+// racy counts without a lock. The race detector must find that.
 func TestFaultRace(t *testing.T) {
 	run(t, func(x *explore.T) {
 		n, done := 0, make(chan bool, 1)
@@ -268,7 +271,7 @@ func TestFaultRace(t *testing.T) {
 	})
 }
 
-// TestTwinRace orders two who count in every way that Go has.
+// TestTwinRace orders two counting goroutines in every way that Go offers.
 func TestTwinRace(t *testing.T) {
 	run(t, func(x *explore.T) {
 		n := 0
@@ -346,7 +349,7 @@ func TestTwinLeak(t *testing.T) {
 	})
 }
 
-// TestFaultLivelock has two make way for each other for ever, in step.
+// TestFaultLivelock has two goroutines that yield to each other for ever, in step.
 func TestFaultLivelock(t *testing.T) {
 	run(t, func(x *explore.T) {
 		var a atomic.Bool
@@ -377,7 +380,7 @@ func TestFaultPanic(t *testing.T) {
 	})
 }
 
-// TestTwinTime has deadlines, timers and contexts go as they are set, in no time.
+// TestTwinTime checks that deadlines, timers and contexts fire in order, without real time.
 func TestTwinTime(t *testing.T) {
 	run(t, func(x *explore.T) {
 		start := time.Now()

@@ -1,5 +1,5 @@
-# Stands for PyTorch, to run allreduce.py without one. FAKE_TORCH says how many devices there are and which NCCL, as in
-# "2 2.28.3"; of a third word all_reduce fails.
+# A fake PyTorch, to run allreduce.py without PyTorch. FAKE_TORCH has the number of devices and the NCCL
+# version, as in "2 2.28.3". With a third word all_reduce fails.
 import os
 import sys
 import types
