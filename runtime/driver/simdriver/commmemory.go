@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// pageSize is what windows are aligned to, from the beginning of an allocation.
+// pageSize is the alignment of windows, counted from the start of an allocation.
 const pageSize = 4096
 
 // A commMemory is memory that is registered with a communicator.
@@ -16,9 +16,9 @@ type commMemory struct {
 	id        driver.CommMemory
 	base      driver.Ptr
 	size      uint64
-	window    *making // nil: RegisterComm has registered it
+	window    *making // the call that made the window; nil if RegisterComm has registered the memory
 	symmetric bool
-	uses      int // operations in streams that use it
+	uses      int // operations in streams that use the memory
 }
 
 // has reports whether all of an area is registered.
@@ -27,7 +27,7 @@ func (cm *commMemory) has(a *area) bool {
 	return a.ptr >= cm.base && offset < cm.size && a.size <= cm.size-offset
 }
 
-// registered returns what an area is registered as: a window if it is one, nil if it is nothing.
+// registered returns the registration that holds an area, preferably a window, or nil.
 func (r *rank) registered(a *area) *commMemory {
 	var found *commMemory
 	for _, cm := range r.memory {
@@ -38,7 +38,7 @@ func (r *rank) registered(a *area) *commMemory {
 	return found
 }
 
-// registering finds a rank that is ready, and says why memory cannot be registered with it.
+// registering finds a rank that is ready, and checks that memory can be registered with it.
 func (v *device) registering(c code, h driver.Comm, p driver.Ptr, size uint64) (*rank, error) {
 	r, err := v.rank(c, h)
 	if err != nil {
@@ -62,7 +62,7 @@ func (v *device) registering(c code, h driver.Comm, p driver.Ptr, size uint64) (
 	return r, nil
 }
 
-// register adds memory to what r has.
+// register adds memory to the rank's registrations.
 func (r *rank) register(c code, cm *commMemory) (driver.CommMemory, error) {
 	cm.rank = r
 	cm.id = driver.CommMemory(r.dev.d.comms.memory.add(cm))
@@ -110,7 +110,7 @@ func (v *device) NewWindow(h driver.Comm, p driver.Ptr, size uint64, symmetric b
 	return r.register(codeNewWindow, &commMemory{base: p, size: size, window: g, symmetric: symmetric})
 }
 
-// ReleaseCommMemory undoes RegisterComm or NewWindow. It waits for nobody.
+// ReleaseCommMemory undoes RegisterComm or NewWindow. It does not wait.
 func (v *device) ReleaseCommMemory(h driver.Comm, mh driver.CommMemory) error {
 	err, ok := v.end(codeReleaseCommMemory)
 	if !ok {
@@ -144,7 +144,7 @@ func (v *device) ReleaseCommMemory(h driver.Comm, mh driver.CommMemory) error {
 	return err
 }
 
-// unregistered fails if some of an allocation is registered.
+// unregistered returns an error if part of an allocation is registered.
 func (v *device) unregistered(m driver.Mem) (err error) {
 	a := v.space.find(m.Ptr)
 	if a == nil {

@@ -10,7 +10,7 @@ const (
 	driverName    = "sim"
 	defaultMemory = 1 << 30
 	maxDevices    = 1024
-	maxMemory     = 1 << 46 // a device's addresses are 2⁴⁸
+	maxMemory     = 1 << 46 // a device has 2⁴⁸ addresses
 )
 
 // A Config configures a driver. The zero Config is one device with 1 GiB and CUDA's features, which
@@ -19,8 +19,8 @@ type Config struct {
 	// Devices is the number of devices, at most 1024. 0 means one; a negative number means none.
 	Devices int
 
-	// Memory is each device's memory in bytes; 0 is 1 GiB. An allocation takes memory of the process when it is first
-	// touched.
+	// Memory is each device's memory in bytes; 0 is 1 GiB. An allocation takes memory of the
+	// process when it is first touched.
 	Memory uint64
 
 	// HostMemory bounds host and managed memory of all devices together, in bytes; 0 is 4 GiB.
@@ -81,9 +81,9 @@ type Config struct {
 	Faults []Fault
 
 	// OnExecute, if not nil, is called after each operation of a stream, before its events
-	// complete, on the goroutine that executed it, and likewise after each node of a graph that
-	// does something. It must be safe for concurrent calls, may submit, and must not call Step or
-	// Run, or destroy streams or events.
+	// complete, on the goroutine that executed it. It is also called after each node of a graph
+	// that does something. It must be safe for concurrent calls. It may submit, and must not call
+	// Step or Run, or destroy streams or events.
 	OnExecute func(Executed)
 }
 
@@ -91,12 +91,12 @@ type Config struct {
 type Executed struct {
 	Device int
 	Stream driver.Stream
-	Seq    uint64 // the number of operations that the stream has executed, with this one
+	Seq    uint64 // the number of operations that the stream has executed, including this one
 	Op     Op
 	Kernel string // the kernel's name, if Op is OpLaunch
 
 	Priority int         // of the stream
-	Node     driver.Node // the graph's node, if it was one; Seq is then that of the graph's launch
+	Node     driver.Node // the graph's node, if a node did this; Seq is then that of the graph's launch
 	Err      error       // the error that lost the device, if this operation lost it
 }
 
@@ -111,10 +111,10 @@ func CUDACaps() driver.Caps {
 	}
 }
 
-// HIPCaps returns the features of AMD's devices with any release: an event must not be recorded
-// again before its last record, and the waits for it, are over. They have no memory pools, because
-// package hipdriver uses HIP's only on request. With Cooperative, Pools and PoolsByStream in
-// addition, they are hipdriver's from ROCm 6.2 on with HIP's pools.
+// HIPCaps returns the features of AMD's devices with any ROCm release. An event must not be
+// recorded again before its last record, and the waits for it, are complete. The devices have no
+// memory pools, because package hipdriver uses HIP's pools only on request. For hipdriver with
+// HIP's pools, from ROCm 6.2 on, set Cooperative, Pools and PoolsByStream too.
 func HIPCaps() driver.Caps {
 	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
 		Native: true, Capture: true, Adopt: true, MemInfo: true, Links: true, Occupancy: true, IPCMem: true, Compile: true, PriorityRange: [2]int{1, -1}}

@@ -8,10 +8,10 @@ import (
 
 var _ driver.Priorities = (*device)(nil)
 
-// maxCluster is how many blocks a cluster can have.
+// maxCluster is the maximum number of blocks in a cluster.
 const maxCluster = 16
 
-// checkAttrs says what is wrong with the attributes of a launch, which is right otherwise.
+// checkAttrs checks the attributes of a launch. The rest of the launch is valid.
 func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 	a, caps := &l.Attrs, &v.d.caps
 	if *a == (driver.LaunchAttrs{}) {
@@ -48,10 +48,11 @@ func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 	return nil
 }
 
-// relied reports whether a launch is refused where the device lacks what it asks for in a graph.
+// relied reports whether a graph node with these attributes is refused on a device without the
+// feature.
 func relied(a *driver.LaunchAttrs) bool { return a.Cooperative || a.Cluster != [3]uint32{} }
 
-// clusterOf returns the clusters of a launch.
+// clusterOf returns the cluster dimensions of a launch.
 func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
 	switch {
 	case a.Cluster != [3]uint32{}:
@@ -62,13 +63,13 @@ func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
 	return [3]uint32{1, 1, 1}
 }
 
-// resident returns how many blocks of a launch that is right otherwise run at once.
+// resident returns how many blocks of a valid launch run at the same time.
 func (v *device) resident(f *function, l *driver.Launch) uint64 {
 	_, block := l.Dims()
 	return uint64(v.held(int(block[0])*int(block[1])*int(block[2]), f.shared+uint64(l.SharedMem)) * v.info.Processors)
 }
 
-// NewPriorityStream makes a stream with a priority, which [Executed] tells and nothing follows.
+// NewPriorityStream makes a stream with a priority. [Executed] reports it; it has no other effect.
 func (v *device) NewPriorityStream(priority int) (driver.Stream, error) {
 	if r := v.d.caps.PriorityRange; r[0] == r[1] {
 		return 0, v.cannot(codeNewStream)
