@@ -149,17 +149,17 @@ func (p *part) become(op *driver.CommOp) error {
 	_, fits := product(bytes, uint64(n))
 	switch {
 	case src+dst == 0:
-		return fmt.Errorf("%w: there is no such operation", ErrInvalidValue)
+		return fmt.Errorf("%w: no such operation", ErrInvalidValue)
 	case !op.Type.Valid():
 		return fmt.Errorf("%v: %w", op.Type, ErrInvalidValue)
 	case op.Kind.Reduces() && (op.Reduction < driver.Sum || op.Reduction > driver.PreMulSum):
 		return fmt.Errorf("%v: %w", op.Reduction, ErrInvalidValue)
 	case op.Kind.Reduces() && op.Type.Size() == 2 && !isFloat(op.Type):
-		return fmt.Errorf("elements of %v can be moved, and not reduced: %w", op.Type, driver.ErrUnsupported)
+		return fmt.Errorf("elements of %v can be moved but not reduced: %w", op.Type, driver.ErrUnsupported)
 	case hasPeer(op.Kind) && (op.Peer < 0 || op.Peer >= n):
-		return fmt.Errorf("rank %d: %w: there are %d", op.Peer, ErrInvalidValue, n)
+		return fmt.Errorf("rank %d: %w: there are %d ranks", op.Peer, ErrInvalidValue, n)
 	case !ok || !fits || bytes > maxMemory:
-		return fmt.Errorf("%d elements of %v: %w: there is no memory of that size", op.Count, op.Type, ErrInvalidValue)
+		return fmt.Errorf("%d elements of %v: %w: larger than the address space", op.Count, op.Type, ErrInvalidValue)
 	}
 	p.op = *op
 	p.src, p.dst = area{ptr: op.Src, size: uint64(src) * bytes}, area{ptr: op.Dst, size: uint64(dst) * bytes}

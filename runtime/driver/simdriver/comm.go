@@ -128,7 +128,7 @@ func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	case len(desc.More) > 0 && slices.ContainsFunc(desc.More, func(id driver.UniqueID) bool { _, ok := d.comms.ids[id]; return !ok }):
 		bad = "a further unique id is none that a device of this driver has made"
 	case desc.Count < 1 || desc.Count > maxDevices:
-		bad = fmt.Sprintf("there can be 1 to %d ranks", maxDevices)
+		bad = fmt.Sprintf("a communicator has 1 to %d ranks", maxDevices)
 	case desc.Rank < 0 || desc.Rank >= desc.Count:
 		bad = "ranks are numbered from 0"
 	}
@@ -164,7 +164,7 @@ func (r *rank) come(count int) {
 	}
 	switch other := m.ranks[min(r.number, len(m.ranks)-1)]; {
 	case count != len(m.ranks):
-		m.fail("rank %d, on device %d, was made as one of %d ranks, and the first one as one of %d", r.number, r.dev.index, count, len(m.ranks))
+		m.fail("rank %d, on device %d, was made with a count of %d, the first rank with %d", r.number, r.dev.index, count, len(m.ranks))
 		return
 	case other != nil:
 		m.fail("rank %d was made twice, on device %d and on device %d", r.number, other.dev.index, r.dev.index)
@@ -172,7 +172,7 @@ func (r *rank) come(count int) {
 	}
 	for _, o := range m.ranks {
 		if o != nil && o.dev == r.dev {
-			m.fail("ranks %d and %d are both on device %d, and each needs one of its own", o.number, r.number, r.dev.index)
+			m.fail("ranks %d and %d are both on device %d; each needs its own device", o.number, r.number, r.dev.index)
 			return
 		}
 	}
@@ -210,7 +210,7 @@ func (r *rank) absent() error {
 		return nil
 	}
 	if p := r.dev.down.Load(); p != nil && p.lost {
-		return fmt.Errorf("%w: rank %d, for device %d is lost: %v", ErrRankGone, r.number, r.dev.index, p.err)
+		return fmt.Errorf("%w: rank %d, because device %d is lost: %v", ErrRankGone, r.number, r.dev.index, p.err)
 	}
 	if r.out == nil || r.secret || time.Now().Before(r.noticed) {
 		return nil
@@ -242,7 +242,7 @@ func (r *rank) trouble() error {
 			return err
 		}
 		if o.orderly && r.needs(o.number) {
-			return fmt.Errorf("%w: rank %d, on device %d, was destroyed, and what rank %d has begun needs it",
+			return fmt.Errorf("%w: rank %d, on device %d, was destroyed; operations in flight of rank %d need it",
 				ErrRankGone, o.number, o.dev.index, r.number)
 		}
 	}
@@ -259,9 +259,9 @@ func (r *rank) usable(c code) error {
 	switch {
 	case err != nil:
 	case !r.made:
-		err = fmt.Errorf("%w: CommReady has not reported it", ErrNotReady)
+		err = fmt.Errorf("%w: wait until CommReady returns true", ErrNotReady)
 	case r.suspended && c != codeResumeComm && c != codeCommStats:
-		err = fmt.Errorf("%w: ResumeComm is to come before", ErrSuspended)
+		err = fmt.Errorf("%w: call ResumeComm first", ErrSuspended)
 	}
 	if err != nil {
 		return failf(c, "%v: %w", r, err)
@@ -362,7 +362,7 @@ func (v *device) AbortComm(h driver.Comm) error {
 	}
 	r.leave(ErrAborted)
 	for _, child := range r.making() {
-		child.leave(fmt.Errorf("%w: it was being made of %v", ErrAborted, r))
+		child.leave(fmt.Errorf("%w: %v, which it was made from, was aborted", ErrAborted, r))
 	}
 	r.abortOrigin()
 	return err
@@ -389,7 +389,7 @@ func (r *rank) abortOrigin() {
 	}
 	for _, c := range r.from.callers {
 		if c != nil && c.child == r {
-			c.rank.leave(fmt.Errorf("%w: %v, which was being made of it, was given up", ErrAborted, r))
+			c.rank.leave(fmt.Errorf("%w: %v, which was being made from it, was aborted", ErrAborted, r))
 		}
 	}
 }
@@ -426,7 +426,7 @@ func (v *device) DestroyComm(h driver.Comm) error {
 	case r.leaving:
 		return failf(codeDestroyComm, "%v: %w: it is being destroyed already", r, ErrInvalidHandle)
 	case r.groups > 0 && r.out == nil && err == nil:
-		return failf(codeDestroyComm, "%v: %d groups of operations are under way: %w; let them end, or abort it before", r, r.groups, ErrBusy)
+		return failf(codeDestroyComm, "%v: %d groups of operations are in flight: %w; wait for them, or abort the communicator", r, r.groups, ErrBusy)
 	}
 	r.depart()
 	r.abortOrigin()

@@ -53,11 +53,11 @@ func (v *device) registering(c code, h driver.Comm, p driver.Ptr, size uint64) (
 	case size == 0:
 		return nil, failf(c, "%s: %w", what, ErrInvalidValue)
 	case a == nil:
-		return nil, failf(c, "%s: %w: no memory of device %d is there", what, ErrInvalidValue, v.index)
+		return nil, failf(c, "%s: %w: device %d has no memory there", what, ErrInvalidValue, v.index)
 	case a.kind != driver.CommMem:
 		return nil, failf(c, "%s: %w: the memory was not made with CommMem", what, ErrInvalidValue)
 	case size > a.size-uint64(p-a.base):
-		return nil, failf(c, "%s: %w: the allocation of %d bytes at %#x ends before", what, ErrInvalidValue, a.size, uint64(a.base))
+		return nil, failf(c, "%s: %w: the allocation of %d bytes at %#x ends earlier", what, ErrInvalidValue, a.size, uint64(a.base))
 	}
 	return r, nil
 }
@@ -131,13 +131,13 @@ func (v *device) ReleaseCommMemory(h driver.Comm, mh driver.CommMemory) error {
 	case r.out != nil && err == nil:
 		return failf(codeReleaseCommMemory, "%v: %w", r, r.out)
 	case r.suspended && err == nil:
-		return failf(codeReleaseCommMemory, "%v: %w: ResumeComm is to come before", r, ErrSuspended)
+		return failf(codeReleaseCommMemory, "%v: %w: call ResumeComm first", r, ErrSuspended)
 	case cm == nil:
-		return failf(codeReleaseCommMemory, "registration %#x: %w: there is none, or it was released", uint64(mh), ErrInvalidHandle)
+		return failf(codeReleaseCommMemory, "registration %#x: %w: no such registration, or it was released", uint64(mh), ErrInvalidHandle)
 	case cm.rank != r:
 		return failf(codeReleaseCommMemory, "registration %#x: %w: it belongs to %v, not %v", uint64(mh), ErrInvalidHandle, cm.rank, r)
 	case cm.uses > 0 && err == nil:
-		return failf(codeReleaseCommMemory, "%v: registration %#x: %d operations under way use it: %w", r, uint64(mh), cm.uses, ErrBusy)
+		return failf(codeReleaseCommMemory, "%v: registration %#x: %d operations in flight use it: %w", r, uint64(mh), cm.uses, ErrBusy)
 	}
 	cs.memory.remove(uintptr(mh))
 	r.memory = slices.DeleteFunc(r.memory, func(o *commMemory) bool { return o == cm })
@@ -155,7 +155,7 @@ func (v *device) unregistered(m driver.Mem) (err error) {
 	defer cs.mu.Unlock()
 	cs.memory.all(func(_ uintptr, cm *commMemory) {
 		if cm.base >= a.base && uint64(cm.base-a.base) < a.size {
-			err = failf(codeFree, "%d bytes at %#x: %w: %v has %d of them registered; release them before",
+			err = failf(codeFree, "%d bytes at %#x: %w: %v has registered %d of them; release the registration first",
 				a.size, uint64(a.base), ErrBusy, cm.rank, cm.size)
 		}
 	})

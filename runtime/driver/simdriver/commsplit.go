@@ -180,7 +180,7 @@ func (v *device) divide(c code, h driver.Comm) (*rank, error) {
 		return nil, err
 	}
 	if r.groups > 0 {
-		return nil, failf(c, "%v: %d groups of operations are under way: %w; let them end before", r, r.groups, ErrBusy)
+		return nil, failf(c, "%v: %d groups of operations are in flight: %w; wait for them first", r, r.groups, ErrBusy)
 	}
 	return r, nil
 }
@@ -201,7 +201,7 @@ func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 		return 0, failf(codeSplitComm, "%v: %w", r, errPlain)
 	}
 	if color < 0 && color != driver.NoColor {
-		return 0, failf(codeSplitComm, "%v: color %d: %w: colors are not negative, but for NoColor", r, color, ErrInvalidValue)
+		return 0, failf(codeSplitComm, "%v: color %d: %w: a color is not negative, or NoColor", r, color, ErrInvalidValue)
 	}
 	c := &caller{color: color, key: key}
 	if color != driver.NoColor {
@@ -213,7 +213,7 @@ func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 }
 
 // errPlain is the error of making a communicator from a rank that joined with CommDesc.Plain.
-var errPlain = fmt.Errorf("it was joined plainly (CommDesc.Plain), as one that ranks of other programs take part in: %w", driver.ErrUnsupported)
+var errPlain = fmt.Errorf("it joined with CommDesc.Plain, like a communicator with ranks of other programs: %w", driver.ErrUnsupported)
 
 // ShrinkComm begins to make a communicator of all ranks except some. The order stays.
 func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Comm, error) {
@@ -242,9 +242,9 @@ func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Co
 	for i, x := range g.exclude {
 		switch {
 		case x < 0 || x >= len(r.of.ranks):
-			err = fmt.Errorf("rank %d is to be excluded: %w: there are %d", x, ErrInvalidValue, len(r.of.ranks))
+			err = fmt.Errorf("excluded rank %d: %w: there are %d ranks", x, ErrInvalidValue, len(r.of.ranks))
 		case x == r.number:
-			err = fmt.Errorf("%w: it excludes itself, and who is excluded must not call", ErrInvalidValue)
+			err = fmt.Errorf("%w: it excludes itself; an excluded rank must not call", ErrInvalidValue)
 		case i > 0 && g.exclude[i-1] == x:
 			err = fmt.Errorf("rank %d is excluded twice: %w", x, ErrInvalidValue)
 		}

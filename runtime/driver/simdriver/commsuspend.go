@@ -9,7 +9,7 @@ import (
 var _ driver.CommSuspension = (*device)(nil)
 
 // errShares is the error of suspending a rank that did not join with CommDesc.Plain.
-var errShares = fmt.Errorf("it did not join plainly (CommDesc.Plain), and libraries suspend only what did: %w", driver.ErrUnsupported)
+var errShares = fmt.Errorf("it did not join with CommDesc.Plain; only such communicators can be suspended: %w", driver.ErrUnsupported)
 
 // take takes the memory that r needs. If there is not enough, r leaves the communicator. The caller
 // holds the communicators' mu, here and below.

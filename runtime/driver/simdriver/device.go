@@ -127,7 +127,7 @@ func (v *device) Close() error {
 	left := v.destroyAll()
 	v.recover()
 	if err == nil && len(left) > 0 {
-		err = failf(codeClose, "device %d: %w: %s; destroy them before", v.index, ErrBusy, strings.Join(left, ", "))
+		err = failf(codeClose, "device %d: %w: %s; destroy them first", v.index, ErrBusy, strings.Join(left, ", "))
 	}
 	return err
 }
@@ -263,9 +263,9 @@ func (v *device) checkThread(c code) error {
 		return nil
 	}
 	if ok {
-		return failf(c, "device %d, while device %d is current: %w", v.index, current, ErrInvalidContext)
+		return failf(c, "device %d, but device %d is current: %w", v.index, current, ErrInvalidContext)
 	}
-	return failf(c, "device %d, while no device is current: %w", v.index, ErrInvalidContext)
+	return failf(c, "device %d, but no device is current: %w", v.index, ErrInvalidContext)
 }
 
 // error makes the error of a call on a device that is down.

@@ -14,7 +14,7 @@ var (
 	ErrInvalidValue   = errors.New("invalid value")
 	ErrNotFound       = errors.New("not found")
 	ErrBusy           = driver.ErrBusy
-	ErrNotReady       = errors.New("not ready: it has not come so far")
+	ErrNotReady       = errors.New("not ready")
 	ErrClosed         = errors.New("the device is closed")
 	ErrAborted        = errors.New("the communicator was aborted")
 	ErrMismatch       = errors.New("the ranks of the communicator disagree")
@@ -62,25 +62,25 @@ func (e *AccessError) Error() string {
 	case e.Align != 0:
 		s += fmt.Sprintf("the address is not a multiple of %d", e.Align)
 	case e.Base == 0:
-		s += "there is no allocation at all near it"
+		s += "no allocation is near"
 	case e.Freed && e.Opened:
-		s += fmt.Sprintf("the %d bytes of another process at %#x were freed there, or closed here", e.Length, uint64(e.Base))
+		s += fmt.Sprintf("the %d bytes of another process at %#x were freed there or closed here", e.Length, uint64(e.Base))
 	case e.Freed:
 		s += there + " was freed"
 	case e.Early:
-		s += there + " is yet to be made: nothing has ordered this behind it"
+		s += there + "is not made yet: nothing orders the access after the allocation"
 	case e.Barred:
-		s += there + " is another device's, of a pool or shareable, and this device was given no access"
+		s += there + " is in another device's pool or shareable, and this device has no access"
 	case e.Apart:
-		s += there + " is another device's, to which EnablePeer has given this device no access"
+		s += there + " is on another device, and EnablePeer was not called for this device"
 	case e.ReadOnly:
-		s += there + " was registered for reading only"
+		s += there + " is registered as read-only"
 	case e.Addr < e.Base:
 		s += fmt.Sprintf("it begins %d bytes before %s", uint64(e.Base-e.Addr), there)
 	case offset >= e.Length:
-		s += fmt.Sprintf("it begins %d bytes behind the end of %s", offset-e.Length, there)
+		s += fmt.Sprintf("it begins %d bytes after the end of %s", offset-e.Length, there)
 	default:
-		s += fmt.Sprintf("only %d bytes are left there in %s", e.Length-offset, there)
+		s += fmt.Sprintf("only %d bytes remain there in %s", e.Length-offset, there)
 	}
 	return s
 }

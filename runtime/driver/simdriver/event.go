@@ -121,11 +121,11 @@ func (e *event) recordable(h driver.Event) error {
 		}
 	}
 	if n > 0 {
-		return fmt.Errorf("event %#x of device %d: %d waits for its last record are pending, and this device cannot record it anew before they are over: %w",
+		return fmt.Errorf("event %#x of device %d: %d waits for its last record are pending; this device can record it again only after them: %w",
 			uint64(h), e.dev.index, n, ErrBusy)
 	}
 	if !e.reached() {
-		return fmt.Errorf("event %#x of device %d: its last record is pending, and this device cannot record it anew before: %w", uint64(h), e.dev.index, ErrBusy)
+		return fmt.Errorf("event %#x of device %d: its last record is pending; this device can record it again only when it is complete: %w", uint64(h), e.dev.index, ErrBusy)
 	}
 	return nil
 }

@@ -376,4 +376,4 @@ func (g *group) discard() {
 
 // errDropped is the reason of a rank that has left because its stream was destroyed with an
 // operation in flight.
-var errDropped = errors.New("its stream was destroyed with operations under way")
+var errDropped = errors.New("its stream was destroyed with operations in flight")

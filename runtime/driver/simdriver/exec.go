@@ -167,7 +167,7 @@ func (v *device) DestroyExec(h driver.Exec) error {
 		return bad
 	}
 	if n := x.under.Load(); n > 0 && err == nil {
-		return failf(codeDestroyExec, "exec %#x of device %d: %d launches are under way: %w", uint64(h), v.index, n, ErrBusy)
+		return failf(codeDestroyExec, "exec %#x of device %d: %d launches are in flight: %w", uint64(h), v.index, n, ErrBusy)
 	}
 	v.d.execs.remove(uintptr(h))
 	return err
@@ -191,18 +191,18 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 	}
 	t := x.nodes[nh]
 	if t == nil {
-		return failf(codeSetNode, "node %#x: %w: it is not of the graph that exec %#x was made of", uint64(nh), ErrInvalidHandle, uint64(h))
+		return failf(codeSetNode, "node %#x: %w: it is not in the graph that exec %#x was made from", uint64(nh), ErrInvalidHandle, uint64(h))
 	}
 	settable := t.kind == driver.KernelNode || t.kind == driver.FillNode || t.kind == driver.CopyNode || t.kind == driver.ChildNode && v.d.caps.Capture
 	if !settable {
-		return failf(codeSetNode, "node %#x: %w: of its kind, %d, none can be changed", uint64(nh), ErrInvalidValue, t.kind)
+		return failf(codeSetNode, "node %#x: %w: nodes of kind %d cannot be changed", uint64(nh), ErrInvalidValue, t.kind)
 	}
 	f, err := v.checkNode(codeSetNode, op)
 	if err != nil {
 		return err
 	}
 	if op.Kind != t.kind {
-		return failf(codeSetNode, "node %#x: %w: it is of kind %d and stays so, not %d", uint64(nh), ErrInvalidValue, t.kind, op.Kind)
+		return failf(codeSetNode, "node %#x: %w: its kind is %d and cannot change to %d", uint64(nh), ErrInvalidValue, t.kind, op.Kind)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -219,9 +219,9 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 		return nil
 	}
 	if was := x.plan.ops[t.index].call; was != nil && was.attrs != op.Launch.Attrs {
-		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and stay so, not %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
+		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and cannot change to %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
 	} else if was != nil && was.f != f {
-		return failf(codeSetNode, "node %#x: %w: it launches kernel %s and stays so, not %s", uint64(nh), ErrInvalidValue, was.f.name, f.name)
+		return failf(codeSetNode, "node %#x: %w: it launches kernel %s and cannot change to %s", uint64(nh), ErrInvalidValue, was.f.name, f.name)
 	}
 	x.fresh()
 	x.plan.ops[t.index].become(op, f)

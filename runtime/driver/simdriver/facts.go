@@ -68,7 +68,7 @@ func (v *device) Occupancy(h driver.Function, threads int, shared uint32) (int, 
 	}
 	each := f.shared + uint64(shared)
 	if threads <= 0 || threads > v.info.MaxThreads || each > uint64(v.info.SharedOptIn) {
-		return 0, failf(codeOccupancy, "kernel %s: %w: a block of %d threads with %d bytes of shared memory, %d of them its own; the device has %d and %d for one",
+		return 0, failf(codeOccupancy, "kernel %s: %w: a block of %d threads with %d bytes of shared memory, %d of them static; the limits are %d and %d",
 			f.name, ErrInvalidValue, threads, each, f.shared, v.info.MaxThreads, v.info.SharedOptIn)
 	}
 	return v.held(threads, each), nil

@@ -98,7 +98,7 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 			return 0, err
 		}
 		if e.timer == nil {
-			return 0, failf(codeAddNode, "event %#x: %w: NewEvent made it; a graph records what NewTimer makes", uint64(op.Event), ErrInvalidHandle)
+			return 0, failf(codeAddNode, "event %#x: %w: it was made by NewEvent; a graph records only events of NewTimer", uint64(op.Event), ErrInvalidHandle)
 		}
 		n.op.event, n.event = e, op.Event
 	}
@@ -107,11 +107,11 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 	for i, a := range after {
 		at, ok := g.index[a]
 		if !ok {
-			return 0, failf(codeAddNode, "node %#x to run after: %w: it is not of graph %#x", uint64(a), ErrInvalidHandle, uint64(h))
+			return 0, failf(codeAddNode, "predecessor %#x: %w: it is not in graph %#x", uint64(a), ErrInvalidHandle, uint64(h))
 		}
 		for _, b := range after[:i] {
 			if b == a {
-				return 0, failf(codeAddNode, "node %#x to run after: %w: it is there twice", uint64(a), ErrInvalidValue)
+				return 0, failf(codeAddNode, "predecessor %#x: %w: it is listed twice", uint64(a), ErrInvalidValue)
 			}
 		}
 		n.after = append(n.after, at)
@@ -131,7 +131,7 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 // the kernel of a launch.
 func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
 	if op == nil {
-		return nil, failf(c, "nil as what the node does: %w", ErrInvalidValue)
+		return nil, failf(c, "nil NodeOp: %w", ErrInvalidValue)
 	}
 	switch op.Kind {
 	case driver.EmptyNode, driver.ChildNode, driver.RecordNode:
@@ -140,7 +140,7 @@ func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
 			err = fmt.Errorf("kernel %s: a node with %+v: %w", f.name, op.Launch.Attrs, driver.ErrUnsupported)
 		}
 		if err == nil && op.Launch.Begun != 0 {
-			err = fmt.Errorf("kernel %s: a node with an event for its begin: %w", f.name, driver.ErrUnsupported)
+			err = fmt.Errorf("kernel %s: a node with an event for its beginning: %w", f.name, driver.ErrUnsupported)
 		}
 	case driver.FillNode:
 		err = checkFill(op)
@@ -184,7 +184,7 @@ func checkFill(op *driver.NodeOp) error {
 	width := uint64(op.Width)
 	switch {
 	case width != 1 && width != 2 && width != 4:
-		return fmt.Errorf("elements of %d bytes: %w: 1, 2 and 4 can be filled", op.Width, ErrInvalidValue)
+		return fmt.Errorf("elements of %d bytes: %w: the size must be 1, 2 or 4", op.Width, ErrInvalidValue)
 	case op.Count == 0:
 		return fmt.Errorf("a fill of 0 elements: %w", ErrInvalidValue)
 	case op.Stride%width != 0:

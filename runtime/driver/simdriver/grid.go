@@ -111,7 +111,7 @@ func view[T any](g *Grid, p driver.Ptr, n int, reads bool) ([]T, error) {
 	}
 	v := g.dev
 	if v == nil {
-		return nil, fmt.Errorf("simdriver: View: %w: this Grid is of no launch, or of one that is over", ErrInvalidValue)
+		return nil, fmt.Errorf("simdriver: View: %w: this Grid belongs to no launch, or its launch is over", ErrInvalidValue)
 	}
 	if n == 0 {
 		return nil, nil

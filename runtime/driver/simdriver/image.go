@@ -40,7 +40,7 @@ func parse(b []byte) (image, error) {
 			im.add(&c)
 		}
 		if len(im.kernels) == 0 && len(im.vars) == 0 {
-			return image{}, fmt.Errorf("image of %d bytes: %w: no kernel is to be found in this %s", len(b), ErrInvalidValue, kernelobject.FormOf(b))
+			return image{}, fmt.Errorf("image of %d bytes: %w: found no kernel in this %s", len(b), ErrInvalidValue, kernelobject.FormOf(b))
 		}
 		return im, nil
 	}
@@ -59,7 +59,7 @@ func parse(b []byte) (image, error) {
 			}
 			n, err := strconv.ParseUint(size, 0, 40)
 			if err != nil || n == 0 {
-				return image{}, fmt.Errorf("image: %w: variable %s has the size %q, which is no number of bytes", ErrInvalidValue, name, size)
+				return image{}, fmt.Errorf("image: %w: variable %s: size %q is not a number of bytes", ErrInvalidValue, name, size)
 			}
 			im.vars[name] = n
 		}
@@ -67,7 +67,7 @@ func parse(b []byte) (image, error) {
 	code := kernelobject.PTX(b)
 	im.add(&code)
 	if !marked && len(im.kernels) == 0 && len(im.vars) == 0 {
-		return image{}, fmt.Errorf("image of %d bytes: %w: it has neither a line %q with names nor an .entry of PTX", len(b), ErrInvalidValue, marker)
+		return image{}, fmt.Errorf("image of %d bytes: %w: it has neither a line %q nor an .entry of PTX", len(b), ErrInvalidValue, marker)
 	}
 	return im, nil
 }

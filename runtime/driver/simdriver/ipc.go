@@ -128,7 +128,7 @@ func (v *device) ExportMem(m driver.Mem) (driver.MemHandle, error) {
 	case a == nil || a.base != m.Ptr:
 		return none, failf(codeExportMem, "memory at %#x: %w: no allocation of device %d begins there", uint64(m.Ptr), ErrInvalidValue, v.index)
 	case a.kind != driver.DeviceMem || a.segment != nil || a.origin != nil:
-		return none, failf(codeExportMem, "memory at %#x: %w: Alloc has not made it as device memory", uint64(m.Ptr), ErrInvalidValue)
+		return none, failf(codeExportMem, "memory at %#x: %w: it was not allocated as device memory", uint64(m.Ptr), ErrInvalidValue)
 	}
 	s := v.d.machine
 	s.mu.Lock()
@@ -161,11 +161,11 @@ func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
 	s.mu.Unlock()
 	switch {
 	case origin == nil:
-		return driver.Mem{}, failf(codeOpenMem, "memory of another process: %w: none was exported by this name, or it was freed, or its process has ended", ErrInvalidHandle)
+		return driver.Mem{}, failf(codeOpenMem, "memory of another process: %w: it was not exported, it was freed, or its process has ended", ErrInvalidHandle)
 	case origin.dev.d == v.d:
 		return driver.Mem{}, failf(codeOpenMem, "%d bytes at %#x: %w", origin.size, uint64(origin.base), driver.ErrSameProcess)
 	case origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
-		return driver.Mem{}, failf(codeOpenMem, "memory of device %d on device %d: the hardware has no way: %w", origin.dev.index, v.index, driver.ErrUnsupported)
+		return driver.Mem{}, failf(codeOpenMem, "memory of device %d on device %d: the hardware has no link: %w", origin.dev.index, v.index, driver.ErrUnsupported)
 	}
 	a, err := v.space.open(v, origin)
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *deviceSpace) shut(p driver.Ptr) error {
 	i := s.search(p)
 	if i < 0 || s.live[i].base != p || s.live[i].origin == nil {
 		s.mu.Unlock()
-		return fmt.Errorf("memory at %#x: %w: nothing of another process is opened there", uint64(p), ErrInvalidValue)
+		return fmt.Errorf("memory at %#x: %w: no memory of another process is open there", uint64(p), ErrInvalidValue)
 	}
 	a := s.live[i]
 	a.opens--
@@ -260,7 +260,7 @@ func (v *device) ExportEvent(h driver.Event) (driver.EventHandle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !shared || e.opened {
-		return none, failf(codeExportEvent, "event %#x: %w: NewIPCEvent has not made it", uint64(h), ErrInvalidHandle)
+		return none, failf(codeExportEvent, "event %#x: %w: it was not made by NewIPCEvent", uint64(h), ErrInvalidHandle)
 	}
 	for name, o := range s.events {
 		if o == e {
@@ -289,7 +289,7 @@ func (v *device) OpenEvent(name driver.EventHandle) (driver.Event, error) {
 	origin := s.events[name]
 	switch {
 	case origin == nil:
-		return 0, failf(codeOpenEvent, "an event of another process: %w: none was exported by this name, or it was destroyed, or its process has ended", ErrInvalidHandle)
+		return 0, failf(codeOpenEvent, "an event of another process: %w: it was not exported, it was destroyed, or its process has ended", ErrInvalidHandle)
 	case origin.dev.d == v.d:
 		return 0, fail(codeOpenEvent, driver.ErrSameProcess)
 	}

@@ -79,7 +79,7 @@ func NewKernel(fn any) (Kernel, error) {
 	for i := 1; i < t.NumIn(); i++ {
 		p := t.In(i)
 		if !plain(p) || p.Size() == 0 {
-			return bad(fmt.Sprintf("parameter %d is a %v, which a GPU cannot have: use integers whose type tells their size (C's int is int32), floats, driver.Ptr, and arrays and structs of these", i, p))
+			return bad(fmt.Sprintf("parameter %d is a %v, which a GPU cannot have: use integers of a fixed size (C's int is int32), floats, driver.Ptr, and arrays and structs of these", i, p))
 		}
 		k.params = append(k.params, p)
 		k.sizes = append(k.sizes, int(p.Size()))
@@ -212,7 +212,7 @@ func (s *stream) run(o *operation) (err error) {
 			return
 		}
 		// runtime.Goexit is ending this goroutine, so a returned error would be lost.
-		s.lose(fmt.Errorf("%s: it ended its goroutine, as testing.T.FailNow does", s.which(o)))
+		s.lose(fmt.Errorf("%s: it called runtime.Goexit, as testing.T.FailNow does", s.which(o)))
 	}()
 	var out []reflect.Value
 	var failed error

@@ -32,10 +32,10 @@ func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 		grid, _ := l.Dims()
 		for i, blocks := range a.ClusterDims() {
 			if grid[i]%blocks != 0 {
-				return fmt.Errorf("clusters of %d blocks in a grid of %d, which must be a multiple: %w", a.Cluster, l.Grid, ErrInvalidValue)
+				return fmt.Errorf("a grid of %d blocks is no multiple of clusters of %d: %w", l.Grid, a.Cluster, ErrInvalidValue)
 			}
 			if own := f.cluster[i]; own > 0 && uint64(own) != uint64(blocks) {
-				return fmt.Errorf("clusters of %d blocks, and its own of %d: %w", a.Cluster, f.cluster, ErrInvalidValue)
+				return fmt.Errorf("clusters of %d blocks, but the kernel has clusters of %d: %w", a.Cluster, f.cluster, ErrInvalidValue)
 			}
 			if n *= uint64(blocks); n > maxCluster {
 				return fmt.Errorf("clusters of %d blocks, more than %d: %w", a.Cluster, maxCluster, ErrInvalidValue)
@@ -43,7 +43,7 @@ func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 		}
 	}
 	if n := v.resident(f, l); a.Cooperative && l.Blocks() > n {
-		return fmt.Errorf("a cooperative grid of %d blocks, of which %d can run at once: %w", l.Blocks(), n, ErrInvalidValue)
+		return fmt.Errorf("a cooperative grid of %d blocks, but only %d can run concurrently: %w", l.Blocks(), n, ErrInvalidValue)
 	}
 	return nil
 }

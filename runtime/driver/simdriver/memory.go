@@ -27,7 +27,7 @@ func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 		a, err = v.space.alloc(v, kind, size, v.d.memory, nil)
 	case driver.ShareableMem:
 		if !v.d.caps.MemSharing {
-			return driver.Mem{}, failf(codeAlloc, "memory that processes share by descriptors, on device %d: %w", v.index, driver.ErrUnsupported)
+			return driver.Mem{}, failf(codeAlloc, "shareable memory on device %d: %w", v.index, driver.ErrUnsupported)
 		}
 		a, err = v.space.alloc(v, kind, size, v.d.memory, nil)
 	case driver.ManagedMem:
@@ -62,7 +62,7 @@ func (v *device) Free(m driver.Mem) error {
 	own := m.Kind.OfDevice()
 	switch {
 	case own && v.d.owner(m.Ptr) == nil:
-		bad = fmt.Errorf("memory at %#x: %w: it is no device's address", uint64(m.Ptr), ErrInvalidValue)
+		bad = fmt.Errorf("memory at %#x: %w: the address is in no device's range", uint64(m.Ptr), ErrInvalidValue)
 	case own:
 		bad = v.d.owner(m.Ptr).space.release(m.Ptr, v, m.Kind)
 	default:

@@ -63,7 +63,7 @@ func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
 	case a == nil || a.base != m.Ptr:
 		return nil, failf(codeExportShareable, "memory at %#x: %w: no allocation of device %d begins there", uint64(m.Ptr), ErrInvalidValue, v.index)
 	case a.kind != driver.ShareableMem || a.origin != nil:
-		return nil, failf(codeExportShareable, "memory at %#x: %w: Alloc has not made it as shareable memory", uint64(m.Ptr), ErrInvalidValue)
+		return nil, failf(codeExportShareable, "memory at %#x: %w: it was not allocated as shareable memory", uint64(m.Ptr), ErrInvalidValue)
 	}
 	first := a.touch()
 	k := v.d.machine
@@ -100,11 +100,11 @@ func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 	s := k.shared[name]
 	switch {
 	case s == nil:
-		return driver.Mem{}, failf(codeImportShareable, "file %s: %w: it is no memory's, or no process has that any more", f.Name(), ErrInvalidHandle)
+		return driver.Mem{}, failf(codeImportShareable, "file %s: %w: it names no shareable memory, or no process has that memory any more", f.Name(), ErrInvalidHandle)
 	case size == 0 || size > s.origin.size || sharedPages(size) != sharedPages(s.origin.size):
-		return driver.Mem{}, failf(codeImportShareable, "%d bytes: %w: the memory has %d, and can be had as a whole only", size, ErrInvalidValue, s.origin.size)
+		return driver.Mem{}, failf(codeImportShareable, "%d bytes: %w: the memory has %d, and can only be imported as a whole", size, ErrInvalidValue, s.origin.size)
 	case s.origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
-		return driver.Mem{}, failf(codeImportShareable, "memory of device %d on device %d: the hardware has no way: %w", s.origin.dev.index, v.index, driver.ErrUnsupported)
+		return driver.Mem{}, failf(codeImportShareable, "memory of device %d on device %d: the hardware has no link: %w", s.origin.dev.index, v.index, driver.ErrUnsupported)
 	}
 	a := &allocation{kind: driver.ShareableMem, size: size, dev: v, origin: s.origin, opens: 1, shared: s}
 	a.data.Store(s.first)

@@ -103,7 +103,7 @@ func (v *device) Function(h driver.Module, name string) (driver.Function, driver
 	}
 	registered, ok := v.d.kernels[name]
 	if !ok {
-		return refuse(failf(codeFunction, "kernel %s: %w: the module has it, but no Go function is registered for it in Config.Kernels, which has %s",
+		return refuse(failf(codeFunction, "kernel %s: %w: the module has it, but Config.Kernels has no Go function for it, only %s",
 			name, ErrNotFound, list(v.d.kernels)))
 	}
 	k := registered.k
@@ -217,9 +217,9 @@ func (v *device) launchWith(h driver.Stream, l *driver.Launch, later error) erro
 	defer e.mu.Unlock()
 	switch {
 	case e.timer != nil:
-		err = fmt.Errorf("kernel %s: event %#x notes times, and must not when a launch records it: %w", f.name, uint64(l.Begun), ErrInvalidValue)
+		err = fmt.Errorf("kernel %s: event %#x is a timer, which a launch cannot record: %w", f.name, uint64(l.Begun), ErrInvalidValue)
 	case e.opened || e.users != nil:
-		err = fmt.Errorf("kernel %s: event %#x is one of several processes, which no launch records: %w", f.name, uint64(l.Begun), ErrInvalidValue)
+		err = fmt.Errorf("kernel %s: event %#x is shared between processes; a launch cannot record it: %w", f.name, uint64(l.Begun), ErrInvalidValue)
 	default:
 		err = e.recordable(l.Begun)
 	}
@@ -254,7 +254,7 @@ func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks; its dimensions can be at most %d", f.name, ErrInvalidValue, l.Grid, v.info.MaxGrid)
 		}
 		if n := f.cluster[i]; n > 1 && grid[i]%uint32(n) != 0 {
-			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks, and clusters of %d", f.name, ErrInvalidValue, l.Grid, f.cluster)
+			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks is no multiple of clusters of %d", f.name, ErrInvalidValue, l.Grid, f.cluster)
 		}
 		if int64(block[i]) > int64(v.info.MaxBlock[i]) {
 			return nil, fmt.Errorf("kernel %s: %w: a block of %d threads; its dimensions can be at most %d", f.name, ErrInvalidValue, l.Block, v.info.MaxBlock)
@@ -264,13 +264,13 @@ func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 		return nil, fmt.Errorf("kernel %s: %w: a block of %d threads, more than %d", f.name, ErrInvalidValue, n, v.info.MaxThreads)
 	}
 	if n := f.shared + uint64(l.SharedMem); n > uint64(v.info.SharedOptIn) {
-		return nil, fmt.Errorf("kernel %s: %w: %d bytes of shared memory, %d of them its own, more than %d", f.name, ErrInvalidValue, n, f.shared, v.info.SharedOptIn)
+		return nil, fmt.Errorf("kernel %s: %w: %d bytes of shared memory, %d of them static, more than %d", f.name, ErrInvalidValue, n, f.shared, v.info.SharedOptIn)
 	}
 	if err := v.checkAttrs(f, l); err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", f.name, err)
 	}
 	if len(l.Args) != len(f.kernel.sizes) {
-		return nil, fmt.Errorf("kernel %s: %w: %d arguments, it has %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))
+		return nil, fmt.Errorf("kernel %s: %w: %d arguments for %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))
 	}
 	for i, p := range l.Args {
 		if p == nil {

@@ -63,9 +63,9 @@ func (v *device) BeginCapture(h driver.Stream) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.captured.Load() != nil:
-		return failf(codeBeginCapture, "stream %#x: %w: it captures already", uint64(h), ErrInvalidValue)
+		return failf(codeBeginCapture, "stream %#x: %w: it is already capturing", uint64(h), ErrInvalidValue)
 	case s.pending() > 0:
-		return failf(codeBeginCapture, "stream %#x: %w: %d operations are left", uint64(h), ErrBusy, s.pending())
+		return failf(codeBeginCapture, "stream %#x: %w: %d operations are pending", uint64(h), ErrBusy, s.pending())
 	}
 	s.captured.Store(&capture{g: &graph{dev: v, index: make(map[driver.Node]int)}})
 	return nil
@@ -88,7 +88,7 @@ func (v *device) EndCapture(h driver.Stream) (driver.Graph, error) {
 	case err != nil:
 		return 0, err
 	case c == nil:
-		return 0, failf(codeEndCapture, "stream %#x: %w: it does not capture", uint64(h), ErrInvalidValue)
+		return 0, failf(codeEndCapture, "stream %#x: %w: it is not capturing", uint64(h), ErrInvalidValue)
 	case c.bad != nil:
 		return 0, fail(codeEndCapture, c.bad)
 	}
@@ -141,13 +141,13 @@ func (c *capture) note(d *Driver) {
 // nodes, with the same kinds, kernels and edges. The caller holds the exec's mu.
 func (x *exec) setChild(t *task, child []node) error {
 	if len(child) != len(t.inner) {
-		return fmt.Errorf("%w: a child of %d nodes, and it has %d", ErrInvalidValue, len(child), len(t.inner))
+		return fmt.Errorf("%w: a child of %d nodes instead of %d", ErrInvalidValue, len(child), len(t.inner))
 	}
 	for i, in := range t.inner {
 		was, now := &x.plan.ops[in.index], &child[i]
 		if now.kind != in.kind || len(now.child) > 0 || in.inner != nil || now.op.code != was.code ||
 			was.call != nil && was.call.f != now.op.call.f || !in.sameEdges(t.inner, now.after) {
-			return fmt.Errorf("%w: node %d of the child does something else", ErrInvalidValue, i)
+			return fmt.Errorf("%w: node %d of the child has another kind, kernel or edges", ErrInvalidValue, i)
 		}
 	}
 	x.fresh()

@@ -20,7 +20,7 @@ func (v *device) EnablePeer(other driver.Device) error {
 	case w == v: // a device always reaches its own memory
 		return nil
 	case v.link(w).Kind == driver.LinkNone:
-		return failf(codeEnablePeer, "from device %d to device %d: the hardware has no way: %w", v.index, w.index, driver.ErrUnsupported)
+		return failf(codeEnablePeer, "from device %d to device %d: the hardware has no link: %w", v.index, w.index, driver.ErrUnsupported)
 	}
 	v.peers[w.index].Store(true)
 	return nil
@@ -30,7 +30,7 @@ func (v *device) EnablePeer(other driver.Device) error {
 func (v *device) peer(c code, other driver.Device) (*device, error) {
 	w, ok := other.(*device)
 	if !ok || w.d != v.d {
-		return nil, failf(c, "%T: %w: it is no device of this driver", other, ErrInvalidValue)
+		return nil, failf(c, "%T: %w: it is not a device of this driver", other, ErrInvalidValue)
 	}
 	if p := w.down.Load(); p != nil && !p.lost && w != v {
 		return nil, failf(c, "device %d: %w", w.index, ErrClosed)

@@ -212,7 +212,7 @@ func (v *device) PoolAttr(h driver.Pool, a driver.PoolAttr) (uint64, error) {
 	case driver.PoolUsedHigh:
 		return min(p.used.high, p.reserved.high), nil
 	}
-	return 0, failf(codePoolAttr, "property %d: %w: there is none of this number", a, ErrInvalidValue)
+	return 0, failf(codePoolAttr, "property %d: %w: no such property", a, ErrInvalidValue)
 }
 
 // SetPoolAttr sets a property. The release threshold takes effect when Query finds an event
@@ -228,10 +228,10 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 	switch a {
 	case driver.PoolReuseEvents, driver.PoolReuseOpportunistic, driver.PoolReuseInternal:
 		if value > 1 {
-			return failf(codeSetPoolAttr, "property %d: %w: %d; it is a switch, 0 or 1", a, ErrInvalidValue, value)
+			return failf(codeSetPoolAttr, "property %d: %w: %d; it is a switch and must be 0 or 1", a, ErrInvalidValue, value)
 		}
 		if value == 1 && a == driver.PoolReuseEvents && v.d.caps.PoolsByStream {
-			return failf(codeSetPoolAttr, "property %d: pools take no notice of events: %w", a, driver.ErrUnsupported)
+			return failf(codeSetPoolAttr, "property %d: pools ignore events on this device: %w", a, driver.ErrUnsupported)
 		}
 		p.switches[a] = value == 1
 	case driver.PoolThreshold:
@@ -245,7 +245,7 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 		return failf(codeSetPoolAttr, "property %d: %w: it can only be read", a, ErrInvalidValue)
 	case driver.PoolReservedHigh, driver.PoolUsedHigh:
 		if value != 0 {
-			return failf(codeSetPoolAttr, "property %d: %w: %d; it can only be reset, to 0", a, ErrInvalidValue, value)
+			return failf(codeSetPoolAttr, "property %d: %w: %d; it can only be set to 0", a, ErrInvalidValue, value)
 		}
 		l := &p.reserved
 		if a == driver.PoolUsedHigh {
@@ -253,7 +253,7 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 		}
 		l.high = l.now
 	default:
-		return failf(codeSetPoolAttr, "property %d: %w: there is none of this number", a, ErrInvalidValue)
+		return failf(codeSetPoolAttr, "property %d: %w: no such property", a, ErrInvalidValue)
 	}
 	return nil
 }
@@ -280,13 +280,13 @@ func (v *device) AccessPool(h driver.Pool, by driver.Device, allow bool) error {
 	}
 	w, ok := by.(*device)
 	if !ok || w.d != v.d {
-		return failf(codeAccessPool, "%T: %w: it is no device of this driver", by, ErrInvalidValue)
+		return failf(codeAccessPool, "%T: %w: it is not a device of this driver", by, ErrInvalidValue)
 	}
 	if w == v && !allow {
 		return failf(codeAccessPool, "pool %#x: %w: device %d cannot lose access to its own pool", uint64(h), ErrInvalidValue, v.index)
 	}
 	if w != v && p.kind == driver.DeviceMem && w.link(v).Kind == driver.LinkNone {
-		return failf(codeAccessPool, "from device %d to device %d: the hardware has no way: %w", w.index, v.index, driver.ErrUnsupported)
+		return failf(codeAccessPool, "from device %d to device %d: the hardware has no link: %w", w.index, v.index, driver.ErrUnsupported)
 	}
 	p.users[w.index].Store(allow)
 	return nil
@@ -324,7 +324,7 @@ func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driv
 		return driver.Mem{}, noPool(codeAllocAsync, ph)
 	}
 	if p.origin != nil {
-		return driver.Mem{}, failf(codeAllocAsync, "pool %#x: %w: it was imported, and gives nothing but what its own process has allocated", uintptr(ph), ErrInvalidValue)
+		return driver.Mem{}, failf(codeAllocAsync, "pool %#x: %w: it was imported; only its own process can allocate from it", uintptr(ph), ErrInvalidValue)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -355,7 +355,7 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	}
 	a := v.d.find(m.Ptr)
 	if a == nil || a.segment == nil {
-		return failf(codeFreeAsync, "memory at %#x: %w: no pool has it, or it was freed before", uint64(m.Ptr), ErrInvalidValue)
+		return failf(codeFreeAsync, "memory at %#x: %w: it is in no pool, or it was freed already", uint64(m.Ptr), ErrInvalidValue)
 	}
 	p := a.segment.pool
 	p.mu.Lock()
@@ -368,7 +368,7 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	case v.down.Load() != nil:
 		p.abandon(b)
 	case v.d.caps.PoolsByStream && b.maker != s && !b.maker.stopped.Load():
-		bad = fmt.Errorf("memory at %#x: %w: it is another stream's, which frees it", uint64(m.Ptr), ErrInvalidHandle)
+		bad = fmt.Errorf("memory at %#x: %w: it was allocated in another stream and must be freed there", uint64(m.Ptr), ErrInvalidHandle)
 	default:
 		s.mu.Lock()
 		o := s.slot(codeFreeAsync)

@@ -58,7 +58,7 @@ func (v *device) ExportPool(h driver.Pool) (*os.File, error) {
 		return nil, err
 	}
 	if !p.shareable {
-		return nil, failf(codeExportPool, "pool %#x: %w: it was not made to be shared", uint64(h), ErrInvalidValue)
+		return nil, failf(codeExportPool, "pool %#x: %w: it was not made shareable", uint64(h), ErrInvalidValue)
 	}
 	m := v.d.machine
 	m.mu.Lock()
@@ -87,11 +87,11 @@ func (v *device) ImportPool(f *os.File) (driver.Pool, error) {
 	m.mu.Unlock()
 	switch {
 	case origin == nil:
-		return 0, failf(codeImportPool, "file %s: %w: it is no pool's, or that is gone with its process", f.Name(), ErrInvalidHandle)
+		return 0, failf(codeImportPool, "file %s: %w: it names no pool, or the pool's process has ended", f.Name(), ErrInvalidHandle)
 	case origin.dev.d == v.d:
 		return 0, failf(codeImportPool, "pool %#x of device %d: %w", uint64(origin.id), origin.dev.index, driver.ErrSameProcess)
 	case origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
-		return 0, failf(codeImportPool, "a pool of device %d on device %d: the hardware has no way: %w", origin.dev.index, v.index, driver.ErrUnsupported)
+		return 0, failf(codeImportPool, "a pool of device %d on device %d: the hardware has no link: %w", origin.dev.index, v.index, driver.ErrUnsupported)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -111,7 +111,7 @@ func (v *device) ExportPoolMem(m driver.Mem) (driver.MemHandle, error) {
 	}
 	a := v.space.find(m.Ptr)
 	if a == nil || a.segment == nil || !a.segment.pool.shareable {
-		return none, failf(codeExportPoolMem, "memory at %#x: %w: it is of no pool that was made to be shared", uint64(m.Ptr), ErrInvalidValue)
+		return none, failf(codeExportPoolMem, "memory at %#x: %w: it is not in a shareable pool", uint64(m.Ptr), ErrInvalidValue)
 	}
 	p := a.segment.pool
 	p.mu.Lock()
@@ -145,7 +145,7 @@ func (v *device) OpenPoolMem(h driver.Pool, name driver.MemHandle) (driver.Mem, 
 	x, ok := s.pooled[name]
 	s.mu.Unlock()
 	if !ok || x.pool != p.origin {
-		return driver.Mem{}, failf(codeOpenPoolMem, "memory of pool %#x: %w: nothing of it was exported by this name, or it was freed, or its process has ended", uint64(h), ErrInvalidHandle)
+		return driver.Mem{}, failf(codeOpenPoolMem, "memory of pool %#x: %w: it was not exported, it was freed, or its process has ended", uint64(h), ErrInvalidHandle)
 	}
 	a, bad := v.space.open(v, x.in)
 	if bad != nil {
@@ -165,7 +165,7 @@ func (v *device) ClosePoolMem(m driver.Mem) error {
 	}
 	a := v.space.find(m.Ptr)
 	if a == nil || a.origin == nil || a.origin.segment == nil {
-		return failf(codeClosePoolMem, "memory at %#x: %w: nothing of another process's pool is open there", uint64(m.Ptr), ErrInvalidValue)
+		return failf(codeClosePoolMem, "memory at %#x: %w: no memory of another process's pool is open there", uint64(m.Ptr), ErrInvalidValue)
 	}
 	if bad := v.space.shut(a.base); bad != nil {
 		return fail(codeClosePoolMem, bad)

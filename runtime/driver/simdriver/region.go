@@ -260,7 +260,7 @@ func (g *segment) vacant() bool {
 // block finds the block at an address. The caller holds the pool's mu.
 func (g *segment) block(m driver.Mem) (*block, error) {
 	if g.gone {
-		return nil, fmt.Errorf("memory at %#x: %w: it was freed before", uint64(m.Ptr), ErrInvalidValue)
+		return nil, fmt.Errorf("memory at %#x: %w: it was freed already", uint64(m.Ptr), ErrInvalidValue)
 	}
 	r := g.first
 	for r.base+driver.Ptr(r.size) <= m.Ptr {
@@ -268,7 +268,7 @@ func (g *segment) block(m driver.Mem) (*block, error) {
 	}
 	switch {
 	case r.block == nil:
-		return nil, fmt.Errorf("memory at %#x: %w: it was freed before, or never allocated", uint64(m.Ptr), ErrInvalidValue)
+		return nil, fmt.Errorf("memory at %#x: %w: it was freed already, or never allocated", uint64(m.Ptr), ErrInvalidValue)
 	case r.base != m.Ptr:
 		return nil, fmt.Errorf("memory at %#x: %w: the allocation begins at %#x", uint64(m.Ptr), ErrInvalidValue, uint64(r.base))
 	case m.Kind != g.pool.kind:

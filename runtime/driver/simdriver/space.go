@@ -171,19 +171,19 @@ func (s *space) withdraw(a *allocation) bool {
 func (s *space) whyNot(p driver.Ptr, i int) error {
 	for _, a := range slices.Backward(s.freed) {
 		if a.base == p {
-			return fmt.Errorf("memory at %#x: %w: it was freed before", uint64(p), ErrInvalidValue)
+			return fmt.Errorf("memory at %#x: %w: it was freed already", uint64(p), ErrInvalidValue)
 		}
 	}
 	if i >= 0 && uint64(p-s.live[i].base) < s.live[i].size {
 		a := s.live[i]
 		if a.segment != nil {
-			return fmt.Errorf("memory at %#x: %w: it is a pool's: free it with FreeAsync", uint64(p), ErrInvalidValue)
+			return fmt.Errorf("memory at %#x: %w: it is in a pool: free it with FreeAsync", uint64(p), ErrInvalidValue)
 		}
 		if a.origin != nil && a.kind != driver.ShareableMem {
-			return fmt.Errorf("memory at %#x: %w: it is another process's: close it with CloseMem", uint64(p), ErrInvalidValue)
+			return fmt.Errorf("memory at %#x: %w: it belongs to another process: close it with CloseMem", uint64(p), ErrInvalidValue)
 		}
 		if a.registered {
-			return fmt.Errorf("memory at %#x: %w: it is registered, not allocated: unregister it", uint64(p), ErrInvalidValue)
+			return fmt.Errorf("memory at %#x: %w: it is registered, not allocated: call Unregister", uint64(p), ErrInvalidValue)
 		}
 		return fmt.Errorf("memory at %#x: %w: the allocation begins at %#x", uint64(p), ErrInvalidValue, uint64(a.base))
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // errTooMany is the error of a full table.
-var errTooMany = errors.New("too many objects: destroy what is not needed")
+var errTooMany = errors.New("too many objects: destroy unused ones")
 
 // A stream executes operations in order.
 type stream struct {
@@ -117,7 +117,7 @@ func (v *device) DestroyStream(h driver.Stream) error {
 		return bad
 	}
 	if n := s.pending(); n > 0 && err == nil && !s.doomed() {
-		return failf(codeDestroyStream, "stream %#x of device %d: %d operations are left: %w", uint64(h), v.index, n, ErrBusy)
+		return failf(codeDestroyStream, "stream %#x of device %d: %d operations are pending: %w", uint64(h), v.index, n, ErrBusy)
 	}
 	if s.awaitsOthers() {
 		v.stuck.Store(true)
@@ -220,7 +220,7 @@ func (v *device) working(c code, h driver.Stream) (*stream, error) {
 	if err != nil || s.captured.Load() == nil {
 		return s, err
 	}
-	err = failf(c, "stream %#x: %w: it captures, and only fills, copies and launches can be captured", uint64(h), ErrInvalidValue)
+	err = failf(c, "stream %#x: %w: it is capturing; only fills, copies and launches can be captured", uint64(h), ErrInvalidValue)
 	s.mu.Lock()
 	s.captured.Load().bad = err
 	s.mu.Unlock()

@@ -92,7 +92,7 @@ func (v *device) reachedAt(h driver.Event) (time.Time, error) {
 	t := e.timer
 	switch {
 	case t == nil:
-		return time.Time{}, failf(codeElapsed, "event %#x: %w: it notes no times, for NewEvent made it, not NewTimer", uint64(h), ErrInvalidHandle)
+		return time.Time{}, failf(codeElapsed, "event %#x: %w: it has no time, because it was made by NewEvent, not by NewTimer", uint64(h), ErrInvalidHandle)
 	case e.stream == nil:
 		return time.Time{}, failf(codeElapsed, "event %#x: %w: it was never recorded", uint64(h), ErrInvalidHandle)
 	case !e.reached():

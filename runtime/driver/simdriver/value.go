@@ -30,14 +30,14 @@ func (v *device) value(c code, h driver.Stream, p driver.Ptr, value uint64) erro
 		return v.cannot(c)
 	}
 	if p%8 != 0 {
-		return failf(c, "a value at %#x: %w: the address is not aligned to 8", uint64(p), ErrInvalidValue)
+		return failf(c, "a value at %#x: %w: the address is not a multiple of 8", uint64(p), ErrInvalidValue)
 	}
 	switch a := v.d.find(p); {
 	case a == nil: // unknown memory is an error when the operation executes
 	case a.kind == driver.ManagedMem:
-		return failf(c, "a value at %#x: %w: that is managed memory", uint64(p), ErrInvalidValue)
+		return failf(c, "a value at %#x: %w: it is managed memory", uint64(p), ErrInvalidValue)
 	case a.segment != nil || a.origin != nil && a.origin.segment != nil: // cuStreamWriteValue64 refuses it too
-		return failf(c, "a value at %#x: %w: that is memory of a pool", uint64(p), ErrInvalidValue)
+		return failf(c, "a value at %#x: %w: it is memory of a pool", uint64(p), ErrInvalidValue)
 	}
 	s, err := v.working(c, h)
 	if err != nil {
