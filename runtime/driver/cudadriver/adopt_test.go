@@ -22,7 +22,7 @@ func TestAdoptOthers(t *testing.T) {
 			if e := Event(event0); e != cuda.Event(event0) {
 				t.Errorf("event %#x", e)
 			}
-			if _, err := d.AdoptStream(stream0 + 1); !errors.Is(err, cuda.ErrorInvalidContext) || !strings.Contains(err.Error(), "it is of context 0xc1, and the device works in its primary one, 0xc0") {
+			if _, err := d.AdoptStream(stream0 + 1); !errors.Is(err, cuda.ErrorInvalidContext) || !strings.Contains(err.Error(), "it is of context 0xc1, not of the device's primary context 0xc0") {
 				t.Errorf("a stream of another device: %v", err)
 			}
 			f.Set("other context", 1)

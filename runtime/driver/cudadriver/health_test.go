@@ -45,7 +45,7 @@ func TestLostXID(t *testing.T) {
 			if xid != c.xid || has != (c.xid != 0) || !errors.Is(err, c.code) {
 				t.Errorf("%s: %v, with XID %d; want %d", name, err, xid, c.xid)
 			}
-			if c.xid == 79 && !strings.HasSuffix(err.Error(), "; the last that the GPU reported, at a time that is not known, is XID 79: GPU has fallen off the bus (the device is lost)") || errors.Is(err, driver.ErrLost) != (name != "a failed call") {
+			if c.xid == 79 && !strings.HasSuffix(err.Error(), "; the last XID error of the GPU, at an unknown time, is XID 79: GPU has fallen off the bus (the device is lost)") || errors.Is(err, driver.ErrLost) != (name != "a failed call") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -110,11 +110,11 @@ func TestOldXID(t *testing.T) {
 	}{
 		"none":       {nil, nil, ""},
 		"too late":   {[]health.XID{79}, []time.Duration{time.Minute}, ""},
-		"new":        {[]health.XID{79}, []time.Duration{10 * ms}, "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
-		"old":        {[]health.XID{79}, []time.Duration{0}, "; the last that the GPU reported, at a time that is not known, is XID 79: GPU has fallen off the bus"},
-		"old, new":   {[]health.XID{31, 43, 79}, []time.Duration{0, 0, 10 * ms}, "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
-		"many, new":  {append(long[:500:500], 79), append(make([]time.Duration, 500), 10*ms), "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
-		"new, newer": {[]health.XID{43, 79}, []time.Duration{10 * ms, 10 * ms}, "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
+		"new":        {[]health.XID{79}, []time.Duration{10 * ms}, "; the last XID error of the GPU is XID 79: GPU has fallen off the bus"},
+		"old":        {[]health.XID{79}, []time.Duration{0}, "; the last XID error of the GPU, at an unknown time, is XID 79: GPU has fallen off the bus"},
+		"old, new":   {[]health.XID{31, 43, 79}, []time.Duration{0, 0, 10 * ms}, "; the last XID error of the GPU is XID 79: GPU has fallen off the bus"},
+		"many, new":  {append(long[:500:500], 79), append(make([]time.Duration, 500), 10*ms), "; the last XID error of the GPU is XID 79: GPU has fallen off the bus"},
+		"new, newer": {[]health.XID{43, 79}, []time.Duration{10 * ms, 10 * ms}, "; the last XID error of the GPU is XID 79: GPU has fallen off the bus"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := watchOf(&timed{xids: c.xids, at: c.at})

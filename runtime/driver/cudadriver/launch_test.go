@@ -58,10 +58,10 @@ func TestLaunchAttrsMissing(t *testing.T) {
 		says    string
 		kept    string // of the wishes' attributes, the first byte
 	}{
-		"an old driver":  {11040, nil, "the driver, of CUDA 11.4, cannot launch with attributes, which takes CUDA 11.8", ""},
+		"an old driver":  {11040, nil, "the driver has CUDA 11.4, and launch attributes need CUDA 11.8", ""},
 		"an old device":  {13000, []string{"attr 75", "attr 95", "attr 120"}, " on sm_", " 8 14"},
 		"before 12.8":    {12060, []string{"attr 75", "attr 95", "attr 120"}, " on sm_", " 8"},
-		"without a name": {11070, nil, "which takes CUDA 11.8", ""},
+		"without a name": {11070, nil, "launch attributes need CUDA 11.8", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, c.release)

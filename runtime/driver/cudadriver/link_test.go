@@ -143,7 +143,7 @@ func TestNoNVJitLink(t *testing.T) {
 	}{
 		{nil, nil, dl.ErrNotFound, "PUREGPU_NVJITLINK_LIBRARY"},
 		{nil, []string{"VERSION=12020"}, dl.ErrTooOld, "install"},
-		{[]string{"VERSION=11080", "NO_LTO"}, []string{}, driver.ErrUnsupported, "NVRTC 11.8 makes no LTO-IR to be linked; install 12.0 or newer"},
+		{[]string{"VERSION=11080", "NO_LTO"}, []string{}, driver.ErrUnsupported, "NVRTC 11.8 cannot make LTO-IR; install 12.0 or newer"},
 	} {
 		f := newFake(t, 13000)
 		withNVRTC(t, x.nvrtc...)

@@ -137,7 +137,7 @@ func TestOldPools(t *testing.T) {
 		t.Errorf("%+v", caps)
 	}
 	for says, desc := range map[string]driver.PoolDesc{
-		"a pool of at most 4096 bytes: the driver is of CUDA 12.1, and limits came with 12.2: ": {MaxSize: 4096},
+		"a pool of at most 4096 bytes: the driver has CUDA 12.1, and limits need 12.2: ": {MaxSize: 4096},
 		"a pool of host memory":    {Kind: driver.HostMem},
 		"a pool of managed memory": {Kind: driver.ManagedMem},
 	} {

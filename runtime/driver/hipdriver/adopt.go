@@ -18,7 +18,7 @@ func Event(e driver.Event) hip.Event { return hip.Event(e) }
 
 // noAdopt is the error of a call that Caps rules out.
 func (d *device) noAdopt(op string) error {
-	return d.refuse(op, driver.ErrUnsupported, "streams of the program's")
+	return d.refuse(op, driver.ErrUnsupported, "streams of other code")
 }
 
 // AdoptStream does not have busy ask the stream, which could spoil a capture of somebody else's.

@@ -201,7 +201,7 @@ func (d *device) Unbind() error {
 // Close has nothing to give back but the thread, which it leaves with the device that every thread begins with.
 func (d *device) Close() error {
 	if d.closed.Swap(true) {
-		return wrap("close", fmt.Errorf("device %d (%s) was closed before", d.info.Index, d.info.Name))
+		return wrap("close", fmt.Errorf("device %d (%s) is closed already", d.info.Index, d.info.Name))
 	}
 	current, err := d.lib.GetDevice()
 	if err == nil && current == d.id && current != 0 {

@@ -228,7 +228,7 @@ func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nod
 	case driver.ChildNode:
 		err = d.lib.GraphExecChildGraphNodeSetParams(exec, node, hip.Graph(op.Child))
 	default:
-		return d.refuse("set node", fmt.Errorf("only kernels, fills, copies and children can be set: %w", hip.ErrorInvalidValue), "%s", op)
+		return d.refuse("set node", fmt.Errorf("only kernels, fills, copies and child nodes can be set: %w", hip.ErrorInvalidValue), "%s", op)
 	}
 	if err != nil {
 		return d.failNode("set node", err, "%s, node %#x of exec %#x", op, uintptr(n), uintptr(x))

@@ -14,7 +14,7 @@ var _ driver.IPCMem = (*device)(nil)
 
 // noIPC is the error of a call that Caps rules out.
 func (d *device) noIPC(op string) error {
-	return d.refuse(op, driver.ErrUnsupported, "memory that processes share")
+	return d.refuse(op, driver.ErrUnsupported, "memory shared between processes")
 }
 
 // peerFlag is the release since which the value that OpenMem must give, which means access to other devices' memory, is not 0.

@@ -36,7 +36,7 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 }
 
 // errBegun is that a launch was to record an event when it has begun.
-var errBegun = fmt.Errorf("HIP has no events for when a kernel has begun: %w", driver.ErrUnsupported)
+var errBegun = fmt.Errorf("HIP has no events for the beginning of a kernel: %w", driver.ErrUnsupported)
 
 // relies reports whether a kernel relies on attributes of its launch. The others are wishes, which are not passed on: HIP
 // takes a priority since 6.5 (hipDrvLaunchKernelEx), but no device was at hand to see that it does, and a wish must not fail a launch.

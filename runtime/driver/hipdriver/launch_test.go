@@ -33,7 +33,7 @@ func TestLaunchAttrs(t *testing.T) {
 		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}}, says: "HIP has no clusters"},
 		{attrs: driver.LaunchAttrs{Cooperative: true, Cluster: [3]uint32{2, 1, 1}}, says: "HIP has no clusters"},
 		{attrs: driver.LaunchAttrs{Dependent: true}, says: "HIP has no dependent launches"},
-		{begun: event0, says: "HIP has no events for when a kernel has begun"},
+		{begun: event0, says: "HIP has no events for the beginning of a kernel"},
 	} {
 		l := driver.Launch{Function: fn, Grid: [3]uint32{2, 3, 4}, Block: [3]uint32{5, 6, 7}, SharedMem: 8,
 			Args: []unsafe.Pointer{unsafe.Pointer(&counter), unsafe.Pointer(by)}, Attrs: c.attrs, Begun: c.begun}

@@ -48,9 +48,9 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 		}
 		m.Ptr = p
 	case driver.ShareableMem:
-		return driver.Mem{}, d.refuse("alloc", driver.ErrUnsupported, "%d bytes of memory that processes share by descriptors", size)
+		return driver.Mem{}, d.refuse("alloc", driver.ErrUnsupported, "%d bytes of shareable memory", size)
 	default:
-		return driver.Mem{}, d.refuse("alloc", hip.ErrorInvalidValue, "no kind of memory %d", int(kind))
+		return driver.Mem{}, d.refuse("alloc", hip.ErrorInvalidValue, "memory of unknown kind %d", int(kind))
 	}
 	return m, nil
 }
@@ -65,7 +65,7 @@ func (d *device) Free(m driver.Mem) error {
 	case driver.CommMem:
 		err = d.MemFree(m.Ptr)
 	default:
-		return d.refuse("free", hip.ErrorInvalidValue, "no kind of memory %d", int(m.Kind))
+		return d.refuse("free", hip.ErrorInvalidValue, "memory of unknown kind %d", int(m.Kind))
 	}
 	if err != nil {
 		return d.fail("free", err, "%d bytes at %#x", m.Size, uint64(m.Ptr))

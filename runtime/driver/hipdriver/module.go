@@ -64,7 +64,7 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 	}
 	f, err := d.lib.ModuleGetFunction(hip.Module(m), kernel)
 	if errors.Is(err, hip.ErrorNotFound) {
-		return fail(fmt.Errorf("%w; a kernel of C++ that is not extern \"C\" has a mangled name", err), "handle")
+		return fail(fmt.Errorf("%w; a C++ kernel that is not extern \"C\" has a mangled name", err), "handle")
 	} else if err != nil {
 		return fail(err, "handle")
 	}

@@ -77,7 +77,7 @@ func (d *device) EndCapture(s driver.Stream) (driver.Graph, error) {
 	g, err := d.lib.StreamEndCapture(hip.Stream(s))
 	d.setCaptured(s, false)
 	if err == nil && g == 0 {
-		err = fmt.Errorf("it has made no graph: %w", hip.ErrorStreamCaptureInvalidated)
+		err = fmt.Errorf("there is no graph: %w", hip.ErrorStreamCaptureInvalidated)
 	}
 	if err != nil {
 		return 0, d.fail("end capture", err, "stream %#x", uintptr(s))

@@ -8,14 +8,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// errNoWay is the error where one device cannot get at another one's memory.
-var errNoWay = fmt.Errorf("the hardware has no way: %w", driver.ErrUnsupported)
+// errNoLink is the error where one device cannot get at another one's memory.
+var errNoLink = fmt.Errorf("the hardware has no link: %w", driver.ErrUnsupported)
 
 // peer returns another device of the driver.
 func (d *device) peer(op string, other driver.Device) (*device, error) {
 	o, ok := other.(*device)
 	if !ok || o.lib != d.lib {
-		return nil, d.refuse(op, hip.ErrorInvalidDevice, "%T is no device of this driver", other)
+		return nil, d.refuse(op, hip.ErrorInvalidDevice, "%T is not a device of this driver", other)
 	}
 	return o, nil
 }
@@ -34,7 +34,7 @@ func (d *device) EnablePeer(other driver.Device) error {
 		return d.fail("enable peer", err, "access to device %d", o.info.Index)
 	}
 	if can == 0 {
-		return d.refuse("enable peer", errNoWay, "access to device %d", o.info.Index)
+		return d.refuse("enable peer", errNoLink, "access to device %d", o.info.Index)
 	}
 	err = d.lib.DeviceEnablePeerAccess(o.id, 0)
 	switch {

@@ -114,14 +114,14 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 		return 0, d.refusePools(op)
 	}
 	if desc.Shareable {
-		return 0, d.refuse(op, driver.ErrUnsupported, "a pool that processes share")
+		return 0, d.refuse(op, driver.ErrUnsupported, "a shareable pool")
 	}
 	switch desc.Kind {
 	case driver.DeviceMem:
 	case driver.HostMem, driver.ManagedMem:
 		return 0, d.refuse(op, driver.ErrUnsupported, "a pool of host or managed memory, which no release of HIP has")
 	default:
-		return 0, d.refuse(op, hip.ErrorInvalidValue, "no pool can be of kind of memory %d", int(desc.Kind))
+		return 0, d.refuse(op, hip.ErrorInvalidValue, "a pool of unknown kind of memory %d", int(desc.Kind))
 	}
 	p, err := d.lib.MemPoolCreate(&hip.MemPoolProps{
 		AllocType: hip.MemAllocationTypePinned, Location: location(d.id), MaxSize: desc.MaxSize,
@@ -152,7 +152,7 @@ func (d *device) DestroyPool(p driver.Pool) error {
 		return err
 	}
 	if busy {
-		return d.refuse(op, driver.ErrBusy, "pool %#x, while streams have work", uintptr(p))
+		return d.refuse(op, driver.ErrBusy, "pool %#x, while streams have pending work", uintptr(p))
 	}
 	if err = d.lib.MemPoolTrimTo(hip.MemPool(p), 0); err == nil {
 		err = d.lib.MemPoolDestroy(hip.MemPool(p))
@@ -274,7 +274,7 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 			return d.fail(op, err, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}
 		if can == 0 {
-			return d.refuse(op, errNoWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
+			return d.refuse(op, errNoLink, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}
 	}
 	if err := d.lib.MemPoolSetAccess(hip.MemPool(p), []hip.MemAccessDesc{{Location: location(other.id), Flags: flags}}); err != nil {

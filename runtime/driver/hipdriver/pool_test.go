@@ -140,7 +140,7 @@ func TestAccessPool(t *testing.T) {
 	ok(t, d.AccessPool(pool0, other, false))
 	f.Want("hipDeviceCanAccessPeer(1, 0)", "hipMemPoolSetAccess(0xb000, 1 1 0, 1)")
 	f.Set("apart", 1)
-	if err := d.AccessPool(pool0, other, true); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the hardware has no way") {
+	if err := d.AccessPool(pool0, other, true); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the hardware has no link") {
 		t.Errorf("without a way: %v", err)
 	}
 	for _, by := range []driver.Device{struct{ driver.Device }{other}, nil} {

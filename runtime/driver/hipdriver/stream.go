@@ -13,7 +13,7 @@ import (
 const defaultStreams = 2
 
 func (d *device) noStream(op string, s driver.Stream) error {
-	return d.refuse(op, fmt.Errorf("no stream of NewStream's: %w", hip.ErrorInvalidHandle), "stream %#x", uintptr(s))
+	return d.refuse(op, fmt.Errorf("not a stream that NewStream or AdoptStream accepts: %w", hip.ErrorInvalidHandle), "stream %#x", uintptr(s))
 }
 
 func (d *device) NewStream() (driver.Stream, error) {

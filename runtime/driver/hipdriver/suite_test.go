@@ -137,7 +137,7 @@ func init() { // because functions of it use it
 			Reads:    []int{1, 2, 3, 4, 5, 6, 5, 7, 8, 7},
 			Reserved: "hipMemPoolAttrReservedMemCurrent", Used: "hipMemPoolAttrUsedMemCurrent",
 			Refused: map[string]driver.PoolDesc{
-				"a pool that processes share":                                   {Shareable: true},
+				"a shareable pool":                                   {Shareable: true},
 				"a pool of host or managed memory":                              {Kind: driver.ManagedMem},
 				"a pool of host or managed memory, which no release of HIP has": {Kind: driver.HostMem},
 			},

@@ -204,7 +204,7 @@ func TestGraphErrors(t *testing.T) {
 		{set(ff, fillOp(m.Ptr, 1, 1)), simdriver.ErrInvalidHandle, "not in the graph"},
 		{set(en, empty), simdriver.ErrInvalidValue, "cannot be changed"},
 		{set(fn, kernel), simdriver.ErrInvalidValue, "kind is 2 and cannot change to 1"},
-		{set(fn, copyOp(m.Ptr, m.Ptr, 1)), simdriver.ErrInvalidValue, "not 3"},
+		{set(fn, copyOp(m.Ptr, m.Ptr, 1)), simdriver.ErrInvalidValue, "change to 3"},
 		{set(fn, fill(4, 0, 0)), simdriver.ErrInvalidValue, "0 elements"},
 		{set(kn, kernelOp(other, ptr(1))), simdriver.ErrInvalidValue, "kernel k and cannot change to other"},
 		{set(kn, noArgs), simdriver.ErrInvalidValue, "0 arguments"},

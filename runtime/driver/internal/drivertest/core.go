@@ -306,7 +306,7 @@ func testBadArguments(t *testing.T, a *API) {
 		want error
 		says string
 	}{
-		"stream 0 for record":        {d.Record(Event0, 0), handle, "stream 0x0: no stream of NewStream's"},
+		"stream 0 for record":        {d.Record(Event0, 0), handle, "stream 0x0: not a stream that NewStream or AdoptStream accepts"},
 		"legacy stream for wait":     {d.StreamWait(1, Event0), handle, "stream 0x1"},
 		"thread's stream for fill":   {d.Fill(2, 64, 0, 1, 1), handle, "stream 0x2"},
 		"stream 0 for strided":       {d.FillStrided(0, 64, 0, 8, 1), handle, "stream 0x0"},
@@ -319,8 +319,8 @@ func testBadArguments(t *testing.T, a *API) {
 		"stream 0 for prefetching":   {d.Prefetch(0, 0, 1, driver.HostMem), handle, "stream 0x0"},
 		"stream 0 to destroy":        {d.DestroyStream(0), handle, "stream 0x0"},
 		"fill of width 3":            {d.Fill(Stream0, 64, 0, 3, 5), value, "5 elements of 3 bytes at 0x40 in stream 0x5000: the width must be"},
-		"free of no kind":            {d.Free(driver.Mem{Kind: 7}), value, "no kind of memory 7"},
-		"alloc of no kind":           {noKind, value, "no kind of memory 7"},
+		"free of no kind":            {d.Free(driver.Mem{Kind: 7}), value, "memory of unknown kind 7"},
+		"alloc of no kind":           {noKind, value, "memory of unknown kind 7"},
 		"prefetch to managed memory": {d.Prefetch(Stream0, 0, 1, driver.ManagedMem), value, "prefetch"},
 		"kernel that is not there":   {noKernel, a.Result(NotFound), "mangled"},
 		"kernel with NUL":            {nul, dl.ErrNUL, "NUL"},

@@ -180,7 +180,7 @@ func testCaptureErrors(t *testing.T, a *API) {
 			f.Want(a.Capture.Begin, a.Capture.Begin, a.Capture.End)
 			f.Set("no graph", 1)
 			OK(t, d.BeginCapture(Stream0))
-			if err := end(); !errors.Is(err, a.Result(CaptureInvalidated)) || errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "stream 0x5000: it has made no graph") {
+			if err := end(); !errors.Is(err, a.Result(CaptureInvalidated)) || errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "stream 0x5000: there is no graph") {
 				t.Errorf("%v", err)
 			}
 			f.Set("no graph", 0)

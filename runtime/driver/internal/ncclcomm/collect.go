@@ -30,7 +30,7 @@ func (c *Comms) Collect(s driver.Stream, h driver.Comm, ops []driver.CommOp) err
 // collect checks all operations before the library sees one of them: with an error it may give up the communicator.
 func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error {
 	if s <= defaultStreams {
-		return fmt.Errorf("no stream of NewStream's: %w", nccl.ErrorInvalidArgument)
+		return fmt.Errorf("not a stream that NewStream or AdoptStream accepts: %w", nccl.ErrorInvalidArgument)
 	}
 	work := false
 	for i := range ops {
