@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestAdoptOthers has streams of other contexts, and captures that are spoilt, on each release.
+// TestAdoptOthers tests streams of other contexts and invalidated captures, on each release.
 func TestAdoptOthers(t *testing.T) {
 	for _, release := range []dl.Version{11020, 11040, 12000, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAdoptOthers(t *testing.T) {
 	}
 }
 
-// TestValues writes values and waits for them, on each release that has them on by itself.
+// TestValues writes and awaits values, on each release that enables them by default.
 func TestValues(t *testing.T) {
 	for _, release := range []dl.Version{11020, 11060, 11070, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {

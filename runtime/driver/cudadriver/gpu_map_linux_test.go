@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestGPUMappedFile copies from a file that is mapped for reading, as a model's weights are.
+// TestGPUMappedFile copies from a file that is mapped read-only, like a model's weights.
 func TestGPUMappedFile(t *testing.T) {
 	d := openGPU(t)
 	if !d.caps.ReadOnlyRegister {

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// cubin makes the skeleton of one: a header and two tables.
+// cubin makes a minimal cubin: a header and two tables.
 func cubin() []byte {
 	b := make([]byte, 64+2*56+3*64)
 	copy(b, "\x7fELF\x02\x01\x01\x33")
@@ -30,7 +30,7 @@ func cubin() []byte {
 	return b
 }
 
-// fatbin makes one with entries of these sizes, headers of 64 bytes included.
+// fatbin makes a fat binary with entries of the given sizes, including headers of 64 bytes.
 func fatbin(sizes ...int) []byte {
 	b := make([]byte, 16)
 	le := binary.LittleEndian
@@ -59,7 +59,7 @@ func TestPrepare(t *testing.T) {
 	ptx := strings.TrimSuffix(string(kernels.Saxpy), "\x00")
 	for name, c := range map[string]struct {
 		image []byte
-		form  string // or
+		form  string // if empty, the error
 		says  string
 	}{
 		"PTX":                        {[]byte(ptx), "PTX", ""},

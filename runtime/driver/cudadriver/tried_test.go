@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/nvrtc"
 )
 
-// TestNoneIsReady has two files of each library, of which none works. The error has both, each with its
-// answer.
+// TestNoneIsReady tries two files of each library, neither of which works. The error has both
+// files, each with its error.
 func TestNoneIsReady(t *testing.T) {
 	for _, c := range []struct {
 		table, name string
