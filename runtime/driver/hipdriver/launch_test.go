@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestLaunchAttrs has what a kernel relies on refused where HIP lacks it, and wishes dropped.
+// TestLaunchAttrs checks that attributes that a kernel relies on are refused if HIP lacks them, and
+// that hints are dropped.
 func TestLaunchAttrs(t *testing.T) {
 	const plain, cooperative = "hipModuleLaunchKernel", "hipModuleLaunchCooperativeKernel"
 	f := newFake(t, hip64)
@@ -22,7 +23,7 @@ func TestLaunchAttrs(t *testing.T) {
 	runs := uint64(0)
 	for _, c := range []struct {
 		attrs driver.LaunchAttrs
-		call  string // that launches it, or
+		call  string // expected call, or
 		says  string
 		node  bool
 		begun driver.Event
@@ -53,7 +54,7 @@ func TestLaunchAttrs(t *testing.T) {
 			t.Errorf("%+v: node %#x, %v", c.attrs, uintptr(n), err)
 		}
 		if c.node {
-			runs++ // for the fake runs it
+			runs++ // the fake library runs it once
 		}
 	}
 	old := newFake(t, hip52).device()

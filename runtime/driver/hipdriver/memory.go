@@ -18,7 +18,8 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 		}
 		m.Ptr = driver.Ptr(p)
 	case driver.HostMem, driver.WriteCombinedMem:
-		// This is memory that host and device see alike without any flush, which is what HIP calls coherent.
+		// Memory with these flags is coherent: host and device see each other's writes without a
+		// flush.
 		flags := uint32(hip.HostMallocPortable | hip.HostMallocMapped)
 		if kind == driver.WriteCombinedMem {
 			flags |= hip.HostMallocWriteCombined
@@ -118,7 +119,7 @@ func (d *device) Unregister(p unsafe.Pointer) error {
 	return nil
 }
 
-// pointer makes a pointer of an address that is not the collector's, for functions that want one.
+// pointer converts an address outside the Go heap to a pointer.
 func pointer(addr uintptr) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
 }

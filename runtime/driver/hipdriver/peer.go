@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// errNoLink is the error where one device cannot get at another one's memory.
+// errNoLink is the error of a device that cannot reach another device's memory.
 var errNoLink = fmt.Errorf("the hardware has no link: %w", driver.ErrUnsupported)
 
 // peer returns another device of the driver.
@@ -20,14 +20,14 @@ func (d *device) peer(op string, other driver.Device) (*device, error) {
 	return o, nil
 }
 
-// EnablePeer gives the device access to another one's memory.
+// EnablePeer gives the device access to another device's memory.
 func (d *device) EnablePeer(other driver.Device) error {
 	o, err := d.peer("enable peer", other)
 	if err != nil {
 		return err
 	}
 	if o.id == d.id {
-		return nil // its own memory it reaches anyway
+		return nil // a device always reaches its own memory
 	}
 	can, err := d.lib.DeviceCanAccessPeer(d.id, o.id)
 	if err != nil {
@@ -49,7 +49,7 @@ func (d *device) EnablePeer(other driver.Device) error {
 	return d.fail("enable peer", err, "access to device %d", o.info.Index)
 }
 
-// CopyPeer names the devices that the memory is of.
+// CopyPeer names the devices of both addresses.
 func (d *device) CopyPeer(s driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	const op = "copy"
 	if s <= defaultStreams {
