@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// listed is a driver with nothing but a list of devices.
+// listed is a driver with only a list of devices.
 type listed struct {
 	driver.Driver
 	infos []driver.Info
@@ -99,7 +99,7 @@ func TestFindErrors(t *testing.T) {
 	}
 }
 
-// TestFindNoDriver looks for a device where there is no driver.
+// TestFindNoDriver passes a nil driver.
 func TestFindNoDriver(t *testing.T) {
 	if _, err := drivers.Find(nil, "0"); !errors.Is(err, drivers.ErrNoDevice) {
 		t.Errorf("%v; want %v", err, drivers.ErrNoDevice)

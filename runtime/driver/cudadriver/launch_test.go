@@ -165,7 +165,7 @@ func TestLaunchEvents(t *testing.T) {
 			g, err := d.NewGraph()
 			ok(t, err)
 			op.Launch.Attrs = driver.LaunchAttrs{}
-			if n, err := d.AddNode(g, nil, op); n != 0 || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "when it has begun") {
+			if n, err := d.AddNode(g, nil, op); n != 0 || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "at its beginning") {
 				t.Errorf("a node: %v", err)
 			}
 			op.Launch.Begun = 0

@@ -78,7 +78,7 @@ func (c *compilerFor) output(p hiprtc.Program) ([]byte, error) {
 
 // errNoCode is the error of options such as -fgpu-rdc, which give bitcode with releases from 5.3
 // on.
-var errNoCode = fmt.Errorf("the options give no code object, which could be loaded: %w", driver.ErrUnsupported)
+var errNoCode = fmt.Errorf("the options give no code object, so nothing can be loaded: %w", driver.ErrUnsupported)
 
 // filled returns a source without empty texts, which HIP 5.2 refuses.
 func filled(src *driver.Source) *driver.Source {

@@ -500,8 +500,8 @@ func testFakeGraphs(t *testing.T, f *fake) {
 			t.Errorf("node %d is set: %v", i, err)
 		}
 	}
-	if _, err := d.AddNode(g, nil, &driver.NodeOp{Kind: 9}); !errors.Is(err, hip.ErrorInvalidValue) || !strings.Contains(err.Error(), "no kind of node 9") {
-		t.Errorf("no kind of node: %v", err)
+	if _, err := d.AddNode(g, nil, &driver.NodeOp{Kind: 9}); !errors.Is(err, hip.ErrorInvalidValue) || !strings.Contains(err.Error(), "node of unknown kind 9") {
+		t.Errorf("unknown kind of node: %v", err)
 	}
 
 	// A launch in another stream is ordered after the previous one.

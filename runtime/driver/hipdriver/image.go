@@ -48,9 +48,9 @@ func inspect(image []byte, arch string) (form string, targets []string, _ error)
 		}
 		return string(form), nil, nil
 	case kernelobject.FormPTX:
-		return bad(fmt.Errorf("PTX is code for NVIDIA's GPUs; one of AMD's takes a code object or a bundle of them, which hipcc --genco writes"))
+		return bad(fmt.Errorf("PTX is code for NVIDIA's GPUs; AMD's GPUs take a code object or a bundle of them (hipcc --genco writes one)"))
 	}
-	return bad(fmt.Errorf("neither a code object nor a bundle of them, which hipcc --genco writes; it begins with %q", image[:min(len(image), 16)]))
+	return bad(fmt.Errorf("neither a code object nor a bundle of them (hipcc --genco writes one); it begins with %q", image[:min(len(image), 16)]))
 }
 
 // mostTargets is the maximum number of architectures in an error. Normal bundles have a dozen at

@@ -45,7 +45,7 @@ func (d *device) askPools(asked bool) error {
 		return nil
 	}
 	if d.lib.Version() < poolsSince {
-		d.noPools = fmt.Errorf("the HIP runtime is of version %s, and pools are used from %s on: %w",
+		d.noPools = fmt.Errorf("the HIP runtime has version %s, and pools need %s: %w",
 			version(d.lib), hip.FormatVersion(poolsSince), driver.ErrUnsupported)
 		return nil
 	}
@@ -121,7 +121,7 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	switch desc.Kind {
 	case driver.DeviceMem:
 	case driver.HostMem, driver.ManagedMem:
-		return 0, d.refuse(op, driver.ErrUnsupported, "a pool of host or managed memory, which no release of HIP has")
+		return 0, d.refuse(op, driver.ErrUnsupported, "a pool of host or managed memory, which HIP does not have")
 	default:
 		return 0, d.refuse(op, hip.ErrorInvalidValue, "a pool of unknown kind of memory %d", int(desc.Kind))
 	}
@@ -132,7 +132,7 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 		return 0, d.fail(op, err, "a pool of device memory, of at most %d bytes", desc.MaxSize)
 	}
 	if err := d.byStream(p); err != nil {
-		return 0, d.fail(op, errors.Join(err, d.lib.MemPoolDestroy(p)), "have the pool take no notice of events")
+		return 0, d.fail(op, errors.Join(err, d.lib.MemPoolDestroy(p)), "turn off reuse by events")
 	}
 	return driver.Pool(p), nil
 }
@@ -233,7 +233,7 @@ func (d *device) SetPoolAttr(p driver.Pool, a driver.PoolAttr, value uint64) err
 	case isSwitch(a) && value > 1:
 		return d.refuse(op, fmt.Errorf("a switch is 0 or 1: %w", hip.ErrorInvalidValue), "%v of pool %#x to %d", poolAttrs[a], uintptr(p), value)
 	case a == driver.PoolReuseEvents && value == 1:
-		return d.refuse(op, fmt.Errorf("HIP gives out memory too early then: %w", driver.ErrUnsupported), "%v of pool %#x to 1", poolAttrs[a], uintptr(p))
+		return d.refuse(op, fmt.Errorf("HIP would reuse memory too early: %w", driver.ErrUnsupported), "%v of pool %#x to 1", poolAttrs[a], uintptr(p))
 	}
 	var err error
 	if isSwitch(a) {

@@ -106,7 +106,7 @@ func TestPoolLimits(t *testing.T) {
 	ok(t, d.FreeAsync(stream0, m))
 
 	if err := d.SetPoolAttr(pool1, driver.PoolReuseEvents, 1); !errors.Is(err, driver.ErrUnsupported) ||
-		!strings.Contains(err.Error(), "hipMemPoolReuseFollowEventDependencies of pool 0xb020 to 1: HIP gives out memory too early then") {
+		!strings.Contains(err.Error(), "hipMemPoolReuseFollowEventDependencies of pool 0xb020 to 1: HIP would reuse memory too early") {
 		t.Errorf("events: %v", err)
 	}
 }
@@ -171,11 +171,11 @@ func TestNoPools(t *testing.T) {
 		zero    bool
 		opts    []Option
 	}{
-		": memory pools: hipdriver.WithPools did not ask for them":                                  {hip64, nil, false, nil},
-		": memory pools: the HIP runtime is of version 5.2, and pools are used from 6.2 on: ":       {hip52, nil, false, withPools},
-		": memory pools: the HIP runtime is of version 6.1.40091, and pools are used from 6.2 on: ": {hip61, nil, false, withPools},
-		": memory pools: the HIP runtime, version 6.4.43484, lacks hipMemPoolTrimTo: ":              {hip64, []string{"hipMemPoolTrimTo"}, false, withPools},
-		": memory pools: hipDeviceAttributeMemoryPoolsSupported is 0: ":                             {hip64, nil, true, withPools},
+		": memory pools: hipdriver.WithPools did not ask for them":                     {hip64, nil, false, nil},
+		": memory pools: the HIP runtime has version 5.2, and pools need 6.2: ":        {hip52, nil, false, withPools},
+		": memory pools: the HIP runtime has version 6.1.40091, and pools need 6.2: ":  {hip61, nil, false, withPools},
+		": memory pools: the HIP runtime, version 6.4.43484, lacks hipMemPoolTrimTo: ": {hip64, []string{"hipMemPoolTrimTo"}, false, withPools},
+		": memory pools: hipDeviceAttributeMemoryPoolsSupported is 0: ":                {hip64, nil, true, withPools},
 	} {
 		f := newFake(t, c.release, c.without...)
 		if c.zero {

@@ -137,9 +137,9 @@ func init() { // in init, because its functions use suite
 			Reads:    []int{1, 2, 3, 4, 5, 6, 5, 7, 8, 7},
 			Reserved: "hipMemPoolAttrReservedMemCurrent", Used: "hipMemPoolAttrUsedMemCurrent",
 			Refused: map[string]driver.PoolDesc{
-				"a shareable pool":                 {Shareable: true},
-				"a pool of host or managed memory": {Kind: driver.ManagedMem},
-				"a pool of host or managed memory, which no release of HIP has": {Kind: driver.HostMem},
+				"a shareable pool":                                          {Shareable: true},
+				"a pool of host or managed memory":                          {Kind: driver.ManagedMem},
+				"a pool of host or managed memory, which HIP does not have": {Kind: driver.HostMem},
 			},
 		},
 		Hot: drivertest.HotTest{

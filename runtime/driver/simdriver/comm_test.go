@@ -211,8 +211,8 @@ func TestNewComm(t *testing.T) {
 // TestNewCommConflicts checks that all ranks find conflicts between their descriptions.
 func TestNewCommConflicts(t *testing.T) {
 	for say, descs := range map[string][]driver.CommDesc{
-		"a count of 2, the first rank with 3": {{Rank: 0, Count: 3}, {Rank: 1, Count: 2}, {Rank: 2, Count: 3}},
-		"a count of 4": {{Rank: 0, Count: 3}, {Rank: 3, Count: 4}, {Rank: 2, Count: 3}},
+		"a count of 2, the first rank with 3":                {{Rank: 0, Count: 3}, {Rank: 1, Count: 2}, {Rank: 2, Count: 3}},
+		"a count of 4":                                       {{Rank: 0, Count: 3}, {Rank: 3, Count: 4}, {Rank: 2, Count: 3}},
 		"rank 1 was made twice, on device 0 and on device 1": {{Rank: 1, Count: 3}, {Rank: 1, Count: 3}, {Rank: 2, Count: 3}},
 	} {
 		_, vs := open(t, simdriver.Config{Devices: 3})

@@ -37,8 +37,8 @@ func TestRegisterComm(t *testing.T) {
 	plain := alloc(t, x.vs[0], driver.DeviceMem, 8192)
 	for say, err := range map[string]error{
 		"not made with CommMem":                second(v.RegisterComm(x.cs[0], plain.Ptr, 8)),
-		"device 0 has no memory":                second(v.RegisterComm(x.cs[0], other.Ptr, 8)),
-		"ends earlier":                          second(v.RegisterComm(x.cs[0], m.Ptr+8, 8192)),
+		"device 0 has no memory":               second(v.RegisterComm(x.cs[0], other.Ptr, 8)),
+		"ends earlier":                         second(v.RegisterComm(x.cs[0], m.Ptr+8, 8192)),
 		"0 bytes":                              second(v.RegisterComm(x.cs[0], m.Ptr, 0)),
 		"the memory was not made with CommMem": second(v.NewWindow(x.cs[0], plain.Ptr, 8, false)),
 		"a multiple of 4096 bytes":             second(v.NewWindow(x.cs[0], m.Ptr+8, 8, false)),

@@ -324,7 +324,7 @@ func TestRegister(t *testing.T) {
 	for say, err := range map[string]error{
 		"pinned already":    second(v.Register(unsafe.Pointer(&b[99]), 1)),
 		"invalid value":     second(v.Register(nil, 1)),
-		"Unregister":     v.Free(driver.Mem{Kind: driver.HostMem, Ptr: at}),
+		"Unregister":        v.Free(driver.Mem{Kind: driver.HostMem, Ptr: at}),
 		"nothing was alloc": v.Unregister(unsafe.Pointer(new(int))),
 	} {
 		refused(t, err, simdriver.ErrInvalidValue, say)
@@ -368,7 +368,7 @@ func TestPrefetch(t *testing.T) {
 		t.Errorf("%v", b)
 	}
 	for say, err := range map[string]error{
-		"not managed":     prefetch(s, other.Ptr, 64, driver.DeviceMem),
+		"not managed":    prefetch(s, other.Ptr, 64, driver.DeviceMem),
 		"memory of kind": prefetch(s, m.Ptr, 64, driver.ManagedMem),
 	} {
 		refused(t, err, simdriver.ErrInvalidValue, say)

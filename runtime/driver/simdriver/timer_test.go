@@ -93,7 +93,7 @@ func TestTimerErrors(t *testing.T) {
 	check(t, wait(t, w, other))
 	for say, e := range map[string]driver.Event{
 		"never recorded":      never,
-		"has no time":      plain,
+		"has no time":         plain,
 		"belongs to device 1": other,
 		"no such event":       0,
 	} {
