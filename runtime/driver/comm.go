@@ -74,9 +74,10 @@ type CommLimits interface {
 	CheckShrink(Comm) error
 }
 
-// A Comms may implement CommMaking, which says what a communicator that is being made waits for.
+// A Comms may implement CommMaking, which reports the progress of a communicator that is being
+// made.
 type CommMaking interface {
-	// CommAwaits returns what a Comm that is not ready waits for, such as "all ranks to join". It
+	// CommAwaits returns the event that an unready Comm waits for, such as "all ranks to join". It
 	// is "" for a Comm that waits for no other ranks, or was destroyed. It may be called on any
 	// thread.
 	CommAwaits(Comm) string
@@ -135,8 +136,8 @@ type CommDesc struct {
 	// together. All ranks of the driver set the same value.
 	Plain bool
 
-	// More are further ids, made on other ranks and the same on all: with several, thousands of
-	// ranks find each other faster. An older library cannot use them.
+	// More are further ids, made on other ranks, with the same list on all ranks. With several ids,
+	// thousands of ranks find each other faster. An older library cannot use them.
 	More []UniqueID
 }
 

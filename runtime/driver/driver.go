@@ -1,21 +1,22 @@
 // Package driver is the interface that the runtime needs from a GPU API: devices, streams, events,
-// memory, kernels and copies, and nothing that can be built from these. Package runtime/gpu knows
-// GPUs only through it.
+// memory, kernels and copies. It leaves out everything that can be built from these. Package
+// runtime/gpu knows GPUs only through it.
 //
-// Methods are thin: one native call each, without queues, retries or hidden state. [Caps] says what
-// an API cannot do. A [Device] implements the optional interfaces that its Caps announce.
+// Methods are thin: one native call each, without queues, retries or hidden state. [Caps] says
+// which features an API has. A [Device] implements the optional interfaces that its Caps announce.
 //
 // # Threads
 //
 // The documentation of each method says which of two kinds it is.
 //
-// Any OS thread may make a submitting call, at any time and without preparation, whatever device is
-// current there. These are [Device.Record], [Device.Query], [Device.StreamWait], [Device.Fill],
-// [Device.FillStrided], [Device.Copy], [Device.Upload], [Device.Download] and [Device.Launch]; of
-// the optional interfaces [Pools].AllocAsync and FreeAsync, [Graphs].SetNode, SetNodes and
-// LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer, [Prefetcher].Prefetch, [Adopter].Capturing, and
-// both methods of [Values]. If an API needs a current device, the driver makes it current around
-// the call, on a locked thread, and restores the previous one.
+// Submitting methods may be called on any OS thread, at any time and without preparation, whatever
+// device is current there. These are [Device.Record], [Device.Query], [Device.StreamWait],
+// [Device.Fill], [Device.FillStrided], [Device.Copy], [Device.Upload], [Device.Download] and
+// [Device.Launch]. Of the optional interfaces they are [Pools].AllocAsync and FreeAsync,
+// [Graphs].SetNode, SetNodes and LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer,
+// [Prefetcher].Prefetch, [Adopter].Capturing, and both methods of [Values]. If an API needs a
+// current device, the driver makes it current around the call, on a locked thread, and restores the
+// previous one.
 //
 // Creating methods need a bound thread: its goroutine is locked to it, and its last [Device.Bind]
 // was for this device. The runtime has such threads.
@@ -241,7 +242,7 @@ type Device interface {
 	Function(Module, string) (Function, FuncInfo, error)
 	// Global finds a variable by name. Creating.
 	Global(Module, string) (Ptr, uint64, error)
-	// Launch launches a kernel. It keeps nothing of l. Submitting.
+	// Launch launches a kernel. It does not keep l. Submitting.
 	Launch(s Stream, l *Launch) error
 }
 

@@ -90,7 +90,7 @@ type Graphs interface {
 	LaunchGraph(s Stream, x Exec) error
 }
 
-// Timers has events with times ([Caps.Timers]).
+// Timers makes events that record times ([Caps.Timers]).
 type Timers interface {
 	// NewTimer makes an event that records the time when it is reached. DestroyEvent destroys it.
 	// Creating.

@@ -29,35 +29,35 @@ type Config struct {
 	// Caps are the features of the devices; nil is CUDACaps.
 	Caps *driver.Caps
 
-	// Apart means that the devices have no links: EnablePeer fails with [driver.ErrUnsupported],
-	// and so does AccessPool for pools of device memory. Copies between devices still work.
+	// Apart means that the devices have no links. EnablePeer then fails with
+	// [driver.ErrUnsupported], and so does AccessPool for pools of device memory. Copies between
+	// devices still work.
 	Apart bool
 
 	// Links, if not nil, returns the result of Link from one device to another, by their indexes,
-	// and replaces Apart: for kind [driver.LinkNone], EnablePeer and AccessPool fail. It may be
-	// called concurrently. If it is nil, and Apart not set, the kind is unknown, the rank 0, and
-	// everything works.
+	// and replaces Apart. For kind [driver.LinkNone], EnablePeer and AccessPool fail. It may be
+	// called concurrently. If it is nil and Apart is not set, the kind is unknown, the rank is 0,
+	// and all access works.
 	Links func(from, to int) driver.Link
 
-	// Machine is the machine whose process the driver is: processes of one Machine open each
-	// other's exports. nil is a machine of its own.
+	// Machine is the machine of which the driver is a process. Processes of one Machine can open
+	// each other's exports. nil means a machine of its own.
 	Machine *Machine
 
-	// StaysLost means that a lost device stays lost, as in a process with CUDA. Otherwise a device
-	// that was closed as often as it was opened works again when it is opened, as after a restart
-	// of the process.
+	// StaysLost means that a lost device stays lost, as in a process with CUDA. Without it a lost
+	// device works again when it is opened after its last Close, as after a restart of the process.
 	StaysLost bool
 
-	// LazyComms makes ranks connect when they first need to, as libraries do: the first Collect
-	// that needs other ranks does not return before those have called theirs.
+	// LazyComms makes ranks connect when they first need to, as libraries do. The first Collect
+	// that needs other ranks then waits until these have called theirs.
 	LazyComms bool
 
 	// LingerComms makes DestroyComm wait for the other ranks to destroy theirs, unless the
 	// communicator was aborted.
 	LingerComms bool
 
-	// CommMemory is the number of bytes that each rank of a finished communicator takes of its
-	// device, and frees while it is suspended.
+	// CommMemory is the number of bytes of device memory that each rank of a finished communicator
+	// takes. It is freed while the communicator is suspended.
 	CommMemory uint64
 
 	// Kernels are the kernels that modules can have, by name. A C++ kernel that is not extern "C",

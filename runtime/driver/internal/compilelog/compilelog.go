@@ -1,6 +1,7 @@
-// Package compilelog reads what compilers say of a source.
+// Package compilelog parses the messages of compilers.
 //
-// It knows the forms of NVRTC, of ptxas, which NVRTC runs, and of clang, which hipRTC is:
+// It knows the forms of NVRTC, of ptxas, which NVRTC runs, and of clang, which is hipRTC's
+// compiler:
 //
 //	saxpy.cu(2): error: identifier "x" is undefined
 //	ptxas application ptx input, line 28; error   : Not a name of any known instruction: 'bogus'
@@ -8,11 +9,11 @@
 //	saxpy.hip:2:7: error: use of undeclared identifier 'x'
 //	error: unsupported option '--no-such'
 //
-// and that of nvJitLink, which has no line:
+// and the form of nvJitLink, which has no line number:
 //
 //	b.cu: link error: error: Linking globals named 'f': symbol multiply defined!
 //
-// The lines that follow, to the next such line or an empty one, are the message's details.
+// The lines up to the next message or an empty line are the message's details.
 package compilelog
 
 import (

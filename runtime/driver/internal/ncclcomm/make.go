@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// NewUniqueID makes a name.
+// NewUniqueID makes an id.
 func (c *Comms) NewUniqueID() (driver.UniqueID, error) {
 	lib, err := c.lib.get()
 	if err != nil {
