@@ -85,7 +85,7 @@ func TestBestSimulates(t *testing.T) {
 		t.Errorf("error:\n%v", err)
 	}
 	if got := l.take(); strings.Contains(got, "WARN") {
-		t.Errorf("it warns of what it returns:\n%s", got)
+		t.Errorf("it warns about the driver that it returns:\n%s", got)
 	}
 }
 

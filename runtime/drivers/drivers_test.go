@@ -37,14 +37,14 @@ func missing(t *testing.T) drivers.Option {
 func TestOpenCUDA(t *testing.T) {
 	d, err := drivers.Open(drivers.CUDA, missing(t))
 	if d != nil || !errors.Is(err, dl.ErrNotFound) && !errors.Is(err, dl.ErrUnsupported) {
-		t.Errorf("a library that is not there: %v, %v", d, err)
+		t.Errorf("a missing library: %v, %v", d, err)
 	}
 }
 
 func TestOpenHIP(t *testing.T) {
 	d, err := drivers.Open(drivers.HIP, drivers.WithHIP(hip.Options{Path: t.TempDir() + "/absent.so"}))
 	if d != nil || !errors.Is(err, dl.ErrNotFound) && !errors.Is(err, dl.ErrUnsupported) {
-		t.Errorf("a library that is not there: %v, %v", d, err)
+		t.Errorf("a missing library: %v, %v", d, err)
 	} else if errors.Is(err, dl.ErrNotFound) && (!strings.Contains(err.Error(), "/absent.so") || !strings.Contains(err.Error(), "install ROCm's HIP runtime")) {
 		t.Errorf("the error does not say what is missing: %v", err)
 	}

@@ -39,10 +39,10 @@ func TestAdoptOthers(t *testing.T) {
 					t.Error("a wait is captured")
 				}
 				if got, err := d.Capturing(stream0); !got || err != nil {
-					t.Errorf("a capture that is spoilt: %v, %v", got, err)
+					t.Errorf("an invalidated capture: %v, %v", got, err)
 				}
 				if _, err := d.EndCapture(stream0); err == nil {
-					t.Error("what is spoilt is a graph")
+					t.Error("an invalidated capture gives a graph")
 				}
 				if got, err := d.Capturing(stream0); got || err != nil {
 					t.Errorf("after it: %v, %v", got, err)

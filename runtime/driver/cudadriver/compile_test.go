@@ -85,7 +85,7 @@ func TestHeaders(t *testing.T) {
 		{"wheels", "site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "site-packages/nvidia/cuda_runtime/include", "", ""},
 		{"a wheel of 13", "site/nvidia/cu13/lib/libnvrtc.so.13", "site/nvidia/cu13/include", "", ""},
 		{"virtual environment", "elsewhere/libnvrtc.so.12", "venv/lib/python3.12/site-packages/nvidia/cuda_runtime/include", "VIRTUAL_ENV", "venv"},
-		{"folder that is named", "elsewhere/libnvrtc.so.12", "wheels/nvidia/cuda_runtime/include", "PUREGPU_LIBRARY_PATH", "wheels"},
+		{"named folder", "elsewhere/libnvrtc.so.12", "wheels/nvidia/cuda_runtime/include", "PUREGPU_LIBRARY_PATH", "wheels"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const toolkit = "/usr/local/cuda/include/cuda_fp16.h"
@@ -163,7 +163,7 @@ func TestSharedHeaders(t *testing.T) {
 	}
 	_, err = compiler.Compile(&driver.Source{Name: "k.cu", Text: "#include <cuda_fp16.h>\nwrong\n"})
 	if !errors.Is(err, nvrtc.ErrorCompilation) || !strings.Contains(err.Error(), `identifier "wrong"`) {
-		t.Errorf("an error behind the header: %v", err)
+		t.Errorf("an error after the header: %v", err)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestLoadNewerPTX(t *testing.T) {
 	d := f.device()
 	f.Set("cuLibraryLoadData", int(cuda.ErrorUnsupportedPTXVersion))
 	_, err := d.Load([]byte(".version 8.7\n.target sm_90\n.address_size 64\n"))
-	if !errors.Is(err, cuda.ErrorUnsupportedPTXVersion) || !strings.Contains(err.Error(), "PTX 8.7 needs a driver of release 570 (CUDA 12.8) or newer, and this one is of CUDA 12.4: ") {
+	if !errors.Is(err, cuda.ErrorUnsupportedPTXVersion) || !strings.Contains(err.Error(), "PTX 8.7 needs a driver of release 570 (CUDA 12.8) or newer, and this one has CUDA 12.4: ") {
 		t.Errorf("%v", err)
 	}
 }

@@ -67,7 +67,7 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	if n := inspect(kernels.Saxpy).number("another"); n != untold {
-		t.Errorf("a kernel that is not there has %d parameters", n)
+		t.Errorf("a missing kernel has %d parameters", n)
 	}
 }
 

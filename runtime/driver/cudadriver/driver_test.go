@@ -247,7 +247,7 @@ func TestProbe(t *testing.T) {
 	f.Set("bound", 0)
 	f.Set("cuEventQuery", int(cuda.ErrorNotReady))
 	if open().sets {
-		t.Error("an event that is not ready is taken for a failure")
+		t.Error("an unready event counts as a failure")
 	}
 	f.Set("cuEventQuery", 0)
 
@@ -419,7 +419,7 @@ func TestLateLog(t *testing.T) {
 	_, _, err = d.Function(m, "empty")
 	ok(t, err)
 	if logs := d.modules[m].logs; logs == nil || logs.log() != "compiled when it was needed" {
-		t.Error("the log was written to memory that is nobody's any more")
+		t.Error("the log was written to freed memory")
 	}
 	ok(t, d.Unload(m))
 }

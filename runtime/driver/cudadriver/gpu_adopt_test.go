@@ -335,7 +335,7 @@ func TestGPUValueNever(t *testing.T) {
 		t.Errorf("Shutdown = %v after %v", err, time.Since(began))
 	}
 	if err := s.Wait(t.Context()); !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
-		t.Errorf("who waits is told %v", err)
+		t.Errorf("the waiter gets %v", err)
 	}
 	at.Store(1) // lets the driver's remaining work end
 	runtime.Gosched()

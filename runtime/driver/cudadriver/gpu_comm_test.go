@@ -177,10 +177,10 @@ func TestGPUComm(t *testing.T) {
 			t.Errorf("rank %d of %d, %v", r, n, err)
 		}
 		soon(t, "abort", func() error { return d.AbortComm(c) })
-		soon(t, "destroy what was aborted", func() error { return d.DestroyComm(c) })
+		soon(t, "destroy an aborted communicator", func() error { return d.DestroyComm(c) })
 		c = child
 		ok(t, d.CommError(c))
-		copied("what is made of it", 4*count, dst.Ptr, half, other)
+		copied("the communicator made from it", 4*count, dst.Ptr, half, other)
 	}
 	ok(t, d.CommError(c))
 	soon(t, "destroy", func() error { return d.DestroyComm(c) })
@@ -198,7 +198,7 @@ func TestGPUComm(t *testing.T) {
 	ok(t, d.CommError(lonely))
 	soon(t, "abort while it is made", func() error { return d.AbortComm(lonely) })
 	if _, err := d.CommReady(lonely); err == nil {
-		t.Error("what was aborted gets ready")
+		t.Error("an aborted communicator gets ready")
 	}
 	soon(t, "destroy", func() error { return d.DestroyComm(lonely) })
 	if ctx, err := d.lib.CtxGetCurrent(); ctx != d.ctx || err != nil {
@@ -484,7 +484,7 @@ func TestGPURanks(t *testing.T) {
 		})
 		t.Logf("split in %v", time.Since(start))
 		if !alone {
-			run("all-reduce on what was split", ops["all-reduce by sum"])
+			run("all-reduce after a split", ops["all-reduce by sum"])
 		}
 		g.destroy()
 	}
@@ -573,7 +573,7 @@ func TestGPURankMissing(t *testing.T) {
 				err := g.wait(c.name, stuck)
 				t.Logf("it returned %v after the abort: %v", time.Since(start), err)
 				if err == nil {
-					t.Error("what was aborted has succeeded")
+					t.Error("an aborted call has succeeded")
 				}
 			}
 			if err := g.devs[0].CommError(g.c[0]); err == nil {
@@ -590,7 +590,7 @@ func TestGPURankMissing(t *testing.T) {
 	done := g.start(0, func(i int, d *device) error { return d.DestroyComm(g.c[i]) })
 	select {
 	case err := <-done:
-		t.Logf("destroying waits for nobody: %v", err)
+		t.Logf("destroying does not wait: %v", err)
 		done = nil
 	case <-time.After(500 * time.Millisecond):
 	}

@@ -411,7 +411,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	}
 	news.Fail(gone)
 	hears("a goroutine that waits", <-told)
-	hears("what waits for an operation that waits", behind.Wait(ctx, 1))
+	hears("a wait for a waiting operation", behind.Wait(ctx, 1))
 
 	check := func() { // check checks that the device still works
 		t.Helper()
@@ -430,10 +430,10 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	cancel()
 	stuck := errors.Is(err, context.DeadlineExceeded)
 	if stuck { // behind an event that is never recorded
-		t.Log("the stream waits for what never comes")
+		t.Log("the stream waits for an event that never comes")
 		p := x.s.Point()
 		p.Semaphore.Fail(gone)
-		hears("who waits for the stream", x.s.Wait(ctx))
+		hears("a wait for the stream", x.s.Wait(ctx))
 		check()
 	} else {
 		ok(t, err)
@@ -444,13 +444,13 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 		select {
 		case <-x.gone:
 		case <-ctx.Done():
-			t.Fatal("the memory was not given back")
+			t.Fatal("the memory was not freed")
 		}
 		_, err := interop.ImportMemory(dev, x.theirs, nil)
 		if err == nil {
-			t.Error("memory of a process that is no more was imported")
+			t.Error("memory of a dead process was imported")
 		}
-		t.Logf("to import memory of a process that is no more: %v", err)
+		t.Logf("importing memory of a dead process: %v", err)
 		check()
 	}
 	closing, cancel := context.WithTimeout(ctx, time.Second)

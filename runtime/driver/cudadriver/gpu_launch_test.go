@@ -205,7 +205,7 @@ func TestGPULaunchAttrs(t *testing.T) {
 		err, node := launch(driver.LaunchAttrs{Cooperative: true}, uint32(held*d.info.Processors+1))
 		t.Logf("a cooperative grid of one block more than %d: %v; a node: %v", held*d.info.Processors, err, node)
 		if err == nil || errors.Is(err, driver.ErrLost) {
-			t.Errorf("a cooperative grid that is too large: %v", err)
+			t.Errorf("a cooperative grid too large: %v", err)
 		}
 	}
 }
@@ -280,10 +280,10 @@ func TestGPULaunchEvents(t *testing.T) {
 	// Concurrency is allowed but not guaranteed. Tools that watch kernels may prevent it; tests run
 	// with -short under them.
 	if beside == 0 && !testing.Short() {
-		t.Error("what waits for the begin of a kernel never came beside it")
+		t.Error("work after the beginning of a kernel never ran concurrently with it")
 	}
 	if found(0) {
-		t.Error("what waits for the end of a kernel came beside it")
+		t.Error("work after the end of a kernel ran concurrently with it")
 	}
 	for what, flags := range map[string]cuda.EventFlags{"notes times": cuda.EventDefault, "is one of several processes": cuda.EventDisableTiming | cuda.EventInterprocess} {
 		event, err := d.lib.EventCreate(flags)

@@ -95,10 +95,10 @@ func TestGPURuntimeLost(t *testing.T) {
 		},
 		func(o gpu.Order) error { return dev.Queue(2).Submit(o, gpu.Download(make([]byte, 64), b.Range(0, 64))) },
 		func(o gpu.Order) error {
-			return dev.Queue(0).Submit(o, gpu.HostCall(func() error { t.Error("a host call behind the fault runs"); return nil }))
+			return dev.Queue(0).Submit(o, gpu.HostCall(func() error { t.Error("a host call after the fault runs"); return nil }))
 		},
 		func(o gpu.Order) error {
-			return dev.Queue(1).Submit(o, gpu.Notify(func() { t.Error("a notification behind the fault runs") }))
+			return dev.Queue(1).Submit(o, gpu.Notify(func() { t.Error("a notification after the fault runs") }))
 		},
 	} {
 		next := sem()

@@ -84,7 +84,7 @@ func TestGPUPoolSharing(t *testing.T) {
 		want := bytes.Repeat([]byte{byte(i), 0, 0, 0}, size/4)
 		copy(want[size/2:], bytes.Repeat([]byte{0xa5}, 64))
 		if !bytes.Equal(got, want) {
-			t.Fatalf("round %d: the other process has not written what it was to write", i)
+			t.Fatalf("round %d: the other process has written the wrong value", i)
 		}
 		ok(t, errors.Join(s.Free(b), s.Free(front), s.Wait(ctx)))
 	}

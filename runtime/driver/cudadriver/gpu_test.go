@@ -206,7 +206,7 @@ func TestGPUInfo(t *testing.T) {
 		t.Errorf("%s: is an instance of MIG: %v", info.Name, info.MIG)
 	}
 	if !caps.MemInfo || !caps.Links || !caps.Occupancy || caps.PriorityRange[0] < caps.PriorityRange[1] {
-		t.Error("the driver does not tell what all drivers tell")
+		t.Error("the driver lacks facts that all drivers report")
 	}
 	if d.lib.Version() >= 13000 && (d.sets || !caps.KernelParams || !caps.Graphs || !caps.Timers) {
 		t.Error("releases from 13.0 submit without a context, tell of parameters, and have graphs and timers")
@@ -305,7 +305,7 @@ func TestGPUTransfers(t *testing.T) {
 	ok(t, errors.Join(d.Fill(s, dev.Ptr, 0, 4, 0), d.Copy(s, dev.Ptr, host.Ptr, 0), d.Upload(s, dev.Ptr, nil, 0), d.Download(s, nil, dev.Ptr, 0)))
 
 	if err := d.Fill(s, dev.Ptr+1, 0, 4, 1); !errors.Is(err, cuda.ErrorInvalidValue) {
-		t.Errorf("an address that is not aligned: %v", err)
+		t.Errorf("an unaligned address: %v", err)
 	}
 	if m, err := d.Alloc(driver.DeviceMem, 1<<50); !errors.Is(err, driver.ErrOutOfMemory) || m != (driver.Mem{}) {
 		t.Errorf("2^50 bytes: %+v, %v", m, err)
@@ -393,7 +393,7 @@ func TestGPUEvents(t *testing.T) {
 	ok(t, d.Launch(a, &busy))
 	ok(t, d.Record(e, a)) // the wait above is for the first record
 	if done, err := d.Query(after); done || err != nil {
-		t.Errorf("work behind a wait is done at once: %t, %v", done, err)
+		t.Errorf("work after a wait is done at once: %t, %v", done, err)
 	}
 	if took := time.Since(start); took > 40*time.Millisecond {
 		t.Logf("submitting took %v", took)
@@ -476,10 +476,10 @@ func TestGPUModule(t *testing.T) {
 	}
 	ok(t, d.Fill(s, p, 1, 1, size))
 	if _, _, err := d.Global(m, "chair"); !errors.Is(err, cuda.ErrorNotFound) {
-		t.Errorf("a variable that is not there: %v", err)
+		t.Errorf("a missing variable: %v", err)
 	}
 	if _, _, err := d.Function(m, "chair"); !errors.Is(err, cuda.ErrorNotFound) {
-		t.Errorf("a kernel that is not there: %v", err)
+		t.Errorf("a missing kernel: %v", err)
 	}
 	for _, name := range []string{"", "a\x00b"} {
 		if _, _, err := d.Function(m, name); err == nil {

@@ -136,7 +136,7 @@ func TestGPUTraceTimes(t *testing.T) {
 			continue
 		}
 		if r.Untimed || r.Issued > r.Begun || r.Begun > r.Ended || r.Ended > r.Done || r.Begun+r.Within < last {
-			t.Errorf("issued %v, begun %v, ended %v, done %v, within %v, without times %v; the one in front of it ended at %v", r.Issued, r.Begun, r.Ended, r.Done, r.Within, r.Untimed, last)
+			t.Errorf("issued %v, begun %v, ended %v, done %v, within %v, without times %v; the previous one ended at %v", r.Issued, r.Begun, r.Ended, r.Done, r.Within, r.Untimed, last)
 		}
 		took, gaps, within, last = append(took, r.Ended-r.Begun), append(gaps, r.Begun-last), append(within, r.Within), r.Ended
 	}
@@ -278,5 +278,5 @@ func TestGPUTraceHost(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("by events alone, behind work that is under way: longest %v, %d above twice the time", longest, own)
+	t.Logf("by events alone, behind work in flight: longest %v, %d above twice the time", longest, own)
 }

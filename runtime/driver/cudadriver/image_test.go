@@ -89,8 +89,8 @@ func TestPrepare(t *testing.T) {
 		"fat binary far too long":    {with(fatbin(), 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "", "was cut off"},
 		"fat binary's short header":  {with(fatbin(100), 6, 15), "", "was cut off"},
 		"entry without length":       {with(fatbin(100, 80), 16+100+4, 0), "", "an entry of 0 and 16 bytes in the last 80"},
-		"entry that is too long":     {with(fatbin(100, 80), 16+100+8, 17), "", "an entry of 64 and 17 bytes in the last 80"},
-		"entry that is endless":      {with(fatbin(100), 16+8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "", "an entry of 64 and"},
+		"entry too long":             {with(fatbin(100, 80), 16+100+8, 17), "", "an entry of 64 and 17 bytes in the last 80"},
+		"endless entry":              {with(fatbin(100), 16+8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "", "an entry of 64 and"},
 		"half an entry":              {with(fatbin(100), 16+8, 26), "", "ends with 10 bytes"},
 	} {
 		before := bytes.Clone(c.image)

@@ -175,7 +175,7 @@ func TestLaunchEvents(t *testing.T) {
 			ok(t, err)
 			op.Launch.Begun = e
 			if err := d.SetNode(x, n, op); !errors.Is(err, driver.ErrUnsupported) {
-				t.Errorf("a node that is set: %v", err)
+				t.Errorf("a node set later: %v", err)
 			}
 			ok(t, errors.Join(d.DestroyExec(x), d.DestroyGraph(g), d.DestroyEvent(e)))
 		})

@@ -130,7 +130,7 @@ func TestMemSharingMistakes(t *testing.T) {
 	for _, call := range []func() error{allocs, imports, exports} {
 		f.Set("cuMemRelease", int(cuda.ErrorInvalidValue))
 		if err := call(); !errors.Is(err, cuda.ErrorInvalidValue) {
-			t.Errorf("a handle that is not given back: %v", err)
+			t.Errorf("a leaked handle: %v", err)
 		}
 		f.Set("cuMemRelease", 0)
 		if live++; f.Live() != live {
@@ -173,7 +173,7 @@ func TestNoMemSharing(t *testing.T) {
 	f = newFake(t, 13000)
 	f.Set("cuMemGetAllocationGranularity", int(cuda.ErrorUnknown))
 	if _, err := f.driver().Open(0); !errors.Is(err, cuda.ErrorUnknown) {
-		t.Errorf("a device that does not tell what sizes are multiples of: %v", err)
+		t.Errorf("a device without a granularity: %v", err)
 	}
 }
 

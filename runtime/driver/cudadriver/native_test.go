@@ -132,7 +132,7 @@ func TestCapture(t *testing.T) {
 			ok(t, d.DestroyGraph(child))
 			ok(t, d.LaunchGraph(stream0, x))
 			if out[8] != 6 || *counter != 43 {
-				t.Errorf("set anew: %x, and the kernel counts %d", out, *counter)
+				t.Errorf("set again: %x, and the kernel counts %d", out, *counter)
 			}
 			child = capture(m.Ptr, 7, 1, true)
 			err = d.SetNode(x, n, &driver.NodeOp{Kind: driver.ChildNode, Child: child})

@@ -149,10 +149,10 @@ func TestCopyPeer(t *testing.T) {
 	ok(t, devs[1].Close())
 	f.Calls()
 	if err := devs[0].CopyPeer(stream0, mem[0].Ptr, devs[0], mem[1].Ptr, devs[1], 64); !errors.Is(err, cuda.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
-		t.Errorf("from a device that is closed: %v", err)
+		t.Errorf("from a closed device: %v", err)
 	}
 	if err := devs[0].EnablePeer(devs[1]); !errors.Is(err, cuda.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
-		t.Errorf("access to a device that is closed: %v", err)
+		t.Errorf("access to a closed device: %v", err)
 	}
 	f.Want("")
 	ok(t, devs[0].Close())

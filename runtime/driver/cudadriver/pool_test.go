@@ -233,7 +233,7 @@ func TestStreamsAreSettledWhileTheyLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if slices.Contains(calls, "cuStreamSynchronize(0x5000)") {
-		t.Error("a stream that is gone is waited for")
+		t.Error("a destroyed stream is waited for")
 	}
 	f.Calls()
 	if err := d.TrimPool(pool0, 0); err != nil {

@@ -32,6 +32,6 @@ func newerPTX(image []byte, release int) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s needs a driver %s, and this one is of CUDA %s: update the driver, or compile with a release of CUDA that is no newer "+
-		"than it, or for the device's own architecture (a cubin)", what, with, cuda.FormatVersion(dl.Version(release)))
+	return fmt.Sprintf("%s needs a driver %s, and this one has CUDA %s: update the driver, compile with a release of CUDA that is no newer "+
+		"than the driver's, or compile for the device's own architecture (a cubin)", what, with, cuda.FormatVersion(dl.Version(release)))
 }

@@ -43,7 +43,7 @@ func TestNoneIsReady(t *testing.T) {
 			dirs := testlib.Broken(t, c.table, c.name, c.code)
 			err := c.open(dirs)
 			if err == nil {
-				t.Skip("the library of this machine's CUDA was found behind the two, and works")
+				t.Skip("the library of this machine's CUDA was found after the two, and works")
 			}
 			if !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), c.begins) {
 				t.Fatalf("%v", err)

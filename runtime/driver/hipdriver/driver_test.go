@@ -182,7 +182,7 @@ func TestProbe(t *testing.T) {
 	}
 	f.Set("hipEventQuery", int(hip.ErrorNotReady))
 	if open() {
-		t.Error("an event that is not ready is taken for a failure")
+		t.Error("an unready event counts as a failure")
 	}
 	f.Set("hipEventQuery", 0)
 	f.Set("idle", 1)

@@ -138,10 +138,10 @@ func TestInspect(t *testing.T) {
 	}
 	// Other devices accept any image.
 	if form, _, err := inspect(kernels.Saxpy, "sm_90"); form != "image" || err != nil {
-		t.Errorf("PTX for a device that is none of AMD's: form %q, %v", form, err)
+		t.Errorf("PTX for a device that is not AMD's: form %q, %v", form, err)
 	}
 	if _, _, err := inspect(nil, "sm_90"); !errors.Is(err, hip.ErrorInvalidImage) {
-		t.Errorf("nothing for a device that is none of AMD's: %v", err)
+		t.Errorf("an empty image for a device that is not AMD's: %v", err)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestKeep(t *testing.T) {
 		}
 		image[0] = 8
 		if k[0] != 7 {
-			t.Error("what is kept is the caller's")
+			t.Error("the kept copy is the caller's memory")
 		}
 	}
 }

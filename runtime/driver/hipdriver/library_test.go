@@ -180,7 +180,7 @@ func testInfo(b *bench) {
 		b.Error("these facts are of no GPU")
 	}
 	if !caps.MemInfo || !caps.Links || !caps.Occupancy || caps.PriorityRange[0] < caps.PriorityRange[1] {
-		b.Error("the library does not tell what HIP tells")
+		b.Error("the library lacks facts that HIP reports")
 	}
 	sets := b.d.lib.Version() < fromStream
 	// Testdata/hipovercuda simulates a release with pools that also needs the device to be current.
@@ -326,12 +326,12 @@ func testEvents(b *bench) {
 	b.ok(d.Download(to, host.Host, m.Ptr, 4))
 	b.ok(d.Record(after, to))
 	if done, err := d.Query(after); done || err != nil {
-		b.Errorf("work behind a wait is done at once: %t, %v", done, err)
+		b.Errorf("work after a wait is done at once: %t, %v", done, err)
 	}
 	if takesPTX(b.drv) { // the library of testdata/hipovercuda, which checks HIP's rules
 		err := d.Record(e, from)
 		if !errors.Is(err, hip.ErrorIllegalState) || errors.Is(err, driver.ErrLost) {
-			b.Errorf("an event that a stream still waits for is recorded anew: %v", err)
+			b.Errorf("an event that a stream still waits for is recorded again: %v", err)
 		}
 	}
 	over()
@@ -347,7 +347,7 @@ func testEvents(b *bench) {
 	b.ok(d.StreamWait(to, e))
 	if takesPTX(b.drv) {
 		if err := d.Record(e, to); !errors.Is(err, hip.ErrorIllegalState) || errors.Is(err, driver.ErrLost) {
-			b.Errorf("an event that is not done is recorded anew: %v", err)
+			b.Errorf("a pending event is recorded again: %v", err)
 		}
 	}
 	over()
@@ -419,10 +419,10 @@ func testModules(b *bench) {
 	m, err := d.Load(bytes.TrimRight(kernels.Basic, "\x00"))
 	b.ok(err)
 	if _, _, err := d.Function(m, "nothing"); !errors.Is(err, hip.ErrorNotFound) {
-		b.Errorf("a kernel that is not there: %v", err)
+		b.Errorf("a missing kernel: %v", err)
 	}
 	if _, _, err := d.Global(m, "nothing"); !errors.Is(err, hip.ErrorNotFound) {
-		b.Errorf("a variable that is not there: %v", err)
+		b.Errorf("a missing variable: %v", err)
 	}
 	b.ok(d.Unload(m))
 }
@@ -608,7 +608,7 @@ func testCapture(b *bench) {
 	child := capture(7, 100, 0, 1)
 	b.finish(s)
 	if words[0] != 0 {
-		b.Errorf("what was captured has been done: %d", words[0])
+		b.Errorf("captured work has executed: %d", words[0])
 	}
 	g, err := d.NewGraph()
 	b.ok(err)
@@ -687,13 +687,13 @@ func testThreads(b *bench) {
 			_, submits["query"] = d.Query(e)
 			for what, err := range submits {
 				if err != nil {
-					done <- result{true, fmt.Errorf("%s on a thread that is not bound: %w", what, err)}
+					done <- result{true, fmt.Errorf("%s on an unbound thread: %w", what, err)}
 					return
 				}
 			}
 			for what, err := range creates {
 				if !errors.Is(err, hip.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
-					done <- result{true, fmt.Errorf("%s on a thread that is not bound: %w", what, err)}
+					done <- result{true, fmt.Errorf("%s on an unbound thread: %w", what, err)}
 					return
 				}
 			}
@@ -775,7 +775,7 @@ func testPools(b *bench) {
 	words := unsafe.Slice((*uint32)(host.Host), rounds*n/4)
 	for name, p := range map[string]driver.Pool{"default": def, "made": made} {
 		if attr(p, driver.PoolReuseEvents) != 0 || attr(p, driver.PoolReuseOpportunistic) != 1 || attr(p, driver.PoolReuseInternal) != 1 {
-			b.Errorf("%s pool: other switches than HIP's are to be", name)
+			b.Errorf("%s pool: want other switches than HIP's", name)
 		}
 		b.ok(d.SetPoolAttr(p, driver.PoolThreshold, 1<<40))
 		if got := attr(p, driver.PoolThreshold); got != 1<<40 {

@@ -18,7 +18,7 @@ var makes = regexp.MustCompile(`^hip(Event|Stream|Graph)(Create|Destroy)|^hipGra
 
 // mayMake are the exceptions: functions that submitting methods may call.
 var mayMake = map[string]map[string]string{
-	"AllocAsync":  {"hipMallocFromPoolAsync": "which is what it is for, and names the pool and the stream"},
+	"AllocAsync":  {"hipMallocFromPoolAsync": "its purpose; it names the pool and the stream"},
 	"FreeAsync":   {"hipFreeAsync": "likewise, and HIP knows whose memory it is"},
 	"LaunchGraph": {"hipEventCreateWithFlags": "one more event, with the device current, for an exec all of whose events are pending"},
 }

@@ -49,7 +49,7 @@ func testDestroyPool(t *testing.T, f *fake) {
 	f.Want("hipStreamQuery(0x5000)")
 	f.Set("hipStreamQuery", int(hip.ErrorIllegalAddress))
 	if err := d.DestroyPool(p); !errors.Is(err, driver.ErrLost) || f.last() != 0 {
-		t.Errorf("on a device that is lost: %v; the thread remembers %d", err, f.last())
+		t.Errorf("on a lost device: %v; the thread remembers %d", err, f.last())
 	}
 	f.Set("hipStreamQuery", 0)
 	f.Calls()
@@ -131,7 +131,7 @@ func TestAccessPool(t *testing.T) {
 	f.Want("hipDeviceCanAccessPeer(1, 0)", "hipMemPoolSetAccess(0xb000, 1 1 3, 1)", "hipMemPoolSetAccess(0xb000, 1 0 3, 1)")
 	// Releases that cannot revoke access return "invalid device".
 	if err := d.AccessPool(pool0, other, false); !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, hip.ErrorInvalidDevice) || f.last() != 0 {
-		t.Errorf("access that is taken back: %v; the thread remembers %d", err, f.last())
+		t.Errorf("revoked access: %v; the thread remembers %d", err, f.last())
 	}
 	if err := d.AccessPool(pool0, d, false); !errors.Is(err, hip.ErrorInvalidDevice) || errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the owner's access: %v", err)
@@ -142,7 +142,7 @@ func TestAccessPool(t *testing.T) {
 	f.Want("hipDeviceCanAccessPeer(1, 0)", "hipMemPoolSetAccess(0xb000, 1 1 0, 1)")
 	f.Set("apart", 1)
 	if err := d.AccessPool(pool0, other, true); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the hardware has no link") {
-		t.Errorf("without a way: %v", err)
+		t.Errorf("without a link: %v", err)
 	}
 	for _, by := range []driver.Device{struct{ driver.Device }{other}, nil} {
 		if err := d.AccessPool(pool0, by, true); !errors.Is(err, hip.ErrorInvalidDevice) {

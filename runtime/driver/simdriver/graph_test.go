@@ -523,7 +523,7 @@ func TestGraphFails(t *testing.T) {
 				refused(t, graphs(v).DestroyGraph(g), simdriver.ErrInvalidHandle)
 				for len(ran) > 0 {
 					if <-ran == "after" {
-						t.Error("what comes after the node was executed")
+						t.Error("a later node was executed")
 					}
 				}
 			})

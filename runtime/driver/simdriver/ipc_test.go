@@ -139,8 +139,8 @@ func TestIPCMistakes(t *testing.T) {
 		"memory that was opened":   {export(b, o), simdriver.ErrInvalidValue, ""},
 		"an event that was opened": {two(shared(b).ExportEvent(in)), simdriver.ErrInvalidHandle, ""},
 		"an ordinary event":        {two(shared(a).ExportEvent(plain)), simdriver.ErrInvalidHandle, "it was not made by NewIPCEvent"},
-		"freeing what is opened":   {b.Free(o), simdriver.ErrInvalidValue, "close it with CloseMem"},
-		"closing what is own":      {shared(a).CloseMem(m), simdriver.ErrInvalidValue, "no memory of another process"},
+		"freeing opened memory":    {b.Free(o), simdriver.ErrInvalidValue, "close it with CloseMem"},
+		"closing own memory":       {shared(a).CloseMem(m), simdriver.ErrInvalidValue, "no memory of another process"},
 		"closing the middle":       {shared(b).CloseMem(driver.Mem{Ptr: o.Ptr + 8}), simdriver.ErrInvalidValue, ""},
 	} {
 		t.Run(what, func(t *testing.T) { refused(t, c.err, c.want, c.say) })
@@ -314,6 +314,6 @@ func TestIPCFaults(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- two(a.ExportMem(m)) }()
 	if err := <-done; runtime.GOOS == "linux" && !errors.Is(err, simdriver.ErrInvalidContext) {
-		t.Errorf("on a thread that is not bound: %v", err)
+		t.Errorf("on an unbound thread: %v", err)
 	}
 }

@@ -148,7 +148,7 @@ func TestLaunchEvents(t *testing.T) {
 		}
 		check(t, v.Record(e, s)) // it is an ordinary event otherwise
 		if reached() {
-			t.Error("an event behind the kernel is complete while that runs")
+			t.Error("an event after the kernel is complete while the kernel runs")
 		}
 		end <- true
 		check(t, drain(t, v, s))
@@ -167,7 +167,7 @@ func TestLaunchEvents(t *testing.T) {
 	} {
 		l.Begun = c.e
 		if err := v.Launch(s, l); !errors.Is(err, c.err) {
-			t.Errorf("an event that is %s: %v", what, err)
+			t.Errorf("event %s: %v", what, err)
 		}
 	}
 	check(t, v.DestroyEvent(timer))
@@ -180,7 +180,7 @@ func TestLaunchEvents(t *testing.T) {
 		t.Error("a launch with an event is captured")
 	}
 	if g, err := v.(driver.Capturer).EndCapture(other); g != 0 || err == nil {
-		t.Errorf("graph %#x, %v, though it was given what cannot be captured", g, err)
+		t.Errorf("graph %#x, %v, though an operation cannot be captured", g, err)
 	}
 
 	caps := simdriver.CUDACaps()

@@ -81,7 +81,7 @@ func TestUnorderedNodes(t *testing.T) {
 		"kernels write": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
 			return [2]driver.NodeOp{launch("set", p, 64, 5), launch("set", p+32, 8, 6)}
 		}, "use 8 bytes", true},
-		"kernel writes what is there, kernel reads": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
+		"kernel writes equal bytes, kernel reads": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
 			return [2]driver.NodeOp{launch("set", p, 64, 0), launch("read", p+32, 8)}
 		}, "", false},
 		"kernel views twice, copy elsewhere": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
@@ -90,7 +90,7 @@ func TestUnorderedNodes(t *testing.T) {
 		"kernels read": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
 			return [2]driver.NodeOp{launch("read", p, 64), launch("read", p, 64)}
 		}, "", false},
-		"kernels write parts of what both view": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
+		"kernels write parts of a common view": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
 			return [2]driver.NodeOp{launch("first", p, 64, 3), launch("first", p, 64, 40)}
 		}, "", false},
 	} {

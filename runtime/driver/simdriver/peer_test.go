@@ -74,7 +74,7 @@ func TestPeers(t *testing.T) {
 			check(t, drain(t, e.w, ws))
 			return write(t, e, m.Ptr)
 		}, false},
-		{"hardware without a way", true, func(t *testing.T, e env) error {
+		{"hardware without a link", true, func(t *testing.T, e env) error {
 			refused(t, peers(e.v).EnablePeer(e.w), driver.ErrUnsupported, "enable peer", "no link")
 			refused(t, pools(e.w).AccessPool(pool(t, e.w, 0), e.v, true), driver.ErrUnsupported, "access pool", "no link")
 			host, err := pools(e.w).NewPool(driver.PoolDesc{Kind: driver.HostMem})
@@ -173,7 +173,7 @@ func TestCopyPeer(t *testing.T) {
 		"the wrong ones":    {v, w, simdriver.ErrInvalidValue},
 		"the reader":        {w, w, simdriver.ErrInvalidValue},
 		"the writer":        {v, v, simdriver.ErrInvalidValue},
-		"nobody":            {w, nil, simdriver.ErrInvalidValue},
+		"nil":               {w, nil, simdriver.ErrInvalidValue},
 		"of another driver": {other, v, simdriver.ErrInvalidValue},
 	} {
 		if err := peers(v).CopyPeer(s, b.Ptr, x.to, a.Ptr, x.from, 64); !errors.Is(err, x.want) {

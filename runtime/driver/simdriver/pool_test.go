@@ -113,7 +113,7 @@ func TestPoolViolations(t *testing.T) {
 			check(t, e.v.StreamWait(e.o, record(t, e.v, e.s)))
 			return e.v.Fill(e.o, e.m.Ptr, 0, 4, 1)
 		}, simdriver.AccessError{Op: simdriver.OpFill, Size: 4, Length: 600, Freed: true}, false, "was freed"},
-		{"free, allocate less, read what was behind that", func(t *testing.T, e env) error {
+		{"free, allocate less, read after it", func(t *testing.T, e env) error {
 			check(t, pools(e.v).FreeAsync(e.s, e.m))
 			allocAsync(t, e.v, e.s, e.p, 512)
 			return e.v.Copy(e.s, e.m.Ptr, e.m.Ptr+512, 8)
@@ -455,22 +455,22 @@ func TestPoolReuse(t *testing.T) {
 			check(t, e.v.DestroyStream(e.a))
 			return e.b
 		}, true},
-		{"behind an event", func(t *testing.T, e env) driver.Stream {
+		{"after an event", func(t *testing.T, e env) driver.Stream {
 			check(t, e.v.StreamWait(e.b, record(t, e.v, e.a)))
 			return e.b
 		}, true},
-		{"behind an event, done", func(t *testing.T, e env) driver.Stream {
+		{"after an event, done", func(t *testing.T, e env) driver.Stream {
 			off(t, e, driver.PoolReuseOpportunistic)
 			execute(t, e, e.a)
 			check(t, e.v.StreamWait(e.b, record(t, e.v, e.a)))
 			return e.b
 		}, true},
-		{"behind an event that does not count", func(t *testing.T, e env) driver.Stream {
+		{"after an event that does not count", func(t *testing.T, e env) driver.Stream {
 			off(t, e, driver.PoolReuseEvents)
 			check(t, e.v.StreamWait(e.b, record(t, e.v, e.a)))
 			return e.b
 		}, false},
-		{"behind a timer", func(t *testing.T, e env) driver.Stream {
+		{"after a timer", func(t *testing.T, e env) driver.Stream {
 			timer := must(timers(e.v).NewTimer())(t)
 			check(t, e.v.Record(timer, e.a))
 			check(t, e.v.StreamWait(e.b, timer))

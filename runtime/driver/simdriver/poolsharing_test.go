@@ -79,7 +79,7 @@ func TestPoolSharingMistakes(t *testing.T) {
 			refused(t, err, simdriver.ErrInvalidHandle, "it was freed")
 			return l.b.Fill(l.sb, l.open.Ptr, 1, 1, 1)
 		}, "were freed there or closed here"},
-		"given back by its pool": {func(t *testing.T, l *lending) error {
+		"freed by its pool": {func(t *testing.T, l *lending) error {
 			check(t, pools(l.a).FreeAsync(l.sa, l.mem))
 			check(t, pools(l.a).FreeAsync(l.sa, driver.Mem{Kind: l.mem.Kind, Ptr: l.mem.Ptr - 1024, Size: 1024}))
 			check(t, drain(t, l.a, l.sa))
@@ -135,7 +135,7 @@ func TestPoolSharerKilled(t *testing.T) {
 	refused(t, err, simdriver.ErrInvalidHandle, "the pool's process has ended")
 	l.a.Close()
 	if got := read(t, l.b, l.open.Ptr, 1024); got[0] != 3 {
-		t.Error("the memory has gone with what its process had")
+		t.Error("the memory has gone with its process")
 	}
 	check(t, sharing(l.b).ClosePoolMem(l.open))
 	check(t, pools(l.b).DestroyPool(l.imported))

@@ -184,7 +184,7 @@ func TestValueErrors(t *testing.T) {
 	check(t, v.(driver.Capturer).BeginCapture(s))
 	both(v, s, m.Ptr, func(err error) { refused(t, err, simdriver.ErrInvalidValue, "capturing") })
 	if _, err := v.(driver.Capturer).EndCapture(s); err == nil {
-		t.Error("what was not captured is a graph")
+		t.Error("an uncaptured operation gives a graph")
 	}
 	for _, op := range []simdriver.Op{simdriver.OpWriteValue, simdriver.OpWaitValue} {
 		d.Inject(simdriver.Fault{Op: op, Device: 0, N: 1})
@@ -217,7 +217,7 @@ func TestValueErrors(t *testing.T) {
 	pending(t, v, e)
 	check(t, v.Free(m))
 	if err := wait(t, v, e); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("memory that is freed: %v", err)
+		t.Errorf("freed memory: %v", err)
 	}
 	caps := simdriver.HIPCaps()
 	_, vs = open(t, simdriver.Config{Caps: &caps})

@@ -39,7 +39,7 @@ func testDevices(t *testing.T, a *API) {
 	}
 	infos[1].Name = "mine"
 	if again, _ := d.Devices(); again[1] != want {
-		t.Error("what Devices returned is the driver's own")
+		t.Error("Devices returns the driver's own slice")
 	}
 	f.Calls()
 	if d.Devices(); len(f.Calls()[0]) != 0 {
@@ -95,7 +95,7 @@ func testOpenErrors(t *testing.T, a *API) {
 	}
 	f.Set(a.OpenErrors.Lost, IllegalAddress)
 	if dev, err := d.Open(1); dev != nil || !errors.Is(err, driver.ErrLost) {
-		t.Errorf("a device that is lost at once: %v, %v", dev, err)
+		t.Errorf("a device lost at once: %v, %v", dev, err)
 	}
 }
 
@@ -322,7 +322,7 @@ func testBadArguments(t *testing.T, a *API) {
 		"free of no kind":            {d.Free(driver.Mem{Kind: 7}), value, "memory of unknown kind 7"},
 		"alloc of no kind":           {noKind, value, "memory of unknown kind 7"},
 		"prefetch to managed memory": {d.Prefetch(Stream0, 0, 1, driver.ManagedMem), value, "prefetch"},
-		"kernel that is not there":   {noKernel, a.Result(NotFound), "mangled"},
+		"missing kernel":             {noKernel, a.Result(NotFound), "mangled"},
 		"kernel with NUL":            {nul, dl.ErrNUL, "NUL"},
 		"variable not there":         {noVariable, a.Result(NotFound), `variable "x"`},
 	} {

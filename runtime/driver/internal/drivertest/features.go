@@ -169,7 +169,7 @@ func testCaptureErrors(t *testing.T, a *API) {
 			}
 			f.Want("")
 			if err := end(); !errors.Is(err, a.Result(IllegalState)) {
-				t.Errorf("what was not begun is ended: %v", err)
+				t.Errorf("ending a capture that was not begun: %v", err)
 			}
 			f.Calls()
 			OK(t, d.BeginCapture(Stream0))

@@ -273,11 +273,11 @@ func (c *Comms) CommAwaits(h driver.Comm) string {
 	defer r.mu.Unlock()
 	switch r.stage {
 	case splitting:
-		return "all ranks that it is made with to call for it"
+		return "all its ranks to call for it"
 	case joining:
 		return "all ranks to join (ncclCommInitRank)"
 	case makingOps, makingSource:
-		return "all ranks, which have joined, to split it twice (ncclCommSplit), as those of puregpu do: for ranks of other programs join plainly (Plain)"
+		return "all ranks, which have joined, to split it twice (ncclCommSplit), as ranks of puregpu do; with ranks of other programs, set CommDesc.Plain on all ranks"
 	}
 	return ""
 }

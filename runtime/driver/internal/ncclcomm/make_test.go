@@ -480,7 +480,7 @@ func TestForeignSplit(t *testing.T) {
 	ok(t, f.AbortComm(h))
 	f.destroy(h)
 	if what := f.CommAwaits(h); what != "" {
-		t.Errorf("one that is gone awaits %q", what)
+		t.Errorf("a destroyed one awaits %q", what)
 	}
 }
 

@@ -131,7 +131,7 @@ func TestSuspendEnds(t *testing.T) {
 	f.calls()
 	ok(t, f.AbortComm(h))
 	if err := f.ResumeComm(h); !errors.Is(err, errAborted) {
-		t.Errorf("resume what was aborted: %v", err)
+		t.Errorf("resume an aborted communicator: %v", err)
 	}
 	f.destroy(h)
 	f.want("ncclCommAbort(c2)")
