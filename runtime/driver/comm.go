@@ -22,9 +22,9 @@ type Comms interface {
 	// same color, ordered by key and then by rank. A rank with NoColor is in none and gets zero,
 	// but all ranks must call. Creating.
 	SplitComm(c Comm, color, key int) (Comm, error)
-	// ShrinkComm begins to make a communicator without some ranks. These must not call. With abort
-	// all work on c is aborted first, and c can then only be destroyed; ranks that have yet to call
-	// do not take that for this rank's end. Creating.
+	// ShrinkComm begins to make a communicator without some ranks, which must not call. With abort
+	// all work on c is aborted first, and c can then only be destroyed. Ranks that still have to
+	// call do not treat that as the end of this rank. Creating.
 	ShrinkComm(c Comm, exclude []int, abort bool) (Comm, error)
 	// CommReady reports whether a communicator has been made. After an error only AbortComm and
 	// DestroyComm may be called. Creating.
@@ -74,9 +74,10 @@ type CommLimits interface {
 	CheckShrink(Comm) error
 }
 
-// A Comms may implement CommMaking, which says what a communicator that is being made waits for.
+// A Comms may implement CommMaking, which reports the progress of a communicator that is being
+// made.
 type CommMaking interface {
-	// CommAwaits returns what a Comm that is not ready waits for, such as "all ranks to join". It
+	// CommAwaits returns the event that an unready Comm waits for, such as "all ranks to join". It
 	// is "" for a Comm that waits for no other ranks, or was destroyed. It may be called on any
 	// thread.
 	CommAwaits(Comm) string
@@ -135,8 +136,8 @@ type CommDesc struct {
 	// together. All ranks of the driver set the same value.
 	Plain bool
 
-	// More are further ids, made on other ranks and the same on all: with several, thousands of
-	// ranks find each other faster. An older library cannot use them.
+	// More are further ids, made on other ranks, with the same list on all ranks. With several ids,
+	// thousands of ranks find each other faster. An older library cannot use them.
 	More []UniqueID
 }
 
@@ -151,22 +152,40 @@ type CommOp struct {
 	Peer      int    // the root, or the other rank
 }
 
-// A CommOpKind is a kind of collective operation. With n ranks:
+// A CommOpKind is a kind of collective operation. n is the number of ranks.
 type CommOpKind int
 
-// The kinds. Src and Dst may be the same, or parts of each other where noted; otherwise they must
+// The kinds. "In place" says which parts of Src and Dst may be the same memory; otherwise they must
 // not overlap.
 const (
-	AllReduce     CommOpKind = iota // Dst on all = the reduction of Count elements at Src of all
-	AllGather                       // Dst on all = Count elements at Src of each, n×Count in all; Src may be its own part of Dst
-	ReduceScatter                   // Dst = the rank's own Count elements of the reduction of n×Count at Src of all; Dst may be its own part of Src
-	Broadcast                       // Dst on all = Count elements at Src of the root Peer; other ranks' Src is ignored
-	Reduce                          // Dst of the root Peer = the reduction of Count elements at Src of all; other ranks' Dst is ignored
-	AllToAll                        // part r of Dst = the rank's own part of Src of r; parts have Count elements; never in place
-	Gather                          // Dst of the root Peer = Count elements at Src of each; other ranks' Dst is ignored; Src may be its own part
-	Scatter                         // Dst = the rank's own Count elements of n×Count at Src of the root Peer; Dst may be its own part of Src
-	Send                            // Count elements at Src go to the rank Peer, which receives as many
-	Recv                            // Count elements at Dst come from the rank Peer
+	// AllReduce writes the reduction of Count elements at Src of all ranks to Dst of all ranks.
+	// In place: Src and Dst.
+	AllReduce CommOpKind = iota
+	// AllGather writes Count elements at Src of each rank to Dst of all ranks, n×Count in all.
+	// In place: Src and the rank's own part of Dst.
+	AllGather
+	// ReduceScatter reduces n×Count elements at Src of all ranks, and writes part r, of Count
+	// elements, to Dst of rank r. In place: Dst and the rank's own part of Src.
+	ReduceScatter
+	// Broadcast writes Count elements at Src of the root Peer to Dst of all ranks. Src of other
+	// ranks is ignored. In place: Src and Dst.
+	Broadcast
+	// Reduce writes the reduction of Count elements at Src of all ranks to Dst of the root Peer.
+	// Dst of other ranks is ignored. In place: Src and Dst.
+	Reduce
+	// AllToAll writes part r of Src of rank s, of Count elements, to part s of Dst of rank r. Never
+	// in place.
+	AllToAll
+	// Gather writes Count elements at Src of each rank to Dst of the root Peer. Dst of other ranks
+	// is ignored. In place: Src and the rank's own part of Dst.
+	Gather
+	// Scatter writes part r, of Count elements, at Src of the root Peer to Dst of rank r. Src of
+	// other ranks is ignored. In place: Dst and the rank's own part of Src.
+	Scatter
+	// Send sends Count elements at Src to the rank Peer, which receives as many.
+	Send
+	// Recv receives Count elements from the rank Peer at Dst.
+	Recv
 )
 
 var commOpNames = [...]string{"all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce", "all-to-all", "gather", "scatter", "send", "receive"}

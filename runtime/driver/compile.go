@@ -105,16 +105,16 @@ func (e *CompileError) Unwrap() error { return e.Err }
 
 // A Message is a message of a compiler.
 type Message struct {
-	File   string // the source's name, or a header's; "" if it is about none
+	File   string // name of the source or header; "" if the message is about neither
 	Line   int    // from 1 on; 0 if unknown
 	Column int    // of the character that the compiler points at; 0 if unknown
 	Kind   string // in the compiler's words: "error", "catastrophic error", "warning"
 	Number string // of a kind of message, for diagnostic options: "177-D"; or ""
-	Text   string // what is wrong
+	Text   string // the message itself
 	Detail string // the lines of source below the message, with a caret
 }
 
-// IsError reports whether the message is an error, so that there is no code.
+// IsError reports whether the message is an error. With an error there is no code.
 func (m Message) IsError() bool {
 	return strings.HasSuffix(m.Kind, "error") || strings.HasPrefix(m.Kind, "fatal")
 }

@@ -22,7 +22,7 @@ func TestCompileError(t *testing.T) {
 			t.Errorf("%+v\nis  %q\nnot %q", c.err, got, c.want)
 		}
 		if !errors.Is(&c.err, why) {
-			t.Errorf("%v is not what the compiler returned", &c.err)
+			t.Errorf("%v is not the compiler's error", &c.err)
 		}
 	}
 }

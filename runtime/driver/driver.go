@@ -1,21 +1,22 @@
 // Package driver is the interface that the runtime needs from a GPU API: devices, streams, events,
-// memory, kernels and copies, and nothing that can be built from these. Package runtime/gpu knows
-// GPUs only through it.
+// memory, kernels and copies. It leaves out everything that can be built from these. Package
+// runtime/gpu knows GPUs only through it.
 //
-// Methods are thin: one native call each, without queues, retries or hidden state. [Caps] says what
-// an API cannot do. A [Device] implements the optional interfaces that its Caps announce.
+// Methods are thin: one native call each, without queues, retries or hidden state. [Caps] says
+// which features an API has. A [Device] implements the optional interfaces that its Caps announce.
 //
 // # Threads
 //
 // The documentation of each method says which of two kinds it is.
 //
-// Any OS thread may make a submitting call, at any time and without preparation, whatever device is
-// current there. These are [Device.Record], [Device.Query], [Device.StreamWait], [Device.Fill],
-// [Device.FillStrided], [Device.Copy], [Device.Upload], [Device.Download] and [Device.Launch]; of
-// the optional interfaces [Pools].AllocAsync and FreeAsync, [Graphs].SetNode, SetNodes and
-// LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer, [Prefetcher].Prefetch, [Adopter].Capturing, and
-// both methods of [Values]. If an API needs a current device, the driver makes it current around
-// the call, on a locked thread, and restores the previous one.
+// Submitting methods may be called on any OS thread, at any time and without preparation, whatever
+// device is current there. These are [Device.Record], [Device.Query], [Device.StreamWait],
+// [Device.Fill], [Device.FillStrided], [Device.Copy], [Device.Upload], [Device.Download] and
+// [Device.Launch]. Of the optional interfaces they are [Pools].AllocAsync and FreeAsync,
+// [Graphs].SetNode, SetNodes and LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer,
+// [Prefetcher].Prefetch, [Adopter].Capturing, and both methods of [Values]. If an API needs a
+// current device, the driver makes it current around the call, on a locked thread, and restores the
+// previous one.
 //
 // Creating methods need a bound thread: its goroutine is locked to it, and its last [Device.Bind]
 // was for this device. The runtime has such threads.
@@ -66,17 +67,17 @@ type Info struct {
 	DriverVersion string // of the operating system's driver: "580.95.05"; on Linux only
 	Major, Minor  int    // compute capability: 9 and 0 of "sm_90", 9 and 4 of "gfx942"
 	MIG           bool   // it is a part of a divided GPU (NVIDIA's MIG)
-	NUMANode      int    // the nearest one of the host; -1 if unknown
+	NUMANode      int    // the nearest NUMA node of the host; -1 if unknown
 
 	Clock       int // of the multiprocessors, kHz
-	MemoryClock int // kHz
+	MemoryClock int // of the memory, kHz
 	MemoryBus   int // bits
 	L2          int // bytes of cache
-	CopyEngines int // for copies beside kernels
+	CopyEngines int // for copies concurrent with kernels
 
-	Registers          int // a block, each of 32 bits
+	Registers          int // in a block, each of 32 bits
 	ProcessorThreads   int // threads that a multiprocessor holds at once
-	ProcessorBlocks    int // likewise
+	ProcessorBlocks    int // blocks that a multiprocessor holds at once
 	ProcessorRegisters int
 	ProcessorSharedMem int // bytes
 
@@ -115,9 +116,13 @@ type Caps struct {
 	Prefetch         bool // the device is a [Prefetcher]
 	ReadOnlyRegister bool // the device is a [ReadOnlyRegistrar]
 	ManagedPools     bool // pools can be of managed memory
-	PoolsByStream    bool // memory is freed in the stream that it was allocated in; see [Pools]
-	ChecksOrder      bool // a graph fails if its nodes use the same memory without an order, as far as the driver can tell
-	ResizeNodes      bool // setting a graph's fill without stride, or copy, to another size works or is an error
+	PoolsByStream    bool // memory must be freed in the stream that allocated it; see [Pools]
+	// ChecksOrder: a graph fails if unordered nodes use the same memory, as far as the driver can
+	// tell.
+	ChecksOrder bool
+	// ResizeNodes: setting a graph's copy, or fill without stride, to another size works or is an
+	// error.
+	ResizeNodes bool
 
 	MemInfo   bool // the device is a [MemInfo]
 	Links     bool // the device is a [Links]
@@ -145,12 +150,12 @@ type MemKind int
 
 // The kinds of memory.
 const (
-	DeviceMem        MemKind = iota // the device's own; the host has no address for it
-	HostMem                         // the host's, pinned and visible to all devices of the driver
-	ManagedMem                      // one address for both, moved as needed
-	CommMem                         // the device's own, which can be registered with communicators; if Caps.Comms is set
+	DeviceMem        MemKind = iota // device memory without a host address
+	HostMem                         // host memory, pinned and visible to all devices of the driver
+	ManagedMem                      // memory with one address for both, moved as needed
+	CommMem                         // device memory for communicators; needs Caps.Comms
 	WriteCombinedMem                // as HostMem, for the host to write; reading is slow
-	ShareableMem                    // the device's own, shared by file descriptors; if Caps.MemSharing is set
+	ShareableMem                    // device memory, shared by file descriptors; needs Caps.MemSharing
 )
 
 // OfDevice reports whether memory of the kind is a device's own.
@@ -174,7 +179,8 @@ type Device interface {
 	// Bind makes the device current on the calling thread, whatever was current before.
 	Bind() error
 
-	// Unbind makes no device current on the calling thread, if this one is and the API can do that.
+	// Unbind makes no device current on the calling thread, if this device is current and the API
+	// allows that.
 	Unbind() error
 
 	// Close closes the device. Streams, events, modules and memory must have been destroyed.
@@ -182,24 +188,24 @@ type Device interface {
 
 	// NewStream makes a stream that waits for no other. Creating.
 	NewStream() (Stream, error)
-	// DestroyStream destroys a stream without work, or whose work can never be done. If it has
-	// other work, the error is [ErrBusy], and nothing has changed. Creating.
+	// DestroyStream destroys a stream without pending work, or with work that can never execute.
+	// With other work the error is [ErrBusy], and nothing has changed. Creating.
 	DestroyStream(Stream) error
 
 	// NewEvent makes an event without timing. Creating.
 	NewEvent() (Event, error)
-	// DestroyEvent destroys an event without waits, or whose waits can never end. If other work
-	// waits for it, the error may be [ErrBusy], and nothing has changed. Creating.
+	// DestroyEvent destroys an event without pending waits, or with waits that can never end. With
+	// other waits the error may be [ErrBusy], and nothing has changed. Creating.
 	DestroyEvent(Event) error
 
 	// Record records the event behind all work of the stream so far. Submitting.
 	Record(Event, Stream) error
-	// Query reports whether the work in front of the event's last record is done; an event that was
-	// never recorded is done. An error is the device's, not the event's: see [Error.Lost].
+	// Query reports whether the work before the event's last record is done. An event that was
+	// never recorded is done. An error concerns the device, not the event: see [Error.Lost].
 	// Submitting.
 	Query(Event) (done bool, err error)
-	// StreamWait makes later work of the stream wait for the last record of an event of this
-	// device, or of another one of the same driver. Submitting.
+	// StreamWait makes later work of the stream wait for the last record of an event. The event may
+	// be of another device of the same driver. Submitting.
 	StreamWait(Stream, Event) error
 
 	// Alloc makes memory; size is not zero. Creating.
@@ -211,21 +217,24 @@ type Device interface {
 	// Unregister undoes Register. Creating.
 	Unregister(p unsafe.Pointer) error
 
-	// Fill writes count elements of width 1, 2 or 4 bytes at dst, which is aligned to width. Submitting.
+	// Fill writes count elements of width 1, 2 or 4 bytes at dst, which is aligned to width.
+	// Submitting.
 	Fill(s Stream, dst Ptr, pattern uint32, width int, count uint64) error
-	// FillStrided writes count elements of 4 bytes, one every stride bytes, at dst; dst and stride are aligned to 4. Submitting.
+	// FillStrided writes count elements of 4 bytes, one every stride bytes, at dst; dst and stride
+	// are aligned to 4. Submitting.
 	FillStrided(s Stream, dst Ptr, pattern uint32, stride, count uint64) error
 	// Copy copies within and between memory that this device can address: its own, the host's, and
-	// other devices', except pools to which it has no access (see [Peers].CopyPeer). Submitting.
+	// other devices', except pools without access (see [Peers].CopyPeer). Submitting.
 	Copy(s Stream, dst, src Ptr, n uint64) error
 	// Upload copies from host memory, which must stay pinned until the stream has passed the copy.
 	// Submitting.
 	Upload(s Stream, dst Ptr, src unsafe.Pointer, n uint64) error
-	// Download copies to host memory, likewise. Submitting.
+	// Download copies to host memory, which must stay pinned until the stream has passed the copy.
+	// Submitting.
 	Download(s Stream, dst unsafe.Pointer, src Ptr, n uint64) error
 
-	// Load makes a module of device code, in a form that the API knows. An error has the compiler's
-	// log. Creating.
+	// Load makes a module from device code in a form that the API knows. An error has the
+	// compiler's log. Creating.
 	Load(image []byte) (Module, error)
 	// Unload destroys a module. Creating.
 	Unload(Module) error
@@ -233,18 +242,18 @@ type Device interface {
 	Function(Module, string) (Function, FuncInfo, error)
 	// Global finds a variable by name. Creating.
 	Global(Module, string) (Ptr, uint64, error)
-	// Launch launches a kernel. It keeps nothing of l. Submitting.
+	// Launch launches a kernel. It does not keep l. Submitting.
 	Launch(s Stream, l *Launch) error
 }
 
 // FuncInfo describes a kernel.
 type FuncInfo struct {
 	MaxThreads int    // in a block, for this kernel
-	SharedMem  int    // bytes of its own
-	Registers  int    // a thread
-	LocalMem   int    // bytes a thread
+	SharedMem  int    // bytes of static shared memory
+	Registers  int    // registers of a thread
+	LocalMem   int    // bytes of local memory of a thread
 	Cluster    [3]int // blocks of a cluster, which must divide the grid; zeros if the kernel sets none
-	MaxCluster int    // most blocks of a cluster, with the smallest blocks; 0 if unknown
+	MaxCluster int    // maximum of blocks in a cluster, for the smallest blocks; 0 if unknown
 	Params     []int  // sizes of its parameters in bytes; nil if Caps.KernelParams is not set
 }
 
@@ -258,7 +267,8 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	s := e.Driver + ": " + e.Op + ": " + strings.TrimPrefix(e.Err.Error(), e.Driver+": ") // errors of the API have the same prefix
+	// Errors of the API have the same prefix.
+	s := e.Driver + ": " + e.Op + ": " + strings.TrimPrefix(e.Err.Error(), e.Driver+": ")
 	if e.Lost {
 		s += " (the device is lost)"
 	}
@@ -272,7 +282,7 @@ func (e *Error) Is(target error) bool {
 	return target == ErrLost && e.Lost || target == ErrOutOfMemory && e.OOM
 }
 
-// Failures that are the same in every driver.
+// Errors that all drivers share.
 var (
 	ErrLost        = errors.New("device lost")
 	ErrOutOfMemory = errors.New("out of device memory")

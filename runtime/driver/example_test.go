@@ -10,9 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// fill has a device fill memory, and returns what the host then reads. It works on any driver's device.
+// fill fills memory on a device of any driver, and returns what the host then reads.
 func fill(d driver.Device, pattern uint32) (out [4]uint32, err error) {
-	runtime.LockOSThread() // the methods that make something need a thread that is bound to the device
+	runtime.LockOSThread() // creating methods need a thread bound to the device
 	defer runtime.UnlockOSThread()
 	if err := d.Bind(); err != nil {
 		return out, err
@@ -48,7 +48,7 @@ func fill(d driver.Device, pattern uint32) (out [4]uint32, err error) {
 	return *(*[4]uint32)(m.Host), nil
 }
 
-// A program, or a runtime, uses a GPU through the interface alone, whichever driver it is. Here that is the simulated GPU.
+// A program uses a GPU through the interface, with any driver. This one uses the simulated GPU.
 func Example() {
 	var drv driver.Driver = simdriver.New(simdriver.Config{})
 	d, err := drv.Open(0)

@@ -33,16 +33,20 @@ func (k LinkKind) String() string {
 
 // A Link describes the link from a device to another one's memory.
 type Link struct {
-	Kind    LinkKind
-	Rank    int  // among the links of the driver: 0 is the fastest; -1 if the API has no ranks, or there is no link
-	Hops    int  // 0 if the API does not count them, or there is no link
-	NVLinks int  // of either device, to the other one or to switches between them; 0 if there are none, or unknown
-	Atomics bool // all atomic operations of kernels work on the other device's memory
-	Arrays  bool // arrays, for textures, can be used over it
+	Kind LinkKind
+	// Rank is the rank among the links of the driver: 0 is the fastest, -1 means no link, or an API
+	// without ranks.
+	Rank int
+	Hops int // 0 if the API does not count them, or there is no link
+	// NVLinks is the number of NVLinks of either device to the other one, or to switches between
+	// them; 0 if there are none, or unknown.
+	NVLinks int
+	Atomics bool // kernels may use all atomic operations on the other device's memory
+	Arrays  bool // kernels may use arrays (for textures) of the other device
 
-	// PCIe describes the path between the two on PCI Express, even if another link is used: "PIX"
-	// is at most one switch, "PXB" several, "PHB" the host's bridge, "NODE" bridges of one NUMA
-	// node, and "SYS" a connection of NUMA nodes, as in nvidia-smi; "" if unknown.
+	// PCIe describes the path between the two on PCI Express, even if another link is used, as
+	// nvidia-smi does: "PIX" has at most one switch, "PXB" several switches, "PHB" the host's
+	// bridge, "NODE" bridges of one NUMA node, and "SYS" a connection of NUMA nodes. "" if unknown.
 	PCIe string
 }
 

@@ -17,7 +17,7 @@ type NodeKind int
 
 // The kinds of nodes.
 const (
-	EmptyNode  NodeKind = iota // nothing: it saves edges between many nodes and many others
+	EmptyNode  NodeKind = iota // nothing; it replaces the edges between two groups of nodes
 	KernelNode                 // Launch
 	FillNode                   // Dst, Pattern, Width, Count, Stride
 	CopyNode                   // Dst, Src, Count bytes; as [Device].Copy, and pinned memory of the host
@@ -58,7 +58,7 @@ func (op *NodeOp) String() string {
 	case RecordNode:
 		return fmt.Sprintf("record of event %#x", uintptr(op.Event))
 	}
-	return fmt.Sprintf("no kind of node %d", int(op.Kind))
+	return fmt.Sprintf("node of unknown kind %d", int(op.Kind))
 }
 
 // Graphs has recordings that are launched as a whole ([Caps.Graphs]). Only one goroutine at a time
@@ -66,9 +66,9 @@ func (op *NodeOp) String() string {
 type Graphs interface {
 	// NewGraph makes an empty graph. Creating.
 	NewGraph() (Graph, error)
-	// DestroyGraph destroys a graph; execs made of it live on. Creating.
+	// DestroyGraph destroys a graph. Its execs stay valid. Creating.
 	DestroyGraph(Graph) error
-	// AddNode adds a node that runs after others of the graph, each named once. Creating.
+	// AddNode adds a node that runs after the given nodes, each listed once. Creating.
 	AddNode(g Graph, after []Node, op *NodeOp) (Node, error)
 
 	// Instantiate makes a graph ready to run. Creating.
@@ -85,11 +85,12 @@ type Graphs interface {
 	// SetNodes is SetNode for several nodes, if that costs less. After an error any of them may
 	// have been set. Submitting.
 	SetNodes(x Exec, nodes []Node, ops []NodeOp) error
-	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after the other. Submitting.
+	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after the other.
+	// Submitting.
 	LaunchGraph(s Stream, x Exec) error
 }
 
-// Timers has events with times ([Caps.Timers]).
+// Timers makes events that record times ([Caps.Timers]).
 type Timers interface {
 	// NewTimer makes an event that records the time when it is reached. DestroyEvent destroys it.
 	// Creating.

@@ -17,8 +17,8 @@ type Launch struct {
 
 	// Begun is an event that the launch records in its stream when all its blocks have begun, as
 	// far as the device can tell, and at the latest when they have ended. It says nothing about the
-	// blocks' writes. It is of [Device.NewEvent], or zero. Without [Caps.LaunchEvents], and in a
-	// node of a graph, an event is [ErrUnsupported].
+	// blocks' writes. It is an event of [Device.NewEvent], or zero. Without [Caps.LaunchEvents],
+	// and in a node of a graph, an event is [ErrUnsupported].
 	Begun Event
 }
 
@@ -93,7 +93,7 @@ func (l *Launch) String() string {
 		s += fmt.Sprintf(", carve-out of %d percent", max(a.Carveout, 0))
 	}
 	if l.Begun != 0 {
-		s += fmt.Sprintf(", event %#x when it has begun", uintptr(l.Begun))
+		s += fmt.Sprintf(", event %#x at its beginning", uintptr(l.Begun))
 	}
 	return s
 }

@@ -5,8 +5,10 @@ type Pool uintptr
 
 // A PoolDesc describes a new pool.
 type PoolDesc struct {
-	Kind    MemKind // DeviceMem; HostMem if Caps.HostPools is set, and ManagedMem if Caps.ManagedPools is
-	MaxSize uint64  // bytes that it may reserve, which the API may round up; 0 is no limit, the only value for ManagedMem
+	Kind MemKind // DeviceMem; HostMem if Caps.HostPools is set, and ManagedMem if Caps.ManagedPools is
+	// MaxSize is the maximum of reserved bytes, which the API may round up; 0 is no limit, and the
+	// only value for ManagedMem.
+	MaxSize uint64
 
 	// Shareable lets other processes use its memory, by [PoolSharing]: only DeviceMem, and only if
 	// Caps.PoolSharing is set.
@@ -18,9 +20,9 @@ type PoolAttr int
 
 // The properties of pools.
 const (
-	PoolReuseEvents        PoolAttr = iota // switch: reuse across streams that events order; 0 if Caps.PoolsByStream is set
+	PoolReuseEvents        PoolAttr = iota // switch: reuse across streams that events order
 	PoolReuseOpportunistic                 // switch: reuse across streams if a free happens to be done
-	PoolReuseInternal                      // switch: reuse across streams by making the second wait for the first
+	PoolReuseInternal                      // switch: reuse across streams, where one waits for the other
 	PoolThreshold                          // bytes that are kept reserved when the device is synchronized
 	PoolReserved                           // bytes reserved; read only
 	PoolReservedHigh                       // the maximum so far; setting it to 0 resets it
@@ -51,7 +53,8 @@ type PoolReuse struct {
 type Pools interface {
 	// DefaultPool returns the pool that the device always has. It is never destroyed. Creating.
 	DefaultPool() (Pool, error)
-	// CurrentPool returns the pool that programs share by agreement: the default one until SetCurrentPool. Creating.
+	// CurrentPool returns the pool that programs share by agreement: the default one until
+	// SetCurrentPool. Creating.
 	CurrentPool() (Pool, error)
 	// SetCurrentPool makes a pool of this device the current one. Creating.
 	SetCurrentPool(Pool) error
@@ -75,10 +78,10 @@ type Pools interface {
 	// Creating.
 	AccessPool(p Pool, by Device, allow bool) error
 
-	// AllocAsync allocates in stream order: work that the stream orders after it may use the memory. size is not zero.
-	// It returns at once unless the pool has to grow. Submitting.
+	// AllocAsync allocates in stream order: work that the stream orders after it may use the
+	// memory. size is not zero. It returns at once unless the pool has to grow. Submitting.
 	AllocAsync(s Stream, p Pool, size uint64) (Mem, error)
-	// FreeAsync frees memory of AllocAsync in stream order, on any stream, or with
-	// Caps.PoolsByStream on that of AllocAsync while that exists. Submitting.
+	// FreeAsync frees memory of AllocAsync in stream order, on any stream. With Caps.PoolsByStream
+	// it must be the stream of AllocAsync, while that exists. Submitting.
 	FreeAsync(s Stream, m Mem) error
 }

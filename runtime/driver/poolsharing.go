@@ -8,11 +8,12 @@ type PoolSharing interface {
 	// ExportPool returns a new descriptor of a pool of NewPool with [PoolDesc].Shareable, which the
 	// caller closes. It is valid while it is open. Creating.
 	ExportPool(Pool) (*os.File, error)
-	// ImportPool makes a pool of a descriptor, which the caller closes, and lets this device use
+	// ImportPool makes a pool from a descriptor, which the caller closes, and lets this device use
 	// its memory. DestroyPool releases it, also while memory of it is open. Creating.
 	ImportPool(*os.File) (Pool, error)
-	// ExportPoolMem names an allocation of AllocAsync from a shareable pool. Others may use it when
-	// the allocation is done, and must close it before it is freed. Creating.
+	// ExportPoolMem returns a handle of an allocation of AllocAsync from a shareable pool. Others
+	// may use the memory when the allocation has executed, and must close it before it is freed.
+	// Creating.
 	ExportPoolMem(Mem) (MemHandle, error)
 	// OpenPoolMem makes an allocation of an imported pool accessible. The returned Size is the
 	// allocation's, or 0 if the API does not report it. Creating.

@@ -23,8 +23,8 @@ const variable = "PUREGPU_DRIVER"
 // is [ErrNoGPU] and has the error of each driver.
 //
 // If the environment variable PUREGPU_DRIVER is set to cuda, hip or sim, Best opens only that
-// driver and logs nothing. If that driver cannot be used, or has no device, the error says why.
-// Another name is [ErrUnknown].
+// driver and logs nothing. If that driver is unusable or has no device, the error says why. Another
+// name is [ErrUnknown].
 //
 // Best blocks as [Open] does.
 func Best(opts ...Option) (driver.Driver, error) { return traced(collect(opts).best()) }

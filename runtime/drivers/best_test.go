@@ -15,13 +15,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// A log has what Best logged.
+// A log collects the log of Best.
 type log struct {
 	bytes.Buffer
 	level slog.Level
 }
 
-// option has Best log to l, without times.
+// option makes Best log to l, without times.
 func (l *log) option() drivers.Option {
 	return drivers.WithLogger(slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{
 		Level: l.level,
@@ -34,13 +34,13 @@ func (l *log) option() drivers.Option {
 	})))
 }
 
-// take takes what was logged.
+// take returns and clears the log.
 func (l *log) take() string {
 	defer l.Reset()
 	return l.String()
 }
 
-// nothing is libraries that are not there.
+// nothing names libraries that do not exist.
 func nothing(t *testing.T) drivers.Option {
 	t.Setenv("PUREGPU_DRIVER", "")
 	t.Setenv("PUREGPU_CUDA_LIBRARY", t.TempDir()+"/libcuda.so.1")
@@ -48,12 +48,13 @@ func nothing(t *testing.T) drivers.Option {
 	return drivers.WithSim(simdriver.Config{Devices: 2})
 }
 
-// absent reports whether err is what opening a library that is not there returns.
+// absent reports whether err is the error of a library that does not exist.
 func absent(err error) bool {
 	return errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported)
 }
 
-// TestBestSimulates warns in one line when it takes the simulated GPU, and tells the details at level debug.
+// TestBestSimulates checks the warning in one line when Best takes the simulated GPU, and the
+// details at level debug.
 func TestBestSimulates(t *testing.T) {
 	opt := nothing(t)
 	var l log
@@ -84,11 +85,11 @@ func TestBestSimulates(t *testing.T) {
 		t.Errorf("error:\n%v", err)
 	}
 	if got := l.take(); strings.Contains(got, "WARN") {
-		t.Errorf("it warns of what it returns:\n%s", got)
+		t.Errorf("it warns about the driver that it returns:\n%s", got)
 	}
 }
 
-// TestBestLogsToDefault logs to slog's default where no logger is given.
+// TestBestLogsToDefault checks that Best logs to slog's default without a logger.
 func TestBestLogsToDefault(t *testing.T) {
 	opt := nothing(t)
 	before := slog.Default()
@@ -103,7 +104,8 @@ func TestBestLogsToDefault(t *testing.T) {
 	}
 }
 
-// TestBestObeysEnvironment takes the driver that PUREGPU_DRIVER names, or returns why it cannot, and no other.
+// TestBestObeysEnvironment checks that Best opens only the driver that PUREGPU_DRIVER names, or
+// returns why it cannot.
 func TestBestObeysEnvironment(t *testing.T) {
 	opt := nothing(t)
 	l := log{level: slog.LevelDebug}
@@ -141,7 +143,7 @@ func TestBestObeysEnvironment(t *testing.T) {
 	}
 }
 
-// TestBestHere opens what this machine has.
+// TestBestHere opens the best driver of this machine.
 func TestBestHere(t *testing.T) {
 	t.Setenv("PUREGPU_DRIVER", "")
 	d, err := drivers.Best(drivers.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
@@ -163,7 +165,7 @@ func TestBestHere(t *testing.T) {
 	}
 }
 
-// TestBestOptions passes options on to the drivers.
+// TestBestOptions checks that options reach the drivers.
 func TestBestOptions(t *testing.T) {
 	nothing(t)
 	dir := t.TempDir()

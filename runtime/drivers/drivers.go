@@ -3,13 +3,14 @@
 //
 // Use [Best] in programs that run on any GPU: it takes CUDA if CUDA has a device, else HIP, and
 // else the simulated GPU, with a warning in the log. With [WithoutSim] it returns an error instead
-// of the simulated GPU. The user can choose the driver by the environment variable PUREGPU_DRIVER:
-// cuda, hip or sim.
+// of the simulated GPU. The user can choose the driver with the environment variable
+// PUREGPU_DRIVER: cuda, hip or sim.
 //
-// If the environment variable PUREGPU_TRACE names a file, the returned driver traces its devices
-// into it, as package [github.com/puregpu/puregpu/runtime/trace] describes. Two drivers of a
-// program have a file each. Otherwise, where a profiler of NVIDIA has set NVTX_INJECTION64_PATH, it shows the labels of GPU work: the driver
-// returned is that of package [github.com/puregpu/puregpu/runtime/trace/nvtxtrace].
+// If the environment variable PUREGPU_TRACE names a file, the returned driver writes a trace of its
+// devices to it; see package [github.com/puregpu/puregpu/runtime/trace]. Two drivers of a program
+// write two files. Without PUREGPU_TRACE, if an NVIDIA profiler has set NVTX_INJECTION64_PATH, the
+// returned driver shows the profiler the labels of GPU work; see package
+// [github.com/puregpu/puregpu/runtime/trace/nvtxtrace].
 package drivers
 
 import (
@@ -44,10 +45,11 @@ const (
 
 // Errors of [Open] and [Best].
 var (
-	// ErrUnknown: unknown driver.
+	// ErrUnknown is the error of an unknown driver name.
 	ErrUnknown = errors.New("unknown driver")
 
-	// ErrNoGPU: no driver has a device, and [WithoutSim] excludes the simulated GPU.
+	// ErrNoGPU is the error of [Best] if no driver has a device and [WithoutSim] excludes the
+	// simulated GPU.
 	ErrNoGPU = errors.New("no GPU can be used")
 )
 
@@ -70,34 +72,34 @@ type options struct {
 	logger    *slog.Logger
 }
 
-// WithCUDA says how to find the library of the CUDA driver.
+// WithCUDA sets the options for the library of the CUDA driver.
 func WithCUDA(opt cuda.Options) Option { return func(o *options) { o.cuda = opt } }
 
-// WithHIP says how to find the library of the HIP runtime.
+// WithHIP sets the options for the library of the HIP runtime.
 func WithHIP(opt hip.Options) Option { return func(o *options) { o.hip = opt } }
 
-// WithNCCL says how to find NCCL, which the CUDA driver opens with the first communicator.
+// WithNCCL sets the options for NCCL, which the CUDA driver opens with the first communicator.
 func WithNCCL(opt nccl.Options) Option { return func(o *options) { o.nccl = opt } }
 
-// WithNVRTC says how to find NVRTC, which the CUDA driver opens with the first compilation.
+// WithNVRTC sets the options for NVRTC, which the CUDA driver opens at the first compilation.
 func WithNVRTC(opt nvrtc.Options) Option { return func(o *options) { o.nvrtc = opt } }
 
-// WithNVJitLink says how to find nvJitLink, which the CUDA driver opens with the first link of
+// WithNVJitLink sets the options for nvJitLink, which the CUDA driver opens at the first link of
 // sources.
 func WithNVJitLink(opt nvjitlink.Options) Option { return func(o *options) { o.nvjitlink = opt } }
 
-// WithNVML says how to find NVML, which the CUDA driver opens with the first device.
+// WithNVML sets the options for NVML, which the CUDA driver opens with the first device.
 func WithNVML(opt nvml.Options) Option { return func(o *options) { o.nvml = opt } }
 
-// WithRCCL says how to find RCCL, which the HIP driver opens with the first communicator.
+// WithRCCL sets the options for RCCL, which the HIP driver opens with the first communicator.
 func WithRCCL(opt nccl.Options) Option { return func(o *options) { o.rccl = opt } }
 
-// WithHIPRTC says how to find hipRTC, which the HIP driver opens with the first compilation.
+// WithHIPRTC sets the options for hipRTC, which the HIP driver opens at the first compilation.
 func WithHIPRTC(opt hiprtc.Options) Option { return func(o *options) { o.hiprtc = opt } }
 
-// WithLibraryDirs adds folders in which every library is looked for before all other places, after
-// the folders of its own options ([dl.Options].Dirs). A folder may be a site-packages folder of
-// Python with NVIDIA's wheels.
+// WithLibraryDirs adds folders that are searched for every library, after the folders of the
+// library's own options ([dl.Options].Dirs) and before all other places. A folder may be Python's
+// site-packages with NVIDIA's wheels.
 func WithLibraryDirs(dirs ...string) Option {
 	return func(o *options) { o.dirs = append(o.dirs, dirs...) }
 }
@@ -106,8 +108,8 @@ func WithLibraryDirs(dirs ...string) Option {
 // [hipdriver.WithPools]. Without it the runtime uses its portable pools on HIP.
 func WithHIPPools() Option { return func(o *options) { o.pools = true } }
 
-// WithSim configures the simulated GPU, above all its kernels: without it the simulated GPU has
-// none.
+// WithSim configures the simulated GPU. It is needed for kernels, because the default configuration
+// has none.
 func WithSim(c simdriver.Config) Option { return func(o *options) { o.sim = c } }
 
 // WithoutSim makes [Best] return an error instead of the simulated GPU.
@@ -135,7 +137,7 @@ func Open(name string, opts ...Option) (driver.Driver, error) {
 	return traced(collect(opts).open(name))
 }
 
-// traced returns a traced driver, if the environment asks for that.
+// traced returns a tracing driver if the environment asks for a trace.
 func traced(d driver.Driver, err error) (driver.Driver, error) {
 	if err != nil {
 		return nil, err
@@ -172,7 +174,7 @@ func (o options) open(name string) (driver.Driver, error) {
 		}
 		d, err := hipdriver.Open(o.hip, opts...)
 		if err != nil {
-			return nil, err // likewise
+			return nil, err // not d, which would be a non-nil interface
 		}
 		return d, nil
 	}

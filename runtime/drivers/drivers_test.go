@@ -29,7 +29,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// missing is a library that is not there.
+// missing names a library that does not exist.
 func missing(t *testing.T) drivers.Option {
 	return drivers.WithCUDA(cuda.Options{Path: t.TempDir() + "/absent.so"})
 }
@@ -37,18 +37,18 @@ func missing(t *testing.T) drivers.Option {
 func TestOpenCUDA(t *testing.T) {
 	d, err := drivers.Open(drivers.CUDA, missing(t))
 	if d != nil || !errors.Is(err, dl.ErrNotFound) && !errors.Is(err, dl.ErrUnsupported) {
-		t.Errorf("a library that is not there: %v, %v", d, err)
+		t.Errorf("a missing library: %v, %v", d, err)
 	}
 }
 
 func TestOpenHIP(t *testing.T) {
 	d, err := drivers.Open(drivers.HIP, drivers.WithHIP(hip.Options{Path: t.TempDir() + "/absent.so"}))
 	if d != nil || !errors.Is(err, dl.ErrNotFound) && !errors.Is(err, dl.ErrUnsupported) {
-		t.Errorf("a library that is not there: %v, %v", d, err)
+		t.Errorf("a missing library: %v, %v", d, err)
 	} else if errors.Is(err, dl.ErrNotFound) && (!strings.Contains(err.Error(), "/absent.so") || !strings.Contains(err.Error(), "install ROCm's HIP runtime")) {
 		t.Errorf("the error does not say what is missing: %v", err)
 	}
-	// Whatever this machine has, it is told.
+	// The result depends on this machine.
 	d, err = drivers.Open("hip")
 	switch {
 	case err == nil:

@@ -11,11 +11,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// A program that runs on any GPU, and without one, opens the best driver that has a device.
+// A program that runs with or without a GPU opens the best driver that has a device.
 func ExampleBest() {
 	d, err := drivers.Best(drivers.WithSim(simdriver.Config{Devices: 2}))
 	if err != nil {
-		fmt.Println(err) // PUREGPU_DRIVER names a driver that cannot be used
+		fmt.Println(err) // PUREGPU_DRIVER names a driver that is unusable
 		return
 	}
 	devices, err := d.Devices()
@@ -28,7 +28,7 @@ func ExampleBest() {
 	}
 }
 
-// The person who runs a program chooses the driver by the environment.
+// The user chooses the driver with an environment variable.
 func ExampleBest_environment() {
 	os.Setenv("PUREGPU_DRIVER", "sim")
 	defer os.Unsetenv("PUREGPU_DRIVER")
@@ -47,7 +47,7 @@ func ExampleBest_environment() {
 	// drivers: the environment variable PUREGPU_DRIVER is "vulkan": unknown driver; use cuda, hip or sim, or leave it empty for the best
 }
 
-// A server that is of no use on the simulated GPU ends with what is wrong with each of the others.
+// A server that needs a real GPU exits with the errors of all drivers.
 func ExampleWithoutSim() {
 	_, err := drivers.Best(drivers.WithoutSim())
 	if errors.Is(err, drivers.ErrNoGPU) {
@@ -55,7 +55,7 @@ func ExampleWithoutSim() {
 	}
 }
 
-// A program has the warning of the simulated GPU in its own log.
+// A program sends the warning about the simulated GPU to its own log.
 func ExampleWithLogger() {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("part", "gpu")
 	d, err := drivers.Best(drivers.WithLogger(logger))
@@ -66,7 +66,7 @@ func ExampleWithLogger() {
 	logger.Info("open", "driver", d.Name())
 }
 
-// A program that brings NCCL along names its file. It is opened when a communicator is made.
+// A program that ships NCCL names its file. The file is opened when a communicator is made.
 func ExampleWithNCCL() {
 	d, err := drivers.Open(drivers.CUDA, drivers.WithNCCL(nccl.Options{Path: "/opt/program/lib/libnccl.so.2"}))
 	if err != nil {
@@ -100,7 +100,7 @@ func ExampleOpen() {
 	// true
 }
 
-// A device is found by what a person calls it.
+// A program finds a device by the name that a user gives.
 func ExampleFind() {
 	d, err := drivers.Open(drivers.Sim, drivers.WithSim(simdriver.Config{Devices: 2}))
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// fake builds a library that stands for the CUDA driver 13.0 or HIP 6.4, with some devices, and returns its path.
+// fake builds a library that imitates CUDA 13.0 or HIP 6.4 with some devices, and returns its path.
 func fake(t *testing.T, name string, devices int) string {
 	t.Helper()
 	tab, err := symbols.Load(name)
@@ -44,7 +44,7 @@ func fake(t *testing.T, name string, devices int) string {
 	return lib.Build(t)
 }
 
-// TestFakes shares libraries among tests, since to compile them takes most of the time.
+// TestFakes shares libraries between tests, because compiling them takes most of the time.
 func TestFakes(t *testing.T) {
 	cudas := map[int]string{0: fake(t, "cuda", 0), 2: fake(t, "cuda", 2)}
 	hips := map[int]string{0: fake(t, "hip", 0), 2: fake(t, "hip", 2)}
@@ -53,11 +53,12 @@ func TestFakes(t *testing.T) {
 	t.Run("communicators", func(t *testing.T) { testCommunicators(t, cudas[2], hips[2]) })
 }
 
-// testBestOrder takes CUDA where it has a device, and then does not open HIP; then HIP, without a warning; then the simulated GPU. The
-// libraries are by number of devices.
+// testBestOrder checks that Best takes CUDA if it has a device, without opening HIP. Otherwise it
+// takes HIP, without a warning, and otherwise the simulated GPU. The libraries are indexed by
+// number of devices.
 func testBestOrder(t *testing.T, cudas, hips map[int]string) {
 	for _, test := range []struct {
-		cuda, hip int // devices
+		cuda, hip int // number of devices
 		want      string
 	}{{2, 2, "cuda"}, {2, 0, "cuda"}, {0, 2, "hip"}, {0, 0, "sim"}} {
 		sim := nothing(t)
@@ -93,7 +94,7 @@ func testBestOrder(t *testing.T, cudas, hips map[int]string) {
 	}
 }
 
-// testCommunicators passes the files of NCCL and RCCL, and those of the compilers, on to the drivers that need them.
+// testCommunicators checks that the file names of NCCL, RCCL and the compilers reach the drivers.
 func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 	dir := t.TempDir()
 	opts := []drivers.Option{
@@ -101,7 +102,8 @@ func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 		drivers.WithHIP(hip.Options{Path: hipFile}), drivers.WithRCCL(nccl.Options{Path: filepath.Join(dir, "myrccl.so")}),
 		drivers.WithNVRTC(nvrtc.Options{Path: filepath.Join(dir, "mynvrtc.so")}),
 		drivers.WithNVJitLink(nvjitlink.Options{Path: filepath.Join(dir, "mynvjitlink.so")}),
-		drivers.WithNVML(nvml.Options{Path: filepath.Join(dir, "mynvml.so")}), // without which everything works
+		// Optional: everything works without it.
+		drivers.WithNVML(nvml.Options{Path: filepath.Join(dir, "mynvml.so")}),
 		drivers.WithHIPRTC(hiprtc.Options{Path: filepath.Join(dir, "myhiprtc.so")}),
 	}
 	for name, files := range map[string][2]string{drivers.CUDA: {"mynccl.so", "mynvrtc.so"}, drivers.HIP: {"myrccl.so", "myhiprtc.so"}} {

@@ -51,7 +51,7 @@ func Find(d driver.Driver, spec string) (index int, err error) {
 	case 1:
 		return found[0].Index, nil
 	}
-	return 0, fmt.Errorf("drivers: find device %q: %w has that name, write more of it; %s", spec, ErrAmbiguous, list(d, found))
+	return 0, fmt.Errorf("drivers: find device %q: %w has that name, give more of it; %s", spec, ErrAmbiguous, list(d, found))
 }
 
 // list lists devices for an error.
@@ -70,13 +70,13 @@ func list(d driver.Driver, devices []driver.Info) string {
 	return b.String()
 }
 
-// parse returns what tells whether a device has the name spec.
+// parse returns a function that reports whether a device matches spec.
 func parse(spec string) (match func(driver.Info) bool, err error) {
 	if n, err := strconv.ParseUint(spec, 10, 64); err == nil {
 		return func(info driver.Info) bool { return uint64(info.Index) == n }, nil
 	}
 	if id, ok := cutPrefixFold(spec, "GPU-", "MIG-"); ok {
-		// A device's UUID is 16 bytes, which some drivers fill with text.
+		// A UUID is 16 bytes, which some drivers fill with text.
 		if !isUUID(id) {
 			return nil, ErrSpec
 		}
@@ -108,7 +108,7 @@ func isUUID(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
-// uuidText writes a UUID as nvidia-smi does. Those of AMD's GPUs are text already.
+// uuidText formats a UUID as nvidia-smi does. UUIDs of AMD's GPUs are text already.
 func uuidText(id [16]byte) string {
 	if !slices.ContainsFunc(id[:], func(c byte) bool { return c <= ' ' || c > '~' }) {
 		return "GPU-" + string(id[:])
@@ -116,7 +116,7 @@ func uuidText(id [16]byte) string {
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// pci is a PCI address. A part of -1 may be anything.
+// A pci is a PCI address. A part of -1 matches any value.
 type pci struct{ domain, bus, device, function int64 }
 
 func (want pci) matches(own pci) bool {
@@ -124,7 +124,7 @@ func (want pci) matches(own pci) bool {
 		(want.function < 0 || own.function < 0 || want.function == own.function)
 }
 
-// parsePCI reads [domain:]bus:device[.function], all of it hexadecimal.
+// parsePCI parses [domain:]bus:device[.function] in hexadecimal.
 func parsePCI(s string) (a pci, ok bool) {
 	a = pci{domain: -1, function: -1}
 	if rest, function, found := strings.Cut(s, "."); found {

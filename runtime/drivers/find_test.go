@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// listed is a driver with nothing but a list of devices.
+// listed is a driver with only a list of devices.
 type listed struct {
 	driver.Driver
 	infos []driver.Info
@@ -81,11 +81,11 @@ func TestFindErrors(t *testing.T) {
 	const last = "3: No address, GPU-00000000-0000-0000-0000-000000000000"
 	_, err := drivers.Find(some, "4")
 	if err == nil || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), last) {
-		t.Errorf("an unknown device is refused with %v, want a list of those that there are", err)
+		t.Errorf("an unknown device is refused with %v, want a list of the devices", err)
 	}
 	_, err = drivers.Find(some, "3b:00")
 	if err == nil || !strings.Contains(err.Error(), first) || strings.Contains(err.Error(), last) {
-		t.Errorf("an ambiguous device is refused with %v, want a list of those that it may be", err)
+		t.Errorf("an ambiguous device is refused with %v, want a list of the matching devices", err)
 	}
 	if _, err = drivers.Find(nil, "0"); err == nil || !strings.Contains(err.Error(), `find device "0": the driver is nil: open one`) {
 		t.Errorf("without a driver: %v", err)
@@ -99,7 +99,7 @@ func TestFindErrors(t *testing.T) {
 	}
 }
 
-// TestFindNoDriver looks for a device where there is no driver.
+// TestFindNoDriver passes a nil driver.
 func TestFindNoDriver(t *testing.T) {
 	if _, err := drivers.Find(nil, "0"); !errors.Is(err, drivers.ErrNoDevice) {
 		t.Errorf("%v; want %v", err, drivers.ErrNoDevice)

@@ -12,11 +12,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestTraced: what the devices of a driver do is in the file that the environment names, whichever way the driver is opened, and without it the
-// driver is as it is.
+// TestTraced checks that the file named by the environment traces the devices of a driver,
+// whichever way it is opened, and that the driver is unchanged without it.
 func TestTraced(t *testing.T) {
 	t.Setenv("PUREGPU_DRIVER", "sim")
-	dir, err := os.MkdirTemp("", "traced") // t.TempDir would fail where files that are open, as these stay, cannot be removed
+	// T.TempDir would fail on platforms that cannot remove open files, and these stay open.
+	dir, err := os.MkdirTemp("", "traced")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/rendezvous"
 )
 
-// TestZeroValues calls all methods of zero values, with zero values: none panics, and none blocks. All functions of a library say that it
-// is not open.
+// TestZeroValues calls all methods of zero values with zero values. None panics or blocks, and all
+// functions of a library return that it is not open.
 func TestZeroValues(t *testing.T) {
 	for _, zero := range []any{
 		new(dl.Library), new(cuda.Library), new(hip.Library), new(nccl.Library), new(dl.SetStatus), new(dl.Attempt), new(dl.Frame),

@@ -115,7 +115,7 @@ func TestSharedFile(t *testing.T) {
 		if n := calls(ds[1], 0, simdriver.OpFree); n != 3 {
 			t.Errorf("freed %d times", n)
 		}
-		if _, err := interop.ImportMemoryFile(b, file, 1000, nil); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "no process has that any more") {
+		if _, err := interop.ImportMemoryFile(b, file, 1000, nil); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "no process has that memory any more") {
 			t.Errorf("what nobody has: %v", err)
 		}
 	})

@@ -325,7 +325,7 @@ func TestPoolProcessKilled(t *testing.T) {
 			if _, err := q.Import(h, nil); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "its process has ended") {
 				t.Errorf("import of its memory: %v", err)
 			}
-			if _, err := interop.ImportPool(b, file); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "gone with its process") {
+			if _, err := interop.ImportPool(b, file); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "the pool's process has ended") {
 				t.Errorf("import of its pool: %v", err)
 			}
 			// No one waits for it.

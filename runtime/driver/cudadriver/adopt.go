@@ -9,15 +9,16 @@ import (
 
 var _ driver.Adopter = (*device)(nil)
 
-// Event returns CUDA's handle of an event of a device of this package.
+// Event returns the CUDA handle of an event of this package.
 func Event(e driver.Event) cuda.Event { return cuda.Event(e) }
 
-// noAdopt is the error of a call that Caps rules out.
+// noAdopt makes the error of a call that Caps exclude.
 func (d *device) noAdopt(op string) error {
-	return d.fail(op, driver.ErrUnsupported, "streams of the program's")
+	return d.fail(op, driver.ErrUnsupported, "streams of other code")
 }
 
-// AdoptStream leaves the stream out of those that settle asks: to ask about one could invalidate a capture of somebody else's.
+// AdoptStream does not add the stream to the streams that settle queries: a query could invalidate
+// another owner's capture.
 func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	const op = "adopt stream"
 	if !d.caps.Adopt {
@@ -32,7 +33,7 @@ func (d *device) AdoptStream(s driver.Stream) (int, error) {
 		return 0, d.fail(op, err, "context of stream %#x", uintptr(s))
 	}
 	if ctx != d.ctx {
-		return 0, d.fail(op, fmt.Errorf("it is of context %#x, and the device works in its primary one, %#x: %w", uintptr(ctx), uintptr(d.ctx), cuda.ErrorInvalidContext),
+		return 0, d.fail(op, fmt.Errorf("it is of context %#x, not of the device's primary context %#x: %w", uintptr(ctx), uintptr(d.ctx), cuda.ErrorInvalidContext),
 			"stream %#x", uintptr(s))
 	}
 	priority, err := d.lib.StreamGetPriority(cuda.Stream(s))
@@ -42,7 +43,7 @@ func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	return int(priority), nil
 }
 
-// Capturing counts a capture that has been spoilt, too, until somebody ends it.
+// Capturing also counts an invalidated capture, until it is ended.
 func (d *device) Capturing(s driver.Stream) (captures bool, err error) {
 	const op = "capturing"
 	if !d.caps.Adopt {

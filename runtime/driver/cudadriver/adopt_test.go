@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestAdoptOthers has streams of other contexts, and captures that are spoilt, on each release.
+// TestAdoptOthers tests streams of other contexts and invalidated captures, on each release.
 func TestAdoptOthers(t *testing.T) {
 	for _, release := range []dl.Version{11020, 11040, 12000, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestAdoptOthers(t *testing.T) {
 			if e := Event(event0); e != cuda.Event(event0) {
 				t.Errorf("event %#x", e)
 			}
-			if _, err := d.AdoptStream(stream0 + 1); !errors.Is(err, cuda.ErrorInvalidContext) || !strings.Contains(err.Error(), "it is of context 0xc1, and the device works in its primary one, 0xc0") {
+			if _, err := d.AdoptStream(stream0 + 1); !errors.Is(err, cuda.ErrorInvalidContext) || !strings.Contains(err.Error(), "it is of context 0xc1, not of the device's primary context 0xc0") {
 				t.Errorf("a stream of another device: %v", err)
 			}
 			f.Set("other context", 1)
@@ -39,10 +39,10 @@ func TestAdoptOthers(t *testing.T) {
 					t.Error("a wait is captured")
 				}
 				if got, err := d.Capturing(stream0); !got || err != nil {
-					t.Errorf("a capture that is spoilt: %v, %v", got, err)
+					t.Errorf("an invalidated capture: %v, %v", got, err)
 				}
 				if _, err := d.EndCapture(stream0); err == nil {
-					t.Error("what is spoilt is a graph")
+					t.Error("an invalidated capture gives a graph")
 				}
 				if got, err := d.Capturing(stream0); got || err != nil {
 					t.Errorf("after it: %v, %v", got, err)
@@ -60,7 +60,7 @@ func TestAdoptOthers(t *testing.T) {
 	}
 }
 
-// TestValues writes values and waits for them, on each release that has them on by itself.
+// TestValues writes and awaits values, on each release that enables them by default.
 func TestValues(t *testing.T) {
 	for _, release := range []dl.Version{11020, 11060, 11070, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// withNCCL has the drivers of the test find an NCCL that stands for a release.
+// withNCCL makes the drivers of the test load a fake NCCL of a release.
 func withNCCL(t *testing.T, release int) {
 	t.Helper()
 	lib := testlib.NCCL(t, release, false)
@@ -21,8 +21,8 @@ func withNCCL(t *testing.T, release int) {
 	t.Setenv("PUREGPU_NCCL_LIBRARY", lib.Build(t))
 }
 
-// TestComms goes through the life of a communicator, which package ncclcomm tests in detail, and looks after the thread's
-// contexts.
+// TestComms takes a communicator through all its calls, and checks the thread's contexts. Package
+// ncclcomm tests the details.
 func TestComms(t *testing.T) {
 	f := newFake(t, 13000)
 	withNCCL(t, 22803)
@@ -64,7 +64,7 @@ func TestComms(t *testing.T) {
 	if f.stack() != stack {
 		t.Errorf("contexts %#x, and they were %#x", f.stack(), stack)
 	}
-	// What NCCL gives back it does on threads of their own, which have the context meanwhile.
+	// Cleanup runs on other threads, which have the context during the call.
 	calls := f.Calls()
 	if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "cuCtxSetCurrent(0xc0)" })); n < 6 {
 		t.Errorf("the context is set %d times: %v", n, calls)

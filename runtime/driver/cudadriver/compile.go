@@ -20,10 +20,10 @@ var (
 	_ driver.Linkers   = (*compilerFor)(nil)
 )
 
-// An nvrtcLibrary is NVRTC, with what is asked of it once.
+// An nvrtcLibrary is NVRTC and the architectures that it supports.
 type nvrtcLibrary struct {
 	*nvrtc.Library
-	archs []int // that it can compile for, in ascending order: 90 for sm_90
+	archs []int // supported architectures, ascending: 90 for sm_90
 	build string
 }
 
@@ -32,10 +32,10 @@ func openNVRTC(opt nvrtc.Options) func() (*nvrtcLibrary, error) {
 	return sync.OnceValues(func() (*nvrtcLibrary, error) {
 		lib, err := nvrtc.Open(opt)
 		if err != nil {
-			return nil, unsupported{err} // which says what was looked for and where, and what to install
+			return nil, unsupported{err} // it says what was searched for and where, and what to install
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // each file that was found, with its answer
+			return nil, err // it names each file that was found, with its error
 		}
 		l := &nvrtcLibrary{Library: lib, build: rtc.Build(lib.Path())}
 		n, err := lib.GetNumSupportedArchs()
@@ -69,7 +69,7 @@ func (d *device) Compiler() (driver.Compiler, error) {
 	c := &compilerFor{lib: lib, target: target}
 	c.linker = func() (driver.Compiler, error) {
 		if !lib.HasSymbol("nvrtcGetLTOIR") {
-			return nil, d.fail("compile", driver.ErrUnsupported, "NVRTC %s makes no LTO-IR to be linked; install 12.0 or newer", nvrtc.FormatVersion(lib.Version()))
+			return nil, d.fail("compile", driver.ErrUnsupported, "NVRTC %s cannot make LTO-IR; install 12.0 or newer", nvrtc.FormatVersion(lib.Version()))
 		}
 		nvjitlink, err := d.nvjitlink()
 		if err != nil {
@@ -80,7 +80,8 @@ func (d *device) Compiler() (driver.Compiler, error) {
 	return c, nil
 }
 
-// target returns what to compile for: the architecture itself, or the newest one before it whose PTX the driver can compile.
+// target returns the architecture to compile for: arch itself, or the newest older one whose PTX
+// the driver can compile.
 func (l *nvrtcLibrary) target(arch int) (string, error) {
 	if slices.Contains(l.archs, arch) {
 		return fmt.Sprintf("sm_%d", arch), nil
@@ -92,26 +93,26 @@ func (l *nvrtcLibrary) target(arch int) (string, error) {
 		}
 	}
 	if best == 0 {
-		return "", fmt.Errorf("it compiles for none of sm_%d and older, but for %v: %w", arch, l.archs, driver.ErrUnsupported)
+		return "", fmt.Errorf("it compiles neither for sm_%d nor for an older architecture, only for %v: %w", arch, l.archs, driver.ErrUnsupported)
 	}
 	return fmt.Sprintf("compute_%d", best), nil
 }
 
-// compilerFor compiles for one architecture. It does not change.
+// compilerFor compiles for one architecture. It is immutable.
 type compilerFor struct {
 	lib    *nvrtcLibrary
 	target string
 	linker func() (driver.Compiler, error)
 }
 
-// Linker returns NVRTC with nvJitLink behind it.
+// Linker returns a compiler that uses NVRTC and nvJitLink.
 func (c *compilerFor) Linker() (driver.Compiler, error) { return c.linker() }
 
 func (c *compilerFor) Info() driver.CompilerInfo {
 	return driver.CompilerInfo{Name: "NVRTC", Version: nvrtc.FormatVersion(c.lib.Version()), Build: c.lib.build, Target: c.target}
 }
 
-// Compile returns a cubin where the target is a device's architecture, and PTX otherwise.
+// Compile returns a cubin if the target is a real architecture, and PTX otherwise.
 func (c *compilerFor) Compile(src *driver.Source) (driver.Code, error) {
 	options := rtc.Options(src, "--gpu-architecture="+c.target, archOptions...)
 	code, err := c.compile(src, options, c.output)
@@ -121,15 +122,16 @@ func (c *compilerFor) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// compile is [rtc.Compile]. If a header is in none of the options' folders, it looks for the header in
-// the toolkit's folders and compiles again with -I for the folder found, behind all other options.
+// compile is [rtc.Compile] with a search for headers. If a header is in none of the options'
+// folders, compile searches the toolkit's folders, and compiles again with -I for the folder found,
+// after all other options.
 //
-// A folder that CUDA shares with the C library, such as /usr/include, must not supply stdio.h to the
-// program. So compile first gives the program an empty text for each of CUDA's headers in that folder.
-// If nothing else is missing, the last compilation has -I for the folder in their place.
+// CUDA may share a folder with the C library, such as /usr/include, which must not supply stdio.h
+// to the program. So compile first gives the program an empty text for each of CUDA's headers in
+// that folder. If nothing else is missing, the last compilation uses -I for the folder instead.
 func (c *compilerFor) compile(src *driver.Source, options []string, output func(nvrtc.Program) ([]byte, error)) (driver.Code, error) {
 	options = slices.Clone(options)
-	with := *src // the source, with the empty texts
+	with := *src // the source plus the empty texts
 	shared := ""
 	for {
 		code, err := rtc.Compile(c.lib, &with, options, output)
@@ -149,7 +151,7 @@ func (c *compilerFor) compile(src *driver.Source, options []string, output func(
 				src.Name, m[1], strings.Join(tried, ", "))
 			return code, err
 		case again, slices.Contains(options, "-I"+dir):
-			return code, err // a file that this header includes, and that is not found
+			return code, err // the header includes a file that is not found
 		case cudaheaders.Shared(dir):
 			shared, with.Headers = dir, maps.Clone(with.Headers)
 			if with.Headers == nil {
@@ -162,13 +164,13 @@ func (c *compilerFor) compile(src *driver.Source, options []string, output func(
 	}
 }
 
-// missingHeader is what NVRTC says of a header that it does not find.
+// missingHeader matches NVRTC's message for a header that it does not find.
 var missingHeader = regexp.MustCompile(`(?:cannot|could not) open source file "([^"]+)"`)
 
-// archOptions say for which architecture to compile.
+// archOptions are the options that select the architecture.
 var archOptions = []string{"-arch", "--gpu-architecture", "-gpu-architecture"}
 
-// output returns the cubin of a compiled program, or, if it has none, the PTX.
+// output returns the cubin of a compiled program, or the PTX if there is no cubin.
 func (c *compilerFor) output(p nvrtc.Program) ([]byte, error) {
 	image, err := rtc.Fetch(p, c.lib.GetCUBINSize, c.lib.GetCUBIN)
 	if err != nil || len(image) > 0 {
@@ -181,5 +183,5 @@ func (c *compilerFor) output(p nvrtc.Program) ([]byte, error) {
 	return image, err
 }
 
-// errNoCode is the outcome of options such as -dlto.
-var errNoCode = fmt.Errorf("the options give neither a cubin nor PTX, which could be loaded: %w", driver.ErrUnsupported)
+// errNoCode is the error of options such as -dlto.
+var errNoCode = fmt.Errorf("the options give neither a cubin nor PTX, so nothing can be loaded: %w", driver.ErrUnsupported)

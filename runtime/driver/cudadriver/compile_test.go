@@ -21,7 +21,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// withNVRTC has devices find testdata/fakes/nvrtc.c, and returns its file.
+// withNVRTC makes devices load testdata/fakes/nvrtc.c, and returns its file.
 func withNVRTC(t *testing.T, defines ...string) string {
 	t.Helper()
 	path := testlib.Fake{File: "libnvrtc.so.12", Source: "nvrtc.c", Defines: defines}.Build(t)
@@ -41,7 +41,7 @@ func TestCompileTargets(t *testing.T) {
 			t.Errorf("for 37: %s, %v", got, err)
 		}
 	}
-	// Through a library: the device is of compute capability 9.0.
+	// Through the library: the device has compute capability 9.0.
 	for archs, want := range map[string]string{"50,80": "compute_80", "100,90,80": "sm_90", "100,120": ""} {
 		f := newFake(t, 13000)
 		withNVRTC(t, "ARCHS="+archs)
@@ -60,8 +60,9 @@ func TestCompileTargets(t *testing.T) {
 	}
 }
 
-// TestHeaders compiles a source with headers of the toolkit, which are found in the folders of a toolkit, of Conda and of Python's wheels, those
-// that belong to the compiler first. If one is missing the error tells where it was looked for.
+// TestHeaders compiles a source with headers of the toolkit. They are found in the folders of a
+// toolkit, of Conda and of Python wheels, and those next to the compiler come first. If a header is
+// missing, the error lists the folders searched.
 func TestHeaders(t *testing.T) {
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX", "VIRTUAL_ENV", "GUIX_ENVIRONMENT", "PUREGPU_LIBRARY_PATH"} {
 		t.Setenv(v, "")
@@ -84,7 +85,7 @@ func TestHeaders(t *testing.T) {
 		{"wheels", "site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "site-packages/nvidia/cuda_runtime/include", "", ""},
 		{"a wheel of 13", "site/nvidia/cu13/lib/libnvrtc.so.13", "site/nvidia/cu13/include", "", ""},
 		{"virtual environment", "elsewhere/libnvrtc.so.12", "venv/lib/python3.12/site-packages/nvidia/cuda_runtime/include", "VIRTUAL_ENV", "venv"},
-		{"folder that is named", "elsewhere/libnvrtc.so.12", "wheels/nvidia/cuda_runtime/include", "PUREGPU_LIBRARY_PATH", "wheels"},
+		{"named folder", "elsewhere/libnvrtc.so.12", "wheels/nvidia/cuda_runtime/include", "PUREGPU_LIBRARY_PATH", "wheels"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const toolkit = "/usr/local/cuda/include/cuda_fp16.h"
@@ -92,7 +93,7 @@ func TestHeaders(t *testing.T) {
 				t.Skip("this machine has " + toolkit + ", which comes before environments")
 			}
 			library := filepath.Join(root, c.library)
-			if _, err := os.Stat(library); err != nil { // else it is loaded, and must not be written
+			if _, err := os.Stat(library); err != nil { // a loaded library must not be written
 				put(c.library)
 				ok(t, os.WriteFile(library, fake, 0o777))
 			}
@@ -123,8 +124,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestSharedHeaders compiles with CUDA's headers in a folder that has the C library's too, as Debian has
-// them. Those of CUDA are found there, and stdio.h is not, whichever the source includes first.
+// TestSharedHeaders compiles with CUDA's headers in a folder that also has the C library's, as on
+// Debian. CUDA's headers are found there, and stdio.h is not, whichever the source includes first.
 func TestSharedHeaders(t *testing.T) {
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX", "VIRTUAL_ENV", "GUIX_ENVIRONMENT", "PUREGPU_LIBRARY_PATH"} {
 		t.Setenv(v, "")
@@ -162,22 +163,23 @@ func TestSharedHeaders(t *testing.T) {
 	}
 	_, err = compiler.Compile(&driver.Source{Name: "k.cu", Text: "#include <cuda_fp16.h>\nwrong\n"})
 	if !errors.Is(err, nvrtc.ErrorCompilation) || !strings.Contains(err.Error(), `identifier "wrong"`) {
-		t.Errorf("an error behind the header: %v", err)
+		t.Errorf("an error after the header: %v", err)
 	}
 }
 
-// TestLoadNewerPTX loads PTX that is newer than the driver.
+// TestLoadNewerPTX loads PTX that is newer than the driver supports.
 func TestLoadNewerPTX(t *testing.T) {
 	f := newFake(t, 12040)
 	d := f.device()
 	f.Set("cuLibraryLoadData", int(cuda.ErrorUnsupportedPTXVersion))
 	_, err := d.Load([]byte(".version 8.7\n.target sm_90\n.address_size 64\n"))
-	if !errors.Is(err, cuda.ErrorUnsupportedPTXVersion) || !strings.Contains(err.Error(), "PTX 8.7 needs a driver of release 570 (CUDA 12.8) or newer, and this one is of CUDA 12.4: ") {
+	if !errors.Is(err, cuda.ErrorUnsupportedPTXVersion) || !strings.Contains(err.Error(), "PTX 8.7 needs a driver of release 570 (CUDA 12.8) or newer, and this one has CUDA 12.4: ") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestRealNVRTC compiles with the NVRTC of this machine, which needs no GPU, and loads the code into a driver that is none.
+// TestRealNVRTC compiles with the NVRTC of this machine, which needs no GPU, and loads the code
+// into a fake driver.
 func TestRealNVRTC(t *testing.T) {
 	l, err := nvrtc.Open(nvrtc.Options{})
 	if os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" && errors.Is(err, dl.ErrNotFound) {
@@ -185,13 +187,14 @@ func TestRealNVRTC(t *testing.T) {
 	}
 	ok(t, err)
 	target := "sm_90"
-	if l.Version() < 11080 { // which brought that; the newest of the release's is then translated by the driver
+	if l.Version() < 11080 { // older releases have no sm_90; the driver compiles their PTX
 		target = "compute_86"
 	}
 	suite.RealCompiler(t, drivertest.Real{
 		Before: func() {
 			t.Chdir(t.TempDir())
-			ok(t, os.WriteFile("scale.h", []byte("#error of the folder"), 0o600)) // that by name comes first
+			// The header of the source comes first.
+			ok(t, os.WriteFile("scale.h", []byte("#error of the folder"), 0o600))
 		},
 		Source: scaleSource, Target: target, Warnings: []string{"scale.cu(", "unused"},
 		Names:   map[string]string{"saxpy": "saxpy", "scale<float>": "_Z5scaleIfEvPT_S0_i", "scale<double>": "_Z5scaleIdEvPT_S0_i"},
@@ -201,9 +204,10 @@ func TestRealNVRTC(t *testing.T) {
 	})
 }
 
-// TestCompileProcesses has 100 processes compile one source at once. They leave one entry, which the next finds.
+// TestCompileProcesses compiles one source in 100 processes at once. They leave one cache entry,
+// which the next compilation finds.
 func TestCompileProcesses(t *testing.T) {
-	const child = "PUREGPU_TEST_COMPILE" // has the driver's file and the folder of the cache
+	const child = "PUREGPU_TEST_COMPILE" // has the driver's file and the cache folder
 	once := func(path, dir string) compile.Info {
 		drv, err := Open(cuda.Options{Path: path})
 		ok(t, err)

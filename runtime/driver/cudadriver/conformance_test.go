@@ -7,9 +7,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// TestGPUConformance runs the runtime's suite on the GPU there is.
+// TestGPUConformance runs the runtime's suite on the GPU.
 func TestGPUConformance(t *testing.T) {
-	keep := openGPU(t) // the context stays through all tests: making it takes a tenth of a second
+	keep := openGPU(t) // keeps the context through all tests, because making one takes 0.1 s
 	lib := keep.lib
 	_, noComms := nccl.Open(nccl.Options{})
 	if noComms != nil {

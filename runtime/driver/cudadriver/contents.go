@@ -6,25 +6,27 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// The driver tells the size of a kernel's parameter by its number, and how many there are only by failing for the first
-// that is not there. Debuggers and compute-sanitizer count that failure as the program's. Images tell the number as well:
-// PTX declares the parameters, and a cubin has them in a section .nv.info.<kernel>. This file takes it from there. Of what
-// is not understood it says nothing.
+// The driver returns the size of a kernel's parameter by index. It tells their number only by
+// failing for the first index that does not exist. Debuggers and compute-sanitizer count that
+// failure as the program's. So this file reads the number from the image: PTX declares the
+// parameters, and a cubin has them in a section .nv.info.<kernel>. If it does not understand the
+// image, it reports the number as untold.
 
-// contents is what an image says of its code.
+// contents describes the code of an image.
 type contents struct {
-	params map[string]int // by kernel, its number of parameters, or untold; of a cubin's other functions it is of no use
+	params map[string]int // number of parameters, or untold, by kernel; also other functions of a cubin
 
-	targets []string // the architectures that it is for, each once: sm_90, and sm_90 as PTX
+	targets []string // architectures of the code, without duplicates: sm_90, or sm_90 as PTX
 
-	// undefined are the symbols that a relocatable cubin refers to and that neither it nor the driver defines.
+	// undefined holds the symbols that a relocatable cubin uses, and that neither it nor the driver
+	// defines.
 	undefined []string
 }
 
-// untold stands for a number of parameters that the image does not tell.
+// untold is the number of parameters if the image does not tell it.
 const untold = -1
 
-// note notes a kernel. A fat binary has it for each architecture.
+// note adds a kernel. A fat binary has a kernel once for each architecture.
 func (c *contents) note(kernel string, params int) {
 	if had, ok := c.params[kernel]; ok && had != params {
 		params = untold
@@ -35,7 +37,7 @@ func (c *contents) note(kernel string, params int) {
 	c.params[kernel] = params
 }
 
-// number returns how many parameters a kernel has, or untold.
+// number returns the number of a kernel's parameters, or untold.
 func (c *contents) number(kernel string) int {
 	if n, ok := c.params[kernel]; ok {
 		return n
@@ -43,11 +45,11 @@ func (c *contents) number(kernel string) int {
 	return untold
 }
 
-// mostTargets is how many architectures an error lists at most. Images have a dozen at most, unless they are
-// made to be slow.
+// mostTargets is the maximum number of architectures in an error. Normal images have a dozen at
+// most; the limit is for malicious ones.
 const mostTargets = 64
 
-// inspect reads an image that prepare has found to be whole.
+// inspect reads an image that prepare has checked.
 func inspect(image []byte) *contents {
 	c := new(contents)
 	undefined := make(map[string]bool)

@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// image reads a file of testdata/images, the sources in which say how it was made.
+// image reads a file of testdata/images. The sources there say how it was made.
 func image(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "images", name))
@@ -67,11 +67,11 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	if n := inspect(kernels.Saxpy).number("another"); n != untold {
-		t.Errorf("a kernel that is not there has %d parameters", n)
+		t.Errorf("a missing kernel has %d parameters", n)
 	}
 }
 
-// TestSections has tables that are not where they should be.
+// TestSections reads tables at wrong places.
 func TestSections(t *testing.T) {
 	whole := image(t, "params.cubin")
 	le := binary.LittleEndian
@@ -80,7 +80,7 @@ func TestSections(t *testing.T) {
 	if num == 0 || len(want) != 3 {
 		t.Fatalf("%d sections, kernels %v", num, want)
 	}
-	// Numbers that do not fit into the header are in the first section.
+	// Numbers that do not fit into the header are in section 0.
 	many := with(with(whole, 60, 0, 0), 62, 0xff, 0xff)
 	le.PutUint64(many[at+32:], uint64(num))
 	le.PutUint32(many[at+40:], uint32(le.Uint16(whole[62:])))
@@ -99,8 +99,8 @@ func TestSections(t *testing.T) {
 	}
 }
 
-// TestManyTargets reads a fat binary of 200,000 entries for as many architectures, in which a search for each
-// through all others would take minutes.
+// TestManyTargets reads a fat binary of 200,000 entries for as many architectures. A quadratic
+// search would take minutes.
 func TestManyTargets(t *testing.T) {
 	le := binary.LittleEndian
 	b := make([]byte, 16)
@@ -122,7 +122,7 @@ func TestManyTargets(t *testing.T) {
 	}
 }
 
-// TestUnresolved explains what images lack.
+// TestUnresolved checks the errors for images with missing symbols.
 func TestUnresolved(t *testing.T) {
 	err := inspect(image(t, "unresolved.cubin")).explain(cuda.ErrorInvalidImage)
 	if !errors.Is(err, cuda.ErrorInvalidImage) || !strings.HasPrefix(err.Error(), "unresolved symbol table, other: ") {

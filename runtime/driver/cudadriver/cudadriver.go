@@ -1,110 +1,112 @@
 // Package cudadriver implements package driver for CUDA, over the bindings of package cuda.
 //
-// A device works in its primary context, which libraries such as NCCL and cuBLAS also use; no other
-// context is made. Methods do not change the calling thread's current context, except Bind, which
-// sets it, and Close, which removes the device's context from the calling thread because it may be
-// gone afterwards. Creating methods need a bound thread. Any thread may call submitting methods:
-// the driver takes the context from the stream or the event. Open tries whether it does. If not,
+// A device uses its primary context, like libraries such as NCCL and cuBLAS. The driver makes no
+// other context. Only two methods change the calling thread's current context. Bind sets it. Close
+// removes the device's context from the calling thread, because the context may be destroyed.
+// Creating methods need a bound thread. Any thread may call submitting methods, because the CUDA
+// driver takes the context from the stream or the event. Open checks that it does. If it does not,
 // the methods lock the thread, make the context current for the call, and restore the previous one.
 //
 // An error of the CUDA driver is a [*driver.Error]. errors.Is finds its code, for example
 // cuda.ErrorInvalidPTX. If the driver or the device lacks a feature, the error is also
-// [driver.ErrUnsupported]. Once a device is lost all methods but Close fail, also destroying ones;
-// its objects are gone with the context.
+// [driver.ErrUnsupported]. Once a device is lost, all methods except Close fail, including
+// destroying ones. The device's objects are gone with the context.
 //
 // # Streams and memory
 //
 // Streams do not synchronize with CUDA's default streams, which no method accepts. Methods accept
-// any other stream of the primary context; AdoptStream checks its context and returns its priority.
-// Host memory for uploads and downloads should be of kind [driver.HostMem] or registered: from
-// other memory the copy is staged, and the call may wait for it. Managed memory exists only if the
-// host may touch it while the device is at work.
+// any other stream of the primary context. AdoptStream checks the stream's context and returns its
+// priority. Host memory for uploads and downloads should be of kind [driver.HostMem] or registered.
+// A copy of other memory is staged, and the call may wait for it. Managed memory is available only
+// if the host may touch it while the device is working.
 //
-// Pools give memory back at a trim, or when a stream or an event is synchronized by CUDA's calls,
-// which no method makes. A pool's memory is for its own device, and for the host if it is the
-// host's, until another device is let in. Until then another device may use it only in CopyPeer:
-// releases of the driver crash in other calls, on threads without a context.
+// A pool gives memory back at a trim, or when a CUDA call synchronizes a stream or an event; no
+// method makes such a call. Initially only the pool's device can access the memory, and the host if
+// it is host memory. AccessPool lets other devices in. Without it another device may use the memory
+// only in CopyPeer: some driver releases crash in other calls, on threads without a context.
 //
-// Values are cuStreamWriteValue64 and cuStreamWaitValue64 in the form of CUDA 11.7, if the device
+// Values use cuStreamWriteValue64 and cuStreamWaitValue64 in the form of CUDA 11.7, if the device
 // supports them. They cannot be in managed memory.
 //
 // Processes share handles of cuIpcGetMemHandle and cuIpcGetEventHandle, on Linux. OpenMem gives the
-// context access to the memory of another device if needed. The driver divides blocks of 2 MiB, and
-// a process that opens a part of one can reach all of it.
+// context access to the memory of another device if needed. The CUDA driver divides blocks of 2 MiB
+// into allocations. A process that opens one allocation can reach the whole block.
 //
 // # Kernels
 //
 // A module is PTX, a cubin or a fat binary. A kernel's code is on the device when Function returns,
-// so no launch waits for loading. A launch may use as much dynamic shared memory as the kernel's
-// own leaves of [driver.Info].SharedOptIn. Args of a launch must have an element for each
-// parameter: the driver reads as many as the kernel has, and is not told their number.
+// so no launch waits for loading. Static and dynamic shared memory of a kernel may be up to
+// [driver.Info].SharedOptIn together. Args of a launch must have an element for each parameter,
+// because the CUDA driver reads one for each without knowing the length.
 //
-// A launch with attributes needs a driver of CUDA 11.8, a dependent one a device of compute
-// capability 9.0, and a carve-out a driver of CUDA 12.8. Clusters may have more than the 8 blocks
-// that every device supports, up to [driver.FuncInfo].MaxCluster. A shape that does not fit is
-// cuda.ErrorInvalidClusterSize, and a cooperative grid that is too large
-// cuda.ErrorCooperativeLaunchTooLarge. Kernels have up to 4096 bytes of parameters, and 32,764 from
-// CUDA 12.1 and compute capability 7.0 on.
+// A launch with attributes needs a driver of CUDA 11.8. A dependent launch also needs a device of
+// compute capability 9.0, and a carve-out a driver of CUDA 12.8. Every device supports clusters of
+// 8 blocks; the limit of a kernel is [driver.FuncInfo].MaxCluster. A cluster that does not fit
+// fails with cuda.ErrorInvalidClusterSize, and a cooperative grid that is too large with
+// cuda.ErrorCooperativeLaunchTooLarge. Kernels have up to 4096 bytes of parameters, or 32,764 with
+// CUDA 12.1 and compute capability 7.0 or newer.
 //
-// Load reads the number of a kernel's parameters from the image, because the driver reports it only
-// by a failing call, which compute-sanitizer reports as an error of the program. For a fat binary
-// that is compressed as a whole, Function makes that call, once for each kernel. PTX, cubins, and
-// fat binaries made with nvcc --no-compress need none.
+// Load reads the number of a kernel's parameters from the image. The CUDA driver reports it only by
+// a failing call, which compute-sanitizer reports as an error of the program. For a fat binary that
+// is compressed as a whole, Function makes that call, once per kernel. PTX, cubins, and fat
+// binaries made with nvcc --no-compress do not need it.
 //
 // Load refuses a cubin that was compiled to be linked (nvcc -rdc=true) and lacks symbols that the
-// driver does not define, and names the symbols.
+// driver does not define. The error names the symbols.
 //
 // # Compiling
 //
-// The compiler is NVRTC, opened with the first compilation. If it is missing, that call returns an
-// error that is [driver.ErrUnsupported]. The code is a cubin for the device's own architecture, or,
-// if NVRTC does not know it, PTX for the newest one before it, which the driver compiles in Load.
-// An option -arch or --gpu-architecture of the source replaces both. A driver older than NVRTC
-// loads cubins of the same major release, even if it does not know NVRTC's PTX. NVRTC includes few
-// headers: the toolkit's need an option -I, or are given by name.
+// The compiler is NVRTC, opened at the first compilation. If it is missing, that call returns an
+// error that is [driver.ErrUnsupported]. The result is a cubin for the device's own architecture.
+// If NVRTC does not know that architecture, the result is PTX for the newest older one, which the
+// CUDA driver compiles in Load. An option -arch or --gpu-architecture of the source overrides this
+// choice. A driver older than NVRTC loads cubins of the same major release, even if it cannot read
+// NVRTC's PTX. NVRTC includes few headers. The toolkit's headers need an option -I, or are given by
+// name.
 //
-// Sources with Link are each compiled to LTO-IR, with NVRTC's option -dlto, and linked by nvJitLink
-// with -lto, for the architecture of the first source. That needs NVRTC 12.0 or newer, and an
-// nvJitLink from 12.3 on that is not older than NVRTC. nvJitLink is opened with the first link; if
-// it is missing, the error is as with NVRTC. It is called on one thread for all of a link.
+// Sources with Link are each compiled to LTO-IR, with NVRTC's option -dlto. nvJitLink links them
+// with -lto, for the architecture of the first source. This needs NVRTC 12.0 or newer, and
+// nvJitLink 12.3 or newer that is not older than NVRTC. nvJitLink is opened at the first link; if
+// it is missing, the error is [driver.ErrUnsupported] too. All calls of a link run on one thread.
 //
 // # Graphs
 //
-// Setting a node of an exec needs the exec's graph. The driver may refuse other changes than new
-// addresses, a new pattern and new arguments: a strided fill keeps its sizes, and a copy its kinds
-// of memory and sizes that suit the node's setup. Copies have no largest size, but the gap between
-// rows of a strided fill is less than 2 GiB. A dependent kernel begins early if it comes after
-// exactly one other kernel and nothing else, with a driver of CUDA 12.3.
+// Setting a node of an exec needs the exec's graph. New addresses, a new pattern and new arguments
+// always work; the CUDA driver may refuse other changes. A strided fill keeps its sizes. A copy
+// keeps its kinds of memory, and its size must suit the node's setup. Copies have no maximum size,
+// but the gap between rows of a strided fill is less than 2 GiB. With a driver of CUDA 12.3, a
+// dependent kernel begins early if exactly one other kernel and nothing else precedes it.
 //
 // # Facts
 //
 // [driver.Info].Version is the result of cuDriverGetVersion. MIG is set if the two forms of
 // cuDeviceGetUuid differ: one returns the instance's UUID, the other the GPU's. The NUMA node comes
-// from the driver, from 12.2 on, or else from Linux. The driver reports the rank and the features
-// of a link, and NVML its kind. If NVML is missing, or does not know the devices,
-// [driver.Link].Kind stays LinkUnknown.
+// from the CUDA driver since 12.2, and from Linux otherwise. The CUDA driver reports the rank and
+// the features of a link, and NVML its kind. If NVML is missing, or does not know the devices,
+// [driver.Link].Kind is LinkUnknown.
 //
 // # Health
 //
-// NVML is opened and started with the first device, in the background. From then on it records the
+// NVML is opened and started in the background with the first device. From then on it records the
 // XID errors of each open device, without a goroutine. The error of a lost device names the last
 // XID error since the device was opened, and wraps it as an XID of package runtime/health. The
-// first call that returns such an error waits up to 20 ms for it. An XID error that NVML had
-// already may be older than the loss: if no other one follows, the text says that its time is not
-// known. Without NVML there is only CUDA's own error. If NVML hangs, the first call waits 0.3 s for
-// it. Close waits until NVML has started and has freed its event sets, at most five seconds.
+// first call that returns such an error waits up to 20 ms for the XID error. An XID error that was
+// recorded before may be older than the loss. If no other one follows, the text says that its time
+// is not known. Without NVML there is only CUDA's own error. If NVML hangs, the first call waits
+// 0.3 s for it. Close waits until NVML has started and has freed its event sets, five seconds at
+// most.
 //
 // # Communicators
 //
-// Communicators are NCCL's. The library is opened when it is first needed. If it is missing, or too
-// old for a call, that call returns an error that is [driver.ErrUnsupported]. With a release before
-// 2.18, which cannot split communicators, NewComm waits for the other ranks, and AbortComm is as
+// Communicators are NCCL's. NCCL is opened when it is first needed. If it is missing, or too old
+// for a call, that call returns an error that is [driver.ErrUnsupported]. Releases before 2.18
+// cannot split communicators. With them NewComm waits for the other ranks, and AbortComm is as
 // unsafe as NCCL's own.
 //
-// A new communicator that is made of another one belongs to it until it is ready: aborting either
-// aborts both. NCCL's environment must leave blocking and sharing of communicators to the driver:
-// NewComm refuses to work with NCCL_COMM_BLOCKING=1 or NCCL_COMM_SPLIT_SHARE_RESOURCES. NCCL frees
-// its memory for the ranks of a process with the last of them.
+// A new communicator that is made from another one depends on it until it is ready: aborting either
+// aborts both. The driver decides about blocking and sharing, so NewComm refuses the environment
+// variables NCCL_COMM_BLOCKING=1 and NCCL_COMM_SPLIT_SHARE_RESOURCES. NCCL frees the memory of a
+// process's ranks with the last of them.
 package cudadriver
 
 import (
@@ -123,7 +125,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/ncclcomm"
 )
 
-// A Driver is the CUDA driver with its devices. Its methods may be called concurrently. A zero one has no devices.
+// A Driver is the CUDA driver with its devices. Its methods may be called concurrently. A zero
+// Driver has no devices.
 type Driver struct {
 	lib   *cuda.Library
 	ids   []cuda.Device
@@ -142,25 +145,26 @@ var _ driver.Driver = (*Driver)(nil)
 // An Option changes how a driver is opened.
 type Option func(*Driver)
 
-// WithNCCL says how to find NCCL, which is opened with the first communicator.
+// WithNCCL sets the options of NCCL, which is opened with the first communicator.
 func WithNCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.NCCL(opt) } }
 
-// WithNVRTC says how to find NVRTC, which is opened with the first compilation.
+// WithNVRTC sets the options of NVRTC, which is opened at the first compilation.
 func WithNVRTC(opt nvrtc.Options) Option { return func(d *Driver) { d.nvrtc = openNVRTC(opt) } }
 
-// WithNVJitLink says how to find nvJitLink, which is opened with the first link of sources.
+// WithNVJitLink sets the options of nvJitLink, which is opened at the first link of sources.
 func WithNVJitLink(opt nvjitlink.Options) Option {
 	return func(d *Driver) { d.nvjitlink = openNVJitLink(opt) }
 }
 
-// WithNVML says how to find NVML, which is opened with the first device.
+// WithNVML sets the options of NVML, which is opened with the first device.
 func WithNVML(opt nvml.Options) Option { return func(d *Driver) { d.nvml = openNVML(opt) } }
 
-// Open loads the CUDA driver's library, which [cuda.Open] does, and goes on as [New].
+// Open loads the CUDA driver's library with [cuda.Open], and continues as [New].
 func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	lib, err := cuda.Open(opt)
 	if err != nil {
-		// The error says what was looked for and where. A file that was named is the only one.
+		// The error says what was searched for and where. If opt names a file, only that file
+		// counts.
 		open, ok := errors.AsType[*dl.OpenError](err)
 		named := opt.Path != "" || ok && len(open.Attempts) == 1
 		if say := hostinfo.This().NoLibrary(); say != "" && !named && errors.Is(err, dl.ErrNotFound) {
@@ -174,7 +178,7 @@ func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 // New starts the CUDA driver of a library and reads its devices. No device is not an error.
 func New(lib *cuda.Library, opts ...Option) (*Driver, error) {
 	if lib == nil {
-		lib = new(cuda.Library) // which is not open
+		lib = new(cuda.Library) // a Library that is not open
 	}
 	d := &Driver{lib: lib, comms: ncclcomm.NCCL(nccl.Options{}), nvrtc: openNVRTC(nvrtc.Options{}), nvjitlink: openNVJitLink(nvjitlink.Options{}),
 		nvml: openNVML(nvml.Options{})}
@@ -220,13 +224,13 @@ func (d *Driver) Devices() ([]driver.Info, error) { return slices.Clone(d.infos)
 // [cuda.ErrorNoDevice].
 func (d *Driver) NoDevice() error {
 	if d.none == nil && len(d.infos) == 0 {
-		return cuda.ErrorNoDevice // of a zero Driver
+		return cuda.ErrorNoDevice // a zero Driver
 	}
 	return d.none
 }
 
-// Open takes a reference to the primary context of a device, makes the context if need be, and tries out whether threads
-// without it can submit.
+// Open retains the primary context of a device, which makes it if necessary. It checks whether
+// threads without the context can submit.
 func (d *Driver) Open(index int) (driver.Device, error) {
 	if index < 0 || index >= len(d.ids) {
 		return nil, wrap("open", fmt.Errorf("no device %d: the driver has %d: %w", index, len(d.ids), cuda.ErrorInvalidDevice))

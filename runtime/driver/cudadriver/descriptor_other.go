@@ -4,5 +4,6 @@ package cudadriver
 
 import "os"
 
-// descriptor makes a file of a descriptor; where nothing is shared by them there is none.
+// descriptor is never called with a descriptor here, because this platform shares nothing by
+// descriptors.
 func descriptor(fd int32, name string) *os.File { return os.NewFile(uintptr(fd), name) }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// descriptor makes a file of a descriptor that the driver has made, which programs that are started do not get by chance: what it stands for
-// would stay until they end.
+// descriptor makes a file of a descriptor from the driver. It sets close-on-exec: a child process
+// would keep the shared object alive.
 func descriptor(fd int32, name string) *os.File {
 	syscall.CloseOnExec(int(fd))
 	return os.NewFile(uintptr(fd), name)

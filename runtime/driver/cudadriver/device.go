@@ -16,36 +16,37 @@ import (
 
 var _ driver.Comms = (*device)(nil)
 
-// device is an open device. Nothing of it changes but closed, what the mutexes protect, and what hostPools points to.
+// device is an open device. Only closed, the fields protected by mutexes, and the target of
+// hostPools change.
 type device struct {
 	*ncclcomm.Comms
 
 	streamsMu sync.Mutex
-	streams   map[cuda.Stream]struct{} // that NewStream has made
+	streams   map[cuda.Stream]struct{} // made by NewStream
 
-	mu      sync.Mutex               // protects following fields
-	modules map[driver.Module]module // that are loaded
-	peers   map[cuda.Device]*device  // whose memory EnablePeer has made accessible
+	mu      sync.Mutex               // protects the following fields
+	modules map[driver.Module]module // loaded modules
+	peers   map[cuda.Device]*device  // devices whose memory EnablePeer has made accessible
 
 	lib  *cuda.Library
 	id   cuda.Device
-	ctx  cuda.Context // the primary one
+	ctx  cuda.Context // the primary context
 	info driver.Info
 	caps driver.Caps
 
-	noPools, noGraphs error // why there are none, or nil
+	noPools, noGraphs error // why the device has none, or nil
 	hostPools         *hostPools
-	physical          physical // where Caps.MemSharing is set
+	physical          physical // used if Caps.MemSharing is set
 	nvrtc             func() (*nvrtcLibrary, error)
 	nvjitlink         func() (*nvjitlink.Library, error)
 	nvml              func() (*nvml.Library, error)
-	sets              bool // submitting calls set the thread's context, since the driver needs one for some of them; set by askCaps
+	sets              bool // submitting calls must set the thread's context; set by askCaps
 	hasFuncLoad       bool
-	hasLibraries      bool // of device code, each loaded into the contexts that ask for it
-	hasKernelNodes    bool // in the form that came with 12.0
-	hasElapsed        bool // in the form that came with 12.8
+	hasLibraries      bool // code libraries, which load into a context on request
+	hasKernelNodes    bool // kernel nodes in the form of 12.0
+	hasElapsed        bool // elapsed times in the form of 12.8
 	hasLaunchEx       bool // launches can have attributes
-	hasCarveout       bool // one of which is how much shared memory a processor has
+	hasCarveout       bool // launches can set the carve-out of shared memory
 	hasEdges          bool // edges of a graph can be programmatic
 	closed            atomic.Bool
 	watch             watch
@@ -83,10 +84,10 @@ func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *host
 	return d, nil
 }
 
-// ipcEvents is the first release that can be asked for events that processes share.
+// ipcEvents is the first release that can be asked whether processes can share events.
 const ipcEvents = 12000
 
-// askCaps finds out what the device can do. It asks for no attribute that came later than the driver.
+// askCaps finds the device's features. It asks for no attribute that is newer than the driver.
 func (d *device) askCaps() error {
 	has := func(attr cuda.DeviceAttribute) (bool, error) {
 		v, err := d.lib.DeviceGetAttribute(attr, d.id)
@@ -99,7 +100,7 @@ func (d *device) askCaps() error {
 	if err != nil {
 		return err
 	}
-	// Without this, a host that touches any managed memory while any kernel runs is killed by a fault.
+	// Otherwise a fault kills a host process that touches managed memory while a kernel runs.
 	concurrent, err := has(cuda.DeviceAttributeConcurrentManagedAccess)
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func (d *device) askCaps() error {
 			return err
 		}
 	}
-	handles := int32(0) // bits of the kinds by which pools are shared
+	handles := int32(0) // bits of the handle types that pools support
 	if d.lib.Version() >= poolHandles {
 		if handles, err = d.lib.DeviceGetAttribute(cuda.DeviceAttributeMemPoolSupportedHandleTypes, d.id); err != nil {
 			return d.fail("open", err, "ask for %v", cuda.DeviceAttributeMemPoolSupportedHandleTypes)
@@ -130,7 +131,7 @@ func (d *device) askCaps() error {
 	}
 	ipc := runtime.GOOS == "linux" && lacks(d.lib, "ipc") == nil
 	if ipc && d.lib.Version() >= ipcEvents {
-		// What is called events stands for all of it, says the documentation.
+		// According to the documentation the attribute for events covers memory too.
 		if ipc, err = has(cuda.DeviceAttributeIPCEventSupported); err != nil {
 			return err
 		}
@@ -144,7 +145,7 @@ func (d *device) askCaps() error {
 		d.noPools = fmt.Errorf("%v is 0: %w", cuda.DeviceAttributeMemoryPoolsSupported, driver.ErrUnsupported)
 	}
 	d.caps = driver.Caps{
-		RerecordEvents: true, // a wait is for the record that it found
+		RerecordEvents: true, // a wait refers to the record at the time of the call
 		Managed:        managed && concurrent && d.lib.HasSymbol("cuMemAllocManaged"),
 		HostRegister:   register && d.lib.HasSymbol("cuMemHostRegister_v2"),
 		KernelParams:   d.lib.HasSymbol("cuFuncGetParamInfo"),
@@ -152,9 +153,9 @@ func (d *device) askCaps() error {
 		HostPools:      d.noPools == nil && hostPools,
 		PoolSharing:    d.noPools == nil && runtime.GOOS == "linux" && handles&int32(cuda.MemHandleTypePosixFileDescriptor) != 0,
 		Graphs:         d.noGraphs == nil,
-		Timers:         true, // every driver that can be opened has what they need
+		Timers:         true, // all supported drivers have the functions
 		Peers:          lacks(d.lib, "peer") == nil,
-		Comms:          true, // what is missing says the call that needs it
+		Comms:          true, // a call without the library says what is missing
 		Native:         true,
 		Capture:        d.noGraphs == nil && d.lib.HasSymbol("cuGraphExecChildGraphNodeSetParams"),
 		MemInfo:        true,
@@ -163,7 +164,7 @@ func (d *device) askCaps() error {
 		IPCMem:         ipc,
 		IPCEvents:      ipc,
 		MemSharing:     memSharing,
-		Compile:        true, // what is missing says the call that needs it
+		Compile:        true, // a call without the library says what is missing
 	}
 	d.caps.Adopt = d.lib.HasSymbol("cuStreamGetCtx") && d.lib.HasSymbol("cuStreamGetPriority") && d.lib.HasSymbol("cuStreamIsCapturing")
 	if d.lib.Version() >= valueOps && d.lib.HasSymbol("cuStreamWriteValue64_v2") && d.lib.HasSymbol("cuStreamWaitValue64_v2") {
@@ -175,11 +176,11 @@ func (d *device) askCaps() error {
 	d.caps.Clusters = d.hasLaunchEx && d.info.Clusters
 	d.caps.DependentLaunch = d.hasLaunchEx && d.info.Major >= dependent
 	d.caps.LaunchEvents = d.hasLaunchEx && d.lib.Version() >= launchEvents
-	d.caps.NodeAttrs = d.caps.Graphs // setting them is one of their functions
+	d.caps.NodeAttrs = d.caps.Graphs // setting attributes is a graph function
 	d.caps.Prefetch = d.caps.Managed && (d.lib.HasSymbol("cuMemPrefetchAsync_v2") || d.lib.HasSymbol("cuMemPrefetchAsync"))
 	d.caps.ManagedPools = d.caps.Managed && d.caps.Pools && d.lib.Version() >= managedMemoryPools
 	d.caps.ReadOnlyRegister = d.caps.HostRegister && readOnly
-	d.caps.ResizeNodes = d.caps.Graphs // what cannot be set is an error, says the documentation
+	d.caps.ResizeNodes = d.caps.Graphs // the documentation says that an unsuitable size is an error
 	if d.caps.PriorityRange, err = d.priorities(); err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func (d *device) submit(call func() error) error {
 	return call()
 }
 
-// inContext makes a call while the device's context is current on the calling thread.
+// inContext makes a call with the device's context current on the calling thread.
 func (d *device) inContext(call func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -212,7 +213,7 @@ func (d *device) inContext(call func() error) (err error) {
 	return call()
 }
 
-// lacks returns an error if a set of functions is not whole.
+// lacks returns an error if the library lacks functions of a set.
 func lacks(lib *cuda.Library, set string) error {
 	for _, s := range lib.Sets() {
 		if s.Name == set && s.Have < s.Total {
@@ -245,12 +246,12 @@ func (d *device) Unbind() error {
 	return nil
 }
 
-// Close gives back the reference to the primary context. The context goes with the last one, and a thread on which it
-// stayed current would run into errors that name a destroyed context: so Close first takes it from the calling thread.
+// Close releases the primary context. The last release destroys the context, and a thread on which
+// it is current then gets misleading errors. So Close first takes it from the calling thread.
 func (d *device) Close() error {
 	if d.closed.Swap(true) {
-		// A second release would take the reference of somebody else in the process.
-		return wrap("close", fmt.Errorf("device %d (%s) was closed before", d.info.Index, d.info.Name))
+		// A second release would release another owner's reference.
+		return wrap("close", fmt.Errorf("device %d (%s) is closed already", d.info.Index, d.info.Name))
 	}
 	d.watch.stop()
 	var leave error
@@ -269,7 +270,7 @@ func (d *device) Close() error {
 	return errors.Join(errs...)
 }
 
-// ending reports whether the driver says only that it is, or was, shut down, as it does while the process ends.
+// ending reports whether err means that the driver is shut down, as at the end of the process.
 func ending(err error) bool {
 	return errors.Is(err, cuda.ErrorDeinitialized) || errors.Is(err, cuda.ErrorNotInitialized)
 }

@@ -48,8 +48,8 @@ func TestNoDevices(t *testing.T) {
 
 }
 
-// TestContextUntouched has a thread with contexts of others', one above the other, and checks after every call that they are
-// as they were.
+// TestContextUntouched runs every call on a thread with a stack of other contexts, and checks that
+// the stack stays as it was.
 func TestContextUntouched(t *testing.T) {
 	f := newFake(t, 13000)
 	lib, err := cuda.Open(cuda.Options{Path: f.Path})
@@ -105,7 +105,7 @@ func TestContextUntouched(t *testing.T) {
 			same(what, want)
 		}
 	}
-	// Close takes its own context away, and only that.
+	// Close removes only its own context.
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestProbe(t *testing.T) {
 		"cuGraphExecKernelNodeSetParams_v2(0x20000, 0x30002; 0xf000, 1 1 1, 1 1 1, 0)",
 		"cuCtxPopCurrent_v2()",
 		"cuEventCreate(0)",
-		"cuCtxGetCurrent()", // of the other thread
+		"cuCtxGetCurrent()", // from the other thread
 		"cuMemsetD8Async(0x4, 32, 0x5000)",
 		"cuMemsetD16Async(0x304, 16, 0x5000)",
 		"cuMemsetD32Async(0x1020304, 8, 0x5000)",
@@ -208,7 +208,7 @@ func TestProbe(t *testing.T) {
 		"cuGraphLaunch(0x20000, 0x5000)",
 		"cuEventRecord(0xe000, 0x5000)",
 		"cuStreamSynchronize(0x5000)",
-		"cuCtxGetCurrent()", // of another thread again
+		"cuCtxGetCurrent()", // from a third thread
 		"cuEventElapsedTime_v2(0xe000, 0xe000)",
 		"cuEventDestroy_v2(0xe000)",
 		"cuGraphExecDestroy(0x20000)",
@@ -219,7 +219,7 @@ func TestProbe(t *testing.T) {
 		"cuEventDestroy_v2(0xe000)",
 		"cuStreamDestroy_v2(0x5000)",
 		"cuCtxPopCurrent_v2()",
-		"cuCtxGetCurrent()", // of Close
+		"cuCtxGetCurrent()", // from Close
 		"cuDevicePrimaryCtxRelease_v2(40)",
 	)
 	if f.Live() != 0 || f.retained(0) != 0 {
@@ -247,11 +247,11 @@ func TestProbe(t *testing.T) {
 	f.Set("bound", 0)
 	f.Set("cuEventQuery", int(cuda.ErrorNotReady))
 	if open().sets {
-		t.Error("an event that is not ready is taken for a failure")
+		t.Error("an unready event counts as a failure")
 	}
 	f.Set("cuEventQuery", 0)
 
-	// Without a compiler a launch cannot be tried.
+	// Without a compiler the probe cannot launch.
 	f.Calls()
 	f.Set("cuLibraryLoadData", int(cuda.ErrorJITCompilerNotFound))
 	if open().sets {
@@ -262,7 +262,7 @@ func TestProbe(t *testing.T) {
 	}
 	f.Set("cuLibraryLoadData", 0)
 
-	// What cannot be made goes untried, and is not left behind.
+	// The probe skips objects that cannot be made, and leaves none behind.
 	for name, untried := range map[string]string{
 		"cuDeviceGetDefaultMemPool": "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync": "cuMemFreeAsync",
 		"cuGraphCreate": "cuGraphLaunch", "cuGraphAddMemsetNode": "cuGraphLaunch", "cuGraphAddMemcpyNode": "cuGraphExec", "cuGraphInstantiateWithFlags": "cuGraphLaunch",
@@ -306,7 +306,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestFunctions has kernels that ask for clusters, and that have no parameters.
+// TestFunctions loads kernels with clusters and kernels without parameters.
 func TestFunctions(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -320,7 +320,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestUnresolvedCode loads what was compiled to be linked, and was not.
+// TestUnresolvedCode loads code that was compiled to be linked and was not linked.
 func TestUnresolvedCode(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -336,7 +336,7 @@ func TestUnresolvedCode(t *testing.T) {
 		}
 		ok(t, d.Unload(m))
 	}
-	// Of a fat binary the driver may choose what has nothing unresolved.
+	// The driver may choose code of a fat binary without unresolved symbols.
 	for name, c := range map[string]struct{ kernel, says, not string }{
 		"unresolved.fatbin": {"calls", "unresolved symbol table, other: ", "mangled"},
 		"resolving.cubin":   {"heap", "the image has code of that name", "mangled"},
@@ -345,7 +345,7 @@ func TestUnresolvedCode(t *testing.T) {
 	} {
 		m, err := d.Load(image(t, name))
 		ok(t, err)
-		_, _, err = d.Function(m, c.kernel) // which the fake does not have
+		_, _, err = d.Function(m, c.kernel) // the fake does not have it
 		if !errors.Is(err, cuda.ErrorNotFound) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), c.not) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -367,7 +367,8 @@ func TestUnresolvedCode(t *testing.T) {
 	}
 }
 
-// TestLoadAsModule loads device code as a module where there are no libraries, and where these would be loaded into all contexts at once.
+// TestLoadAsModule loads device code as a module if the driver has no libraries, or loads them
+// eagerly into all contexts.
 func TestLoadAsModule(t *testing.T) {
 	for _, c := range []struct {
 		release dl.Version
@@ -391,7 +392,8 @@ func TestLoadAsModule(t *testing.T) {
 	}
 }
 
-// TestLoadWithoutContext fails to load a library's module into the context, and leaves nothing behind.
+// TestLoadWithoutContext makes loading a library's module into the context fail. Nothing stays
+// loaded.
 func TestLoadWithoutContext(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -405,7 +407,8 @@ func TestLoadWithoutContext(t *testing.T) {
 	}
 }
 
-// TestLateLog has the driver compile a library only when a function is needed, and write its log then.
+// TestLateLog makes the driver compile a library only when a function is needed, and write its log
+// then.
 func TestLateLog(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -416,12 +419,12 @@ func TestLateLog(t *testing.T) {
 	_, _, err = d.Function(m, "empty")
 	ok(t, err)
 	if logs := d.modules[m].logs; logs == nil || logs.log() != "compiled when it was needed" {
-		t.Error("the log was written to memory that is nobody's any more")
+		t.Error("the log was written to freed memory")
 	}
 	ok(t, d.Unload(m))
 }
 
-// TestNoCaps has a device that can do nothing of what it may lack.
+// TestNoCaps tests a device without any optional feature.
 func TestNoCaps(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -455,7 +458,7 @@ func TestCloseWhileEnding(t *testing.T) {
 	}
 }
 
-// TestLoadTargets has images that the driver has no use for, as of another architecture.
+// TestLoadTargets loads images that the device cannot use, for example for another architecture.
 func TestLoadTargets(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -479,7 +482,7 @@ func TestLoadLog(t *testing.T) {
 			t.Errorf("error %q, want %q", err, want)
 		}
 	}
-	f.Set("log", 1) // without an end
+	f.Set("log", 1) // a log without a terminating NUL
 	_, err := d.Load([]byte(emptyPTX))
 	if err == nil || !strings.HasSuffix(err.Error(), "\n"+strings.Repeat("e", logSize)+"\n"+strings.Repeat("i", logSize)) {
 		t.Errorf("error of %d bytes: %.200q", len(err.Error()), err)

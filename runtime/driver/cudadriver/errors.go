@@ -11,7 +11,7 @@ import (
 
 const name = "cuda"
 
-// wrap makes a driver's error of err, which says what the operation was on.
+// wrap makes a driver.Error from err.
 func wrap(op string, err error) *driver.Error {
 	e := &driver.Error{Driver: name, Op: op, Err: err}
 	if r, ok := errors.AsType[cuda.Result](err); ok {
@@ -25,7 +25,8 @@ func wrap(op string, err error) *driver.Error {
 	return e
 }
 
-// fail is wrap for what went wrong on the device. It is for the way of failure alone: its arguments are allocated.
+// fail is wrap with the device and a description of the object. Its arguments allocate, so it is
+// only for error paths.
 func (d *device) fail(op string, err error, format string, args ...any) error {
 	e := wrap(op, fmt.Errorf("device %d (%s): %s: %w", d.info.Index, d.info.Name, fmt.Sprintf(format, args...), err))
 	if e.Lost {
@@ -34,13 +35,14 @@ func (d *device) fail(op string, err error, format string, args ...any) error {
 	return e
 }
 
-// unsupported is an error that is driver.ErrUnsupported too, and speaks for itself.
+// unsupported makes an error match driver.ErrUnsupported without changing its text.
 type unsupported struct{ error }
 
 func (e unsupported) Unwrap() []error { return []error{e.error, driver.ErrUnsupported} }
 
-// lost reports whether nothing works in the context any more after a call returned r. Such a code comes from work that
-// was submitted earlier, and every later call returns it too; all others concern the one call that returned them.
+// lost reports whether a result r means that the context is unusable. Such an error comes from
+// earlier work, and every later call returns it too. All other errors concern only the call that
+// returned them.
 func lost(r cuda.Result) bool {
 	switch r {
 	case cuda.ErrorDeinitialized, // the process is ending

@@ -9,12 +9,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// openNVML returns a function that opens and starts NVML when it is called for the first time.
+// openNVML returns a function that opens and starts NVML at its first call.
 func openNVML(opt nvml.Options) func() (*nvml.Library, error) {
 	return sync.OnceValues(func() (*nvml.Library, error) { return nvtopology.Open(opt) })
 }
 
-// MemInfo asks the context, which needs to be current.
+// MemInfo needs the context to be current.
 func (d *device) MemInfo() (free, total uint64, err error) {
 	if free, total, err = d.lib.MemGetInfo(); err != nil {
 		return 0, 0, d.fail("memory info", err, "size of memory")
@@ -22,14 +22,14 @@ func (d *device) MemInfo() (free, total uint64, err error) {
 	return free, total, nil
 }
 
-// Link asks NVML what kind of way there is, for the driver does not tell NVLink from PCI Express. Without NVML, or where that does not know the
-// devices, it stays open.
+// Link gets the kind of link from NVML, because the CUDA driver does not distinguish NVLink from
+// PCI Express. The kind is unknown if NVML is missing or does not know the devices.
 func (d *device) Link(other driver.Device) (driver.Link, error) {
 	o, err := d.peer("link", other)
 	if err != nil {
 		return driver.Link{}, err
 	}
-	if o.id == d.id { // the driver takes it for an error to be asked
+	if o.id == d.id { // the CUDA driver would return an error
 		return driver.Link{Kind: driver.LinkSelf, Atomics: true, Arrays: true}, nil
 	}
 	var access, rank, atomics, arrays int32
@@ -73,7 +73,7 @@ func (d *device) Occupancy(f driver.Function, threads int, shared uint32) (int, 
 	return int(blocks), nil
 }
 
-// priorities asks for the range of streams' priorities, which the driver tells of the current context.
+// priorities returns the range of stream priorities. It needs a current context.
 func (d *device) priorities() (r [2]int, err error) {
 	if !d.lib.HasSymbol("cuCtxGetStreamPriorityRange") {
 		return r, nil

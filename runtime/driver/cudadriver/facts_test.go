@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestLinkToItself asks the driver nothing that fails.
+// TestLinkToItself checks that Link to the device itself makes no failing call.
 func TestLinkToItself(t *testing.T) {
-	t.Setenv("PUREGPU_NVML_LIBRARY", filepath.Join(t.TempDir(), "libnvidia-ml.so.1")) // which is not there
+	t.Setenv("PUREGPU_NVML_LIBRARY", filepath.Join(t.TempDir(), "libnvidia-ml.so.1")) // the file does not exist
 	f := newFake(t, 13000)
 	d := f.device()
 	_, err := d.Link(d)
@@ -24,7 +24,7 @@ func TestLinkToItself(t *testing.T) {
 	}
 }
 
-// TestLinkKinds has NVML tell what links are made of, and fail to.
+// TestLinkKinds checks the kinds of links from NVML, with and without errors.
 func TestLinkKinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		defines []string

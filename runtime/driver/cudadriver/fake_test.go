@@ -16,29 +16,29 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A fake is a CUDA driver of testdata/driver.c.
+// A fake is a CUDA driver built from testdata/driver.c.
 type fake struct {
 	*drivertest.Fake
 	t testing.TB
 }
 
-// What testdata/driver.c has for handles.
+// Handles that testdata/driver.c returns.
 const (
 	stream0  = 0x5000
 	event0   = 0xe000
 	module0  = 0x3000
 	context0 = 0xc0
-	pool0    = 0x9000 // of device 0
-	pool1    = 0x9020 // the first that is made
+	pool0    = 0x9000 // on device 0
+	pool1    = 0x9020 // the first pool that is made
 	graph0   = 0x10000
 	exec0    = 0x20000
-	node0    = 0x30000 // of graph0
+	node0    = 0x30000 // in graph0
 )
 
-// ofPools finds the functions that a fake lacks with NOPOOLS.
+// ofPools matches the functions that a fake lacks with NOPOOLS.
 var ofPools = regexp.MustCompile(`MemPool|^cuMem(Alloc|AllocFromPool|Free)Async$`)
 
-// newFake makes a driver of a release, which no other test has.
+// newFake makes a driver of a release, for one test only.
 func newFake(t testing.TB, release dl.Version, defines ...string) *fake {
 	t.Helper()
 	tab, err := symbols.Load("cuda")
@@ -57,7 +57,7 @@ func newFake(t testing.TB, release dl.Version, defines ...string) *fake {
 	return &fake{drivertest.Build(t, lib, dl.Symbol{Name: "fake_retained", Sig: "w"}, dl.Symbol{Name: "fake_stack"}, dl.Symbol{Name: "fake_failed", Sig: "ww"}), t}
 }
 
-// failed returns the calls that returned an error since it was last called.
+// failed returns the calls that have failed since the last call of failed.
 func (f *fake) failed() []string {
 	if all := f.Lines(5); all[0] != "" {
 		return all
@@ -76,10 +76,11 @@ func (f *fake) driver() *Driver {
 	return d.(*Driver)
 }
 
-// device opens device 0 and binds it to the test's thread, which it locks until the test ends.
+// device opens device 0 and binds it to the test's thread, which stays locked until the test ends.
 func (f *fake) device() *device { return f.Bound(f.driver()).(*device) }
 
-// The rest is for the suite: a driver has pools unasked, and no errors that threads remember.
+// The following is for the suite: the CUDA driver always has pools, and no errors that threads
+// remember.
 
 func (f *fake) Open(bool) (driver.Driver, error) { return suite.Open(f.Path, "", "") }
 func (f *fake) Device(bool) drivertest.Device    { return f.device() }
@@ -92,7 +93,7 @@ func (f *fake) Left(what string, dev int) {
 	}
 }
 
-// function loads a kernel of the fake's.
+// function loads a kernel of the fake driver.
 func function(t testing.TB, d driver.Device, kernel string) (driver.Function, driver.FuncInfo) {
 	t.Helper()
 	return suite.Function(t, d, kernel)

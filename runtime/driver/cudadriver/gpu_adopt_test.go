@@ -19,12 +19,13 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// A shop is a device of the runtime beside one that is bound to the test's thread, where calls of CUDA's own are made.
+// A shop is a device of the runtime, and the same device bound to the test's thread, for direct
+// CUDA calls.
 type shop struct {
 	*testing.T
 	*device
 	dev   *gpu.Device
-	index cuda.Function // writes i + first to word i
+	index cuda.Function // a kernel that writes i + first to word i
 }
 
 func openShop(t *testing.T) *shop {
@@ -39,7 +40,7 @@ func openShop(t *testing.T) *shop {
 	return &shop{t, d, dev, cuda.Function(f)}
 }
 
-// stream makes a stream by CUDA's own call.
+// stream makes a stream with a direct CUDA call.
 func (x *shop) stream(flags cuda.StreamFlags) cuda.Stream {
 	x.Helper()
 	s, err := x.lib.StreamCreate(flags)
@@ -55,7 +56,7 @@ func (x *shop) sem() *gpu.Semaphore {
 	return s
 }
 
-// launch numbers words from first on, in a stream.
+// launch numbers words in a stream, from first on.
 func (x *shop) launch(s cuda.Stream, out driver.Ptr, words, first uint32) {
 	x.Helper()
 	params := []unsafe.Pointer{arg(uint64(words)), arg(first), arg(uint32(1)), arg(out)}
@@ -66,7 +67,8 @@ func order(w *gpu.Semaphore, wv uint64, s *gpu.Semaphore, sv uint64) gpu.Order {
 	return gpu.Order{Wait: []gpu.Point{{Semaphore: w, Value: wv}}, Signal: []gpu.Point{{Semaphore: s, Value: sv}}}
 }
 
-// TestGPUAdopted gives a stream of CUDA's kernels by CUDA's own calls between a queue's operations on it.
+// TestGPUAdopted puts kernels into a stream with direct CUDA calls, between a queue's operations on
+// the same stream.
 func TestGPUAdopted(t *testing.T) {
 	x := openShop(t)
 	const words, rounds = 4096, 1000
@@ -80,12 +82,14 @@ func TestGPUAdopted(t *testing.T) {
 		ok(t, err)
 		s := x.sem()
 		began := time.Now()
-		for i := range uint64(rounds) { // all ahead of the device
+		for i := range uint64(rounds) { // all submitted ahead of the device
 			ok(t, q.Submit(order(s, 2*i, s, 2*i+1), gpu.Fill(b.All(), []byte{0xff})))
 			ok(t, s.WaitIssued(t.Context(), 2*i+1))
 			x.launch(h, b.Ptr(), words/2, uint32(1000*i))
-			ok(t, q.Submit(gpu.Order{}, gpu.Copy(host.Range(8*i, 4), b.Range(2*words-4, 4))))               // the kernel's last word
-			ok(t, q.Submit(order(s, 2*i+1, s, 2*i+2), gpu.Copy(host.Range(8*i+4, 4), b.Range(2*words, 4)))) // the fill's
+			// The last word of the kernel.
+			ok(t, q.Submit(gpu.Order{}, gpu.Copy(host.Range(8*i, 4), b.Range(2*words-4, 4))))
+			// The last word of the fill.
+			ok(t, q.Submit(order(s, 2*i+1, s, 2*i+2), gpu.Copy(host.Range(8*i+4, 4), b.Range(2*words, 4))))
 		}
 		ok(t, s.Wait(t.Context(), 2*rounds))
 		t.Logf("%s: %v a round", name, time.Since(began)/rounds)
@@ -95,7 +99,7 @@ func TestGPUAdopted(t *testing.T) {
 				t.Fatalf("%s: round %d has brought %d and %#x", name, i, got[2*i], got[2*i+1])
 			}
 		}
-		// What the stream has goes on when the queue is closed, and so does the stream.
+		// Closing the queue does not affect the stream and its work.
 		ok(t, q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: 2*rounds + 1}}}, gpu.Fill(b.All(), []byte{0})))
 		ok(t, q.Close())
 		ok(t, s.Wait(t.Context(), 2*rounds+1))
@@ -105,7 +109,7 @@ func TestGPUAdopted(t *testing.T) {
 	}
 }
 
-// TestGPUAdoptRefused has streams that are not adopted, and one that is captured.
+// TestGPUAdoptRefused tests streams that cannot be adopted, and a stream that is captured.
 func TestGPUAdoptRefused(t *testing.T) {
 	x := openShop(t)
 	for _, s := range []driver.Stream{0, 1, 2} {
@@ -137,7 +141,7 @@ func TestGPUAdoptRefused(t *testing.T) {
 		t.Errorf("while the stream is captured: %v", err)
 	}
 	x.launch(h, b.Ptr(), 64, 5)
-	g, err := x.lib.StreamEndCapture(h) // which nothing has spoilt
+	g, err := x.lib.StreamEndCapture(h) // the capture is still valid
 	ok(t, err)
 	ok(t, x.lib.GraphDestroy(g))
 	s = x.sem()
@@ -146,7 +150,8 @@ func TestGPUAdoptRefused(t *testing.T) {
 	ok(t, errors.Join(q.Close(), b.Close()))
 }
 
-// TestGPUEventsOfOthers has CUDA's own streams wait for the runtime, and the runtime for them, each by an event that the other one records.
+// TestGPUEventsOfOthers lets CUDA streams wait for the runtime, and the runtime for CUDA streams,
+// with events that the other side records.
 func TestGPUEventsOfOthers(t *testing.T) {
 	x := openShop(t)
 	const words, rounds = 1 << 16, 1000
@@ -174,7 +179,7 @@ func TestGPUEventsOfOthers(t *testing.T) {
 		ok(t, x.lib.EventRecord(native, h))
 		ok(t, x.dev.Queue(int(i)+1).Submit(order(s, 4*i+2, s, 4*i+3), interop.WaitEvent(theirs)))
 		ok(t, x.dev.Queue(int(i)+2).Submit(order(s, 4*i+3, s, 4*i+4), gpu.Copy(host.Range(4*i, 4), b.Range(4*words-4, 4))))
-		ok(t, s.WaitIssued(t.Context(), 4*i+4)) // before the event is recorded anew
+		ok(t, s.WaitIssued(t.Context(), 4*i+4)) // before the next record of the event
 	}
 	ok(t, s.Wait(t.Context(), 4*rounds))
 	t.Logf("%v a round", time.Since(began)/rounds)
@@ -189,12 +194,13 @@ func TestGPUEventsOfOthers(t *testing.T) {
 	ok(t, errors.Join(b.Close(), host.Close()))
 }
 
-// numberOf is what the host sees at the start of a buffer.
+// numberOf returns the number at the start of a buffer, as the host sees it.
 func numberOf(b *gpu.Buffer) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b.Bytes())))
 }
 
-// TestGPUValues has the host and a queue, two queues, and a queue and a stream of CUDA's own hand a number to each other 10,000 times.
+// TestGPUValues passes a number to and fro 10,000 times between the host and a queue, two queues,
+// and a queue and a CUDA stream.
 func TestGPUValues(t *testing.T) {
 	x := openShop(t)
 	if !x.caps.Values {
@@ -260,7 +266,7 @@ func TestGPUValues(t *testing.T) {
 			ok(t, b.Close())
 		})
 	}
-	h := x.stream(cuda.StreamNonBlocking) // which takes the test's own thread
+	h := x.stream(cuda.StreamNonBlocking) // uses the test's own thread
 	t.Run("queue and stream of CUDA's", func(t *testing.T) {
 		b, r := word(gpu.DeviceMem), x.dev.Queue(0).NewStream()
 		began := time.Now()
@@ -280,14 +286,15 @@ func TestGPUValues(t *testing.T) {
 	ok(t, data.Close())
 }
 
-// TestGPUValueNever closes a device with a stream that waits for a number which nobody writes, in a process of its own.
+// TestGPUValueNever closes a device whose stream waits for a value that never comes, in a
+// subprocess.
 func TestGPUValueNever(t *testing.T) {
 	const env = "PUREGPU_TEST_VALUE_NEVER"
 	if os.Getenv(env) == "" {
 		openGPU(t)
 		exe, err := os.Executable()
 		ok(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // whatever hangs
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // limits a hang
 		defer cancel()
 		cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPUValueNever$", "-test.v")
 		cmd.Env = append(os.Environ(), env+"=1", "PUREGPU_TEST_REQUIRE_GPU=1")
@@ -302,7 +309,7 @@ func TestGPUValueNever(t *testing.T) {
 	if !d.caps.Values {
 		t.Skip("the device has no values in memory")
 	}
-	m := alloc(t, d, driver.HostMem, 8) // which stays when the runtime's device is closed
+	m := alloc(t, d, driver.HostMem, 8) // allocated elsewhere, so that it outlives the runtime's device
 	at := (*atomic.Uint64)(m.Host)
 	at.Store(0)
 	drv, err := New(d.lib)
@@ -316,7 +323,7 @@ func TestGPUValueNever(t *testing.T) {
 	s, u := dev.Queue(0).NewStream(), dev.Queue(1).NewStream()
 	ok(t, s.Do(interop.WaitValue(word.All(), 1)))
 	ok(t, s.Fill(own.All(), []byte{1}))
-	ok(t, u.Fill(own.All(), []byte{2})) // another queue goes on
+	ok(t, u.Fill(own.All(), []byte{2})) // other queues work on
 	ok(t, u.Wait(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -328,8 +335,8 @@ func TestGPUValueNever(t *testing.T) {
 		t.Errorf("Shutdown = %v after %v", err, time.Since(began))
 	}
 	if err := s.Wait(t.Context()); !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
-		t.Errorf("who waits is told %v", err)
+		t.Errorf("the waiter gets %v", err)
 	}
-	at.Store(1) // what the driver still has of it ends
+	at.Store(1) // lets the driver's remaining work end
 	runtime.Gosched()
 }

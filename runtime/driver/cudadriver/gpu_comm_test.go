@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// newID makes a name for a communicator. It skips the test where there is no NCCL, as openGPU does where there is no GPU.
+// newID makes a name for a communicator. It skips the test without NCCL.
 func newID(t testing.TB, d *device) driver.UniqueID {
 	t.Helper()
 	id, err := d.NewUniqueID()
@@ -26,7 +26,7 @@ func newID(t testing.TB, d *device) driver.UniqueID {
 	return id
 }
 
-// soon fails the test if a function takes long. What it aborts or ends must not.
+// soon fails the test if fn takes long.
 func soon(t testing.TB, what string, fn func() error) {
 	t.Helper()
 	start := time.Now()
@@ -38,10 +38,10 @@ func soon(t testing.TB, what string, fn func() error) {
 	}
 }
 
-// floats are types that NCCL may refuse to compute with on older GPUs.
+// float8 reports types that NCCL may refuse to compute with on older GPUs.
 func float8(e driver.ElementType) bool { return e == driver.Float8E4M3 || e == driver.Float8E5M2 }
 
-// TestGPUComm has a communicator of one rank, where all operations copy.
+// TestGPUComm tests a communicator of one rank, where all operations copy.
 func TestGPUComm(t *testing.T) {
 	d := openGPU(t)
 	id := newID(t, d)
@@ -58,11 +58,12 @@ func TestGPUComm(t *testing.T) {
 	const room = 1 << 16
 	src, dst, host := alloc(t, d, driver.CommMem, room), alloc(t, d, driver.CommMem, room), alloc(t, d, driver.HostMem, room)
 	data := unsafe.Slice((*byte)(host.Host), room)
-	// copied runs operations with data at src, and checks that dst gets it.
+	// copied runs operations with data at src, and checks dst.
 	copied := func(what string, n int, dst driver.Ptr, ops ...driver.CommOp) {
 		t.Helper()
 		var want [room]byte
-		for i := range data { // which are common numbers in every type of floats: an average multiplies them by one
+		// Bytes of normal numbers in every float type, because an average multiplies them by 1.
+		for i := range data {
 			data[i] = 0x38 + byte(i+i>>3+i>>6+n)&7
 		}
 		copy(want[:], data)
@@ -117,7 +118,7 @@ func TestGPUComm(t *testing.T) {
 	other.Src, other.Dst, none.Count = half.Src+2*count, half.Dst+2*count, 0
 	copied("a group", 4*count, dst.Ptr, half, none, other)
 
-	// A factor.
+	// PreMulSum with a factor.
 	for i := range count {
 		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(float32(i)))
 	}
@@ -133,7 +134,7 @@ func TestGPUComm(t *testing.T) {
 		}
 	}
 
-	// What is registered.
+	// Registered memory.
 	m, err := d.RegisterComm(c, src.Ptr, src.Size)
 	ok(t, err)
 	copied("registered memory", room, dst.Ptr, driver.CommOp{Type: driver.Uint8, Src: src.Ptr, Dst: dst.Ptr, Count: room})
@@ -147,7 +148,7 @@ func TestGPUComm(t *testing.T) {
 		copied("a window", room, dst.Ptr, driver.CommOp{Type: driver.Uint8, Src: src.Ptr, Dst: dst.Ptr, Count: room})
 		ok(t, d.ReleaseCommMemory(c, w))
 	}
-	if _, err := d.RegisterComm(c, dst.Ptr, dst.Size); err != nil { // which DestroyComm takes back
+	if _, err := d.RegisterComm(c, dst.Ptr, dst.Size); err != nil { // DestroyComm releases the registration
 		t.Error(err)
 	}
 	m2, err := d.Alloc(driver.CommMem, 1<<45)
@@ -162,7 +163,7 @@ func TestGPUComm(t *testing.T) {
 		finish(t, d, s)
 	}
 
-	// What is made of it.
+	// Communicators made from it.
 	if none, err := d.SplitComm(c, driver.NoColor, 0); none != 0 || errors.Is(err, dl.ErrSymbol) {
 		t.Logf("no split: %v", err)
 	} else {
@@ -176,15 +177,15 @@ func TestGPUComm(t *testing.T) {
 			t.Errorf("rank %d of %d, %v", r, n, err)
 		}
 		soon(t, "abort", func() error { return d.AbortComm(c) })
-		soon(t, "destroy what was aborted", func() error { return d.DestroyComm(c) })
+		soon(t, "destroy an aborted communicator", func() error { return d.DestroyComm(c) })
 		c = child
 		ok(t, d.CommError(c))
-		copied("what is made of it", 4*count, dst.Ptr, half, other)
+		copied("the communicator made from it", 4*count, dst.Ptr, half, other)
 	}
 	ok(t, d.CommError(c))
 	soon(t, "destroy", func() error { return d.DestroyComm(c) })
 
-	// Nobody else comes.
+	// A communicator whose other rank never comes.
 	id = newID(t, d)
 	lonely, err := d.NewComm(driver.CommDesc{ID: id, Rank: 0, Count: 2})
 	ok(t, err)
@@ -197,7 +198,7 @@ func TestGPUComm(t *testing.T) {
 	ok(t, d.CommError(lonely))
 	soon(t, "abort while it is made", func() error { return d.AbortComm(lonely) })
 	if _, err := d.CommReady(lonely); err == nil {
-		t.Error("what was aborted gets ready")
+		t.Error("an aborted communicator gets ready")
 	}
 	soon(t, "destroy", func() error { return d.DestroyComm(lonely) })
 	if ctx, err := d.lib.CtxGetCurrent(); ctx != d.ctx || err != nil {
@@ -205,7 +206,7 @@ func TestGPUComm(t *testing.T) {
 	}
 }
 
-// gpuRanks are two devices, each with a thread of its own.
+// gpuRanks holds two devices, each with its own thread.
 type gpuRanks struct {
 	t    *testing.T
 	devs [2]*device
@@ -257,7 +258,7 @@ func openRanks(t *testing.T) *gpuRanks {
 	return g
 }
 
-// start has a rank's thread do something.
+// start runs fn on a rank's thread.
 func (g *gpuRanks) start(i int, fn func(i int, d *device) error) <-chan error {
 	done := make(chan error, 1)
 	g.todo[i] <- func() { done <- fn(i, g.devs[i]) }
@@ -275,7 +276,7 @@ func (g *gpuRanks) wait(what string, done <-chan error) error {
 	}
 }
 
-// each has both do it at the same time.
+// each runs fn on both threads concurrently.
 func (g *gpuRanks) each(what string, fn func(i int, d *device) error) {
 	g.t.Helper()
 	var done [2]<-chan error
@@ -289,13 +290,13 @@ func (g *gpuRanks) each(what string, fn func(i int, d *device) error) {
 	}
 }
 
-// ready waits until a communicator is made.
+// ready waits until a communicator is ready.
 func ready(t testing.TB, d *device, c driver.Comm) {
 	t.Helper()
 	ok(t, settle(d, c))
 }
 
-// settle waits until a communicator is made.
+// settle waits until a communicator is ready.
 func settle(d *device, c driver.Comm) error {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		if done, err := d.CommReady(c); done || err != nil {
@@ -305,7 +306,7 @@ func settle(d *device, c driver.Comm) error {
 	return errors.New("the communicator does not get ready")
 }
 
-// join makes a communicator of both.
+// join makes a communicator of both devices.
 func (g *gpuRanks) join() {
 	g.t.Helper()
 	id := newID(g.t, g.devs[0])
@@ -326,7 +327,7 @@ func (g *gpuRanks) destroy() {
 	g.t.Logf("destroyed in %v", time.Since(start))
 }
 
-// idle waits until a stream has nothing left.
+// idle waits until a stream has no pending work.
 func idle(d *device, s driver.Stream) error {
 	e, err := d.NewEvent()
 	if err != nil {
@@ -344,18 +345,18 @@ func idle(d *device, s driver.Stream) error {
 	return errors.New("the stream does not end")
 }
 
-// TestGPURanks compares every operation among two devices with what the host makes of the same data.
+// TestGPURanks compares every operation on two devices with results of the host.
 func TestGPURanks(t *testing.T) {
 	g := openRanks(t)
 	g.join()
-	const n = 100_003 // elements of an operation
-	// The inputs are as long as any operation needs.
+	const n = 100_003 // elements of each operation
+	// The inputs are long enough for every operation.
 	in := func(rank, i int) uint32 { return uint32(rank+1)*1_000_003 + uint32(i)*uint32(i) }
 	type op struct {
 		kind driver.CommOpKind
 		red  driver.Reduction
 		peer func(rank int) int
-		// what element i of a rank's output is, and how many there are, 0 if the output is not looked at
+		// element i of a rank's output, and the number of elements; 0 if there is no output
 		want  func(rank, i int) uint32
 		count func(rank int) int
 	}
@@ -458,7 +459,7 @@ func TestGPURanks(t *testing.T) {
 		})
 	}
 
-	// Both in one, with their order reversed, and each in one of its own.
+	// Both operations in one group in reverse order, and each in its own group.
 	parent := g.c
 	for _, alone := range []bool{false, true} {
 		g.c = parent
@@ -483,7 +484,7 @@ func TestGPURanks(t *testing.T) {
 		})
 		t.Logf("split in %v", time.Since(start))
 		if !alone {
-			run("all-reduce on what was split", ops["all-reduce by sum"])
+			run("all-reduce after a split", ops["all-reduce by sum"])
 		}
 		g.destroy()
 	}
@@ -493,7 +494,8 @@ func TestGPURanks(t *testing.T) {
 	g.each("free", func(i int, d *device) error { return errors.Join(d.Free(src[i]), d.Free(dst[i]), d.Free(host[i])) })
 }
 
-// TestGPURankMissing has one rank of two not come, in every call that waits for it, and aborts the other one.
+// TestGPURankMissing tests every call that waits for another rank. The other rank never comes, and
+// the test aborts the waiting one.
 func TestGPURankMissing(t *testing.T) {
 	g := openRanks(t)
 	var mem [2]driver.Mem
@@ -504,7 +506,7 @@ func TestGPURankMissing(t *testing.T) {
 	reduce := func(i int, d *device) error {
 		return d.Collect(g.s[i], g.c[i], []driver.CommOp{{Kind: driver.AllReduce, Type: driver.Float32, Src: mem[i].Ptr, Dst: mem[i].Ptr, Count: 1024}})
 	}
-	// abort aborts rank 0 from this thread, which is bound.
+	// abort aborts rank 0 from this bound thread.
 	abort := func() {
 		t.Helper()
 		soon(t, "abort", func() error { return g.devs[0].AbortComm(g.c[0]) })
@@ -523,7 +525,7 @@ func TestGPURankMissing(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		work func(i int, d *device) error
-		met  bool // they have met before
+		met  bool // the ranks have made a communicator before
 	}{
 		{"first operation", reduce, false},
 		{"operation", reduce, true},
@@ -571,7 +573,7 @@ func TestGPURankMissing(t *testing.T) {
 				err := g.wait(c.name, stuck)
 				t.Logf("it returned %v after the abort: %v", time.Since(start), err)
 				if err == nil {
-					t.Error("what was aborted has succeeded")
+					t.Error("an aborted call has succeeded")
 				}
 			}
 			if err := g.devs[0].CommError(g.c[0]); err == nil {
@@ -581,14 +583,14 @@ func TestGPURankMissing(t *testing.T) {
 		})
 	}
 	g.t = t
-	g.join() // the devices are as good as ever
+	g.join() // the devices still work
 	g.each("meet", func(i int, d *device) error { return errors.Join(reduce(i, d), idle(d, g.s[i])) })
 
-	// A rank that destroys its end waits for the other one, if at all, until it is aborted.
+	// DestroyComm may wait for the other rank until the communicator is aborted.
 	done := g.start(0, func(i int, d *device) error { return d.DestroyComm(g.c[i]) })
 	select {
 	case err := <-done:
-		t.Logf("destroying waits for nobody: %v", err)
+		t.Logf("destroying does not wait: %v", err)
 		done = nil
 	case <-time.After(500 * time.Millisecond):
 	}
@@ -600,7 +602,7 @@ func TestGPURankMissing(t *testing.T) {
 	g.each("free", func(i int, d *device) error { return d.Free(mem[i]) })
 }
 
-// BenchmarkGPUCollect issues operations of one rank, which are copies, with nothing to wait for.
+// BenchmarkGPUCollect issues operations of one rank. They are copies and wait for nothing.
 func BenchmarkGPUCollect(b *testing.B) {
 	d := openGPU(b)
 	c, err := d.NewComm(driver.CommDesc{ID: newID(b, d), Count: 1})

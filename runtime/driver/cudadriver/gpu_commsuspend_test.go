@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestGPUCommSuspend suspends a communicator of one rank and resumes it, where NCCL can, and where it cannot checks that it says so
-// and nothing happened.
+// TestGPUCommSuspend suspends a communicator of one rank and resumes it, where NCCL can, and where
+// it cannot checks that it says so and nothing happened.
 func TestGPUCommSuspend(t *testing.T) {
 	d := openGPU(t)
 	s := newStream(t, d)

@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// scaleSource has a kernel of C, a template, and a header by name.
+// scaleSource has an extern "C" kernel, a template, and a header by name.
 var scaleSource = compile.Source{
 	Name:    "scale.cu",
 	Headers: map[string]string{"scale.h": "#pragma once\n#define FACTOR 3\n__device__ inline float axpy(float a, float x, float y) { return a * x + y; }\n"},
@@ -39,8 +39,9 @@ extern "C" __global__ void saxpy(unsigned long long n, float a, const float *x, 
 `,
 }
 
-// TestGPUCompile compiles a kernel of C, two instances of a template and a header by name, and launches them: as they were compiled, as
-// they come from the disk, and, where the driver takes NVRTC's PTX, as that.
+// TestGPUCompile compiles an extern "C" kernel, two instances of a template and a header by name.
+// It launches them from a fresh compilation, from the disk cache, and, if the driver can load it,
+// from PTX.
 func TestGPUCompile(t *testing.T) {
 	drv, err := New(openGPU(t).lib)
 	ok(t, err)
@@ -63,7 +64,7 @@ func TestGPUCompile(t *testing.T) {
 		case errors.Is(err, driver.ErrUnsupported) && os.Getenv("PUREGPU_NVRTC_LIBRARY") == "":
 			t.Skip(err)
 		case strings.HasPrefix(c.name, "PTX"):
-			t.Logf("%s: %v", c.name, err) // of an NVRTC that is newer than the driver
+			t.Logf("%s: %v", c.name, err) // NVRTC is newer than the driver
 			continue
 		default:
 			t.Fatal(err)
@@ -82,7 +83,7 @@ func TestGPUCompile(t *testing.T) {
 	}
 }
 
-// launchScales launches the kernels of scaleSource and checks what they write.
+// launchScales launches the kernels of scaleSource and checks their output.
 func launchScales(t *testing.T, dev *gpu.Device, x *gpu.Module) {
 	t.Helper()
 	const n = 1000
@@ -172,8 +173,8 @@ extern "C" __global__ void plain(float *x) { x[threadIdx.x] += factor(1); }
 	Link: []compile.Source{{Name: "factor.cu", Text: "__device__ float factor(int i) { return 2.0f * i + 1; }\n"}},
 }
 
-// TestGPUCompileLTO launches a kernel that calls a function of another source: as it was linked, as it comes from the disk, and, where
-// the driver takes nvJitLink's PTX, as that.
+// TestGPUCompileLTO launches a kernel that calls a function of another source: freshly linked, from
+// the disk cache, and, if the driver can load it, from PTX.
 func TestGPUCompileLTO(t *testing.T) {
 	drv, err := New(openGPU(t).lib)
 	ok(t, err)
@@ -196,7 +197,7 @@ func TestGPUCompileLTO(t *testing.T) {
 		case errors.Is(err, driver.ErrUnsupported) && (os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" || os.Getenv("PUREGPU_NVJITLINK_LIBRARY") == ""):
 			t.Skip(err)
 		case c.name == "PTX":
-			t.Logf("%s: %v", c.name, err) // of libraries that are newer than the driver
+			t.Logf("%s: %v", c.name, err) // the libraries are newer than the driver
 			continue
 		default:
 			t.Fatal(err)
@@ -210,7 +211,7 @@ func TestGPUCompileLTO(t *testing.T) {
 	}
 }
 
-// launchLinked launches scale<float> of linkSource and checks what it writes.
+// launchLinked launches scale<float> of linkSource and checks its output.
 func launchLinked(t *testing.T, dev *gpu.Device, x *gpu.Module) {
 	t.Helper()
 	const n = 1000

@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// TestGPUCompiledLaunches has nvcc compile kernels whose blocks wait for each other, form clusters and begin early, for the GPU there is, and
-// runs the suite's launches with them: in streams and in graphs.
+// TestGPUCompiledLaunches compiles kernels with nvcc whose blocks wait for each other, form
+// clusters and begin early. It runs the suite's launches with them, in streams and in graphs.
 func TestGPUCompiledLaunches(t *testing.T) {
 	keep := openGPU(t)
 	if keep.info.Major < 9 {

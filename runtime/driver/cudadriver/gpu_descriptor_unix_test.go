@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// socketPair makes two Unix sockets that are connected.
+// socketPair makes two connected Unix sockets.
 func socketPair(t *testing.T) (here, there *os.File) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -19,7 +19,7 @@ func socketPair(t *testing.T) (here, there *os.File) {
 	return os.NewFile(uintptr(fds[0]), "here"), os.NewFile(uintptr(fds[1]), "there")
 }
 
-// received returns the file that the other end of a Unix socket has sent.
+// received returns the file that was sent over a Unix socket.
 func received(sock *os.File) (*os.File, error) {
 	data, oob := make([]byte, 64), make([]byte, syscall.CmsgSpace(4))
 	_, n, _, _, err := syscall.Recvmsg(int(sock.Fd()), data, oob, 0)

@@ -20,7 +20,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestGPUBlockSize compares the runtime's search for the best size of a block with the driver's own.
+// TestGPUBlockSize compares the runtime's search for the best block size with the driver's.
 func TestGPUBlockSize(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)
@@ -43,7 +43,8 @@ func TestGPUBlockSize(t *testing.T) {
 				grid, want, err := d.lib.OccupancyMaxPotentialBlockSize(cuda.Function(fn), 0, uint64(shared), int32(most))
 				ok(t, err)
 				threads, blocks, err := k.BlockSize(shared, most)
-				if threads*blocks != int(want)*int(grid) || err != nil { // of sizes that are as good either may choose its own
+				// If several sizes are equally good, the choices may differ.
+				if threads*blocks != int(want)*int(grid) || err != nil {
 					t.Errorf("%s with %d bytes and at most %d threads: %d blocks of %d, %v; the driver says %d of %d", c.name, shared, most, blocks, threads, err, grid, want)
 				}
 			}
@@ -51,8 +52,8 @@ func TestGPUBlockSize(t *testing.T) {
 	}
 }
 
-// TestGPUOccupancy compares how many blocks of a kernel a multiprocessor holds with what the driver says of a module of the test's own, for
-// every size of a block and of its shared memory that can be launched. Of others there are none.
+// TestGPUOccupancy compares Occupancy with the driver's own answer for a module of the test, for
+// every block size and shared memory size that can be launched. Other sizes are errors.
 func TestGPUOccupancy(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)
@@ -104,7 +105,7 @@ func TestGPUOccupancy(t *testing.T) {
 	}
 }
 
-// TestGPUMemInfo has an allocation take memory that was free.
+// TestGPUMemInfo checks that an allocation reduces the free memory.
 func TestGPUMemInfo(t *testing.T) {
 	d := openGPU(t)
 	const size = 1 << 30
@@ -117,13 +118,14 @@ func TestGPUMemInfo(t *testing.T) {
 	alloc(t, d, driver.DeviceMem, size)
 	after, same, err := d.MemInfo()
 	ok(t, err)
-	if same != total || after > before-size/2 { // others may have freed some meanwhile
+	if same != total || after > before-size/2 { // other processes may have freed memory meanwhile
 		t.Errorf("%d of %d bytes are free, after %d of %d and an allocation of %d", after, same, before, total, size)
 	}
 }
 
-// elsewhereSaid compares facts of a device with what somebody else says of it: names, and in the same order ours and theirs. Theirs may
-// be missing where that release, or that machine, does not tell, which is logged; the first ones, as many as need be, must be told.
+// elsewhereSaid compares facts of a device with another source. names, theirs and ours have the
+// same order. A fact may be missing on the other side, which is logged, except for the first need
+// facts.
 func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) {
 	t.Helper()
 	if len(theirs) != len(names) || len(ours) != len(names) {
@@ -146,8 +148,8 @@ func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) 
 	t.Logf("%d facts are equal; not told: %q", equal, untold)
 }
 
-// TestGPUFactsElsewhere compares facts of all devices with those of nvidia-smi, Linux and PyTorch, and their links with nvidia-smi's matrix, where there
-// are these.
+// TestGPUFactsElsewhere compares facts of all devices with nvidia-smi, Linux and PyTorch, and their
+// links with the matrix of nvidia-smi, as far as these are available.
 func TestGPUFactsElsewhere(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)
@@ -177,7 +179,7 @@ func TestGPUFactsElsewhere(t *testing.T) {
 			}
 			elsewhereSaid(t, 5, names, ask(names), strings.ToLower(i.Name), strings.ToLower(uuids[k]), "0000"+strings.ToLower(i.PCI), i.DriverVersion,
 				fmt.Sprintf("%d.%d", i.Major, i.Minor), i.Clock/1000, i.MemoryClock/1000, "disabled")
-			// The driver keeps some of the memory, of which both numbers are in MiB.
+			// The driver reserves some of the memory; both numbers are in MiB.
 			memory := ask([]string{"memory.total", "memory.reserved"})
 			total, err := strconv.ParseUint(strings.TrimSpace(memory[0]), 10, 64)
 			if err != nil {
@@ -203,7 +205,7 @@ func TestGPUFactsElsewhere(t *testing.T) {
 			switch {
 			case err != nil:
 				t.Errorf("numa_node is %q", text)
-			case node < 0: // Linux does not know, and the driver may
+			case node < 0: // Linux does not know the node, but the driver may
 				t.Logf("NUMA node %d; Linux does not tell", i.NUMANode)
 				if _, err := os.Stat(fmt.Sprintf("/sys/devices/system/node/node%d", i.NUMANode)); err != nil && i.NUMANode >= 0 {
 					t.Errorf("NUMA node %d: %v", i.NUMANode, err)
@@ -240,19 +242,20 @@ func TestGPUFactsElsewhere(t *testing.T) {
 	})
 }
 
-// linksElsewhere compares the links between devices with the matrix of nvidia-smi topo -m. Over NVLink, which that calls NV and a number, memory is
-// reached directly and by all atomic operations, and no link without it is faster or has these. The columns are of nvidia-smi's indices.
+// linksElsewhere compares the links between devices with the matrix of nvidia-smi topo -m. A link
+// that the matrix calls NV and a number reaches memory directly and with all atomic operations. No
+// other link is faster or has these features. The columns are numbered by nvidia-smi.
 func linksElsewhere(t *testing.T, drv *Driver, uuids []string, smi func(t *testing.T, args ...string) string) {
 	if len(uuids) < 2 {
 		t.Skipf("needs two GPUs, and there are %d", len(uuids))
 	}
-	index := map[string]string{} // nvidia-smi's, by UUID
+	index := map[string]string{} // nvidia-smi's index by UUID
 	for line := range strings.Lines(smi(t, "--format=csv,noheader", "--query-gpu=index,uuid")) {
 		if number, uuid, found := strings.Cut(strings.TrimSpace(line), ", "); found {
 			index[uuid] = number
 		}
 	}
-	matrix := map[[2]string]string{} // by indices
+	matrix := map[[2]string]string{} // by pair of indices
 	var columns []string
 	for line := range strings.Lines(regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(smi(t, "topo", "-m"), "")) {
 		cells := strings.Fields(line)
@@ -275,7 +278,7 @@ func linksElsewhere(t *testing.T, drv *Driver, uuids []string, smi func(t *testi
 		defer dev.Close()
 		devs[k] = dev.(*device)
 	}
-	slowest, fastest := -1, -1 // rank of a link that is NVLink, and of one that is not
+	slowest, fastest := -1, -1 // ranks of the slowest NVLink and of the fastest other link
 	for a, x := range devs {
 		for b, y := range devs {
 			cell, told := matrix[[2]string{index[uuids[a]], index[uuids[b]]}]
@@ -291,7 +294,7 @@ func linksElsewhere(t *testing.T, drv *Driver, uuids []string, smi func(t *testi
 			case a == b:
 			case nvlink && (link.Kind == driver.LinkNone || link.Rank < 0 || !link.Atomics):
 				t.Errorf("device %d to %d: %+v; nvidia-smi says %s", a, b, link, cell)
-			case link.PCIe == "": // there is no NVML, or it does not know the devices
+			case link.PCIe == "": // NVML is missing or does not know the devices
 				t.Log("NVML tells nothing")
 			case link.Kind != driver.LinkNone && nvlink != (link.Kind == driver.LinkNVLink), nvlink && cell != fmt.Sprintf("NV%d", link.NVLinks), !nvlink && cell != link.PCIe:
 				t.Errorf("device %d to %d: %+v; nvidia-smi says %s", a, b, link, cell)

@@ -18,8 +18,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestGPUForeignRank has a plain communicator of two ranks of which the other one is a process of Python's: by calls of NCCL, and by PyTorch. Each
-// makes one communicator under the same id. Both do every operation and check what they get.
+// TestGPUForeignRank makes a plain communicator of two ranks, one of which is a Python process that
+// uses NCCL directly or PyTorch. Both do every operation and check the results.
 func TestGPUForeignRank(t *testing.T) {
 	several(t)
 	python, err := exec.LookPath("python3")
@@ -33,7 +33,7 @@ func TestGPUForeignRank(t *testing.T) {
 	}
 }
 
-// given is element i of what a rank gives to operations.
+// given returns element i of a rank's input.
 func given(rank, i int) int { return 10007*(rank+1) + i }
 
 func withForeign(t *testing.T, python, with, library string) {
@@ -101,9 +101,9 @@ func withForeign(t *testing.T, python, with, library string) {
 	sum := func(i int) int { return given(0, i) + given(1, i) }
 	none := func(int) int { return 0 }
 	for _, x := range []struct {
-		name string // to the other rank
+		name string // the other rank's name of the operation
 		op   collective.Operation
-		want func(i int) int // element i of what this rank has then
+		want func(i int) int // element i of this rank's result
 	}{
 		{"all-reduce", collective.AllReduce(theirs, mine, collective.Int32, collective.Sum()), sum},
 		{"reduce", collective.Reduce(theirs, mine, collective.Int32, collective.Sum(), 1), none},

@@ -39,7 +39,7 @@ func addNode(t testing.TB, d *device, g driver.Graph, op *driver.NodeOp, after .
 	return n
 }
 
-// nodesOf leaves out what is none.
+// nodesOf returns the nodes that are not 0.
 func nodesOf(n driver.Node) []driver.Node {
 	if n == 0 {
 		return nil
@@ -63,17 +63,18 @@ func newTimer(t testing.TB, d *device) driver.Event {
 	return e
 }
 
-// arg is an argument of a kernel.
+// arg makes an argument of a kernel.
 func arg[T any](v T) unsafe.Pointer { return unsafe.Pointer(&v) }
 
-// kernelOp is a node that launches blocks of threads.
+// kernelOp makes a node that launches a kernel.
 func kernelOp(f driver.Function, blocks, threads uint32, args ...unsafe.Pointer) *driver.NodeOp {
 	return &driver.NodeOp{Kind: driver.KernelNode, Launch: driver.Launch{
 		Function: f, Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{threads, 1, 1}, Args: args,
 	}}
 }
 
-// TestGPUGraph has a node of every kind that moves memory, and a value that depends on each having run in its turn.
+// TestGPUGraph runs a graph with a node of every kind that moves memory. The result is right only
+// if each node runs in its order.
 func TestGPUGraph(t *testing.T) {
 	d := openGraphs(t)
 	s := newStream(t, d)
@@ -84,17 +85,18 @@ func TestGPUGraph(t *testing.T) {
 	x, y, z := dev.Ptr, dev.Ptr+n, dev.Ptr+2*n
 	g := newGraph(t, d)
 
-	// x: index, with fills of each width over parts of it.
+	// x is numbered by a kernel, with fills of each width over parts of it.
 	first := addNode(t, d, g, kernelOp(index, n/4/256, 256, arg(uint64(n/4)), arg(uint32(1000)), arg(uint32(3)), arg(x)))
 	w1 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 401, Pattern: 0x123456a1, Width: 1, Count: 99}, first)
 	w2 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 802, Pattern: 0x1234b2b1, Width: 2, Count: 99}, first)
 	w4 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 1204, Pattern: 0xc4c3c2c1, Width: 4, Count: 99, Stride: 4}, first)
-	// A column of each width.
+	// A strided fill of each width.
 	s1 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 2001, Pattern: 0xd1, Width: 1, Count: 10, Stride: 7}, first)
 	s2 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 2200, Pattern: 0xe2e1, Width: 2, Count: 10, Stride: 6}, first)
 	s4 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 2400, Pattern: 0xf4f3f2f1, Width: 4, Count: 10, Stride: 12}, first)
 	lone := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 2800, Pattern: 0x77777777, Width: 4, Count: 1, Stride: 64}, first)
-	// All of them, then x to y by copy, y to z by kernel, z to the host by copy; and from the host.
+	// After all of them: copy x to y, a kernel from y to z, copy z to the host, and copy from the
+	// host.
 	all := addNode(t, d, g, &driver.NodeOp{Kind: driver.EmptyNode}, w1, w2, w4, s1, s2, s4, lone)
 	xy := addNode(t, d, g, &driver.NodeOp{Kind: driver.CopyNode, Dst: y, Src: x, Count: n}, all)
 	yz := addNode(t, d, g, kernelOp(copyWords, n/4/256, 256, arg(uint64(n/4)), arg(z), arg(y)), xy)
@@ -146,7 +148,7 @@ func TestGPUGraph(t *testing.T) {
 		}
 		check("many")
 	}
-	// An exec does without its graph.
+	// An exec works without its graph.
 	lonely, err := d.NewGraph()
 	ok(t, err)
 	addNode(t, d, lonely, &driver.NodeOp{Kind: driver.FillNode, Dst: host.Ptr, Pattern: 42, Width: 4, Count: 1})
@@ -179,7 +181,7 @@ func TestGPUGraphSetNode(t *testing.T) {
 	x := instantiate(t, d, g)
 	other := instantiate(t, d, g)
 
-	// The first launch is under way when the nodes are set.
+	// The first launch is in flight when the nodes are set.
 	ok(t, d.LaunchGraph(s, x))
 	ok(t, d.SetNode(x, wait, kernelOp(spin, 1, 1, arg(uint64(1000)))))
 	ok(t, d.SetNode(x, kernel, indexOp(200, n/8, dev.Ptr+4*n)))
@@ -203,7 +205,7 @@ func TestGPUGraphSetNode(t *testing.T) {
 	if v := w[n:]; v[0] != 200 || v[n/8-1] != 200+n/8-1 || v[n/8] != 0 || v[n/4] != 3 || v[n/4+1] != 4 || v[n/4+4] != 3 || v[n/4+5] != 4 || w[0] != 0 {
 		t.Errorf("the second launch writes %d … %d %d, %d %d; before them %d", v[0], v[n/8-1], v[n/8], v[n/4], v[n/4+1], w[0])
 	}
-	// The other exec is as the graph is.
+	// The other exec is unchanged.
 	ok(t, d.LaunchGraph(s, other))
 	finish(t, d, s)
 	if w[0] != 100 || w[n/4] != 2 {
@@ -216,7 +218,7 @@ func TestGPUGraphSetNode(t *testing.T) {
 			t.Errorf("SetNode allocates %v times, %v", n, sink)
 		}
 	}
-	// Other sizes may be refused, and other places.
+	// The driver may refuse other sizes and kinds of memory.
 	for name, err := range map[string]error{
 		"a longer fill":        d.SetNode(x, fill, &driver.NodeOp{Kind: driver.FillNode, Dst: dev.Ptr, Pattern: 3, Width: 4, Count: 2 * n}),
 		"a shorter fill":       d.SetNode(x, fill, &driver.NodeOp{Kind: driver.FillNode, Dst: dev.Ptr, Pattern: 3, Width: 4, Count: 4}),
@@ -240,7 +242,7 @@ func TestGPUGraphSetNode(t *testing.T) {
 	}
 }
 
-// TestGPUGraphOverlap measures eight kernels that do not depend on each other.
+// TestGPUGraphOverlap measures eight independent kernels.
 func TestGPUGraphOverlap(t *testing.T) {
 	d := openGraphs(t)
 	s := newStream(t, d)
@@ -257,7 +259,7 @@ func TestGPUGraphOverlap(t *testing.T) {
 		}
 		addNode(t, d, g, &driver.NodeOp{Kind: driver.RecordNode, Event: to}, all...)
 		x := instantiate(t, d, g)
-		for range 2 { // of which the first has to get things ready
+		for range 2 { // the first launch also loads things
 			ok(t, d.LaunchGraph(s, x))
 			finish(t, d, s)
 		}
@@ -268,7 +270,7 @@ func TestGPUGraphOverlap(t *testing.T) {
 	overlap(t, each, measure)
 }
 
-// overlap wants eight kernels not to take much longer than one, which takes a while.
+// overlap checks that eight long kernels do not take much longer than one.
 func overlap(t *testing.T, each time.Duration, measure func(kernels int) time.Duration) {
 	t.Helper()
 	one, eight := measure(1), measure(8)
@@ -278,7 +280,7 @@ func overlap(t *testing.T, each time.Duration, measure func(kernels int) time.Du
 	}
 }
 
-// TestGPURecordedOverlap does so with a command buffer of package gpu.
+// TestGPURecordedOverlap does the same with a command buffer of package gpu.
 func TestGPURecordedOverlap(t *testing.T) {
 	openGraphs(t)
 	drv, err := Open(cuda.Options{})
@@ -309,7 +311,7 @@ func TestGPURecordedOverlap(t *testing.T) {
 		ok(t, c.End())
 		s, err := gpu.NewSemaphore(0)
 		ok(t, err)
-		for i := range uint64(2) { // of which the first has to get things ready
+		for i := range uint64(2) { // the first execution also loads things
 			ok(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: i + 1}}}, gpu.Execute(c)))
 			ok(t, s.Wait(t.Context(), i+1))
 		}
@@ -320,7 +322,7 @@ func TestGPURecordedOverlap(t *testing.T) {
 	overlap(t, each, measure)
 }
 
-// TestGPUGraphMany has chains of nodes, each of which must see what the one before did.
+// TestGPUGraphMany runs chains of nodes, each of which depends on the result of the previous one.
 func TestGPUGraphMany(t *testing.T) {
 	d := openGraphs(t)
 	a, b := newStream(t, d), newStream(t, d)
@@ -339,7 +341,7 @@ func TestGPUGraphMany(t *testing.T) {
 	x := instantiate(t, d, g)
 	t.Logf("a graph of %d nodes is ready after %v", nodes, time.Since(start))
 	const launches = 20
-	for range launches { // one after the other, whatever the streams
+	for range launches { // launches run one after another in any streams
 		ok(t, d.LaunchGraph(a, x))
 		ok(t, d.LaunchGraph(b, x))
 	}
@@ -349,7 +351,7 @@ func TestGPUGraphMany(t *testing.T) {
 		t.Errorf("%d launches of %d kernels count %d", 2*launches, nodes, got)
 	}
 
-	// Many, an empty one, and many.
+	// A long graph, an empty one, and a long one.
 	g = newGraph(t, d)
 	var layer []driver.Node
 	for i := range 32 {
@@ -368,7 +370,7 @@ func TestGPUGraphMany(t *testing.T) {
 			t.Errorf("number %d is %d", i, got)
 		}
 	}
-	// A kernel without parameters, and nothing at all.
+	// A kernel without parameters, and an empty node.
 	empty, _ := load(t, d, []byte(emptyPTX), "empty")
 	g = newGraph(t, d)
 	addNode(t, d, g, kernelOp(empty, 1, 1))
@@ -389,7 +391,7 @@ func TestGPUGraphChild(t *testing.T) {
 	n := addNode(t, d, child, op)
 	g := newGraph(t, d)
 	first := addNode(t, d, g, &driver.NodeOp{Kind: driver.ChildNode, Child: child})
-	addNode(t, d, child, op, n) // which the first child has not
+	addNode(t, d, child, op, n) // the first child does not have this node
 	second := addNode(t, d, g, &driver.NodeOp{Kind: driver.ChildNode, Child: child}, first)
 	addNode(t, d, g, &driver.NodeOp{Kind: driver.CopyNode, Dst: m.Ptr + 4, Src: m.Ptr, Count: 4}, second)
 	x := instantiate(t, d, g)
@@ -405,7 +407,7 @@ func TestGPUGraphChild(t *testing.T) {
 	}
 }
 
-// TestGPUGraphBig fills and copies more than 32 bits can count.
+// TestGPUGraphBig fills and copies more than 4 GiB.
 func TestGPUGraphBig(t *testing.T) {
 	d := openGraphs(t)
 	const n = 1<<32 + 1<<20 + 5
@@ -454,7 +456,7 @@ func TestGPUTimers(t *testing.T) {
 	if took, err := d.Elapsed(from, to); !errors.Is(err, cuda.ErrorInvalidHandle) || errors.Is(err, driver.ErrLost) {
 		t.Errorf("timers never recorded: %v, %v", took, err)
 	}
-	ok(t, d.Launch(s, busy)) // the first one takes longer
+	ok(t, d.Launch(s, busy)) // the first launch takes longer
 	ok(t, d.Record(from, s))
 	ok(t, d.Launch(s, busy))
 	ok(t, d.Record(to, s))

@@ -11,10 +11,10 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// imagesArch is what the cubins of testdata/images are for.
+// imagesArch is the architecture of the cubins in testdata/images.
 const imagesArch = "sm_90"
 
-// TestGPUParams compares what images say of their kernels with what the driver does.
+// TestGPUParams compares the parameters that images declare with those that the driver reports.
 func TestGPUParams(t *testing.T) {
 	d := openGPU(t)
 	if !d.caps.KernelParams {
@@ -52,11 +52,11 @@ func TestGPUParams(t *testing.T) {
 	}
 }
 
-// TestGPUOtherArchitecture loads a cubin for a device that there is none of.
+// TestGPUOtherArchitecture loads a cubin for an architecture that does not exist.
 func TestGPUOtherArchitecture(t *testing.T) {
 	d := openGPU(t)
 	code := image(t, "params.cubin")
-	at := bytes.Index(code[48:52], []byte{90}) // where the header has the architecture
+	at := bytes.Index(code[48:52], []byte{90}) // the place of the architecture in the header
 	code[48+at] = 20
 	_, err := d.Load(code)
 	t.Log(err)
@@ -65,7 +65,8 @@ func TestGPUOtherArchitecture(t *testing.T) {
 	}
 }
 
-// TestGPUUnresolved has code that was not linked, and code that refers to nothing but the driver's functions.
+// TestGPUUnresolved loads code that was not linked, and code that uses only functions of the
+// driver.
 func TestGPUUnresolved(t *testing.T) {
 	d := openGPU(t)
 	find := func(name, kernel string) error {
@@ -97,7 +98,7 @@ func TestGPUUnresolved(t *testing.T) {
 	}
 }
 
-// TestGPUCluster has a kernel whose blocks come in clusters of two.
+// TestGPUCluster runs a kernel whose blocks form clusters of two.
 func TestGPUCluster(t *testing.T) {
 	d := openGPU(t)
 	if !d.info.Clusters {
@@ -122,7 +123,8 @@ func TestGPUCluster(t *testing.T) {
 	}
 }
 
-// TestGPULoadTwice loads the same device code twice: each module is of its own, also when the other is unloaded.
+// TestGPULoadTwice loads the same code twice. Each module is separate, also after the other is
+// unloaded.
 func TestGPULoadTwice(t *testing.T) {
 	d := openGPU(t)
 	var modules [2]driver.Module

@@ -26,20 +26,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestGPUSharingFar is the other process of the tests of what processes share.
+// TestGPUSharingFar is the second process of the sharing tests.
 func TestGPUSharingFar(t *testing.T) {
 	gputest.BeFar(t, func() (driver.Driver, error) { return Open(cuda.Options{}) })
 }
 
-// TestGPUSharingEnd kills a process that is about to record an event for which another one waits. It does so in a process of its own, for
-// nobody says whether the device is lost by that, and logs what becomes of it.
+// TestGPUSharingEnd kills a process that is about to record an event for which another process
+// waits, and logs the result. It runs in a subprocess, because the device may be lost.
 func TestGPUSharingEnd(t *testing.T) {
 	const env = "PUREGPU_TEST_SHARING_END"
 	if os.Getenv(env) == "" {
 		openGPU(t)
 		exe, err := os.Executable()
 		ok(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // whatever hangs
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // limits a hang
 		defer cancel()
 		cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPUSharingEnd$", "-test.v")
 		cmd.Env = append(os.Environ(), env+"=1", "PUREGPU_TEST_REQUIRE_GPU=1")
@@ -55,17 +55,18 @@ func TestGPUSharingEnd(t *testing.T) {
 	gputest.CheckKilled(t, drv, gputest.StartFar(t, "TestGPUSharingFar"))
 }
 
-// A named is what the processes of TestGPUSharingPython tell each other of their memory and their events, in JSON.
+// A named holds the handles that the processes of TestGPUSharingPython exchange, as JSON.
 type named struct {
 	Memory string `json:"memory"` // cudaIpcMemHandle_t, in hexadecimal digits
-	Offset uint64 `json:"offset"` // bytes from where the allocation begins
+	Offset uint64 `json:"offset"` // offset from the start of the allocation, in bytes
 	Size   uint64 `json:"size"`
 	Event  string `json:"event"` // cudaIpcEventHandle_t
 }
 
-// TestGPUSharingPython exchanges a tensor with a process of Python's, a thousand times each way: by PyTorch, by CuPy, and by calls of the CUDA
-// driver without either. Each waits for the other by events, and copies on the device. Of each round an element is checked, and of the first, the
-// last and every hundredth all elements, each of which is another number.
+// TestGPUSharingPython passes a tensor to and from a Python process a thousand times: with PyTorch,
+// with CuPy, and with direct calls of the CUDA driver. Each side waits for the other with events
+// and copies on the device. Each round checks one element. The first, the last and every hundredth
+// round check all elements, which are all different.
 func TestGPUSharingPython(t *testing.T) {
 	openGPU(t)
 	python, err := exec.LookPath("python3")
@@ -77,7 +78,7 @@ func TestGPUSharingPython(t *testing.T) {
 	}
 }
 
-// missing is the exit status of a program of Python's that lacks a package.
+// missing is the exit status of a Python program that lacks a package.
 const missing = 77
 
 func exchangeWith(t *testing.T, python, with string) {
@@ -115,7 +116,7 @@ func exchangeWith(t *testing.T, python, with string) {
 	}
 	t.Logf("%d rounds with %s took %v", rounds, with, took)
 	ok(t, x.tell("leave"))
-	ok(t, x.hear("left")) // it has closed what is ours
+	ok(t, x.hear("left")) // it has closed our exports
 	ok(t, x.close())
 	x.stdin.Close()
 	ok(t, x.cmd.Wait())
@@ -123,7 +124,7 @@ func exchangeWith(t *testing.T, python, with string) {
 
 var errMissing = errors.New("Python lacks a package")
 
-// An exchange is of a tensor with a process of Python's.
+// An exchange passes a tensor to and from a Python process.
 type exchange struct {
 	ctx      context.Context
 	cmd      *exec.Cmd
@@ -131,13 +132,14 @@ type exchange struct {
 	lines    *bufio.Scanner
 	theirs   interop.MemoryHandle
 	own, far *gpu.Buffer
-	there    *interop.Event // recorded by us
+	there    *interop.Event // recorded by this process
 	ready    *interop.Event // recorded by the other process
 	s        *gpu.Stream
-	gone     chan struct{} // closed when far has been given back
+	gone     chan struct{} // closed when far is freed
 }
 
-// meet starts a process of Python's, which gets the files as 3 and so on, and exchanges handles with it. The work will be the queue's.
+// meet starts a Python process with files as descriptors 3 and up, and exchanges handles with it.
+// The work goes to the queue.
 func meet(ctx context.Context, q *gpu.Queue, python, with string, size uint64, files ...*os.File) (*exchange, error) {
 	dev := q.Device()
 	cmd := exec.CommandContext(ctx, python, "testdata/exchange.py", with, fmt.Sprint(size))
@@ -216,19 +218,20 @@ func (x *exchange) hear(what string) error {
 	return nil
 }
 
-// issued waits until all that the stream was given is issued.
+// issued waits until all work of the stream is issued.
 func (x *exchange) issued() error {
 	p := x.s.Point()
 	return p.Semaphore.WaitIssued(x.ctx, p.Value)
 }
 
-// turn has a number go there and come back, to seen: all elements are that number.
+// turn sends a tensor with all elements v to the other process and back. One element goes to seen.
 func (x *exchange) turn(v int, seen gpu.Range) error {
 	x.s.Fill(x.own.All(), binary.LittleEndian.AppendUint32(nil, uint32(v)))
 	return x.pass(v, seen)
 }
 
-// whole has a tensor go there and come back of which each element is another number, and checks them all; the number v comes to seen.
+// whole sends a tensor of different elements to the other process and back, and checks all of them.
+// v goes to seen.
 func (x *exchange) whole(v int, seen gpu.Range) error {
 	data := make([]byte, x.theirs.Size)
 	first := uint32(v) - uint32(4*uint64(v)%x.theirs.Size/4)
@@ -252,7 +255,7 @@ func (x *exchange) whole(v int, seen gpu.Range) error {
 	return nil
 }
 
-// pass has what own holds go there and come back, an element of it to seen.
+// pass sends the content of own to the other process and back. One element goes to seen.
 func (x *exchange) pass(v int, seen gpu.Range) error {
 	x.s.Do(interop.RecordEvent(x.there))
 	if err := x.issued(); err != nil {
@@ -261,7 +264,7 @@ func (x *exchange) pass(v int, seen gpu.Range) error {
 	if err := x.tell("turn"); err != nil {
 		return err
 	}
-	if err := x.hear("turned"); err != nil { // it has copied what we have filled to what it has exported, and recorded
+	if err := x.hear("turned"); err != nil { // it has copied our memory to its export, and recorded its event
 		return err
 	}
 	x.s.Do(interop.WaitEvent(x.ready))
@@ -273,9 +276,10 @@ func (x *exchange) close() error {
 	return errors.Join(x.far.Close(), x.ready.Close(), x.there.Close(), x.own.Close())
 }
 
-// TestGPUSharingKilled kills one of two processes that exchange a tensor, in the middle: ten times that of Python, ten times that of Go, half of
-// the times with PyTorch. The other one learns of it by its pipe, says so, and goes on. It is a process of its own each time, for a stream of
-// it may wait for what never comes.
+// TestGPUSharingKilled kills one of two processes while they exchange a tensor: ten times the
+// Python process, ten times the Go process, half of the times with PyTorch. The other process
+// learns of it from its pipe, reports it, and continues. Each time runs in a subprocess, because a
+// stream may wait for work that never comes.
 func TestGPUSharingKilled(t *testing.T) {
 	const env, kills = "PUREGPU_TEST_SHARING_KILLED", 5
 	if doing := os.Getenv(env); doing != "" {
@@ -295,16 +299,16 @@ func TestGPUSharingKilled(t *testing.T) {
 	}
 	exe, err := os.Executable()
 	ok(t, err)
-	// command starts the process of Go's.
+	// command prepares a Go process.
 	command := func(ctx context.Context, doing string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPUSharingKilled$", "-test.v")
 		cmd.Env = append(os.Environ(), env+"="+doing, "PUREGPU_TEST_REQUIRE_GPU=1")
 		return cmd
 	}
-	right, all := 0, 0 // of the packages that there are
+	right, all := 0, 0 // counts for the available packages
 	for _, with := range []string{"torch", "cuda"} {
 		missing := 0
-		// try runs a test with a context, and counts it.
+		// try runs and counts a test with a context.
 		try := func(name string, f func(ctx context.Context, t *testing.T)) {
 			t.Run(name, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
@@ -341,7 +345,7 @@ func TestGPUSharingKilled(t *testing.T) {
 				t.Log(report)
 			})
 		}
-		if missing < 2*kills { // a package is there or is not
+		if missing < 2*kills { // a package is either available or missing
 			all += 2 * kills
 		}
 	}
@@ -354,11 +358,11 @@ func TestGPUSharingKilled(t *testing.T) {
 	}
 }
 
-// sharedSize is how large the tensor is.
+// sharedSize is the size of the tensor.
 const sharedSize = 1 << 20
 
-// killsPython exchanges a tensor with a process of Python's, kills that, and checks that all who wait for it are told, and that the device does
-// what it is given.
+// killsPython exchanges a tensor with a Python process and kills it. It checks that all waits for
+// the process return an error, and that the device still works.
 func killsPython(ctx context.Context, t *testing.T, with string) {
 	drv, err := Open(cuda.Options{})
 	ok(t, err)
@@ -376,7 +380,8 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	}
 	ok(t, err)
 
-	// What waits for news of the other process: a goroutine, and an operation of another queue, for which somebody waits.
+	// Two waits for the other process: a goroutine, and an operation of another queue with a
+	// waiter.
 	news, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	behind, err := gpu.NewSemaphore(0)
@@ -392,7 +397,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 		}
 		err = x.turn(turn, seen.All())
 	}
-	x.cmd.Wait() // was killed
+	x.cmd.Wait() // returns the error of the kill
 	if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) {
 		t.Fatalf("killed about turn %d, in turn %d: %v", last, turn, err)
 	}
@@ -406,9 +411,9 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	}
 	news.Fail(gone)
 	hears("a goroutine that waits", <-told)
-	hears("what waits for an operation that waits", behind.Wait(ctx, 1))
+	hears("a wait for a waiting operation", behind.Wait(ctx, 1))
 
-	check := func() { // that the device does what it is given
+	check := func() { // check checks that the device still works
 		t.Helper()
 		short, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -425,10 +430,10 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	cancel()
 	stuck := errors.Is(err, context.DeadlineExceeded)
 	if stuck { // behind an event that is never recorded
-		t.Log("the stream waits for what never comes")
+		t.Log("the stream waits for an event that never comes")
 		p := x.s.Point()
 		p.Semaphore.Fail(gone)
-		hears("who waits for the stream", x.s.Wait(ctx))
+		hears("a wait for the stream", x.s.Wait(ctx))
 		check()
 	} else {
 		ok(t, err)
@@ -439,13 +444,13 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 		select {
 		case <-x.gone:
 		case <-ctx.Done():
-			t.Fatal("the memory was not given back")
+			t.Fatal("the memory was not freed")
 		}
 		_, err := interop.ImportMemory(dev, x.theirs, nil)
 		if err == nil {
-			t.Error("memory of a process that is no more was imported")
+			t.Error("memory of a dead process was imported")
 		}
-		t.Logf("to import memory of a process that is no more: %v", err)
+		t.Logf("importing memory of a dead process: %v", err)
 		check()
 	}
 	closing, cancel := context.WithTimeout(ctx, time.Second)
@@ -462,7 +467,8 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	}
 }
 
-// isKilled is the process of Go's that is killed: it exchanges a tensor, and prints its turns. File 3 is for Python's report.
+// isKilled is the Go process that is killed. It exchanges a tensor and prints its turns. File 3 is
+// for the report of the Python process.
 func isKilled(ctx context.Context, t *testing.T, with string) {
 	drv, err := Open(cuda.Options{})
 	ok(t, err)
@@ -483,7 +489,8 @@ func isKilled(ctx context.Context, t *testing.T, with string) {
 	}
 }
 
-// killGo starts such a process, kills it in a turn behind the last one, and returns what Python then reports.
+// killGo starts such a process, kills it in a turn after last, and returns the report of the Python
+// process.
 func killGo(ctx context.Context, t *testing.T, cmd *exec.Cmd, last int) string {
 	r, w, err := os.Pipe()
 	ok(t, err)
@@ -501,7 +508,7 @@ func killGo(ctx context.Context, t *testing.T, cmd *exec.Cmd, last int) string {
 			t.Log(lines.Text())
 		}
 	}
-	time.Sleep(rand.N(100 * time.Microsecond)) // anywhere in a turn
+	time.Sleep(rand.N(100 * time.Microsecond)) // at any time within a turn
 	cmd.Process.Kill()
 	err = cmd.Wait()
 	switch {

@@ -21,14 +21,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// The sizes of what TestGPUGenerated computes: multiples of 16, as Triton has compiled for, and not of a block.
+// Sizes of the test data: multiples of 16, as the Triton kernels were compiled for, but not of a
+// block.
 const (
 	genRows, genColumns = 1008, 2000
 	genM, genN, genK    = 208, 336, 144
 )
 
-// TestGPUGenerated launches kernels of CUDA C++ by generated functions, and kernels of Triton by what their metadata say, and compares with
-// what PyTorch comes to, or without PyTorch with the host.
+// TestGPUGenerated launches CUDA C++ kernels through generated functions, and Triton kernels
+// through their metadata. It compares the results with PyTorch's, or with the host's if there is no
+// PyTorch.
 func TestGPUGenerated(t *testing.T) {
 	openGPU(t)
 	drv, err := Open(cuda.Options{})
@@ -56,7 +58,8 @@ func TestGPUGenerated(t *testing.T) {
 	t.Run("Triton, as Go functions", g.tritonFunctions)
 }
 
-// torchResults has Python write inputs and results, and kernels of Triton, into a folder. It reports whether there is PyTorch.
+// torchResults runs Python to write inputs, results and Triton kernels into a folder. It reports
+// whether PyTorch is available.
 func torchResults(t *testing.T) (dir string, torch bool) {
 	dir = t.TempDir()
 	python, err := exec.LookPath("python3")
@@ -89,7 +92,7 @@ type generated struct {
 	torch bool
 }
 
-// input returns an array of PyTorch's, or one made here.
+// input returns an array that PyTorch wrote, or makes one.
 func (g *generated) input(t *testing.T, name string, n int) []float32 {
 	t.Helper()
 	if !g.torch {
@@ -122,7 +125,8 @@ func upload[T any](t *testing.T, g *generated, values []T) gpu.Slice[T] {
 	return x
 }
 
-// compare waits and compares what a kernel has written with PyTorch's, or with the host's, within a share of the largest.
+// compare waits for a kernel and compares its output with PyTorch's or the host's, within a
+// fraction of the largest value.
 func (g *generated) compare(t *testing.T, out gpu.Slice[float32], name string, host func(i int) float64, share float64) {
 	t.Helper()
 	got := make([]float32, out.Len())
@@ -138,7 +142,7 @@ func (g *generated) compare(t *testing.T, out gpu.Slice[float32], name string, h
 	largest, worst, at := 0., 0., 0
 	step := 1
 	if !g.torch {
-		step = 97 // the host is slow
+		step = 97 // a sample, because the host is slow
 	}
 	for i := 0; i < len(got); i += step {
 		w := want(i)
@@ -183,7 +187,7 @@ func (g *generated) cuda(t *testing.T, code *testkernels.KernelsCode) {
 	}, 1e-5)
 }
 
-// softmaxOf returns the softmax of rows, by the host.
+// softmaxOf returns the softmax of rows, computed on the host.
 func softmaxOf(x []float32) func(i int) float64 {
 	return func(i int) float64 {
 		most, sum := math.Inf(-1), 0.
@@ -198,9 +202,10 @@ func softmaxOf(x []float32) func(i int) float64 {
 	}
 }
 
-// triton launches what Triton has compiled. Where OUT names a folder the files are copied there.
+// triton launches kernels that Triton has compiled. If OUT names a folder, the files are copied
+// there.
 func (g *generated) triton(t *testing.T) {
-	found := map[string]string{} // the files of kernels, without .json
+	found := map[string]string{} // paths without .json
 	filepath.WalkDir(filepath.Join(g.dir, "cache"), func(name string, _ fs.DirEntry, err error) error {
 		if base, ok := strings.CutSuffix(name, ".json"); ok && err == nil {
 			if text, err := os.ReadFile(name); err == nil {
@@ -242,7 +247,8 @@ func (g *generated) triton(t *testing.T) {
 	}
 }
 
-// tritonFunctions launches kernels that Triton has compiled elsewhere, by the functions that tools/kernelgen has written for them.
+// tritonFunctions launches Triton kernels compiled elsewhere, through the functions that
+// tools/kernelgen generated.
 func (g *generated) tritonFunctions(t *testing.T) {
 	if !g.torch {
 		t.Skip("there is no PyTorch to compare with")
@@ -267,7 +273,7 @@ func (g *generated) tritonFunctions(t *testing.T) {
 	g.compare(t, c, "matmul16.f32", nil, 1e-4)
 }
 
-// launch launches a kernel of Triton as tools/kernelgen has it launched.
+// launch launches a Triton kernel as the functions of tools/kernelgen do.
 func (g *generated) launch(t *testing.T, found map[string]string, name, ext string, blocks [3]uint32, args ...any) {
 	t.Helper()
 	base, is := found[name]
@@ -307,7 +313,7 @@ func (g *generated) launch(t *testing.T, found map[string]string, name, ext stri
 		t.Errorf("%s%s: the driver tells parameters of %v bytes", name, ext, told)
 	}
 	for range extra {
-		args = append(args, driver.Ptr(0)) // memory that Triton adds and this kernel does not need
+		args = append(args, driver.Ptr(0)) // scratch memory that Triton adds and this kernel does not need
 	}
 	grid := gpu.Grid{Blocks: blocks, Threads: [3]uint32{uint32(m.Threads)}, SharedMem: uint32(m.Shared)}
 	ok(t, g.s.Do(gpu.Launch(k, grid, args...)))

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// tile is a kernel that has the tensor memory accelerator bring a box of 16 by 16 words, from column 8 and row 4 on, and copies it to
-// out with 256 threads.
+// tile is a kernel that loads a box of 16 by 16 words, at column 8 and row 4, with the tensor
+// memory accelerator, and copies it to out with 256 threads.
 const tile = `.version 8.0
 .target sm_90
 .address_size 64
@@ -68,7 +68,8 @@ $tile_wait:
 }
 ` + "\x00"
 
-// TestGPUTensorMap gives a kernel a tensor map by value, as a field of a struct of arguments: in a stream, and recorded.
+// TestGPUTensorMap passes a tensor map by value, in a struct of arguments, in a stream and in a
+// recording.
 func TestGPUTensorMap(t *testing.T) {
 	d := openGPU(t)
 	if d.info.Major < 9 || !d.lib.HasSymbol("cuTensorMapEncodeTiled") {
@@ -119,7 +120,7 @@ func TestGPUTensorMap(t *testing.T) {
 			}
 		}
 	}
-	for first := range uint32(40) { // in records whose memory begins here and there
+	for first := range uint32(40) { // records whose memory has various alignments
 		ok(t, s.Do(k.Launch(grid, args{first, *m, out})))
 	}
 	check("a stream", 39)
@@ -135,7 +136,8 @@ func TestGPUTensorMap(t *testing.T) {
 	}
 }
 
-// TestGPULaunchAttrs launches with each attribute alone, from a stream and as a node, and logs what the driver says of what cannot be.
+// TestGPULaunchAttrs launches with each attribute alone, in a stream and as a node, and logs the
+// driver's errors.
 func TestGPULaunchAttrs(t *testing.T) {
 	d := openGPU(t)
 	s := newStream(t, d)
@@ -203,12 +205,13 @@ func TestGPULaunchAttrs(t *testing.T) {
 		err, node := launch(driver.LaunchAttrs{Cooperative: true}, uint32(held*d.info.Processors+1))
 		t.Logf("a cooperative grid of one block more than %d: %v; a node: %v", held*d.info.Processors, err, node)
 		if err == nil || errors.Is(err, driver.ErrLost) {
-			t.Errorf("a cooperative grid that is too large: %v", err)
+			t.Errorf("a cooperative grid too large: %v", err)
 		}
 	}
 }
 
-// await is a kernel that waits, for some tens of milliseconds at the most, until a word is not 0, and writes what it has found to the next one.
+// await is a kernel that waits until a word is not 0, for some tens of milliseconds at most, and
+// writes what it has read to the next word.
 const await = `.version 6.4
 .target sm_52
 .address_size 64
@@ -235,8 +238,9 @@ $await_end:
 }
 ` + "\x00"
 
-// TestGPULaunchEvents has a fill in another stream wait for an event that a launch records when it has begun: the kernel, which waits for the
-// fill, finds it. A fill behind an event that is recorded after the launch comes when the kernel has given up.
+// TestGPULaunchEvents makes a fill in another stream wait for the event that a launch records when
+// it begins. The kernel, which waits for the fill, sees it. A fill behind an event recorded after
+// the launch comes too late.
 func TestGPULaunchEvents(t *testing.T) {
 	d := openGPU(t)
 	if !d.caps.LaunchEvents {
@@ -273,12 +277,13 @@ func TestGPULaunchEvents(t *testing.T) {
 		}
 	}
 	t.Logf("in %d of %d rounds the fill came beside the kernel", beside, rounds)
-	// To begin beside the kernel is allowed and not owed; a tool that watches kernels, for which tests are to be short, may not let it.
+	// Concurrency is allowed but not guaranteed. Tools that watch kernels may prevent it; tests run
+	// with -short under them.
 	if beside == 0 && !testing.Short() {
-		t.Error("what waits for the begin of a kernel never came beside it")
+		t.Error("work after the beginning of a kernel never ran concurrently with it")
 	}
 	if found(0) {
-		t.Error("what waits for the end of a kernel came beside it")
+		t.Error("work after the end of a kernel ran concurrently with it")
 	}
 	for what, flags := range map[string]cuda.EventFlags{"notes times": cuda.EventDefault, "is one of several processes": cuda.EventDisableTiming | cuda.EventInterprocess} {
 		event, err := d.lib.EventCreate(flags)
@@ -294,7 +299,8 @@ func TestGPULaunchEvents(t *testing.T) {
 	}
 }
 
-// TestGPUPriorities makes streams of each priority, with work in all, and times what the plain launch and one with attributes cost.
+// TestGPUPriorities makes streams of each priority with work in all. It measures launches with and
+// without attributes.
 func TestGPUPriorities(t *testing.T) {
 	d := openGPU(t)
 	fn, _ := load(t, d, []byte(emptyPTX), "empty")

@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/health/nvmlhealth"
 )
 
-// A lastOpened is a driver that remembers the device that was opened last.
+// A lastOpened is a driver that remembers the last device that it opened.
 type lastOpened struct {
 	driver.Driver
 	dev driver.Device
@@ -27,15 +27,15 @@ func (d *lastOpened) Open(index int) (dev driver.Device, err error) {
 	return d.dev, err
 }
 
-// TestGPURuntimeLost runs a kernel that writes where it must not, through the runtime, in a process of its own: a context
-// that is lost stays so as long as the process lives.
+// TestGPURuntimeLost runs a kernel with an illegal write through the runtime, in a subprocess,
+// because a lost context stays lost in its process.
 func TestGPURuntimeLost(t *testing.T) {
 	const env = "PUREGPU_TEST_LOSE_RUNTIME"
 	if os.Getenv(env) == "" {
 		openGPU(t)
 		exe, err := os.Executable()
 		ok(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // whatever hangs
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // limits a hang
 		defer cancel()
 		cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPURuntimeLost$", "-test.v")
 		cmd.Env = append(os.Environ(), env+"=1", "PUREGPU_TEST_REQUIRE_GPU=1")
@@ -51,7 +51,7 @@ func TestGPURuntimeLost(t *testing.T) {
 	opened := &lastOpened{Driver: drv}
 	dev, err := gpu.Open(opened, 0, gpu.Options{Queues: 3})
 	ok(t, err)
-	<-opened.dev.(*device).watch.ready // NVML, which starts in the background, records from now on
+	<-opened.dev.(*device).watch.ready // NVML, which starts in the background, is recording now
 	code, err := dev.Load([]byte(gpuPTX))
 	ok(t, err)
 	poke, err := code.Kernel("poke")
@@ -77,7 +77,7 @@ func TestGPURuntimeLost(t *testing.T) {
 	ok(t, before.Wait(ctx, 1))
 	sems = nil
 
-	// Everything that depends on the kernel, in all ways, is submitted ahead; it begins with the host's signal.
+	// Dependent work of all kinds is submitted ahead. It begins with a signal of the host.
 	gate, never := sem(), sem()
 	sems = nil
 	faulty := sem()
@@ -95,10 +95,10 @@ func TestGPURuntimeLost(t *testing.T) {
 		},
 		func(o gpu.Order) error { return dev.Queue(2).Submit(o, gpu.Download(make([]byte, 64), b.Range(0, 64))) },
 		func(o gpu.Order) error {
-			return dev.Queue(0).Submit(o, gpu.HostCall(func() error { t.Error("a host call behind the fault runs"); return nil }))
+			return dev.Queue(0).Submit(o, gpu.HostCall(func() error { t.Error("a host call after the fault runs"); return nil }))
 		},
 		func(o gpu.Order) error {
-			return dev.Queue(1).Submit(o, gpu.Notify(func() { t.Error("a notification behind the fault runs") }))
+			return dev.Queue(1).Submit(o, gpu.Notify(func() { t.Error("a notification after the fault runs") }))
 		},
 	} {
 		next := sem()
@@ -107,7 +107,7 @@ func TestGPURuntimeLost(t *testing.T) {
 		}
 		last = next
 	}
-	parked := sem() // for something that never comes
+	parked := sem() // for a signal that never comes
 	ok(t, dev.Queue(1).Submit(gpu.Order{Wait: at(never, 1), Signal: at(parked, 1)}, gpu.Fill(b.All(), []byte{1})))
 	linked := sem()
 	faulty.Link(1, linked, 1)
@@ -138,7 +138,7 @@ func TestGPURuntimeLost(t *testing.T) {
 		}
 	}
 
-	// What comes later fails, on every queue, and so do its signals.
+	// Later work fails on every queue, and so do its signals.
 	for i := range dev.Queues() {
 		s := sem()
 		if err := dev.Queue(i).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(b.All(), []byte{1})); !errors.Is(err, driver.ErrLost) {
@@ -156,7 +156,7 @@ func TestGPURuntimeLost(t *testing.T) {
 		t.Errorf("alloc: %v", err)
 	}
 
-	// The loss names the XID error, where NVML tells of them.
+	// If NVML reports XID errors, the error names one.
 	t.Logf("the device is lost: %v", err)
 	if source, openErr := nvmlhealth.Open(nvml.Options{}); openErr != nil {
 		t.Logf("no XID error: %v", openErr)
@@ -174,7 +174,7 @@ func TestGPURuntimeLost(t *testing.T) {
 		t.Errorf("left: %+v", st)
 	}
 
-	// Semaphores go on, and the device closes.
+	// Semaphores still work, and the device closes.
 	ok(t, never.Signal(1))
 	closed := make(chan error, 1)
 	go func() { closed <- dev.Close() }()

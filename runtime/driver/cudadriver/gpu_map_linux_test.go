@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestGPUMappedFile copies from a file that is mapped for reading, as a model's weights are.
+// TestGPUMappedFile copies from a file that is mapped read-only, like a model's weights.
 func TestGPUMappedFile(t *testing.T) {
 	d := openGPU(t)
 	if !d.caps.ReadOnlyRegister {
@@ -33,7 +33,7 @@ func TestGPUMappedFile(t *testing.T) {
 	dev, err := gpu.Open(drv, 0, gpu.Options{})
 	ok(t, err)
 	if b, err := dev.ImportHost(mem, nil); err == nil {
-		t.Log("the driver pins for writing what cannot be written to")
+		t.Log("the driver pins read-only memory for writing")
 		ok(t, b.Close())
 	} else {
 		t.Logf("pinned for writing: %v", err)
@@ -56,7 +56,7 @@ func TestGPUMappedFile(t *testing.T) {
 	ok(t, weights.Close())
 	ok(t, s.Wait(t.Context(), 2))
 	if !bytes.Equal(got, want) {
-		t.Error("what came is not what is in the file")
+		t.Error("the copy differs from the file")
 	}
 	<-freed
 	ok(t, to.Close())

@@ -19,8 +19,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestGPUSharingVirtual exchanges CUDA's virtual memory with a process of Python's that calls the CUDA driver: each maps what the other one has
-// made, of several sizes.
+// TestGPUSharingVirtual shares CUDA virtual memory of several sizes with a Python process that
+// calls the CUDA driver. Each process maps the other's memory.
 func TestGPUSharingVirtual(t *testing.T) {
 	if !openGPU(t).Caps().MemSharing {
 		t.Skip("the device shares no memory by descriptors")
@@ -34,7 +34,7 @@ func TestGPUSharingVirtual(t *testing.T) {
 	}
 }
 
-// sharesVirtual does so once, with a driver that the library is.
+// sharesVirtual does this once, with a driver loaded from library.
 func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -58,7 +58,7 @@ func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns
 	for i := range turns {
 		v := uint32(3*i + 1)
 		ok(t, s.Fill(own.All(), binary.LittleEndian.AppendUint32(nil, v)))
-		ok(t, s.Wait(ctx)) // the host tells
+		ok(t, s.Wait(ctx)) // the host waits
 		p.ask(t, fmt.Sprint("turn ", v), "turned")
 		got := make([]byte, size)
 		ok(t, s.Download(got, far.All()))
@@ -73,7 +73,7 @@ func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns
 			}
 		}
 	}
-	// Memory stays with who has it, when who has made it has given it back.
+	// Memory stays mapped after the process that made it has freed it.
 	ok(t, s.Fill(own.All(), binary.LittleEndian.AppendUint32(nil, 77)))
 	ok(t, s.Wait(ctx))
 	ok(t, own.Close())
@@ -94,8 +94,8 @@ func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns
 	ok(t, p.cmd.Wait())
 }
 
-// TestGPUSharingVirtualKilled kills the process of Python's: its memory stays, with what is in it, and the device does what it is given. No stream
-// waits for what that process was to do.
+// TestGPUSharingVirtualKilled kills the Python process. Its memory keeps its content, and the
+// device still works. No stream waits for the process.
 func TestGPUSharingVirtualKilled(t *testing.T) {
 	if !openGPU(t).Caps().MemSharing {
 		t.Skip("the device shares no memory by descriptors")
@@ -144,7 +144,7 @@ func virtualKilled(t *testing.T, drv *Driver, library string) {
 	ok(t, errors.Join(far.Close(), again.Close(), own.Close()))
 }
 
-// A virtual is a process of Python's that exchanges virtual memory.
+// A virtual is a Python process that shares virtual memory.
 type virtual struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -152,7 +152,7 @@ type virtual struct {
 	sock  *os.File
 }
 
-// startVirtual starts one that has the memory behind a file. It skips the test where there is no Python.
+// startVirtual starts a process that maps the memory of a file. It skips the test without Python.
 func startVirtual(ctx context.Context, t *testing.T, library string, size uint64, file *os.File) *virtual {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -172,7 +172,7 @@ func startVirtual(ctx context.Context, t *testing.T, library string, size uint64
 	stdout, err := cmd.StdoutPipe()
 	ok(t, err)
 	ok(t, cmd.Start())
-	t.Cleanup(func() { // if the test has failed before
+	t.Cleanup(func() { // in case the test has failed
 		cmd.Process.Kill()
 		cmd.Wait()
 		here.Close()
@@ -196,5 +196,5 @@ func (p *virtual) hear(t *testing.T, want string) {
 	}
 }
 
-// memory returns the file of its memory, which it has sent.
+// memory returns the file that the process has sent for its memory.
 func (p *virtual) memory() (*os.File, error) { return received(p.sock) }

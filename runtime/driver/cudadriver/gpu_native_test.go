@@ -25,7 +25,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestGPUCapture makes graphs of what a stream is given, on a thread that Enter has given the context, and sets a child node.
+// TestGPUCapture captures graphs on a thread with the context of Enter, and sets a child node.
 func TestGPUCapture(t *testing.T) {
 	d := openGraphs(t)
 	if !d.caps.Capture {
@@ -36,7 +36,7 @@ func TestGPUCapture(t *testing.T) {
 	index, _ := load(t, d, kernels.Basic, "index")
 	dev, host := alloc(t, d, driver.DeviceMem, 4*n), alloc(t, d, driver.HostMem, 4*n)
 	words := unsafe.Slice((*uint32)(host.Host), n)
-	// One half is filled, the other numbered, and all copied.
+	// One half is filled, the other numbered, and all is copied.
 	capture := func(with, base uint32, half, times int) (g driver.Graph) {
 		t.Helper()
 		elsewhere(t, d, func() error {
@@ -62,7 +62,7 @@ func TestGPUCapture(t *testing.T) {
 	child := capture(7, 100, 0, 1)
 	g := newGraph(t, d)
 	node := addNode(t, d, g, &driver.NodeOp{Kind: driver.ChildNode, Child: child})
-	ok(t, d.DestroyGraph(child)) // the node has its own
+	ok(t, d.DestroyGraph(child)) // the node has a copy
 	x := instantiate(t, d, g)
 	check := func(with, base uint32, half int) {
 		t.Helper()
@@ -104,14 +104,14 @@ func TestGPUCapture(t *testing.T) {
 	if g, err := d.EndCapture(cs); g != 0 || !errors.Is(err, cuda.ErrorStreamCaptureInvalidated) {
 		t.Errorf("graph %#x, %v", g, err)
 	}
-	ok(t, d.Fill(cs, dev.Ptr, 1, 4, n)) // the stream goes on
+	ok(t, d.Fill(cs, dev.Ptr, 1, 4, n)) // the stream still works
 	finish(t, d, cs)
 }
 
-// side is how many rows and columns matrices have.
+// side is the number of rows and columns of the matrices.
 const side = 64
 
-// A matrix is of small whole numbers, which float32 adds and multiplies exactly, in columns.
+// A matrix holds small integers in column order, so that float32 results are exact.
 type matrix [side * side]float32
 
 func newMatrix(seed int) (m matrix) {
@@ -121,7 +121,7 @@ func newMatrix(seed int) (m matrix) {
 	return m
 }
 
-// realMatrix is one of numbers between -1 and 1, which sums round.
+// realMatrix makes a matrix of numbers between -1 and 1, whose sums round.
 func realMatrix(seed int) (m matrix) {
 	r := rand.New(rand.NewPCG(uint64(seed), 1))
 	for i := range m {
@@ -141,7 +141,7 @@ func (m *matrix) times(o *matrix) (p matrix) {
 	return p
 }
 
-// want is what the tests compute: (a·b + 2a)·b.
+// want returns the expected result of the tests: (a·b + 2a)·b.
 func (m *matrix) want(b *matrix) matrix {
 	c := m.times(b)
 	for i := range c {
@@ -157,15 +157,15 @@ func (m *matrix) bytes() (p []byte) {
 	return p
 }
 
-// A blas is a device with cuBLAS, and what matrices are computed with.
+// A blas is a device with cuBLAS and the kernels for the test.
 type blas struct {
 	*testing.T
 	lib   *cublas.Library
 	dev   *gpu.Device
 	saxpy *gpu.Kernel
-	b     matrix // that all are multiplied by,
+	b     matrix // the factor of all products
 	right *gpu.Buffer
-	calls atomic.Int64 // of functions
+	calls atomic.Int64 // number of calls of native functions
 }
 
 const matrixSize = 4 * side * side
@@ -195,7 +195,7 @@ func openBlas(t *testing.T) *blas {
 	return x
 }
 
-// buffer is memory for matrices.
+// buffer allocates memory for n matrices.
 func (x *blas) buffer(n uint64) *gpu.Buffer {
 	x.Helper()
 	b, err := x.dev.Alloc(gpu.DeviceMem, n*matrixSize)
@@ -203,8 +203,8 @@ func (x *blas) buffer(n uint64) *gpu.Buffer {
 	return b
 }
 
-// multiplier makes one where the device is current, which is in a function of Native, and has it compute once: what a library loads or
-// allocates for the first time it had better not while it is captured.
+// multiplier makes a multiplier inside a function of Native, where the device is current, and
+// computes once. What a library loads or allocates at first use should not happen during a capture.
 func (x *blas) multiplier() (m *cublas.Multiplier) {
 	x.Helper()
 	const size = 4 << 20
@@ -221,13 +221,14 @@ func (x *blas) multiplier() (m *cublas.Multiplier) {
 	ok(x, scratch.Close())
 	x.Cleanup(func() {
 		ok(x, s.Do(gpu.Native("", func(gpu.NativeCall) error { return m.Close() })))
-		ok(x, s.Wait(context.Background())) // the test's has ended
+		ok(x, s.Wait(context.Background())) // the test's context has ended
 		ok(x, work.Close())
 	})
 	return m
 }
 
-// product is a function of Native that has the first range be the product of the other two.
+// product returns a function of Native that computes the product of the second and third range into
+// the first.
 func (x *blas) product(m *cublas.Multiplier) func(gpu.NativeCall) error {
 	return func(n gpu.NativeCall) error {
 		x.calls.Add(1)
@@ -240,7 +241,7 @@ func (x *blas) add(to, from gpu.Range) gpu.Op {
 	return gpu.Launch(x.saxpy, gpu.GridFor(side*side, 64), uint64(side*side), float32(2), from, to)
 }
 
-// same compares a matrix that was downloaded.
+// same compares a downloaded matrix with the expected one.
 func (x *blas) same(what string, got []byte, want matrix) {
 	x.Helper()
 	for i, w := range want {
@@ -250,17 +251,18 @@ func (x *blas) same(what string, got []byte, want matrix) {
 	}
 }
 
-// TestGPUCuBLAS chains an upload, a product by cuBLAS, a kernel of the program's, another product and a download, on two queues, and compares
-// the results with what the host computes, and with PyTorch's.
+// TestGPUCuBLAS chains an upload, a cuBLAS product, a kernel, another product and a download on two
+// queues. It compares the results with the host's and PyTorch's.
 func TestGPUCuBLAS(t *testing.T) {
 	x := openBlas(t)
-	const whole, rounds = 100, 120 // with whole numbers, and in all
+	const whole, rounds = 100, 120 // rounds with integers, and all rounds
 	host, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	s, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	q := [2]*gpu.Queue{x.dev.Queue(0), x.dev.Queue(1)}
-	by := [2]func(gpu.NativeCall) error{x.product(x.multiplier()), x.product(x.multiplier())} // a handle a queue
+	// One handle per queue.
+	by := [2]func(gpu.NativeCall) error{x.product(x.multiplier()), x.product(x.multiplier())}
 	a, c, d := x.buffer(1), x.buffer(1), x.buffer(1)
 	x.calls.Store(0)
 	in, got := make([]matrix, rounds), make([][]byte, rounds)
@@ -280,7 +282,7 @@ func TestGPUCuBLAS(t *testing.T) {
 		}
 		for k := range steps {
 			o := gpu.Order{Wait: []gpu.Point{s.At(v + uint64(k))}, Signal: []gpu.Point{s.At(v + uint64(k) + 1)}}
-			if k == 0 && i%2 == 1 { // all that follows is parked
+			if k == 0 && i%2 == 1 { // parks the rest of the round
 				o.Wait = append(o.Wait, host.At(uint64(i)))
 			}
 			ok(t, steps[k](o))
@@ -301,8 +303,8 @@ func TestGPUCuBLAS(t *testing.T) {
 		if testing.Short() {
 			t.Skip("PyTorch takes its time")
 		}
-		// The elements are some hundreds at the most, which float32 rounds by 1.5e-5 each time something is added. Factors that were rounded to
-		// fewer bits, as those of TF32, would make more of a difference than this.
+		// The elements are some hundreds at most, and each float32 addition rounds them by 1.5e-5.
+		// Factors of lower precision, such as TF32, would exceed this bound.
 		const bound = "1e-3"
 		dir, all := t.TempDir(), make([]byte, 0, rounds*matrixSize)
 		for i := range in {
@@ -322,7 +324,8 @@ func TestGPUCuBLAS(t *testing.T) {
 	})
 }
 
-// TestGPUCuBLASRecorded records the products once, and executes them 1,000 times with other matrices each time.
+// TestGPUCuBLASRecorded records the products once, and executes them 1,000 times with other
+// matrices.
 func TestGPUCuBLASRecorded(t *testing.T) {
 	x := openBlas(t)
 	for _, mode := range []gpu.Mode{gpu.GraphMode, gpu.StreamMode} {
@@ -342,7 +345,8 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 			out, err := c.Binding()
 			ok(t, err)
 			middle := x.buffer(1)
-			first, second := x.multiplier(), x.multiplier() // a handle a command: each has memory of its own to compute in
+			// One handle per command, because each has its own workspace.
+			first, second := x.multiplier(), x.multiplier()
 			from, to := in.Range(0, matrixSize), out.Range(0, matrixSize)
 			one, err := c.Add(gpu.Native("", x.product(first), middle.All(), from, x.right.All()))
 			ok(t, err)
@@ -367,7 +371,7 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 			got, all := make([]byte, outputs*matrixSize), slices.Repeat([]int{-1}, outputs)
 			compared := 0
 			for v := range executions {
-				i, slot := v*v%inputs, v%outputs // each has another output than the one before
+				i, slot := v*v%inputs, v%outputs // each execution has another output than the previous one
 				all[slot] = int(i)
 				o := gpu.Order{Wait: []gpu.Point{s.At(v)}, Signal: []gpu.Point{s.At(v + 1)}}
 				ok(t, x.dev.Queue(int(v%2)).Submit(o, gpu.Execute(c, a.Range(i*matrixSize, matrixSize), d.Range(slot*matrixSize, matrixSize))))
@@ -385,8 +389,8 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 			if v, err := s.Query(); v != executions || uint64(compared) != executions || err != nil {
 				t.Errorf("%d executions are over and %d results were compared, %v; want %d", v, compared, err, executions)
 			}
-			// An execution without a graph calls both functions. One with a graph calls those whose ranges are somewhere else than the last
-			// time: that of the second product at the least.
+			// Without a graph an execution calls both functions. With a graph it calls those whose
+			// ranges have changed, at least the second.
 			least := 2 * executions
 			if mode == gpu.GraphMode {
 				least = executions

@@ -29,7 +29,7 @@ func newPool(t testing.TB, d *device, desc driver.PoolDesc) driver.Pool {
 	return p
 }
 
-// synchronize waits for a stream in CUDA's own way, at which pools take notice of what has been freed.
+// synchronize waits for a stream with CUDA's call, which also makes pools notice completed frees.
 func synchronize(t testing.TB, d *device, s driver.Stream) {
 	t.Helper()
 	ok(t, d.lib.StreamSynchronize(cuda.Stream(s)))
@@ -42,7 +42,7 @@ func poolAttr(t testing.TB, d *device, p driver.Pool, a driver.PoolAttr) uint64 
 	return v
 }
 
-// words are a piece of memory that the host can use, as 32-bit numbers.
+// words returns host-visible memory as 32-bit numbers.
 func words(m driver.Mem) []uint32 { return unsafe.Slice((*uint32)(m.Host), m.Size/4) }
 
 func TestGPUPool(t *testing.T) {
@@ -121,7 +121,7 @@ func TestGPUPoolCurrent(t *testing.T) {
 	if got, err := d.CurrentPool(); got != p || err != nil {
 		t.Errorf("the current pool is %#x, want %#x; %v", got, p, err)
 	}
-	// Destroying it makes the default one current.
+	// Destroying the current pool makes the default pool current.
 	ok(t, d.DestroyPool(p))
 	def, err := d.DefaultPool()
 	ok(t, err)
@@ -131,8 +131,9 @@ func TestGPUPoolCurrent(t *testing.T) {
 	ok(t, d.SetCurrentPool(before))
 }
 
-// TestGPUPoolStreams frees on another stream than the memory was allocated on, and allocates anew at once on the first: what
-// the second stream has still to read must be left alone.
+// TestGPUPoolStreams frees memory on another stream than it was allocated on, and at once allocates
+// again on the first. The new allocation must not overlap memory that the second stream still has
+// to read.
 func TestGPUPoolStreams(t *testing.T) {
 	d := openPools(t)
 	p := newPool(t, d, driver.PoolDesc{})
@@ -165,7 +166,7 @@ func TestGPUPoolStreams(t *testing.T) {
 			if next.Ptr == m.Ptr {
 				same++
 			}
-			ok(t, d.StreamWait(a, freed)) // after which the pool may give the memory out again
+			ok(t, d.StreamWait(a, freed)) // from now on the pool may reuse the memory
 		}
 		finish(t, d, a)
 		finish(t, d, b)
@@ -234,7 +235,7 @@ func TestGPUPoolAttrs(t *testing.T) {
 		t.Errorf("after the reset the most in use was %d bytes, reserved %d", used, reserved)
 	}
 
-	// Without a threshold the memory goes when the stream is waited for.
+	// Without a threshold the memory is released when the stream is synchronized.
 	ok(t, d.SetPoolAttr(p, driver.PoolThreshold, 0))
 	m, err = d.AllocAsync(s, p, n)
 	ok(t, err)
@@ -260,7 +261,7 @@ func TestGPUPoolAttrs(t *testing.T) {
 			t.Errorf("setting %s: %v", name, err)
 		}
 	}
-	ok(t, d.AccessPool(p, d, true)) // which it has
+	ok(t, d.AccessPool(p, d, true)) // it already has access
 	if err := d.AccessPool(p, d, false); err == nil || errors.Is(err, driver.ErrLost) {
 		t.Errorf("taking a pool from its own device: %v", err)
 	}
@@ -305,7 +306,7 @@ func TestGPUPoolLimit(t *testing.T) {
 	finish(t, d, s)
 }
 
-// TestGPUPoolManaged has host and device write to memory of a pool of managed memory, in turn.
+// TestGPUPoolManaged writes to managed memory of a pool from the host and the device in turn.
 func TestGPUPoolManaged(t *testing.T) {
 	d := openPools(t)
 	s := newStream(t, d)
@@ -357,7 +358,7 @@ func TestGPUPoolHost(t *testing.T) {
 		if m.Kind != driver.HostMem || m.Host == nil || m.Ptr == 0 || m.Size != n {
 			t.Fatalf("%+v", m)
 		}
-		// The device writes by fill, copy and kernel, and the host reads.
+		// The device writes with a fill, a copy and a kernel, and the host reads.
 		ok(t, d.Fill(s, dev.Ptr, 7+round, 4, n/4))
 		ok(t, d.Fill(s, m.Ptr, 5+round, 4, n/8))
 		ok(t, d.Copy(s, m.Ptr+n/2, dev.Ptr, n/2))
@@ -381,7 +382,7 @@ func TestGPUPoolHost(t *testing.T) {
 	finish(t, d, s)
 }
 
-// TestGPUPoolDestroy destroys a pool of which there is memory in use.
+// TestGPUPoolDestroy destroys a pool with memory in use.
 func TestGPUPoolDestroy(t *testing.T) {
 	d := openPools(t)
 	s := newStream(t, d)
@@ -399,7 +400,7 @@ func TestGPUPoolDestroy(t *testing.T) {
 	}
 	ok(t, d.FreeAsync(s, kept[2]))
 	err = d.DestroyPool(p)
-	for errors.Is(err, driver.ErrBusy) { // the stream is at the fills
+	for errors.Is(err, driver.ErrBusy) { // until the stream has executed the fills
 		synchronize(t, d, s)
 		err = d.DestroyPool(p)
 	}

@@ -18,8 +18,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/interop"
 )
 
-// TestGPUPoolSharing has another process use memory of a pool, whose descriptor it inherits: it adds to it what this one finds. The pool goes
-// on to be used by this one, and the other one closes what it has before that is deallocated.
+// TestGPUPoolSharing lets another process use memory of a pool through an inherited descriptor. The
+// other process adds to the memory, and this one checks the sums. This process goes on using the
+// pool. The other process closes memory before it is freed here.
 func TestGPUPoolSharing(t *testing.T) {
 	const env, size = "PUREGPU_TEST_POOL_SHARING", 1 << 20
 	if os.Getenv(env) != "" {
@@ -45,7 +46,7 @@ func TestGPUPoolSharing(t *testing.T) {
 	ok(t, err)
 	cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPUPoolSharing$", "-test.timeout=1m")
 	cmd.Env = append(os.Environ(), env+"=1", "PUREGPU_TEST_REQUIRE_GPU=1")
-	cmd.ExtraFiles, cmd.Stderr = []*os.File{file}, os.Stderr // descriptor 3 there
+	cmd.ExtraFiles, cmd.Stderr = []*os.File{file}, os.Stderr // descriptor 3 in the child
 	stdin, err := cmd.StdinPipe()
 	ok(t, err)
 	stdout, err := cmd.StdoutPipe()
@@ -64,12 +65,12 @@ func TestGPUPoolSharing(t *testing.T) {
 	}
 	s := dev.Queue(0).NewStream()
 	for i := range 10 {
-		front, err := s.Alloc(pool, 4096*uint64(i+1)) // so that the addresses differ
+		front, err := s.Alloc(pool, 4096*uint64(i+1)) // a varying offset, so that the addresses differ
 		ok(t, err)
 		b, err := s.Alloc(pool, size)
 		ok(t, err)
 		ok(t, s.Fill(b.All(), []byte{byte(i), 0, 0, 0}))
-		ok(t, s.Wait(ctx)) // the allocation is done
+		ok(t, s.Wait(ctx)) // the allocation has executed
 		h, err := interop.ExportMemory(b)
 		ok(t, err)
 		data, err := h.MarshalBinary()
@@ -83,7 +84,7 @@ func TestGPUPoolSharing(t *testing.T) {
 		want := bytes.Repeat([]byte{byte(i), 0, 0, 0}, size/4)
 		copy(want[size/2:], bytes.Repeat([]byte{0xa5}, 64))
 		if !bytes.Equal(got, want) {
-			t.Fatalf("round %d: the other process has not written what it was to write", i)
+			t.Fatalf("round %d: the other process has written the wrong value", i)
 		}
 		ok(t, errors.Join(s.Free(b), s.Free(front), s.Wait(ctx)))
 	}

@@ -16,12 +16,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestGPUProfilerTimes compares the times that a Timing gives with those that Nsight Compute gives for the same kernels in a process of their own,
-// for a profiler runs kernels alone and so lengthens what is around them. Between two events there is also what the device takes to begin a kernel
-// behind an event, and to record the one behind it: the same for each kernel, and at most 4 microseconds (1.4 on an H200, 2.7 on an
-// H100 with a slower host). It is measured with a kernel that has nothing
-// to do; without it the medians are within 2 percent or half a microsecond for kernels of 5 microseconds to 10 milliseconds. NCU names the profiler if
-// it is not where it is usually.
+// TestGPUProfilerTimes compares the times of a Timing with Nsight Compute's for the same kernels.
+// Nsight Compute runs them in a subprocess, because a profiler serializes kernels. A Timing also
+// includes the time to begin a kernel behind an event and to record the next event. This time is
+// the same for each kernel, at most 4 microseconds (1.4 on an H200, 2.7 on an H100 with a slower
+// host), and measured with an empty kernel. After subtracting it, the medians agree within 2
+// percent or half a microsecond, for kernels of 5 microseconds to 10 milliseconds. NCU names the
+// profiler if it is not in its usual place.
 func TestGPUProfilerTimes(t *testing.T) {
 	lengths := []time.Duration{0, 5 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond}
 	const each = 11
@@ -50,7 +51,7 @@ func TestGPUProfilerTimes(t *testing.T) {
 	ours := make([][]time.Duration, len(lengths))
 	for i, length := range lengths {
 		for range each {
-			if !profiled { // behind work that is under way, so that nothing waits for the host
+			if !profiled { // behind work in flight, so that no kernel waits for the host
 				ok(t, s.Do(launch(100*time.Microsecond)))
 			}
 			ok(t, s.Do(launch(length).Timed(timing)))
@@ -93,7 +94,7 @@ func TestGPUProfilerTimes(t *testing.T) {
 	}
 }
 
-// profiler returns where Nsight Compute's program is, if it is there.
+// profiler returns the path of Nsight Compute's program, or "".
 func profiler() string {
 	if name := os.Getenv("NCU"); name != "" {
 		return name
@@ -111,7 +112,7 @@ func profiler() string {
 	return ""
 }
 
-// profiledTimes reads the durations of kernels, in the order in which they ran, from a table of Nsight Compute's among other output.
+// profiledTimes reads the durations of kernels, in order, from Nsight Compute's output.
 func profiledTimes(text string) ([]time.Duration, error) {
 	var table strings.Builder
 	for line := range strings.Lines(text) {

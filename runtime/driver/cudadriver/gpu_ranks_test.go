@@ -22,20 +22,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// How a process that ranks starts finds its place.
+// Environment variables for processes that ranks starts.
 const (
 	rankVariable  = "PUREGPU_TEST_RANK"
 	countVariable = "PUREGPU_TEST_COUNT"
 )
 
-// killDeadline is how long a group may take in TestGPUKilledRank, and killSlack what ending it may take besides.
+// killDeadline is how long a group may take in TestGPUKilledRank. killSlack is the additional time
+// that ending it may take.
 const (
 	killDeadline = 2 * time.Second
 	killSlack    = 3 * time.Second
 )
 
-// TestGPUKilledRank has as many processes as there are GPUs, two at least, reduce again and again, and kills one of them in the
-// middle: each of the others gets an error in time, closes what it has and ends, 20 times of 20.
+// TestGPUKilledRank starts one process per GPU, at least two, which reduce repeatedly, and kills
+// one of them. Each other process must get an error in time, close its objects and end, in 20 of 20
+// trials.
 func TestGPUKilledRank(t *testing.T) {
 	n := several(t)
 	rounds := 20
@@ -53,7 +55,7 @@ func TestGPUKilledRank(t *testing.T) {
 	t.Logf("%d rounds of %d processes: the last of the others had its error %v after the kill at the latest", rounds, n, worst)
 }
 
-// several returns how many GPUs there are, and skips the test if there are not two, or no NCCL.
+// several returns the number of GPUs. It skips the test with fewer than two or without NCCL.
 func several(t *testing.T) int {
 	d := openGPU(t)
 	n, err := d.lib.DeviceGetCount()
@@ -67,14 +69,14 @@ func several(t *testing.T) int {
 	return int(n)
 }
 
-// A member is a process that is a rank.
+// A member is a process with one rank.
 type member struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string
 }
 
-// ranks starts a process for each of n ranks, which runs a test, and lets them know each other. Stop them.
+// ranks starts n processes that run a test as ranks of one group. The caller must stop them.
 func ranks(ctx context.Context, n int, test string) (members []*member, err error) {
 	defer func() {
 		if err != nil {
@@ -124,7 +126,8 @@ func stop(members []*member) {
 	}
 }
 
-// killOne starts the processes, kills one of them and returns how long it took until all others had their errors.
+// killOne starts the processes and kills one. It returns the time until all others have reported
+// errors.
 func killOne(t *testing.T, n, victim int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -169,7 +172,8 @@ func killOne(t *testing.T, n, victim int) (time.Duration, error) {
 	return took, nil
 }
 
-// until reads what a process prints up to a line that begins with a word, and returns the rest of that.
+// until reads a process's output up to a line that begins with word, and returns the rest of that
+// line.
 func (m *member) until(ctx context.Context, word string) (string, error) {
 	last := ""
 	for {
@@ -188,7 +192,8 @@ func (m *member) until(ctx context.Context, word string) (string, error) {
 	}
 }
 
-// asRank makes the communicator of a process that ranks has started, and skips the test in all others.
+// asRank makes the communicator in a process that ranks has started. It skips the test in other
+// processes.
 func asRank(t *testing.T, o collective.Options) (*gpu.Device, *collective.Communicator) {
 	rank, err := strconv.Atoi(os.Getenv(rankVariable))
 	if err != nil {
@@ -249,7 +254,7 @@ func TestGPUKilledRankProcess(t *testing.T) {
 	fmt.Println("closed")
 }
 
-// TestGPUProcesses tries every operation in as many processes as there are GPUs, each with one.
+// TestGPUProcesses tests every operation with one process per GPU.
 func TestGPUProcesses(t *testing.T) {
 	n := several(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)

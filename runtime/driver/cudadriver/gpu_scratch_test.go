@@ -12,8 +12,9 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestGPUScratch runs layers of several widths, whose outputs lie in scratch memory of the recording, with a branch around every second one:
-// 1,000 executions on several queues, which only the recording's own order keeps apart, have what the same layers leave in buffers.
+// TestGPUScratch runs layers of several widths with outputs in scratch memory of a recording, and a
+// branch around every second layer. 1,000 executions on several queues, ordered only by the
+// recording, must give the same results as layers with buffers.
 func TestGPUScratch(t *testing.T) {
 	openGraphs(t)
 	drv, err := Open(cuda.Options{})
@@ -35,10 +36,10 @@ func TestGPUScratch(t *testing.T) {
 		layers     = 16
 		inputs     = 7
 		executions = 1000
-		ends       = 256 // inputs and outputs of the network
+		ends       = 256 // elements of the network's input and output
 		size       = 4 * batch * ends
 	)
-	width := func(layer int) uint64 { // of what comes out of it
+	width := func(layer int) uint64 { // width of a layer's output
 		if layer%2 == 1 || layer == layers {
 			return ends
 		}
@@ -61,7 +62,8 @@ func TestGPUScratch(t *testing.T) {
 	const widest = 1024
 	w, b, in := random(widest*widest), random(widest), random(inputs*batch*ends)
 
-	// record records the layers with buffers from alloc between them. In front of each a copy of what is left aside begins its output.
+	// record records the layers with buffers from alloc between them. Each output begins as a copy
+	// of the branch.
 	record := func(t *testing.T, mode gpu.Mode, alloc func(c *gpu.CommandBuffer, n uint64) *gpu.Buffer) *gpu.CommandBuffer {
 		t.Helper()
 		c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// convertPTX is code with a kernel that converts n numbers. CONVERT converts %f, of 32 bits, to %h,
-// or %h to %f.
+// convertPTX is code with a kernel that converts n numbers. CONVERT is replaced by an instruction
+// between %f (32 bits) and %h.
 const convertPTX = `.version VERSION
 .target TARGET
 .address_size 64
@@ -40,7 +40,7 @@ const convertPTX = `.version VERSION
 }
 `
 
-// converter loads the kernel for one direction: from and to are the sizes of elements in bytes.
+// converter loads the kernel for one direction. from and to are element sizes in bytes.
 func converter(t *testing.T, dev *gpu.Device, version, target, from, to, convert string) *gpu.Kernel {
 	t.Helper()
 	text := strings.NewReplacer("VERSION", version, "TARGET", target, "FROM", from, "TO", to, "CONVERT", convert).Replace(convertPTX)
@@ -52,7 +52,7 @@ func converter(t *testing.T, dev *gpu.Device, version, target, from, to, convert
 	return k
 }
 
-// converted has the device convert numbers.
+// converted converts numbers on the device.
 func converted[To, From any](t *testing.T, dev *gpu.Device, k *gpu.Kernel, from []From) []To {
 	t.Helper()
 	s := dev.Queue(0).NewStream()
@@ -72,8 +72,8 @@ func converted[To, From any](t *testing.T, dev *gpu.Device, k *gpu.Kernel, from 
 	return to
 }
 
-// testConversion compares package smallfloat with a device: for all values of a type, and for float32
-// with all upper 24 bits, with lower bits that make midpoints, and those next to midpoints.
+// testConversion compares package smallfloat with a device: for all values of a type, and for
+// float32 with all upper 24 bits and lower bits at and next to midpoints.
 func testConversion[T smallfloat.Float](t *testing.T, dev *gpu.Device, version, target, size, to, from string) {
 	narrow := converter(t, dev, version, target, "4", size, to)
 	wide := converter(t, dev, version, target, size, "4", from)
@@ -128,7 +128,7 @@ func TestGPUSmallFloat(t *testing.T) {
 			"ld.global.b32 %f, [%src]; cvt.rn.bf16.f32 %h, %f; st.global.b16 [%dst], %h;",
 			"ld.global.b16 %h, [%src]; mov.b16 %none, 0; mov.b32 %f, {%none, %h}; st.global.b32 [%dst], %f;")
 	})
-	// The device converts pairs: the other number is 0.
+	// The device converts pairs; the second number is 0.
 	t.Run("Float8E4M3", func(t *testing.T) {
 		needs(t, 89)
 		testConversion[smallfloat.Float8E4M3](t, dev, "8.1", "sm_89", "1",

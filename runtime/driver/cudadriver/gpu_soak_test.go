@@ -11,7 +11,8 @@ import (
 
 var soakFor = flag.Duration("cudadriver.soak", 2*time.Second, "how long to allocate and deallocate memory of the GPU at random")
 
-// TestGPUSoakPool spends two thirds of the time on the driver's own pool and the rest on the portable one.
+// TestGPUSoakPool soaks the driver's pool for two thirds of the time and the portable pool for the
+// rest.
 func TestGPUSoakPool(t *testing.T) {
 	keep := openGPU(t)
 	for _, x := range []struct {

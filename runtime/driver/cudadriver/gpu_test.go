@@ -19,9 +19,9 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// These tests need a GPU and skip without one, unless PUREGPU_TEST_REQUIRE_GPU is set: then they fail.
+// These tests skip without a GPU, or fail if PUREGPU_TEST_REQUIRE_GPU is set.
 
-// openGPU opens device 0 and binds it to the test's thread, which it locks until the test ends.
+// openGPU opens device 0 and binds it to the test's thread, which stays locked until the test ends.
 func openGPU(t testing.TB) *device {
 	t.Helper()
 	drv, err := Open(cuda.Options{})
@@ -96,7 +96,7 @@ func load(t testing.TB, d driver.Device, image []byte, kernel string) (driver.Fu
 	return f, info
 }
 
-// finish waits until the stream has nothing left.
+// finish waits until the stream is idle.
 func finish(t testing.TB, d driver.Device, s driver.Stream) {
 	t.Helper()
 	e := newEvent(t, d)
@@ -113,7 +113,7 @@ func finish(t testing.TB, d driver.Device, s driver.Stream) {
 	}
 }
 
-// elsewhere runs f on another thread, which has no current context.
+// elsewhere runs f on another thread without a current context.
 func elsewhere(t testing.TB, d *device, f func() error) {
 	t.Helper()
 	done := make(chan error)
@@ -206,7 +206,7 @@ func TestGPUInfo(t *testing.T) {
 		t.Errorf("%s: is an instance of MIG: %v", info.Name, info.MIG)
 	}
 	if !caps.MemInfo || !caps.Links || !caps.Occupancy || caps.PriorityRange[0] < caps.PriorityRange[1] {
-		t.Error("the driver does not tell what all drivers tell")
+		t.Error("the driver lacks facts that all drivers report")
 	}
 	if d.lib.Version() >= 13000 && (d.sets || !caps.KernelParams || !caps.Graphs || !caps.Timers) {
 		t.Error("releases from 13.0 submit without a context, tell of parameters, and have graphs and timers")
@@ -293,7 +293,7 @@ func TestGPUTransfers(t *testing.T) {
 	check()
 	elsewhere(t, d, work)
 	check()
-	// The device reaches pinned memory itself.
+	// The device reaches pinned memory directly.
 	ok(t, d.Fill(s, host.Ptr, 0x5a, 1, 10))
 	ok(t, d.Copy(s, dev.Ptr, host.Ptr, 10))
 	ok(t, d.Copy(s, host.Ptr+20, dev.Ptr, 10))
@@ -301,11 +301,11 @@ func TestGPUTransfers(t *testing.T) {
 	if out[0] != 0x5a || out[29] != 0x5a {
 		t.Errorf("pinned memory has %#x", out[:30])
 	}
-	// Nothing to do is nothing wrong.
+	// Operations on nothing succeed.
 	ok(t, errors.Join(d.Fill(s, dev.Ptr, 0, 4, 0), d.Copy(s, dev.Ptr, host.Ptr, 0), d.Upload(s, dev.Ptr, nil, 0), d.Download(s, nil, dev.Ptr, 0)))
 
 	if err := d.Fill(s, dev.Ptr+1, 0, 4, 1); !errors.Is(err, cuda.ErrorInvalidValue) {
-		t.Errorf("an address that is not aligned: %v", err)
+		t.Errorf("an unaligned address: %v", err)
 	}
 	if m, err := d.Alloc(driver.DeviceMem, 1<<50); !errors.Is(err, driver.ErrOutOfMemory) || m != (driver.Mem{}) {
 		t.Errorf("2^50 bytes: %+v, %v", m, err)
@@ -349,7 +349,7 @@ func TestGPURegister(t *testing.T) {
 	}
 	s := newStream(t, d)
 	const n = 1 << 20
-	mine := make([]byte, n) // on the heap, where it stays
+	mine := make([]byte, n) // on the heap, which does not move
 	p, err := d.Register(unsafe.Pointer(&mine[0]), n)
 	ok(t, err)
 	ok(t, d.Fill(s, p+n/2, 0x77, 1, n/2))
@@ -367,7 +367,8 @@ func TestGPURegister(t *testing.T) {
 	runtime.KeepAlive(mine)
 }
 
-// TestGPUEvents has one stream wait for another, which is slow, and records the event anew while that wait is pending.
+// TestGPUEvents makes one stream wait for a slow one, and records the event again while the wait is
+// pending.
 func TestGPUEvents(t *testing.T) {
 	d := openGPU(t)
 	a, b := newStream(t, d), newStream(t, d)
@@ -392,7 +393,7 @@ func TestGPUEvents(t *testing.T) {
 	ok(t, d.Launch(a, &busy))
 	ok(t, d.Record(e, a)) // the wait above is for the first record
 	if done, err := d.Query(after); done || err != nil {
-		t.Errorf("work behind a wait is done at once: %t, %v", done, err)
+		t.Errorf("work after a wait is done at once: %t, %v", done, err)
 	}
 	if took := time.Since(start); took > 40*time.Millisecond {
 		t.Logf("submitting took %v", took)
@@ -475,10 +476,10 @@ func TestGPUModule(t *testing.T) {
 	}
 	ok(t, d.Fill(s, p, 1, 1, size))
 	if _, _, err := d.Global(m, "chair"); !errors.Is(err, cuda.ErrorNotFound) {
-		t.Errorf("a variable that is not there: %v", err)
+		t.Errorf("a missing variable: %v", err)
 	}
 	if _, _, err := d.Function(m, "chair"); !errors.Is(err, cuda.ErrorNotFound) {
-		t.Errorf("a kernel that is not there: %v", err)
+		t.Errorf("a missing kernel: %v", err)
 	}
 	for _, name := range []string{"", "a\x00b"} {
 		if _, _, err := d.Function(m, name); err == nil {
@@ -495,7 +496,7 @@ func TestGPUModule(t *testing.T) {
 			t.Errorf("the kernel is %v, %v", state, err)
 		}
 	}
-	// All shared memory that there is can be had, and no more.
+	// A launch may use all shared memory, and no more.
 	args := make([]uint64, 8)
 	a := unsafe.Pointer(&args[0])
 	launch := &driver.Launch{
@@ -533,7 +534,7 @@ func TestGPUModule(t *testing.T) {
 	finish(t, d, s)
 }
 
-// TestGPULost loses the device, in a process of its own.
+// TestGPULost loses the device, in a subprocess.
 func TestGPULost(t *testing.T) {
 	const env = "PUREGPU_TEST_LOSE_DEVICE"
 	if os.Getenv(env) == "" {
@@ -595,7 +596,7 @@ func BenchmarkGPU(b *testing.B) {
 	type bench struct {
 		name  string
 		call  func() error
-		bound bool // the thread has to be
+		bound bool // whether the thread must be bound
 	}
 	benches := []bench{
 		{name: "Record", call: func() error { return d.Record(e, s) }},
@@ -636,7 +637,7 @@ func BenchmarkGPU(b *testing.B) {
 	}
 	for _, c := range benches {
 		b.Run(c.name, func(b *testing.B) {
-			// A subtest has a goroutine, and so a thread, of its own.
+			// A subtest runs on its own goroutine and thread.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			if c.bound {

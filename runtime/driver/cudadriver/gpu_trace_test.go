@@ -13,17 +13,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestGPUTraceTimes compares the times of a trace, and of a Timing, with those of events around the same kernels that are launched by the
-// driver's own calls: of 5 microseconds to 10 milliseconds, the medians within 2 percent or half a microsecond. All are launched behind
-// work that is under way, so that nothing waits for the host. Of every submission the device's times lie within the host's, also where the host
-// does not keep the stream busy.
+// TestGPUTraceTimes compares the times of a trace and of a Timing with events around the same
+// kernels launched by direct driver calls. For kernels of 5 microseconds to 10 milliseconds the
+// medians agree within 2 percent or half a microsecond. All kernels are launched behind work in
+// flight, so that none waits for the host. The device times of each submission lie within its host
+// times, even if the stream runs dry.
 func TestGPUTraceTimes(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)
 	ok(t, err)
 	tracer, err := trace.NewTracer(trace.TracerOptions{Records: 1 << 16})
 	ok(t, err)
-	var devs [2]*gpu.Device // without a tracer, and with it
+	var devs [2]*gpu.Device // without and with a tracer
 	var kernels [2]*gpu.Kernel
 	for i, tr := range []*trace.Tracer{nil, tracer} {
 		devs[i], err = gpu.Open(drv, 0, gpu.Options{Tracer: tr})
@@ -119,7 +120,8 @@ func TestGPUTraceTimes(t *testing.T) {
 			}
 		}
 	}
-	// Short kernels one after the other, of which the stream may run dry unseen: none begins before the one in front of it has ended.
+	// Short kernels in sequence, between which the stream may run dry: none begins before the
+	// previous one has ended.
 	short := uint64(2000)
 	for range 1000 {
 		ok(t, devs[1].Queue(0).Submit(gpu.Order{Wait: []gpu.Point{sem.At(v)}, Signal: []gpu.Point{sem.At(v + 1)}}, spin(1, short)))
@@ -134,7 +136,7 @@ func TestGPUTraceTimes(t *testing.T) {
 			continue
 		}
 		if r.Untimed || r.Issued > r.Begun || r.Begun > r.Ended || r.Ended > r.Done || r.Begun+r.Within < last {
-			t.Errorf("issued %v, begun %v, ended %v, done %v, within %v, without times %v; the one in front of it ended at %v", r.Issued, r.Begun, r.Ended, r.Done, r.Within, r.Untimed, last)
+			t.Errorf("issued %v, begun %v, ended %v, done %v, within %v, without times %v; the previous one ended at %v", r.Issued, r.Begun, r.Ended, r.Done, r.Within, r.Untimed, last)
 		}
 		took, gaps, within, last = append(took, r.Ended-r.Begun), append(gaps, r.Begun-last), append(within, r.Within), r.Ended
 	}
@@ -152,9 +154,10 @@ func TestGPUTraceTimes(t *testing.T) {
 	t.Logf("%+v", tracer.Stats())
 }
 
-// TestGPUTraceHost: the time of the host is not the device's. A native function that sleeps does not keep an idle device busy. The commands of a recording, which are
-// issued while the trace takes its times, take no longer than their kernels do, or their margin says by how much. A device may itself be late, rarely,
-// with work that it has had for long: then that is the time of the command.
+// TestGPUTraceHost checks that device times contain no host time. A native function that sleeps
+// does not keep an idle device busy. Commands of a recording that are issued while the trace takes
+// times take no longer than their kernels, within the reported margin. Rarely a device is late by
+// itself with work that it has had for long. That time then counts for the command.
 func TestGPUTraceHost(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)
@@ -183,7 +186,7 @@ func TestGPUTraceHost(t *testing.T) {
 	}
 
 	ns := uint64(time.Millisecond)
-	for range 3 { // the first also loads the kernel
+	for range 3 { // the first launch also loads the kernel
 		ok(t, q.Submit(next(), gpu.Native("native", func(n gpu.NativeCall) error {
 			time.Sleep(50 * time.Millisecond)
 			return n.Device.Launch(n.Stream, &driver.Launch{Function: fn, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&ns)}})
@@ -226,7 +229,9 @@ func TestGPUTraceHost(t *testing.T) {
 		case is-2*spin <= r.Within:
 			marked++
 		case i+1 < len(got) && got[i+1].Kind == trace.KindCommand && got[i+1].ID == r.ID && got[i+1].Issued < r.Begun-r.Within:
-			late++ // the stream had the kernel, both events, and the next command: the device itself was late
+			// The stream already had the kernel, both events and the next command, so the device
+			// was late.
+			late++
 		default:
 			t.Errorf("a kernel of %v took %v within %v, and may have begun %v earlier", spin, is, r.Within, r.Early)
 		}
@@ -240,7 +245,8 @@ func TestGPUTraceHost(t *testing.T) {
 	slices.Sort(took)
 	t.Logf("%d commands of %v: median %v, longest %v, %d above twice the time within their margins, %d by the device", len(took), spin, took[len(took)/2], took[len(took)-1], marked, late)
 
-	// The same by the driver's own calls, all behind a kernel that keeps the device busy until the host is through.
+	// The same with direct driver calls, behind a kernel that keeps the device busy until all are
+	// submitted.
 	var events [n + 1]driver.Event
 	for i := range events {
 		events[i], err = d.NewTimer()
@@ -272,5 +278,5 @@ func TestGPUTraceHost(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("by events alone, behind work that is under way: longest %v, %d above twice the time", longest, own)
+	t.Logf("by events alone, behind work in flight: longest %v, %d above twice the time", longest, own)
 }

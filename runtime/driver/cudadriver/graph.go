@@ -13,8 +13,8 @@ import (
 
 var _ driver.Graphs = (*device)(nil)
 
-// A nodeParams has what a node does in C's form. The bindings want it on the heap, where nodeRoom keeps some for the next
-// call.
+// A nodeParams holds a node's parameters in C's form. The bindings need it on the heap, so nodeRoom
+// keeps used ones.
 type nodeParams struct {
 	kernel cuda.KernelNodeParams
 	fill   cuda.MemsetNodeParams
@@ -23,7 +23,7 @@ type nodeParams struct {
 
 var nodeRoom = sync.Pool{New: func() any { return new(nodeParams) }}
 
-// fillIn fills in the part for the kind of op.
+// fillIn fills in the parameters for the kind of op.
 func (p *nodeParams) fillIn(op *driver.NodeOp) {
 	switch op.Kind {
 	case driver.KernelNode:
@@ -48,8 +48,8 @@ func (p *nodeParams) fillIn(op *driver.NodeOp) {
 			p.fill.Pitch, p.fill.Width, p.fill.Height = op.Stride, 1, op.Count
 		}
 	case driver.CopyNode:
-		// One row, which needs no pitch and so is not held to the longest that a device has. The driver finds out from the
-		// addresses whose memory they are.
+		// The copy is one row without a pitch, because a pitch is limited by the device. The driver
+		// finds the kinds of memory from the addresses.
 		p.copy = cuda.Memcpy3D{
 			SrcMemoryType: cuda.MemoryTypeUnified, SrcDevice: cuda.DevicePtr(op.Src),
 			DstMemoryType: cuda.MemoryTypeUnified, DstDevice: cuda.DevicePtr(op.Dst),
@@ -58,13 +58,13 @@ func (p *nodeParams) fillIn(op *driver.NodeOp) {
 	}
 }
 
-// drop gives the room back, which holds on to nothing that the arguments pointed to.
+// drop clears the parameters, so that they keep no argument alive, and returns them to nodeRoom.
 func (p *nodeParams) drop() {
 	*p = nodeParams{}
 	nodeRoom.Put(p)
 }
 
-// kernelV1 is the kernel as drivers before 12.0 have it, who know the first fields only.
+// kernelV1 returns the kernel in the form of drivers before 12.0, which have only the first fields.
 func (p *nodeParams) kernelV1() *cuda.KernelNodeParamsV1 {
 	return (*cuda.KernelNodeParamsV1)(unsafe.Pointer(&p.kernel))
 }
@@ -90,7 +90,7 @@ func (d *device) DestroyGraph(g driver.Graph) error {
 	return nil
 }
 
-// AddNode has the driver copy what a kernel's Args point to, and the graph of a child node.
+// AddNode copies a kernel's arguments and the graph of a child node.
 func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, error) {
 	if d.noGraphs != nil {
 		return 0, d.fail("add node", d.noGraphs, "graphs")
@@ -130,9 +130,9 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	return driver.Node(n), nil
 }
 
-// errNodeEvent is that a node of a graph was to record an event when its kernel has begun. In graphs CUDA has edges for that instead, which only lead
-// to other kernels.
-var errNodeEvent = fmt.Errorf("an event when a kernel has begun, in a graph: %w", driver.ErrUnsupported)
+// errNodeEvent is the error of a kernel node with an event for its beginning. CUDA's graphs have
+// edges for that purpose, but they lead only to other kernels.
+var errNodeEvent = fmt.Errorf("a graph node with an event for the kernel's beginning: %w", driver.ErrUnsupported)
 
 func (d *device) addKernel(g cuda.Graph, deps []cuda.GraphNode, p *nodeParams) (cuda.GraphNode, error) {
 	if d.hasKernelNodes {
@@ -141,8 +141,9 @@ func (d *device) addKernel(g cuda.Graph, deps []cuda.GraphNode, p *nodeParams) (
 	return d.lib.GraphAddKernelNodeV1(g, deps, p.kernelV1())
 }
 
-// addKernelEx is addKernel for a launch with attributes. A dependent kernel behind one other kernel, and nothing else, has an edge
-// from that one's launch_dependents; any other waits for the ends of those in front of it, as far as the driver is concerned.
+// addKernelEx is addKernel for a launch with attributes. A dependent kernel behind exactly one
+// other kernel gets an edge from that kernel's launch_dependents. In all other cases the kernel
+// waits for the ends of its predecessors.
 func (d *device) addKernelEx(g cuda.Graph, deps []cuda.GraphNode, a *driver.LaunchAttrs, p *nodeParams) (n cuda.GraphNode, err error) {
 	if err := d.lacksAttrs(a); err != nil {
 		return 0, err
@@ -173,7 +174,8 @@ func (d *device) addKernelEx(g cuda.Graph, deps []cuda.GraphNode, a *driver.Laun
 	for i := range attrs {
 		x := &attrs[i]
 		switch x.Id {
-		case cuda.LaunchAttributeProgrammaticStreamSerialization, cuda.LaunchAttributePriority: // edges say the one, the stream the other
+		// An edge replaces the first, and the stream's priority the second.
+		case cuda.LaunchAttributeProgrammaticStreamSerialization, cuda.LaunchAttributePriority:
 			continue
 		}
 		if err := d.lib.GraphKernelNodeSetAttribute(n, x.Id, &x.Value); err != nil {
@@ -184,7 +186,7 @@ func (d *device) addKernelEx(g cuda.Graph, deps []cuda.GraphNode, a *driver.Laun
 		l.node[0] = n
 		l.edge[0] = cuda.GraphEdgeData{FromPort: cuda.GraphKernelNodePortProgrammatic, Type: uint8(cuda.GraphDependencyTypeProgrammatic)}
 		if err := d.lib.GraphAddDependencies(g, deps, l.node[:], l.edge[:]); err != nil {
-			return n, fmt.Errorf("edge from the kernel in front of it: %w", err)
+			return n, fmt.Errorf("edge from the preceding kernel: %w", err)
 		}
 	}
 	return n, nil
@@ -215,7 +217,7 @@ func (d *device) SetNode(x driver.Exec, n driver.Node, op *driver.NodeOp) error 
 	return d.SetNodes(x, []driver.Node{n}, unsafe.Slice(op, 1))
 }
 
-// SetNodes makes the context current: releases of the driver crash without one where nodes are set.
+// SetNodes makes the context current, because some driver releases crash without it.
 func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeOp) error {
 	if d.noGraphs != nil {
 		return d.fail("set node", d.noGraphs, "graphs")
@@ -232,7 +234,7 @@ func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeO
 	})
 }
 
-// withContext makes the context current for a call.
+// withContext makes a call with the context current.
 func (d *device) withContext(op string, call func() error) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -247,7 +249,7 @@ func (d *device) withContext(op string, call func() error) (err error) {
 	return call()
 }
 
-// setNode takes room for what the node does, which may have been used.
+// setNode sets one node. p may hold the parameters of an earlier node.
 func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nodeParams) (err error) {
 	exec, node := cuda.GraphExec(x), cuda.GraphNode(n)
 	p.fillIn(op)
@@ -267,7 +269,7 @@ func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nod
 	case driver.ChildNode:
 		err = d.lib.GraphExecChildGraphNodeSetParams(exec, node, cuda.Graph(op.Child))
 	default:
-		err = fmt.Errorf("only kernels, fills, copies and children can be set: %w", cuda.ErrorInvalidValue)
+		err = fmt.Errorf("only kernels, fills, copies and child nodes can be set: %w", cuda.ErrorInvalidValue)
 	}
 	if err != nil {
 		return d.fail("set node", err, "%s, node %#x of exec %#x", op, uintptr(n), uintptr(x))

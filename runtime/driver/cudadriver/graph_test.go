@@ -18,7 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// countOp adds by to a counter when it runs.
+// countOp makes a node that adds by to a counter.
 func countOp(f driver.Function, counter **uint64, by *uint32) *driver.NodeOp {
 	return &driver.NodeOp{Kind: driver.KernelNode, Launch: driver.Launch{
 		Function: f, Grid: [3]uint32{2, 3, 4}, Block: [3]uint32{5, 6, 7}, SharedMem: 8,
@@ -26,7 +26,7 @@ func countOp(f driver.Function, counter **uint64, by *uint32) *driver.NodeOp {
 	}}
 }
 
-// TestGraphs runs on a driver with each form of kernel nodes.
+// TestGraphs tests graphs on a driver with each form of kernel nodes.
 func TestGraphs(t *testing.T) {
 	for release, suffix := range map[dl.Version]string{13000: "_v2", 11080: ""} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestGraphs(t *testing.T) {
 				"cuGraphAddChildGraphNode(0x10002,; 0x10001)",
 				"cuGraphAddEventRecordNode(0x10002, 0x30206; 0xe000)",
 			)
-			*by = 100 // the node has the value it found
+			*by = 100 // the node has a copy of the old value
 			x, err := d.Instantiate(g)
 			ok(t, err)
 			ok(t, d.LaunchGraph(stream0, x))
@@ -91,7 +91,7 @@ func TestGraphs(t *testing.T) {
 				t.Errorf("the kernel counts %d", *counter)
 			}
 
-			// The exec has its own nodes: setting one changes neither the graph nor other execs.
+			// An exec has its own nodes: setting one changes neither the graph nor other execs.
 			other, err := d.Instantiate(g)
 			ok(t, err)
 			f.Calls()
@@ -137,7 +137,7 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// TestGraphHeapFrames goes through the other way of calling, on a stack that grows.
+// TestGraphHeapFrames tests calls through heap frames on a growing stack.
 func TestGraphHeapFrames(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -188,12 +188,13 @@ func TestGraphErrors(t *testing.T) {
 		"copy of 3 bytes from 0x20 to 0x40, after":                                             add(&driver.NodeOp{Kind: driver.CopyNode, Dst: 64, Src: 32, Count: 3}),
 		"child graph 0x12, after":                                                              add(&driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
 		"record of event 0x13, after":                                                          add(&driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
-		"no kind of node 6, after":                                                             add(&driver.NodeOp{Kind: driver.RecordNode + 1}),
-		"no kind of node -1, after":                                                            add(&driver.NodeOp{Kind: -1}),
-		"set node: device 0 (Fake 0): empty node, node 0x3 of exec 0x20000: only kernels, fills, copies and children can ": d.SetNode(exec0, 3, &driver.NodeOp{}),
-		"child graph 0x12, node 0x3 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE":                                       d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
-		"record of event 0x13, node 0x3 of exec 0x20000: only":                                                             d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
-		"copy of 3 bytes from 0x20 to 0x40, node 0x30000 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE":                  d.SetNode(exec0, node0, &driver.NodeOp{Kind: driver.CopyNode, Dst: 64, Src: 32, Count: 3}), // a fill
+		"node of unknown kind 6, after":                                                        add(&driver.NodeOp{Kind: driver.RecordNode + 1}),
+		"node of unknown kind -1, after":                                                       add(&driver.NodeOp{Kind: -1}),
+		"set node: device 0 (Fake 0): empty node, node 0x3 of exec 0x20000: only kernels, fills, copies and child nodes can ": d.SetNode(exec0, 3, &driver.NodeOp{}),
+		"child graph 0x12, node 0x3 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE":                                          d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
+		"record of event 0x13, node 0x3 of exec 0x20000: only":                                                                d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
+		// The node is a fill.
+		"copy of 3 bytes from 0x20 to 0x40, node 0x30000 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE": d.SetNode(exec0, node0, &driver.NodeOp{Kind: driver.CopyNode, Dst: 64, Src: 32, Count: 3}),
 	} {
 		if !errors.Is(err, cuda.ErrorInvalidValue) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v\nshould say %s", err, says)

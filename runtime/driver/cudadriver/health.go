@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// xidPatience is how long the first error of a lost device waits for NVML to tell the XID error.
-	// On an H200 the XID error comes half a millisecond before CUDA's error.
+	// xidPatience is how long the first error of a lost device waits for NVML to tell the XID
+	// error. On an H200 the XID error comes half a millisecond before CUDA's error.
 	xidPatience = 20 * time.Millisecond
-	// askPatience is how long the first error of a lost device waits for calls of NVML, which may hang
-	// with the GPU.
+	// askPatience is how long the first error of a lost device waits for calls of NVML, which may
+	// hang together with the GPU.
 	askPatience = 300 * time.Millisecond
 	// startPatience is how long Close waits for NVML to start and to end the recording.
 	startPatience = 5 * time.Second
@@ -25,16 +25,17 @@ const (
 // A watch has NVML record the XID errors of an open device. NVML keeps them until they are read, so
 // no goroutine waits for them.
 type watch struct {
-	ready   chan struct{} // closed when NVML has started, or cannot; nil before start
+	ready   chan struct{} // closed when NVML has started or failed; nil before start
 	explain sync.Once
-	suffix  error // what explain found, or nil
+	suffix  error // the result of explain, or nil
 
-	// mu is held during calls of NVML, so only goroutines lock it that nobody waits for without a limit.
+	// mu is held during calls of NVML, which may hang. So nobody may wait without a limit for a
+	// goroutine that locks it.
 	mu      sync.Mutex
-	session health.Session // protected by mu; nil without NVML, and after stop
+	session health.Session // protected by mu; nil without NVML and after stop
 }
 
-// start begins to record, on a goroutine of its own, because NVML takes some ten milliseconds to
+// start begins the recording on a new goroutine, because NVML takes about ten milliseconds to
 // start. Without NVML nothing is recorded.
 func (w *watch) start(lib func() (*nvml.Library, error), info driver.Info) {
 	w.ready = make(chan struct{})
@@ -54,7 +55,7 @@ func (w *watch) start(lib func() (*nvml.Library, error), info driver.Info) {
 	}()
 }
 
-// stop ends the recording once NVML has started. It waits for that no longer than startPatience.
+// stop ends the recording once NVML has started. It waits for startPatience at most.
 func (w *watch) stop() {
 	if w.ready == nil {
 		return
@@ -66,12 +67,12 @@ func (w *watch) stop() {
 		if w.session != nil {
 			err, w.session = w.session.Close(), nil
 		}
-		return err // it concerns NVML alone, and nobody can do anything about it
+		return err // the error concerns NVML only, and the caller cannot act on it
 	})
 }
 
-// of adds the last XID error to the error that a device is lost with. The first call for a device may
-// wait for xidPatience, and if NVML hangs for askPatience. Later ones do not wait.
+// of adds the last XID error to the error of a lost device. The first call for a device may wait
+// for xidPatience, or for askPatience if NVML hangs. Later calls do not wait.
 func (w *watch) of(err error) error {
 	w.explain.Do(func() { w.suffix = within(askPatience, w.last) })
 	if w.suffix == nil {
@@ -80,9 +81,9 @@ func (w *watch) of(err error) error {
 	return fmt.Errorf("%w; %w", err, w.suffix)
 }
 
-// last reads the XID errors that were recorded, and returns what to say of the last one, or nil if
-// there is none. Those that are there at once may be of any time since the device was opened, so it
-// waits for another one.
+// last reads the recorded XID errors and returns a text about the last one, or nil if there is
+// none. Errors that are already there may be of any time since the device was opened, so it waits
+// for another one.
 func (w *watch) last() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,18 +93,18 @@ func (w *watch) last() error {
 	end := time.Now().Add(askPatience / 2)
 	old := w.drain(0, end)
 	if xid := w.drain(xidPatience, end); xid != 0 {
-		return fmt.Errorf("the last that the GPU reported is %w", xid)
+		return fmt.Errorf("the last XID error of the GPU is %w", xid)
 	} else if old != 0 {
-		return fmt.Errorf("the last that the GPU reported, at a time that is not known, is %w", old)
+		return fmt.Errorf("the last XID error of the GPU, at an unknown time, is %w", old)
 	}
 	return nil
 }
 
-// drain waits for an XID error, reads until none is left or end has come, and returns the last one, or
-// 0 if there is none. The caller holds w.mu.
+// drain waits for an XID error and reads until none is left or the time is end. It returns the last
+// one, or 0. The caller holds w.mu.
 func (w *watch) drain(patience time.Duration, end time.Time) (last health.XID) {
 	for {
-		// Wait passes over errors of other instances of MIG only while it has time.
+		// Wait skips errors of other MIG instances only while it has time.
 		xid, ok, err := w.session.Wait(max(patience, time.Millisecond))
 		if !ok || err != nil {
 			return last
@@ -115,8 +116,8 @@ func (w *watch) drain(patience time.Duration, end time.Time) (last health.XID) {
 	}
 }
 
-// within calls f on a goroutine and returns what f does, or nil when the limit is over. A goroutine
-// that is late is left behind.
+// within calls f on a goroutine and returns its result, or nil after the limit. A late goroutine
+// runs on alone.
 func within(limit time.Duration, f func() error) error {
 	result := make(chan error, 1)
 	go func() { result <- f() }()

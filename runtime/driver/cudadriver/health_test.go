@@ -17,8 +17,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/health"
 )
 
-// TestLostXID has the error of a lost device name the XID error that NVML told, where there is NVML
-// and the device is lost.
+// TestLostXID checks that the error of a lost device names the XID error from NVML, only if NVML is
+// available and the device is lost.
 func TestLostXID(t *testing.T) {
 	for name, c := range map[string]struct {
 		defines []string
@@ -45,7 +45,7 @@ func TestLostXID(t *testing.T) {
 			if xid != c.xid || has != (c.xid != 0) || !errors.Is(err, c.code) {
 				t.Errorf("%s: %v, with XID %d; want %d", name, err, xid, c.xid)
 			}
-			if c.xid == 79 && !strings.HasSuffix(err.Error(), "; the last that the GPU reported, at a time that is not known, is XID 79: GPU has fallen off the bus (the device is lost)") || errors.Is(err, driver.ErrLost) != (name != "a failed call") {
+			if c.xid == 79 && !strings.HasSuffix(err.Error(), "; the last XID error of the GPU, at an unknown time, is XID 79: GPU has fallen off the bus (the device is lost)") || errors.Is(err, driver.ErrLost) != (name != "a failed call") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -54,13 +54,14 @@ func TestLostXID(t *testing.T) {
 	}
 }
 
-// timed is a session that tells XID errors at their times, and hangs until the channels are closed.
+// timed is a session that reports XID errors at given times, and can hang until its channels are
+// closed.
 type timed struct {
 	health.Session
 	began     time.Time
 	xids      []health.XID
 	at        []time.Duration
-	ask, free chan struct{} // nil if it does not hang
+	ask, free chan struct{} // nil: does not hang
 	freed     *atomic.Int32
 }
 
@@ -95,11 +96,11 @@ func watchOf(s *timed) *watch {
 	return w
 }
 
-// TestOldXID has the error of a lost device name the XID error that comes with the loss rather than
-// those from before.
+// TestOldXID checks that the error of a lost device prefers the XID error that comes with the loss
+// to older ones.
 func TestOldXID(t *testing.T) {
 	const ms = time.Millisecond
-	long := make([]health.XID, 500) // more than anybody reads one by one
+	long := make([]health.XID, 500) // too many to read one by one in time
 	for i := range long {
 		long[i] = 31
 	}
@@ -110,11 +111,11 @@ func TestOldXID(t *testing.T) {
 	}{
 		"none":       {nil, nil, ""},
 		"too late":   {[]health.XID{79}, []time.Duration{time.Minute}, ""},
-		"new":        {[]health.XID{79}, []time.Duration{10 * ms}, "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
-		"old":        {[]health.XID{79}, []time.Duration{0}, "; the last that the GPU reported, at a time that is not known, is XID 79: GPU has fallen off the bus"},
-		"old, new":   {[]health.XID{31, 43, 79}, []time.Duration{0, 0, 10 * ms}, "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
-		"many, new":  {append(long[:500:500], 79), append(make([]time.Duration, 500), 10*ms), "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
-		"new, newer": {[]health.XID{43, 79}, []time.Duration{10 * ms, 10 * ms}, "; the last that the GPU reported is XID 79: GPU has fallen off the bus"},
+		"new":        {[]health.XID{79}, []time.Duration{10 * ms}, "; the last XID error of the GPU is XID 79: GPU has fallen off the bus"},
+		"old":        {[]health.XID{79}, []time.Duration{0}, "; the last XID error of the GPU, at an unknown time, is XID 79: GPU has fallen off the bus"},
+		"old, new":   {[]health.XID{31, 43, 79}, []time.Duration{0, 0, 10 * ms}, "; the last XID error of the GPU is XID 79: GPU has fallen off the bus"},
+		"many, new":  {append(long[:500:500], 79), append(make([]time.Duration, 500), 10*ms), "; the last XID error of the GPU is XID 79: GPU has fallen off the bus"},
+		"new, newer": {[]health.XID{43, 79}, []time.Duration{10 * ms, 10 * ms}, "; the last XID error of the GPU is XID 79: GPU has fallen off the bus"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := watchOf(&timed{xids: c.xids, at: c.at})
@@ -130,7 +131,7 @@ func TestOldXID(t *testing.T) {
 	}
 }
 
-// TestHungNVML has neither errors nor Close wait without a limit for calls of NVML that hang.
+// TestHungNVML checks that neither errors nor Close wait without a limit for hung calls of NVML.
 func TestHungNVML(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := func(want time.Duration, what string, f func()) {
@@ -165,7 +166,7 @@ func TestHungNVML(t *testing.T) {
 	})
 }
 
-// TestCloseWhileNVMLHangs has Close free nothing while a call is under way, and give up in time.
+// TestCloseWhileNVMLHangs checks that Close frees nothing during a call, and gives up in time.
 func TestCloseWhileNVMLHangs(t *testing.T) {
 	t.Parallel()
 	s := &timed{ask: make(chan struct{})}

@@ -15,11 +15,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// countPTX declares the fake's kernels as they are.
+// countPTX declares the fake driver's kernels.
 const countPTX = emptyPTX + ".visible .entry count(.param .u64 counter, .param .u32 by) { ret; }\n"
 
-// TestNothingFails has a program that does nothing wrong make no call that fails, since compute-sanitizer takes each for an error
-// of the program: neither to find out what there is, nor in order to fall back on something else.
+// TestNothingFails checks that a correct program makes no failing call, neither to find features
+// nor before a fallback, because compute-sanitizer reports each as an error of the program.
 func TestNothingFails(t *testing.T) {
 	for _, release := range []dl.Version{11020, 11040, 11080, 12000, 12020, 12040, 12080, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
@@ -46,9 +46,10 @@ func TestNothingFails(t *testing.T) {
 			ok(t, d.Bind())
 			for what, call := range all(d) {
 				if what == "function" {
-					continue // whatever is loaded then; see below
+					continue // depends on the loaded libraries; tested below
 				}
-				if err := call(); !errors.Is(err, driver.ErrUnsupported) { // which no call of the driver has found out
+				// The refusal must not need a call of the driver.
+				if err := call(); !errors.Is(err, driver.ErrUnsupported) {
 					ok(t, err)
 				}
 				healthy(what)
@@ -69,14 +70,14 @@ func TestNothingFails(t *testing.T) {
 				}
 				healthy(kernel)
 			}
-			for range 2 { // groups
+			for range 2 { // collectives in groups
 				ok(t, d.EnablePeer(devs[1]))
 				ok(t, d.AccessPool(pool0, devs[1], true))
 				healthy("access")
 			}
 			f.Set("apart", 1)
 			if err := d.AccessPool(pool0, devs[1], true); err == nil {
-				t.Error("a device that has no way to another one is let in")
+				t.Error("a device without a link gets access")
 			}
 			healthy("no access")
 			if d.caps.HostPools {
@@ -99,7 +100,7 @@ func TestNothingFails(t *testing.T) {
 	}
 }
 
-// TestNothingFailsInRuntime does the same for a program that uses the runtime.
+// TestNothingFailsInRuntime checks the same for a program that uses the runtime.
 func TestNothingFailsInRuntime(t *testing.T) {
 	f := newFake(t, 13000)
 	dev, err := gpu.Open(f.driver(), 0, gpu.Options{})

@@ -10,10 +10,10 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// The driver gets the address of an image and no length. It believes what the image says of its size, so this file makes
-// sure that an image is whole before the driver reads past its end.
+// The driver gets the address of an image without its length. It trusts the sizes in the image, so
+// this file checks that an image is complete. Otherwise the driver could read past its end.
 
-// prepare checks an image and returns it as the driver takes it, with a word for its form.
+// prepare checks an image. It returns the image as the driver needs it, and the name of its form.
 func prepare(image []byte) (_ []byte, form string, _ error) {
 	switch {
 	case len(image) == 0:
@@ -31,7 +31,7 @@ func prepare(image []byte) (_ []byte, form string, _ error) {
 	case kernelobject.IsPTX(image):
 		text := bytes.TrimRight(image, "\x00")
 		if i := bytes.IndexByte(text, 0); i >= 0 {
-			return nil, "", fmt.Errorf("a NUL byte at %d of %d bytes of PTX would end the text there: %w", i, len(text), cuda.ErrorInvalidImage)
+			return nil, "", fmt.Errorf("a NUL byte at %d of %d bytes of PTX ends the text early: %w", i, len(text), cuda.ErrorInvalidImage)
 		}
 		if len(text) < len(image) {
 			return image, "PTX", nil
@@ -42,7 +42,8 @@ func prepare(image []byte) (_ []byte, form string, _ error) {
 		image[:min(len(image), 16)], cuda.ErrorInvalidImage)
 }
 
-// aligned returns image at an address that suits its headers, as C expects of it: a slice can begin anywhere.
+// aligned returns image at an address with the alignment of its headers, which C needs. A slice can
+// begin anywhere.
 func aligned(image []byte) []byte {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(image)))%8 == 0 {
 		return image

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// cubin makes the skeleton of one: a header and two tables.
+// cubin makes a minimal cubin: a header and two tables.
 func cubin() []byte {
 	b := make([]byte, 64+2*56+3*64)
 	copy(b, "\x7fELF\x02\x01\x01\x33")
@@ -30,7 +30,7 @@ func cubin() []byte {
 	return b
 }
 
-// fatbin makes one with entries of these sizes, headers of 64 bytes included.
+// fatbin makes a fat binary with entries of the given sizes, including headers of 64 bytes.
 func fatbin(sizes ...int) []byte {
 	b := make([]byte, 16)
 	le := binary.LittleEndian
@@ -59,7 +59,7 @@ func TestPrepare(t *testing.T) {
 	ptx := strings.TrimSuffix(string(kernels.Saxpy), "\x00")
 	for name, c := range map[string]struct {
 		image []byte
-		form  string // or
+		form  string // if empty, the error
 		says  string
 	}{
 		"PTX":                        {[]byte(ptx), "PTX", ""},
@@ -89,8 +89,8 @@ func TestPrepare(t *testing.T) {
 		"fat binary far too long":    {with(fatbin(), 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "", "was cut off"},
 		"fat binary's short header":  {with(fatbin(100), 6, 15), "", "was cut off"},
 		"entry without length":       {with(fatbin(100, 80), 16+100+4, 0), "", "an entry of 0 and 16 bytes in the last 80"},
-		"entry that is too long":     {with(fatbin(100, 80), 16+100+8, 17), "", "an entry of 64 and 17 bytes in the last 80"},
-		"entry that is endless":      {with(fatbin(100), 16+8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "", "an entry of 64 and"},
+		"entry too long":             {with(fatbin(100, 80), 16+100+8, 17), "", "an entry of 64 and 17 bytes in the last 80"},
+		"endless entry":              {with(fatbin(100), 16+8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "", "an entry of 64 and"},
 		"half an entry":              {with(fatbin(100), 16+8, 26), "", "ends with 10 bytes"},
 	} {
 		before := bytes.Clone(c.image)

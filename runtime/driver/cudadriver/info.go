@@ -9,13 +9,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Releases that brought attributes. An older driver is not asked, since that is a call that fails.
+// Releases that brought attributes. An older driver is not asked, because the call would fail.
 const (
-	clusters = 11080 // of blocks, and all attributes of launches but later ones
+	clusters = 11080 // maximum cluster size, and most launch attributes
 	hostNUMA = 12020
 )
 
-// describe asks for everything that a device's Info has.
+// describe reads the fields of a device's Info.
 func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error) {
 	info := driver.Info{Index: index, Version: int(lib.Version()), DriverVersion: sysfs.ModuleVersion("nvidia"), NUMANode: -1}
 	var err error
@@ -25,7 +25,7 @@ func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error)
 	if info.Memory, err = lib.DeviceTotalMem(id); err != nil {
 		return info, fmt.Errorf("size of memory: %w", err)
 	}
-	// The newer form tells the instances of a divided GPU apart, of all of which the older one tells the GPU's.
+	// The newer form returns the UUID of a MIG instance, the older one the UUID of its GPU.
 	uuid, hasNewer := lib.DeviceGetUuidV1, lib.HasSymbol("cuDeviceGetUuid_v2")
 	if hasNewer {
 		uuid = lib.DeviceGetUuid
@@ -39,7 +39,7 @@ func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error)
 		info.MIG = err == nil && whole != u
 	}
 	info.UUID = u.Bytes
-	// Not every device is on a bus, and nothing but a label is lost.
+	// Not every device is on a bus. The address is only a label, so an error does not matter.
 	if pci, err := lib.DeviceGetPCIBusId(id); err == nil {
 		info.PCI = strings.ToLower(pci)
 	}
@@ -89,9 +89,9 @@ func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error)
 		*a.to = int(v)
 	}
 	info.Arch = fmt.Sprintf("sm_%d%d", info.Major, info.Minor)
-	info.SharedOptIn = max(info.SharedOptIn, info.SharedMem) // devices without the choice say 0
+	info.SharedOptIn = max(info.SharedOptIn, info.SharedMem) // devices without the opt-in say 0
 	info.Integrated, info.Cooperative, info.Clusters = integrated != 0, cooperative != 0, cluster != 0
-	if info.NUMANode < 0 { // also with drivers that are not asked
+	if info.NUMANode < 0 { // also with drivers too old to be asked
 		info.NUMANode = sysfs.NUMANode(info.PCI)
 	}
 	return info, nil

@@ -13,13 +13,13 @@ var (
 	_ driver.IPCEvents = (*device)(nil)
 )
 
-// noIPC is the error of a call that Caps rules out.
+// noIPC makes the error of a call that Caps exclude.
 func (d *device) noIPC(op string) error {
-	return d.fail(op, driver.ErrUnsupported, "memory and events that processes share")
+	return d.fail(op, driver.ErrUnsupported, "memory and events shared between processes")
 }
 
-// opened makes the error of opening what another process has exported. Of what is this process's own the driver says that the context
-// is the wrong one.
+// opened makes the error of opening an export of another process. For an export of this process the
+// CUDA driver returns an invalid context.
 func (d *device) opened(op string, err error, what string) error {
 	if errors.Is(err, cuda.ErrorInvalidContext) {
 		err = fmt.Errorf("%w: %w", driver.ErrSameProcess, err)

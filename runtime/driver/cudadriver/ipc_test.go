@@ -47,10 +47,11 @@ func TestIPCEvents(t *testing.T) {
 	}
 }
 
-// TestNoIPC has devices that cannot share anything with other processes: those that say so, and those of which the driver lacks something.
+// TestNoIPC tests devices that cannot share with other processes, because the device says so or the
+// driver lacks functions.
 func TestNoIPC(t *testing.T) {
 	f := newFake(t, 13000)
-	f.Set("attr 125", 1) // which is 0
+	f.Set("attr 125", 1) // sets the attribute to 0
 	d := f.device()
 	if caps := d.Caps(); caps.IPCMem || caps.IPCEvents {
 		t.Errorf("%+v", caps)
@@ -68,7 +69,7 @@ func TestNoIPC(t *testing.T) {
 		t.Errorf("%v, %v", err, err2)
 	}
 
-	old := newFake(t, 11020) // which does not know the attribute
+	old := newFake(t, 11020) // too old for the attribute
 	if caps := old.device().Caps(); !caps.IPCMem || !caps.IPCEvents {
 		t.Errorf("%+v", caps)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Launch passes Args as they are: the driver copies what they point to before it returns.
+// Launch passes Args as they are. The driver copies the arguments before it returns.
 func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if s <= defaultStreams {
 		return d.noStream("launch", s)
@@ -27,18 +27,19 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	return nil
 }
 
-// carveouts is the release from which on a launch says how much shared memory a processor is to have. Headers have the attribute since 12.5, but no
-// driver before this one was at hand to see it taken, and a wish must not fail a launch.
+// carveouts is the first release that is given the attribute for a carve-out. Headers have it since
+// 12.5, but an older driver was not available for a test. The attribute is a hint, and a hint must
+// not make a launch fail.
 const carveouts = 12080
 
-// launchEvents is the release from which on a launch can record an event when all its blocks have begun.
+// launchEvents is the first release whose launches can record an event when all blocks have begun.
 const launchEvents = 12030
 
-// dependent is the major compute capability from which on kernels can wait for those in front of them.
+// dependent is the first major compute capability whose kernels can wait for preceding kernels.
 const dependent = 9
 
-// A launchParams has in C's form what a launch, or a node of a graph, has with attributes. The bindings want it on the heap, where
-// launchRoom keeps some for the next call.
+// A launchParams holds a launch or node with attributes in C's form. The bindings need it on the
+// heap, so launchRoom keeps used ones.
 type launchParams struct {
 	config cuda.LaunchConfig
 	attrs  [6]cuda.LaunchAttribute
@@ -48,7 +49,7 @@ type launchParams struct {
 
 var launchRoom = sync.Pool{New: func() any { return new(launchParams) }}
 
-// drop gives the room back.
+// drop returns the parameters to launchRoom.
 func (p *launchParams) drop() {
 	*p = launchParams{}
 	launchRoom.Put(p)
@@ -58,13 +59,13 @@ func (p *launchParams) drop() {
 func (d *device) launchEx(s driver.Stream, l *driver.Launch) error {
 	err := d.lacksAttrs(&l.Attrs)
 	if err == nil && l.Begun != 0 && !d.caps.LaunchEvents {
-		err = fmt.Errorf("an event when a launch has begun: the driver is of CUDA %s, and it takes CUDA %s: %w",
+		err = fmt.Errorf("an event for the beginning of a launch: the driver has CUDA %s, and this needs CUDA %s: %w",
 			cuda.FormatVersion(d.lib.Version()), cuda.FormatVersion(launchEvents), driver.ErrUnsupported)
 	}
 	if err != nil {
 		return d.fail("launch", err, "%s", l.String())
 	}
-	if !d.hasLaunchEx { // and there are only wishes
+	if !d.hasLaunchEx { // then all attributes are hints
 		plain := *l
 		plain.Attrs = driver.LaunchAttrs{}
 		return d.Launch(s, &plain)
@@ -89,7 +90,8 @@ func (d *device) launchEx(s driver.Stream, l *driver.Launch) error {
 	return nil
 }
 
-// attributes appends the attributes of a launch in C's form, without wishes of which the driver knows nothing.
+// attributes appends the attributes of a launch in C's form, without hints that the driver does not
+// know.
 func (d *device) attributes(to []cuda.LaunchAttribute, a *driver.LaunchAttrs) []cuda.LaunchAttribute {
 	add := func(id cuda.LaunchAttributeID) *cuda.LaunchAttributeValue {
 		to = append(to, cuda.LaunchAttribute{Id: id})
@@ -113,11 +115,11 @@ func (d *device) attributes(to []cuda.LaunchAttribute, a *driver.LaunchAttrs) []
 	return to
 }
 
-// lacksAttrs returns an error for what a kernel relies on and the device does not have.
+// lacksAttrs returns an error if a kernel relies on a feature that the device lacks.
 func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
 	lacks := func(what string) error {
 		if !d.hasLaunchEx {
-			return fmt.Errorf("%s: the driver, of CUDA %s, cannot launch with attributes, which takes CUDA %s: %w",
+			return fmt.Errorf("%s: the driver has CUDA %s, and launch attributes need CUDA %s: %w",
 				what, cuda.FormatVersion(d.lib.Version()), cuda.FormatVersion(clusters), driver.ErrUnsupported)
 		}
 		return fmt.Errorf("%s on %s: %w", what, d.info.Arch, driver.ErrUnsupported)
@@ -133,7 +135,7 @@ func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
 	return nil
 }
 
-// maxCluster returns how many blocks a cluster of a kernel can have at the most, 0 if the driver does not tell.
+// maxCluster returns the maximum number of blocks in a cluster of a kernel, or 0 if it is unknown.
 func (d *device) maxCluster(f cuda.Function) int {
 	p := launchRoom.Get().(*launchParams)
 	defer p.drop()

@@ -16,7 +16,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// attrs are the attributes of launches, one at a time and all at once, with what the driver is given for a launch and for a node.
+// attrs are launch attributes, one at a time and all at once, with what the driver must get for a
+// launch and for a node.
 var attrs = []struct {
 	attrs          driver.LaunchAttrs
 	launched, node string
@@ -50,18 +51,19 @@ func TestLaunchAttrs(t *testing.T) {
 	}
 }
 
-// TestLaunchAttrsMissing has drivers and devices without attributes: what a kernel relies on is refused, and wishes are dropped.
+// TestLaunchAttrsMissing tests drivers and devices without attributes: hints are dropped, other
+// attributes are refused.
 func TestLaunchAttrsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		release dl.Version
 		lacks   []string // settings
 		says    string
-		kept    string // of the wishes' attributes, the first byte
+		kept    string // first byte of each hint's attribute
 	}{
-		"an old driver":  {11040, nil, "the driver, of CUDA 11.4, cannot launch with attributes, which takes CUDA 11.8", ""},
+		"an old driver":  {11040, nil, "the driver has CUDA 11.4, and launch attributes need CUDA 11.8", ""},
 		"an old device":  {13000, []string{"attr 75", "attr 95", "attr 120"}, " on sm_", " 8 14"},
 		"before 12.8":    {12060, []string{"attr 75", "attr 95", "attr 120"}, " on sm_", " 8"},
-		"without a name": {11070, nil, "which takes CUDA 11.8", ""},
+		"without a name": {11070, nil, "launch attributes need CUDA 11.8", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, c.release)
@@ -118,7 +120,8 @@ func TestLaunchAttrsMissing(t *testing.T) {
 	}
 }
 
-// TestLaunchEvents has launches record an event when they have begun, and drivers that are too old for that.
+// TestLaunchEvents tests launches that record an event at their beginning, and drivers too old for
+// that.
 func TestLaunchEvents(t *testing.T) {
 	for release, has := range map[dl.Version]bool{13000: true, 12030: true, 12020: false, 11040: false} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
@@ -162,7 +165,7 @@ func TestLaunchEvents(t *testing.T) {
 			g, err := d.NewGraph()
 			ok(t, err)
 			op.Launch.Attrs = driver.LaunchAttrs{}
-			if n, err := d.AddNode(g, nil, op); n != 0 || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "when it has begun") {
+			if n, err := d.AddNode(g, nil, op); n != 0 || !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "at its beginning") {
 				t.Errorf("a node: %v", err)
 			}
 			op.Launch.Begun = 0
@@ -172,14 +175,14 @@ func TestLaunchEvents(t *testing.T) {
 			ok(t, err)
 			op.Launch.Begun = e
 			if err := d.SetNode(x, n, op); !errors.Is(err, driver.ErrUnsupported) {
-				t.Errorf("a node that is set: %v", err)
+				t.Errorf("a node set later: %v", err)
 			}
 			ok(t, errors.Join(d.DestroyExec(x), d.DestroyGraph(g), d.DestroyEvent(e)))
 		})
 	}
 }
 
-// TestNodeAttrs has the attributes of kernel nodes, and the edges to those that are dependent.
+// TestNodeAttrs tests the attributes of kernel nodes, and the edges to dependent kernels.
 func TestNodeAttrs(t *testing.T) {
 	for _, release := range []dl.Version{13000, 12020} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
@@ -231,7 +234,7 @@ func TestNodeAttrs(t *testing.T) {
 				}
 			}
 
-			// A node that cannot have all of it does not stay.
+			// A node whose attributes cannot be set is removed.
 			fails := []string{"cuGraphKernelNodeSetAttribute"}
 			if release > 12030 {
 				fails = append(fails, "cuGraphAddDependencies_v2", "cuGraphNodeGetType")
@@ -260,7 +263,7 @@ func TestNodeAttrs(t *testing.T) {
 	}
 }
 
-// TestLaunchHeapFrames launches with attributes through the other way of calling, on a stack that grows.
+// TestLaunchHeapFrames launches with attributes through heap frames on a growing stack.
 func TestLaunchHeapFrames(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()

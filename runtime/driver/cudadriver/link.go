@@ -14,28 +14,28 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/rtc"
 )
 
-// openNVJitLink returns a function that opens nvJitLink when it is called for the first time.
+// openNVJitLink returns a function that opens nvJitLink at its first call.
 func openNVJitLink(opt nvjitlink.Options) func() (*nvjitlink.Library, error) {
 	return sync.OnceValues(func() (*nvjitlink.Library, error) {
 		lib, err := nvjitlink.Open(opt)
 		if err != nil {
-			return nil, unsupported{err} // which says what was looked for and where, and what to install
+			return nil, unsupported{err} // it says what was searched for and where, and what to install
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // each file that was found, with its answer
+			return nil, err // it names each file that was found, with its error
 		}
 		return lib, nil
 	})
 }
 
-// linkerFor compiles several sources for one architecture and links them. It does not change.
+// linkerFor compiles several sources for one architecture and links them. It is immutable.
 type linkerFor struct {
 	*compilerFor
 	link  *nvjitlink.Library
 	build string
 }
 
-// Info tells of both libraries, on which the code depends.
+// Info describes both libraries, because the code depends on both.
 func (c *linkerFor) Info() driver.CompilerInfo {
 	info := c.compilerFor.Info()
 	info.Version += ", nvJitLink " + nvjitlink.FormatVersion(c.link.Version())
@@ -43,8 +43,8 @@ func (c *linkerFor) Info() driver.CompilerInfo {
 	return info
 }
 
-// Compile compiles a source, and those to be linked with it, and links them. An error is of the first source that cannot be compiled, or of the
-// first of all where they cannot be linked.
+// Compile compiles a source and the sources of its Link, and links them. The error is for the first
+// source that fails to compile, or for the first source if linking fails.
 func (c *linkerFor) Compile(src *driver.Source) (driver.Code, error) {
 	all := append([]driver.Source{*src}, src.Link...)
 	code := driver.Code{Names: map[string]string{}}
@@ -67,7 +67,7 @@ func (c *linkerFor) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// optionsFor returns NVRTC's options, which takes none of them twice.
+// optionsFor returns the options of a source for NVRTC, which accepts no option twice.
 func (c *linkerFor) optionsFor(src *driver.Source) []string {
 	options := rtc.Options(src, "--gpu-architecture="+c.target, archOptions...)
 	if slices.Contains(options, "-dlto") || slices.Contains(options, "--dlink-time-opt") {
@@ -81,7 +81,8 @@ func (c *linkerFor) ltoir(p nvrtc.Program) ([]byte, error) {
 	return rtc.Fetch(p, c.lib.GetLTOIRSize, c.lib.GetLTOIR)
 }
 
-// linkOptions returns nvJitLink's options. What is compiled for a virtual architecture is linked to PTX, as it would be PTX without a linker.
+// linkOptions returns nvJitLink's options. A virtual architecture gives PTX, as it does without a
+// linker.
 func (c *linkerFor) linkOptions(src *driver.Source) []string {
 	options := []string{"-lto"}
 	if !slices.ContainsFunc(src.LinkOptions, func(o string) bool { return strings.HasPrefix(o, "-arch=") }) {
@@ -110,13 +111,13 @@ func (c *linkerFor) linkOptions(src *driver.Source) []string {
 	return options
 }
 
-// linked links the LTO-IR of sources. It returns the log also beside an error.
+// linked links the LTO-IR of sources. It returns the log even with an error.
 func (c *linkerFor) linked(sources []driver.Source, parts [][]byte, options []string) (image []byte, log string, err error) {
 	texts, err := nvjitlink.Texts(options...)
 	if err != nil {
 		return nil, "", err
 	}
-	runtime.LockOSThread() // nvJitLink keeps memory of a linker by thread
+	runtime.LockOSThread() // nvJitLink keeps the memory of a linker by thread
 	defer runtime.UnlockOSThread()
 	h, err := c.link.Create(texts)
 	if err != nil {

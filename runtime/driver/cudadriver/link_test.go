@@ -23,7 +23,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// withNVJitLink has devices find testdata/fakes/nvjitlink.c, and returns its file.
+// withNVJitLink makes devices load testdata/fakes/nvjitlink.c, and returns its file.
 func withNVJitLink(t *testing.T, defines ...string) string {
 	t.Helper()
 	path := testlib.Fake{File: "libnvJitLink.so.12", Source: "nvjitlink.c", Defines: defines}.Build(t)
@@ -82,7 +82,7 @@ func TestLink(t *testing.T) {
 			t.Errorf("%q and %q: %q", x.src.Options, x.src.LinkOptions, code.Image)
 		}
 	}
-	f.Want("") // it is nothing to the driver
+	f.Want("") // makes no driver call
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -134,7 +134,8 @@ func TestLinkErrors(t *testing.T) {
 	}
 }
 
-// TestNoNVJitLink does without the library, or with one that is too old: what is not linked is compiled.
+// TestNoNVJitLink tests compilation without nvJitLink or with an old one: sources without Link
+// still compile.
 func TestNoNVJitLink(t *testing.T) {
 	for _, x := range []struct {
 		nvrtc, nvjitlink []string
@@ -143,7 +144,7 @@ func TestNoNVJitLink(t *testing.T) {
 	}{
 		{nil, nil, dl.ErrNotFound, "PUREGPU_NVJITLINK_LIBRARY"},
 		{nil, []string{"VERSION=12020"}, dl.ErrTooOld, "install"},
-		{[]string{"VERSION=11080", "NO_LTO"}, []string{}, driver.ErrUnsupported, "NVRTC 11.8 makes no LTO-IR to be linked; install 12.0 or newer"},
+		{[]string{"VERSION=11080", "NO_LTO"}, []string{}, driver.ErrUnsupported, "NVRTC 11.8 cannot make LTO-IR; install 12.0 or newer"},
 	} {
 		f := newFake(t, 13000)
 		withNVRTC(t, x.nvrtc...)
@@ -168,7 +169,7 @@ func TestNoNVJitLink(t *testing.T) {
 	}
 }
 
-// TestWithNVJitLink names nvJitLink's file by an option, which comes before the environment.
+// TestWithNVJitLink names nvJitLink's file with an option, which has priority over the environment.
 func TestWithNVJitLink(t *testing.T) {
 	f := newFake(t, 13000)
 	withNVRTC(t)
@@ -184,7 +185,8 @@ func TestWithNVJitLink(t *testing.T) {
 	ok(t, d.Close())
 }
 
-// TestRealLink links with the NVRTC and the nvJitLink of this machine, which need no GPU, and loads the code into a driver that is none.
+// TestRealLink links with the NVRTC and nvJitLink of this machine, which need no GPU, and loads the
+// code into a fake driver.
 func TestRealLink(t *testing.T) {
 	named := os.Getenv("PUREGPU_NVRTC_LIBRARY") != "" && os.Getenv("PUREGPU_NVJITLINK_LIBRARY") != ""
 	f, dir := newFake(t, 13000), filepath.Join(t.TempDir(), "cache")
@@ -223,7 +225,7 @@ func TestRealLink(t *testing.T) {
 		}
 		return s
 	}
-	// What the other source has is inlined.
+	// The function of the other source is inlined.
 	code, err := c.Compile(source("-ptx"))
 	ok(t, err)
 	if text := string(code.Image); !strings.Contains(text, ".entry plain(") || !strings.Contains(text, code.Names["scale<float>"]) || strings.Contains(text, "call") {

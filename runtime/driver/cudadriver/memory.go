@@ -50,12 +50,13 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 	case driver.ShareableMem:
 		return d.allocShareable(size)
 	default:
-		return driver.Mem{}, d.fail("alloc", cuda.ErrorInvalidValue, "no kind of memory %d", int(kind))
+		return driver.Mem{}, d.fail("alloc", cuda.ErrorInvalidValue, "memory of unknown kind %d", int(kind))
 	}
 	return m, nil
 }
 
-// hostPointer is for a number of the driver's that is an address of the host's too. The memory is not the collector's.
+// hostPointer converts an address that the driver returned and that the host can use. The garbage
+// collector does not know the memory.
 func hostPointer(p cuda.DevicePtr) unsafe.Pointer {
 	addr := uintptr(p)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
@@ -76,7 +77,7 @@ func (d *device) Free(m driver.Mem) error {
 		}
 		err = d.unmap(m)
 	default:
-		err = fmt.Errorf("no kind of memory %d: %w", int(m.Kind), cuda.ErrorInvalidValue)
+		err = fmt.Errorf("memory of unknown kind %d: %w", int(m.Kind), cuda.ErrorInvalidValue)
 	}
 	if err != nil {
 		return d.fail("free", err, "%d bytes at %#x", m.Size, uint64(m.Ptr))
@@ -106,7 +107,8 @@ func (d *device) register(p unsafe.Pointer, size uint64, able bool, flags uint32
 	return driver.Ptr(dev), nil
 }
 
-// Prefetch makes the context current, since the documentation does not say that the stream's is enough.
+// Prefetch makes the context current, because the documentation does not say that the stream's
+// context is enough.
 func (d *device) Prefetch(s driver.Stream, p driver.Ptr, n uint64, to driver.MemKind) error {
 	const op = "prefetch"
 	location, number := location(int32(d.info.Index)), d.id

@@ -12,17 +12,19 @@ import (
 
 var _ driver.MemSharing = (*device)(nil)
 
-// rdmaAttribute is the first release that is asked whether other hardware can reach physical memory.
+// rdmaAttribute is the first release that can be asked whether other hardware reaches physical
+// memory.
 const rdmaAttribute = 11030
 
-// physical is what the device has for memory that processes share, which is physical memory: what it is made with, and what its size is a
-// multiple of. A mapping keeps such memory, so that no handle of it is.
+// physical holds the properties and the granularity of physical memory that processes share. A
+// mapping keeps such memory alive, so no handle is stored.
 type physical struct {
 	prop    cuda.MemAllocationProp
 	granule uint64
 }
 
-// askPhysical finds out whether the device can share physical memory, by which has tells of its attributes.
+// askPhysical finds whether the device can share physical memory. has returns an attribute of the
+// device.
 func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (able bool, err error) {
 	if runtime.GOOS != "linux" || lacks(d.lib, "virtual-memory") != nil {
 		return false, nil
@@ -35,7 +37,7 @@ func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (able
 	p := &d.physical
 	p.prop = cuda.MemAllocationProp{Type: cuda.MemAllocationTypePinned, RequestedHandleTypes: cuda.MemHandleTypePosixFileDescriptor,
 		Location: location(int32(d.info.Index))}
-	if d.lib.Version() >= rdmaAttribute { // as other memory is without being asked
+	if d.lib.Version() >= rdmaAttribute { // other memory has this property by default
 		rdma, err := has(cuda.DeviceAttributeGPUDirectRDMAWithCUDAVMMSupported)
 		if err != nil {
 			return false, err
@@ -45,20 +47,20 @@ func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (able
 		}
 	}
 	if p.granule, err = d.lib.MemGetAllocationGranularity(&p.prop, cuda.MemAllocGranularityMinimum); err != nil {
-		return false, d.fail("open", err, "ask what sizes of physical memory are multiples of")
+		return false, d.fail("open", err, "granularity of physical memory")
 	}
 	return p.granule > 0, nil
 }
 
-// whole returns a size as physical memory has it.
+// whole rounds a size up to the granularity.
 func (p *physical) whole(size uint64) uint64 { return (size + p.granule - 1) / p.granule * p.granule }
 
-// noMemSharing is the error of a call that Caps rules out.
+// noMemSharing makes the error of a call that Caps exclude.
 func (d *device) noMemSharing(op string) error {
-	return d.fail(op, driver.ErrUnsupported, "memory that processes share by descriptors")
+	return d.fail(op, driver.ErrUnsupported, "shareable memory")
 }
 
-// allocShareable makes memory that others can import.
+// allocShareable allocates memory that others can import.
 func (d *device) allocShareable(size uint64) (driver.Mem, error) {
 	const op = "alloc"
 	if !d.caps.MemSharing {
@@ -71,7 +73,8 @@ func (d *device) allocShareable(size uint64) (driver.Mem, error) {
 	return d.mapped(op, h, size)
 }
 
-// mapped gives physical memory an address, lets the device in, and takes the handle's reference, which it gives back: the mapping has one too.
+// mapped maps physical memory and gives the device access. It takes over the handle's reference and
+// releases it, because the mapping has its own.
 func (d *device) mapped(op string, h cuda.MemGenericAllocationHandle, size uint64) (driver.Mem, error) {
 	n := d.physical.whole(size)
 	p, err := d.lib.MemAddressReserve(n, 0, 0, 0)
@@ -81,7 +84,7 @@ func (d *device) mapped(op string, h cuda.MemGenericAllocationHandle, size uint6
 	err = d.lib.MemMap(p, n, 0, h, 0)
 	released := d.lib.MemRelease(h)
 	if err != nil {
-		return driver.Mem{}, d.fail(op, errors.Join(err, released, d.lib.MemAddressFree(p, n)), "map %d bytes at %#x, which must be all of the memory", n, uint64(p))
+		return driver.Mem{}, d.fail(op, errors.Join(err, released, d.lib.MemAddressFree(p, n)), "map %d bytes at %#x; the size must be that of the memory", n, uint64(p))
 	}
 	what := "release the handle"
 	if err = released; err == nil {
@@ -95,7 +98,7 @@ func (d *device) mapped(op string, h cuda.MemGenericAllocationHandle, size uint6
 	return m, nil
 }
 
-// unmap undoes mapped. What nobody has any more is gone then.
+// unmap undoes mapped. The memory is freed with its last reference.
 func (d *device) unmap(m driver.Mem) error {
 	n := d.physical.whole(m.Size)
 	if err := d.lib.MemUnmap(cuda.DevicePtr(m.Ptr), n); err != nil {
@@ -146,7 +149,7 @@ func (d *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 		err = bad
 	}
 	if err != nil {
-		return driver.Mem{}, d.fail(op, err, "%d bytes of file %s, which must be of memory that another process has exported", size, f.Name())
+		return driver.Mem{}, d.fail(op, err, "%d bytes of file %s, which must be an export of memory by another process", size, f.Name())
 	}
 	return d.mapped(op, h, size)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestMemSharing makes shareable memory, exports it, imports it as another process does, and sees that all is given back, in the right order.
+// TestMemSharing allocates shareable memory, exports it, and imports it as another process does. It
+// checks that everything is released in the right order.
 func TestMemSharing(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -42,7 +43,7 @@ func TestMemSharing(t *testing.T) {
 	f.Want("cuMemImportFromShareableHandle(1)", "cuMemAddressReserve(2097152, 0, 0, 0)", "cuMemMap(2097152, 0, 0x40000, 0)", "cuMemRelease(0x40000)",
 		"cuMemSetAccess(2097152, 1 0 3, 1)")
 	ok(t, d.Fill(stream0, m.Ptr, 7, 1, 100))
-	ok(t, d.Free(m)) // what was imported stays
+	ok(t, d.Free(m)) // the import keeps the memory
 	f.Want("cuMemsetD8Async(0x7, 100, 0x5000)", "cuMemUnmap(2097152)", "cuMemAddressFree(2097152)")
 	got := make([]byte, 100)
 	ok(t, d.Download(stream0, unsafe.Pointer(&got[0]), o.Ptr, 100))
@@ -50,7 +51,7 @@ func TestMemSharing(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	ok(t, d.Free(o))
-	again, err := d.ImportShareable(file, 2<<20) // by the descriptor alone it is there
+	again, err := d.ImportShareable(file, 2<<20) // the descriptor alone keeps the memory
 	ok(t, err)
 	ok(t, d.Download(stream0, unsafe.Pointer(&got[0]), again.Ptr, 100))
 	ok(t, d.Free(again))
@@ -59,7 +60,8 @@ func TestMemSharing(t *testing.T) {
 	}
 }
 
-// TestMemSharingMistakes has what is no such memory, and each native call fail: nothing is left behind.
+// TestMemSharingMistakes tests memory that is not shareable, and makes each native call fail.
+// Nothing leaks.
 func TestMemSharingMistakes(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -124,11 +126,11 @@ func TestMemSharingMistakes(t *testing.T) {
 			}
 		}
 	}
-	// What cannot be given back is told, and what comes with it is given back all the same.
+	// A release that fails is reported, and the remaining releases still run.
 	for _, call := range []func() error{allocs, imports, exports} {
 		f.Set("cuMemRelease", int(cuda.ErrorInvalidValue))
 		if err := call(); !errors.Is(err, cuda.ErrorInvalidValue) {
-			t.Errorf("a handle that is not given back: %v", err)
+			t.Errorf("a leaked handle: %v", err)
 		}
 		f.Set("cuMemRelease", 0)
 		if live++; f.Live() != live {
@@ -138,11 +140,12 @@ func TestMemSharingMistakes(t *testing.T) {
 	ok(t, d.Free(m))
 }
 
-// TestNoMemSharing has devices and drivers that share no such memory, and one that does in a simpler way.
+// TestNoMemSharing tests devices and drivers without shareable memory, and a driver that is asked
+// fewer attributes.
 func TestNoMemSharing(t *testing.T) {
 	for _, attr := range []string{"attr 102", "attr 103", "granularity"} {
 		f := newFake(t, 13000)
-		f.Set(attr, 1) // which is 0
+		f.Set(attr, 1) // sets the attribute to 0
 		d := f.device()
 		if d.Caps().MemSharing {
 			t.Errorf("%s is 0, and it shares", attr)
@@ -157,7 +160,7 @@ func TestNoMemSharing(t *testing.T) {
 			}
 		}
 	}
-	f := newFake(t, 11020) // which cannot be asked whether other hardware reaches the memory
+	f := newFake(t, 11020) // too old for the RDMA attribute
 	d := f.device()
 	f.Calls()
 	m, err := d.Alloc(driver.ShareableMem, 2<<20)
@@ -170,11 +173,11 @@ func TestNoMemSharing(t *testing.T) {
 	f = newFake(t, 13000)
 	f.Set("cuMemGetAllocationGranularity", int(cuda.ErrorUnknown))
 	if _, err := f.driver().Open(0); !errors.Is(err, cuda.ErrorUnknown) {
-		t.Errorf("a device that does not tell what sizes are multiples of: %v", err)
+		t.Errorf("a device without a granularity: %v", err)
 	}
 }
 
-// TestSharingVirtual exchanges memory with a process of Python's that calls the fake driver.
+// TestSharingVirtual shares memory with a Python process that calls the fake driver.
 func TestSharingVirtual(t *testing.T) {
 	f := newFake(t, 13000)
 	sharesVirtual(t, f.driver(), f.Path, 5<<20, 3)

@@ -12,25 +12,26 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// logSize is the room for each of the compiler's logs.
+// logSize is the size of each log buffer of the driver's compiler.
 const logSize = 16 << 10
 
-// A compiler has the options for a load of device code and the logs that the driver's compiler writes.
+// A compiler holds the options of loading device code, and the logs that the driver's compiler
+// writes.
 type compiler struct {
 	options   [4]cuda.JitOption
 	values    [4]uintptr
 	info, err [logSize]byte
 }
 
-// A module is device code that is loaded.
+// A module is loaded device code.
 type module struct {
 	code    *contents
-	library cuda.CodeLibrary // whose module it is, or 0
-	logs    *compiler        // that the library may write until it is unloaded, or nil
+	library cuda.CodeLibrary // the library that the module belongs to, or 0
+	logs    *compiler        // logs that the library may write until it is unloaded, or nil
 }
 
-// Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. A cubin that lacks symbols is refused here: the driver
-// may take it, and then not find its kernels.
+// Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. It refuses a cubin
+// that lacks symbols, because the CUDA driver may accept the cubin and then not find its kernels.
 func (d *device) Load(image []byte) (driver.Module, error) {
 	image, form, err := prepare(image)
 	if err != nil {
@@ -40,8 +41,8 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	if len(code.undefined) > 0 && form == "cubin" {
 		return 0, d.fail("load", code.explain(cuda.ErrorInvalidImage), "%s of %d bytes", form, len(image))
 	}
-	// To the collector the options' values are numbers, also those that are addresses of the logs. Pin holds on to the
-	// logs until Unpin, and has them stay where they are.
+	// The garbage collector sees the option values as numbers, even addresses of the logs. Pin
+	// keeps the logs in memory and in place until Unpin.
 	c := new(compiler)
 	var pin runtime.Pinner
 	pin.Pin(c)
@@ -63,8 +64,9 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	}
 	loaded := module{code: code, library: library}
 	if library != 0 && form != "cubin" {
-		// CUDA's documentation has a library loaded, and so compiled, when a function is needed, and does not say that the driver is done
-		// with the logs when it has given the module out. So they stay; the collector moves nothing that is on the heap.
+		// According to CUDA's documentation a library is compiled when a function is needed, and it
+		// does not say that the logs are unused after loading. So the logs stay until the unload.
+		// The garbage collector does not move heap memory.
 		loaded.logs = c
 	}
 	d.mu.Lock()
@@ -73,9 +75,11 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	return driver.Module(m), nil
 }
 
-// loadImage loads device code as a library, of which the device's context has a module, where there are such, and else as a module. While the
-// driver compiles a module, no thread can submit anything to its context; a library is compiled without the context. Where libraries are
-// loaded as a whole at once that is into all contexts, which is not what was asked for.
+// loadImage loads device code. If the driver has libraries, it loads a library and gets the
+// context's module from it, and otherwise it loads a module. While the CUDA driver compiles a
+// module, no thread can submit to the context; a library is compiled without the context. If the
+// driver loads libraries eagerly, a library would load into all contexts, so loadImage loads a
+// module then.
 func (d *device) loadImage(image unsafe.Pointer, c *compiler) (cuda.Module, cuda.CodeLibrary, error) {
 	if !d.hasLibraries {
 		m, err := d.lib.ModuleLoadDataEx(image, c.options[:], c.values[:])
@@ -102,15 +106,15 @@ func (c *contents) explain(err error) error {
 	if n := len(names) - most; n > 0 {
 		names, more = names[:most], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("unresolved symbol %s%s: the image was compiled to be linked (nvcc -rdc=true, ptxas -c); link it with what defines that, by nvcc -dlink or nvlink: %w",
+	return fmt.Errorf("unresolved symbol %s%s: the image was compiled to be linked (nvcc -rdc=true, ptxas -c); link it with the code that defines the symbol, by nvcc -dlink or nvlink: %w",
 		strings.Join(names, ", "), more, err)
 }
 
-// log returns what the compiler had to say, errors first.
+// log returns the messages of the compiler, errors first.
 func (c *compiler) log() string {
 	var parts []string
 	for _, b := range [][]byte{c.err[:], c.info[:]} {
-		text, _, _ := bytes.Cut(b, []byte{0}) // a log that did not fit may have no end
+		text, _, _ := bytes.Cut(b, []byte{0}) // a truncated log may have no end
 		if s := strings.TrimSpace(strings.ToValidUTF8(string(text), "?")); s != "" {
 			parts = append(parts, s)
 		}
@@ -121,7 +125,7 @@ func (c *compiler) log() string {
 func (d *device) Unload(m driver.Module) error {
 	d.mu.Lock()
 	loaded, has := d.modules[m]
-	delete(d.modules, m) // before another module can have the handle
+	delete(d.modules, m) // before another module can get the handle
 	d.mu.Unlock()
 	var err error
 	if loaded.library != 0 {
@@ -140,13 +144,14 @@ func (d *device) Unload(m driver.Module) error {
 	return nil
 }
 
-// Function has the kernel's code loaded, and all shared memory and the largest clusters allowed that it can have, since a launch
-// must do neither: loading may wait for the whole device, and the limits are the kernel's, not a launch's.
+// Function loads the kernel's code, and allows the maximum of shared memory and the largest
+// clusters. A launch must do neither, because loading may wait for the whole device, and the limits
+// belong to the kernel.
 func (d *device) Function(m driver.Module, kernel string) (driver.Function, driver.FuncInfo, error) {
 	d.mu.Lock()
 	code := d.modules[m].code
 	d.mu.Unlock()
-	if code == nil { // no module
+	if code == nil { // no such module
 		code = new(contents)
 	}
 	fail := func(err error, what string) (driver.Function, driver.FuncInfo, error) {
@@ -156,15 +161,15 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 	if errors.Is(err, cuda.ErrorNotFound) {
 		switch _, has := code.params[kernel]; {
 		case !has:
-			err = fmt.Errorf("%w; a kernel of C++ that is not extern \"C\" has a mangled name", err)
+			err = fmt.Errorf("%w; a C++ kernel that is not extern \"C\" has a mangled name", err)
 		case len(code.undefined) == 0:
-			err = fmt.Errorf("%w, though the image has code of that name; what was compiled to be linked (nvcc -rdc=true, ptxas -c) has to be linked, by nvcc -dlink or nvlink", err)
+			err = fmt.Errorf("%w, though the image has code of that name; code compiled with nvcc -rdc=true or ptxas -c must be linked by nvcc -dlink or nvlink", err)
 		}
 		return fail(err, "handle")
 	} else if err != nil {
 		return fail(err, "handle")
 	}
-	if d.hasFuncLoad { // drivers without it load at the first question about an attribute
+	if d.hasFuncLoad { // older drivers load at the first query of an attribute
 		if err := d.lib.FuncLoad(f); err != nil {
 			return fail(err, "code")
 		}
@@ -194,7 +199,7 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 		*a.to = int(v)
 	}
 	if d.caps.Clusters {
-		// Clusters of more blocks than all devices have room for need leave, which is the kernel's, not a launch's.
+		// Clusters larger than the portable size need permission, which belongs to the kernel.
 		if err := d.lib.FuncSetAttribute(f, cuda.FuncAttributeNonPortableClusterSizeAllowed, 1); err != nil {
 			return fail(err, "limit of blocks of a cluster")
 		}
@@ -213,10 +218,11 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 	return driver.Function(f), info, nil
 }
 
-// params asks for the sizes of a kernel's parameters. If their number is untold, what tells it is the first that is not there. That
-// call fails, but without the number a launch with too few arguments would have the driver read past their end.
+// params returns the sizes of a kernel's parameters. If their number is untold, it asks until the
+// first index that does not exist. That call fails, but without the number a launch with too few
+// arguments would make the driver read past their end.
 func (d *device) params(f cuda.Function, number int) ([]int, error) {
-	const most = 1 << 15 // bytes of parameters that any kernel can have, and then some
+	const most = 1 << 15 // more bytes of parameters than any kernel can have
 	if number == untold {
 		number = most
 	}

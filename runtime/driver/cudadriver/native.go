@@ -12,14 +12,15 @@ var (
 	_ driver.Capturer = (*device)(nil)
 )
 
-// A Native has CUDA's handles of a device of this package. It is valid until the device is closed.
+// A Native holds the CUDA handles of a device of this package. It is valid until the device is
+// closed.
 type Native struct {
 	Library *cuda.Library
-	Device  cuda.Device  // its ordinal, which the runtime library and others take as well
-	Context cuda.Context // its primary context
+	Device  cuda.Device  // ordinal, also for the runtime library and others
+	Context cuda.Context // primary context
 }
 
-// NativeOf returns CUDA's handles of a device, and reports false if it is not of this package.
+// NativeOf returns the CUDA handles of a device, or false if the device is not of this package.
 func NativeOf(d driver.Device) (Native, bool) {
 	v, ok := d.(*device)
 	if !ok {
@@ -28,7 +29,7 @@ func NativeOf(d driver.Device) (Native, bool) {
 	return Native{v.lib, v.id, v.ctx}, true
 }
 
-// Stream returns CUDA's handle of a stream of a device of this package.
+// Stream returns the CUDA handle of a stream of this package.
 func Stream(s driver.Stream) cuda.Stream { return cuda.Stream(s) }
 
 // Enter pushes the context.
@@ -39,7 +40,7 @@ func (d *device) Enter() (uintptr, error) {
 	return 0, nil
 }
 
-// Leave pops it.
+// Leave pops the context.
 func (d *device) Leave(uintptr) error {
 	if _, err := d.lib.CtxPopCurrent(); err != nil {
 		return d.fail("leave", err, "restore the thread's context")
@@ -47,8 +48,9 @@ func (d *device) Leave(uintptr) error {
 	return nil
 }
 
-// BeginCapture captures in relaxed mode: a library may allocate meanwhile, and so may other threads. The stream is not among those that
-// settle asks then, which would spoil the capture; it frees nothing.
+// BeginCapture captures in relaxed mode, so that a library and other threads may allocate
+// meanwhile. settle does not query the stream during the capture, because a query would invalidate
+// it. A capturing stream frees nothing.
 func (d *device) BeginCapture(s driver.Stream) error {
 	if d.noGraphs != nil {
 		return d.fail("begin capture", d.noGraphs, "graphs")
@@ -74,7 +76,7 @@ func (d *device) EndCapture(s driver.Stream) (driver.Graph, error) {
 	g, err := d.lib.StreamEndCapture(cuda.Stream(s))
 	d.listStream(s, true)
 	if err == nil && g == 0 {
-		err = fmt.Errorf("it has made no graph: %w", cuda.ErrorStreamCaptureInvalidated)
+		err = fmt.Errorf("there is no graph: %w", cuda.ErrorStreamCaptureInvalidated)
 	}
 	if err != nil {
 		return 0, d.fail("end capture", err, "stream %#x", uintptr(s))
@@ -82,7 +84,7 @@ func (d *device) EndCapture(s driver.Stream) (driver.Graph, error) {
 	return driver.Graph(g), nil
 }
 
-// listStream has settle ask a stream, or no longer.
+// listStream adds a stream to those that settle queries, or removes it.
 func (d *device) listStream(s driver.Stream, asked bool) {
 	d.streamsMu.Lock()
 	defer d.streamsMu.Unlock()

@@ -32,8 +32,9 @@ func TestNativeOf(t *testing.T) {
 	}
 }
 
-// TestEnter has the device current between Enter and Leave, on a thread without a context and on one with others', and nested; whatever
-// is made current meanwhile, the thread is then as before.
+// TestEnter checks that the device is current between Enter and Leave, on threads without and with
+// other contexts, also nested. Afterwards the thread is as before, whatever was made current
+// meanwhile.
 func TestEnter(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -42,7 +43,7 @@ func TestEnter(t *testing.T) {
 	defer other.Close()
 	d1 := other.(*device)
 	done := make(chan struct{})
-	go func() { // on a thread of its own, which ends with the goroutine
+	go func() { // on its own thread, which ends with the goroutine
 		defer close(done)
 		runtime.LockOSThread()
 		check := func(err error) {
@@ -78,7 +79,7 @@ func TestEnter(t *testing.T) {
 	<-done
 }
 
-// TestCapture makes a graph of what a stream is given, on each release that can, and sets a child node to another one.
+// TestCapture captures a graph and sets a child node to another one, on each release that can.
 func TestCapture(t *testing.T) {
 	for _, release := range []dl.Version{11040, 11080, 12000, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
@@ -131,7 +132,7 @@ func TestCapture(t *testing.T) {
 			ok(t, d.DestroyGraph(child))
 			ok(t, d.LaunchGraph(stream0, x))
 			if out[8] != 6 || *counter != 43 {
-				t.Errorf("set anew: %x, and the kernel counts %d", out, *counter)
+				t.Errorf("set again: %x, and the kernel counts %d", out, *counter)
 			}
 			child = capture(m.Ptr, 7, 1, true)
 			err = d.SetNode(x, n, &driver.NodeOp{Kind: driver.ChildNode, Child: child})
@@ -145,7 +146,8 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestSpoiltCapture captures what cannot be: that fails, and so does the end of the capture.
+// TestSpoiltCapture captures an operation that cannot be captured. It fails, and so does the end of
+// the capture.
 func TestSpoiltCapture(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -172,7 +174,8 @@ func TestSpoiltCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureNotAsked trims a pool, which asks all streams whether they are done, but not one that is being captured: that would spoil the capture.
+// TestCaptureNotAsked trims a pool, which queries all streams except one that is capturing, because
+// a query would invalidate the capture.
 func TestCaptureNotAsked(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()

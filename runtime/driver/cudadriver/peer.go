@@ -8,30 +8,31 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// errNoWay says that a device cannot reach another one's memory.
-var errNoWay = fmt.Errorf("the hardware has no way: %w", driver.ErrUnsupported)
+// errNoLink is the error of a device that cannot reach another device's memory.
+var errNoLink = fmt.Errorf("the hardware has no link: %w", driver.ErrUnsupported)
 
-// errClosed is that another device is closed, whose context may be gone. The driver could say so in a way that means that this device's is.
+// errClosed is the error for another device that is closed. Its context may be destroyed, and the
+// CUDA driver's error could then look as if this device's context were.
 var errClosed = fmt.Errorf("it is closed: %w", cuda.ErrorInvalidContext)
 
 // peer returns another device of the driver.
 func (d *device) peer(op string, other driver.Device) (*device, error) {
 	o, ok := other.(*device)
 	if !ok || o.lib != d.lib {
-		return nil, d.fail(op, cuda.ErrorInvalidDevice, "%T is no device of this driver", other)
+		return nil, d.fail(op, cuda.ErrorInvalidDevice, "%T is not a device of this driver", other)
 	}
 	return o, nil
 }
 
-// EnablePeer gives the device access to another one's primary context. The driver takes it for an error that there is access
-// already, so it is asked once.
+// EnablePeer gives the device access to another device's primary context. It asks the CUDA driver
+// only once, because a second call is an error there.
 func (d *device) EnablePeer(other driver.Device) error {
 	o, err := d.peer("enable peer", other)
 	if err != nil {
 		return err
 	}
 	if o.id == d.id {
-		return nil // its own memory it reaches anyway
+		return nil // a device always reaches its own memory
 	}
 	if o.closed.Load() {
 		return d.fail("enable peer", errClosed, "device %d", o.info.Index)
@@ -46,11 +47,12 @@ func (d *device) EnablePeer(other driver.Device) error {
 		return d.fail("enable peer", err, "access to device %d", o.info.Index)
 	}
 	if can == 0 {
-		return d.fail("enable peer", errNoWay, "access to device %d", o.info.Index)
+		return d.fail("enable peer", errNoLink, "access to device %d", o.info.Index)
 	}
 	err = d.lib.CtxEnablePeerAccess(o.ctx, 0)
 	switch {
-	case err == nil, errors.Is(err, cuda.ErrorPeerAccessAlreadyEnabled): // by other code in the process
+	// Other code in the process has enabled it.
+	case err == nil, errors.Is(err, cuda.ErrorPeerAccessAlreadyEnabled):
 		d.peers[o.id] = o
 		return nil
 	case errors.Is(err, cuda.ErrorPeerAccessUnsupported), errors.Is(err, cuda.ErrorTooManyPeers):
@@ -59,8 +61,9 @@ func (d *device) EnablePeer(other driver.Device) error {
 	return d.fail("enable peer", err, "access to device %d", o.info.Index)
 }
 
-// CopyPeer names the contexts that the memory is of. Where the driver is to find them out itself, as in Copy, releases of it crash on
-// a thread without a context if one is a pool's that the stream's device has no access to, and refuse the copy on others.
+// CopyPeer names the contexts of both addresses. Copy lets the driver find them. Some driver
+// releases then crash on a thread without a context, if one address is in a pool that the stream's
+// device has no access to; on other threads they refuse the copy.
 func (d *device) CopyPeer(s driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	const op = "copy"
 	if s <= defaultStreams {

@@ -13,9 +13,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestPeersOnce asks the driver for access once for each opening.
+// TestPeersOnce checks that the driver is asked for access once per opening.
 func TestPeersOnce(t *testing.T) {
-	runtime.LockOSThread() // which has the context
+	runtime.LockOSThread() // this thread has the context
 	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
@@ -31,17 +31,17 @@ func TestPeersOnce(t *testing.T) {
 	ask := []string{"cuDeviceCanAccessPeer(41, 40)", "cuCtxEnablePeerAccess(0xc0, 0)"}
 	ok(t, devs[1].EnablePeer(devs[0]))
 	f.Want(ask...)
-	ok(t, devs[1].EnablePeer(devs[0])) // it has access
+	ok(t, devs[1].EnablePeer(devs[0])) // has access already
 	f.Want("")
-	again, err := drv.Open(0) // another opening may be of another context
+	again, err := drv.Open(0) // another opening may have another context
 	ok(t, err)
 	defer again.Close()
 	f.Calls()
 	ok(t, devs[1].EnablePeer(again))
-	f.Want(ask...) // of which the second answers that it is so already
+	f.Want(ask...) // the second call returns that access is enabled already
 }
 
-// TestPeersUntouched has the calling thread keep its context.
+// TestPeersUntouched checks that the calling thread keeps its context.
 func TestPeersUntouched(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -49,19 +49,19 @@ func TestPeersUntouched(t *testing.T) {
 	ok(t, err)
 	defer o.Close()
 	before := f.stack()
-	if err := d.EnablePeer(o); err == nil { // of another library, though of the same file
+	if err := d.EnablePeer(o); err == nil { // from another library object, though the same file
 		t.Error("a device of another library is taken")
 	}
-	two := &device{lib: d.lib, id: d.id + 1, ctx: context0 + 1} // of the same library
+	two := &device{lib: d.lib, id: d.id + 1, ctx: context0 + 1} // from the same library
 	ok(t, d.EnablePeer(two))
 	if f.stack() != before {
 		t.Errorf("contexts %#x, and they were %#x", f.stack(), before)
 	}
 }
 
-// TestAccessPoolApart lets a device into a pool that it has no way to.
+// TestAccessPoolApart gives a device access to a pool without a link to it.
 func TestAccessPoolApart(t *testing.T) {
-	runtime.LockOSThread() // which has the context
+	runtime.LockOSThread() // this thread has the context
 	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
@@ -100,9 +100,10 @@ func TestAccessPoolApart(t *testing.T) {
 	}
 }
 
-// TestCopyPeer copies between pools of two devices that have no access to each other, for which Copy is refused, or worse.
+// TestCopyPeer copies between pools of two devices without access to each other. Copy would fail or
+// crash there.
 func TestCopyPeer(t *testing.T) {
-	runtime.LockOSThread() // which has the context
+	runtime.LockOSThread() // this thread has the context
 	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
@@ -148,20 +149,20 @@ func TestCopyPeer(t *testing.T) {
 	ok(t, devs[1].Close())
 	f.Calls()
 	if err := devs[0].CopyPeer(stream0, mem[0].Ptr, devs[0], mem[1].Ptr, devs[1], 64); !errors.Is(err, cuda.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
-		t.Errorf("from a device that is closed: %v", err)
+		t.Errorf("from a closed device: %v", err)
 	}
 	if err := devs[0].EnablePeer(devs[1]); !errors.Is(err, cuda.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
-		t.Errorf("access to a device that is closed: %v", err)
+		t.Errorf("access to a closed device: %v", err)
 	}
 	f.Want("")
 	ok(t, devs[0].Close())
 }
 
-// TestOtherCurrent copies to and from a pool's memory on a thread on which another device is current, which has no access to the pool and
-// stays current.
+// TestOtherCurrent copies to and from a pool's memory on a thread where another device without
+// access to the pool is current. That device stays current.
 func TestOtherCurrent(t *testing.T) {
 	for _, hostPools := range []bool{false, true} {
-		runtime.LockOSThread() // which has the context
+		runtime.LockOSThread() // this thread has the context
 		f := newFake(t, 13000)
 		drv := f.driver()
 		one, err := drv.Open(0)
@@ -182,7 +183,7 @@ func TestOtherCurrent(t *testing.T) {
 		ok(t, err)
 		two, err := drv.Open(1)
 		ok(t, err)
-		ok(t, two.Bind()) // on this thread, too
+		ok(t, two.Bind()) // on this thread too
 		before := f.stack()
 		for i := range words(host) {
 			words(host)[i] = 0x01020304

@@ -14,8 +14,8 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// poolLimits is the first release in which a pool can have a size that it does not outgrow: what came before takes the
-// number for something reserved.
+// poolLimits is the first release in which a pool can have a maximum size. Older releases treat the
+// field as reserved.
 const poolLimits = 12020
 
 // hostMemoryPools is the first release that has pools of host memory.
@@ -24,7 +24,8 @@ const hostMemoryPools = 13000
 // managedMemoryPools is the first release that has pools of managed memory.
 const managedMemoryPools = 13000
 
-// poolAttrs are CUDA's names for what pools have. Those of switches stand for a C int, the others for 64 bits.
+// poolAttrs are CUDA's names for the attributes of pools. Values of switches are C ints, others
+// have 64 bits.
 var poolAttrs = [...]cuda.MemPoolAttribute{
 	driver.PoolReuseEvents:        cuda.MemPoolAttrReuseFollowEventDependencies,
 	driver.PoolReuseOpportunistic: cuda.MemPoolAttrReuseAllowOpportunistic,
@@ -36,11 +37,12 @@ var poolAttrs = [...]cuda.MemPoolAttribute{
 	driver.PoolUsedHigh:           cuda.MemPoolAttrUsedMemHigh,
 }
 
-// isSwitch reports whether a property is 0 or 1.
+// isSwitch reports whether an attribute is 0 or 1.
 func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
 
-// hostPools are the pools of host and managed memory that a driver's devices have made. What is allocated from one has an address for
-// the host, and CUDA would tell so only when asked about each allocation. The list is replaced, never changed.
+// hostPools holds the pools of host and managed memory that a driver's devices have made. Their
+// allocations have an address on the host; asking CUDA for each allocation would be slow. The list
+// is replaced, never changed.
 type hostPools struct {
 	mu   sync.Mutex
 	list atomic.Pointer[[]hostPool]
@@ -63,14 +65,14 @@ func (h *hostPools) kind(p driver.Pool) driver.MemKind {
 	return driver.DeviceMem
 }
 
-// ever reports whether there has been one.
+// ever reports whether there has been such a pool.
 func (h *hostPools) ever() bool { return h.list.Load() != nil }
 
 func (h *hostPools) add(p driver.Pool, kind driver.MemKind) {
 	h.change(func(list []hostPool) []hostPool { return append(list, hostPool{p, kind}) })
 }
 
-// remove returns the kind of the pool's memory, DeviceMem if it was not there.
+// remove removes a pool and returns the kind of its memory, or DeviceMem if it was not in the list.
 func (h *hostPools) remove(p driver.Pool) (kind driver.MemKind) {
 	h.change(func(list []hostPool) []hostPool {
 		return slices.DeleteFunc(list, func(x hostPool) bool {
@@ -83,7 +85,7 @@ func (h *hostPools) remove(p driver.Pool) (kind driver.MemKind) {
 	return kind
 }
 
-// change replaces the list by what f makes of a copy.
+// change replaces the list by the result of f for a copy.
 func (h *hostPools) change(f func([]hostPool) []hostPool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,8 +129,9 @@ func (d *device) SetCurrentPool(p driver.Pool) error {
 	return nil
 }
 
-// NewPool makes pools whose memory other processes cannot have, unless they are told to be shareable. CUDA lets only the host use a pool of host memory at first,
-// so that the device is let in too.
+// NewPool makes a pool. Other processes cannot have its memory unless the pool is shareable.
+// Initially CUDA lets only the host access a pool of host memory, so NewPool gives the device
+// access too.
 func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if d.noPools != nil {
 		return 0, d.fail("new pool", d.noPools, "memory pools")
@@ -136,7 +139,7 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	props := &cuda.MemPoolProps{AllocType: cuda.MemAllocationTypePinned, MaxSize: desc.MaxSize}
 	if desc.Shareable {
 		if !d.caps.PoolSharing || desc.Kind != driver.DeviceMem {
-			return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of memory of kind %d that processes share", int(desc.Kind))
+			return 0, d.fail("new pool", driver.ErrUnsupported, "a shareable pool of memory of kind %d", int(desc.Kind))
 		}
 		props.HandleTypes = cuda.MemHandleTypePosixFileDescriptor
 	}
@@ -149,23 +152,23 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 			return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of host memory")
 		}
 		what, props.Location.Type = "host", cuda.MemLocationTypeHost
-	case driver.ManagedMem: // the location is where it is at first
+	case driver.ManagedMem: // the location is only the initial one
 		if !d.caps.ManagedPools || desc.MaxSize != 0 {
 			return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of managed memory, of at most %d bytes", desc.MaxSize)
 		}
 		what, props.AllocType, props.Location = "managed", cuda.MemAllocationTypeManaged, location(int32(d.info.Index))
 	default:
-		return 0, d.fail("new pool", cuda.ErrorInvalidValue, "no pool can be of kind of memory %d", int(desc.Kind))
+		return 0, d.fail("new pool", cuda.ErrorInvalidValue, "a pool of unknown kind of memory %d", int(desc.Kind))
 	}
 	if v := d.lib.Version(); desc.MaxSize != 0 && v < poolLimits {
-		return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of at most %d bytes: the driver is of CUDA %s, and limits came with %s",
+		return 0, d.fail("new pool", driver.ErrUnsupported, "a pool of at most %d bytes: the driver has CUDA %s, and limits need %s",
 			desc.MaxSize, cuda.FormatVersion(v), cuda.FormatVersion(poolLimits))
 	}
 	pool, err := d.lib.MemPoolCreate(props)
 	if err != nil {
 		return 0, d.fail("new pool", err, "a pool of %s memory, of at most %d bytes", what, desc.MaxSize)
 	}
-	if desc.Kind == driver.HostMem { // which all devices see
+	if desc.Kind == driver.HostMem { // all devices access managed memory
 		n, err := d.lib.DeviceGetCount()
 		for i := int32(0); i < n && err == nil; i++ {
 			err = d.access(pool, i, cuda.MemAccessFlagsProtReadWrite)
@@ -180,8 +183,8 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	return driver.Pool(pool), nil
 }
 
-// DestroyPool lets the driver first find out what has been freed: releases of it crash later where a pool is destroyed while
-// a free of its memory waits to be noticed.
+// DestroyPool first lets the CUDA driver notice completed frees. Some releases crash later if a
+// pool is destroyed while a free of its memory is not noticed yet.
 func (d *device) DestroyPool(p driver.Pool) error {
 	if d.noPools != nil {
 		return d.fail("destroy pool", d.noPools, "memory pools")
@@ -189,9 +192,9 @@ func (d *device) DestroyPool(p driver.Pool) error {
 	if busy, err := d.settle("destroy pool"); err != nil {
 		return err
 	} else if busy {
-		return d.fail("destroy pool", driver.ErrBusy, "pool %#x, while streams have work", uintptr(p))
+		return d.fail("destroy pool", driver.ErrBusy, "pool %#x, while streams have pending work", uintptr(p))
 	}
-	kind := d.hostPools.remove(p) // before another pool can have the handle
+	kind := d.hostPools.remove(p) // before another pool can get the handle
 	if err := d.lib.MemPoolDestroy(cuda.MemoryPool(p)); err != nil {
 		if kind != driver.DeviceMem {
 			d.hostPools.add(p, kind)
@@ -201,8 +204,8 @@ func (d *device) DestroyPool(p driver.Pool) error {
 	return nil
 }
 
-// settle waits for the streams that have nothing left to do, so that the driver notices what they have freed. It reports
-// whether others have. No stream is destroyed meanwhile.
+// settle synchronizes the streams without pending work, so that the CUDA driver notices what they
+// have freed. It reports whether other streams have work. No stream is destroyed meanwhile.
 func (d *device) settle(op string) (busy bool, err error) {
 	d.streamsMu.Lock()
 	defer d.streamsMu.Unlock()
@@ -264,7 +267,7 @@ func (d *device) SetPoolAttr(p driver.Pool, a driver.PoolAttr, value uint64) err
 	return nil
 }
 
-// TrimPool first has the driver find out what has been freed.
+// TrimPool first lets the CUDA driver notice completed frees.
 func (d *device) TrimPool(p driver.Pool, keep uint64) error {
 	if d.noPools != nil {
 		return d.fail("trim pool", d.noPools, "memory pools")
@@ -284,15 +287,15 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	}
 	other, ok := by.(*device)
 	if !ok {
-		return d.fail("access pool", cuda.ErrorInvalidDevice, "%T is no device of this driver", by)
+		return d.fail("access pool", cuda.ErrorInvalidDevice, "%T is not a device of this driver", by)
 	}
 	flags := cuda.MemAccessFlagsProtNone
 	if allow {
 		flags = cuda.MemAccessFlagsProtReadWrite
 	}
-	if other.id != d.id && d.hostPools.kind(p) == driver.DeviceMem { // else the call below would fail
+	if other.id != d.id && d.hostPools.kind(p) == driver.DeviceMem { // otherwise the call below would fail
 		if can, err := d.lib.DeviceCanAccessPeer(other.id, d.id); err == nil && can == 0 {
-			return d.fail("access pool", errNoWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
+			return d.fail("access pool", errNoLink, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}
 	}
 	if err := d.access(cuda.MemoryPool(p), int32(other.info.Index), flags); err != nil {
@@ -304,17 +307,18 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	return nil
 }
 
-// access sets what a device may do with a pool's memory.
+// access sets the access of a device to a pool's memory.
 func (d *device) access(p cuda.MemoryPool, by int32, flags cuda.MemAccessFlags) error {
 	return d.lib.MemPoolSetAccess(p, []cuda.MemAccessDesc{{Location: location(by), Flags: flags}})
 }
 
-// location is where a device's memory is.
+// location returns the location of a device's memory.
 func location(device int32) cuda.MemLocation {
 	return cuda.MemLocation{Type: cuda.MemLocationTypeDevice, Id: device}
 }
 
-// AllocAsync takes pools of the driver's other devices too: the memory is then theirs.
+// AllocAsync accepts pools of the driver's other devices too. The memory is then on the other
+// device.
 func (d *device) AllocAsync(s driver.Stream, p driver.Pool, size uint64) (driver.Mem, error) {
 	if d.noPools != nil {
 		return driver.Mem{}, d.fail("alloc async", d.noPools, "memory pools")

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// TestHostPool has a pool of host memory, which the host has an address for.
+// TestHostPool tests a pool of host memory, whose allocations have a host address.
 func TestHostPool(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -31,7 +31,7 @@ func TestHostPool(t *testing.T) {
 	unsafe.Slice((*byte)(m.Host), 64)[63] = 1
 	f.Want("cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)")
 
-	ok(t, d.DestroyPool(host)) // of which there is an allocation left
+	ok(t, d.DestroyPool(host)) // with an allocation left
 	ok(t, d.FreeAsync(stream0, m))
 	f.Want("cuMemPoolDestroy(0x9020)", "cuMemFreeAsync(0x5000)")
 	if d.hostPools.kind(host) != driver.DeviceMem {
@@ -39,7 +39,7 @@ func TestHostPool(t *testing.T) {
 	}
 }
 
-// TestManagedPools has a pool of managed memory, which the host has an address for.
+// TestManagedPools tests a pool of managed memory, whose allocations have a host address.
 func TestManagedPools(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -53,15 +53,16 @@ func TestManagedPools(t *testing.T) {
 	ok(t, d.FreeAsync(stream0, m))
 	ok(t, d.DestroyPool(p))
 	f.Want("cuMemPoolCreate(2, 0, 1 0, (nil), 0, 0)", "cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)", "cuMemFreeAsync(0x5000)", "cuMemPoolDestroy(0x9020)")
-	f.Set("cuMemPoolCreate", int(cuda.ErrorNotSupported)) // as where another device cannot share managed memory
+	f.Set("cuMemPoolCreate", int(cuda.ErrorNotSupported)) // as if another device cannot share managed memory
 	if p, err := d.NewPool(driver.PoolDesc{Kind: driver.ManagedMem}); p != 0 || !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("%#x, %v", p, err)
 	}
 }
 
-// TestHostPools has the devices of a driver know each other's pools, and pools come and go.
+// TestHostPools checks that the devices of a driver know each other's pools while pools come and
+// go.
 func TestHostPools(t *testing.T) {
-	runtime.LockOSThread() // which has the context
+	runtime.LockOSThread() // this thread has the context
 	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
@@ -100,7 +101,7 @@ func TestHostPools(t *testing.T) {
 }
 
 func TestAccessPool(t *testing.T) {
-	runtime.LockOSThread() // which has the context
+	runtime.LockOSThread() // this thread has the context
 	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
@@ -121,7 +122,7 @@ func TestAccessPool(t *testing.T) {
 	}
 }
 
-// TestNoHostPools has a device that does not answer about pools of host memory.
+// TestNoHostPools tests a device that returns an error about pools of host memory.
 func TestNoHostPools(t *testing.T) {
 	f := newFake(t, 13000)
 	f.Set("attr 144", 1)
@@ -137,7 +138,7 @@ func TestOldPools(t *testing.T) {
 		t.Errorf("%+v", caps)
 	}
 	for says, desc := range map[string]driver.PoolDesc{
-		"a pool of at most 4096 bytes: the driver is of CUDA 12.1, and limits came with 12.2: ": {MaxSize: 4096},
+		"a pool of at most 4096 bytes: the driver has CUDA 12.1, and limits need 12.2: ": {MaxSize: 4096},
 		"a pool of host memory":    {Kind: driver.HostMem},
 		"a pool of managed memory": {Kind: driver.ManagedMem},
 	} {
@@ -168,7 +169,7 @@ func TestNoPools(t *testing.T) {
 		t.Errorf("%+v", caps)
 	}
 	suite.Unsupported(t, f, d, drivertest.PoolOps, "of CUDA 13.0, has 0 of the 17 functions of set memory-pools, which came with CUDA 11.2")
-	// Nor is there a crash where nobody asked for the set.
+	// Without askCaps there is no crash either.
 	d.noPools = nil
 	for _, op := range drivertest.PoolOps {
 		if op == "new pool" {
@@ -180,7 +181,8 @@ func TestNoPools(t *testing.T) {
 	}
 }
 
-// TestStreamsAreSettledWhileTheyLive trims a pool, and makes a stream, while another stream is being destroyed.
+// TestStreamsAreSettledWhileTheyLive trims a pool, and makes a stream, while another stream is
+// being destroyed.
 func TestStreamsAreSettledWhileTheyLive(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -231,7 +233,7 @@ func TestStreamsAreSettledWhileTheyLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if slices.Contains(calls, "cuStreamSynchronize(0x5000)") {
-		t.Error("a stream that is gone is waited for")
+		t.Error("a destroyed stream is waited for")
 	}
 	f.Calls()
 	if err := d.TrimPool(pool0, 0); err != nil {

@@ -10,12 +10,12 @@ import (
 
 var _ driver.PoolSharing = (*device)(nil)
 
-// poolHandles is the first release that tells by which kinds of handles pools are shared.
+// poolHandles is the first release that reports the handle types of pools.
 const poolHandles = 11030
 
-// noSharing is the error of a call that Caps rules out.
+// noSharing makes the error of a call that Caps exclude.
 func (d *device) noSharing(op string) error {
-	return d.fail(op, driver.ErrUnsupported, "pools that processes share")
+	return d.fail(op, driver.ErrUnsupported, "shareable pools")
 }
 
 func (d *device) ExportPool(p driver.Pool) (*os.File, error) {
@@ -31,7 +31,8 @@ func (d *device) ExportPool(p driver.Pool) (*os.File, error) {
 	return descriptor(fd, "CUDA memory pool"), nil
 }
 
-// ImportPool lets the device in: at first only that on which the memory is may use it, and no device if the process does not see that.
+// ImportPool gives the device access. Initially only the device that has the memory has access, or
+// no device if this process does not see it.
 func (d *device) ImportPool(f *os.File) (driver.Pool, error) {
 	const op = "import pool"
 	if !d.caps.PoolSharing {
@@ -45,16 +46,16 @@ func (d *device) ImportPool(f *os.File) (driver.Pool, error) {
 		err = bad
 	}
 	if err != nil {
-		return 0, d.fail(op, err, "of file %s, which must be a pool's that another process has exported", f.Name())
+		return 0, d.fail(op, err, "file %s, which must be an export of a pool by another process", f.Name())
 	}
 	if err := d.access(pool, int32(d.info.Index), cuda.MemAccessFlagsProtReadWrite); err != nil {
 		d.lib.MemPoolDestroy(pool)
-		return 0, d.fail(op, err, "of file %s: access to its memory", f.Name())
+		return 0, d.fail(op, err, "file %s: access to the pool's memory", f.Name())
 	}
 	return driver.Pool(pool), nil
 }
 
-// control calls a function with a file's descriptor, which stays as it is.
+// control calls a function with a file's descriptor, without changing the file's mode.
 func control(f *os.File, use func(fd uintptr)) error {
 	c, err := f.SyscallConn()
 	if err != nil {

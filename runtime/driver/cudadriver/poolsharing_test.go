@@ -66,10 +66,10 @@ func TestPoolSharing(t *testing.T) {
 	}
 }
 
-// TestNoPoolSharing has a device that shares no pools by descriptors.
+// TestNoPoolSharing tests a device that cannot share pools by descriptors.
 func TestNoPoolSharing(t *testing.T) {
 	f := newFake(t, 13000)
-	f.Set("attr 119", 1) // no kinds of handles
+	f.Set("attr 119", 1) // no handle types
 	d := f.device()
 	if d.Caps().PoolSharing {
 		t.Error("it shares")

@@ -9,15 +9,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/trial"
 )
 
-// emptyPTX is a kernel that does nothing.
+// emptyPTX has a kernel that does nothing.
 const emptyPTX = `.version 6.4
 .target sm_52
 .address_size 64
 .visible .entry empty() { ret; }
 `
 
-// probe reports whether a thread without a current context can make all submitting calls. CUDA's documentation says so for some functions
-// and is silent on others, so each is tried. An error means that the device is of no use.
+// probe reports whether a thread without a current context can make all submitting calls. CUDA's
+// documentation says so only for some functions, so probe tries each. An error means that the
+// device is unusable.
 func (d *device) probe() (anywhere bool, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -29,7 +30,8 @@ func (d *device) probe() (anywhere bool, err error) {
 			anywhere, err = false, errors.Join(err, d.fail("open", pop, "restore the thread's context"))
 		}
 	}()
-	// This thread has the context below; another one has not. What that one may have of other people's is set aside.
+	// This thread has the context below. Another thread may have other contexts, which are set
+	// aside.
 	elsewhere := func(f func() error) error {
 		return trial.OnAnother(func() error { return withoutContext(d.lib, f) })
 	}
@@ -41,8 +43,9 @@ func (d *device) probe() (anywhere bool, err error) {
 	})
 }
 
-// withoutContext runs f while the calling thread, which is locked, has no current context. It takes the thread's stack of
-// contexts off one by one, and puts them back: setting none would only uncover the one below.
+// withoutContext runs f while the calling thread, which is locked, has no current context. It pops
+// all contexts of the thread and pushes them again, because setting none would only uncover the
+// context below.
 func withoutContext(lib *cuda.Library, f func() error) (err error) {
 	var stack []cuda.Context
 	defer func() {

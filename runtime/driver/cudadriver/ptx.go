@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// releases are CUDA's from 11.0 on: the newest version of PTX that each writes and its driver reads, and the driver's branch. Release 12.6
-// writes the PTX of 12.5.
+// releases are the CUDA releases from 11.0 on: the newest PTX version that each writes and its
+// driver reads, and the driver's branch. Release 12.6 writes the PTX of 12.5.
 var releases = []struct{ ptx, cuda, driver int }{
 	{70, 110, 450}, {71, 111, 455}, {72, 112, 460}, {73, 113, 465}, {74, 114, 470}, {75, 115, 495}, {76, 116, 510}, {77, 117, 515},
 	{78, 118, 520}, {80, 120, 525}, {81, 121, 530}, {82, 122, 535}, {83, 123, 545}, {84, 124, 550}, {85, 125, 555}, {86, 127, 565},
@@ -19,7 +19,8 @@ var releases = []struct{ ptx, cuda, driver int }{
 
 var ptxVersion = regexp.MustCompile(`(?m)^\s*\.version\s+(\d)\.(\d)`)
 
-// newerPTX says which driver reads PTX that this one, of a CUDA release as 12040, does not.
+// newerPTX names the driver that can read an image's PTX if this driver cannot. release is this
+// driver's CUDA release, such as 12040.
 func newerPTX(image []byte, release int) string {
 	what, with := "the PTX", "of the compiler's CUDA release or newer"
 	if m := ptxVersion.FindSubmatch(image); m != nil {
@@ -31,6 +32,6 @@ func newerPTX(image []byte, release int) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s needs a driver %s, and this one is of CUDA %s: update the driver, or compile with a release of CUDA that is no newer "+
-		"than it, or for the device's own architecture (a cubin)", what, with, cuda.FormatVersion(dl.Version(release)))
+	return fmt.Sprintf("%s needs a driver %s, and this one has CUDA %s: update the driver, compile with a release of CUDA that is no newer "+
+		"than the driver's, or compile for the device's own architecture (a cubin)", what, with, cuda.FormatVersion(dl.Version(release)))
 }

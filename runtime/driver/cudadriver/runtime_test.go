@@ -13,7 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestRuntimeAllocatesNothing submits through the runtime, down to the calls of a library that does its work at once.
+// TestRuntimeAllocatesNothing submits through the runtime to a fake driver that executes at once,
+// and checks that nothing is allocated.
 func TestRuntimeAllocatesNothing(t *testing.T) {
 	if !dl.Fast {
 		t.Skip("no fast path in this build")
@@ -75,7 +76,8 @@ func TestRuntimeAllocatesNothing(t *testing.T) {
 			for range 200 {
 				run()
 			}
-			if raceEnabled && name == "download" { // the race detector is shown what it writes to
+			// Telling the race detector about the written memory allocates.
+			if raceEnabled && name == "download" {
 				continue
 			}
 			if n := testing.AllocsPerRun(300, run); n != 0 {
@@ -88,8 +90,8 @@ func TestRuntimeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestRuntimeBetweenPools copies between the default pools of two devices on threads without a context, where a library that is told
-// nothing but addresses crashes.
+// TestRuntimeBetweenPools copies between the default pools of two devices on threads without a
+// context. A driver that gets only the addresses would crash.
 func TestRuntimeBetweenPools(t *testing.T) {
 	drv := newFake(t, 13000, "CRASHES").driver()
 	var devs [2]*gpu.Device

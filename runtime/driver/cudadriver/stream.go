@@ -7,12 +7,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// defaultStreams is the highest of CUDA's handles for streams that are always there: none, legacy and per thread. What
-// they mean hangs on the calling thread and its context, so they are no streams here.
+// defaultStreams is the highest of CUDA's handles for default streams: null, legacy and per thread.
+// Their meaning depends on the calling thread and its context, so methods refuse them.
 const defaultStreams = 2
 
 func (d *device) noStream(op string, s driver.Stream) error {
-	return d.fail(op, fmt.Errorf("no stream of NewStream's: %w", cuda.ErrorInvalidHandle), "stream %#x", uintptr(s))
+	return d.fail(op, fmt.Errorf("not a stream that NewStream or AdoptStream accepts: %w", cuda.ErrorInvalidHandle), "stream %#x", uintptr(s))
 }
 
 func (d *device) NewStream() (driver.Stream, error) {
@@ -23,7 +23,7 @@ func (d *device) NewStream() (driver.Stream, error) {
 	return d.newStream(s), nil
 }
 
-// newStream notes a stream that has been made.
+// newStream adds a new stream to the list.
 func (d *device) newStream(s cuda.Stream) driver.Stream {
 	d.streamsMu.Lock()
 	d.streams[s] = struct{}{}
@@ -35,12 +35,13 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
-	if d.lib.StreamQuery(cuda.Stream(s)) == cuda.ErrorNotReady { // CUDA would destroy the stream and let its work run on
+	// CUDA would destroy the stream and let its work run on.
+	if d.lib.StreamQuery(cuda.Stream(s)) == cuda.ErrorNotReady {
 		return d.fail("destroy stream", driver.ErrBusy, "stream %#x", uintptr(s))
 	}
 	d.streamsMu.Lock()
 	_, known := d.streams[cuda.Stream(s)]
-	delete(d.streams, cuda.Stream(s)) // before settle can ask it in vain, and another stream have the handle
+	delete(d.streams, cuda.Stream(s)) // before another stream can get the handle, and settle query it
 	d.streamsMu.Unlock()
 	if err := d.lib.StreamDestroy(cuda.Stream(s)); err != nil {
 		if known {
@@ -54,7 +55,7 @@ func (d *device) DestroyStream(s driver.Stream) error {
 }
 
 func (d *device) NewEvent() (driver.Event, error) {
-	e, err := d.lib.EventCreate(cuda.EventDisableTiming) // with the times, each record would cost more
+	e, err := d.lib.EventCreate(cuda.EventDisableTiming) // recording times would make each record slower
 	if err != nil {
 		return 0, d.fail("new event", err, "create an event")
 	}
@@ -83,7 +84,7 @@ func (d *device) Query(e driver.Event) (bool, error) {
 	if err == nil {
 		return true, nil
 	}
-	if err == cuda.ErrorNotReady { // the usual answer, which the library returns bare
+	if err == cuda.ErrorNotReady { // the common error; the library returns it unwrapped
 		return false, nil
 	}
 	return false, d.fail("query", err, "event %#x", uintptr(e))

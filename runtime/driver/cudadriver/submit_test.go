@@ -13,8 +13,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// TestSubmittingSetsContext has a driver that wants a context for everything. Several threads submit at once: some have no context, the
-// others have that of another device. Each has what it had afterwards.
+// TestSubmittingSetsContext tests a driver that needs a context for every call. Several threads
+// submit at once, without a context or with another device's. Each has its own context again
+// afterwards.
 func TestSubmittingSetsContext(t *testing.T) {
 	f := newFake(t, 13000)
 	f.Set("bound", 1)
@@ -29,7 +30,7 @@ func TestSubmittingSetsContext(t *testing.T) {
 	for i := range 6 {
 		calls := all(d)
 		threads.Go(func() {
-			runtime.LockOSThread() // and the thread ends with the goroutine
+			runtime.LockOSThread() // the thread ends with the goroutine
 			var theirs cuda.Context
 			if i%2 == 1 {
 				theirs = other.(*device).ctx
@@ -48,7 +49,8 @@ func TestSubmittingSetsContext(t *testing.T) {
 		})
 	}
 	threads.Wait()
-	// What fails leaves the thread as it was, and so does what the driver lets nobody begin.
+	// A failing call restores the thread's context too, and so does a call whose context cannot be
+	// set.
 	for name, code := range map[string]cuda.Result{"cuEventRecord": cuda.ErrorInvalidHandle, "cuCtxPushCurrent_v2": cuda.ErrorUnknown, "cuCtxPopCurrent_v2": cuda.ErrorUnknown} {
 		f.Set(name, int(code))
 		if err := d.Record(event0, stream0); !errors.Is(err, code) || errors.Is(err, driver.ErrLost) {

@@ -17,10 +17,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// TestSuite runs the tests that this driver has in common with hipdriver.
+// TestSuite runs the tests that this driver shares with hipdriver.
 func TestSuite(t *testing.T) { drivertest.Run(t, suite) }
 
-// enter makes the device current on the thread, and what was before again.
+// enter makes the device current on the thread, and then restores the previous context.
 func enter(d driver.Natives) error {
 	was, err := d.Enter()
 	if err != nil {
@@ -29,12 +29,12 @@ func enter(d driver.Natives) error {
 	return d.Leave(was)
 }
 
-// all are calls of every method but Bind and Close.
+// all returns a call of every method except Bind and Close.
 func all(d *device) map[string]func() error { return suite.All(d) }
 
 var suite *drivertest.API
 
-func init() { // because functions of it use it
+func init() { // in init, because its functions use suite
 	suite = &drivertest.API{
 		Name: "cuda", Prefix: "cu", File: "libcuda.so.1", Release: 13000,
 		Result: func(code int) drivertest.Result { return cuda.Result(code) },
@@ -140,12 +140,14 @@ func init() { // because functions of it use it
 
 				"enter": {"cuCtxPushCurrent_v2"}, "leave": {"cuCtxPopCurrent_v2"}, "begin capture": {"cuStreamBeginCapture_v2"}, "end capture": {"cuStreamEndCapture"},
 			},
-			Before: func(d drivertest.Device) { d.(*device).hostPools.list.Store(nil) }, // with one, memory is uploaded and downloaded by other functions
+			// With such a pool other functions upload and download.
+			Before: func(d drivertest.Device) { d.(*device).hostPools.list.Store(nil) },
 		},
 		Pools: drivertest.PoolsTest{
 			Releases: []dl.Version{13000},
 			Current:  []string{"cuDeviceGetDefaultMemPool(40)", "cuDeviceSetMemPool(40, 0x9020)", "cuDeviceGetMemPool(40)", "cuDeviceSetMemPool(40, 0x9000)"},
-			New:      []string{"cuMemPoolCreate(1, 0, 1 0, (nil), 100, 0)"}, // a location has the device's ordinal
+			// A location has the device's ordinal.
+			New: []string{"cuMemPoolCreate(1, 0, 1 0, (nil), 100, 0)"},
 			Use: []string{"cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)", "cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)", "cuMemFreeAsync(0x5000)",
 				"cuMemPoolTrimTo(0x9020, 1048576)"},
 			Destroy: []string{"cuMemPoolDestroy(0x9020)"},
@@ -223,7 +225,7 @@ func init() { // because functions of it use it
 	}
 }
 
-// graphMemory is what the nodes of graphOf write to.
+// graphMemory is the memory that the nodes of graphOf write.
 var graphMemory [8]uint64
 
 // graphOf makes a graph with nodes of every kind.
@@ -246,7 +248,7 @@ func graphOf(v drivertest.Device) (g drivertest.Graph) {
 	return g
 }
 
-// more are the operations that only CUDA has.
+// more returns the operations that only CUDA has.
 func more(v drivertest.Device) map[string]func() error {
 	d, word := v.(*device), new(uint64)
 	ptr := driver.Ptr(uintptr(unsafe.Pointer(word)))
@@ -268,7 +270,7 @@ func more(v drivertest.Device) map[string]func() error {
 	}
 }
 
-// hot are the operations that only CUDA makes without allocating.
+// hot returns the operations that only CUDA makes without allocating.
 func hot(t *testing.T, v drivertest.Device, m driver.Mem, launch *driver.Launch) map[string]func() error {
 	d := v.(*device)
 	host, err := d.NewPool(driver.PoolDesc{Kind: driver.HostMem})

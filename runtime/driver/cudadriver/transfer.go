@@ -13,7 +13,7 @@ func (d *device) Fill(s driver.Stream, dst driver.Ptr, pattern uint32, width int
 		return d.noStream("fill", s)
 	}
 	if count == 0 {
-		return nil // which the driver's releases do not agree about
+		return nil // releases of the driver differ for 0 elements
 	}
 	var err error
 	switch width {
@@ -48,11 +48,13 @@ func (d *device) FillStrided(s driver.Stream, dst driver.Ptr, pattern uint32, st
 	return nil
 }
 
-// Copy lets the driver find out from the addresses whose memory they are: all devices and the host share one space.
+// Copy lets the driver find the kinds of memory from the addresses: all devices and the host share
+// one address space.
 //
-// Copy, Upload and Download repeat a copy that the driver has refused as cuda.ErrorInvalidValue, with the device's context current. Where
-// the calling thread has another device's context, the driver refuses memory of pools to which that device has no access, though the
-// stream's device has. (Seen on two H200s, driver 580.)
+// If the driver refuses a copy with cuda.ErrorInvalidValue, Copy, Upload and Download repeat it
+// with the device's context current. If the calling thread has another device's context, the driver
+// refuses memory of pools that the other device cannot access, although the stream's device can.
+// (Seen on two H200s, driver 580.)
 func (d *device) Copy(s driver.Stream, dst, src driver.Ptr, n uint64) error {
 	if s <= defaultStreams {
 		return d.noStream("copy", s)
@@ -88,7 +90,7 @@ func (d *device) Upload(s driver.Stream, dst driver.Ptr, src unsafe.Pointer, n u
 }
 
 func (d *device) upload(s driver.Stream, dst driver.Ptr, src unsafe.Pointer, n uint64) error {
-	if d.hostPools.ever() { // then dst may be the host's, which the other call refuses
+	if d.hostPools.ever() { // then dst may be on the host, and the other call refuses it
 		return d.lib.MemcpyAsync(cuda.DevicePtr(dst), cuda.DevicePtr(uintptr(src)), n, cuda.Stream(s))
 	}
 	return d.lib.MemcpyHtoDAsync(cuda.DevicePtr(dst), src, n, cuda.Stream(s))
@@ -112,7 +114,7 @@ func (d *device) Download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n
 }
 
 func (d *device) download(s driver.Stream, dst unsafe.Pointer, src driver.Ptr, n uint64) error {
-	if d.hostPools.ever() { // then src may be the host's, which the other call refuses
+	if d.hostPools.ever() { // then src may be on the host, and the other call refuses it
 		return d.lib.MemcpyAsync(cuda.DevicePtr(uintptr(dst)), cuda.DevicePtr(src), n, cuda.Stream(s))
 	}
 	return d.lib.MemcpyDtoHAsync(dst, cuda.DevicePtr(src), n, cuda.Stream(s))

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/nvrtc"
 )
 
-// TestNoneIsReady has two files of each library, of which none works. The error has both, each with its
-// answer.
+// TestNoneIsReady tries two files of each library, neither of which works. The error has both
+// files, each with its error.
 func TestNoneIsReady(t *testing.T) {
 	for _, c := range []struct {
 		table, name string
@@ -43,7 +43,7 @@ func TestNoneIsReady(t *testing.T) {
 			dirs := testlib.Broken(t, c.table, c.name, c.code)
 			err := c.open(dirs)
 			if err == nil {
-				t.Skip("the library of this machine's CUDA was found behind the two, and works")
+				t.Skip("the library of this machine's CUDA was found after the two, and works")
 			}
 			if !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), c.begins) {
 				t.Fatalf("%v", err)

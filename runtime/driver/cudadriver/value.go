@@ -7,15 +7,16 @@ import (
 
 var _ driver.Values = (*device)(nil)
 
-// valueOps is the release that brought the functions in the form that needs no setting of the kernel module.
+// valueOps is the first release with the functions in the form that needs no option of the kernel
+// module.
 const valueOps = 11070
 
-// noValues is the error of a call that Caps rules out.
+// noValues makes the error of a call that Caps exclude.
 func (d *device) noValues(op string) error {
 	return d.fail(op, driver.ErrUnsupported, "values in memory")
 }
 
-// WriteValue is behind a barrier of memory, as cuStreamWriteValue64 is by itself.
+// WriteValue comes after a memory barrier, which cuStreamWriteValue64 makes by itself.
 func (d *device) WriteValue(s driver.Stream, p driver.Ptr, value uint64) error {
 	const op = "write value"
 	switch {

@@ -9,19 +9,21 @@ import (
 
 var _ driver.Adopter = (*device)(nil)
 
-// HIP has values too, as a beta. Some devices wait only for memory of hipMallocSignalMemory,
-// streams share few queues of the hardware, so a wait may hold up the write that it waits for, and
-// values are compared without a sign. So the device does not implement driver.Values.
+// HIP has values as a beta feature, and this package does not use them. Some devices wait only for
+// memory of hipMallocSignalMemory. Streams share few hardware queues, so a wait may block the write
+// that it waits for. Values are compared as unsigned numbers. So the device does not implement
+// driver.Values.
 
-// Event returns HIP's handle of an event of a device of this package.
+// Event returns the HIP handle of an event of this package.
 func Event(e driver.Event) hip.Event { return hip.Event(e) }
 
-// noAdopt is the error of a call that Caps rules out.
+// noAdopt makes the error of a call that Caps exclude.
 func (d *device) noAdopt(op string) error {
-	return d.refuse(op, driver.ErrUnsupported, "streams of the program's")
+	return d.refuse(op, driver.ErrUnsupported, "streams of other code")
 }
 
-// AdoptStream does not have busy ask the stream, which could spoil a capture of somebody else's.
+// AdoptStream does not add the stream to those that busy queries, because a query could invalidate
+// another owner's capture.
 func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	const op = "adopt stream"
 	if !d.caps.Adopt {
@@ -44,7 +46,7 @@ func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	return int(priority), nil
 }
 
-// Capturing counts a capture that has been spoilt, too, until somebody ends it.
+// Capturing also counts an invalidated capture, until it is ended.
 func (d *device) Capturing(s driver.Stream) (is bool, err error) {
 	const op = "capturing"
 	if !d.caps.Adopt {

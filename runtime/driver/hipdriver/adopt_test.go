@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestAdoptOthers has a stream of another device, and a release that adopts none.
+// TestAdoptOthers tests a stream of another device, and a release that cannot adopt streams.
 func TestAdoptOthers(t *testing.T) {
 	f := newFake(t, hip64)
 	d := f.device()
@@ -32,12 +32,12 @@ func TestAdoptOthers(t *testing.T) {
 	}
 }
 
-// TestLaunchAdopted launches an exec in a stream of the program's, which may be gone when it is launched again: the next launch waits for an
-// event that was recorded at once.
+// TestLaunchAdopted launches an exec in a stream of the program, which may be destroyed before the
+// next launch. The next launch waits for an event that was recorded at once.
 func TestLaunchAdopted(t *testing.T) {
 	f := newFake(t, hip64)
 	d := f.device()
-	d.setCaptured(stream0, false) // as NewStream says
+	d.setCaptured(stream0, false) // as NewStream does
 	ok := func(err error) {
 		t.Helper()
 		if err != nil {

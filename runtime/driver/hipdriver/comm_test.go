@@ -14,7 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestComms goes through the life of a communicator, which package ncclcomm tests in detail, on the second device.
+// TestComms takes a communicator on the second device through all its calls. Package ncclcomm tests
+// the details.
 func TestComms(t *testing.T) {
 	f := newFake(t, hip64)
 	lib := testlib.NCCL(t, 22105, true)

@@ -15,21 +15,22 @@ import (
 
 var _ driver.Compilers = (*device)(nil)
 
-// openHIPRTC returns a function that opens hipRTC when it is called for the first time.
+// openHIPRTC returns a function that opens hipRTC at its first call.
 func openHIPRTC(opt hiprtc.Options) func() (*hiprtc.Library, error) {
 	return sync.OnceValues(func() (*hiprtc.Library, error) {
 		lib, err := hiprtc.Open(opt)
 		if err != nil {
-			return nil, unsupported{err} // which says what was looked for and where, and what to install
+			return nil, unsupported{err} // it says what was searched for and where, and what to install
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // each file that was found, with its answer
+			return nil, err // it names each file that was found, with its error
 		}
 		return lib, nil
 	})
 }
 
-// Compiler returns hipRTC for the device's architecture. It leaves nothing in the thread's last error, which is not hipRTC's.
+// Compiler returns hipRTC for the device's architecture. It does not change the thread's last
+// error, which belongs to the HIP runtime.
 func (d *device) Compiler() (driver.Compiler, error) {
 	if !strings.HasPrefix(d.info.Arch, "gfx") {
 		return nil, d.refuse("compile", driver.ErrUnsupported, "hipRTC compiles for AMD's architectures, not for %s", d.arch())
@@ -41,11 +42,11 @@ func (d *device) Compiler() (driver.Compiler, error) {
 	return &compilerFor{lib: lib, build: rtc.Build(lib.Path()), arch: d.info.Arch}, nil
 }
 
-// compilerFor compiles for one architecture. It does not change.
+// compilerFor compiles for one architecture. It is immutable.
 type compilerFor struct {
 	lib   *hiprtc.Library
 	build string
-	arch  string // without features: the code runs with each setting of them
+	arch  string // without features, so that the code runs with any setting of them
 }
 
 func (c *compilerFor) Info() driver.CompilerInfo {
@@ -75,8 +76,9 @@ func (c *compilerFor) output(p hiprtc.Program) ([]byte, error) {
 	return image, err
 }
 
-// errNoCode is the outcome of options such as -fgpu-rdc with releases from 5.3 on, which then give bitcode.
-var errNoCode = fmt.Errorf("the options give no code object, which could be loaded: %w", driver.ErrUnsupported)
+// errNoCode is the error of options such as -fgpu-rdc, which give bitcode with releases from 5.3
+// on.
+var errNoCode = fmt.Errorf("the options give no code object, so nothing can be loaded: %w", driver.ErrUnsupported)
 
 // filled returns a source without empty texts, which HIP 5.2 refuses.
 func filled(src *driver.Source) *driver.Source {
@@ -93,12 +95,12 @@ func filled(src *driver.Source) *driver.Source {
 	return &own
 }
 
-// temporary is where the compiler has put a source or a header, under a name of the moment: /tmp/comgr-1f2e3d/include/, since HIP 7
-// /tmp/comgr-314-0-1f2e3d/include/. HIP 5.2 calls every
+// temporary matches the temporary paths of the compiler's sources and headers:
+// /tmp/comgr-1f2e3d/include/, or /tmp/comgr-314-0-1f2e3d/include/ since HIP 7. HIP 5.2 calls every
 // source CompileSource.
 var temporary = regexp.MustCompile(`[^\s'"]*[/\\]comgr-[0-9A-Za-z-]+[/\\](?:include[/\\]|input[/\\](CompileSource\b)?)`)
 
-// named returns a log in which source and headers have the names that the caller gave them.
+// named replaces temporary paths in a log with the caller's names of source and headers.
 func named(log, source string) string {
 	return temporary.ReplaceAllStringFunc(log, func(path string) string {
 		if strings.HasSuffix(path, "CompileSource") {

@@ -15,7 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// withHIPRTC has devices find testdata/fakes/hiprtc.c, as a file of a release, and returns the file.
+// withHIPRTC makes devices load testdata/fakes/hiprtc.c as a file of a release, and returns the
+// file.
 func withHIPRTC(t *testing.T, file string) string {
 	t.Helper()
 	path := testlib.Fake{File: file, Source: "hiprtc.c"}.Build(t)
@@ -23,7 +24,7 @@ func withHIPRTC(t *testing.T, file string) string {
 	return path
 }
 
-// TestCompileNames gives source and headers their names in logs.
+// TestCompileNames checks the names of source and headers in logs.
 func TestCompileNames(t *testing.T) {
 	for log, want := range map[string]string{
 		"/tmp/comgr-314-2-f5c1be/input/dir/k.hip:2:7: error: x":                "dir/k.hip:2:7: error: x",
@@ -41,7 +42,7 @@ func TestCompileNames(t *testing.T) {
 	}
 }
 
-// TestCompileForOthers has devices that are none of AMD's, or do not tell what they are.
+// TestCompileForOthers tests devices that are not AMD's or do not report their architecture.
 func TestCompileForOthers(t *testing.T) {
 	withHIPRTC(t, "libhiprtc.so.6")
 	for _, arch := range []string{"", "sm_90"} {
@@ -53,8 +54,8 @@ func TestCompileForOthers(t *testing.T) {
 	}
 }
 
-// TestRealHIPRTC compiles with the hipRTC of this machine, which needs no GPU, and loads the code into a library that is no HIP. In HIP 5
-// hipRTC is a part of libamdhip64, which is opened only when asked for.
+// TestRealHIPRTC compiles with the hipRTC of this machine, which needs no GPU, and loads the code
+// into a fake library. In HIP 5 hipRTC is a part of libamdhip64, which is opened only on request.
 func TestRealHIPRTC(t *testing.T) {
 	if os.Getenv("PUREGPU_HIPRTC_LIBRARY") == "" && os.Getenv("PUREGPU_TEST_REAL_HIP") != "1" {
 		t.Skip("neither PUREGPU_HIPRTC_LIBRARY nor PUREGPU_TEST_REAL_HIP=1 asks for it")

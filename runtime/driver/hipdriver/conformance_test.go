@@ -10,8 +10,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// libraryEnv names a HIP library that the tests of this file and of library_test.go run against, on the devices that it
-// finds, with and without HIP's own pools. They skip where it is not set, and where there is no device, unless PUREGPU_TEST_REQUIRE_GPU is set: then they fail.
+// libraryEnv names a HIP library for the tests of this file and of library_test.go. They run on the
+// devices that it finds, with and without HIP's own pools. They skip if it is not set or there is
+// no device. With PUREGPU_TEST_REQUIRE_GPU they fail instead.
 const libraryEnv = "PUREGPU_TEST_HIP_LIBRARY"
 
 // namedLibrary opens that library.
@@ -38,12 +39,12 @@ func TestLibraryConformance(t *testing.T) {
 	conform(t, namedLibrary(t), nil)
 }
 
-// TestNativePoolsConformance does it with HIP's own pools.
+// TestNativePoolsConformance runs the suite with HIP's own pools.
 func TestNativePoolsConformance(t *testing.T) {
 	conform(t, libraryWithPools(t), nil, WithPools())
 }
 
-// libraryWithPools is namedLibrary for one whose device 0 has pools.
+// libraryWithPools opens the named library if its device 0 has pools.
 func libraryWithPools(t testing.TB) *hip.Library {
 	t.Helper()
 	lib := namedLibrary(t)
@@ -63,12 +64,12 @@ func libraryWithPools(t testing.TB) *hip.Library {
 	return lib
 }
 
-// TestLibraryFar is the other process of the tests of what processes share.
+// TestLibraryFar is the second process of the sharing tests.
 func TestLibraryFar(t *testing.T) {
 	gputest.BeFar(t, func() (driver.Driver, error) { return New(namedLibrary(t)) })
 }
 
-// conform runs the suite. stall, if it is not nil, is the harness's.
+// conform runs the suite. stall, if not nil, is the harness's.
 func conform(t *testing.T, lib *hip.Library, stall func(device int) (resume func()), opts ...Option) {
 	gputest.Run(t, func(t *testing.T) gputest.Harness {
 		d, err := New(lib, opts...)
@@ -76,7 +77,7 @@ func conform(t *testing.T, lib *hip.Library, stall func(device int) (resume func
 			t.Fatal(err)
 		}
 		var far func(t *testing.T) gputest.Far
-		if stall == nil { // other processes have no part in what stands for a GPU
+		if stall == nil { // other processes cannot share a fake GPU
 			far = func(t *testing.T) gputest.Far { return gputest.StartFar(t, "TestLibraryFar") }
 		}
 		return gputest.Harness{
@@ -84,7 +85,7 @@ func conform(t *testing.T, lib *hip.Library, stall func(device int) (resume func
 			Kernels: takesPTX(d),
 			Stall:   stall,
 			Far:     far,
-			Brief:   stall != nil, // no GPU: the simulated ones do the longest
+			Brief:   stall != nil, // a fake GPU: the simulated GPU runs the long tests
 			Current: func() any {
 				device, err := lib.GetDevice()
 				if err != nil {

@@ -28,20 +28,20 @@ type device struct {
 
 	hiprtc   func() (*hiprtc.Library, error)
 	more     *more  // or nil
-	unit     uint64 // what more counts in a row for an element of 4 bytes, or 0 if it is not to be used
+	unit     uint64 // width per 4-byte element in a call of more, or 0 if the function must not be used
 	noGraphs error  // why there are none, or nil
-	noPools  error  // likewise; set by open
-	reminds  bool   // HIP remembers for a thread that an event was not ready
-	sets     bool   // submitting calls set the thread's device, since HIP needs it for some of them; set by open
+	noPools  error  // why there are none, or nil; set by open
+	reminds  bool   // HIP keeps "event not ready" as the thread's last error
+	sets     bool   // submitting calls must set the thread's device; set by open
 	closed   atomic.Bool
 
 	mu      sync.Mutex
-	images  map[driver.Module][]byte  // what modules were loaded from
-	execs   map[driver.Exec]*launches // of those that Instantiate has made
-	streams map[driver.Stream]bool    // those that there are, and whether they are being captured
+	images  map[driver.Module][]byte  // the images of loaded modules
+	execs   map[driver.Exec]*launches // made by Instantiate
+	streams map[driver.Stream]bool    // streams, and whether they are being captured
 }
 
-// errorsOnly is the release since which HIP does not remember what is no error.
+// errorsOnly is the first release whose last error is only set by errors.
 const errorsOnly = 7_00_00000
 
 func newDevice(d *Driver, index int) *device {
@@ -58,7 +58,8 @@ func newDevice(d *Driver, index int) *device {
 	return v
 }
 
-// open asks what the device, one of so many, can do, with the device current for as long as that takes.
+// open finds the device's features, with the device current meanwhile. devices is the number of
+// devices.
 func (d *device) open(devices int, pools bool) error {
 	return d.onDevice("open", func() (err error) {
 		if err := d.askPools(pools); err != nil {
@@ -76,8 +77,8 @@ func (d *device) open(devices int, pools bool) error {
 	})
 }
 
-// submit makes a submitting call, f, on the calling thread. If HIP does not take the device from the
-// stream or event, submit sets the thread's device around f, and restores it.
+// submit makes a submitting call. If HIP does not take the device from the stream or event, submit
+// sets the thread's device around the call and restores it.
 func (d *device) submit(op string, f func() error) error {
 	if d.sets {
 		return d.onDevice(op, f)
@@ -85,20 +86,22 @@ func (d *device) submit(op string, f func() error) error {
 	return f()
 }
 
-// onDevice calls f while the device is current on the calling thread.
+// onDevice calls f with the device current on the calling thread.
 func (d *device) onDevice(op string, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return d.during(op, d.id, "the device", f)
 }
 
-// during calls f while a device, so called in errors, is current on the calling thread, which is locked.
+// during calls f with a device current on the calling thread, which is locked. what names the
+// device in errors.
 func (d *device) during(op string, device int32, what string, f func() error) (err error) {
 	before, err := d.lib.GetDevice()
 	if err != nil {
 		return d.fail(op, err, "the thread's current device")
 	}
-	if err := d.lib.SetDevice(device); err != nil { // also where it is: a thread that has chosen none may have none
+	// Even if it is current: a thread may have no device chosen yet.
+	if err := d.lib.SetDevice(device); err != nil {
 		return d.fail(op, err, "make %s current", what)
 	}
 	defer func() {
@@ -109,7 +112,8 @@ func (d *device) during(op string, device int32, what string, f func() error) (e
 	return f()
 }
 
-// has asks whether an attribute is not 0. If the library is older than the attribute the answer is unknown.
+// has reports whether an attribute is not 0. It returns unknown if the library is older than the
+// attribute.
 func (d *device) has(attr hip.DeviceAttribute, unknown bool) (bool, error) {
 	v, err := d.lib.DeviceGetAttribute(attr, d.id)
 	switch {
@@ -122,18 +126,19 @@ func (d *device) has(attr hip.DeviceAttribute, unknown bool) (bool, error) {
 	return v != 0, nil
 }
 
-// askCaps finds out what the device can do.
+// askCaps finds the device's features.
 func (d *device) askCaps() error {
 	managed, err := d.has(hip.DeviceAttributeManagedMemory, false)
 	if err != nil {
 		return err
 	}
-	// Without this the host must not touch the memory while the device is at work.
+	// Otherwise the host must not touch the memory while the device is working.
 	concurrent, err := d.has(hip.DeviceAttributeConcurrentManagedAccess, false)
 	if err != nil {
 		return err
 	}
-	register, err := d.has(hip.DeviceAttributeHostRegisterSupported, true) // which came with 6.0, long after what it is about
+	// The attribute came with 6.0, the feature much earlier.
+	register, err := d.has(hip.DeviceAttributeHostRegisterSupported, true)
 	if err != nil {
 		return err
 	}
@@ -141,16 +146,16 @@ func (d *device) askCaps() error {
 		return !slices.ContainsFunc(names, func(n string) bool { return !d.lib.HasSymbol(n) })
 	}
 	d.caps = driver.Caps{
-		RerecordEvents: false, // HIP's documentation does not define what becomes of a wait for an event that is recorded anew
+		RerecordEvents: false, // HIP does not document whether a wait survives the next record of its event
 		Managed:        managed && concurrent && symbols("hipMallocManaged"),
 		HostRegister:   register && symbols("hipHostRegister", "hipHostUnregister", "hipHostGetDevicePointer"),
 		Pools:          d.noPools == nil,
 		PoolsByStream:  d.noPools == nil,
 		Graphs:         d.noGraphs == nil,
-		Timers:         true, // all that they need is required
+		Timers:         true, // the package requires all functions that timers need
 		Peers:          symbols("hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess", "hipMemcpyPeerAsync"),
-		Comms:          true, // what is missing says the call that needs it
-		Compile:        true, // likewise
+		Comms:          true, // a call without the library says what is missing
+		Compile:        true, // a call without the library says what is missing
 		Native:         true,
 		MemInfo:        true,
 		Links:          symbols("hipDeviceGetP2PAttribute"),
@@ -186,7 +191,7 @@ func (d *device) Bind() error {
 	return nil
 }
 
-// Unbind leaves the thread with the device that every thread begins with.
+// Unbind sets the thread's device to 0, the initial device of every thread.
 func (d *device) Unbind() error {
 	current, err := d.lib.GetDevice()
 	if err == nil && current == d.id && current != 0 {
@@ -198,10 +203,11 @@ func (d *device) Unbind() error {
 	return nil
 }
 
-// Close has nothing to give back but the thread, which it leaves with the device that every thread begins with.
+// Close sets the thread's device to 0, the initial device of every thread. Nothing else must be
+// released.
 func (d *device) Close() error {
 	if d.closed.Swap(true) {
-		return wrap("close", fmt.Errorf("device %d (%s) was closed before", d.info.Index, d.info.Name))
+		return wrap("close", fmt.Errorf("device %d (%s) is closed already", d.info.Index, d.info.Name))
 	}
 	current, err := d.lib.GetDevice()
 	if err == nil && current == d.id && current != 0 {

@@ -18,7 +18,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestOldReleases has libraries that lack what came later, and others that lack what they could have.
+// TestOldReleases tests libraries without newer functions, and libraries that lack functions of
+// their release.
 func TestOldReleases(t *testing.T) {
 	caps := driver.Caps{Managed: true, HostRegister: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
 		Native: true, MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{1, -1}, IPCMem: true, Compile: true}
@@ -96,7 +97,7 @@ func TestOldReleases(t *testing.T) {
 	}
 }
 
-// captureOps are the operations that need single functions of those for capture.
+// captureOps are the capture calls that need functions of their own.
 var captureOps = map[string]string{
 	"hipStreamBeginCapture": "begin capture", "hipStreamEndCapture": "end capture", "hipGraphExecChildGraphNodeSetParams": "set node",
 }
@@ -129,7 +130,7 @@ func TestNoDevices(t *testing.T) {
 
 }
 
-// submits are the functions of which Open tries whether they take the device from the stream.
+// submits are the functions for which Open checks that they take the device from the stream.
 var submits = map[string]bool{
 	"hipMemsetD8Async": true, "hipMemsetD16Async": true, "hipMemsetD32Async": true, "hipMemsetD2D32Async": true, "hipMemcpyDtoDAsync": true,
 	"hipMemcpyPeerAsync": true, "hipMallocFromPoolAsync": true, "hipFreeAsync": true,
@@ -137,7 +138,8 @@ var submits = map[string]bool{
 	"hipGraphLaunch": true, "hipEventElapsedTime": true,
 }
 
-// TestProbe has libraries that want the device of a stream to be current, or do less than they say.
+// TestProbe tests libraries that need the stream's device to be current, or do less than they
+// report.
 func TestProbe(t *testing.T) {
 	f := newFake(t, hip71)
 	runtime.LockOSThread()
@@ -180,7 +182,7 @@ func TestProbe(t *testing.T) {
 	}
 	f.Set("hipEventQuery", int(hip.ErrorNotReady))
 	if open() {
-		t.Error("an event that is not ready is taken for a failure")
+		t.Error("an unready event counts as a failure")
 	}
 	f.Set("hipEventQuery", 0)
 	f.Set("idle", 1)
@@ -188,7 +190,8 @@ func TestProbe(t *testing.T) {
 		t.Error("copies do nothing, but submitting does not set it")
 	}
 	f.Set("idle", 0)
-	for _, name := range []string{"hipGraphCreate", "hipGraphInstantiateWithFlags"} { // which goes untried then
+	// Then Open does not try it.
+	for _, name := range []string{"hipGraphCreate", "hipGraphInstantiateWithFlags"} {
 		f.Set(name, int(hip.ErrorOutOfMemory))
 		f.Set("bound hipGraphLaunch", 1)
 		if open() {
@@ -198,7 +201,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestThreads checks after every call that the thread's current device is as it was.
+// TestThreads checks after every call that the thread's current device is unchanged.
 func TestThreads(t *testing.T) {
 	f := newFake(t, hip71)
 	runtime.LockOSThread()
@@ -230,7 +233,7 @@ func TestThreads(t *testing.T) {
 			}
 			same("Open", theirs)
 			elsewhere := 0
-			for _, c := range f.Calls() { // what Open makes, it makes on the device
+			for _, c := range f.Calls() { // Open makes its objects on the device
 				call, on, ok := strings.Cut(c, " on ")
 				name, _, _ := strings.Cut(call, "(")
 				switch {
@@ -283,7 +286,7 @@ func TestThreads(t *testing.T) {
 			}
 		}
 	}
-	// Close leaves a thread alone that is not bound to its device.
+	// Close does not change a thread that is not bound to its device.
 	d, err := f.driver().Open(0)
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +311,7 @@ var nodeOps = []driver.NodeOp{
 	{Kind: driver.RecordNode, Event: event0},
 }
 
-// TestImage has the library find its image unchanged for as long as the module lives.
+// TestImage checks that the library finds its image unchanged while the module is loaded.
 func TestImage(t *testing.T) {
 	f := newFake(t, hip64)
 	d := f.device()
@@ -350,7 +353,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("%d images are kept", len(d.images))
 	}
 	f.Set("hipModuleLoadData", 0)
-	f.Set("nvidia", 1) // a library that is HIP in name only
+	f.Set("nvidia", 1) // a library that only looks like HIP
 	other := f.device()
 	if _, err := other.Load(kernels.Saxpy); err != nil || other.Info().Arch != "sm_90" {
 		t.Errorf("PTX on %s: %v", other.Info().Arch, err)
@@ -402,7 +405,7 @@ func TestFillStrided(t *testing.T) {
 				}
 				f.Want(calls...)
 			}
-			// One word, or words side by side, are a plain fill.
+			// One element, or adjacent elements, take a plain fill.
 			if err := errors.Join(d.FillStrided(stream0, m.Ptr, 1, 64, 1), d.FillStrided(stream0, m.Ptr, 2, 4, 8)); err != nil {
 				t.Error(err)
 			}
@@ -421,7 +424,7 @@ func TestFillStrided(t *testing.T) {
 			}
 		}
 	}
-	// A device that refuses the new function does without it.
+	// If the device refuses the new function, FillStrided works without it.
 	f := newFake(t, hip71)
 	f.Set("hipMemsetD2D32Async", int(hip.ErrorInvalidValue))
 	if d := f.device(); d.unit != 0 || f.last() != 0 {
@@ -429,7 +432,8 @@ func TestFillStrided(t *testing.T) {
 	}
 }
 
-// TestGraphs has all releases with graphs. A struct that one of them has otherwise would show in what arrives.
+// TestGraphs tests all releases with graphs. A struct with another layout in one of them would give
+// wrong values.
 func TestGraphs(t *testing.T) {
 	for _, release := range []dl.Version{hip61, hip64, hip70, hip71} {
 		t.Run(hip.FormatVersion(release), func(t *testing.T) { testFakeGraphs(t, newFake(t, release)) })
@@ -468,7 +472,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	}
 	f.Want("hipGraphAddMemsetNode(0x100, 0, 0x34, 1, 3, 1:)", "hipGraphAddMemsetNode(0x100, 0, 0x1234, 4, 1, 1:)")
 
-	// The arguments of a kernel are read by the call.
+	// The call reads the arguments of a kernel.
 	counter, by := new(uint64), new(uint32)
 	*by = 7
 	_, err = d.AddNode(g, nil, &driver.NodeOp{Kind: driver.KernelNode, Launch: driver.Launch{Function: 0xf001, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
@@ -496,13 +500,13 @@ func testFakeGraphs(t *testing.T, f *fake) {
 			t.Errorf("node %d is set: %v", i, err)
 		}
 	}
-	if _, err := d.AddNode(g, nil, &driver.NodeOp{Kind: 9}); !errors.Is(err, hip.ErrorInvalidValue) || !strings.Contains(err.Error(), "no kind of node 9") {
-		t.Errorf("no kind of node: %v", err)
+	if _, err := d.AddNode(g, nil, &driver.NodeOp{Kind: 9}); !errors.Is(err, hip.ErrorInvalidValue) || !strings.Contains(err.Error(), "node of unknown kind 9") {
+		t.Errorf("unknown kind of node: %v", err)
 	}
 
-	// A launch in another stream comes after the one before.
+	// A launch in another stream is ordered after the previous one.
 	dev := d.(*device)
-	dev.setCaptured(stream0, false) // as NewStream says
+	dev.setCaptured(stream0, false) // as NewStream does
 	dev.setCaptured(stream1, false)
 	f.Calls()
 	ok(d.LaunchGraph(stream0, x))
@@ -514,7 +518,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	f.Want("hipGraphLaunch(0x7000, 0x5001)")
 	ok(d.LaunchGraph(stream0, x))
 	f.Want("hipEventRecord(0xe000, 0x5001)", "hipStreamWaitEvent(0x5000, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5000)")
-	// The events have been recorded, and are asked about.
+	// The events have been recorded, and are queried.
 	ok(d.LaunchGraph(stream1, x))
 	f.Want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
 	live := f.Live()
@@ -528,13 +532,13 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	if f.Live() != live {
 		t.Errorf("%d objects, and there were %d", f.Live(), live)
 	}
-	// In a stream that was destroyed there is nothing left of it.
+	// A destroyed stream leaves no launch to wait for.
 	ok(dev.DestroyStream(stream1))
 	dev.setCaptured(stream1, false)
 	f.Calls()
 	ok(d.LaunchGraph(stream0, x))
 	f.Want("hipGraphLaunch(0x7000, 0x5000)")
-	// As long as a stream cannot be destroyed a launch elsewhere follows.
+	// While the stream cannot be destroyed, launches elsewhere still wait for it.
 	f.Set("hipStreamDestroy", int(hip.ErrorUnknown))
 	if err := dev.DestroyStream(stream0); err == nil {
 		t.Error("the stream is destroyed")
@@ -543,7 +547,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	f.Calls()
 	ok(d.LaunchGraph(stream1, x))
 	f.Want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
-	// Events go with the exec, if that goes.
+	// Events are destroyed with the exec, unless destroying the exec fails.
 	f.Set("hipGraphExecDestroy", int(hip.ErrorUnknown))
 	if err := d.DestroyExec(x); err == nil || len(dev.execs) != 1 {
 		t.Errorf("%v, and %d execs are remembered", err, len(dev.execs))
@@ -557,7 +561,8 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	}
 }
 
-// TestLastError has others' errors on the thread, which must be there afterwards where HIP would keep them.
+// TestLastError sets the thread's last error as other code would. The error must still be there
+// after each call, on releases that keep it.
 func TestLastError(t *testing.T) {
 	for _, release := range []dl.Version{hip64, hip70} {
 		f := newFake(t, release)
@@ -592,7 +597,7 @@ func TestLastError(t *testing.T) {
 	}
 }
 
-// TestLaunchLost has launches that fail: that has lost the device only if everything fails.
+// TestLaunchLost makes launches fail. The device is lost only if every call fails.
 func TestLaunchLost(t *testing.T) {
 	f := newFake(t, hip70)
 	d := f.device()
@@ -604,7 +609,7 @@ func TestLaunchLost(t *testing.T) {
 		{"add node", "hipGraphAddKernelNode", "hipGetDevice"},
 		{"set node", "hipGraphExecKernelNodeSetParams", "hipGetDevice"},
 		{"instantiate", "hipGraphInstantiateWithFlags", "hipGetDevice"},
-		{"query", "hipEventQuery", ""}, // which refuses nothing
+		{"query", "hipEventQuery", ""}, // queries are never refused
 	} {
 		f.Set(c.fn, int(hip.ErrorLaunchFailure))
 		for code, lost := range map[hip.Result]bool{hip.Success: c.ask == "", hip.ErrorNotReady: c.ask == "", hip.ErrorInvalidValue: c.ask == "", hip.ErrorIllegalAddress: true} {
@@ -612,7 +617,7 @@ func TestLaunchLost(t *testing.T) {
 				f.Set(c.ask, int(code))
 			}
 			call := all(d)[c.op]
-			if c.op == "set node" { // which asks for the thread's device as well, and before
+			if c.op == "set node" { // the call also gets the thread's device, which comes first
 				call = func() error { return d.setNode(exec0, node0, &nodeOps[1], new(nodeParams)) }
 			}
 			err := call()
@@ -627,7 +632,7 @@ func TestLaunchLost(t *testing.T) {
 	}
 }
 
-// TestAttributes has devices that cannot have some memory.
+// TestAttributes tests devices without some kinds of memory.
 func TestAttributes(t *testing.T) {
 	f := newFake(t, hip64)
 	f.Set("attr 9", 1)
@@ -651,7 +656,7 @@ func TestClose(t *testing.T) {
 		fine bool
 	}{
 		{"hipGetDevice", hip.ErrorDeinitialized, true},  // while the process ends
-		{"hipGetDevice", hip.ErrorIllegalAddress, true}, // there is nothing to save
+		{"hipGetDevice", hip.ErrorIllegalAddress, true}, // there is no device to restore
 		{"hipSetDevice", hip.ErrorLaunchFailure, true},
 		{"hipSetDevice", hip.ErrorInvalidDevice, false},
 	} {

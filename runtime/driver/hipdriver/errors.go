@@ -11,7 +11,7 @@ import (
 
 const name = "hip"
 
-// wrap makes a driver's error of err, which says what the operation was on.
+// wrap makes a driver.Error from err.
 func wrap(op string, err error) *driver.Error {
 	e := &driver.Error{Driver: name, Op: op, Err: err}
 	if r, ok := errors.AsType[hip.Result](err); ok {
@@ -25,32 +25,35 @@ func wrap(op string, err error) *driver.Error {
 	return e
 }
 
-// failed is wrap for what the library returned to this thread, and has the library forget it.
+// failed is wrap for an error that the library returned on this thread. It clears the thread's last
+// error.
 func failed(lib *hip.Library, op string, err error) *driver.Error {
 	lib.GetLastError()
 	return wrap(op, err)
 }
 
-// refuse makes an error of what the library need not be asked about. It is for the way of failure alone: its arguments are
-// allocated.
+// refuse makes an error of the device without a call of the library. Its arguments allocate, so it
+// is only for error paths.
 func (d *device) refuse(op string, err error, format string, args ...any) *driver.Error {
 	return wrap(op, fmt.Errorf("device %d (%s): %s: %w", d.info.Index, d.info.Name, fmt.Sprintf(format, args...), err))
 }
 
-// fail is refuse for what the library returned to this thread, and has the library forget it.
+// fail is refuse for an error that the library returned on this thread. It clears the thread's last
+// error.
 func (d *device) fail(op string, err error, format string, args ...any) *driver.Error {
 	d.lib.GetLastError()
 	return d.refuse(op, err, format, args...)
 }
 
-// unsupported is an error that is driver.ErrUnsupported too, and speaks for itself.
+// unsupported makes an error match driver.ErrUnsupported without changing its text.
 type unsupported struct{ error }
 
 func (e unsupported) Unwrap() []error { return []error{e.error, driver.ErrUnsupported} }
 
-// lost reports whether nothing works on the device any more after a call returned r. Such a code comes from work that was
-// submitted earlier, and every later call returns it too; all others concern the one call that returned them. That a context
-// is destroyed is not among them: HIP says so of a stream that does not exist.
+// lost reports whether a result r means that the device is unusable. Such an error comes from
+// earlier work, and every later call returns it too. All other errors concern only the call that
+// returned them. "Context is destroyed" does not mean a lost device: HIP returns it for a stream
+// that does not exist.
 func lost(r hip.Result) bool {
 	switch r {
 	case hip.ErrorDeinitialized, // the process is ending
@@ -58,14 +61,15 @@ func lost(r hip.Result) bool {
 		hip.ErrorIllegalAddress,
 		hip.ErrorLaunchTimeOut,
 		hip.ErrorAssert,
-		hip.ErrorLaunchFailure: // but see refused
+		hip.ErrorLaunchFailure: // see refused for an exception
 		return true
 	}
 	return false
 }
 
-// refused reports whether a launch was only refused. HIP says "launch failure" of a kernel that crashed, and of a block with
-// more threads than the kernel was compiled for; after a crash everything fails, so something else is asked.
+// refused reports whether a launch was only refused. HIP returns "launch failure" for a kernel that
+// crashed, and also for a block with too many threads for the kernel. After a crash every call
+// fails, so refused makes another one.
 func refused(err error, ask func() error) bool {
 	if !errors.Is(err, hip.ErrorLaunchFailure) {
 		return false
@@ -74,7 +78,7 @@ func refused(err error, ask func() error) bool {
 	return !lost(r)
 }
 
-// ending reports whether the library says only that it is, or was, shut down, as it does while the process ends.
+// ending reports whether err means that the library is shut down, as at the end of the process.
 func ending(err error) bool {
 	return errors.Is(err, hip.ErrorDeinitialized) || errors.Is(err, hip.ErrorNotInitialized)
 }

@@ -14,20 +14,21 @@ func (d *device) MemInfo() (free, total uint64, err error) {
 	return free, total, nil
 }
 
-// Kinds of links as hipExtGetLinkTypeAndHopCount tells them, which are those of HSA (hsa_amd_link_info_type_t).
+// Kinds of links that hipExtGetLinkTypeAndHopCount returns. They are HSA's
+// (hsa_amd_link_info_type_t).
 const (
 	linkPCIe = 2
 	linkXGMI = 4
 )
 
-// Link has no rank: what HIP tells as that is the kind of the link, by the sources of 5.2 to 7.2.
+// Link returns no rank. According to the sources of 5.2 to 7.2, HIP's rank is the kind of the link.
 func (d *device) Link(other driver.Device) (driver.Link, error) {
 	const op = "link"
 	o, err := d.peer(op, other)
 	if err != nil {
 		return driver.Link{}, err
 	}
-	if o.id == d.id { // HIP takes it for an error to be asked
+	if o.id == d.id { // HIP would return an error
 		return driver.Link{Kind: driver.LinkSelf, Atomics: true, Arrays: true}, nil
 	}
 	l := driver.Link{Rank: -1}
@@ -74,10 +75,10 @@ func (d *device) Link(other driver.Device) (driver.Link, error) {
 	return l, nil
 }
 
-// unknownLink reports whether HIP says only that the system tells it nothing of a link.
+// unknownLink reports whether the error means that the system has no information about a link.
 func unknownLink(err error) bool { return errors.Is(err, hip.ErrorInvalidHandle) }
 
-// Occupancy works on the device that is current on the thread.
+// Occupancy needs the device to be current.
 func (d *device) Occupancy(f driver.Function, threads int, shared uint32) (int, error) {
 	blocks, err := d.lib.ModuleOccupancyMaxActiveBlocksPerMultiprocessor(hip.Function(f), int32(threads), uint64(shared))
 	if err != nil {

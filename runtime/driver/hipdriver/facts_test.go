@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestFactErrors has links and properties that HIP does not tell.
+// TestFactErrors tests links and properties that HIP does not report.
 func TestFactErrors(t *testing.T) {
 	f := newFake(t, hip64)
 	d := f.device()
@@ -19,7 +19,7 @@ func TestFactErrors(t *testing.T) {
 	if _, err := d.Link(other); !errors.Is(err, hip.ErrorInvalidDevice) || f.last() != 0 {
 		t.Errorf("the kind of the link: %v; the thread remembers %d", err, f.last())
 	}
-	// What a library does not know of a device is not told.
+	// Facts that a library does not know are 0.
 	f.Set("unknown 2", 1)
 	infos, err := f.driver().Devices()
 	if err != nil || infos[0].CopyEngines != 0 || infos[0].L2 == 0 || f.last() != 0 {

@@ -15,13 +15,13 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A fake is a HIP runtime of testdata/driver.c.
+// A fake is a HIP runtime built from testdata/driver.c.
 type fake struct {
 	*drivertest.Fake
 	t testing.TB
 }
 
-// What testdata/driver.c has for handles.
+// Handles that testdata/driver.c returns.
 const (
 	stream0 = 0x5000
 	stream1 = 0x5001
@@ -31,7 +31,7 @@ const (
 	node0   = 0x9000
 	exec0   = 0x7000
 	pool0   = 0xb000 // the default pool of device 0
-	pool1   = 0xb020 // the first that is made
+	pool1   = 0xb020 // the first pool that is made
 )
 
 // Releases of HIP.
@@ -68,12 +68,12 @@ func newFakeOf(t testing.TB, release dl.Version, defines []string, without ...st
 		}
 	}
 	f := drivertest.Build(t, lib, dl.Symbol{Name: "fake_device"}, dl.Symbol{Name: "fake_last"}, dl.Symbol{Name: "fake_image"})
-	f.Trim = " on 0" // calls on device 0 need not say so
+	f.Trim = " on 0" // omitted in calls on device 0
 	return &fake{f, t}
 }
 
 func (f *fake) current() int { return int(int32(f.Number(3))) } // device of the calling thread
-func (f *fake) last() int    { return int(int32(f.Number(4))) } // error that is remembered for it
+func (f *fake) last() int    { return int(int32(f.Number(4))) } // last error of the calling thread
 func (f *fake) image() int   { return int(int32(f.Number(5))) }
 
 // driver opens the driver.
@@ -84,10 +84,10 @@ func (f *fake) driver(opts ...Option) *Driver {
 	return d
 }
 
-// device opens device 0 and binds it to the test's thread, which it locks until the test ends.
+// device opens device 0 and binds it to the test's thread, which stays locked until the test ends.
 func (f *fake) device(opts ...Option) *device { return f.Bound(f.driver(opts...)).(*device) }
 
-// The rest is for the suite.
+// The following is for the suite.
 
 func (f *fake) Open(pools bool) (driver.Driver, error) {
 	if pools {
@@ -112,7 +112,7 @@ func (f *fake) Clean(what string) {
 
 func (f *fake) Left(what string, _ int) { f.Clean(what) }
 
-// function loads a kernel of the fake's.
+// function loads a kernel of the fake library.
 func function(t testing.TB, d driver.Device, kernel string) (driver.Function, driver.FuncInfo) {
 	t.Helper()
 	return suite.Function(t, d, kernel)

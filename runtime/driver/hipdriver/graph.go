@@ -13,16 +13,17 @@ import (
 
 var _ driver.Graphs = (*device)(nil)
 
-// graphSymbols are what graphs need. Fills are nodes of hipMemsetParams, whose layout no release has changed; the functions with
-// Drv take another struct before 7.0 than since. hipDrvGraphAddMemcpyNode is not called: it came with 6.1, and graphs of a library
-// that lacks it are not relied on.
+// graphSymbols are the functions that graphs need. Fills use hipMemsetParams, whose layout is the
+// same in all releases; the functions with Drv take different structs before and after 7.0.
+// hipDrvGraphAddMemcpyNode is not called. It came with 6.1, so its presence only shows that graphs
+// are new enough.
 var graphSymbols = []string{
 	"hipGraphCreate", "hipGraphDestroy", "hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipGraphAddMemsetNode", "hipGraphAddMemcpyNode1D",
 	"hipDrvGraphAddMemcpyNode", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode", "hipGraphInstantiateWithFlags", "hipGraphExecDestroy",
 	"hipGraphExecKernelNodeSetParams", "hipGraphExecMemsetNodeSetParams", "hipGraphExecMemcpyNodeSetParams1D", "hipGraphLaunch",
 }
 
-// lacks returns which of some functions a library does not have, or nil.
+// lacks returns an error if a library lacks some of the functions.
 func lacks(lib *hip.Library, symbols []string) error {
 	for _, s := range symbols {
 		if !lib.HasSymbol(s) {
@@ -32,8 +33,8 @@ func lacks(lib *hip.Library, symbols []string) error {
 	return nil
 }
 
-// A nodeParams has what a node does in C's form. The bindings want it on the heap, where nodeRoom keeps some for the next
-// call.
+// A nodeParams holds a node's parameters in C's form. The bindings need it on the heap, so nodeRoom
+// keeps used ones.
 type nodeParams struct {
 	kernel hip.KernelNodeParams
 	fill   hip.MemsetParams
@@ -41,7 +42,7 @@ type nodeParams struct {
 
 var nodeRoom = sync.Pool{New: func() any { return new(nodeParams) }}
 
-// fillIn fills in the part for the kind of op.
+// fillIn fills in the parameters for the kind of op.
 func (p *nodeParams) fillIn(op *driver.NodeOp) {
 	switch op.Kind {
 	case driver.KernelNode:
@@ -68,7 +69,7 @@ func (p *nodeParams) fillIn(op *driver.NodeOp) {
 	}
 }
 
-// drop gives the room back, which holds on to nothing that the arguments pointed to.
+// drop clears the parameters, so that they keep no argument alive, and returns them to nodeRoom.
 func (p *nodeParams) drop() {
 	*p = nodeParams{}
 	nodeRoom.Put(p)
@@ -103,8 +104,8 @@ func (d *device) DestroyGraph(g driver.Graph) error {
 	return nil
 }
 
-// AddNode has the library copy what a kernel's Args point to, and the graph of a child node. A copy leaves it to the library
-// to find out whose memory the addresses are; it must be said in the same way when the node is changed.
+// AddNode copies a kernel's arguments and the graph of a child node. A copy node lets the library
+// find the kinds of memory from the addresses. SetNode must describe the copy in the same way.
 func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, error) {
 	if d.noGraphs != nil {
 		return 0, d.refuse("add node", d.noGraphs, "graphs")
@@ -114,7 +115,7 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	}
 	if a := &op.Launch.Attrs; op.Kind == driver.KernelNode && relies(a) {
 		err := d.lacksAttrs(a)
-		if err == nil { // nothing says that a node makes use of its attributes, which have another layout from 7.0 on
+		if err == nil { // no documentation says that nodes use the attributes, and their layout changed in 7.0
 			err = fmt.Errorf("HIP has no cooperative nodes: %w", driver.ErrUnsupported)
 		}
 		return 0, d.refuse("add node", err, "%s", op)
@@ -173,7 +174,7 @@ func (d *device) DestroyExec(x driver.Exec) error {
 	}
 	d.mu.Lock()
 	l := d.execs[x]
-	delete(d.execs, x) // before another exec can have the handle
+	delete(d.execs, x) // before another exec can get the handle
 	d.mu.Unlock()
 	if err := d.lib.GraphExecDestroy(hip.GraphExec(x)); err != nil {
 		if l != nil {
@@ -212,8 +213,8 @@ func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeO
 	})
 }
 
-// setNode needs the device to be current: there is no stream that HIP could take it from. It takes room for what the node does,
-// which may have been used.
+// setNode needs the device to be current, because HIP has no stream to take it from. p may hold the
+// parameters of an earlier node.
 func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nodeParams) error {
 	exec, node := hip.GraphExec(x), hip.GraphNode(n)
 	p.fillIn(op)
@@ -228,7 +229,7 @@ func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nod
 	case driver.ChildNode:
 		err = d.lib.GraphExecChildGraphNodeSetParams(exec, node, hip.Graph(op.Child))
 	default:
-		return d.refuse("set node", fmt.Errorf("only kernels, fills, copies and children can be set: %w", hip.ErrorInvalidValue), "%s", op)
+		return d.refuse("set node", fmt.Errorf("only kernels, fills, copies and child nodes can be set: %w", hip.ErrorInvalidValue), "%s", op)
 	}
 	if err != nil {
 		return d.failNode("set node", err, "%s, node %#x of exec %#x", op, uintptr(n), uintptr(x))
@@ -251,7 +252,7 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 		if l != nil && l.stream != s {
 			if err = d.follow(hip.Stream(s), l); err == nil {
 				l.left = 0
-				l.stream = s // also if the launch fails: who waits for this stream waits for the other too
+				l.stream = s // also after an error, because part of the launch may be in the stream
 			}
 		}
 		d.mu.Unlock()
@@ -268,8 +269,8 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 	})
 }
 
-// leave records the event behind the last launch that the next one waits for, since its stream is the program's, and may be gone by then. If
-// that fails the next launch tries again.
+// leave records an event behind the last launch for the next launch to wait for, because the
+// program's stream may be destroyed by then. If that fails, the next launch tries again.
 func (d *device) leave(l *launches) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -280,17 +281,20 @@ func (d *device) leave(l *launches) {
 	}
 }
 
-// launches is what is known of an exec's launches.
+// launches holds the state of an exec's launches.
 type launches struct {
-	stream driver.Stream // of the last one, or 0; guarded by the device's mu
-	left   hip.Event     // behind the last one where its stream is the program's, else 0; likewise
-	// By the events launches wait for those before in other streams. They are recorded in turn, from next on.
+	stream driver.Stream // stream of the last launch, or 0; guarded by the device's mu
+	// Event behind the last launch if its stream is the program's, else 0; guarded by the device's
+	// mu.
+	left hip.Event
+	// Launches wait for earlier launches in other streams with these events. They are recorded in
+	// turn, starting at next.
 	events   []hip.Event
 	next     int
-	recorded int // how many have been, at least once
+	recorded int // how many have been recorded at least once
 }
 
-// destroyEvents destroys the events of an exec that is gone.
+// destroyEvents destroys the events of a destroyed exec.
 func (d *device) destroyEvents(l *launches) error {
 	var errs []error
 	for _, e := range l.events {
@@ -299,12 +303,14 @@ func (d *device) destroyEvents(l *launches) error {
 	return errors.Join(errs...)
 }
 
-// follow makes a stream wait for the last launch, if that may be under way, and all work in its stream. Two launches of an exec in two
-// streams need it: HIP does not keep them apart, and the second would write into the work of the first. The caller holds mu.
+// follow makes a stream wait for the last launch, which may be in flight in another stream, with
+// all work of that stream. HIP does not order launches of an exec in two streams, so the second
+// would overwrite the data of the first. The caller holds mu.
 //
-// HIP does not define what becomes of an event that is recorded anew before the last record, and the waits for it, are over.
-// They are once the event that was recorded next is done, since that one came behind the wait. Where it is not, launches
-// are many streams' changes ahead of the device, and the exec gets one more event: to wait here could be for ever.
+// HIP does not define what happens to waits for an event that is recorded again too early. An event
+// is free once the event recorded after it is done, because that record came behind the wait. If it
+// is not free, launches have changed streams many times ahead of the device, and the exec gets one
+// more event. Waiting here could deadlock.
 func (d *device) follow(s hip.Stream, l *launches) (err error) {
 	e := l.left
 	if l.stream != 0 {
@@ -335,7 +341,7 @@ func (d *device) record(l *launches) (hip.Event, error) {
 	return e, nil
 }
 
-// addEvent adds an event to an exec, to be recorded next. The device is current.
+// addEvent adds an event to an exec as the next one to record. The device is current.
 func (d *device) addEvent(l *launches) error {
 	e, err := d.lib.EventCreateWithFlags(hip.EventDisableTiming)
 	if err == nil {

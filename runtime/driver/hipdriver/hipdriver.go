@@ -1,64 +1,63 @@
 // Package hipdriver implements package driver for HIP, over the bindings of package hip, from ROCm
 // 5.2 on.
 //
-// It is tested with libraries that stand for HIP's, one of which puts HIP's rules on top of CUDA.
-// It has not been run on an AMD GPU.
+// It is tested with fake HIP libraries, one of which applies HIP's rules on top of CUDA. It has not
+// been run on an AMD GPU.
 //
-// HIP has a current device for each thread, 0 at first. Methods do not change it, except Bind,
-// which sets it, and Close, which sets it back to 0 on a bound thread. Creating methods of a device
-// need a bound thread: on any other HIP would silently work on the wrong device. Any thread may
-// call submitting methods. From ROCm 5.6 on HIP takes the device from the stream or the event; Open
-// tries whether it does. If not, the methods lock the thread, set its device for the call, and
-// restore the thread's device. Methods that set nodes of graphs do so with every release, because
-// they have neither stream nor event. HIP may remember an error of a thread that is not locked as
-// that thread's last error.
+// HIP has a current device for each thread, initially 0. Only two methods change it. Bind sets it,
+// and Close sets it back to 0 on a bound thread. Creating methods of a device need a bound thread:
+// on any other thread HIP would silently work on the wrong device. Any thread may call submitting
+// methods. From ROCm 5.6 on HIP takes the device from the stream or the event; Open checks that it
+// does. If it does not, the methods lock the thread, set its device for the call, and restore the
+// previous one. Methods that set nodes of graphs always do this, because they have neither stream
+// nor event. On a thread that is not locked, an error may remain as the thread's last error.
 //
 // An error of HIP is a [*driver.Error]. errors.Is finds its code, for example
 // hip.ErrorInvalidImage. If the library or the device lacks a feature, the error is also
-// [driver.ErrUnsupported]. HIP remembers a thread's last error for other code; no method leaves one
-// there.
+// [driver.ErrUnsupported]. HIP keeps a thread's last error for other code; the methods clear their
+// own errors.
 //
 // Before ROCm 7 a kernel with an illegal access ends the process. From 7 on the device is lost:
-// then all methods but Close fail, also destroying ones.
+// then all methods except Close fail, including destroying ones.
 //
 // # Streams, events and memory
 //
 // Streams do not synchronize with HIP's default streams, which no method accepts. An event can be
-// recorded only in streams of its own device, and every device's streams can wait for it. Host
-// memory for uploads and downloads should be of kind [driver.HostMem] or registered: from other
-// memory the copy is staged, and the call may wait for it. Managed memory exists only if the host
-// may touch it while the device is at work.
+// recorded only in streams of its own device, and streams of every device can wait for it. Host
+// memory for uploads and downloads should be of kind [driver.HostMem] or registered. A copy of
+// other memory is staged, and the call may wait for it. Managed memory is available only if the
+// host may touch it while the device is working.
 //
-// FillStrided takes one call if the library has hipMemsetD2D32Async (ROCm 7.1), and otherwise one
-// for each run of equal bytes in the pattern, at most four.
+// FillStrided takes one call if the library has hipMemsetD2D32Async (ROCm 7.1). Otherwise it takes
+// one call for each run of equal bytes in the pattern, four at most.
 //
-// Processes share memory, on Linux, and no events: a wait for HIP's shared events blocks the
-// calling thread, and does not see every record. CloseMem waits for the device. driver.MemSharing
-// is missing: before ROCm 7.1 hipMemImportFromShareableHandle seems to take the address of a
-// descriptor, and later the descriptor; AMD does not document it.
+// Processes share memory, on Linux, but no events: a wait for one of HIP's shared events blocks the
+// calling thread, and misses some records. CloseMem waits for the device. The device does not
+// implement driver.MemSharing. Before ROCm 7.1 hipMemImportFromShareableHandle seems to take the
+// address of a descriptor, and later the descriptor; AMD does not document it.
 //
 // # Memory pools
 //
 // Devices have HIP's own memory pools only with [WithPools], from HIP 6.2 on. Pools of earlier
-// releases have no limit, and return success and no address when they are out of memory. Package
-// gpu has pools of its own as well. The following facts come from HIP's sources, of 5.6 to 6.2 and
-// later, and from reports; the pools have not been run on an AMD GPU.
+// releases have no limit. When they are out of memory, they return success without an address.
+// Package gpu has pools of its own as well. The following facts come from HIP's sources, of 5.6 to
+// 6.2 and later, and from reports; the pools have not been run on an AMD GPU.
 //
-//   - HIP gives a stream memory that it allocated again as soon as that has been freed in another
-//     stream, which may still be using it. So memory must be freed in the stream that allocated it:
-//     Caps.PoolsByStream is set.
+//   - HIP gives memory to the stream that allocated it again as soon as another stream has freed
+//     it, even if that stream still uses it. So memory must be freed in the stream that allocated
+//     it: Caps.PoolsByStream is set.
 //   - With PoolReuseEvents HIP treats a wait for any event of a stream as a wait for all frees of
-//     the stream. It is off in all pools that a device returns, also in HIP's default one, for
-//     other users of the process too, and cannot be set.
-//   - FreeAsync waits for the last free of the same memory, if the stream has not come to it, and
+//     the stream. So the switch is off and cannot be set, in all pools that a device returns. It is
+//     also off in HIP's default pool, which other code in the process may use.
+//   - FreeAsync waits for the last free of the same memory, if the stream has not reached it. It
 //     frees memory in the call when more is free than in use. A goroutine that launches collectives
 //     of several ranks must not free memory between them.
-//   - A pool reuses whole allocations; those of 6.2 give the stream that freed them also much
-//     larger ones. A limit counts the most that the pool has reserved since PoolReservedHigh was
+//   - A pool reuses whole allocations. Pools of 6.2 also reuse much larger ones in the stream that
+//     freed them. A limit applies to the maximum of the reserved memory since PoolReservedHigh was
 //     reset.
 //   - PoolThreshold is not kept if more is free than in use (ROCm/rocm-systems issue 11690). With
-//     less than the highest, ROCm 7.2 has lost the contents of memory (10943); package gpu sets the
-//     highest by default.
+//     less than the maximum threshold, ROCm 7.2 has lost the contents of memory (10943); package
+//     gpu sets the maximum by default.
 //   - Allocations fail or crash with ROCm 7 on gfx1100 and gfx1101 (ROCm/legacy-rocm-build issue
 //     6178), and when the device is out of memory (ROCm/rocm-systems issue 11642).
 //   - There are no pools of host or managed memory. Most releases cannot revoke access that
@@ -66,40 +65,40 @@
 //
 // # Kernels
 //
-// A module is a code object, which is an ELF file, or a bundle of them, as hipcc --genco writes it,
-// compressed or not. HIP reads it after Load too, from a copy that the device keeps until Unload.
-// Args of a launch must have an element for each parameter: the library reads as many as the kernel
-// has, and is not told their number. A launch can have less than 2³² threads along x. The only
-// attribute of launches is cooperative, from ROCm 5.5 on, and not in graphs.
+// A module is a code object, which is an ELF file, or a bundle of them as hipcc --genco writes it,
+// compressed or not. HIP also reads the image after Load, so the device keeps a copy until Unload.
+// Args of a launch must have an element for each parameter, because the library reads one for each
+// without knowing the length. A launch can have less than 2³² threads along x. The only supported
+// launch attribute is Cooperative, from ROCm 5.5 on, and not in graphs.
 //
 // # Compiling
 //
-// The compiler is hipRTC, opened with the first compilation. If it is missing, that call returns an
-// error that is [driver.ErrUnsupported]. The code is a code object for the device's own
-// architecture, with any setting of its features (sramecc, xnack); an option --offload-arch=… or
-// --gpu-architecture=… of the source replaces that. HIP 5.2 ends the process if the option names an
-// architecture that the compiler does not know. The headers of HIP's device code need no include.
-// In the compiler's messages, paths of its temporary files are replaced by the names of the source
-// and its headers. Builds of hipRTC are distinguished by hipRTC's own file, not by the compiler
-// behind it, libamd_comgr.
+// The compiler is hipRTC, opened at the first compilation. If it is missing, that call returns an
+// error that is [driver.ErrUnsupported]. The result is a code object for the device's own
+// architecture, with any setting of its features (sramecc, xnack). An option --offload-arch=… or
+// --gpu-architecture=… of the source overrides this choice. HIP 5.2 ends the process if the option
+// names an architecture that the compiler does not know. The headers of HIP's device code need no
+// include. In the compiler's messages, paths of temporary files are replaced by the names of the
+// source and its headers. Builds of hipRTC are distinguished by hipRTC's own file, not by
+// libamd_comgr, the compiler behind it.
 //
-// It compiles with Debian's hipRTC 5.2. The code has not been run on an AMD GPU.
+// Compilation is tested with Debian's hipRTC 5.2. Its code has not been run on an AMD GPU.
 //
 // # Graphs
 //
-// There are graphs from ROCm 6.1 on. HIP refuses with hip.ErrorInvalidValue to change the number of
-// elements of a strided fill by SetNode, and to add one whose last stride ends behind its
+// There are graphs from ROCm 6.1 on. HIP returns hip.ErrorInvalidValue if SetNode changes the
+// number of elements of a strided fill, or if the last stride of a strided fill ends beyond its
 // allocation.
 //
 // # Facts
 //
 // [driver.Info].Version is the result of hipRuntimeGetVersion, and the NUMA node is Linux's.
-// Unknown facts of a device stay 0. The kind of a link and its hops are those of
+// Unknown facts of a device are 0. The kind of a link and its hops come from
 // hipExtGetLinkTypeAndHopCount; HIP has no ranks.
 //
 // # Communicators
 //
-// Communicators are RCCL's, and otherwise as package cudadriver's are NCCL's.
+// Communicators are RCCL's. Otherwise they work as in package cudadriver.
 package hipdriver
 
 import (
@@ -125,8 +124,8 @@ type Driver struct {
 	infos   []driver.Info
 	comms   *ncclcomm.Library
 	hiprtc  func() (*hiprtc.Library, error)
-	pools   bool     // devices are to have HIP's own
-	targets []string // the devices' architectures with their features: "gfx90a:sramecc+:xnack-"
+	pools   bool     // devices have HIP's own pools
+	targets []string // by device, the architecture with features: "gfx90a:sramecc+:xnack-"
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -134,22 +133,22 @@ var _ driver.Driver = (*Driver)(nil)
 // An Option changes how a driver is opened.
 type Option func(*Driver)
 
-// WithRCCL says how to find RCCL, which is opened with the first communicator.
+// WithRCCL sets the options of RCCL, which is opened with the first communicator.
 func WithRCCL(opt nccl.Options) Option { return func(d *Driver) { d.comms = ncclcomm.RCCL(opt) } }
 
-// WithHIPRTC says how to find hipRTC, which is opened with the first compilation.
+// WithHIPRTC sets the options of hipRTC, which is opened at the first compilation.
 func WithHIPRTC(opt hiprtc.Options) Option { return func(d *Driver) { d.hiprtc = openHIPRTC(opt) } }
 
 // WithPools makes devices use HIP's own memory pools, if the release is 6.2 or newer and the device
-// has them; the package's documentation lists their faults. Without it devices have none, and
+// has them. The package documentation lists their faults. Without it devices have no pools, and
 // package gpu uses its own.
 func WithPools() Option { return func(d *Driver) { d.pools = true } }
 
-// Open loads the HIP runtime's library, which [hip.Open] does, and goes on as [New].
+// Open loads the HIP runtime's library with [hip.Open], and continues as [New].
 func Open(opt hip.Options, opts ...Option) (*Driver, error) {
 	lib, err := hip.Open(opt)
 	if err != nil {
-		return nil, err // which says what was looked for and where
+		return nil, err // it says what was searched for and where
 	}
 	return New(lib, opts...)
 }
@@ -158,14 +157,14 @@ func Open(opt hip.Options, opts ...Option) (*Driver, error) {
 // device: the error is then [hip.ErrorNoDevice].
 func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	if lib == nil {
-		lib = new(hip.Library) // which is not open
+		lib = new(hip.Library) // a Library that is not open
 	}
-	runtime.LockOSThread() // for the errors that HIP remembers
+	runtime.LockOSThread() // the thread's last error must be cleared on the same thread
 	defer runtime.UnlockOSThread()
 	none := func(err error) error {
 		return failed(lib, "init", fmt.Errorf("the HIP runtime in %s, version %s, finds no AMD GPU: %w%s", lib.Path(), version(lib), err, others(lib)))
 	}
-	// Older releases call the device that is not there an invalid one.
+	// Without a device older releases return "invalid device".
 	if err := lib.Init(0); errors.Is(err, hip.ErrorNoDevice) || errors.Is(err, hip.ErrorInvalidDevice) {
 		return nil, none(hip.ErrorNoDevice)
 	} else if err != nil {
@@ -193,7 +192,7 @@ func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	return d, nil
 }
 
-// others lists the other files that were found, each with what it answered.
+// others lists the other files that were found, each with its error.
 func others(lib *hip.Library) string {
 	var b strings.Builder
 	for _, a := range lib.Attempts() {
@@ -217,7 +216,7 @@ func (d *Driver) Name() string { return name }
 // Devices returns the devices that New read. The error is nil.
 func (d *Driver) Devices() ([]driver.Info, error) { return slices.Clone(d.infos), nil }
 
-// Open makes sure that the device can be made current, and finds out what it can do.
+// Open checks that the device can be made current, and finds its features.
 func (d *Driver) Open(index int) (driver.Device, error) {
 	if index < 0 || index >= len(d.infos) {
 		return nil, wrap("open", fmt.Errorf("no device %d: the driver has %d: %w", index, len(d.infos), hip.ErrorInvalidDevice))

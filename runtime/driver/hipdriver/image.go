@@ -10,14 +10,16 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// The library gets the address of an image and no length. It believes what the image says of its size, so this file makes
-// sure that an image is one, and whole, before the library reads past its end.
+// The library gets the address of an image without its length. It trusts the sizes in the image, so
+// this file checks that an image is valid and complete. Otherwise the library could read past its
+// end.
 
-// page is what the library may look at of any image, and how the code objects in a bundle are aligned.
+// page is how much the library may read of any image, and the alignment of the code objects in a
+// bundle.
 const page = 4096
 
-// inspect reports what form an image has, and for a bundle what it has code for. An error says why a device of an
-// architecture cannot take it. Devices that are none of AMD's take what they will.
+// inspect returns the form of an image, and the architectures of a bundle. An error says why a
+// device of an architecture cannot use the image. Devices that are not AMD's accept any image.
 func inspect(image []byte, arch string) (form string, targets []string, _ error) {
 	bad := func(err error) (string, []string, error) {
 		return "", nil, fmt.Errorf("%w: %w", err, hip.ErrorInvalidImage)
@@ -29,7 +31,7 @@ func inspect(image []byte, arch string) (form string, targets []string, _ error)
 		return "image", nil, nil
 	}
 	switch form := kernelobject.FormOf(image); form {
-	case kernelobject.FormCodeObject, kernelobject.FormCubin: // any ELF file that is no code object
+	case kernelobject.FormCodeObject, kernelobject.FormCubin: // any ELF file that is not a code object
 		if err := kernelobject.CheckCodeObject(image); err != nil {
 			return bad(err)
 		}
@@ -46,16 +48,16 @@ func inspect(image []byte, arch string) (form string, targets []string, _ error)
 		}
 		return string(form), nil, nil
 	case kernelobject.FormPTX:
-		return bad(fmt.Errorf("PTX is code for NVIDIA's GPUs; one of AMD's takes a code object or a bundle of them, which hipcc --genco writes"))
+		return bad(fmt.Errorf("PTX is code for NVIDIA's GPUs; AMD's GPUs take a code object or a bundle of them (hipcc --genco writes one)"))
 	}
-	return bad(fmt.Errorf("neither a code object nor a bundle of them, which hipcc --genco writes; it begins with %q", image[:min(len(image), 16)]))
+	return bad(fmt.Errorf("neither a code object nor a bundle of them (hipcc --genco writes one); it begins with %q", image[:min(len(image), 16)]))
 }
 
-// mostTargets is how many architectures an error lists at most. Bundles have a dozen at most, unless they are
-// made to be slow.
+// mostTargets is the maximum number of architectures in an error. Normal bundles have a dozen at
+// most; the limit is for malicious ones.
 const mostTargets = 64
 
-// checkBundle goes through a bundle's entries, and returns what architectures those for devices are for.
+// checkBundle checks a bundle's entries, and returns the architectures of its device code.
 func checkBundle(image []byte) (targets []string, _ error) {
 	entries, err := kernelobject.Bundle(image)
 	if err != nil {
@@ -69,8 +71,8 @@ func checkBundle(image []byte) (targets []string, _ error) {
 	return targets, nil
 }
 
-// keep returns a copy of an image for the library to read as long as it likes: at the beginning of a page, with a page's
-// worth of it to look at, and with NULs behind.
+// keep returns a copy of an image that the library can read at any time. The copy begins at a page,
+// is at least a page long, and ends with NULs.
 func keep(image []byte) []byte {
 	b := make([]byte, page+max(page, len(image)+1))
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % page

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// codeObject makes the skeleton of one: a header, a segment of 100 bytes, and two sections.
+// codeObject makes a minimal code object: a header, a segment of 100 bytes, and two sections.
 func codeObject() []byte {
 	const segments, data, sections = 64, 64 + 56, 64 + 56 + 100
 	b := make([]byte, sections+3*64)
@@ -49,7 +49,7 @@ func codeObject() []byte {
 	return b
 }
 
-// bundle makes one of entries with these names, each of 10 bytes.
+// bundle makes a bundle of entries with these names and 10 bytes each.
 func bundle(names ...string) []byte {
 	le := binary.LittleEndian
 	head := 32
@@ -66,7 +66,7 @@ func bundle(names ...string) []byte {
 	return append(b, make([]byte, 10*len(names))...)
 }
 
-// compressed makes the head of a compressed bundle of a version, which says that it has size bytes.
+// compressed makes the head of a compressed bundle of a version, with a stated size.
 func compressed(version uint16, size uint64) []byte {
 	b := binary.LittleEndian.AppendUint16([]byte("CCOB"), version)
 	b = binary.LittleEndian.AppendUint16(b, 1)
@@ -87,7 +87,7 @@ func TestInspect(t *testing.T) {
 	ones := bytes.Repeat([]byte{0xff}, 8)
 	for name, c := range map[string]struct {
 		image   []byte
-		form    string // or
+		form    string // if empty, the error
 		says    string
 		targets []string
 	}{
@@ -136,17 +136,17 @@ func TestInspect(t *testing.T) {
 			}
 		}
 	}
-	// Others take what they will.
+	// Other devices accept any image.
 	if form, _, err := inspect(kernels.Saxpy, "sm_90"); form != "image" || err != nil {
-		t.Errorf("PTX for a device that is none of AMD's: form %q, %v", form, err)
+		t.Errorf("PTX for a device that is not AMD's: form %q, %v", form, err)
 	}
 	if _, _, err := inspect(nil, "sm_90"); !errors.Is(err, hip.ErrorInvalidImage) {
-		t.Errorf("nothing for a device that is none of AMD's: %v", err)
+		t.Errorf("an empty image for a device that is not AMD's: %v", err)
 	}
 }
 
-// TestManyTargets reads a bundle of 200,000 entries for as many architectures, in which a search for each through
-// all others would take minutes.
+// TestManyTargets reads a bundle of 200,000 entries for as many architectures. A quadratic search
+// would take minutes.
 func TestManyTargets(t *testing.T) {
 	const n = 200_000
 	le := binary.LittleEndian
@@ -175,7 +175,7 @@ func TestKeep(t *testing.T) {
 		}
 		image[0] = 8
 		if k[0] != 7 {
-			t.Error("what is kept is the caller's")
+			t.Error("the kept copy is the caller's memory")
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// describe asks for everything that a device's Info has, and for its architecture with the features.
+// describe reads the fields of a device's Info, and the device's architecture with its features.
 func describe(lib *hip.Library, index int) (info driver.Info, target string, err error) {
 	info = driver.Info{Index: index, Version: int(lib.Version()), DriverVersion: sysfs.ModuleVersion("amdgpu")}
 	id, err := lib.DeviceGet(int32(index))
@@ -24,7 +24,7 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 	if info.Memory, err = lib.DeviceTotalMem(id); err != nil {
 		return info, "", fmt.Errorf("size of memory: %w", err)
 	}
-	// Not every device has the next two, and nothing but a label is lost.
+	// Not every device has these two. They are only labels, so an error does not matter.
 	if u, err := lib.DeviceGetUuid(id); err == nil {
 		info.UUID = u.Bytes
 	} else {
@@ -39,15 +39,15 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 		return info, "", err
 	}
 	info.Arch, _, _ = strings.Cut(target, ":")
-	if info.Name == "" { // where the system has no list of names
+	if info.Name == "" { // the system has no list of names
 		info.Name = info.Arch
 	}
-	info.NUMANode = sysfs.NUMANode(info.PCI) // HIP does not tell it
+	info.NUMANode = sysfs.NUMANode(info.PCI) // HIP does not report it
 	var optIn, integrated, cooperative int
 	for _, a := range []struct {
 		attr  hip.DeviceAttribute
 		to    *int
-		needs bool // else the library may not know it, and nothing but the number is lost
+		needs bool // false: an older library may not know the attribute, and the number is then 0
 	}{
 		{hip.DeviceAttributeMultiprocessorCount, &info.Processors, true},
 		{hip.DeviceAttributeWarpSize, &info.WarpSize, true},
@@ -60,7 +60,8 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 		{hip.DeviceAttributeMaxGridDimZ, &info.MaxGrid[2], true},
 		{hip.DeviceAttributeMaxSharedMemoryPerBlock, &info.SharedMem, true},
 		{hip.DeviceAttributeIntegrated, &integrated, true},
-		{hip.DeviceAttributeSharedMemPerBlockOptin, &optIn, false}, // a kernel has all of it without asking
+		// A kernel may use all shared memory without opting in.
+		{hip.DeviceAttributeSharedMemPerBlockOptin, &optIn, false},
 		{hip.DeviceAttributeComputeCapabilityMajor, &info.Major, false},
 		{hip.DeviceAttributeComputeCapabilityMinor, &info.Minor, false},
 		{hip.DeviceAttributeClockRate, &info.Clock, false},
@@ -90,8 +91,9 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 	return info, target, nil
 }
 
-// gcnArchName returns "gfx90a:sramecc+:xnack-", or "" if the library does not tell. Only the properties have it, and which
-// layout a library fills in hangs on the function's name: hipGetDeviceProperties fills in the one that headers before 6.0 had.
+// gcnArchName returns "gfx90a:sramecc+:xnack-", or "" if the library does not report it. Only the
+// properties have it. Their layout depends on the function's name: hipGetDeviceProperties uses the
+// layout of headers before 6.0.
 func gcnArchName(lib *hip.Library, index int32) (string, error) {
 	var text []byte
 	switch {

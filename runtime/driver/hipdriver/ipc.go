@@ -8,16 +8,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// HIP has events for several processes, too. By its sources (6.3) a stream's wait for one holds up the calling thread until the event
-// is complete, and a process does not hear of every record: so the device is no driver.IPCEvents.
+// HIP also has events that processes share. According to its sources (6.3) a stream's wait for such
+// an event blocks the calling thread until the event is complete, and a process misses some
+// records. So the device does not implement driver.IPCEvents.
 var _ driver.IPCMem = (*device)(nil)
 
-// noIPC is the error of a call that Caps rules out.
+// noIPC makes the error of a call that Caps exclude.
 func (d *device) noIPC(op string) error {
-	return d.refuse(op, driver.ErrUnsupported, "memory that processes share")
+	return d.refuse(op, driver.ErrUnsupported, "memory shared between processes")
 }
 
-// peerFlag is the release since which the value that OpenMem must give, which means access to other devices' memory, is not 0.
+// peerFlag is the first release whose flag for access to other devices' memory, which OpenMem must
+// pass, is not 0.
 const peerFlag = 6_00_00000
 
 func (d *device) ipcFlags() uint32 {

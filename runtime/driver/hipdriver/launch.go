@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Launch passes Args as they are: the library copies what they point to before it returns.
+// Launch passes Args as they are. The library copies the arguments before it returns.
 func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	if s <= defaultStreams {
 		return d.noStream("launch", s)
@@ -35,16 +35,18 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	})
 }
 
-// errBegun is that a launch was to record an event when it has begun.
-var errBegun = fmt.Errorf("HIP has no events for when a kernel has begun: %w", driver.ErrUnsupported)
+// errBegun is the error of a launch with an event for its beginning.
+var errBegun = fmt.Errorf("HIP has no events for the beginning of a kernel: %w", driver.ErrUnsupported)
 
-// relies reports whether a kernel relies on attributes of its launch. The others are wishes, which are not passed on: HIP
-// takes a priority since 6.5 (hipDrvLaunchKernelEx), but no device was at hand to see that it does, and a wish must not fail a launch.
+// relies reports whether a kernel relies on attributes of its launch. The other attributes are
+// hints, which are not passed on. HIP takes a priority since 6.5 (hipDrvLaunchKernelEx), but no
+// device was available for a test, and a hint must not make a launch fail.
 func relies(a *driver.LaunchAttrs) bool {
 	return a.Cooperative || a.Dependent || a.Cluster != [3]uint32{}
 }
 
-// lacksAttrs returns an error for what a kernel relies on and the device does not have. Of that HIP has cooperative launches only.
+// lacksAttrs returns an error if a kernel relies on a feature that the device lacks. HIP has only
+// cooperative launches.
 func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
 	switch {
 	case a.Cluster != [3]uint32{}:
@@ -57,7 +59,7 @@ func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
 	return nil
 }
 
-// failLaunch is fail for what may only have been refused.
+// failLaunch is fail for a launch that may only have been refused.
 func (d *device) failLaunch(op string, s driver.Stream, err error, format string, args ...any) error {
 	only := refused(err, func() error { return d.lib.StreamQuery(hip.Stream(s)) })
 	e := d.fail(op, err, format, args...)

@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestLaunchAttrs has what a kernel relies on refused where HIP lacks it, and wishes dropped.
+// TestLaunchAttrs checks that attributes that a kernel relies on are refused if HIP lacks them, and
+// that hints are dropped.
 func TestLaunchAttrs(t *testing.T) {
 	const plain, cooperative = "hipModuleLaunchKernel", "hipModuleLaunchCooperativeKernel"
 	f := newFake(t, hip64)
@@ -22,7 +23,7 @@ func TestLaunchAttrs(t *testing.T) {
 	runs := uint64(0)
 	for _, c := range []struct {
 		attrs driver.LaunchAttrs
-		call  string // that launches it, or
+		call  string // expected call, or
 		says  string
 		node  bool
 		begun driver.Event
@@ -33,7 +34,7 @@ func TestLaunchAttrs(t *testing.T) {
 		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}}, says: "HIP has no clusters"},
 		{attrs: driver.LaunchAttrs{Cooperative: true, Cluster: [3]uint32{2, 1, 1}}, says: "HIP has no clusters"},
 		{attrs: driver.LaunchAttrs{Dependent: true}, says: "HIP has no dependent launches"},
-		{begun: event0, says: "HIP has no events for when a kernel has begun"},
+		{begun: event0, says: "HIP has no events for the beginning of a kernel"},
 	} {
 		l := driver.Launch{Function: fn, Grid: [3]uint32{2, 3, 4}, Block: [3]uint32{5, 6, 7}, SharedMem: 8,
 			Args: []unsafe.Pointer{unsafe.Pointer(&counter), unsafe.Pointer(by)}, Attrs: c.attrs, Begun: c.begun}
@@ -53,7 +54,7 @@ func TestLaunchAttrs(t *testing.T) {
 			t.Errorf("%+v: node %#x, %v", c.attrs, uintptr(n), err)
 		}
 		if c.node {
-			runs++ // for the fake runs it
+			runs++ // the fake library runs it once
 		}
 	}
 	old := newFake(t, hip52).device()

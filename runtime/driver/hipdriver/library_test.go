@@ -17,23 +17,25 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestLibrary tests the driver alone against the library that PUREGPU_TEST_HIP_LIBRARY names.
+// TestLibrary tests the driver without the runtime, with the library that PUREGPU_TEST_HIP_LIBRARY
+// names.
 func TestLibrary(t *testing.T) {
 	lib := namedLibrary(t)
 	testLibrary(t, lib, nil)
 }
 
-// TestNativePools does it with HIP's own pools.
+// TestNativePools does the same with HIP's own pools.
 func TestNativePools(t *testing.T) {
 	testLibrary(t, libraryWithPools(t), nil, WithPools())
 }
 
-// takesPTX reports whether the devices are none of AMD's.
+// takesPTX reports whether the devices are not AMD's.
 func takesPTX(d *Driver) bool {
 	return !slices.ContainsFunc(d.infos, func(i driver.Info) bool { return i.Arch == "" || strings.HasPrefix(i.Arch, "gfx") })
 }
 
-// testLibrary tests the driver on the devices of a library. stall, if it is not nil, has a device's events look pending.
+// testLibrary tests the driver on the devices of a library. stall, if not nil, makes a device's
+// events look pending.
 func testLibrary(t *testing.T, lib *hip.Library, stall func(device int) (resume func()), opts ...Option) {
 	for _, test := range []struct {
 		name string
@@ -60,7 +62,7 @@ func testLibrary(t *testing.T, lib *hip.Library, stall func(device int) (resume 
 			if err != nil {
 				t.Fatal(err)
 			}
-			runtime.LockOSThread() // and the thread ends with the test
+			runtime.LockOSThread() // the thread ends with the test
 			d, err := drv.Open(0)
 			if err != nil {
 				t.Fatal(err)
@@ -133,7 +135,7 @@ func (b *bench) kernel(image []byte, name string) driver.Function {
 	return f
 }
 
-// finish waits until a stream has nothing left.
+// finish waits until a stream is idle.
 func (b *bench) finish(s driver.Stream) {
 	b.Helper()
 	e, err := b.d.NewEvent()
@@ -152,7 +154,7 @@ func (b *bench) finish(s driver.Stream) {
 	b.ok(b.d.DestroyEvent(e))
 }
 
-// busy keeps a stream at work for some time that is long against a call.
+// busy keeps a stream working for much longer than a call takes.
 func (b *bench) busy(s driver.Stream) (over func()) {
 	b.Helper()
 	if b.stall != nil {
@@ -178,10 +180,11 @@ func testInfo(b *bench) {
 		b.Error("these facts are of no GPU")
 	}
 	if !caps.MemInfo || !caps.Links || !caps.Occupancy || caps.PriorityRange[0] < caps.PriorityRange[1] {
-		b.Error("the library does not tell what HIP tells")
+		b.Error("the library lacks facts that HIP reports")
 	}
 	sets := b.d.lib.Version() < fromStream
-	if b.drv.pools && takesPTX(b.drv) { // testdata/hipovercuda has a release with pools that wants the device to be current, too
+	// Testdata/hipovercuda simulates a release with pools that also needs the device to be current.
+	if b.drv.pools && takesPTX(b.drv) {
 		sets = b.d.sets
 	}
 	if b.d.sets != sets || caps.RerecordEvents || caps.KernelParams ||
@@ -222,7 +225,7 @@ func testTransfers(b *bench) {
 			b.Fatalf("byte %d is %#x, want %#x", i, got, want)
 		}
 	}
-	// The device reaches pinned memory itself.
+	// The device reaches pinned memory directly.
 	b.ok(d.Fill(s, host.Ptr, 0x5a, 1, 10))
 	b.ok(d.Copy(s, dev.Ptr, host.Ptr, 10))
 	b.ok(d.Copy(s, host.Ptr+20, dev.Ptr, 10))
@@ -293,7 +296,7 @@ func testRegister(b *bench) {
 	}
 	s := b.stream()
 	const n = 1 << 20
-	mine := make([]byte, n) // on the heap, where it stays
+	mine := make([]byte, n) // on the heap, which does not move
 	p, err := b.d.Register(unsafe.Pointer(&mine[0]), n)
 	b.ok(err)
 	b.ok(b.d.Fill(s, p+n/2, 0x77, 1, n/2))
@@ -305,7 +308,7 @@ func testRegister(b *bench) {
 	runtime.KeepAlive(mine)
 }
 
-// testEvents has one stream wait for another, which is busy.
+// testEvents makes one stream wait for another one, which is busy.
 func testEvents(b *bench) {
 	d := b.d
 	from, to := b.stream(), b.stream()
@@ -314,7 +317,7 @@ func testEvents(b *bench) {
 	if done, err := d.Query(e); !done || err != nil {
 		b.Errorf("an event never recorded: %t, %v", done, err)
 	}
-	b.ok(d.StreamWait(to, e)) // for nothing
+	b.ok(d.StreamWait(to, e)) // a wait for nothing
 	b.ok(d.Fill(from, m.Ptr, 1, 4, 1))
 	over := b.busy(from)
 	b.ok(d.Fill(from, m.Ptr, 2, 4, 1))
@@ -323,12 +326,12 @@ func testEvents(b *bench) {
 	b.ok(d.Download(to, host.Host, m.Ptr, 4))
 	b.ok(d.Record(after, to))
 	if done, err := d.Query(after); done || err != nil {
-		b.Errorf("work behind a wait is done at once: %t, %v", done, err)
+		b.Errorf("work after a wait is done at once: %t, %v", done, err)
 	}
-	if takesPTX(b.drv) { // it is the library of testdata/hipovercuda, which keeps HIP's rules
+	if takesPTX(b.drv) { // the library of testdata/hipovercuda, which checks HIP's rules
 		err := d.Record(e, from)
 		if !errors.Is(err, hip.ErrorIllegalState) || errors.Is(err, driver.ErrLost) {
-			b.Errorf("an event that a stream still waits for is recorded anew: %v", err)
+			b.Errorf("an event that a stream still waits for is recorded again: %v", err)
 		}
 	}
 	over()
@@ -338,13 +341,13 @@ func testEvents(b *bench) {
 	}
 	b.ok(d.Record(e, from)) // the wait is over
 	b.finish(from)
-	// A stream need not wait for itself.
+	// A stream's wait for its own event has no effect.
 	over = b.busy(to)
 	b.ok(d.Record(e, to))
 	b.ok(d.StreamWait(to, e))
 	if takesPTX(b.drv) {
 		if err := d.Record(e, to); !errors.Is(err, hip.ErrorIllegalState) || errors.Is(err, driver.ErrLost) {
-			b.Errorf("an event that is not done is recorded anew: %v", err)
+			b.Errorf("a pending event is recorded again: %v", err)
 		}
 	}
 	over()
@@ -416,10 +419,10 @@ func testModules(b *bench) {
 	m, err := d.Load(bytes.TrimRight(kernels.Basic, "\x00"))
 	b.ok(err)
 	if _, _, err := d.Function(m, "nothing"); !errors.Is(err, hip.ErrorNotFound) {
-		b.Errorf("a kernel that is not there: %v", err)
+		b.Errorf("a missing kernel: %v", err)
 	}
 	if _, _, err := d.Global(m, "nothing"); !errors.Is(err, hip.ErrorNotFound) {
-		b.Errorf("a variable that is not there: %v", err)
+		b.Errorf("a missing variable: %v", err)
 	}
 	b.ok(d.Unload(m))
 }
@@ -467,7 +470,8 @@ func testGraphs(b *bench) {
 		return node
 	}
 	at := func(i uint64) driver.Ptr { return dev.Ptr + driver.Ptr(4*i) }
-	// A child fills the second quarter; the parent fills the first and the stripes in the third, copies a part, and notes when.
+	// The child fills the second quarter. The parent fills the first quarter and the stripes in the
+	// third, copies a part, and records a timer.
 	child, err := d.NewGraph()
 	b.ok(err)
 	add(child, driver.NodeOp{Kind: driver.FillNode, Dst: at(n / 4), Pattern: 0x0202, Width: 2, Count: n / 2})
@@ -482,7 +486,8 @@ func testGraphs(b *bench) {
 	stripes := driver.NodeOp{Kind: driver.FillNode, Dst: at(n / 2), Pattern: 0x03030303, Width: 4, Count: n / 16, Stride: 16}
 	three := add(g, stripes, clean)
 	join := add(g, driver.NodeOp{Kind: driver.EmptyNode}, one, two, three)
-	part := driver.NodeOp{Kind: driver.CopyNode, Dst: at(3 * n / 4), Src: at(n / 8), Count: n} // the end of the first and the beginning of the second
+	// The end of the first quarter and the beginning of the second.
+	part := driver.NodeOp{Kind: driver.CopyNode, Dst: at(3 * n / 4), Src: at(n / 8), Count: n}
 	copied := add(g, part, join)
 	add(g, driver.NodeOp{Kind: driver.CopyNode, Dst: host.Ptr, Src: dev.Ptr, Count: 4 * n}, copied)
 	add(g, driver.NodeOp{Kind: driver.RecordNode, Event: timer}, copied)
@@ -513,7 +518,7 @@ func testGraphs(b *bench) {
 	b.ok(d.LaunchGraph(s, x))
 	b.finish(s)
 	check(0x01010101, 0x03030303, 0)
-	// Later launches do something else, in another stream, and wait for those before.
+	// Later launches do something else, in another stream, and wait for earlier ones.
 	over := b.busy(s)
 	clear(words)
 	b.ok(d.LaunchGraph(s, x))
@@ -539,7 +544,7 @@ func testGraphs(b *bench) {
 	b.ok(d.DestroyGraph(g))
 	b.ok(d.DestroyEvent(timer))
 
-	// A kernel, whose arguments are read by the calls.
+	// A kernel, whose arguments the calls read.
 	index := b.kernel(kernels.Basic, "index")
 	count, base, step, out := uint64(n), uint32(100), uint32(3), dev.Ptr
 	op := driver.NodeOp{Kind: driver.KernelNode, Launch: driver.Launch{Function: index, Grid: [3]uint32{n / 128, 1, 1}, Block: [3]uint32{128, 1, 1},
@@ -567,7 +572,7 @@ func testGraphs(b *bench) {
 	b.ok(d.DestroyGraph(g))
 }
 
-// testCapture makes graphs of what a stream is given, and sets a child node of another graph to one of them and then to the next.
+// testCapture captures graphs, and sets a child node of another graph to each of them in turn.
 func testCapture(b *bench) {
 	d := b.d
 	if !d.caps.Capture {
@@ -603,7 +608,7 @@ func testCapture(b *bench) {
 	child := capture(7, 100, 0, 1)
 	b.finish(s)
 	if words[0] != 0 {
-		b.Errorf("what was captured has been done: %d", words[0])
+		b.Errorf("captured work has executed: %d", words[0])
 	}
 	g, err := d.NewGraph()
 	b.ok(err)
@@ -640,7 +645,7 @@ func testCapture(b *bench) {
 	}
 	b.ok(errors.Join(d.DestroyGraph(child), d.DestroyExec(x), d.DestroyGraph(g)))
 
-	// What cannot be captured fails the end, and the stream goes on.
+	// After an invalid operation the end of the capture fails, and the stream still works.
 	b.ok(d.BeginCapture(s))
 	if err := d.BeginCapture(s); err == nil {
 		b.Error("a capture is begun twice")
@@ -656,21 +661,21 @@ func testCapture(b *bench) {
 	b.finish(s)
 }
 
-// testThreads uses a device on a thread that has chosen none.
+// testThreads uses a device on a thread that has not chosen a device.
 func testThreads(b *bench) {
 	if !takesPTX(b.drv) {
 		b.Skip("only the library of testdata/hipovercuda tells such threads apart")
 	}
 	d, s, e := b.d, b.stream(), b.event()
 	m := b.alloc(driver.DeviceMem, 64)
-	for range 1000 { // threads, of which those that have been used for something else go first
+	for range 1000 { // starts threads, because used ones may have a device
 		type result struct {
 			fresh bool
 			err   error
 		}
 		done := make(chan result)
 		go func() {
-			runtime.LockOSThread() // and the thread ends with the goroutine
+			runtime.LockOSThread() // the thread ends with the goroutine
 			other, err := d.NewStream()
 			if err == nil {
 				done <- result{false, d.DestroyStream(other)}
@@ -682,13 +687,13 @@ func testThreads(b *bench) {
 			_, submits["query"] = d.Query(e)
 			for what, err := range submits {
 				if err != nil {
-					done <- result{true, fmt.Errorf("%s on a thread that is not bound: %w", what, err)}
+					done <- result{true, fmt.Errorf("%s on an unbound thread: %w", what, err)}
 					return
 				}
 			}
 			for what, err := range creates {
 				if !errors.Is(err, hip.ErrorInvalidContext) || errors.Is(err, driver.ErrLost) {
-					done <- result{true, fmt.Errorf("%s on a thread that is not bound: %w", what, err)}
+					done <- result{true, fmt.Errorf("%s on an unbound thread: %w", what, err)}
 					return
 				}
 			}
@@ -703,7 +708,7 @@ func testThreads(b *bench) {
 	b.Error("every thread is bound")
 }
 
-// testTwoDevices has a device wait for another one's event.
+// testTwoDevices makes a device wait for another device's event.
 func testTwoDevices(b *bench) {
 	if len(b.drv.infos) < 2 {
 		b.Skip("there is one device")
@@ -770,7 +775,7 @@ func testPools(b *bench) {
 	words := unsafe.Slice((*uint32)(host.Host), rounds*n/4)
 	for name, p := range map[string]driver.Pool{"default": def, "made": made} {
 		if attr(p, driver.PoolReuseEvents) != 0 || attr(p, driver.PoolReuseOpportunistic) != 1 || attr(p, driver.PoolReuseInternal) != 1 {
-			b.Errorf("%s pool: other switches than HIP's are to be", name)
+			b.Errorf("%s pool: want other switches than HIP's", name)
 		}
 		b.ok(d.SetPoolAttr(p, driver.PoolThreshold, 1<<40))
 		if got := attr(p, driver.PoolThreshold); got != 1<<40 {
@@ -848,7 +853,7 @@ func testPools(b *bench) {
 		}
 		b.ok(err)
 	}
-	if takesPTX(b.drv) { // it is the library of testdata/hipovercuda, which keeps HIP's rules
+	if takesPTX(b.drv) { // the library of testdata/hipovercuda, which checks HIP's rules
 		other := b.stream()
 		m, err := d.AllocAsync(s, def, n)
 		b.ok(err)

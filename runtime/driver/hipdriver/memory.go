@@ -18,7 +18,8 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 		}
 		m.Ptr = driver.Ptr(p)
 	case driver.HostMem, driver.WriteCombinedMem:
-		// This is memory that host and device see alike without any flush, which is what HIP calls coherent.
+		// Memory with these flags is coherent: host and device see each other's writes without a
+		// flush.
 		flags := uint32(hip.HostMallocPortable | hip.HostMallocMapped)
 		if kind == driver.WriteCombinedMem {
 			flags |= hip.HostMallocWriteCombined
@@ -48,9 +49,9 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 		}
 		m.Ptr = p
 	case driver.ShareableMem:
-		return driver.Mem{}, d.refuse("alloc", driver.ErrUnsupported, "%d bytes of memory that processes share by descriptors", size)
+		return driver.Mem{}, d.refuse("alloc", driver.ErrUnsupported, "%d bytes of shareable memory", size)
 	default:
-		return driver.Mem{}, d.refuse("alloc", hip.ErrorInvalidValue, "no kind of memory %d", int(kind))
+		return driver.Mem{}, d.refuse("alloc", hip.ErrorInvalidValue, "memory of unknown kind %d", int(kind))
 	}
 	return m, nil
 }
@@ -65,7 +66,7 @@ func (d *device) Free(m driver.Mem) error {
 	case driver.CommMem:
 		err = d.MemFree(m.Ptr)
 	default:
-		return d.refuse("free", hip.ErrorInvalidValue, "no kind of memory %d", int(m.Kind))
+		return d.refuse("free", hip.ErrorInvalidValue, "memory of unknown kind %d", int(m.Kind))
 	}
 	if err != nil {
 		return d.fail("free", err, "%d bytes at %#x", m.Size, uint64(m.Ptr))
@@ -118,7 +119,7 @@ func (d *device) Unregister(p unsafe.Pointer) error {
 	return nil
 }
 
-// pointer makes a pointer of an address that is not the collector's, for functions that want one.
+// pointer converts an address outside the Go heap to a pointer.
 func pointer(addr uintptr) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Load accepts a code object and a bundle of them.
+// Load accepts a code object or a bundle of code objects.
 func (d *device) Load(image []byte) (driver.Module, error) {
 	form, targets, err := inspect(image, d.info.Arch)
 	if err != nil {
@@ -31,7 +31,7 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	return driver.Module(m), nil
 }
 
-// arch is what errors call the device's architecture.
+// arch returns the device's architecture for errors.
 func (d *device) arch() string {
 	if d.target == "" {
 		return "an unknown architecture"
@@ -42,7 +42,7 @@ func (d *device) arch() string {
 func (d *device) Unload(m driver.Module) error {
 	d.mu.Lock()
 	own := d.images[m]
-	delete(d.images, m) // before another module can have the handle
+	delete(d.images, m) // before another module can get the handle
 	d.mu.Unlock()
 	err := d.lib.ModuleUnload(hip.Module(m))
 	runtime.KeepAlive(own)
@@ -57,14 +57,15 @@ func (d *device) Unload(m driver.Module) error {
 	return nil
 }
 
-// Function has nothing to prepare: the code is on the device since Load, and every kernel may have all shared memory.
+// Function prepares nothing, because Load has put the code on the device, and every kernel may use
+// all shared memory.
 func (d *device) Function(m driver.Module, kernel string) (driver.Function, driver.FuncInfo, error) {
 	fail := func(err error, what string) (driver.Function, driver.FuncInfo, error) {
 		return 0, driver.FuncInfo{}, d.fail("function", err, "%s of kernel %q in module %#x", what, kernel, uintptr(m))
 	}
 	f, err := d.lib.ModuleGetFunction(hip.Module(m), kernel)
 	if errors.Is(err, hip.ErrorNotFound) {
-		return fail(fmt.Errorf("%w; a kernel of C++ that is not extern \"C\" has a mangled name", err), "handle")
+		return fail(fmt.Errorf("%w; a C++ kernel that is not extern \"C\" has a mangled name", err), "handle")
 	} else if err != nil {
 		return fail(err, "handle")
 	}

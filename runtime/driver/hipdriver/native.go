@@ -12,13 +12,14 @@ var (
 	_ driver.Capturer = (*device)(nil)
 )
 
-// A Native has HIP's handles of a device of this package. It is valid until the device is closed.
+// A Native holds the HIP handles of a device of this package. It is valid until the device is
+// closed.
 type Native struct {
 	Library *hip.Library
-	Device  int32 // its number
+	Device  int32 // its index
 }
 
-// NativeOf returns HIP's handles of a device, and reports false if it is not of this package.
+// NativeOf returns the HIP handles of a device, or false if the device is not of this package.
 func NativeOf(d driver.Device) (Native, bool) {
 	v, ok := d.(*device)
 	if !ok {
@@ -27,10 +28,10 @@ func NativeOf(d driver.Device) (Native, bool) {
 	return Native{v.lib, v.id}, true
 }
 
-// Stream returns HIP's handle of a stream of a device of this package.
+// Stream returns the HIP handle of a stream of this package.
 func Stream(s driver.Stream) hip.Stream { return hip.Stream(s) }
 
-// Enter makes the device current, and returns the number of the one that was.
+// Enter makes the device current, and returns the index of the previously current device.
 func (d *device) Enter() (uintptr, error) {
 	before, err := d.lib.GetDevice()
 	if err != nil {
@@ -42,7 +43,7 @@ func (d *device) Enter() (uintptr, error) {
 	return uintptr(before), nil
 }
 
-// Leave makes the device with a number current.
+// Leave makes the device with index was current.
 func (d *device) Leave(was uintptr) error {
 	if err := d.lib.SetDevice(int32(was)); err != nil {
 		return d.fail("leave", err, "restore the thread's current device")
@@ -50,7 +51,8 @@ func (d *device) Leave(was uintptr) error {
 	return nil
 }
 
-// BeginCapture captures in relaxed mode: a library may allocate meanwhile, and so may other threads.
+// BeginCapture captures in relaxed mode, so that a library and other threads may allocate
+// meanwhile.
 func (d *device) BeginCapture(s driver.Stream) error {
 	if d.noGraphs != nil {
 		return d.refuse("begin capture", d.noGraphs, "graphs")
@@ -77,7 +79,7 @@ func (d *device) EndCapture(s driver.Stream) (driver.Graph, error) {
 	g, err := d.lib.StreamEndCapture(hip.Stream(s))
 	d.setCaptured(s, false)
 	if err == nil && g == 0 {
-		err = fmt.Errorf("it has made no graph: %w", hip.ErrorStreamCaptureInvalidated)
+		err = fmt.Errorf("there is no graph: %w", hip.ErrorStreamCaptureInvalidated)
 	}
 	if err != nil {
 		return 0, d.fail("end capture", err, "stream %#x", uintptr(s))

@@ -25,7 +25,8 @@ func TestNativeOf(t *testing.T) {
 	}
 }
 
-// TestEnter has a device current between Enter and Leave, nested, whatever is chosen meanwhile; and the one that was again then.
+// TestEnter checks that the device is current between Enter and Leave, also nested, whatever is
+// chosen meanwhile. Afterwards the previous device is current again.
 func TestEnter(t *testing.T) {
 	f := newFake(t, hip64)
 	drv := f.driver()

@@ -47,13 +47,13 @@ func fakeCUDA(t testing.TB) (path string, ctl *dl.Library) {
 	return path, ctl
 }
 
-// TestOverFakeCUDA does without a GPU what TestLibrary and TestLibraryConformance do with one.
+// TestOverFakeCUDA runs the tests of TestLibrary and TestLibraryConformance without a GPU.
 func TestOverFakeCUDA(t *testing.T) {
 	pools := []Option{WithPools()}
 	for name, c := range map[string]struct {
 		defines []string
 		opts    []Option
-		suite   bool // also if time is short
+		suite   bool // also with -short
 	}{
 		"strict":           {nil, nil, true},
 		"from the stream":  {[]string{"STREAM_DEVICE"}, nil, false},
@@ -88,7 +88,7 @@ func TestOverFakeCUDA(t *testing.T) {
 			if c.suite || !testing.Short() && (name == "from the stream" || name == "pools, strict") {
 				t.Run("conformance", func(t *testing.T) { conform(t, lib, stall, c.opts...) })
 			}
-			// The library keeps the events with which it watches waits, and is done with all others.
+			// The library keeps the events that watch its waits, and destroys all others.
 			if n := live() - before; n > 64 {
 				t.Errorf("%d objects are left", n)
 			}
@@ -104,7 +104,7 @@ func TestOverFakeCUDA(t *testing.T) {
 	}
 }
 
-// made tells how many events, or else execs, the driver of fakeCUDA has made so far.
+// made returns the number of events, or execs, that the driver of fakeCUDA has made so far.
 func made(t testing.TB, ctl *dl.Library, execs uintptr) int {
 	t.Helper()
 	n, err := ctl.Slow(3, execs)
@@ -114,7 +114,7 @@ func made(t testing.TB, ctl *dl.Library, execs uintptr) int {
 	return int(int32(n))
 }
 
-// TestGraphFromAnyThread sets and launches an exec of device 1 on a thread that has device 0.
+// TestGraphFromAnyThread sets and launches an exec of device 1 on a thread with device 0.
 func TestGraphFromAnyThread(t *testing.T) {
 	cuda, ctl := fakeCUDA(t)
 	lib := overCUDA(t, cuda, "STREAM_DEVICE")
@@ -166,11 +166,11 @@ func TestGraphFromAnyThread(t *testing.T) {
 		}
 	}
 	launch(10)
-	// The library keeps an event of its own for each wait that it watches, and there is none that is not done.
+	// The library keeps an event for each wait that it watches. All waits are done.
 	if n := made(t, ctl, 0) - events; n != 0 {
 		t.Errorf("launches have made %d events", n)
 	}
-	// No event is recorded anew while it is pending, which the library would refuse.
+	// No event is recorded again while it is pending; the library would refuse that.
 	_, err = ctl.Slow(0, 1, 1)
 	ok(err)
 	launch(10)
@@ -188,7 +188,8 @@ func TestGraphFromAnyThread(t *testing.T) {
 	ok(errors.Join(d.DestroyExec(x), d.DestroyGraph(g), d.Free(m), d.DestroyStream(streams[0]), d.DestroyStream(streams[1]), d.Close()))
 }
 
-// TestRebindKeepsGraph executes a recording with other bindings each time, and in two queues, on devices that are not current.
+// TestRebindKeepsGraph executes a recording with other bindings each time, in two queues, on
+// devices that are not current.
 func TestRebindKeepsGraph(t *testing.T) {
 	for name, defines := range map[string][]string{"strict": nil, "from the stream": {"STREAM_DEVICE"}} {
 		t.Run(name, func(t *testing.T) {
@@ -247,7 +248,7 @@ func TestRebindKeepsGraph(t *testing.T) {
 	}
 }
 
-// TestOverLostCUDA loses the device below.
+// TestOverLostCUDA loses the CUDA device below HIP.
 func TestOverLostCUDA(t *testing.T) {
 	cuda, ctl := fakeCUDA(t)
 	lib := overCUDA(t, cuda)
@@ -257,7 +258,7 @@ func TestOverLostCUDA(t *testing.T) {
 	}
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and the thread ends with the goroutine
+		runtime.LockOSThread() // the thread ends with the goroutine
 		open, err := drv.Open(0)
 		if err == nil {
 			err = open.Bind()
@@ -285,7 +286,7 @@ func TestOverLostCUDA(t *testing.T) {
 	}
 }
 
-// TestOverNoCUDA has no CUDA driver, and then one that lacks functions.
+// TestOverNoCUDA tests without a CUDA driver, and with one that lacks functions.
 func TestOverNoCUDA(t *testing.T) {
 	empty := testlib.Fake{File: "libcuda.so.1", Symbols: []string{"cuInit"}}.Build(t)
 	for _, cuda := range []string{filepath.Join(t.TempDir(), "libcuda.so.1"), empty} {

@@ -8,33 +8,33 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// errNoWay is the error where one device cannot get at another one's memory.
-var errNoWay = fmt.Errorf("the hardware has no way: %w", driver.ErrUnsupported)
+// errNoLink is the error of a device that cannot reach another device's memory.
+var errNoLink = fmt.Errorf("the hardware has no link: %w", driver.ErrUnsupported)
 
 // peer returns another device of the driver.
 func (d *device) peer(op string, other driver.Device) (*device, error) {
 	o, ok := other.(*device)
 	if !ok || o.lib != d.lib {
-		return nil, d.refuse(op, hip.ErrorInvalidDevice, "%T is no device of this driver", other)
+		return nil, d.refuse(op, hip.ErrorInvalidDevice, "%T is not a device of this driver", other)
 	}
 	return o, nil
 }
 
-// EnablePeer gives the device access to another one's memory.
+// EnablePeer gives the device access to another device's memory.
 func (d *device) EnablePeer(other driver.Device) error {
 	o, err := d.peer("enable peer", other)
 	if err != nil {
 		return err
 	}
 	if o.id == d.id {
-		return nil // its own memory it reaches anyway
+		return nil // a device always reaches its own memory
 	}
 	can, err := d.lib.DeviceCanAccessPeer(d.id, o.id)
 	if err != nil {
 		return d.fail("enable peer", err, "access to device %d", o.info.Index)
 	}
 	if can == 0 {
-		return d.refuse("enable peer", errNoWay, "access to device %d", o.info.Index)
+		return d.refuse("enable peer", errNoLink, "access to device %d", o.info.Index)
 	}
 	err = d.lib.DeviceEnablePeerAccess(o.id, 0)
 	switch {
@@ -49,7 +49,7 @@ func (d *device) EnablePeer(other driver.Device) error {
 	return d.fail("enable peer", err, "access to device %d", o.info.Index)
 }
 
-// CopyPeer names the devices that the memory is of.
+// CopyPeer names the devices of both addresses.
 func (d *device) CopyPeer(s driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	const op = "copy"
 	if s <= defaultStreams {

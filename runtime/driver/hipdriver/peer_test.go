@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestPeerCalls asks HIP for access each time, and copies.
+// TestPeerCalls checks the calls for access, which is asked for each time, and the copies.
 func TestPeerCalls(t *testing.T) {
 	for _, release := range []dl.Version{hip64, hip70} {
 		f := newFake(t, release)
@@ -24,7 +24,7 @@ func TestPeerCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Calls()
-		for range 2 { // the second time it is so already
+		for range 2 { // the second call returns that access is enabled already
 			if err := d.EnablePeer(two); err != nil || f.last() != 0 || f.current() != 0 {
 				t.Errorf("%v; the thread remembers %d, and is on %d", err, f.last(), f.current())
 			}

@@ -12,19 +12,19 @@ import (
 	"github.com/puregpu/puregpu/internal/testlib"
 )
 
-// makes finds the functions of HIP that make or destroy something.
+// makes matches the HIP functions that make or destroy objects.
 var makes = regexp.MustCompile(`^hip(Event|Stream|Graph)(Create|Destroy)|^hipGraph(Add|Instantiate|ExecDestroy)|^hipDrvGraphAdd|` +
 	`^hipModule(Load|Unload)|^hip(Host)?(Malloc|Free|Register|Unregister)|EnablePeerAccess$`)
 
-// mayMake are the functions that submitting methods may call all the same.
+// mayMake are the exceptions: functions that submitting methods may call.
 var mayMake = map[string]map[string]string{
-	"AllocAsync":  {"hipMallocFromPoolAsync": "which is what it is for, and names the pool and the stream"},
+	"AllocAsync":  {"hipMallocFromPoolAsync": "its purpose; it names the pool and the stream"},
 	"FreeAsync":   {"hipFreeAsync": "likewise, and HIP knows whose memory it is"},
 	"LaunchGraph": {"hipEventCreateWithFlags": "one more event, with the device current, for an exec all of whose events are pending"},
 }
 
-// declared returns what the Go files of a folder declare: functions, the comments of interfaces' methods, and the packages they
-// import.
+// declared returns the functions declared in the Go files of a folder, the comments of interface
+// methods, and the imports.
 func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods map[string]string, imports map[string]bool) {
 	t.Helper()
 	funcs, methods, imports = map[string]*ast.FuncDecl{}, map[string]string{}, map[string]bool{}
@@ -48,11 +48,11 @@ func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods
 	return funcs, methods, imports
 }
 
-// TestSubmittingMakesNothing looks in the source for what submitting methods call: whatever HIP makes, it makes on the device
-// that the thread has by chance.
+// TestSubmittingMakesNothing checks in the source that submitting methods make no objects, because
+// HIP would make them on the thread's device.
 func TestSubmittingMakesNothing(t *testing.T) {
 	c := regexp.MustCompile(`(?m)^C: (hip\w+), since`)
-	native := map[string]string{} // by the names of hip.Library's methods
+	native := map[string]string{} // by method name of hip.Library
 	bindings, _, _ := declared(t, "../../../hip")
 	for name, fn := range bindings {
 		if m := c.FindStringSubmatch(fn.Doc.Text()); m != nil {
@@ -63,7 +63,7 @@ func TestSubmittingMakesNothing(t *testing.T) {
 		t.Fatalf("%d methods of hip.Library", len(native))
 	}
 	own, _, imports := declared(t, ".")
-	// reached notes the functions of HIP that a function calls, by itself or through others of the package.
+	// reached notes the HIP functions that a function calls, directly or through the package.
 	var reached func(name string, seen, calls map[string]bool)
 	reached = func(name string, seen, calls map[string]bool) {
 		fn := own[name]

@@ -11,17 +11,19 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// poolsSince is the first release whose pools are used. Those of earlier ones have no limit, return success and no address
-// when they are out of memory, and refuse to reset what they have reserved at most.
+// poolsSince is the first release whose pools are used. Pools of earlier releases have no limit,
+// return success without an address when they are out of memory, and cannot reset the maximum of
+// their reserved memory.
 const poolsSince = 6_02_00000
 
-// poolSymbols are what pools need.
+// poolSymbols are the functions that pools need.
 var poolSymbols = []string{
 	"hipDeviceGetDefaultMemPool", "hipDeviceGetMemPool", "hipDeviceSetMemPool", "hipMemPoolCreate", "hipMemPoolDestroy",
 	"hipMemPoolGetAttribute", "hipMemPoolSetAttribute", "hipMemPoolTrimTo", "hipMemPoolSetAccess", "hipMallocFromPoolAsync", "hipFreeAsync",
 }
 
-// poolAttrs are HIP's names for what pools have. Those of switches stand for a C int, the others for 64 bits.
+// poolAttrs are HIP's names for the attributes of pools. Values of switches are C ints, others have
+// 64 bits.
 var poolAttrs = [...]hip.MemPoolAttr{
 	driver.PoolReuseEvents:        hip.MemPoolReuseFollowEventDependencies,
 	driver.PoolReuseOpportunistic: hip.MemPoolReuseAllowOpportunistic,
@@ -33,17 +35,17 @@ var poolAttrs = [...]hip.MemPoolAttr{
 	driver.PoolUsedHigh:           hip.MemPoolAttrUsedMemHigh,
 }
 
-// isSwitch reports whether a property is 0 or 1.
+// isSwitch reports whether an attribute is 0 or 1.
 func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
 
-// askPools finds out whether the device has pools, where they are asked for.
+// askPools finds whether the device has pools, if they are asked for.
 func (d *device) askPools(asked bool) error {
 	if !asked {
 		d.noPools = unsupported{errors.New("hipdriver.WithPools did not ask for them")}
 		return nil
 	}
 	if d.lib.Version() < poolsSince {
-		d.noPools = fmt.Errorf("the HIP runtime is of version %s, and pools are used from %s on: %w",
+		d.noPools = fmt.Errorf("the HIP runtime has version %s, and pools need %s: %w",
 			version(d.lib), hip.FormatVersion(poolsSince), driver.ErrUnsupported)
 		return nil
 	}
@@ -60,14 +62,14 @@ func (d *device) askPools(asked bool) error {
 // refusePools is refuse for a device without pools.
 func (d *device) refusePools(op string) error { return d.refuse(op, d.noPools, "memory pools") }
 
-// byStream has a pool take no notice of events. HIP takes a wait for any event of a stream, however old, for a wait for all that
-// the stream has freed.
+// byStream turns PoolReuseEvents off in a pool. HIP treats a wait for any event of a stream,
+// however old, as a wait for all frees of the stream.
 func (d *device) byStream(p hip.MemPool) error {
 	off := new(int32)
 	return d.lib.MemPoolSetAttribute(p, hip.MemPoolReuseFollowEventDependencies, unsafe.Pointer(off))
 }
 
-// DefaultPool has the pool take no notice of events, for other users in the process as well.
+// DefaultPool turns PoolReuseEvents off in the pool, also for other code in the process.
 func (d *device) DefaultPool() (driver.Pool, error) {
 	if d.noPools != nil {
 		return 0, d.refusePools("default pool")
@@ -82,7 +84,7 @@ func (d *device) DefaultPool() (driver.Pool, error) {
 	return driver.Pool(p), nil
 }
 
-// CurrentPool has the pool take no notice of events, for other users in the process as well.
+// CurrentPool turns PoolReuseEvents off in the pool, also for other code in the process.
 func (d *device) CurrentPool() (driver.Pool, error) {
 	if d.noPools != nil {
 		return 0, d.refusePools("current pool")
@@ -107,21 +109,21 @@ func (d *device) SetCurrentPool(p driver.Pool) error {
 	return nil
 }
 
-// NewPool makes pools of device memory, whose memory other processes cannot have.
+// NewPool makes pools of device memory that cannot be shared.
 func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	const op = "new pool"
 	if d.noPools != nil {
 		return 0, d.refusePools(op)
 	}
 	if desc.Shareable {
-		return 0, d.refuse(op, driver.ErrUnsupported, "a pool that processes share")
+		return 0, d.refuse(op, driver.ErrUnsupported, "a shareable pool")
 	}
 	switch desc.Kind {
 	case driver.DeviceMem:
 	case driver.HostMem, driver.ManagedMem:
-		return 0, d.refuse(op, driver.ErrUnsupported, "a pool of host or managed memory, which no release of HIP has")
+		return 0, d.refuse(op, driver.ErrUnsupported, "a pool of host or managed memory, which HIP does not have")
 	default:
-		return 0, d.refuse(op, hip.ErrorInvalidValue, "no pool can be of kind of memory %d", int(desc.Kind))
+		return 0, d.refuse(op, hip.ErrorInvalidValue, "a pool of unknown kind of memory %d", int(desc.Kind))
 	}
 	p, err := d.lib.MemPoolCreate(&hip.MemPoolProps{
 		AllocType: hip.MemAllocationTypePinned, Location: location(d.id), MaxSize: desc.MaxSize,
@@ -130,18 +132,19 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 		return 0, d.fail(op, err, "a pool of device memory, of at most %d bytes", desc.MaxSize)
 	}
 	if err := d.byStream(p); err != nil {
-		return 0, d.fail(op, errors.Join(err, d.lib.MemPoolDestroy(p)), "have the pool take no notice of events")
+		return 0, d.fail(op, errors.Join(err, d.lib.MemPoolDestroy(p)), "turn off reuse by events")
 	}
 	return driver.Pool(p), nil
 }
 
-// location is where a device's memory is.
+// location returns the location of a device's memory.
 func location(device int32) hip.MemLocation {
 	return hip.MemLocation{Type: hip.MemLocationTypeDevice, Id: device}
 }
 
-// DestroyPool destroys a pool when the device has nothing to do, and empties it before. HIP waits for all that the pool has
-// freed, and gives its memory back without keeping out who frees memory of another pool at that time.
+// DestroyPool destroys a pool when the device has no work, after emptying it. HIP waits for all
+// frees of the pool. It releases the memory without a lock against frees of other pools at that
+// time.
 func (d *device) DestroyPool(p driver.Pool) error {
 	const op = "destroy pool"
 	if d.noPools != nil {
@@ -152,7 +155,7 @@ func (d *device) DestroyPool(p driver.Pool) error {
 		return err
 	}
 	if busy {
-		return d.refuse(op, driver.ErrBusy, "pool %#x, while streams have work", uintptr(p))
+		return d.refuse(op, driver.ErrBusy, "pool %#x, while streams have pending work", uintptr(p))
 	}
 	if err = d.lib.MemPoolTrimTo(hip.MemPool(p), 0); err == nil {
 		err = d.lib.MemPoolDestroy(hip.MemPool(p))
@@ -163,8 +166,9 @@ func (d *device) DestroyPool(p driver.Pool) error {
 	return nil
 }
 
-// busy reports whether a stream of the device has work left, or is being captured, which asking about it would spoil. No stream is
-// destroyed meanwhile. The calling thread is locked.
+// busy reports whether a stream of the device has work left or is being captured. A capturing
+// stream is not queried, because a query would invalidate the capture. No stream is destroyed
+// meanwhile. The calling thread is locked.
 func (d *device) busy(op string) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -186,8 +190,8 @@ func (d *device) busy(op string) (bool, error) {
 	return false, nil
 }
 
-// PoolAttr reads a property. What has been reset HIP says to be 0 until memory is allocated, so that the most is at least what
-// there is now.
+// PoolAttr reads a property. After a reset HIP returns a maximum of 0 until the next allocation, so
+// PoolAttr returns at least the current value.
 func (d *device) PoolAttr(p driver.Pool, a driver.PoolAttr) (uint64, error) {
 	if d.noPools != nil {
 		return 0, d.refusePools("pool attribute")
@@ -229,7 +233,7 @@ func (d *device) SetPoolAttr(p driver.Pool, a driver.PoolAttr, value uint64) err
 	case isSwitch(a) && value > 1:
 		return d.refuse(op, fmt.Errorf("a switch is 0 or 1: %w", hip.ErrorInvalidValue), "%v of pool %#x to %d", poolAttrs[a], uintptr(p), value)
 	case a == driver.PoolReuseEvents && value == 1:
-		return d.refuse(op, fmt.Errorf("HIP gives out memory too early then: %w", driver.ErrUnsupported), "%v of pool %#x to 1", poolAttrs[a], uintptr(p))
+		return d.refuse(op, fmt.Errorf("HIP would reuse memory too early: %w", driver.ErrUnsupported), "%v of pool %#x to 1", poolAttrs[a], uintptr(p))
 	}
 	var err error
 	if isSwitch(a) {
@@ -254,7 +258,7 @@ func (d *device) TrimPool(p driver.Pool, keep uint64) error {
 	return nil
 }
 
-// AccessPool takes access back where the release can do that; others call the device invalid then.
+// AccessPool revokes access if the release can. Other releases return "invalid device" then.
 func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	const op = "access pool"
 	if d.noPools != nil {
@@ -268,13 +272,13 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	if allow {
 		flags = hip.MemAccessFlagsProtReadWrite
 	}
-	if other.id != d.id { // HIP would let the device in anyway
+	if other.id != d.id { // HIP would allow the access without a link
 		can, err := d.lib.DeviceCanAccessPeer(other.id, d.id)
 		if err != nil {
 			return d.fail(op, err, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}
 		if can == 0 {
-			return d.refuse(op, errNoWay, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
+			return d.refuse(op, errNoLink, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}
 	}
 	if err := d.lib.MemPoolSetAccess(hip.MemPool(p), []hip.MemAccessDesc{{Location: location(other.id), Flags: flags}}); err != nil {
@@ -286,7 +290,8 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	return nil
 }
 
-// AllocAsync takes pools of the driver's other devices too: the memory is then theirs.
+// AllocAsync accepts pools of the driver's other devices too. The memory is then on the other
+// device.
 func (d *device) AllocAsync(s driver.Stream, p driver.Pool, size uint64) (driver.Mem, error) {
 	if d.noPools != nil {
 		return driver.Mem{}, d.refusePools("alloc async")

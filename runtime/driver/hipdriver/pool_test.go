@@ -21,7 +21,8 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// TestDestroyPool destroys pools on each release: when they are empty, and no stream has work.
+// TestDestroyPool checks on each release that a pool is destroyed empty, and while no stream has
+// work.
 func TestDestroyPool(t *testing.T) {
 	for _, release := range []dl.Version{hip62, hip64, hip70, hip71} {
 		t.Run(hip.FormatVersion(release), func(t *testing.T) { testDestroyPool(t, newFake(t, release)) })
@@ -37,7 +38,7 @@ func testDestroyPool(t *testing.T, f *fake) {
 	if ok(t, err); p != pool1 {
 		t.Errorf("pool %#x", p)
 	}
-	// A pool is destroyed empty, while no stream has work.
+	// The pool is destroyed empty while no stream has work.
 	s, err := d.NewStream()
 	ok(t, err)
 	f.Calls()
@@ -48,13 +49,13 @@ func testDestroyPool(t *testing.T, f *fake) {
 	f.Want("hipStreamQuery(0x5000)")
 	f.Set("hipStreamQuery", int(hip.ErrorIllegalAddress))
 	if err := d.DestroyPool(p); !errors.Is(err, driver.ErrLost) || f.last() != 0 {
-		t.Errorf("on a device that is lost: %v; the thread remembers %d", err, f.last())
+		t.Errorf("on a lost device: %v; the thread remembers %d", err, f.last())
 	}
 	f.Set("hipStreamQuery", 0)
 	f.Calls()
 	ok(t, d.DestroyPool(p))
 	f.Want("hipStreamQuery(0x5000)", "hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
-	// One that is being captured is not asked, and no pool is destroyed meanwhile.
+	// A capturing stream is not queried, and no pool is destroyed meanwhile.
 	ok(t, d.BeginCapture(s))
 	f.Calls()
 	if err := d.DestroyPool(p); !errors.Is(err, driver.ErrBusy) {
@@ -74,7 +75,7 @@ func testDestroyPool(t *testing.T, f *fake) {
 	f.Calls()
 	ok(t, d.DestroyPool(p))
 	f.Want("hipStreamQuery(0x5000)", "hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
-	// A stream that could not be destroyed still counts, and one that was does not.
+	// A stream that could not be destroyed still counts, and a destroyed one does not.
 	f.Set("hipStreamDestroy", int(hip.ErrorUnknown))
 	if err := d.DestroyStream(s); err == nil {
 		t.Error("the stream is destroyed")
@@ -91,11 +92,11 @@ func testDestroyPool(t *testing.T, f *fake) {
 	f.Want("hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
 }
 
-// TestPoolLimits has attributes that HIP does not do right.
+// TestPoolLimits tests attributes for which HIP returns wrong values.
 func TestPoolLimits(t *testing.T) {
 	f := newFake(t, hip64)
 	d := f.device(WithPools())
-	// The most that there was is no less than what there is, though HIP says so after a reset.
+	// After a reset HIP returns a maximum below the current value.
 	m, err := d.AllocAsync(stream0, pool1, 64)
 	ok(t, err)
 	ok(t, d.SetPoolAttr(pool1, driver.PoolUsedHigh, 0))
@@ -105,7 +106,7 @@ func TestPoolLimits(t *testing.T) {
 	ok(t, d.FreeAsync(stream0, m))
 
 	if err := d.SetPoolAttr(pool1, driver.PoolReuseEvents, 1); !errors.Is(err, driver.ErrUnsupported) ||
-		!strings.Contains(err.Error(), "hipMemPoolReuseFollowEventDependencies of pool 0xb020 to 1: HIP gives out memory too early then") {
+		!strings.Contains(err.Error(), "hipMemPoolReuseFollowEventDependencies of pool 0xb020 to 1: HIP would reuse memory too early") {
 		t.Errorf("events: %v", err)
 	}
 }
@@ -128,9 +129,9 @@ func TestAccessPool(t *testing.T) {
 	ok(t, d.AccessPool(pool0, other, true))
 	ok(t, d.AccessPool(pool0, d, true))
 	f.Want("hipDeviceCanAccessPeer(1, 0)", "hipMemPoolSetAccess(0xb000, 1 1 3, 1)", "hipMemPoolSetAccess(0xb000, 1 0 3, 1)")
-	// What a release cannot take back it calls an invalid device.
+	// Releases that cannot revoke access return "invalid device".
 	if err := d.AccessPool(pool0, other, false); !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, hip.ErrorInvalidDevice) || f.last() != 0 {
-		t.Errorf("access that is taken back: %v; the thread remembers %d", err, f.last())
+		t.Errorf("revoked access: %v; the thread remembers %d", err, f.last())
 	}
 	if err := d.AccessPool(pool0, d, false); !errors.Is(err, hip.ErrorInvalidDevice) || errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the owner's access: %v", err)
@@ -140,8 +141,8 @@ func TestAccessPool(t *testing.T) {
 	ok(t, d.AccessPool(pool0, other, false))
 	f.Want("hipDeviceCanAccessPeer(1, 0)", "hipMemPoolSetAccess(0xb000, 1 1 0, 1)")
 	f.Set("apart", 1)
-	if err := d.AccessPool(pool0, other, true); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the hardware has no way") {
-		t.Errorf("without a way: %v", err)
+	if err := d.AccessPool(pool0, other, true); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "the hardware has no link") {
+		t.Errorf("without a link: %v", err)
 	}
 	for _, by := range []driver.Device{struct{ driver.Device }{other}, nil} {
 		if err := d.AccessPool(pool0, by, true); !errors.Is(err, hip.ErrorInvalidDevice) {
@@ -152,7 +153,7 @@ func TestAccessPool(t *testing.T) {
 
 func TestPoolsUnanswered(t *testing.T) {
 	f := newFake(t, hip64)
-	// Without an answer about pools the device is of no use.
+	// If the query about pools fails, the device is unusable.
 	drv := f.driver(WithPools())
 	f.Set("hipDeviceGetAttribute", int(hip.ErrorOutOfMemory))
 	if dev, err := drv.Open(0); dev != nil || !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "hipDeviceAttributeMemoryPoolsSupported") {
@@ -160,7 +161,8 @@ func TestPoolsUnanswered(t *testing.T) {
 	}
 }
 
-// TestNoPools has libraries and devices without pools, and nobody who asks for them. No operation makes a native call then.
+// TestNoPools tests libraries and devices without pools, and a driver without WithPools. No
+// operation makes a native call.
 func TestNoPools(t *testing.T) {
 	withPools := []Option{WithPools()}
 	for says, c := range map[string]struct {
@@ -169,11 +171,11 @@ func TestNoPools(t *testing.T) {
 		zero    bool
 		opts    []Option
 	}{
-		": memory pools: hipdriver.WithPools did not ask for them":                                  {hip64, nil, false, nil},
-		": memory pools: the HIP runtime is of version 5.2, and pools are used from 6.2 on: ":       {hip52, nil, false, withPools},
-		": memory pools: the HIP runtime is of version 6.1.40091, and pools are used from 6.2 on: ": {hip61, nil, false, withPools},
-		": memory pools: the HIP runtime, version 6.4.43484, lacks hipMemPoolTrimTo: ":              {hip64, []string{"hipMemPoolTrimTo"}, false, withPools},
-		": memory pools: hipDeviceAttributeMemoryPoolsSupported is 0: ":                             {hip64, nil, true, withPools},
+		": memory pools: hipdriver.WithPools did not ask for them":                     {hip64, nil, false, nil},
+		": memory pools: the HIP runtime has version 5.2, and pools need 6.2: ":        {hip52, nil, false, withPools},
+		": memory pools: the HIP runtime has version 6.1.40091, and pools need 6.2: ":  {hip61, nil, false, withPools},
+		": memory pools: the HIP runtime, version 6.4.43484, lacks hipMemPoolTrimTo: ": {hip64, []string{"hipMemPoolTrimTo"}, false, withPools},
+		": memory pools: hipDeviceAttributeMemoryPoolsSupported is 0: ":                {hip64, nil, true, withPools},
 	} {
 		f := newFake(t, c.release, c.without...)
 		if c.zero {

@@ -6,18 +6,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/trial"
 )
 
-// fromStream is the release since which all that is put into a stream takes its device from there, by the sources of 5.6 and 6.2. No
-// documentation says so.
+// fromStream is the first release that takes the device of all submitting calls from the stream,
+// according to the sources of 5.6 and 6.2. No documentation says so.
 const fromStream = 5_06_00000
 
-// probe reports whether HIP takes the device of all submitting calls from the stream, whatever device is
-// current on the thread. The release must be new enough. If there is another device, each submitting
-// method must do its work on a thread where that one is current. probe launches no kernel: no kernel runs on every device. An error means that the device is of no use.
+// probe reports whether HIP takes the device of all submitting calls from the stream, whatever
+// device is current on the thread. The release must be new enough. If there is another device, each
+// submitting method must do its work on a thread where that device is current. probe launches no
+// kernel, because no kernel runs on every device. An error means that the device is unusable.
 func (d *device) probe(devices int) (anywhere bool, err error) {
 	if d.lib.Version() < fromStream {
 		return false, nil
 	}
-	// This thread has the device, which another one that comes from nowhere may have by accident.
+	// This thread has the device. Another thread may have it by accident, so elsewhere chooses a
+	// device.
 	elsewhere := func(f func() error) error {
 		return trial.OnAnother(func() error { return d.withoutDevice(devices, f) })
 	}
@@ -29,7 +31,8 @@ func (d *device) probe(devices int) (anywhere bool, err error) {
 	})
 }
 
-// withoutDevice runs f on the calling thread, which is locked, while another device is current, if there is one.
+// withoutDevice runs f on the calling thread, which is locked, with another device current if there
+// is one.
 func (d *device) withoutDevice(devices int, f func() error) error {
 	before, err := d.lib.GetDevice()
 	if err != nil {

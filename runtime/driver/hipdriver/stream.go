@@ -8,12 +8,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// defaultStreams is the highest of HIP's handles for streams that are always there: none, legacy and per thread. What they
-// mean hangs on the calling thread and its device, so they are no streams here.
+// defaultStreams is the highest of HIP's handles for default streams: null, legacy and per thread.
+// Their meaning depends on the calling thread and its device, so methods refuse them.
 const defaultStreams = 2
 
 func (d *device) noStream(op string, s driver.Stream) error {
-	return d.refuse(op, fmt.Errorf("no stream of NewStream's: %w", hip.ErrorInvalidHandle), "stream %#x", uintptr(s))
+	return d.refuse(op, fmt.Errorf("not a stream that NewStream or AdoptStream accepts: %w", hip.ErrorInvalidHandle), "stream %#x", uintptr(s))
 }
 
 func (d *device) NewStream() (driver.Stream, error) {
@@ -25,7 +25,7 @@ func (d *device) NewStream() (driver.Stream, error) {
 	return driver.Stream(s), nil
 }
 
-// setCaptured notes that there is a stream, and whether it is being captured.
+// setCaptured adds a stream, or notes whether it is being captured.
 func (d *device) setCaptured(s driver.Stream, is bool) {
 	d.mu.Lock()
 	d.streams[s] = is
@@ -48,9 +48,10 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
-	d.mu.Lock() // so that nobody asks about it, and no launch in another stream follows one in this stream, while it goes
+	d.mu.Lock() // locked, so that meanwhile nobody queries the stream or orders a launch after one in it
 	defer d.mu.Unlock()
-	if !d.streams[s] && d.lib.StreamQuery(hip.Stream(s)) == hip.ErrorNotReady { // HIP would destroy the stream and let its work run on
+	// HIP would destroy the stream and let its work run on.
+	if !d.streams[s] && d.lib.StreamQuery(hip.Stream(s)) == hip.ErrorNotReady {
 		if d.reminds {
 			d.lib.GetLastError()
 		}
@@ -68,7 +69,8 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	return nil
 }
 
-// NewEvent makes an event with the fences that it has by itself: without them the host could find old data behind it.
+// NewEvent makes an event with HIP's default fences. Without them the host could read stale data
+// after the event.
 func (d *device) NewEvent() (driver.Event, error) {
 	e, err := d.lib.EventCreateWithFlags(hip.EventDisableTiming)
 	if err != nil {
@@ -105,7 +107,7 @@ func (d *device) Query(e driver.Event) (done bool, err error) {
 }
 
 func (d *device) query(e driver.Event) (bool, error) {
-	if d.reminds { // and is to be told by the same thread to forget
+	if d.reminds { // the last error must be cleared on the same thread
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
@@ -113,7 +115,7 @@ func (d *device) query(e driver.Event) (bool, error) {
 	if err == nil {
 		return true, nil
 	}
-	if err == hip.ErrorNotReady { // the usual answer, which the library returns bare
+	if err == hip.ErrorNotReady { // the common error; the library returns it unwrapped
 		if d.reminds {
 			d.lib.GetLastError()
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// more has functions of releases that the table of package hip does not reach to.
+// more holds functions of releases that are newer than the table of package hip.
 type more struct {
 	dl.Library
 	fns [1]uintptr
@@ -21,7 +21,7 @@ var moreSpec = dl.Spec{
 	Symbols: []dl.Symbol{{Name: "hipMemsetD2D32Async", Since: 7_01_00000, Set: 1, Sig: "wwwwww"}},
 }
 
-// openMore returns nil where the library has nothing more.
+// openMore returns nil if the library has none of these functions.
 func openMore(lib *hip.Library) *more {
 	m := new(more)
 	if err := m.Open(&moreSpec, m.fns[:], dl.Options{Path: lib.Path()}); err != nil || !m.HasSymbol("hipMemsetD2D32Async") {
@@ -30,7 +30,8 @@ func openMore(lib *hip.Library) *more {
 	return m
 }
 
-// memsetD2D32Async fills height rows, pitch bytes apart, with width of something: see tryStrided.
+// memsetD2D32Async fills height rows that are pitch bytes apart. For the unit of width see
+// tryStrided.
 func (m *more) memsetD2D32Async(dst hip.DevicePtr, pitch uint64, value uint32, width, height uint64, s hip.Stream) error {
 	var res uintptr
 	if addr := dl.Load(&m.fns[0]); addr != 0 {
@@ -53,8 +54,9 @@ func (m *more) memsetD2D32Async(dst hip.DevicePtr, pitch uint64, value uint32, w
 	return nil
 }
 
-// tryStrided finds out what hipMemsetD2D32Async counts in a row: elements, as its documentation says and as CUDA does, or
-// bytes, as AMD's own tests have it. A device on which it does neither gets on without it.
+// tryStrided finds the unit of hipMemsetD2D32Async's width: elements, as its documentation and CUDA
+// have it, or bytes, as in AMD's own tests. If the function does neither on a device, it is not
+// used there.
 func (d *device) tryStrided() (err error) {
 	if d.more == nil {
 		return nil
@@ -141,8 +143,8 @@ func (d *device) FillStrided(s driver.Stream, dst driver.Ptr, pattern uint32, st
 	})
 }
 
-// fillColumns fills the elements as columns of bytes, those that are equal and side by side at once. The device has the
-// lowest byte first.
+// fillColumns fills the elements as columns of bytes. One call fills all adjacent columns with
+// equal bytes. The device is little-endian.
 func (d *device) fillColumns(s driver.Stream, dst driver.Ptr, pattern uint32, stride, count uint64) error {
 	for i := uint64(0); i < 4; {
 		b, n := byte(pattern>>(8*i)), uint64(1)

@@ -15,15 +15,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// TestSubmittingSetsDevice has a release that wants the device to be current, and a newer library that does so too. Several threads
-// submit at once: some have chosen no device, the others another one. HIP finds the device current in every call, and each thread has
-// afterwards what it had.
+// TestSubmittingSetsDevice tests an old release that needs the device to be current, and a newer
+// one that turns out to need it. Several threads submit at once, without a chosen device or with
+// another one. Every call sees the right device, and each thread keeps its own afterwards.
 func TestSubmittingSetsDevice(t *testing.T) {
 	for _, release := range []dl.Version{hip52, hip71} {
 		for mine := range 2 {
 			f := newFake(t, release)
 			if release >= fromStream {
-				f.Set("idle", 1) // copies do nothing, which is taken for a device that must be current
+				f.Set("idle", 1) // copies do nothing, so Open concludes that the device must be current
 			}
 			drv := f.driver(WithPools())
 			open, err := drv.Open(mine)
@@ -40,7 +40,7 @@ func TestSubmittingSetsDevice(t *testing.T) {
 			var threads sync.WaitGroup
 			for i := range 6 {
 				threads.Go(func() {
-					runtime.LockOSThread() // and the thread ends with the goroutine
+					runtime.LockOSThread() // the thread ends with the goroutine
 					theirs := 0
 					if i%2 == 1 {
 						theirs = 1 - mine
@@ -65,7 +65,7 @@ func TestSubmittingSetsDevice(t *testing.T) {
 					t.Errorf("device %d: %s is called on %s", mine, call, on)
 				}
 			}
-			// What fails leaves the thread as it was, also where the device cannot be set.
+			// A failing call restores the thread's device, even if the device cannot be set.
 			runtime.LockOSThread()
 			before := f.current()
 			for name, code := range map[string]hip.Result{"hipEventRecord": hip.ErrorInvalidHandle, "hipGetDevice": hip.ErrorUnknown, "hipSetDevice": hip.ErrorUnknown} {

@@ -17,15 +17,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// TestSuite runs the tests that this driver has in common with cudadriver.
+// TestSuite runs the tests that this driver shares with cudadriver.
 func TestSuite(t *testing.T) { drivertest.Run(t, suite) }
 
-// all are calls of every method but Bind and Close.
+// all returns a call of every method except Bind and Close.
 func all(d *device) map[string]func() error { return suite.All(d) }
 
 var suite *drivertest.API
 
-func init() { // because functions of it use it
+func init() { // in init, because its functions use suite
 	suite = &drivertest.API{
 		Name: "hip", Prefix: "hip", File: "libamdhip64.so.6", Release: hip64,
 		Result: func(code int) drivertest.Result { return hip.Result(code) },
@@ -120,11 +120,11 @@ func init() { // because functions of it use it
 				"adopt stream": {"hipStreamGetDevice", "hipStreamGetPriority"}, "capturing": {"hipStreamIsCapturing"},
 				"begin capture": {"hipStreamBeginCapture"}, "end capture": {"hipStreamEndCapture"},
 			},
-			Refused: []int{int(hip.ErrorContextIsDestroyed)}, // which is said of a stream
+			Refused: []int{int(hip.ErrorContextIsDestroyed)}, // HIP returns it for a stream
 		},
 		Pools: drivertest.PoolsTest{
 			Releases: []dl.Version{hip62, hip64, hip70, hip71},
-			// A pool takes no notice of events, whoever made it.
+			// Every pool has PoolReuseEvents off, whoever made it.
 			Current: []string{"hipDeviceGetDefaultMemPool(0)", "hipMemPoolSetAttribute(0xb000, 1, 0)", "hipDeviceSetMemPool(0, 0xb020)",
 				"hipDeviceGetMemPool(0)", "hipMemPoolSetAttribute(0xb020, 1, 0)", "hipDeviceSetMemPool(0, 0xb000)"},
 			New: []string{"hipMemPoolCreate(1, 0, 1 0, (nil), 100)", "hipMemPoolSetAttribute(0xb020, 1, 0)"},
@@ -137,9 +137,9 @@ func init() { // because functions of it use it
 			Reads:    []int{1, 2, 3, 4, 5, 6, 5, 7, 8, 7},
 			Reserved: "hipMemPoolAttrReservedMemCurrent", Used: "hipMemPoolAttrUsedMemCurrent",
 			Refused: map[string]driver.PoolDesc{
-				"a pool that processes share":                                   {Shareable: true},
-				"a pool of host or managed memory":                              {Kind: driver.ManagedMem},
-				"a pool of host or managed memory, which no release of HIP has": {Kind: driver.HostMem},
+				"a shareable pool":                                          {Shareable: true},
+				"a pool of host or managed memory":                          {Kind: driver.ManagedMem},
+				"a pool of host or managed memory, which HIP does not have": {Kind: driver.HostMem},
 			},
 		},
 		Hot: drivertest.HotTest{
@@ -156,7 +156,8 @@ func init() { // because functions of it use it
 			Image: "\x7fELFname k.hip\nheader a.h: \n\nheader b.h: two\noption --offload-arch=gfx90a\noption -DX=1\noption -O3\n",
 			Log:   "k.hip:1:5: warning: unused variable 'odd' [-Wunused-variable]\nint odd;\n    ^\n1 warning generated when compiling for gfx90a.",
 			Own:   []string{"--offload-arch=gfx90a:xnack-", "--gpu-architecture=gfx942"}, Debug: "-g",
-			Failed: "hip: compile: hipRTC for gfx90a: ", // neither the file's name nor the library tells the version
+			// Neither the file's name nor the library has the version.
+			Failed: "hip: compile: hipRTC for gfx90a: ",
 			Errors: []drivertest.CompileError{
 				{Name: "the source", Source: driver.Source{Text: "odd\nwrong"}, Kind: hiprtc.ErrorCompilation, Text: "sub/bad.h(1): error: unknown type name 'bad' (and 1 more)\n", Messages: 3},
 				{Name: "an option", Source: driver.Source{Options: []string{"--bogus"}}, Kind: hiprtc.ErrorCompilation, Text: "error: unsupported option '--bogus'\n", Messages: 1},

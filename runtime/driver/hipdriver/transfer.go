@@ -35,8 +35,8 @@ func (d *device) Fill(s driver.Stream, dst driver.Ptr, pattern uint32, width int
 	})
 }
 
-// Copy does not say whose memory the addresses are: the library finds that out, since all devices and the host share one
-// space.
+// Copy lets the library find the kinds of memory from the addresses: all devices and the host share
+// one address space.
 func (d *device) Copy(s driver.Stream, dst, src driver.Ptr, n uint64) error {
 	if s <= defaultStreams {
 		return d.noStream("copy", s)

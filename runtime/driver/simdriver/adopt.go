@@ -4,7 +4,8 @@ import "github.com/puregpu/puregpu/runtime/driver"
 
 var _ driver.Adopter = (*device)(nil)
 
-// AdoptStream returns the priority of a stream that somebody has made, with NewStream or NewPriorityStream of the same device.
+// AdoptStream returns the priority of a stream that was made with NewStream or NewPriorityStream of
+// the same device.
 func (v *device) AdoptStream(h driver.Stream) (priority int, err error) {
 	if err := v.enter(codeAdoptStream, true); err != nil {
 		return 0, err

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// BenchmarkSubmit times the submitting calls. The work of a run of 1,000 calls is waited for outside of the time.
+// BenchmarkSubmit times the submitting calls. The wait for the work of 1,000 calls is not timed.
 func BenchmarkSubmit(b *testing.B) {
 	nop := simdriver.MustKernel(func(g *simdriver.Grid, n uint64, a float32, x driver.Ptr) {})
 	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
@@ -73,7 +73,7 @@ func BenchmarkSubmit(b *testing.B) {
 			}},
 		} {
 			b.Run(fmt.Sprintf("rerecord=%v/%s", caps.RerecordEvents, bb.name), func(b *testing.B) {
-				runtime.LockOSThread() // each run has a goroutine of its own
+				runtime.LockOSThread() // each run has its own goroutine
 				defer runtime.UnlockOSThread()
 				v.Bind()
 				b.ReportAllocs()
@@ -93,7 +93,7 @@ func BenchmarkSubmit(b *testing.B) {
 			})
 		}
 		v.Bind()
-		v.Close() // with what is left
+		v.Close() // closes it with the objects that are left
 	}
 }
 
@@ -130,8 +130,9 @@ func BenchmarkRoundTrip(b *testing.B) {
 	v.Close()
 }
 
-// BenchmarkAsync times allocating and freeing in stream order, and launching a graph of ten nodes, of which five can be
-// executed at a time. The work of a run of 1,000 calls is waited for outside of the time, but for that of graphs.
+// BenchmarkAsync times allocation and free in stream order, and the launch of a graph of ten nodes,
+// five of which can execute concurrently. The wait for the work of 1,000 calls is not timed, except
+// for graphs.
 func BenchmarkAsync(b *testing.B) {
 	d := simdriver.New(simdriver.Config{})
 	v, _ := d.Open(0)

@@ -12,52 +12,52 @@ import (
 type block struct {
 	pool    *pool
 	segment *segment
-	region  *region // until FreeAsync; under the pool's mu
-	maker   *stream // which allocates it
+	region  *region // until FreeAsync; protected by pool.mu
+	maker   *stream // the stream that allocates it
 	base    driver.Ptr
 	size    uint64
-	room    uint64 // bytes that it takes
+	room    uint64 // its size with padding, in bytes
 
 	state atomic.Uint32
 
-	freedAt    uint64 // by which operation of its lane's stream; under the pool's mu
-	later      *block // next of the lane; likewise
-	prev, next *block // of the segment's; under the segment's mu
+	freedAt    uint64 // number of the freeing operation in its lane's stream; protected by pool.mu
+	later      *block // next block of the lane; protected by pool.mu
+	prev, next *block // neighbours in the segment; protected by segment.mu
 }
 
-// The states of a block, as streams see them.
+// The states of a block. A stream changes them when it executes the allocation and the free.
 const (
-	submitted uint32 = iota // its stream has not reached it
+	submitted uint32 = iota // its stream has not executed the allocation
 	live
 	freed
-	abandoned // its free, or its allocation, was dropped
+	abandoned // its allocation or its free was dropped
 )
 
-// A segment is memory that a pool has reserved. Several blocks may have the same place in it, as long as streams have not
-// executed what was submitted: at most one of them is live.
+// A segment is memory that a pool has reserved. Several blocks may have the same addresses while
+// streams have not executed all submitted work. At most one of them is live.
 type segment struct {
 	pool   *pool
 	memory *allocation
 
-	// Under the pool's mu:
+	// Protected by pool.mu:
 	free  uint64  // bytes
-	first *region // by address
-	gone  bool    // it was given back
+	first *region // the first in address order
+	gone  bool    // the segment was given back
 
 	mu     sync.RWMutex
-	oldest *block // those that are not over, in the order of AllocAsync
+	oldest *block // blocks that have not ended, in the order of AllocAsync
 	newest *block
 	graves [16]struct {
 		base driver.Ptr
 		size uint64
 	}
-	dug int // blocks that went into graves
+	dug int // number of blocks that were moved to graves
 }
 
-// scraps is how much of a block is overwritten when it is freed.
+// scraps is the number of bytes of a block that are overwritten when it is freed.
 const scraps = 4 << 10
 
-// mem describes the block to the program.
+// mem returns the memory that the program sees.
 func (b *block) mem() driver.Mem {
 	m := driver.Mem{Kind: b.pool.kind, Ptr: b.base, Size: b.size}
 	if h := b.segment.memory.host; h != nil {
@@ -66,15 +66,16 @@ func (b *block) mem() driver.Mem {
 	return m
 }
 
-// begin makes the block live: its stream has reached it.
+// begin makes the block live: its stream executes the allocation.
 func (b *block) begin() { b.state.CompareAndSwap(submitted, live) }
 
-// yield prepares the end of the block: a stream has reached that.
+// yield prepares the end of the block: its stream executes the free.
 func (b *block) yield() *AccessError {
 	if b.state.Load() == submitted && b.maker.dev.down.Load() == nil && !b.maker.stopped.Load() {
 		return &AccessError{Addr: b.base, Size: b.size, Base: b.base, Length: b.size, Early: true}
 	}
-	// Nobody may count on what is in it, and the race detector finds who is at it still.
+	// The contents are undefined from here on. The write lets the race detector find goroutines
+	// that still use the memory.
 	if p := b.segment.memory.data.Load(); p != nil {
 		at := unsafe.Add(unsafe.Pointer(p), uint64(b.base-b.segment.memory.base))
 		fill(unsafe.Slice((*byte)(at), min(b.size, scraps)), 0xdb, 1)
@@ -82,7 +83,7 @@ func (b *block) yield() *AccessError {
 	return nil
 }
 
-// end ends the block: its free has executed, or will not. Nobody may use b afterwards.
+// end ends the block: its free has executed, or never will. The caller must not use b afterwards.
 func (b *block) end() {
 	p := b.pool
 	if !b.state.CompareAndSwap(live, freed) {
@@ -109,7 +110,7 @@ func (g *segment) remember(b *block) {
 	g.newest = b
 }
 
-// forget removes a block that is over.
+// forget removes a block that has ended.
 func (g *segment) forget(b *block) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,7 +129,8 @@ func (g *segment) forget(b *block) {
 	g.dug++
 }
 
-// allows says why the device must not access n bytes at p now. That p is in the segment is known, and n is not 0.
+// allows returns an error if the device must not access n bytes at p now. p is in the segment, and
+// n is not 0.
 func (g *segment) allows(v *device, p driver.Ptr, n uint64) *AccessError {
 	has, may := g.has(p, n), g.pool.users[v.index].Load()
 	if has && may {
@@ -137,7 +139,7 @@ func (g *segment) allows(v *device, p driver.Ptr, n uint64) *AccessError {
 	e := &AccessError{Addr: p, Size: n}
 	g.explain(e)
 	if at := uint64(p - e.Base); !e.Freed && !e.Early && at < e.Length && n <= e.Length-at {
-		e.Barred, e.Early = !may, may // or it has begun since
+		e.Barred, e.Early = !may, may // or the block has begun meanwhile
 	}
 	return e
 }
@@ -146,7 +148,7 @@ func (g *segment) allows(v *device, p driver.Ptr, n uint64) *AccessError {
 //
 //go:norace
 func (g *segment) has(p driver.Ptr, n uint64) bool {
-	hush() // or what streams have in common would look like an order between them
+	hush() // hide the lock from the race detector: it would order unordered streams
 	defer unhush()
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -158,7 +160,7 @@ func (g *segment) has(p driver.Ptr, n uint64) bool {
 	return false
 }
 
-// explain says in e what an access has missed that is not allowed, or goes beyond the segment.
+// explain sets the fields of e that describe the memory around a refused access.
 func (g *segment) explain(e *AccessError) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

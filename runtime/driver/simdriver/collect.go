@@ -8,48 +8,50 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A group is what one Collect has put into a stream. It has begun when the stream has come to it, and is over when all its
-// parts are done, which is when those of other ranks have begun too.
+// A group is the operations that one Collect has put into a stream. It begins when the stream
+// reaches it. It is over when all its parts are done, so not before the groups of the other ranks
+// have begun.
 type group struct {
 	rank   *rank
 	stream *stream
 	parts  []part
 	left   int         // parts that are not done
-	moving int         // of these, those that are being executed
-	begun  bool        // the stream's, and also under mu
-	err    error       // what its device is to be lost with; set before over
+	moving int         // number of parts that are executing
+	begun  bool        // protected by the stream's queue and by mu
+	err    error       // the error that loses its device; set before over
 	over   atomic.Bool // the stream may go on
-	cut    atomic.Bool // and at once, for the rank takes no part any more
+	cut    atomic.Bool // the stream may go on at once, because the rank has left the communicator
 }
 
 // A part is one operation of a group.
 type part struct {
 	group    *group
 	op       driver.CommOp
-	at       uint64 // which one of its line it is
+	at       uint64 // its position in its line
 	src, dst area
 	done     bool
-	fault    error // of its execution
+	fault    error // error of its execution
 }
 
 // An area is memory that an operation uses.
 type area struct {
 	ptr        driver.Ptr
 	size       uint64
-	registered *commMemory // nil: it is not
-	bytes      []byte      // while it is used
+	registered *commMemory // its registration; nil if it has none
+	bytes      []byte      // set during execution
 }
 
-// anyone stands for all ranks in a line's or a link's name.
+// anyone stands for all ranks in the name of a line or a link.
 const anyone = -1
 
-// A link connects ranks, once all of them have come to need it.
+// A link connects ranks. It is complete when each of them has needed it.
 type link struct {
 	missing int
-	done    chan struct{} // closed when none is missing
+	done    chan struct{} // closed when no rank is missing
 }
 
-// line names the line that the part is of: that of all collectives, or that of two ranks.
+// line returns the name of the part's line: all ranks for a collective, or the sender and the
+// receiver.
 func (p *part) line() [2]int {
 	switch p.op.Kind {
 	case driver.Send:
@@ -60,7 +62,7 @@ func (p *part) line() [2]int {
 	return [2]int{anyone, anyone}
 }
 
-// needs reports whether something that r has begun needs another rank.
+// needs reports whether a group that r has begun waits for the other rank.
 func (r *rank) needs(other int) bool {
 	for _, g := range r.begun {
 		for i := range g.parts {
@@ -120,7 +122,7 @@ func (v *device) Collect(sh driver.Stream, h driver.Comm, ops []driver.CommOp) e
 	return nil
 }
 
-// group returns a group of n operations.
+// group returns a group with n parts.
 func (r *rank) group(s *stream, n int) *group {
 	var g *group
 	if last := len(r.spare) - 1; last >= 0 {
@@ -138,7 +140,7 @@ func (r *rank) group(s *stream, n int) *group {
 	return g
 }
 
-// become makes p an operation of its group, or says what is wrong with it.
+// become fills in p from op. It returns an error if op is not valid.
 func (p *part) become(op *driver.CommOp) error {
 	r := p.group.rank
 	n := len(r.of.ranks)
@@ -147,22 +149,22 @@ func (p *part) become(op *driver.CommOp) error {
 	_, fits := product(bytes, uint64(n))
 	switch {
 	case src+dst == 0:
-		return fmt.Errorf("%w: there is no such operation", ErrInvalidValue)
+		return fmt.Errorf("%w: no such operation", ErrInvalidValue)
 	case !op.Type.Valid():
 		return fmt.Errorf("%v: %w", op.Type, ErrInvalidValue)
 	case op.Kind.Reduces() && (op.Reduction < driver.Sum || op.Reduction > driver.PreMulSum):
 		return fmt.Errorf("%v: %w", op.Reduction, ErrInvalidValue)
 	case op.Kind.Reduces() && op.Type.Size() == 2 && !isFloat(op.Type):
-		return fmt.Errorf("elements of %v can be moved, and not reduced: %w", op.Type, driver.ErrUnsupported)
+		return fmt.Errorf("elements of %v can be moved but not reduced: %w", op.Type, driver.ErrUnsupported)
 	case hasPeer(op.Kind) && (op.Peer < 0 || op.Peer >= n):
-		return fmt.Errorf("rank %d: %w: there are %d", op.Peer, ErrInvalidValue, n)
+		return fmt.Errorf("rank %d: %w: there are %d ranks", op.Peer, ErrInvalidValue, n)
 	case !ok || !fits || bytes > maxMemory:
-		return fmt.Errorf("%d elements of %v: %w: there is no memory of that size", op.Count, op.Type, ErrInvalidValue)
+		return fmt.Errorf("%d elements of %v: %w: larger than the address space", op.Count, op.Type, ErrInvalidValue)
 	}
 	p.op = *op
 	p.src, p.dst = area{ptr: op.Src, size: uint64(src) * bytes}, area{ptr: op.Dst, size: uint64(dst) * bytes}
 	if p.src.size > 0 && p.dst.size > 0 && (op.Dst-op.Src < driver.Ptr(p.src.size) || op.Src-op.Dst < driver.Ptr(p.dst.size)) {
-		own := driver.Ptr(uint64(r.number) * bytes) // where the rank's part begins
+		own := driver.Ptr(uint64(r.number) * bytes) // where the rank's own part begins
 		if op.Kind == driver.AllToAll || src == dst && op.Src != op.Dst || src < dst && op.Src != op.Dst+own || src > dst && op.Dst != op.Src+own {
 			return fmt.Errorf("%d bytes at %#x and %d at %#x overlap: %w", p.src.size, uint64(op.Src), p.dst.size, uint64(op.Dst), ErrInvalidValue)
 		}
@@ -176,8 +178,8 @@ func (p *part) become(op *driver.CommOp) error {
 	return nil
 }
 
-// sides returns how many times what it counts an operation reads at Src and writes at Dst, on one of n ranks. If both are 0
-// there is no such operation.
+// sides returns the size of the source and of the destination of an operation on one of n ranks, in
+// multiples of its Count. Both are 0 if the operation does not exist.
 func sides(op *driver.CommOp, number, n int) (src, dst int) {
 	root := func(n int) int {
 		if number == op.Peer {
@@ -210,7 +212,7 @@ func sides(op *driver.CommOp, number, n int) (src, dst int) {
 	return 0, 0
 }
 
-// hasPeer reports whether Peer counts for a kind of operation.
+// hasPeer reports whether operations of a kind use Peer.
 func hasPeer(k driver.CommOpKind) bool {
 	switch k {
 	case driver.AllReduce, driver.AllGather, driver.ReduceScatter, driver.AllToAll:
@@ -219,8 +221,8 @@ func hasPeer(k driver.CommOpKind) bool {
 	return true
 }
 
-// connect waits until the ranks that the group needs have called for it too, where it is for the first time. Meanwhile the
-// caller's mu is free.
+// connect waits until the other ranks have called for each link that the group uses for the first
+// time. The caller's mu is unlocked meanwhile.
 func (g *group) connect() error {
 	r := g.rank
 	m := r.of
@@ -228,7 +230,7 @@ func (g *group) connect() error {
 	for i := range g.parts {
 		name := g.parts[i].line()
 		if name[0] == name[1] && name[0] == r.number || r.linked[name] {
-			continue // but for itself, what needs two comes from both
+			continue // a link to itself needs one call, a link between two ranks needs both
 		}
 		k := m.links[name]
 		if k == nil {
@@ -258,7 +260,7 @@ func (g *group) connect() error {
 	return nil
 }
 
-// submit adds the group to its stream; it executes behind those before it, whatever streams these are in.
+// submit adds the group to its stream.
 func (g *group) submit(later error) {
 	r, s := g.rank, g.stream
 	for i := range g.parts {

@@ -14,12 +14,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// sum is the sum of an int32.
+// sum returns an AllReduce that sums one int32.
 func sum(m driver.Mem) driver.CommOp {
 	return driver.CommOp{Kind: driver.AllReduce, Type: driver.Int32, Reduction: driver.Sum, Src: m.Ptr, Dst: m.Ptr, Count: 1}
 }
 
-// times returns how many times what it counts an operation reads and writes on a rank.
+// times returns the size of the source and of the destination of an operation on a rank, in
+// multiples of its Count.
 func times(k driver.CommOpKind, root bool, n int) (src, dst int) {
 	at := map[bool]int{root: 1}[true]
 	switch k {
@@ -105,7 +106,7 @@ func reduced(t driver.ElementType, r driver.Reduction, xs, scales []number) []by
 		for i, x := range xs {
 			switch {
 			case r == driver.PreMulSum:
-				y += float64(x.f * scales[i].f) // rounded, where arm64 would multiply and add in one
+				y += float64(x.f * scales[i].f) // the conversion prevents a fused multiply-add on arm64
 			case i == 0:
 				y = x.f
 			case r == driver.Prod:
@@ -140,13 +141,13 @@ func reduced(t driver.ElementType, r driver.Reduction, xs, scales []number) []by
 	}
 	b := put(t, number{i: y})
 	if r == driver.Avg {
-		y = element(t, b, 0).i // what is left of the sum
+		y = element(t, b, 0).i // as wrapped to the type
 		b = put(t, number{i: y.Quo(y, big.NewInt(int64(len(xs))))})
 	}
 	return b
 }
 
-// expect returns what each rank's Dst must have, given all ranks' Src.
+// expect returns the expected Dst of each rank, given all ranks' Src.
 func expect(op driver.CommOp, srcs [][]byte, scales []number) [][]byte {
 	n, count, size := len(srcs), int(op.Count), op.Type.Size()
 	part := func(b []byte, i int) []byte { return b[i*count*size : (i+1)*count*size] }
@@ -190,14 +191,14 @@ func expect(op driver.CommOp, srcs [][]byte, scales []number) [][]byte {
 	return dsts
 }
 
-// A trial is one operation on all ranks, with what must come of it.
+// A trial is one operation on all ranks, with its expected results.
 type trial struct {
 	ops  []driver.CommOp // by rank
-	dsts [][]byte        // where it is found
+	dsts [][]byte        // where each rank's result is
 	want [][]byte
 }
 
-// arena gives out parts of an allocation for each rank.
+// arena hands out parts of one allocation per rank.
 type arena struct {
 	ms   []driver.Mem
 	used []uint64
@@ -234,7 +235,7 @@ func try(r *rand.Rand, a *arena, op driver.CommOp, inPlace bool) *trial {
 			op.Dst, dst = op.Src, src
 		}
 		if ns == 0 {
-			op.Src = 1 // which is not looked at
+			op.Src = 1 // Src is ignored here
 		}
 		if nd == 0 {
 			op.Dst = 1
@@ -271,7 +272,7 @@ func (x *trial) check(t *testing.T) {
 
 const types = int(driver.Float8E5M2) + 1
 
-// TestCollectives compares all operations with a model.
+// TestCollectives checks all operations against a model.
 func TestCollectives(t *testing.T) {
 	for mode, c := range commModes {
 		t.Run(mode, func(t *testing.T) {
@@ -296,7 +297,7 @@ func TestCollectives(t *testing.T) {
 								}
 								count := []uint64{1, 2, 5, 17, 0}[len(trials)%5]
 								if red == driver.Sum && k == driver.AllReduce {
-									count = 1000 // more than goes at a time
+									count = 1000 // more than one batch
 								}
 								op := driver.CommOp{Kind: k, Type: ty, Reduction: red, Count: count, Peer: len(trials) % n}
 								trials = append(trials, try(r, a, op, inPlace))
@@ -307,7 +308,7 @@ func TestCollectives(t *testing.T) {
 				x.each(t, func(i int, v driver.Comms) error {
 					for at := 0; at < len(trials); {
 						var ops []driver.CommOp
-						for range at%3 + 1 { // some of them grouped
+						for range at%3 + 1 { // some in one group
 							if at < len(trials) {
 								ops = append(ops, trials[at].ops[i])
 								at++
@@ -329,14 +330,15 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// commModes are ways in which communicators may work.
+// commModes are configurations of communicators.
 var commModes = map[string]simdriver.Config{
 	"concurrent":    {},
 	"deterministic": {Deterministic: true, Seed: 5},
 	"lazy":          {LazyComms: true, LingerComms: true},
 }
 
-// TestCollectDevice uses the devices' own memory, which the ranks' own devices must reach.
+// TestCollectDevice tests collectives on device memory, which each rank reaches from its own
+// device.
 func TestCollectDevice(t *testing.T) {
 	for mode, c := range commModes {
 		t.Run(mode, func(t *testing.T) {
@@ -368,7 +370,7 @@ func TestCollectDevice(t *testing.T) {
 	}
 }
 
-// TestCollectNothing has groups of nothing, and operations on nothing.
+// TestCollectNothing tests empty groups, and operations of 0 elements.
 func TestCollectNothing(t *testing.T) {
 	x := newCluster(t, 2, simdriver.Config{})
 	check(t, x.collect(0))
@@ -379,7 +381,7 @@ func TestCollectNothing(t *testing.T) {
 	x.drain(t)
 }
 
-// TestCollectErrors has operations that are wrong in themselves.
+// TestCollectErrors tests invalid operations.
 func TestCollectErrors(t *testing.T) {
 	x := newCluster(t, 2, simdriver.Config{})
 	m := alloc(t, x.vs[0], driver.DeviceMem, 1024)
@@ -397,8 +399,8 @@ func TestCollectErrors(t *testing.T) {
 		"uint16":            {func(op *driver.CommOp) { op.Type, op.Kind = driver.Uint16, driver.Reduce }, driver.ErrUnsupported},
 		"rank 2":            {func(op *driver.CommOp) { op.Kind, op.Peer = driver.Broadcast, 2 }, simdriver.ErrInvalidValue},
 		"rank -1":           {func(op *driver.CommOp) { op.Kind, op.Peer = driver.Send, -1 }, simdriver.ErrInvalidValue},
-		"no memory of that": {func(op *driver.CommOp) { op.Count = 1 << 62 }, simdriver.ErrInvalidValue},
-		"of that size":      {func(op *driver.CommOp) { op.Kind, op.Count = driver.AllGather, 1<<61 }, simdriver.ErrInvalidValue},
+		"larger than":       {func(op *driver.CommOp) { op.Count = 1 << 62 }, simdriver.ErrInvalidValue},
+		"address space":     {func(op *driver.CommOp) { op.Kind, op.Count = driver.AllGather, 1<<61 }, simdriver.ErrInvalidValue},
 		"overlap":           {func(op *driver.CommOp) { op.Count, op.Dst = 4, op.Src+8 }, simdriver.ErrInvalidValue},
 		"8 at 0x":           {func(op *driver.CommOp) { op.Kind, op.Dst = driver.AllGather, op.Src-4 }, simdriver.ErrInvalidValue},
 		"8 bytes at":        {func(op *driver.CommOp) { op.Kind, op.Dst = driver.ReduceScatter, op.Src+4 }, simdriver.ErrInvalidValue},
@@ -412,7 +414,7 @@ func TestCollectErrors(t *testing.T) {
 	refused(t, comms(x.vs[0]).Collect(x.ss[1], x.cs[0], nil), simdriver.ErrInvalidHandle, "belongs to device 1")
 	refused(t, comms(x.vs[0]).Collect(x.ss[0], x.cs[1], nil), simdriver.ErrInvalidHandle, "belongs to device 1")
 	refused(t, comms(x.vs[0]).Collect(x.ss[0], 0, nil), simdriver.ErrInvalidHandle, "no such communicator")
-	// Nothing of that has harmed anything.
+	// The errors have changed nothing.
 	check(t, comms(x.vs[0]).CommError(x.cs[0]))
 	for i, v := range x.vs {
 		m := alloc(t, v, driver.DeviceMem, 64)
@@ -421,8 +423,8 @@ func TestCollectErrors(t *testing.T) {
 	x.drain(t)
 }
 
-// TestCollectViolations has operations on memory that is not there: the rank's device is lost when they execute, and the others
-// hang and find it out.
+// TestCollectViolations tests operations on memory that does not exist. The rank's device is lost
+// when they execute. The other ranks hang, and CommError says why.
 func TestCollectViolations(t *testing.T) {
 	for mode, c := range commModes {
 		if c.LazyComms {
@@ -484,7 +486,7 @@ func TestCollectViolations(t *testing.T) {
 	}
 }
 
-// TestMeeting has ranks come at different times.
+// TestMeeting tests ranks that reach an operation at different times.
 func TestMeeting(t *testing.T) {
 	x := newCluster(t, 3, simdriver.Config{})
 	ms := x.numbers(t, 1)
@@ -505,10 +507,10 @@ func TestMeeting(t *testing.T) {
 	}
 	refused(t, comms(x.vs[0]).DestroyComm(x.cs[0]), simdriver.ErrBusy, "2 groups")
 	refused(t, x.vs[0].DestroyStream(x.ss[0]), simdriver.ErrBusy)
-	check(t, x.d.StallStream(x.ss[0])) // too late for the first one, which has begun
+	check(t, x.d.StallStream(x.ss[0])) // too late for the first operation, which has begun
 	check(t, x.d.ResumeStream(x.ss[1]))
 	check(t, wait(t, x.vs[1], ends[1]))
-	pending(t, x.vs[0], ends[0]) // its record is held
+	pending(t, x.vs[0], ends[0]) // the stall holds its record
 	if got := host[int32](ms[0])[0]; got != 3 {
 		t.Errorf("the sum is %d", got)
 	}
@@ -525,7 +527,7 @@ func TestMeeting(t *testing.T) {
 	}
 }
 
-// TestCommStreams has one rank use a communicator in several streams: what it does is done in order.
+// TestCommStreams checks that operations of one rank in several streams execute in order.
 func TestCommStreams(t *testing.T) {
 	for mode, c := range commModes {
 		if c.LazyComms {
@@ -569,7 +571,8 @@ func TestSendRecv(t *testing.T) {
 			x := newCluster(t, n, c)
 			ms := x.numbers(t, 8)
 
-			// All send to the next one and receive from the one before, and to themselves.
+			// Each rank sends to the next one and to itself, and receives from the previous one and
+			// from itself.
 			x.each(t, func(i int, _ driver.Comms) error {
 				return x.collect(i, transfer(driver.Send, ms[i], 0, (i+1)%n), transfer(driver.Recv, ms[i], 1, (i+n-1)%n),
 					transfer(driver.Recv, ms[i], 2, i), transfer(driver.Send, ms[i], 0, i))
@@ -581,7 +584,8 @@ func TestSendRecv(t *testing.T) {
 				}
 			}
 
-			// Several between the same ones come in order; others do not wait for them.
+			// Transfers between the same two ranks match in order. Transfers between others do not
+			// wait for them.
 			x.each(t, func(i int, _ driver.Comms) error {
 				h := host[int32](ms[i])
 				switch i {
@@ -604,7 +608,7 @@ func TestSendRecv(t *testing.T) {
 	}
 }
 
-// TestUngrouped exchanges without a group, which blocks both ranks.
+// TestUngrouped exchanges data without a group, which blocks both ranks.
 func TestUngrouped(t *testing.T) {
 	for mode, c := range commModes {
 		if c.LazyComms {
@@ -622,7 +626,7 @@ func TestUngrouped(t *testing.T) {
 			x.d.Run()
 			for i, e := range ends {
 				pending(t, x.vs[i], e)
-				check(t, comms(x.vs[i]).CommError(x.cs[i])) // nobody notices
+				check(t, comms(x.vs[i]).CommError(x.cs[i])) // no error is reported
 			}
 			for i, e := range ends {
 				check(t, comms(x.vs[i]).AbortComm(x.cs[i]))
@@ -633,7 +637,7 @@ func TestUngrouped(t *testing.T) {
 	}
 }
 
-// TestMismatch has ranks disagree about what they do.
+// TestMismatch tests ranks that disagree about an operation.
 func TestMismatch(t *testing.T) {
 	base := driver.CommOp{Kind: driver.AllReduce, Type: driver.Int32, Count: 4}
 	for _, c := range []struct {
@@ -661,7 +665,7 @@ func TestMismatch(t *testing.T) {
 				}
 				x.drain(t)
 				x.hold(t, func() {
-					for _, i := range []int{0, 2} { // it must not matter that one has not come
+					for _, i := range []int{0, 2} { // the error is found although one rank has not come
 						op := c.op
 						if i == 2 {
 							c.change(&op)

@@ -14,35 +14,35 @@ import (
 
 var _ driver.Comms = (*device)(nil)
 
-// comms is what a driver has of communicators: the place where their ranks meet. Its mu is held for all that it, they and
-// their ranks have. Under it only the mutexes of streams' queues and of memory may be locked. That streams lock it orders them, for
-// the race detector, more than a GPU would.
+// comms holds the communicators of a driver. Ranks find each other in it. mu protects it, its
+// communicators and their ranks. While mu is held, only the mutexes of queues and of memory may be
+// locked. Because streams lock mu, the race detector sees more order between them than on a GPU.
 type comms struct {
 	mu     sync.Mutex
-	ids    map[driver.UniqueID]*communicator // nil: the id is used up
-	count  uint64                            // of ids
+	ids    map[driver.UniqueID]*communicator // nil: the id has been used
+	count  uint64                            // number of ids made
 	ranks  table[rank]
 	memory table[commMemory]
 	lazy   bool
 	linger bool
-	needs  uint64 // bytes that a rank takes
+	needs  uint64 // bytes of device memory that a rank takes
 }
 
-// A communicator is what its ranks have in common.
+// A communicator is the state that its ranks share.
 type communicator struct {
-	id    driver.UniqueID // zero: it was made of another one
-	ranks []*rank         // by number, nil: it has not come; none of them while nobody has
+	id    driver.UniqueID // zero if it was made from another communicator
+	ranks []*rank         // by number; nil until a rank joins, or until the first joins
 	came  int
-	live  int       // ranks that are not destroyed, with those that there was no place for
-	at    time.Time // from when on it is ready, if all have come
-	bad   error     // what ranks disagree about: nothing is executed any more
+	live  int       // ranks that are not destroyed, also ranks that joined a full communicator
+	at    time.Time // when it becomes ready, if all ranks have joined
+	bad   error     // how ranks disagree; if set, nothing is executed any more
 
-	leaving int           // ranks that are destroyed, or wait for that
-	parted  chan struct{} // closed when that is all
+	leaving int           // ranks that are destroyed or wait to be
+	parted  chan struct{} // closed when leaving is the number of all ranks
 
 	makings []*making
-	lines   map[[2]int]*line // by who sends and who receives, or of anyone
-	links   map[[2]int]*link // likewise
+	lines   map[[2]int]*line // by sender and receiver, or anyone
+	links   map[[2]int]*link // by two ranks, or anyone
 }
 
 // A rank is one end of a communicator.
@@ -51,29 +51,29 @@ type rank struct {
 	id     driver.Comm
 	name   string
 	number int
-	plain  bool          // nothing is made of it
-	of     *communicator // nil: from has yet to make it
-	from   *making       // nil: NewComm has begun it
-	made   bool          // CommReady has said so
+	plain  bool          // it joined with CommDesc.Plain
+	of     *communicator // nil until the call that makes it (from) ends
+	from   *making       // the call that makes it; nil if NewComm makes it
+	made   bool          // CommReady has returned true
 
-	out     error         // why it takes no part any more; nil while it does
+	out     error         // why it has left the communicator; nil until then
 	ended   chan struct{} // closed when out is set
-	orderly bool          // it was destroyed with nothing under way, which is no error of other ranks
-	secret  bool          // other ranks do not find that it is out
-	noticed time.Time     // else they find it from now on
-	shrunk  *rank         // what ShrinkComm makes of it, which has aborted it
+	orderly bool          // it was destroyed while it had nothing in flight: no error for other ranks
+	secret  bool          // other ranks never learn that it has left
+	noticed time.Time     // when other ranks learn that it has left, unless secret
+	shrunk  *rank         // the new rank that ShrinkComm makes, if ShrinkComm aborted this one
 	leaving bool          // DestroyComm was called
 
-	awaits *making // what NewWindow, SuspendComm or ResumeComm waits for
+	awaits *making // the call of NewWindow, SuspendComm or ResumeComm that waits
 
-	has       uint64 // bytes that it has taken
+	has       uint64 // bytes of device memory that it holds
 	suspended bool
 
-	groups int      // those that streams have
-	begun  []*group // of these, those that have begun
-	last   mark     // the last one has executed here
+	groups int      // groups in streams
+	begun  []*group // groups that have begun
+	last   mark     // when the last group has executed in this stream
 	spare  []*group
-	count  map[[2]int]uint64 // operations: of all ranks, or with whom and whether they send
+	count  map[[2]int]uint64 // operations so far: of all ranks (anyone), or by peer and direction
 	linked map[[2]int]bool
 	memory []*commMemory
 }
@@ -91,7 +91,7 @@ func (v *device) communicate(c code, bound bool) error {
 	return v.enterIf(c, bound, v.d.caps.Comms)
 }
 
-// NewUniqueID makes a name by which the ranks of a communicator find each other on the devices of this driver.
+// NewUniqueID makes a name for a new communicator. Its ranks join it by this name.
 func (v *device) NewUniqueID() (driver.UniqueID, error) {
 	if err := v.communicate(codeNewUniqueID, true); err != nil {
 		return driver.UniqueID{}, err
@@ -102,13 +102,13 @@ func (v *device) NewUniqueID() (driver.UniqueID, error) {
 	cs.count++
 	var id driver.UniqueID
 	binary.BigEndian.PutUint64(id[:], cs.count)
-	binary.BigEndian.PutUint64(id[8:], rand.Uint64()) // another driver's is unknown here
+	binary.BigEndian.PutUint64(id[8:], rand.Uint64()) // random, so that another driver does not know it
 	cs.ids[id] = &communicator{id: id}
 	return id, nil
 }
 
-// NewComm makes one rank. What is wrong with the description itself is its error; what ranks disagree about all of them
-// find in CommReady.
+// NewComm makes one rank. A mistake in desc is its own error. A disagreement between ranks is an
+// error of CommReady on all of them.
 func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	if err := v.communicate(codeNewComm, true); err != nil {
 		return 0, err
@@ -128,7 +128,7 @@ func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	case len(desc.More) > 0 && slices.ContainsFunc(desc.More, func(id driver.UniqueID) bool { _, ok := d.comms.ids[id]; return !ok }):
 		bad = "a further unique id is none that a device of this driver has made"
 	case desc.Count < 1 || desc.Count > maxDevices:
-		bad = fmt.Sprintf("there can be 1 to %d ranks", maxDevices)
+		bad = fmt.Sprintf("a communicator has 1 to %d ranks", maxDevices)
 	case desc.Rank < 0 || desc.Rank >= desc.Count:
 		bad = "ranks are numbered from 0"
 	}
@@ -144,8 +144,8 @@ func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	return r.id, nil
 }
 
-// newRank makes a rank that is of no communicator yet; it returns nil if there are too many. The caller holds mu, here and
-// below.
+// newRank makes a rank of no communicator. It returns nil if there are too many. The caller holds
+// mu, here and below.
 func (v *device) newRank(name string) *rank {
 	r := &rank{dev: v, name: name, ended: make(chan struct{}), count: make(map[[2]int]uint64), linked: make(map[[2]int]bool)}
 	r.id = driver.Comm(v.d.comms.ranks.add(r))
@@ -155,7 +155,7 @@ func (v *device) newRank(name string) *rank {
 	return r
 }
 
-// come adds a rank to the communicator that it is of, which has count ranks as far as it knows.
+// come adds a rank to its communicator. count is the rank's own idea of its size.
 func (r *rank) come(count int) {
 	m := r.of
 	m.live++
@@ -164,7 +164,7 @@ func (r *rank) come(count int) {
 	}
 	switch other := m.ranks[min(r.number, len(m.ranks)-1)]; {
 	case count != len(m.ranks):
-		m.fail("rank %d, on device %d, was made as one of %d ranks, and the first one as one of %d", r.number, r.dev.index, count, len(m.ranks))
+		m.fail("rank %d, on device %d, was made with a count of %d, the first rank with %d", r.number, r.dev.index, count, len(m.ranks))
 		return
 	case other != nil:
 		m.fail("rank %d was made twice, on device %d and on device %d", r.number, other.dev.index, r.dev.index)
@@ -172,7 +172,7 @@ func (r *rank) come(count int) {
 	}
 	for _, o := range m.ranks {
 		if o != nil && o.dev == r.dev {
-			m.fail("ranks %d and %d are both on device %d, and each needs one of its own", o.number, r.number, r.dev.index)
+			m.fail("ranks %d and %d are both on device %d; each needs its own device", o.number, r.number, r.dev.index)
 			return
 		}
 	}
@@ -182,14 +182,14 @@ func (r *rank) come(count int) {
 	}
 }
 
-// open gives a communicator room for its ranks.
+// open makes the slice of ranks.
 func (m *communicator) open(ranks []*rank) {
 	m.ranks = ranks
 	m.parted = make(chan struct{})
 	m.lines, m.links = make(map[[2]int]*line), make(map[[2]int]*link)
 }
 
-// ready says that all ranks have come.
+// ready sets the time at which the communicator is ready: all ranks have joined.
 func (m *communicator) ready(d *Driver, c code) {
 	m.at = time.Now()
 	if !d.manual {
@@ -197,20 +197,20 @@ func (m *communicator) ready(d *Driver, c code) {
 	}
 }
 
-// fail notes what ranks disagree about, if it is the first time that they do.
+// fail notes the first disagreement of the ranks.
 func (m *communicator) fail(format string, args ...any) {
 	if m.bad == nil {
 		m.bad = fmt.Errorf("%w: %s", ErrMismatch, fmt.Sprintf(format, args...))
 	}
 }
 
-// absent says why other ranks need not wait for r any more, if they can know.
+// absent returns why r has left, or nil if other ranks cannot know yet.
 func (r *rank) absent() error {
 	if r.orderly {
 		return nil
 	}
 	if p := r.dev.down.Load(); p != nil && p.lost {
-		return fmt.Errorf("%w: rank %d, for device %d is lost: %v", ErrRankGone, r.number, r.dev.index, p.err)
+		return fmt.Errorf("%w: rank %d, because device %d is lost: %v", ErrRankGone, r.number, r.dev.index, p.err)
 	}
 	if r.out == nil || r.secret || time.Now().Before(r.noticed) {
 		return nil
@@ -218,13 +218,13 @@ func (r *rank) absent() error {
 	return fmt.Errorf("%w: rank %d, on device %d: %v", ErrRankGone, r.number, r.dev.index, r.out)
 }
 
-// expects reports whether r is out because it was shrunk, and waits for o to be: to those that are to go on with it that is not its
-// end.
+// expects reports whether r was aborted by ShrinkComm and waits for o to be aborted too. The ranks
+// that remain do not see that as the end of r.
 func (r *rank) expects(o *rank) bool {
 	return r.shrunk != nil && r.shrunk.absent() == nil && r.shrunk.from.takesPart(o.number)
 }
 
-// trouble says what is wrong with r, as far as it can know.
+// trouble returns the error of r, as far as r can know it.
 func (r *rank) trouble() error {
 	switch {
 	case r.out != nil:
@@ -242,7 +242,7 @@ func (r *rank) trouble() error {
 			return err
 		}
 		if o.orderly && r.needs(o.number) {
-			return fmt.Errorf("%w: rank %d, on device %d, was destroyed, and what rank %d has begun needs it",
+			return fmt.Errorf("%w: rank %d, on device %d, was destroyed; operations in flight of rank %d need it",
 				ErrRankGone, o.number, o.dev.index, r.number)
 		}
 	}
@@ -252,15 +252,16 @@ func (r *rank) trouble() error {
 	return nil
 }
 
-// usable fails unless CommReady has reported r and nothing is wrong with it, nor is it suspended.
+// usable returns an error unless CommReady has returned true for r, and r is neither failed nor
+// suspended.
 func (r *rank) usable(c code) error {
 	err := r.trouble()
 	switch {
 	case err != nil:
 	case !r.made:
-		err = fmt.Errorf("%w: CommReady has not reported it", ErrNotReady)
+		err = fmt.Errorf("%w: wait until CommReady returns true", ErrNotReady)
 	case r.suspended && c != codeResumeComm && c != codeCommStats:
-		err = fmt.Errorf("%w: ResumeComm is to come before", ErrSuspended)
+		err = fmt.Errorf("%w: call ResumeComm first", ErrSuspended)
 	}
 	if err != nil {
 		return failf(c, "%v: %w", r, err)
@@ -280,7 +281,7 @@ func (v *device) rank(c code, h driver.Comm) (*rank, error) {
 	return r, nil
 }
 
-// CommReady reports whether all ranks have called what makes the communicator, and it has taken its time.
+// CommReady reports whether all ranks have joined and the latency of the call has passed.
 func (v *device) CommReady(h driver.Comm) (bool, error) {
 	if err := v.communicate(codeCommReady, true); err != nil {
 		return false, err
@@ -292,7 +293,7 @@ func (v *device) CommReady(h driver.Comm) (bool, error) {
 		return false, err
 	}
 	if r.made && r.out == nil {
-		return true, nil // whatever has come of it
+		return true, nil // also if it has failed since
 	}
 	if err := r.trouble(); err != nil {
 		return false, failf(codeCommReady, "%v: %w", r, err)
@@ -307,7 +308,7 @@ func (v *device) CommReady(h driver.Comm) (bool, error) {
 	return true, nil
 }
 
-// CommRank returns the rank's number and how many there are. It may be called on any thread.
+// CommRank returns the rank's number and the number of ranks. It may be called on any thread.
 func (v *device) CommRank(h driver.Comm) (number, count int, err error) {
 	if err := v.communicate(codeCommRank, false); err != nil {
 		return 0, 0, err
@@ -326,7 +327,7 @@ func (v *device) CommRank(h driver.Comm) (number, count int, err error) {
 	return r.number, len(r.of.ranks), nil
 }
 
-// CommError says what has gone wrong: that ranks disagree, or that another one is gone.
+// CommError returns an error if ranks disagree or another rank has left.
 func (v *device) CommError(h driver.Comm) error {
 	if err := v.communicate(codeCommError, false); err != nil {
 		return err
@@ -343,7 +344,8 @@ func (v *device) CommError(h driver.Comm) error {
 	return nil
 }
 
-// AbortComm ends what is under way on this rank. The others find that it is gone, but what they have under way stays.
+// AbortComm ends the operations in flight of this rank. The other ranks see that it has left, but
+// their own operations stay in flight.
 func (v *device) AbortComm(h driver.Comm) error {
 	err, ok := v.end(codeAbortComm)
 	if !ok {
@@ -360,13 +362,13 @@ func (v *device) AbortComm(h driver.Comm) error {
 	}
 	r.leave(ErrAborted)
 	for _, child := range r.making() {
-		child.leave(fmt.Errorf("%w: it was being made of %v", ErrAborted, r))
+		child.leave(fmt.Errorf("%w: %v, which it was made from, was aborted", ErrAborted, r))
 	}
 	r.abortOrigin()
 	return err
 }
 
-// making returns what is being made of r.
+// making returns the ranks that are being made from r.
 func (r *rank) making() (children []*rank) {
 	if r.of == nil {
 		return nil
@@ -379,19 +381,20 @@ func (r *rank) making() (children []*rank) {
 	return children
 }
 
-// abortOrigin aborts what r is being made of: a library can end that only so.
+// abortOrigin aborts the rank that r is being made from, because a library can end the call only in
+// this way.
 func (r *rank) abortOrigin() {
 	if r.of != nil || r.from == nil || r.from.bad != nil {
 		return
 	}
 	for _, c := range r.from.callers {
 		if c != nil && c.child == r {
-			c.rank.leave(fmt.Errorf("%w: %v, which was being made of it, was given up", ErrAborted, r))
+			c.rank.leave(fmt.Errorf("%w: %v, which was being made from it, was aborted", ErrAborted, r))
 		}
 	}
 }
 
-// leave makes r take no part any more, unless that is so already. What it has under way ends.
+// leave takes r out of its communicator, unless it has left already. Its operations in flight end.
 func (r *rank) leave(why error) {
 	if r.out != nil {
 		return
@@ -403,7 +406,8 @@ func (r *rank) leave(why error) {
 	}
 }
 
-// DestroyComm gives a rank back. If it waits for others, and AbortComm ends that, it has done its work all the same.
+// DestroyComm destroys a rank. It may wait for other ranks; the rank is destroyed even if AbortComm
+// ends the wait.
 func (v *device) DestroyComm(h driver.Comm) error {
 	err, ok := v.end(codeDestroyComm)
 	if !ok {
@@ -422,7 +426,7 @@ func (v *device) DestroyComm(h driver.Comm) error {
 	case r.leaving:
 		return failf(codeDestroyComm, "%v: %w: it is being destroyed already", r, ErrInvalidHandle)
 	case r.groups > 0 && r.out == nil && err == nil:
-		return failf(codeDestroyComm, "%v: %d groups of operations are under way: %w; let them end, or abort it before", r, r.groups, ErrBusy)
+		return failf(codeDestroyComm, "%v: %d groups of operations are in flight: %w; wait for them, or abort the communicator", r, r.groups, ErrBusy)
 	}
 	r.depart()
 	r.abortOrigin()
@@ -443,10 +447,10 @@ func (v *device) DestroyComm(h driver.Comm) error {
 	return err
 }
 
-// errDestroyed is why a rank is out that was destroyed.
+// errDestroyed is the reason of a rank that has left because it was destroyed.
 var errDestroyed = errors.New("it was destroyed")
 
-// depart counts r among the ranks that are destroyed, or wait for that.
+// depart counts r among the ranks that are destroyed or wait to be.
 func (r *rank) depart() {
 	if r.leaving {
 		return
@@ -459,10 +463,10 @@ func (r *rank) depart() {
 	}
 }
 
-// forgetRank takes a rank away that is out.
+// forgetRank removes a rank that has left.
 func (d *Driver) forgetRank(r *rank) {
 	if d.comms.ranks.remove(uintptr(r.id)) == nil {
-		return // closing the device has done it
+		return // already removed by Close
 	}
 	r.depart()
 	r.give()
@@ -477,7 +481,8 @@ func (d *Driver) forgetRank(r *rank) {
 	}
 }
 
-// await waits for done, or for the end of r or its device. The caller does not hold mu.
+// await waits for done, for the end of r, or for the loss of its device. The caller does not hold
+// mu.
 func (r *rank) await(c code, done <-chan struct{}) error {
 	select {
 	case <-done:
@@ -507,9 +512,10 @@ func (v *device) clearComms() {
 	})
 }
 
-// KillComm makes a rank of a communicator go away as if its process had died: its work in streams
-// ends, its waiting calls return, and all but AbortComm and DestroyComm fail. Work of other ranks
-// stays; their CommError reports it after the time notice, or never if that is negative.
+// KillComm makes a rank of a communicator leave as if its process had died. Its operations in
+// streams end, its waiting calls return, and all later calls except AbortComm and DestroyComm fail.
+// Operations of other ranks stay in flight. Their CommError reports the death after the time
+// notice, or never if notice is negative.
 func (d *Driver) KillComm(c driver.Comm, notice time.Duration) error {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

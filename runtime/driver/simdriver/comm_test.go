@@ -15,7 +15,7 @@ import (
 
 func comms(v driver.Device) driver.Comms { return v.(driver.Comms) }
 
-// A cluster is the ranks of a communicator, with a stream each.
+// A cluster is a communicator with one stream per rank.
 type cluster struct {
 	d  *simdriver.Driver
 	vs []driver.Device
@@ -65,7 +65,7 @@ func (x *cluster) each(t testing.TB, f func(i int, v driver.Comms) error) {
 	check(t, errors.Join(errs...))
 }
 
-// collect has a rank collect operations.
+// collect submits operations on a rank's stream.
 func (x *cluster) collect(i int, ops ...driver.CommOp) error {
 	return comms(x.vs[i]).Collect(x.ss[i], x.cs[i], ops)
 }
@@ -76,7 +76,7 @@ func (x *cluster) record(t testing.TB, i int) driver.Event {
 	return record(t, x.vs[i], x.ss[i])
 }
 
-// hold holds what f submits until f returns.
+// hold stalls the devices while f submits.
 func (x *cluster) hold(t testing.TB, f func()) {
 	t.Helper()
 	for i := range x.vs {
@@ -108,7 +108,8 @@ func (x *cluster) destroy(t testing.TB) {
 	x.each(t, func(i int, v driver.Comms) error { return v.DestroyComm(x.cs[i]) })
 }
 
-// numbers makes memory on each rank's device that the host can use, of n elements of 4 bytes: the first is the rank's number.
+// numbers allocates n elements of 4 bytes of host-visible memory for each rank. The first element
+// is the rank's number.
 func (x *cluster) numbers(t testing.TB, n int) []driver.Mem {
 	t.Helper()
 	var ms []driver.Mem
@@ -120,12 +121,12 @@ func (x *cluster) numbers(t testing.TB, n int) []driver.Mem {
 	return ms
 }
 
-// host returns memory as the host's.
+// host returns memory as a slice of the host.
 func host[T any](m driver.Mem) []T {
 	return unsafe.Slice((*T)(m.Host), int(m.Size/uint64(unsafe.Sizeof(*new(T)))))
 }
 
-// broken ends the test unless each rank's CommError is want, and says so.
+// broken ends the test unless each rank's CommError is want and contains say.
 func (x *cluster) broken(t testing.TB, want error, say string, ranks ...int) {
 	t.Helper()
 	for _, i := range ranks {
@@ -133,7 +134,7 @@ func (x *cluster) broken(t testing.TB, want error, say string, ranks ...int) {
 	}
 }
 
-// until ends the test unless done is closed soon.
+// until returns what done delivers. It ends the test if that takes too long.
 func until[T any](t testing.TB, done <-chan T) T {
 	t.Helper()
 	select {
@@ -145,7 +146,7 @@ func until[T any](t testing.TB, done <-chan T) T {
 	panic("unreachable")
 }
 
-// begin calls f in a goroutine.
+// begin calls f in a goroutine, and returns a channel for its result.
 func begin[T any](f func() T) <-chan T {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
@@ -172,7 +173,7 @@ func TestNewComm(t *testing.T) {
 		refused(t, second(v.NewComm(desc)), simdriver.ErrInvalidValue, say)
 	}
 
-	// Not all have come.
+	// One rank is missing.
 	c := newComm(t, vs[0], a, 1, 2)
 	if must(v.CommReady(c))(t) {
 		t.Error("ready with one rank of two")
@@ -207,11 +208,11 @@ func TestNewComm(t *testing.T) {
 	refused(t, second(v.NewComm(driver.CommDesc{ID: a, Count: 2})), simdriver.ErrInvalidValue, "was used already")
 }
 
-// TestNewCommConflicts has ranks that do not fit together, which all of them find.
+// TestNewCommConflicts checks that all ranks find conflicts between their descriptions.
 func TestNewCommConflicts(t *testing.T) {
 	for say, descs := range map[string][]driver.CommDesc{
-		"one of 2 ranks, and the first one as one of 3": {{Rank: 0, Count: 3}, {Rank: 1, Count: 2}, {Rank: 2, Count: 3}},
-		"one of 4 ranks": {{Rank: 0, Count: 3}, {Rank: 3, Count: 4}, {Rank: 2, Count: 3}},
+		"a count of 2, the first rank with 3":                {{Rank: 0, Count: 3}, {Rank: 1, Count: 2}, {Rank: 2, Count: 3}},
+		"a count of 4":                                       {{Rank: 0, Count: 3}, {Rank: 3, Count: 4}, {Rank: 2, Count: 3}},
 		"rank 1 was made twice, on device 0 and on device 1": {{Rank: 1, Count: 3}, {Rank: 1, Count: 3}, {Rank: 2, Count: 3}},
 	} {
 		_, vs := open(t, simdriver.Config{Devices: 3})
@@ -236,7 +237,8 @@ func TestNewCommConflicts(t *testing.T) {
 	}
 }
 
-// TestCommLatency has communicators take their time, and ranks notice others' ends late.
+// TestCommLatency checks that communicators take their latency, and that ranks notice a death after
+// its delay.
 func TestCommLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, vs := open(t, simdriver.Config{Devices: 2, Latency: map[simdriver.Op]time.Duration{
@@ -274,7 +276,7 @@ func TestCommLatency(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 
-		// A group takes its time when all are there.
+		// A group takes its latency when all ranks have come.
 		ms := x.numbers(t, 1)
 		var ends []driver.Event
 		for i := range vs {
@@ -296,7 +298,7 @@ func TestCommLatency(t *testing.T) {
 		time.Sleep(time.Minute)
 		done(true)
 
-		// Unless one of them is aborted meanwhile.
+		// The latency ends early if a rank is aborted.
 		for i := range vs {
 			check(t, x.with(kids).collect(i, sum(ms[i])))
 			ends[i] = x.record(t, i)
@@ -310,7 +312,7 @@ func TestCommLatency(t *testing.T) {
 		time.Sleep(time.Hour)
 		done(true)
 
-		// One waits, durably, until the other one is found to be gone.
+		// A rank waits, durably blocked, until it notices that the other one is dead.
 		check(t, x.collect(0, sum(ms[0])))
 		end := x.record(t, 0)
 		synctest.Wait()
@@ -339,7 +341,7 @@ func TestCommLatency(t *testing.T) {
 	})
 }
 
-// TestAbort aborts a rank in every state, with all that it has under way.
+// TestAbort aborts a rank in every state, with operations in flight.
 func TestAbort(t *testing.T) {
 	for mode, c := range commModes {
 		t.Run(mode, func(t *testing.T) {
@@ -361,7 +363,7 @@ func TestAbort(t *testing.T) {
 			check(t, w.DestroyComm(other))
 			check(t, comms(x.vs[2]).DestroyComm(late))
 
-			// While a split is under way.
+			// During a split.
 			for _, parent := range []bool{false, true} {
 				y := newCluster(t, 3, c)
 				v, w := comms(y.vs[0]), comms(y.vs[1])
@@ -376,7 +378,8 @@ func TestAbort(t *testing.T) {
 					check(t, v.AbortComm(kid))
 				}
 				refused(t, second(v.CommReady(kid)), simdriver.ErrAborted)
-				refused(t, v.CommError(y.cs[0]), simdriver.ErrAborted) // one does not end without the other
+				// One of them does not end without the other.
+				refused(t, v.CommError(y.cs[0]), simdriver.ErrAborted)
 				refused(t, second(w.CommReady(kid1)), simdriver.ErrRankGone, "rank 0, on device 0")
 				refused(t, second(comms(y.vs[2]).SplitComm(y.cs[2], driver.NoColor, 0)), simdriver.ErrRankGone)
 				check(t, v.DestroyComm(kid))
@@ -385,7 +388,7 @@ func TestAbort(t *testing.T) {
 				y.destroy(t)
 			}
 
-			// Work that waits for others, and work that has not begun.
+			// Operations that wait for other ranks, and operations that have not begun.
 			var blocked <-chan error
 			if c.LazyComms {
 				blocked = begin(func() error { return x.collect(0, sum(ms[0])) })
@@ -412,7 +415,7 @@ func TestAbort(t *testing.T) {
 			x.d.Run()
 			check(t, wait(t, x.vs[0], e))
 
-			// What is left to do.
+			// The calls that remain valid.
 			refused(t, x.collect(0, sum(ms[0])), simdriver.ErrAborted)
 			refused(t, second(v.CommReady(x.cs[0])), simdriver.ErrAborted)
 			refused(t, second(v.SplitComm(x.cs[0], 0, 0)), simdriver.ErrAborted)
@@ -431,7 +434,8 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestAbortWhileExecuting aborts ranks at any time, again and again: nothing hangs, and nothing touches memory afterwards.
+// TestAbortWhileExecuting aborts ranks at arbitrary times. Nothing hangs, and nothing touches
+// memory afterwards.
 func TestAbortWhileExecuting(t *testing.T) {
 	for round := range 30 {
 		x := newCluster(t, 3, simdriver.Config{})
@@ -457,7 +461,7 @@ func TestAbortWhileExecuting(t *testing.T) {
 		all.Wait()
 		for i, v := range x.vs {
 			check(t, wait(t, v, x.record(t, i)))
-			clear(host[int32](ms[i])) // a race, if it is used still
+			clear(host[int32](ms[i])) // a data race, if an operation still uses the memory
 			check(t, comms(v).DestroyComm(x.cs[i]))
 			check(t, v.Free(ms[i]))
 			v.Close()
@@ -465,25 +469,26 @@ func TestAbortWhileExecuting(t *testing.T) {
 	}
 }
 
-// TestDestroyComm has ranks go in order, and out of it. In a bubble it is known when what is begun has come as far as it does by itself.
+// TestDestroyComm destroys ranks in order and out of order. It runs in a bubble, to know when all
+// calls have got as far as they can.
 func TestDestroyComm(t *testing.T) { synctest.Test(t, destroyComm) }
 
 func destroyComm(t *testing.T) {
 	x := newCluster(t, 3, simdriver.Config{})
 	ms := x.numbers(t, 1)
 	check(t, comms(x.vs[1]).DestroyComm(x.cs[1]))
-	check(t, comms(x.vs[0]).CommError(x.cs[0])) // which is no error
+	check(t, comms(x.vs[0]).CommError(x.cs[0])) // no error
 	check(t, x.collect(0, transfer(driver.Send, ms[0], 0, 2)))
 	check(t, x.collect(2, transfer(driver.Recv, ms[2], 0, 0)))
 	check(t, wait(t, x.vs[0], x.record(t, 0)))
 	check(t, comms(x.vs[0]).CommError(x.cs[0]))
 	check(t, x.collect(0, transfer(driver.Recv, ms[0], 0, 1)))
 	synctest.Wait()
-	x.broken(t, simdriver.ErrRankGone, "rank 1, on device 1, was destroyed, and what rank 0 has begun needs it", 0)
+	x.broken(t, simdriver.ErrRankGone, "rank 1, on device 1, was destroyed; operations in flight of rank 0 need it", 0)
 	check(t, comms(x.vs[2]).CommError(x.cs[2]))
 	check(t, comms(x.vs[0]).AbortComm(x.cs[0]))
 
-	// With a fault it is destroyed at once, with what is under way.
+	// A fault destroys it at once, with operations in flight.
 	x = newCluster(t, 2, simdriver.Config{})
 	ms = x.numbers(t, 1)
 	check(t, x.collect(0, sum(ms[0])))
@@ -494,7 +499,7 @@ func destroyComm(t *testing.T) {
 	check(t, wait(t, x.vs[0], e))
 	x.broken(t, simdriver.ErrRankGone, "it was destroyed", 1)
 
-	// One that waits for the others.
+	// A destroyed rank waits for the others.
 	for _, abort := range []bool{false, true} {
 		x = newCluster(t, 2, simdriver.Config{LingerComms: true})
 		done := begin(func() error { return comms(x.vs[0]).DestroyComm(x.cs[0]) })
@@ -567,7 +572,7 @@ func TestKillComm(t *testing.T) {
 	}
 }
 
-// TestCommLoseDevice loses devices while ranks of theirs wait, in calls and in streams.
+// TestCommLoseDevice loses devices while their ranks wait, in calls and in streams.
 func TestCommLoseDevice(t *testing.T) {
 	x := newCluster(t, 3, simdriver.Config{LazyComms: true})
 	ms := x.numbers(t, 1)
@@ -585,7 +590,7 @@ func TestCommLoseDevice(t *testing.T) {
 	refused(t, until(t, window), driver.ErrLost)
 	refused(t, second(x.vs[1].Query(e1)), driver.ErrLost)
 	x.broken(t, driver.ErrLost, "test's own error", 1)
-	x.broken(t, simdriver.ErrRankGone, "rank 1, for device 1 is lost: test's own error", 0, 2)
+	x.broken(t, simdriver.ErrRankGone, "rank 1, because device 1 is lost: test's own error", 0, 2)
 	pending(t, x.vs[0], e0)
 	check(t, comms(x.vs[0]).AbortComm(x.cs[0]))
 	check(t, wait(t, x.vs[0], e0))
@@ -596,7 +601,7 @@ func TestCommLoseDevice(t *testing.T) {
 	check(t, comms(x.vs[2]).AbortComm(x.cs[2]))
 	check(t, comms(x.vs[2]).DestroyComm(x.cs[2]))
 
-	// An operation that loses its device when its turn comes.
+	// An operation that loses its device when it executes.
 	x = newCluster(t, 2, simdriver.Config{Faults: []simdriver.Fault{{Op: simdriver.OpCollect, Device: 1, N: 1, AtExecution: true, Err: errTest}}})
 	ms = x.numbers(t, 1)
 	for i := range x.vs {
@@ -611,7 +616,7 @@ func TestCommLoseDevice(t *testing.T) {
 	x.broken(t, simdriver.ErrRankGone, "test's own error", 0)
 }
 
-// TestCommClose closes a device with all that communicators have.
+// TestCommClose closes a device with live communicators.
 func TestCommClose(t *testing.T) {
 	x := newCluster(t, 2, simdriver.Config{})
 	v := comms(x.vs[0])
@@ -641,14 +646,14 @@ func TestCommClose(t *testing.T) {
 	check(t, comms(x.vs[1]).AbortComm(x.cs[1]))
 	check(t, wait(t, x.vs[1], e))
 
-	// It takes the place of a rank that waits to be destroyed.
+	// Close ends a rank that waits to be destroyed.
 	x = newCluster(t, 2, simdriver.Config{LingerComms: true})
 	done := begin(func() error { return comms(x.vs[0]).DestroyComm(x.cs[0]) })
 	time.Sleep(time.Millisecond)
 	refused(t, x.vs[0].Close(), simdriver.ErrBusy, "communicator")
 	refused(t, until(t, done), simdriver.ErrClosed)
 
-	// A rank whose stream is taken away with what it has begun is gone.
+	// A rank leaves if its stream is destroyed with operations that have begun.
 	x = newCluster(t, 2, simdriver.Config{})
 	ms = x.numbers(t, 1)
 	check(t, x.collect(0, sum(ms[0])))
@@ -662,7 +667,7 @@ func TestCommClose(t *testing.T) {
 	check(t, comms(x.vs[0]).DestroyComm(x.cs[0]))
 }
 
-// TestCommsUnsupported leaves communicators out, or one call of theirs.
+// TestCommsUnsupported tests devices without communicators, or without one call of them.
 func TestCommsUnsupported(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	if hip := simdriver.HIPCaps(); !caps.Comms || !hip.Comms {
@@ -707,7 +712,8 @@ func commCalls(v driver.Comms, s driver.Stream, c driver.Comm) map[simdriver.Op]
 	}
 }
 
-// commScenario uses all of communicators on two devices, one goroutine doing it all, and gives everything back whatever fails.
+// commScenario uses all calls of communicators on two devices, from one goroutine, and frees
+// everything whatever fails.
 func commScenario(d *simdriver.Driver) {
 	var vs []driver.Device
 	var ss [2]driver.Stream
@@ -721,7 +727,7 @@ func commScenario(d *simdriver.Driver) {
 				}
 			}
 			if ss[i] != 0 {
-				// One failure must not make it forget the work that goes on.
+				// After one failure, go on waiting for the work.
 				e, err := v.NewEvent()
 				if err != nil {
 					e, _ = v.NewEvent()
@@ -811,7 +817,8 @@ func commScenario(d *simdriver.Driver) {
 	})
 }
 
-// TestCommSweep fails each call of a scenario in turn: whatever fails, nothing hangs and what was made can be given back.
+// TestCommSweep makes each call of a scenario fail in turn, and checks that nothing hangs and
+// everything can be freed.
 func TestCommSweep(t *testing.T) {
 	for _, f := range []simdriver.Fault{{}, {Lost: true}, {AtExecution: true}} {
 		for _, device := range []int{0, 1} {

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// pageSize is what windows are aligned to, from the beginning of an allocation.
+// pageSize is the alignment of windows, counted from the start of an allocation.
 const pageSize = 4096
 
 // A commMemory is memory that is registered with a communicator.
@@ -16,9 +16,9 @@ type commMemory struct {
 	id        driver.CommMemory
 	base      driver.Ptr
 	size      uint64
-	window    *making // nil: RegisterComm has registered it
+	window    *making // the call that made the window; nil if RegisterComm has registered the memory
 	symmetric bool
-	uses      int // operations in streams that use it
+	uses      int // operations in streams that use the memory
 }
 
 // has reports whether all of an area is registered.
@@ -27,7 +27,7 @@ func (cm *commMemory) has(a *area) bool {
 	return a.ptr >= cm.base && offset < cm.size && a.size <= cm.size-offset
 }
 
-// registered returns what an area is registered as: a window if it is one, nil if it is nothing.
+// registered returns the registration that holds an area, preferably a window, or nil.
 func (r *rank) registered(a *area) *commMemory {
 	var found *commMemory
 	for _, cm := range r.memory {
@@ -38,7 +38,7 @@ func (r *rank) registered(a *area) *commMemory {
 	return found
 }
 
-// registering finds a rank that is ready, and says why memory cannot be registered with it.
+// registering finds a rank that is ready, and checks that memory can be registered with it.
 func (v *device) registering(c code, h driver.Comm, p driver.Ptr, size uint64) (*rank, error) {
 	r, err := v.rank(c, h)
 	if err != nil {
@@ -53,16 +53,16 @@ func (v *device) registering(c code, h driver.Comm, p driver.Ptr, size uint64) (
 	case size == 0:
 		return nil, failf(c, "%s: %w", what, ErrInvalidValue)
 	case a == nil:
-		return nil, failf(c, "%s: %w: no memory of device %d is there", what, ErrInvalidValue, v.index)
+		return nil, failf(c, "%s: %w: device %d has no memory there", what, ErrInvalidValue, v.index)
 	case a.kind != driver.CommMem:
 		return nil, failf(c, "%s: %w: the memory was not made with CommMem", what, ErrInvalidValue)
 	case size > a.size-uint64(p-a.base):
-		return nil, failf(c, "%s: %w: the allocation of %d bytes at %#x ends before", what, ErrInvalidValue, a.size, uint64(a.base))
+		return nil, failf(c, "%s: %w: the allocation of %d bytes at %#x ends earlier", what, ErrInvalidValue, a.size, uint64(a.base))
 	}
 	return r, nil
 }
 
-// register adds memory to what r has.
+// register adds memory to the rank's registrations.
 func (r *rank) register(c code, cm *commMemory) (driver.CommMemory, error) {
 	cm.rank = r
 	cm.id = driver.CommMemory(r.dev.d.comms.memory.add(cm))
@@ -110,7 +110,7 @@ func (v *device) NewWindow(h driver.Comm, p driver.Ptr, size uint64, symmetric b
 	return r.register(codeNewWindow, &commMemory{base: p, size: size, window: g, symmetric: symmetric})
 }
 
-// ReleaseCommMemory undoes RegisterComm or NewWindow. It waits for nobody.
+// ReleaseCommMemory undoes RegisterComm or NewWindow. It does not wait.
 func (v *device) ReleaseCommMemory(h driver.Comm, mh driver.CommMemory) error {
 	err, ok := v.end(codeReleaseCommMemory)
 	if !ok {
@@ -131,20 +131,20 @@ func (v *device) ReleaseCommMemory(h driver.Comm, mh driver.CommMemory) error {
 	case r.out != nil && err == nil:
 		return failf(codeReleaseCommMemory, "%v: %w", r, r.out)
 	case r.suspended && err == nil:
-		return failf(codeReleaseCommMemory, "%v: %w: ResumeComm is to come before", r, ErrSuspended)
+		return failf(codeReleaseCommMemory, "%v: %w: call ResumeComm first", r, ErrSuspended)
 	case cm == nil:
-		return failf(codeReleaseCommMemory, "registration %#x: %w: there is none, or it was released", uint64(mh), ErrInvalidHandle)
+		return failf(codeReleaseCommMemory, "registration %#x: %w: no such registration, or it was released", uint64(mh), ErrInvalidHandle)
 	case cm.rank != r:
 		return failf(codeReleaseCommMemory, "registration %#x: %w: it belongs to %v, not %v", uint64(mh), ErrInvalidHandle, cm.rank, r)
 	case cm.uses > 0 && err == nil:
-		return failf(codeReleaseCommMemory, "%v: registration %#x: %d operations under way use it: %w", r, uint64(mh), cm.uses, ErrBusy)
+		return failf(codeReleaseCommMemory, "%v: registration %#x: %d operations in flight use it: %w", r, uint64(mh), cm.uses, ErrBusy)
 	}
 	cs.memory.remove(uintptr(mh))
 	r.memory = slices.DeleteFunc(r.memory, func(o *commMemory) bool { return o == cm })
 	return err
 }
 
-// unregistered fails if some of an allocation is registered.
+// unregistered returns an error if part of an allocation is registered.
 func (v *device) unregistered(m driver.Mem) (err error) {
 	a := v.space.find(m.Ptr)
 	if a == nil {
@@ -155,7 +155,7 @@ func (v *device) unregistered(m driver.Mem) (err error) {
 	defer cs.mu.Unlock()
 	cs.memory.all(func(_ uintptr, cm *commMemory) {
 		if cm.base >= a.base && uint64(cm.base-a.base) < a.size {
-			err = failf(codeFree, "%d bytes at %#x: %w: %v has %d of them registered; release them before",
+			err = failf(codeFree, "%d bytes at %#x: %w: %v has registered %d of them; release the registration first",
 				a.size, uint64(a.base), ErrBusy, cm.rank, cm.size)
 		}
 	})

@@ -27,7 +27,7 @@ func TestCommMem(t *testing.T) {
 	refused(t, v.Free(as), simdriver.ErrInvalidValue)
 	refused(t, vs[1].Free(m), simdriver.ErrInvalidValue)
 	check(t, v.Free(m))
-	refused(t, v.Free(m), simdriver.ErrInvalidValue, "freed before")
+	refused(t, v.Free(m), simdriver.ErrInvalidValue, "freed already")
 }
 
 func TestRegisterComm(t *testing.T) {
@@ -37,8 +37,8 @@ func TestRegisterComm(t *testing.T) {
 	plain := alloc(t, x.vs[0], driver.DeviceMem, 8192)
 	for say, err := range map[string]error{
 		"not made with CommMem":                second(v.RegisterComm(x.cs[0], plain.Ptr, 8)),
-		"no memory of device 0":                second(v.RegisterComm(x.cs[0], other.Ptr, 8)),
-		"ends before":                          second(v.RegisterComm(x.cs[0], m.Ptr+8, 8192)),
+		"device 0 has no memory":               second(v.RegisterComm(x.cs[0], other.Ptr, 8)),
+		"ends earlier":                         second(v.RegisterComm(x.cs[0], m.Ptr+8, 8192)),
 		"0 bytes":                              second(v.RegisterComm(x.cs[0], m.Ptr, 0)),
 		"the memory was not made with CommMem": second(v.NewWindow(x.cs[0], plain.Ptr, 8, false)),
 		"a multiple of 4096 bytes":             second(v.NewWindow(x.cs[0], m.Ptr+8, 8, false)),
@@ -56,14 +56,14 @@ func TestRegisterComm(t *testing.T) {
 	refused(t, v.ReleaseCommMemory(x.cs[0], h), simdriver.ErrInvalidHandle, "was released")
 	check(t, v.ReleaseCommMemory(x.cs[0], again))
 	must(v.RegisterComm(x.cs[0], m.Ptr, 8192))(t)
-	check(t, v.DestroyComm(x.cs[0])) // with its registrations
+	check(t, v.DestroyComm(x.cs[0])) // this frees its registrations too
 	if n := x.d.Counters().Devices[0].CommMemory; n != 0 {
 		t.Errorf("%d registrations", n)
 	}
 	check(t, x.vs[0].Free(m))
 }
 
-// TestMixedMemory has ranks that use registered memory, and ranks that do not.
+// TestMixedMemory tests ranks that use registered memory together with ranks that do not.
 func TestMixedMemory(t *testing.T) {
 	const registered, symmetric = 1, 2
 	gather := driver.CommOp{Kind: driver.AllGather, Type: driver.Int8, Count: 4}
@@ -73,7 +73,7 @@ func TestMixedMemory(t *testing.T) {
 		dst        [2]int // offsets
 		inPlace    bool
 		unequal    string
-		registered uint64 // how much is
+		registered uint64 // bytes registered
 	}{
 		{op: sum(driver.Mem{}), how: [2]int{registered, registered}},
 		{op: sum(driver.Mem{}), how: [2]int{symmetric, symmetric}},
@@ -139,7 +139,7 @@ func TestMixedMemory(t *testing.T) {
 	}
 }
 
-// TestNewWindow runs in a bubble, in which it is known when a rank waits for the others.
+// TestNewWindow runs in a bubble, to know when a rank waits for the others.
 func TestNewWindow(t *testing.T) { synctest.Test(t, newWindow) }
 
 func newWindow(t *testing.T) {
@@ -163,7 +163,7 @@ func newWindow(t *testing.T) {
 	if n := x.d.Counters().Devices[2].CommMemory; n != 1 {
 		t.Errorf("%d windows", n)
 	}
-	// While one waits the others' ends show.
+	// A waiting call returns when another rank leaves.
 	a = window(0, 100)
 	synctest.Wait()
 	check(t, comms(x.vs[0]).CommError(x.cs[0]))
@@ -176,7 +176,7 @@ func newWindow(t *testing.T) {
 	check(t, comms(y.vs[0]).AbortComm(y.cs[0]))
 	refused(t, until(t, d), simdriver.ErrAborted)
 
-	// Other sizes.
+	// Ranks with different sizes.
 	b = window(1, 101)
 	for i, done := range []<-chan error{a, b} {
 		refused(t, until(t, done), simdriver.ErrMismatch, "rank 1 calls new window of 101 bytes, and rank 0 new window of 100 bytes", fmt.Sprint("rank ", i, " of"))

@@ -8,39 +8,40 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A making is a call that ranks of a communicator make together: for new communicators, for a window, or to be suspended or resumed. Each rank makes
-// its calls in the same order, so that they find each other.
+// A making is one call that ranks of a communicator make together: SplitComm, ShrinkComm,
+// NewWindow, SuspendComm or ResumeComm. Each rank makes its calls in the same order, so the calls
+// match by position.
 type making struct {
 	of        *communicator
 	code      code
-	exclude   []int // ranks that take no part, in order
-	aborts    bool  // the first one to call has aborted the communicator
+	exclude   []int // ranks that need not call, ascending
+	aborts    bool  // the first caller has aborted the communicator
 	size      uint64
 	symmetric bool
 
-	callers []*caller // by rank, nil: it has not called
+	callers []*caller // by rank; nil until the rank calls
 	missing int
 	bad     error
-	done    chan struct{} // closed when nobody is missing, or it is bad
+	done    chan struct{} // closed when all ranks have called, or the call has failed
 }
 
-// A caller is a rank that has called.
+// A caller is the call of one rank.
 type caller struct {
 	rank       *rank
-	child      *rank // nil: none
+	child      *rank // the new rank; nil if there is none
 	color, key int
 }
 
-// takesPart reports whether a rank has to call.
+// takesPart reports whether a rank must call.
 func (g *making) takesPart(number int) bool { return !slices.Contains(g.exclude, number) }
 
-// trouble says why the making cannot come to an end.
+// trouble returns why the call cannot complete.
 func (g *making) trouble() error {
 	if g.bad != nil {
 		return g.bad
 	}
 	if g.of.bad != nil && !g.aborts {
-		return g.of.bad // the others cannot call any more
+		return g.of.bad // the other ranks can no longer call
 	}
 	for i, c := range g.callers {
 		if r := g.of.ranks[i]; g.takesPart(i) && (c == nil || !g.aborts) {
@@ -55,7 +56,7 @@ func (g *making) trouble() error {
 	return nil
 }
 
-// join lets r call for what g says, and returns what all call for.
+// join adds the call of r, described by g and c. It returns the making that all ranks share.
 func (r *rank) join(g *making, c *caller) (*making, error) {
 	m := r.of
 	c.rank = r
@@ -68,7 +69,7 @@ func (r *rank) join(g *making, c *caller) (*making, error) {
 			at, found = i, true
 			break
 		}
-		// Ranks that g is nothing to may be further on, and have called for what comes after it.
+		// A rank that need not make this call may have made later ones already.
 		other := slices.IndexFunc(o.callers, func(c *caller) bool { return c != nil && g.takesPart(c.rank.number) })
 		if other >= 0 {
 			m.fail("rank %d calls %v, and rank %d %v", r.number, g, other, o)
@@ -96,7 +97,8 @@ func (r *rank) join(g *making, c *caller) (*making, error) {
 	return g, nil
 }
 
-// meet lets r call for what g says, and waits until all have. The caller holds mu, which is unlocked meanwhile.
+// meet joins a call and waits until all ranks have joined. The caller holds mu, which is unlocked
+// meanwhile.
 func (r *rank) meet(c code, g *making) (*making, error) {
 	g, err := r.join(g, new(caller))
 	if err != nil {
@@ -132,7 +134,7 @@ func (g *making) String() string {
 	return g.code.String()
 }
 
-// end ends the making, which is bad or complete.
+// end completes the call, or fails it with bad.
 func (g *making) end(bad error) {
 	if g.bad != nil {
 		return
@@ -168,7 +170,7 @@ func (g *making) end(bad error) {
 	}
 }
 
-// divide begins a call that makes a communicator of the one of h.
+// divide begins a call that makes a communicator from that of h.
 func (v *device) divide(c code, h driver.Comm) (*rank, error) {
 	r, err := v.rank(c, h)
 	if err != nil {
@@ -178,12 +180,13 @@ func (v *device) divide(c code, h driver.Comm) (*rank, error) {
 		return nil, err
 	}
 	if r.groups > 0 {
-		return nil, failf(c, "%v: %d groups of operations are under way: %w; let them end before", r, r.groups, ErrBusy)
+		return nil, failf(c, "%v: %d groups of operations are in flight: %w; wait for them first", r, r.groups, ErrBusy)
 	}
 	return r, nil
 }
 
-// SplitComm begins to divide a communicator. The new ones are ready when all ranks have called.
+// SplitComm begins to divide a communicator. The new communicators are ready when all ranks have
+// called it.
 func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 	if err := v.communicate(codeSplitComm, true); err != nil {
 		return 0, err
@@ -198,7 +201,7 @@ func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 		return 0, failf(codeSplitComm, "%v: %w", r, errPlain)
 	}
 	if color < 0 && color != driver.NoColor {
-		return 0, failf(codeSplitComm, "%v: color %d: %w: colors are not negative, but for NoColor", r, color, ErrInvalidValue)
+		return 0, failf(codeSplitComm, "%v: color %d: %w: a color is not negative, or NoColor", r, color, ErrInvalidValue)
 	}
 	c := &caller{color: color, key: key}
 	if color != driver.NoColor {
@@ -209,10 +212,10 @@ func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 	return r.child(&making{code: codeSplitComm}, c)
 }
 
-// errPlain is why nothing is made of a rank that joined plainly.
-var errPlain = fmt.Errorf("it was joined plainly (CommDesc.Plain), as one that ranks of other programs take part in: %w", driver.ErrUnsupported)
+// errPlain is the error of making a communicator from a rank that joined with CommDesc.Plain.
+var errPlain = fmt.Errorf("it joined with CommDesc.Plain, like a communicator with ranks of other programs: %w", driver.ErrUnsupported)
 
-// ShrinkComm begins to make a communicator of all ranks but some, in their order.
+// ShrinkComm begins to make a communicator of all ranks except some. The order stays.
 func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Comm, error) {
 	if err := v.communicate(codeShrinkComm, true); err != nil {
 		return 0, err
@@ -239,9 +242,9 @@ func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Co
 	for i, x := range g.exclude {
 		switch {
 		case x < 0 || x >= len(r.of.ranks):
-			err = fmt.Errorf("rank %d is to be excluded: %w: there are %d", x, ErrInvalidValue, len(r.of.ranks))
+			err = fmt.Errorf("excluded rank %d: %w: there are %d ranks", x, ErrInvalidValue, len(r.of.ranks))
 		case x == r.number:
-			err = fmt.Errorf("%w: it excludes itself, and who is excluded must not call", ErrInvalidValue)
+			err = fmt.Errorf("%w: it excludes itself; an excluded rank must not call", ErrInvalidValue)
 		case i > 0 && g.exclude[i-1] == x:
 			err = fmt.Errorf("rank %d is excluded twice: %w", x, ErrInvalidValue)
 		}
@@ -266,7 +269,7 @@ func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Co
 	return h, err
 }
 
-// child calls for a new communicator and returns the rank that r has in it, if it has one.
+// child joins a call that makes communicators. It returns the new rank of r, if r gets one.
 func (r *rank) child(g *making, c *caller) (driver.Comm, error) {
 	code := g.code
 	if _, err := r.join(g, c); err != nil {

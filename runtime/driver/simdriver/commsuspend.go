@@ -8,10 +8,11 @@ import (
 
 var _ driver.CommSuspension = (*device)(nil)
 
-// errShares is why a rank is not suspended that did not join plainly.
-var errShares = fmt.Errorf("it did not join plainly (CommDesc.Plain), and libraries suspend only what did: %w", driver.ErrUnsupported)
+// errShares is the error of suspending a rank that did not join with CommDesc.Plain.
+var errShares = fmt.Errorf("it did not join with CommDesc.Plain; only such communicators can be suspended: %w", driver.ErrUnsupported)
 
-// take takes the memory that r needs. Without it r takes no part any more. The caller holds the communicators' mu, here and below.
+// take takes the memory that r needs. If there is not enough, r leaves the communicator. The caller
+// holds the communicators' mu, here and below.
 func (r *rank) take() error {
 	n, limit := r.dev.d.comms.needs, r.dev.d.memory
 	s := &r.dev.space
@@ -27,7 +28,7 @@ func (r *rank) take() error {
 	return nil
 }
 
-// give gives it back.
+// give gives the memory of r back.
 func (r *rank) give() {
 	s := &r.dev.space
 	s.mu.Lock()
@@ -36,7 +37,7 @@ func (r *rank) give() {
 	r.has = 0
 }
 
-// resume takes the memory of r again and waits until all ranks have.
+// resume takes the memory of r again and waits until all ranks have done so.
 func (r *rank) resume(c code) error {
 	if err := r.take(); err != nil {
 		return failf(c, "%v: %w", r, err)
@@ -46,7 +47,7 @@ func (r *rank) resume(c code) error {
 	return err
 }
 
-// CommStats tells that a rank has what Config.CommMemory says.
+// CommStats returns the memory that a rank holds: Config.CommMemory, or 0 while it is suspended.
 func (v *device) CommStats(h driver.Comm) (s driver.CommStats, err error) {
 	if err := v.communicate(codeCommStats, true); err != nil {
 		return s, err
@@ -63,7 +64,7 @@ func (v *device) CommStats(h driver.Comm) (s driver.CommStats, err error) {
 	return driver.CommStats{Suspendable: v.d.comms.needs, Suspended: r.suspended}, nil
 }
 
-// SuspendComm gives a rank's memory back when all ranks have called it.
+// SuspendComm gives the memory of a rank back when all ranks have called it.
 func (v *device) SuspendComm(h driver.Comm) error {
 	if err := v.communicate(codeSuspendComm, true); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (v *device) SuspendComm(h driver.Comm) error {
 	return nil
 }
 
-// ResumeComm takes it again. It returns when all ranks have called it.
+// ResumeComm takes the memory of a rank again. It returns when all ranks have called it.
 func (v *device) ResumeComm(h driver.Comm) error {
 	if err := v.communicate(codeResumeComm, true); err != nil {
 		return err

@@ -10,13 +10,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// suspensions is what a device does besides.
+// suspensions returns the suspension calls of a device.
 func suspensions(v driver.Comms) driver.CommSuspension { return v.(driver.CommSuspension) }
 
 func suspend(v driver.Comms, c driver.Comm) error { return suspensions(v).SuspendComm(c) }
 func resume(v driver.Comms, c driver.Comm) error  { return suspensions(v).ResumeComm(c) }
 
-// newPlainCluster makes a communicator of n ranks that have joined plainly, each of which takes 1 MiB.
+// newPlainCluster makes a communicator of n ranks that joined with Plain, each of which takes 1
+// MiB.
 func newPlainCluster(t testing.TB, n int, c simdriver.Config) *cluster {
 	t.Helper()
 	c.Devices, c.CommMemory = n, 1<<20
@@ -31,7 +32,7 @@ func newPlainCluster(t testing.TB, n int, c simdriver.Config) *cluster {
 	return x
 }
 
-// free returns how much memory of a device is.
+// free returns the free memory of a rank's device.
 func (x *cluster) free(t testing.TB, i int) uint64 {
 	t.Helper()
 	free, _, err := x.vs[i].(driver.MemInfo).MemInfo()
@@ -75,16 +76,17 @@ func TestSuspendComm(t *testing.T) {
 		x.sums(t, 3, 3, 3)
 	}
 	x.each(t, func(i int, v driver.Comms) error { return suspend(v, x.cs[i]) })
-	x.destroy(t) // with one another they take their memory again
+	x.destroy(t) // both resume first, to be destroyed
 	if free := x.free(t, 1); free != before+1<<20 {
 		t.Errorf("%d bytes are free at the end, %d before", free, before)
 	}
 }
 
-// TestSuspendCommErrors says what is not suspended, and what comes of it if not all ranks are.
+// TestSuspendCommErrors tests communicators that cannot be suspended, and suspensions that not all
+// ranks call.
 func TestSuspendCommErrors(t *testing.T) {
 	x := newCluster(t, 2, simdriver.Config{})
-	refused(t, suspend(comms(x.vs[0]), x.cs[0]), driver.ErrUnsupported, "plainly")
+	refused(t, suspend(comms(x.vs[0]), x.cs[0]), driver.ErrUnsupported, "CommDesc.Plain")
 	check(t, comms(x.vs[0]).CommError(x.cs[0]))
 	x.destroy(t)
 
@@ -96,12 +98,12 @@ func TestSuspendCommErrors(t *testing.T) {
 		other := op
 		other.Src, other.Dst = b.Ptr, b.Ptr
 		check(t, errors.Join(x.collect(0, op), x.collect(1, other)))
-		refused(t, suspend(comms(x.vs[0]), x.cs[0]), simdriver.ErrBusy, "under way")
+		refused(t, suspend(comms(x.vs[0]), x.cs[0]), simdriver.ErrBusy, "in flight")
 	})
 	x.drain(t)
 	x.destroy(t)
 
-	x = newPlainCluster(t, 2, simdriver.Config{}) // the other one never comes
+	x = newPlainCluster(t, 2, simdriver.Config{}) // the other rank never calls
 	v, w := comms(x.vs[0]), comms(x.vs[1])
 	done := begin(func() error { return suspend(v, x.cs[0]) })
 	check(t, v.AbortComm(x.cs[0]))
@@ -109,7 +111,7 @@ func TestSuspendCommErrors(t *testing.T) {
 	check(t, w.AbortComm(x.cs[1]))
 	x.destroy(t)
 
-	x = newPlainCluster(t, 2, simdriver.Config{}) // it does something else
+	x = newPlainCluster(t, 2, simdriver.Config{}) // the other rank calls something else
 	v, w = comms(x.vs[0]), comms(x.vs[1])
 	done = begin(func() error { return suspend(v, x.cs[0]) })
 	for x.d.Counters().Devices[0].Calls[simdriver.OpSuspendComm] == 0 {
@@ -124,7 +126,7 @@ func TestSuspendCommErrors(t *testing.T) {
 	x.destroy(t)
 }
 
-// TestResumeCommOutOfMemory has no memory left for a communicator to be made, or resumed.
+// TestResumeCommOutOfMemory makes and resumes communicators without enough memory.
 func TestResumeCommOutOfMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newPlainCluster(t, 2, simdriver.Config{Memory: 4 << 20})
@@ -132,7 +134,7 @@ func TestResumeCommOutOfMemory(t *testing.T) {
 		m := alloc(t, x.vs[0], driver.DeviceMem, 4<<20)
 		v, w := comms(x.vs[0]), comms(x.vs[1])
 		done := begin(func() error { return resume(w, x.cs[1]) })
-		synctest.Wait() // it waits for the other rank: later it would find that this is gone
+		synctest.Wait() // otherwise it would find the other rank dead instead
 		refused(t, resume(v, x.cs[0]), driver.ErrOutOfMemory)
 		refused(t, w.CommError(x.cs[1]), simdriver.ErrRankGone)
 		check(t, w.AbortComm(x.cs[1]))
@@ -150,7 +152,8 @@ func TestResumeCommOutOfMemory(t *testing.T) {
 	})
 }
 
-// TestDestroySuspended destroys what is suspended while the other rank resumes, or is aborted, or is not there any more.
+// TestDestroySuspended destroys a suspended rank while the other rank resumes, is aborted, or is
+// dead.
 func TestDestroySuspended(t *testing.T) {
 	for what, f := range map[string]func(x *cluster) error{
 		"the other one resumes": func(x *cluster) error { return resume(comms(x.vs[1]), x.cs[1]) },

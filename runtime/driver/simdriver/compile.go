@@ -17,7 +17,7 @@ var (
 // A compiler looks for the kernels of sources among the registered Go functions.
 type compiler struct{ v *device }
 
-// Compiler returns a compiler for the device. It is no call that is counted.
+// Compiler returns a compiler for the device. Counters do not count this call.
 func (v *device) Compiler() (driver.Compiler, error) {
 	if !v.d.caps.Compile {
 		return nil, v.cannot(codeCompile)
@@ -25,18 +25,21 @@ func (v *device) Compiler() (driver.Compiler, error) {
 	return compiler{v}, nil
 }
 
-// Info says that the code is for this process alone, whose Go functions it names.
+// Info says that the code is only for this process, because it names Go functions of this process.
 func (c compiler) Info() driver.CompilerInfo {
 	return driver.CompilerInfo{Name: "simdriver", Target: "sim", Transient: true}
 }
 
-// Linker returns the same compiler, which takes the kernels of sources with Link from all of them.
+// Linker returns the same compiler. Its Link takes the kernels of all sources.
 func (c compiler) Linker() (driver.Compiler, error) { return c, nil }
 
-// Compile makes an image with the kernels of a source in CUDA C++, of which only the names are read: those of all that is declared
-// __global__ in the text, and in the headers that it includes by name. Each must be registered in Config.Kernels. As with a real compiler
-// the image has kernels that are extern "C" by their names, and others by the expressions of Source.Names, under which they must be
-// registered: "scale<float>". The error, a [*driver.CompileError], names every kernel that is not. Lines such as [Image] makes count too.
+// Compile makes an image with the kernels of a source in CUDA C++. It reads only the names of the
+// functions declared __global__ in the text and in the headers that the text includes by name. Each
+// kernel must be registered in Config.Kernels. As with a real compiler, the image names an extern
+// "C" kernel by its plain name, and other kernels by the expressions of Source.Names. They must be
+// registered under the same names, such as "scale<float>". The error, a [*driver.CompileError],
+// names every kernel that is not registered. Compile also reads lines in the form that [Image]
+// writes.
 func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	v := c.v
 	if err := v.enter(codeCompile, false); err != nil {
@@ -54,7 +57,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	}
 	code := driver.Code{Names: map[string]string{}}
 	var names []string
-	called := map[string]bool{} // by a name's last part
+	called := map[string]bool{} // by the last part of the name
 	for _, one := range all {
 		for _, expression := range one.Names {
 			name := squeeze(expression)
@@ -79,7 +82,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	}
 	for i, k := range s.kernels {
 		if k.template || slices.ContainsFunc(s.kernels[:i], func(o declared) bool { return o.name == k.name && !o.template }) {
-			continue // it is nothing by itself, or is declared once more
+			continue // a template without arguments, or a second declaration
 		}
 		if _, ok := v.d.kernels[k.name]; !ok && !called[k.name] {
 			lack(k.file, k.line, "kernel %s has no Go function in Config.Kernels", k.name)
@@ -102,7 +105,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// squeeze returns a name without space, since an image has none in names.
+// squeeze returns a name without spaces, because names in images have none.
 func squeeze(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -112,7 +115,7 @@ func squeeze(name string) string {
 	}, name)
 }
 
-// lastPart returns what a kernel is declared as of which an expression makes one: scale of &math::scale<float>.
+// lastPart returns the name under which a kernel is declared: scale for &math::scale<float>.
 func lastPart(expression string) string {
 	name, _, _ := strings.Cut(expression, "<")
 	if i := strings.LastIndex(name, "::"); i >= 0 {
@@ -127,18 +130,18 @@ type declared struct {
 	line     int
 	name     string
 	c        bool // extern "C"
-	template bool // or an instance of one
+	template bool // a template or an instance of one
 }
 
-// A scanner finds the kernels of a source. It does not evaluate conditions, nor macros.
+// A scanner finds the kernels of a source. It evaluates neither conditions nor macros.
 type scanner struct {
 	headers map[string]string
-	seen    map[string]bool // headers that were included
+	seen    map[string]bool // headers read so far
 	kernels []declared
-	vars    []string // of lines as Image makes them
+	vars    []string // variables from lines in the form that Image writes
 }
 
-// line returns where a kernel is declared first.
+// line returns the line of a kernel's first declaration.
 func (s *scanner) line(name string) int {
 	for _, k := range s.kernels {
 		if k.name == name {
@@ -161,7 +164,7 @@ func (s *scanner) scan(file, text string) {
 			s.scan(name, header)
 		}
 	}
-	scopes := []bool{false} // whether they are extern "C"
+	scopes := []bool{false} // stack of braces: true inside extern "C"
 	c, template := false, false
 	for i := 0; i < len(tokens); i++ {
 		switch t := tokens[i]; t.text {
@@ -194,8 +197,9 @@ func (s *scanner) scan(file, text string) {
 	}
 }
 
-// kernelName returns the place of the name in a declaration, and whether it has arguments for a template, or -1. It is the word in front of the
-// parameters; other words with parentheses are attributes and macros, behind which the declaration goes on.
+// kernelName returns the index of a kernel's name in its declaration, or -1, and whether template
+// arguments follow the name. The name is the word before the parameters. Attributes and macros are
+// words with parentheses too, but the declaration goes on behind them.
 func kernelName(tokens []token, i int) (n int, instance bool) {
 	for ; i < len(tokens); i++ {
 		switch t := tokens[i].text; {
@@ -222,10 +226,10 @@ func kernelName(tokens []token, i int) (n int, instance bool) {
 	return -1, false
 }
 
-// behind are words that may come behind the parameters.
+// behind holds the words that may follow the parameters.
 var behind = map[string]bool{"__attribute__": true, "noexcept": true, "requires": true}
 
-// at returns the text of a token, or nothing.
+// at returns the text of a token, or "" behind the last one.
 func at(tokens []token, i int) string {
 	if i < len(tokens) {
 		return tokens[i].text
@@ -233,7 +237,7 @@ func at(tokens []token, i int) string {
 	return ""
 }
 
-// skip returns the place of what closes the bracket at i, or the last place.
+// skip returns the index of the bracket that closes the one at i, or the last index.
 func skip(tokens []token, i int) int {
 	depth, angles := 0, 0
 	for ; i < len(tokens)-1; i++ {
@@ -265,9 +269,10 @@ type token struct {
 	word bool
 }
 
-// lex splits C++ into tokens, without comments, numbers and the preprocessor's lines, and returns the names that it includes.
+// lex splits C++ into tokens. It drops comments, numbers and preprocessor lines, and returns the
+// names of the included headers.
 func lex(text string) (tokens []token, includes []string) {
-	line, first := 1, true // of its line
+	line, first := 1, true // true until the line's first token
 	for i := 0; i < len(text); {
 		begin := i
 		switch r := text[i]; {
@@ -283,7 +288,7 @@ func lex(text string) (tokens []token, includes []string) {
 		case strings.HasPrefix(text[i:], "/*"):
 			i += 2 + through(text[i+2:], "*/")
 			line += strings.Count(text[begin:i], "\n")
-			continue // what is behind it may be the preprocessor's
+			continue // a # inside the line starts no directive
 		case r == '#' && first:
 			i = endOfLine(text, i)
 			if name, ok := included(text[begin:i]); ok {
@@ -325,7 +330,7 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// endOfLine returns where a line ends, which goes on behind a backslash.
+// endOfLine returns the end of a line. A backslash continues the line.
 func endOfLine(text string, i int) int {
 	for ; i < len(text) && text[i] != '\n'; i++ {
 		if text[i] == '\\' && i+1 < len(text) {
@@ -337,7 +342,8 @@ func endOfLine(text string, i int) int {
 	return min(i, len(text))
 }
 
-// through returns how long a text is up to the end of what it has, or all of it.
+// through returns the length of text up to the end of the first occurrence of end, or the length of
+// all of it.
 func through(text, end string) int {
 	if i := strings.Index(text, end); i >= 0 {
 		return i + len(end)
@@ -345,7 +351,7 @@ func through(text, end string) int {
 	return len(text)
 }
 
-// included returns the name that a line of the preprocessor includes.
+// included returns the header that a preprocessor line includes.
 func included(line string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(line[1:]), "include")
 	if rest = strings.TrimSpace(rest); !ok || len(rest) < 2 {

@@ -72,7 +72,7 @@ func TestCompile(t *testing.T) {
 	if _, size, err := vs[0].Global(m, code.Names["&table"]); size != 64 || err != nil {
 		t.Errorf("a variable of %d bytes, %v", size, err)
 	}
-	// What is not extern "C", and was not asked for, has another name.
+	// A kernel that is neither extern "C" nor asked for has a mangled name.
 	_, _, err = vs[0].Function(m, "last")
 	refused(t, err, simdriver.ErrNotFound, "kernel last")
 	check(t, vs[0].Unload(m))
@@ -109,7 +109,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestCompileLink takes kernels from all sources that are linked.
+// TestCompileLink checks that linking takes the kernels of all sources.
 func TestCompileLink(t *testing.T) {
 	nothing := func(*simdriver.Grid) {}
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"a": nothing, "b<int>": nothing})})
@@ -134,7 +134,7 @@ func TestCompileLink(t *testing.T) {
 	refused(t, err, simdriver.ErrNotFound, "h.h(2): error: kernel none has no Go function")
 }
 
-// TestCompileFails has a device that compiles nothing, and one with a fault in it.
+// TestCompileFails tests a device without a compiler, and a fault.
 func TestCompileFails(t *testing.T) {
 	none := simdriver.CUDACaps()
 	none.Compile = false
@@ -150,7 +150,7 @@ func TestCompileFails(t *testing.T) {
 	refused(t, second(compile(t, vs[0], driver.Source{})), driver.ErrLost)
 }
 
-// FuzzCompile: whatever a source is, compiling it ends, and what it makes can be loaded.
+// FuzzCompile checks for any source that Compile returns, and that its image can be loaded.
 func FuzzCompile(f *testing.F) {
 	f.Add(manyKernels, "scale<int>")
 	f.Add("__global__", "a::")

@@ -10,7 +10,7 @@ const (
 	driverName    = "sim"
 	defaultMemory = 1 << 30
 	maxDevices    = 1024
-	maxMemory     = 1 << 46 // a device's addresses are 2⁴⁸
+	maxMemory     = 1 << 46 // a device has 2⁴⁸ addresses
 )
 
 // A Config configures a driver. The zero Config is one device with 1 GiB and CUDA's features, which
@@ -19,8 +19,8 @@ type Config struct {
 	// Devices is the number of devices, at most 1024. 0 means one; a negative number means none.
 	Devices int
 
-	// Memory is each device's memory in bytes; 0 is 1 GiB. An allocation takes memory of the process when it is first
-	// touched.
+	// Memory is each device's memory in bytes; 0 is 1 GiB. An allocation takes memory of the
+	// process when it is first touched.
 	Memory uint64
 
 	// HostMemory bounds host and managed memory of all devices together, in bytes; 0 is 4 GiB.
@@ -29,35 +29,35 @@ type Config struct {
 	// Caps are the features of the devices; nil is CUDACaps.
 	Caps *driver.Caps
 
-	// Apart means that the devices have no links: EnablePeer fails with [driver.ErrUnsupported],
-	// and so does AccessPool for pools of device memory. Copies between devices still work.
+	// Apart means that the devices have no links. EnablePeer then fails with
+	// [driver.ErrUnsupported], and so does AccessPool for pools of device memory. Copies between
+	// devices still work.
 	Apart bool
 
 	// Links, if not nil, returns the result of Link from one device to another, by their indexes,
-	// and replaces Apart: for kind [driver.LinkNone], EnablePeer and AccessPool fail. It may be
-	// called concurrently. If it is nil, and Apart not set, the kind is unknown, the rank 0, and
-	// everything works.
+	// and replaces Apart. For kind [driver.LinkNone], EnablePeer and AccessPool fail. It may be
+	// called concurrently. If it is nil and Apart is not set, the kind is unknown, the rank is 0,
+	// and all access works.
 	Links func(from, to int) driver.Link
 
-	// Machine is the machine whose process the driver is: processes of one Machine open each
-	// other's exports. nil is a machine of its own.
+	// Machine is the machine of which the driver is a process. Processes of one Machine can open
+	// each other's exports. nil means a machine of its own.
 	Machine *Machine
 
-	// StaysLost means that a lost device stays lost, as in a process with CUDA. Otherwise a device
-	// that was closed as often as it was opened works again when it is opened, as after a restart
-	// of the process.
+	// StaysLost means that a lost device stays lost, as in a process with CUDA. Without it a lost
+	// device works again when it is opened after its last Close, as after a restart of the process.
 	StaysLost bool
 
-	// LazyComms makes ranks connect when they first need to, as libraries do: the first Collect
-	// that needs other ranks does not return before those have called theirs.
+	// LazyComms makes ranks connect when they first need to, as libraries do. The first Collect
+	// that needs other ranks then waits until these have called theirs.
 	LazyComms bool
 
 	// LingerComms makes DestroyComm wait for the other ranks to destroy theirs, unless the
 	// communicator was aborted.
 	LingerComms bool
 
-	// CommMemory is the number of bytes that each rank of a finished communicator takes of its
-	// device, and frees while it is suspended.
+	// CommMemory is the number of bytes of device memory that each rank of a finished communicator
+	// takes. It is freed while the communicator is suspended.
 	CommMemory uint64
 
 	// Kernels are the kernels that modules can have, by name. A C++ kernel that is not extern "C",
@@ -81,9 +81,9 @@ type Config struct {
 	Faults []Fault
 
 	// OnExecute, if not nil, is called after each operation of a stream, before its events
-	// complete, on the goroutine that executed it, and likewise after each node of a graph that
-	// does something. It must be safe for concurrent calls, may submit, and must not call Step or
-	// Run, or destroy streams or events.
+	// complete, on the goroutine that executed it. It is also called after each node of a graph
+	// that does something. It must be safe for concurrent calls. It may submit, and must not call
+	// Step or Run, or destroy streams or events.
 	OnExecute func(Executed)
 }
 
@@ -91,12 +91,12 @@ type Config struct {
 type Executed struct {
 	Device int
 	Stream driver.Stream
-	Seq    uint64 // the number of operations that the stream has executed, with this one
+	Seq    uint64 // the number of operations that the stream has executed, including this one
 	Op     Op
 	Kernel string // the kernel's name, if Op is OpLaunch
 
 	Priority int         // of the stream
-	Node     driver.Node // the graph's node, if it was one; Seq is then that of the graph's launch
+	Node     driver.Node // the graph's node, if a node did this; Seq is then that of the graph's launch
 	Err      error       // the error that lost the device, if this operation lost it
 }
 
@@ -111,10 +111,10 @@ func CUDACaps() driver.Caps {
 	}
 }
 
-// HIPCaps returns the features of AMD's devices with any release: an event must not be recorded
-// again before its last record, and the waits for it, are over. They have no memory pools, because
-// package hipdriver uses HIP's only on request. With Cooperative, Pools and PoolsByStream in
-// addition, they are hipdriver's from ROCm 6.2 on with HIP's pools.
+// HIPCaps returns the features of AMD's devices with any ROCm release. An event must not be
+// recorded again before its last record, and the waits for it, are complete. The devices have no
+// memory pools, because package hipdriver uses HIP's pools only on request. For hipdriver with
+// HIP's pools, from ROCm 6.2 on, set Cooperative, Pools and PoolsByStream too.
 func HIPCaps() driver.Caps {
 	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
 		Native: true, Capture: true, Adopt: true, MemInfo: true, Links: true, Occupancy: true, IPCMem: true, Compile: true, PriorityRange: [2]int{1, -1}}

@@ -6,9 +6,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Counters count calls and objects. Those of a driver in use are of about one moment.
+// Counters count calls and objects. All fields describe roughly the same moment, also while the
+// driver is in use.
 type Counters struct {
-	Calls   map[Op]uint64 // of all devices and of none; without operations that were never called
+	Calls   map[Op]uint64 // of all devices and of the driver; never 0
 	Total   uint64        // the sum of Calls
 	Devices []DeviceCounters
 }
@@ -17,8 +18,8 @@ type Counters struct {
 type DeviceCounters struct {
 	Calls    map[Op]uint64
 	Total    uint64
-	Executed uint64 // operations that streams have executed, without records and waits that had nothing to do
-	Pending  uint64 // operations that they have not executed
+	Executed uint64 // operations that streams have executed; waits for nothing do not count
+	Pending  uint64 // operations that streams have not executed yet
 
 	// Live objects.
 	Streams     int
@@ -29,16 +30,16 @@ type DeviceCounters struct {
 	Execs       int
 	Comms       int    // ranks of communicators
 	CommMemory  int    // registrations and windows
-	Allocations int    // of all kinds, without modules' variables and pools
+	Allocations int    // of all kinds, except modules' variables and pools
 	Bytes       uint64 // of device memory, with modules' variables, without pools
-	HostBytes   uint64 // of host and managed memory, likewise
+	HostBytes   uint64 // of host and managed memory, counted like Bytes
 	Registered  uint64 // bytes of the program's memory that are registered
-	Opened      int    // allocations of other processes
+	Opened      int    // allocations of other processes that are open
 
-	Pools           int    // without the default one
-	PoolAllocations int    // without a FreeAsync, of all pools
+	Pools           int    // except the default pool
+	PoolAllocations int    // pool allocations without a FreeAsync
 	Reserved        uint64 // bytes of all pools, also of destroyed pools that wait for their last frees
-	Used            uint64 // bytes of them that are allocated, until the frees have executed
+	Used            uint64 // bytes allocated in pools, until their frees have executed
 }
 
 // Counters returns the counters. It may be called at any time.
@@ -130,9 +131,9 @@ func (d *Driver) Calls() uint64 {
 }
 
 // Leaks names leaks: open devices, live objects, and objects that were left when a device was
-// closed. It returns nil if there are none. A device does not count if one of its streams waits, or
+// closed. It returns nil if there are none. It skips a device if one of its streams waits, or
 // waited until it was destroyed, for a value in memory, another process's event, or work of a lost
-// device: a driver would wait for that stream before it frees the stream's objects.
+// device. A real driver would keep the objects of such a stream until the wait ends.
 func (d *Driver) Leaks() []string {
 	d.mu.Lock()
 	leaks := append([]string(nil), d.leaked...)
@@ -152,8 +153,8 @@ func (d *Driver) Leaks() []string {
 	return leaks
 }
 
-// awaitsOthers reports whether a stream of the device waits for something from outside, or did so
-// until it was destroyed.
+// awaitsOthers reports whether a stream of the device waits, or waited until it was destroyed, for
+// something outside the driver's working devices.
 func (v *device) awaitsOthers() bool {
 	awaits := v.stuck.Load()
 	v.d.streams.all(func(_ uintptr, s *stream) { awaits = awaits || s.dev == v && s.awaitsOthers() })

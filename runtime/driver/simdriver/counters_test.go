@@ -96,7 +96,7 @@ func TestOnExecute(t *testing.T) {
 	mu.Unlock()
 	e := event(t, v) // before the fill loses the device
 	check(t, v.Fill(s, 0, 0, 1, 1))
-	v.Record(e, s) // which may be too late
+	v.Record(e, s) // may fail: the device may be lost by then
 	refused(t, wait(t, v, e), driver.ErrLost)
 	mu.Lock()
 	defer mu.Unlock()
@@ -105,7 +105,7 @@ func TestOnExecute(t *testing.T) {
 	}
 }
 
-// TestLeaks names all that pools, graphs and timers have.
+// TestLeaks checks that Leaks names pools, graphs and timers too.
 func TestLeaks(t *testing.T) {
 	d := simdriver.New(simdriver.Config{})
 	v := must(d.Open(0))(t)
@@ -145,7 +145,8 @@ func TestLeaks(t *testing.T) {
 	v.Close()
 }
 
-// TestNoGarbage has submitting, executing and waiting allocate nothing once it is under way.
+// TestNoGarbage checks that submitting, executing and waiting do not allocate after the first
+// rounds.
 func TestNoGarbage(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -180,7 +181,7 @@ func TestNoGarbage(t *testing.T) {
 			t.Error("lost")
 		}
 	}
-	check(t, d.StallStream(a)) // so that the queues grow to what they may need
+	check(t, d.StallStream(a)) // lets the queues grow to their final size
 	for range 300 {
 		v.Launch(a, &l)
 		for range 9 {
@@ -197,7 +198,7 @@ func TestNoGarbage(t *testing.T) {
 	}
 }
 
-// TestNoGarbageCollect likewise has collecting allocate nothing.
+// TestNoGarbageCollect checks the same for collectives.
 func TestNoGarbageCollect(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -227,21 +228,21 @@ func TestNoGarbageCollect(t *testing.T) {
 		}
 		end()
 	}
-	check(t, x.d.StallDevice(0)) // so that everything grows to what it may need
+	check(t, x.d.StallDevice(0)) // lets everything grow to its final size
 	for range 4 * 50 {
 		for i := range x.vs {
 			x.collect(i, ops[i]...)
 		}
 	}
 	check(t, x.d.ResumeDevice(0))
-	end() // so that none is made for fewer operations
+	end() // so that no group is made for fewer operations later
 	run()
 	if n := testing.AllocsPerRun(20, run); n >= 1 {
 		t.Errorf("%v allocations for 200 groups", n)
 	}
 }
 
-// TestNoGarbageAsync likewise has allocating and freeing in stream order and launching graphs allocate nothing.
+// TestNoGarbageAsync checks the same for allocation in stream order and graph launches.
 func TestNoGarbageAsync(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -304,7 +305,7 @@ func TestNoGarbageAsync(t *testing.T) {
 				t.Error("lost")
 			}
 		}
-		check(t, d.StallDevice(0)) // so that everything grows to what it may need
+		check(t, d.StallDevice(0)) // lets everything grow to its final size
 		for range 4 {
 			burst()
 		}
@@ -315,7 +316,8 @@ func TestNoGarbageAsync(t *testing.T) {
 			t.Errorf("%s: %v allocations for a burst", name, n)
 		}
 	}
-	if got := must(timers(v).Elapsed(from, to))(t); got < 0 || got == 0 && runtime.GOOS != "windows" { // whose clock may stand still as long as that
+	// The clock of Windows may not tick in that time.
+	if got := must(timers(v).Elapsed(from, to))(t); got < 0 || got == 0 && runtime.GOOS != "windows" {
 		t.Errorf("elapsed %v", got)
 	}
 }

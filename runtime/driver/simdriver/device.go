@@ -16,31 +16,31 @@ type device struct {
 	info  driver.Info
 	space deviceSpace
 
-	down    atomic.Pointer[down]          // why nothing works any more; nil while it does
+	down    atomic.Pointer[down]          // why every call fails; nil while the device works
 	gone    atomic.Pointer[chan struct{}] // closed when the device is lost
-	lossMu  sync.Mutex                    // of a device that is lost, or lost no more; a leaf
+	lossMu  sync.Mutex                    // for the change between lost and working; a leaf lock
 	stalled atomic.Bool
-	stuck   atomic.Bool // a stream was destroyed that waited for what others bring
+	stuck   atomic.Bool // a destroyed stream was waiting for something outside
 	calls   [codes]atomic.Uint64
-	retired atomic.Uint64 // operations that streams executed which are no more
+	retired atomic.Uint64 // operations that destroyed streams have executed
 
 	goFunctions goFunctions
 
-	peers []atomic.Bool // by index of a device: kernels may use its memory
+	peers []atomic.Bool // by device index: kernels may use that device's memory
 
-	tight atomic.Int32 // pools that may keep less than all they have
+	tight atomic.Int32 // number of pools with a threshold below all they have
 
 	mu      sync.Mutex
-	opens   int     // calls of Open less calls of Close
-	pools   []*pool // also those that were destroyed and have memory left
-	basic   *pool   // the default one; nil until it is asked for
-	current *pool   // nil: the default one
+	opens   int     // calls of Open minus calls of Close
+	pools   []*pool // also destroyed pools that still have memory
+	basic   *pool   // the default pool; nil until first used
+	current *pool   // nil: the default pool
 }
 
 // down says why a device does not work.
 type down struct {
 	err  error
-	lost bool // else closed
+	lost bool // false: closed
 }
 
 // newDevice makes the device with an index.
@@ -83,25 +83,27 @@ func newDevice(d *Driver, index int) *device {
 // Info describes the device.
 func (v *device) Info() driver.Info { return v.info }
 
-// Caps says what the device can do.
+// Caps returns the device's features.
 func (v *device) Caps() driver.Caps { return v.d.caps }
 
 // Bind makes the device current on the calling thread.
 func (v *device) Bind() error {
 	err := v.enter(codeBind, false)
 	if p := v.down.Load(); err == nil || p != nil && p.lost {
-		v.d.threads.bind(v.index) // a lost device too: its objects have to be given back
+		v.d.threads.bind(v.index) // also on a lost device, because its objects must be freed
 	}
 	return err
 }
 
-// Unbind makes no device current on the calling thread, if this one is. It is no call that is counted, and never fails.
+// Unbind makes no device current on the calling thread, if this device is current there. Counters
+// do not count it, and it never fails.
 func (v *device) Unbind() error {
 	v.d.threads.unbind(v.index)
 	return nil
 }
 
-// Close gives the device back, and makes it current no more on the calling thread. What is left of its objects is destroyed, and named in the error.
+// Close closes the device once, and makes it no longer current on the calling thread. The last
+// Close destroys the objects that are left and names them in its error.
 func (v *device) Close() error {
 	err, ok := v.end(codeClose)
 	if !ok {
@@ -125,7 +127,7 @@ func (v *device) Close() error {
 	left := v.destroyAll()
 	v.recover()
 	if err == nil && len(left) > 0 {
-		err = failf(codeClose, "device %d: %w: %s; destroy them before", v.index, ErrBusy, strings.Join(left, ", "))
+		err = failf(codeClose, "device %d: %w: %s; destroy them first", v.index, ErrBusy, strings.Join(left, ", "))
 	}
 	return err
 }
@@ -169,8 +171,8 @@ func (v *device) destroyAll() []string {
 	return left
 }
 
-// enter begins a call that is not submitted. It fails if the device does not work, or if bound is set and the device is
-// not current on the thread.
+// enter begins a call that is not submitted. It fails if the device does not work, or if bound is
+// set and the device is not current on the thread.
 func (v *device) enter(c code, bound bool) error {
 	v.calls[c].Add(1)
 	if bound && v.d.strict {
@@ -189,8 +191,9 @@ func (v *device) enter(c code, bound bool) error {
 	return nil
 }
 
-// end begins a call that gives something back, on a thread that must be bound. If ok, the call does its work even if it
-// is to fail with err: as with the GPUs' APIs, err is then about the device, and nobody could try again.
+// end begins a call that frees or destroys something. It needs a bound thread. If ok is true, the
+// call does its work even if it returns err: as with GPU APIs, err is then about the device, and
+// the caller cannot try again.
 func (v *device) end(c code) (err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.strict {
@@ -208,7 +211,7 @@ func (v *device) end(c code) (err error, ok bool) {
 	return err, p == nil || p.lost
 }
 
-// release begins a call that gives something back in a stream: it is submit and end.
+// release begins a call that frees something in stream order. It combines submit and end.
 func (v *device) release(c code) (later, err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.armed.Load() != 0 {
@@ -221,12 +224,12 @@ func (v *device) release(c code) (later, err error, ok bool) {
 	return later, err, p == nil || p.lost
 }
 
-// cannot makes the error of a call that the device's Caps rule out.
+// cannot makes the error of a call that the device's Caps exclude.
 func (v *device) cannot(c code) error {
 	return failf(c, "device %d: %w", v.index, driver.ErrUnsupported)
 }
 
-// enterIf is enter for what only some devices have.
+// enterIf is enter for a feature that only some devices have.
 func (v *device) enterIf(c code, bound, has bool) error {
 	err := v.enter(c, bound)
 	if err == nil && !has {
@@ -235,7 +238,8 @@ func (v *device) enterIf(c code, bound, has bool) error {
 	return err
 }
 
-// submit begins a call that goes to a stream, from any thread. The first error that it returns fails the operation when it executes.
+// submit begins a call that adds an operation to a stream, on any thread. The error later makes the
+// operation fail when it executes.
 func (v *device) submit(c code) (later, err error) {
 	v.calls[c].Add(1)
 	if v.d.armed.Load() != 0 {
@@ -259,9 +263,9 @@ func (v *device) checkThread(c code) error {
 		return nil
 	}
 	if ok {
-		return failf(c, "device %d, while device %d is current: %w", v.index, current, ErrInvalidContext)
+		return failf(c, "device %d, but device %d is current: %w", v.index, current, ErrInvalidContext)
 	}
-	return failf(c, "device %d, while no device is current: %w", v.index, ErrInvalidContext)
+	return failf(c, "device %d, but no device is current: %w", v.index, ErrInvalidContext)
 }
 
 // error makes the error of a call on a device that is down.
@@ -269,7 +273,7 @@ func (p *down) error(c code) error {
 	return &driver.Error{Driver: driverName, Op: c.String(), Err: p.err, Lost: p.lost}
 }
 
-// lose takes the device away, unless it is gone already.
+// lose makes the device lost, unless it is down already.
 func (v *device) lose(err error) {
 	v.lossMu.Lock()
 	p := v.down.Load()
@@ -284,26 +288,26 @@ func (v *device) lose(err error) {
 	}
 }
 
-// renew has the device not be gone.
+// renew makes a new channel for gone: the device is not lost.
 func (v *device) renew() {
 	gone := make(chan struct{})
 	v.gone.Store(&gone)
 }
 
-// recover lets a lost device, which all have closed, be opened anew.
+// recover makes a lost device work again after its last Close.
 func (v *device) recover() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.lossMu.Lock()
 	defer v.lossMu.Unlock()
 	p := v.down.Load()
-	if !v.d.stays && p != nil && p.lost && v.opens == 0 { // else somebody has opened it meanwhile
+	if !v.d.stays && p != nil && p.lost && v.opens == 0 { // otherwise it was opened again meanwhile
 		v.renew()
 		v.down.Store(&down{err: ErrClosed})
 	}
 }
 
-// poke makes the device's streams look again at what they may do.
+// poke wakes the device's streams, so that they check again whether they may go on.
 func (v *device) poke() {
 	v.d.mu.Lock()
 	defer v.d.mu.Unlock()

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// A question is what somebody wants to know of a stream's work, which is its goroutine's to look at: what the oldest operation
-// waits for, and how many operations wait for an event.
+// A question asks a stream what its oldest operation waits for, and how many of its operations wait
+// for an event. Only the goroutine that executes the stream may look at this.
 type question struct {
 	event *event
 	awaited
 	answered chan struct{} // closed when awaited is known
 }
 
-// An awaited is what a stream waits for.
+// An awaited is the answer to a question.
 type awaited struct {
-	source *stream // in which the oldest operation waits for another one, or nil
+	source *stream // the stream that the oldest operation waits for, or nil
 	value  bool    // the oldest operation waits for a value
-	waits  int32   // how many operations wait for the event that was asked about
+	waits  int32   // number of operations that wait for the event in the question
 }
 
-// look answers the question. The caller takes the stream's operations.
+// look answers the question. The caller must be the goroutine that takes the stream's operations.
 func (q *question) look(s *stream) {
 	if o := s.peek(); o != nil && !o.ready() {
 		q.source, q.value = o.source, o.code == codeWaitValue
@@ -31,7 +31,8 @@ func (q *question) look(s *stream) {
 	close(q.answered)
 }
 
-// waitsFor counts the operations that wait for an event. The caller takes the stream's operations.
+// waitsFor counts the operations that wait for an event. The caller must be the goroutine that
+// takes the stream's operations.
 func (s *stream) waitsFor(e *event) (n int32) {
 	if s.peek() == nil {
 		return 0
@@ -48,7 +49,8 @@ func (s *stream) waitsFor(e *event) (n int32) {
 	return n
 }
 
-// ask returns what the stream waits for, also for e, which may be nil. It reports false if an operation is executing, and nobody can say.
+// ask returns what the stream waits for, and how many operations wait for e, which may be nil. It
+// returns false if an operation is executing, because the answer is then unknown.
 func (s *stream) ask(e *event) (a awaited, ok bool) {
 	if s.pending() == 0 {
 		return a, true
@@ -60,7 +62,7 @@ func (s *stream) ask(e *event) (a awaited, ok bool) {
 		q.look(s)
 		return q.awaited, true
 	}
-	for !s.question.CompareAndSwap(nil, q) { // somebody else's, about to be answered or withdrawn
+	for !s.question.CompareAndSwap(nil, q) { // another question is being answered
 		runtime.Gosched()
 	}
 	for {
@@ -70,7 +72,7 @@ func (s *stream) ask(e *event) (a awaited, ok bool) {
 			return q.awaited, true
 		case <-s.ended:
 			s.question.CompareAndSwap(q, nil)
-			return a, true // nothing is left
+			return a, true // the stream is empty
 		default:
 		}
 		if s.executing.Load() && s.question.CompareAndSwap(q, nil) {
@@ -90,20 +92,21 @@ func (s *stream) answer() {
 	}
 }
 
-// doomed reports whether the stream waits for what cannot come: a record in a stream that is no more, or on a device that is
-// lost or closed.
+// doomed reports whether the stream waits for work that can never execute: in a destroyed stream,
+// or on a device that is lost or closed.
 func (s *stream) doomed() bool {
-	var chain []*stream // each waits for the next
+	var chain []*stream // each stream waits for the next
 	for at := s; at.dev.down.Load() == nil && !at.stopped.Load() || at == s; {
 		a, ok := at.ask(nil)
-		if !ok || a.source == nil || len(chain) == 100 { // streams that run on may seem to wait in a circle
+		if !ok || a.source == nil || len(chain) == 100 { // running streams may seem to wait in a circle
 			return false
 		}
 		chain = append(chain, at)
 		at = a.source
 	}
-	// A stream may have waited for an early operation of the next one, which has done that since. The last one is stuck for good, and
-	// so is each one that still waits for the one behind it.
+	// An earlier answer may be old: the next stream may have executed that work since. The last
+	// stream can never go on. So ask again, from the end, whether each stream still waits for the
+	// next.
 	for i := len(chain) - 2; i >= 0; i-- {
 		if a, ok := chain[i].ask(nil); !ok || a.source != chain[i+1] {
 			return false
@@ -112,11 +115,11 @@ func (s *stream) doomed() bool {
 	return true
 }
 
-// awaitsOthers reports whether the stream waits for a value, for another process's event, for work of a lost device, or for a
-// stream of which one of these is true.
+// awaitsOthers reports whether the stream waits for a value, another process's event, or work of a
+// lost device, directly or through other streams.
 func (s *stream) awaitsOthers() bool {
 	at := s
-	for range 100 { // streams that run on may seem to wait in a circle
+	for range 100 { // running streams may seem to wait in a circle
 		a, ok := at.ask(nil)
 		if !ok || a.value || a.source == nil {
 			return ok && a.value
@@ -129,7 +132,7 @@ func (s *stream) awaitsOthers() bool {
 	return false
 }
 
-// awaited returns how many operations wait for the event, in streams that may ever come to them.
+// awaited returns how many operations wait for the event, in streams that may still reach them.
 func (e *event) awaited() (n int32) {
 	all := e.waits.Load()
 	if all == 0 {
@@ -152,7 +155,7 @@ func (e *event) awaited() (n int32) {
 			n += waits
 		}
 	}
-	if unknown { // the others may be in a stream that is busy
+	if unknown { // a stream was busy: its operations may be the ones that wait
 		n += max(all-known, 0)
 	}
 	return n

@@ -10,17 +10,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Driver simulates GPUs. All its methods may be called concurrently, also while the devices are in use.
+// A Driver simulates GPUs. All its methods may be called concurrently, also while the devices are
+// in use.
 type Driver struct {
 	caps     driver.Caps
 	strict   bool
 	apart    bool
-	links    func(from, to int) driver.Link // or nil
-	stays    bool                           // lost devices stay so
-	manual   bool                           // executes in Step only
+	links    func(from, to int) driver.Link // Config.Links, or nil
+	stays    bool                           // Config.StaysLost
+	manual   bool                           // Config.Deterministic: only Step executes
 	memory   uint64
 	kernels  map[string]Kernel
-	executed func(Executed) // or nil
+	executed func(Executed) // Config.OnExecute, or nil
 	devices  []*device
 	threads  threads
 
@@ -32,23 +33,23 @@ type Driver struct {
 	graphs    table[graph]
 	execs     table[exec]
 
-	nodes   atomic.Uintptr // the last graph node's handle
-	records atomic.Uint64  // the last number of a timer's record
-	pooled  atomic.Bool    // there has been a pool
+	nodes   atomic.Uintptr // the last handle given to a graph node
+	records atomic.Uint64  // the number of the last timer record
+	pooled  atomic.Bool    // set when the first pool is made
 
 	machine *Machine
 
 	host  hostSpace
 	comms comms
 
-	armed  atomic.Int32 // not zero if a call has to look at faults or latencies
+	armed  atomic.Int32 // not 0 if calls must check for faults or latencies
 	faults faults
-	calls  [codes]atomic.Uint64 // those that belong to no device
+	calls  [codes]atomic.Uint64 // calls that belong to no device
 	delays [codes]atomic.Int64  // nanoseconds
 
 	mu     sync.Mutex
-	order  []*stream // all of them, oldest first
-	leaked []string  // what Close found
+	order  []*stream // all streams, oldest first
+	leaked []string  // objects that Close had to destroy
 
 	steps stepper
 }
@@ -125,9 +126,9 @@ func (d *Driver) Devices() ([]driver.Info, error) {
 	return infos, nil
 }
 
-// Open opens a device. An open device may be opened again, and needs one more Close: both are the
-// same device with the same objects. A lost device can be opened, and stays lost until all have
-// closed it, or for good with [Config.StaysLost].
+// Open opens a device. Opening an open device again returns the same device with the same objects,
+// and needs one more Close. A lost device can be opened. It stays lost until its last Close, or for
+// good with [Config.StaysLost].
 func (d *Driver) Open(index int) (driver.Device, error) {
 	v, err := d.device(index)
 	if err != nil {
@@ -143,13 +144,13 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 	defer v.mu.Unlock()
 	v.opens++
 	if p := v.down.Load(); p != nil && !p.lost {
-		v.down.CompareAndSwap(p, nil) // unless it has been lost meanwhile
+		v.down.CompareAndSwap(p, nil) // unless it was lost meanwhile
 	}
 	return v, nil
 }
 
-// Current returns the index of the device that is current on the calling thread, the one of the
-// last Bind. It is false if there is none, and always if threads cannot be distinguished: see
+// Current returns the index of the device that is current on the calling thread, set by the last
+// Bind. It returns false if there is none, and always if threads cannot be distinguished: see
 // [Config.Strict].
 func (d *Driver) Current() (device int, ok bool) { return d.threads.bound() }
 

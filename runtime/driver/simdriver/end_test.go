@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestAwaitEnd waits for streams of a lost device that are at something for a minute, as they may be on a machine that has much to do: for
-// a copy to the end, for it touches memory, and not for the program's code, which may go on for ever.
+// TestAwaitEnd destroys streams of a lost device while an operation executes for a minute, as on a
+// busy machine. It waits for a copy to the end, because a copy touches memory. It does not wait so
+// long for code of the program, which may never return.
 func TestAwaitEnd(t *testing.T) {
 	for _, c := range []struct {
 		what    string
@@ -32,7 +33,8 @@ func TestAwaitEnd(t *testing.T) {
 	}
 }
 
-// TestAwaitStop destroys one stream of a lost device while another one still executes: a copy is waited for, the program's code for a moment.
+// TestAwaitStop destroys one stream of a lost device while another stream still executes. It waits
+// for a copy there to the end, and for code of the program for a moment.
 func TestAwaitStop(t *testing.T) {
 	for outside, want := range map[int32]time.Duration{0: time.Second, 1: lastMoment} {
 		synctest.Test(t, func(t *testing.T) {

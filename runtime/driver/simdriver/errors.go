@@ -14,7 +14,7 @@ var (
 	ErrInvalidValue   = errors.New("invalid value")
 	ErrNotFound       = errors.New("not found")
 	ErrBusy           = driver.ErrBusy
-	ErrNotReady       = errors.New("not ready: it has not come so far")
+	ErrNotReady       = errors.New("not ready")
 	ErrClosed         = errors.New("the device is closed")
 	ErrAborted        = errors.New("the communicator was aborted")
 	ErrMismatch       = errors.New("the ranks of the communicator disagree")
@@ -24,29 +24,29 @@ var (
 	ErrInjected       = errors.New("injected fault")
 )
 
-// An AccessError says that an operation accessed memory that it must not access. It loses the
-// device that executed it.
+// An AccessError says that an operation accessed memory that it must not access. The device that
+// executed it is lost.
 type AccessError struct {
 	Op     Op            // the operation
 	Kernel string        // the kernel's name, if Op is OpLaunch
-	Node   driver.Node   // the node of a graph, if it was one
+	Node   driver.Node   // the node of a graph, if a node did it
 	Device int           // the device that executed it
 	Stream driver.Stream // the stream that executed it
 	Addr   driver.Ptr    // the first byte of the access
 	Size   uint64        // the bytes of the access
 	Align  uint64        // the alignment that Addr lacks, or 0
-	Base   driver.Ptr    // the allocation that it missed, or that is nearest; 0 if there is none
+	Base   driver.Ptr    // the allocation that was missed, or the nearest one; 0 if there is none
 	Length uint64        // bytes at Base
 	Freed  bool          // that allocation was freed
 	Early  bool          // that allocation is of a pool, and its stream has not reached it
-	Barred bool          // that allocation is of another device's pool, or shareable, and this device has no access
-	Apart  bool          // that allocation is of another device, to which this device's kernels have no access
+	Barred bool          // it is shareable or in another device's pool, and this device has no access
+	Apart  bool          // it is another device's, and this device's kernels have no access
 
-	Opened   bool // that allocation is another process's; with Freed it was freed there, or closed here
+	Opened   bool // it is another process's; with Freed, it was freed there or closed here
 	ReadOnly bool // that allocation is the program's memory, and read-only for devices
 }
 
-// Error names the operation, its access and the allocation that it missed.
+// Error names the operation, its access and the nearest allocation.
 func (e *AccessError) Error() string {
 	who := string(e.Op)
 	if e.Kernel != "" {
@@ -57,35 +57,35 @@ func (e *AccessError) Error() string {
 	}
 	s := fmt.Sprintf("%s on stream %#x of device %d: illegal access to %d bytes at %#x: ", who, uint64(e.Stream), e.Device, e.Size, uint64(e.Addr))
 	there := fmt.Sprintf("the allocation of %d bytes at %#x", e.Length, uint64(e.Base))
-	offset := uint64(e.Addr - e.Base) // where Addr is not below Base
+	offset := uint64(e.Addr - e.Base) // negative if Addr is below Base
 	switch {
 	case e.Align != 0:
 		s += fmt.Sprintf("the address is not a multiple of %d", e.Align)
 	case e.Base == 0:
-		s += "there is no allocation at all near it"
+		s += "no allocation is near"
 	case e.Freed && e.Opened:
-		s += fmt.Sprintf("the %d bytes of another process at %#x were freed there, or closed here", e.Length, uint64(e.Base))
+		s += fmt.Sprintf("the %d bytes of another process at %#x were freed there or closed here", e.Length, uint64(e.Base))
 	case e.Freed:
 		s += there + " was freed"
 	case e.Early:
-		s += there + " is yet to be made: nothing has ordered this behind it"
+		s += there + "is not made yet: nothing orders the access after the allocation"
 	case e.Barred:
-		s += there + " is another device's, of a pool or shareable, and this device was given no access"
+		s += there + " is in another device's pool or shareable, and this device has no access"
 	case e.Apart:
-		s += there + " is another device's, to which EnablePeer has given this device no access"
+		s += there + " is on another device, and EnablePeer was not called for this device"
 	case e.ReadOnly:
-		s += there + " was registered for reading only"
+		s += there + " is registered as read-only"
 	case e.Addr < e.Base:
 		s += fmt.Sprintf("it begins %d bytes before %s", uint64(e.Base-e.Addr), there)
 	case offset >= e.Length:
-		s += fmt.Sprintf("it begins %d bytes behind the end of %s", offset-e.Length, there)
+		s += fmt.Sprintf("it begins %d bytes after the end of %s", offset-e.Length, there)
 	default:
-		s += fmt.Sprintf("only %d bytes are left there in %s", e.Length-offset, there)
+		s += fmt.Sprintf("only %d bytes remain there in %s", e.Length-offset, there)
 	}
 	return s
 }
 
-// fail makes the error of a call.
+// fail makes the error of a call from err.
 func fail(c code, err error) error {
 	e := &driver.Error{Driver: driverName, Op: c.String(), Err: err}
 	e.OOM = errors.Is(err, driver.ErrOutOfMemory)

@@ -11,22 +11,23 @@ import (
 // An event remembers a position in a stream.
 type event struct {
 	dev    *device
-	timer  *timer       // nil: it notes no times
-	waits  atomic.Int32 // operations in streams that wait for one of its records
-	opened bool         // another process has made it
+	timer  *timer       // nil: it records no times
+	waits  atomic.Int32 // number of stream operations that wait for one of its records
+	opened bool         // it was made by another process
 	*position
 }
 
-// A position is that of an event's last record.
+// A position is where an event was last recorded. Processes that share the event share it.
 type position struct {
 	mu     sync.Mutex
 	stream *stream  // where it was last recorded; nil: never
-	seq    uint64   // complete when the stream has executed so many operations
-	users  []*event // those by which processes share it; nil: they do not
-	gone   bool     // the process that made it has destroyed it, and others must not use it
+	seq    uint64   // complete when the stream has executed this many operations
+	users  []*event // the events of the processes that share it; nil: not shared
+	gone   bool     // the process that made it has destroyed it, so others must not use it
 }
 
-// reached reports whether the event's last record is complete; that of an event never recorded is. The caller holds mu.
+// reached reports whether the event's last record is complete. An event that was never recorded
+// counts as complete. The caller holds mu.
 func (e *event) reached() bool {
 	return e.stream == nil || e.stream.done.Load() >= e.seq || e.timer != nil && e.passed(e.timer.record, e.timer.marks)
 }
@@ -50,7 +51,8 @@ func (v *device) newEvent(c code, e *event) (driver.Event, error) {
 	return driver.Event(h), nil
 }
 
-// DestroyEvent destroys an event that nothing waits for, or only what could never execute.
+// DestroyEvent destroys an event. It fails while an operation that may still execute waits for the
+// event.
 func (v *device) DestroyEvent(h driver.Event) error {
 	err, ok := v.end(codeDestroyEvent)
 	if !ok {
@@ -71,7 +73,7 @@ func (v *device) DestroyEvent(h driver.Event) error {
 	return err
 }
 
-// Record puts a mark behind the stream's work.
+// Record adds a record of the event to the stream.
 func (v *device) Record(h driver.Event, sh driver.Stream) error {
 	later, err := v.submit(codeRecord)
 	if err != nil {
@@ -107,7 +109,7 @@ func (v *device) Record(h driver.Event, sh driver.Stream) error {
 	return nil
 }
 
-// recordable says why the event cannot be recorded now. The caller holds mu.
+// recordable returns why the event cannot be recorded now. The caller holds mu.
 func (e *event) recordable(h driver.Event) error {
 	if err := e.usable(h); err != nil || e.dev.d.caps.RerecordEvents {
 		return err
@@ -119,11 +121,11 @@ func (e *event) recordable(h driver.Event) error {
 		}
 	}
 	if n > 0 {
-		return fmt.Errorf("event %#x of device %d: %d waits for its last record are pending, and this device cannot record it anew before they are over: %w",
+		return fmt.Errorf("event %#x of device %d: %d waits for its last record are pending; this device can record it again only after them: %w",
 			uint64(h), e.dev.index, n, ErrBusy)
 	}
 	if !e.reached() {
-		return fmt.Errorf("event %#x of device %d: its last record is pending, and this device cannot record it anew before: %w", uint64(h), e.dev.index, ErrBusy)
+		return fmt.Errorf("event %#x of device %d: its last record is pending; this device can record it again only when it is complete: %w", uint64(h), e.dev.index, ErrBusy)
 	}
 	return nil
 }
@@ -164,7 +166,7 @@ func (v *device) StreamWait(sh driver.Stream, h driver.Event) error {
 	if e == nil {
 		return failf(codeStreamWait, "event %#x: %w: no such event, or it was destroyed", uint64(h), ErrInvalidHandle)
 	}
-	// The lock is held until the wait is counted: a Record in between would not see it.
+	// mu is held until the wait is counted, so that no Record comes in between.
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.usable(h); err != nil {

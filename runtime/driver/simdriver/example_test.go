@@ -22,7 +22,7 @@ func scale(g *simdriver.Grid, x driver.Ptr, n uint32, a float32) error {
 	return nil
 }
 
-// A program's PTX runs if Go functions stand for its kernels.
+// A program's PTX runs with Go functions in place of its kernels.
 func Example() {
 	d := simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"scale": simdriver.MustKernel(scale)}})
 	v, err := d.Open(0)
@@ -65,7 +65,7 @@ func Example() {
 	// <nil> []
 }
 
-// A test decides when work is executed.
+// A test decides when operations execute.
 func ExampleDriver_Step() {
 	d := simdriver.New(simdriver.Config{Deterministic: true, OnExecute: func(e simdriver.Executed) { fmt.Println(e.Op, e.Seq) }})
 	v, _ := d.Open(0)
@@ -89,7 +89,7 @@ func ExampleDriver_Step() {
 	// true <nil>
 }
 
-// The second allocation finds no memory.
+// The second allocation fails.
 func ExampleDriver_Inject() {
 	d := simdriver.New(simdriver.Config{})
 	v, _ := d.Open(0)
@@ -105,7 +105,7 @@ func ExampleDriver_Inject() {
 	// <nil> false
 }
 
-// A test fails every call of a piece of a program, one at a time.
+// A test makes every call of a function fail, one at a time.
 func ExampleDriver_Calls() {
 	piece := func(v driver.Device) error {
 		s, err := v.NewStream()
@@ -133,12 +133,13 @@ func ExampleDriver_Calls() {
 	// 2 calls: <nil>
 }
 
-// A stream uses memory from its allocation on until its free. What other streams do has to be ordered between.
+// Memory of a pool exists from its allocation to its free, in stream order. Uses in other streams
+// must be ordered in between.
 func Example_pool() {
 	d := simdriver.New(simdriver.Config{})
 	v, _ := d.Open(0)
 	defer v.Close()
-	pools := v.(driver.Pools) // Caps.Pools is set
+	pools := v.(driver.Pools) // available because Caps.Pools is set
 	s, _ := v.NewStream()
 	e, _ := v.NewEvent()
 	p, _ := pools.DefaultPool()
@@ -163,12 +164,12 @@ func Example_pool() {
 	// true fill true
 }
 
-// Nodes run in an order that the seed chooses among those that the graph allows.
+// Nodes run in an order that the graph allows and the seed chooses.
 func Example_graph() {
 	d := simdriver.New(simdriver.Config{Deterministic: true, Seed: 8, OnExecute: func(e simdriver.Executed) { fmt.Println(e.Op, e.Node) }})
 	v, _ := d.Open(0)
 	defer v.Close()
-	graphs := v.(driver.Graphs) // Caps.Graphs is set
+	graphs := v.(driver.Graphs) // available because Caps.Graphs is set
 	s, _ := v.NewStream()
 	m, _ := v.Alloc(driver.DeviceMem, 64)
 
@@ -188,11 +189,11 @@ func Example_graph() {
 	// launch graph 0
 }
 
-// Each rank of a communicator is a goroutine, with a device of its own.
+// Each rank of a communicator is a goroutine with its own device.
 func Example_comms() {
 	d := simdriver.New(simdriver.Config{Devices: 3})
 	first, _ := d.Open(0)
-	id, _ := first.(driver.Comms).NewUniqueID() // Caps.Comms is set
+	id, _ := first.(driver.Comms).NewUniqueID() // available because Caps.Comms is set
 	var all sync.WaitGroup
 	for rank := range 3 {
 		all.Go(func() {
@@ -231,7 +232,7 @@ func Example_comms() {
 	// []
 }
 
-// A rank dies, and the other one goes on without it.
+// One rank dies, and the other goes on without it.
 func ExampleDriver_KillComm() {
 	d := simdriver.New(simdriver.Config{Devices: 2, Deterministic: true})
 	var comms [2]driver.Comms

@@ -7,30 +7,30 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An exchange is where the parts of several ranks meet that are one operation: those of all ranks, or a send and its receive.
-// When the last one comes, its stream's goroutine executes all of them.
+// An exchange collects the parts of several ranks that make one operation: one part of each rank
+// for a collective, or a send and its receive. The goroutine whose part completes it executes it.
 type exchange struct {
 	line  *line
 	at    uint64
-	parts []*part // by rank; or the sender's and the receiver's
+	parts []*part // by rank; or sender and receiver
 	come  int
 	done  bool
 
-	dsts, srcs [][]byte // while it executes
+	dsts, srcs [][]byte // set during execution
 	scales     [][8]byte
-	next       *exchange // likewise; or the next spare one
+	next       *exchange // set during execution; or the next unused exchange
 }
 
-// A line is the exchanges of the same ranks, in the order in which all of them come to them.
+// A line holds the exchanges of the same ranks, in order.
 type line struct {
 	of    *communicator
 	name  [2]int
 	first uint64
-	open  []*exchange // from first on
+	open  []*exchange // the exchanges from number first on
 	spare *exchange
 }
 
-// line returns the line that parts meet in.
+// line returns the line with a name. It makes the line if there is none.
 func (m *communicator) line(name [2]int) *line {
 	l := m.lines[name]
 	if l == nil {
@@ -40,7 +40,7 @@ func (m *communicator) line(name [2]int) *line {
 	return l
 }
 
-// exchange returns one of the line's, which is not over.
+// exchange returns the exchange with a number, which is not over.
 func (l *line) exchange(at uint64) *exchange {
 	for at >= l.first+uint64(len(l.open)) {
 		e := l.spare
@@ -59,7 +59,8 @@ func (l *line) exchange(at uint64) *exchange {
 	return l.open[at-l.first]
 }
 
-// finish notes that an exchange has executed, and keeps those that all ranks have passed to use them again.
+// finish notes that an exchange has executed. It keeps finished exchanges at the front of the line
+// to use them again.
 func (l *line) finish(e *exchange) {
 	e.done = true
 	n := 0
@@ -73,7 +74,8 @@ func (l *line) finish(e *exchange) {
 	l.open = append(l.open[:0], l.open[n:]...)
 }
 
-// start begins the group: its stream has come to it. What it completes is executed.
+// start begins the group, because its stream has reached it. It executes the exchanges that the
+// group completes.
 func (g *group) start() {
 	mu := &g.rank.dev.d.comms.mu
 	mu.Lock()
@@ -112,7 +114,8 @@ func (g *group) start() {
 	}
 }
 
-// add adds a part, and reports whether the exchange can execute. The caller holds mu, here and below.
+// add adds a part, and reports whether the exchange is complete. The caller holds mu, here and
+// below.
 func (e *exchange) add(p *part) bool {
 	m := e.line.of
 	slot := p.group.rank.number
@@ -141,7 +144,7 @@ func (e *exchange) add(p *part) bool {
 	return true
 }
 
-// compare fails the communicator if two parts cannot be of the same operation.
+// compare fails the communicator if two parts cannot belong to the same operation.
 func (e *exchange) compare(p, q *part) {
 	m := e.line.of
 	if p.group.rank.number < q.group.rank.number {
@@ -189,7 +192,7 @@ func (e *exchange) compare(p, q *part) {
 		differ("a count of", a.Count, b.Count)
 	case hasPeer(a.Kind) && a.Peer != b.Peer:
 		differ("root", a.Peer, b.Peer)
-	case !alike(&p.src, &q.src, src >= dst): // a part of what is whole elsewhere may be in place
+	case !alike(&p.src, &q.src, src >= dst): // one rank's part may be in place where others are not
 		differ("a source that is", &p.src, &q.src)
 	case !alike(&p.dst, &q.dst, dst >= src):
 		differ("a destination that is", &p.dst, &q.dst)
@@ -216,7 +219,7 @@ func (a *area) String() string {
 	return "registered"
 }
 
-// execute does what the exchange is for. The caller does not hold mu.
+// execute does the operation. The caller does not hold mu.
 func (e *exchange) execute() {
 	fault := false
 	for _, p := range e.parts {
@@ -280,7 +283,7 @@ func (e *exchange) execute() {
 	clear(e.dsts)
 }
 
-// reach gets at the memory of an area, as a kernel of the rank's device does.
+// reach gets the bytes of an area, with the access rights of a kernel on the rank's device.
 func (p *part) reach(a *area) error {
 	v, s := p.group.rank.dev, p.group.stream
 	var e *AccessError
@@ -297,8 +300,8 @@ func (p *part) reach(a *area) error {
 	return e
 }
 
-// finish notes that the exchange has executed: the groups that had nothing else to wait for are over. If a rank must not have
-// used its memory, its device is to be lost, and the others wait on.
+// finish notes that the exchange has executed. Groups that waited only for it are over. If a rank
+// had no right to access its memory, its device will be lost, and the other ranks keep waiting.
 func (e *exchange) finish() {
 	fault := false
 	for _, p := range e.parts {
@@ -327,7 +330,8 @@ func (e *exchange) finish() {
 	}
 }
 
-// settle ends the group of a rank that takes no part any more, unless some of it is being executed: then it ends with that.
+// settle ends the group of a rank that has left. If a part is executing, the group ends with that
+// part.
 func (g *group) settle() {
 	g.cut.Store(true)
 	if g.moving == 0 {
@@ -341,7 +345,8 @@ func (g *group) end() {
 	g.stream.poke()
 }
 
-// discard says that the stream is done with the group: it has executed it, or will not. Nobody may use g afterwards.
+// discard says that the stream has executed the group, or never will. The caller must not use g
+// afterwards.
 func (g *group) discard() {
 	r := g.rank
 	mu := &r.dev.d.comms.mu
@@ -365,9 +370,10 @@ func (g *group) discard() {
 	case g.left == 0 && r.out == nil:
 		r.spare = append(r.spare, g)
 	case g.begun && r.dev.down.Load() == nil:
-		r.leave(errDropped) // a group that has begun cannot be taken back
+		r.leave(errDropped) // a group that has begun cannot be withdrawn
 	}
 }
 
-// errDropped is why a rank is out whose stream was destroyed while it had begun something.
-var errDropped = errors.New("its stream was destroyed with operations under way")
+// errDropped is the reason of a rank that has left because its stream was destroyed with an
+// operation in flight.
+var errDropped = errors.New("its stream was destroyed with operations in flight")

@@ -9,21 +9,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An exec is a graph that is ready to run. Children are part of it.
+// An exec is an instantiated graph. The nodes of children are part of it.
 type exec struct {
 	dev    *device
 	graph  driver.Graph
-	tasks  []*task // each comes after those that it runs after
+	tasks  []*task // in an order that respects the edges
 	nodes  map[driver.Node]*task
-	timers []timing     // what RecordNodes record, by handle
-	under  atomic.Int32 // launches that are under way
+	timers []timing     // the timers that RecordNodes record, by handle
+	under  atomic.Int32 // launches in flight
 
 	mu    sync.Mutex
-	plan  *plan   // of the next launch
-	plans []*plan // all of them
-	last  mark    // the last launch is complete here
+	plan  *plan   // the plan of the next launch
+	plans []*plan // all plans
+	last  mark    // when the last launch has completed in this stream
 
-	before [][]uint64 // by task, the tasks that come before it; nil if all are in one order
+	before [][]uint64 // by task, the bits of tasks before it; nil if all are ordered
 	run    run
 }
 
@@ -31,17 +31,17 @@ type exec struct {
 type timing struct {
 	handle driver.Event
 	event  *event
-	marks  uint64 // how many nodes do
+	marks  uint64 // number of nodes that record it
 }
 
-// A plan says what the tasks of a launch do. It does not change while launches have it.
+// A plan holds the operations of a launch's tasks. It does not change while a launch uses it.
 type plan struct {
 	exec     *exec
-	ops      []operation // by index of a task
+	ops      []operation // by task index
 	launches atomic.Int32
 }
 
-// copy makes p say what another plan of the exec says.
+// copy makes p equal to another plan of the exec.
 func (p *plan) copy(other *plan) {
 	for i := range p.ops {
 		o, call := &p.ops[i], p.ops[i].call
@@ -56,7 +56,7 @@ func (p *plan) copy(other *plan) {
 	}
 }
 
-// Instantiate makes a graph ready to run.
+// Instantiate makes a graph ready to launch.
 func (v *device) Instantiate(h driver.Graph) (driver.Exec, error) {
 	if err := v.graphing(codeInstantiate); err != nil {
 		return 0, err
@@ -84,8 +84,9 @@ func (v *device) Instantiate(h driver.Graph) (driver.Exec, error) {
 	return driver.Exec(hx), nil
 }
 
-// add adds nodes of a graph, of which those that run after none run after entry, if that is not nil. It returns the tasks
-// that are complete when they are. name is that of the node whose child they are.
+// add adds the nodes of a graph. Nodes without predecessors run after entry, if entry is not nil.
+// add returns the last tasks, which nothing in the graph follows. name is the name of the parent
+// node.
 func (x *exec) add(nodes []node, entry *task, name string) []*task {
 	tasks := make([]*task, len(nodes))
 	for i := range nodes {
@@ -101,7 +102,8 @@ func (x *exec) add(nodes []node, entry *task, name string) []*task {
 		t.name = cmp.Or(n.name, name)
 		tasks[i] = t
 		if len(n.child) > 0 {
-			// It begins with t and is complete with another task behind the nodes that no others run after.
+			// The child node becomes two tasks: t before the child's nodes, and another task behind
+			// its last nodes.
 			inner := x.add(n.child, t, t.name)
 			open := make([]bool, len(inner))
 			for j := range n.child {
@@ -140,7 +142,7 @@ func (x *exec) task(n *node, after []*task) *task {
 	return t
 }
 
-// record notes that a node records a timer.
+// record counts a node that records a timer.
 func (x *exec) record(n *node) {
 	for i := range x.timers {
 		if x.timers[i].handle == n.event {
@@ -151,7 +153,7 @@ func (x *exec) record(n *node) {
 	x.timers = append(x.timers, timing{n.event, n.op.event, 1})
 }
 
-// DestroyExec destroys an exec of which no launch is under way.
+// DestroyExec destroys an exec. It fails while a launch is in flight.
 func (v *device) DestroyExec(h driver.Exec) error {
 	err, ok := v.end(codeDestroyExec)
 	if !ok {
@@ -165,13 +167,14 @@ func (v *device) DestroyExec(h driver.Exec) error {
 		return bad
 	}
 	if n := x.under.Load(); n > 0 && err == nil {
-		return failf(codeDestroyExec, "exec %#x of device %d: %d launches are under way: %w", uint64(h), v.index, n, ErrBusy)
+		return failf(codeDestroyExec, "exec %#x of device %d: %d launches are in flight: %w", uint64(h), v.index, n, ErrBusy)
 	}
 	v.d.execs.remove(uintptr(h))
 	return err
 }
 
-// SetNode changes what a node does in later launches. It refuses no sizes, strides and kinds of memory, as others may.
+// SetNode changes the operation of a node for later launches. Unlike other drivers it accepts any
+// size, stride and kind of memory.
 func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error {
 	if _, err := v.submit(codeSetNode); err != nil {
 		return err
@@ -188,18 +191,18 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 	}
 	t := x.nodes[nh]
 	if t == nil {
-		return failf(codeSetNode, "node %#x: %w: it is not of the graph that exec %#x was made of", uint64(nh), ErrInvalidHandle, uint64(h))
+		return failf(codeSetNode, "node %#x: %w: it is not in the graph that exec %#x was made from", uint64(nh), ErrInvalidHandle, uint64(h))
 	}
 	settable := t.kind == driver.KernelNode || t.kind == driver.FillNode || t.kind == driver.CopyNode || t.kind == driver.ChildNode && v.d.caps.Capture
 	if !settable {
-		return failf(codeSetNode, "node %#x: %w: of its kind, %d, none can be changed", uint64(nh), ErrInvalidValue, t.kind)
+		return failf(codeSetNode, "node %#x: %w: nodes of kind %d cannot be changed", uint64(nh), ErrInvalidValue, t.kind)
 	}
 	f, err := v.checkNode(codeSetNode, op)
 	if err != nil {
 		return err
 	}
 	if op.Kind != t.kind {
-		return failf(codeSetNode, "node %#x: %w: it is of kind %d and stays so, not %d", uint64(nh), ErrInvalidValue, t.kind, op.Kind)
+		return failf(codeSetNode, "node %#x: %w: its kind is %d and cannot change to %d", uint64(nh), ErrInvalidValue, t.kind, op.Kind)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -216,16 +219,17 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 		return nil
 	}
 	if was := x.plan.ops[t.index].call; was != nil && was.attrs != op.Launch.Attrs {
-		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and stay so, not %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
+		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and cannot change to %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
 	} else if was != nil && was.f != f {
-		return failf(codeSetNode, "node %#x: %w: it launches kernel %s and stays so, not %s", uint64(nh), ErrInvalidValue, was.f.name, f.name)
+		return failf(codeSetNode, "node %#x: %w: it launches kernel %s and cannot change to %s", uint64(nh), ErrInvalidValue, was.f.name, f.name)
 	}
 	x.fresh()
 	x.plan.ops[t.index].become(op, f)
 	return nil
 }
 
-// spare returns a plan that no launch has. The caller holds mu, and a launch has the present one.
+// spare returns a plan that no launch uses. The caller holds mu, and a launch uses the current
+// plan.
 func (x *exec) spare() *plan {
 	for _, p := range x.plans {
 		if p.launches.Load() == 0 {
@@ -247,7 +251,7 @@ func (v *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeO
 	return nil
 }
 
-// LaunchGraph runs an exec as its nodes are now.
+// LaunchGraph launches an exec with its nodes as they are now.
 func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 	later, err := v.submit(codeLaunchGraph)
 	if err != nil {
@@ -266,7 +270,7 @@ func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for i := range x.timers { // in the order of their handles, so that launches do not lock each other out
+	for i := range x.timers { // locked in handle order, so that two launches do not deadlock
 		x.timers[i].event.mu.Lock()
 	}
 	err = x.recordable()
@@ -279,7 +283,8 @@ func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 	return err
 }
 
-// recordable says why the timers cannot be recorded now. The caller holds their mu.
+// recordable returns why the timers cannot be recorded now. The caller holds the mutexes of the
+// timers.
 func (x *exec) recordable() error {
 	for i := range x.timers {
 		t := &x.timers[i]
@@ -293,7 +298,7 @@ func (x *exec) recordable() error {
 	return nil
 }
 
-// launch adds a launch to a stream. The caller holds mu, and that of the timers.
+// launch adds a launch to a stream. The caller holds mu and the mutexes of the timers.
 func (x *exec) launch(s *stream, later error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,7 +323,7 @@ func (x *exec) launch(s *stream, later error) {
 	}
 }
 
-// end says that a launch was executed, or will not be.
+// end says that a launch has executed, or never will.
 func (p *plan) end(o *operation) {
 	x := p.exec
 	if x.dev.d.manual && x.run.launch == o {

@@ -8,7 +8,8 @@ var (
 	_ driver.Occupancy = (*device)(nil)
 )
 
-// MemInfo counts what has been allocated of the device's memory, and what its pools have reserved, as not free.
+// MemInfo returns the device's memory. Allocations and the reserved memory of pools do not count as
+// free.
 func (v *device) MemInfo() (free, total uint64, err error) {
 	if err := v.enter(codeMemInfo, true); err != nil {
 		return 0, 0, err
@@ -21,7 +22,7 @@ func (v *device) MemInfo() (free, total uint64, err error) {
 	return v.d.memory - min(v.space.used, v.d.memory), v.d.memory, nil
 }
 
-// Link describes the way to another device as Config.Links and Config.Apart have it.
+// Link describes the link to another device, from Config.Links and Config.Apart.
 func (v *device) Link(other driver.Device) (driver.Link, error) {
 	if err := v.enter(codeLink, true); err != nil {
 		return driver.Link{}, err
@@ -36,7 +37,7 @@ func (v *device) Link(other driver.Device) (driver.Link, error) {
 	return v.link(w), nil
 }
 
-// link describes the way to another device, or to itself.
+// link describes the link to another device, or to itself.
 func (v *device) link(w *device) driver.Link {
 	switch {
 	case v == w:
@@ -49,10 +50,11 @@ func (v *device) link(w *device) driver.Link {
 	return driver.Link{Atomics: true, Arrays: true}
 }
 
-// registers is how many registers a thread of any kernel has.
+// registers is the number of registers of a thread, for every kernel.
 const registers = 32
 
-// Occupancy divides what a multiprocessor has by what a block takes, threads by whole warps: see the package's documentation.
+// Occupancy returns how many blocks fit on a multiprocessor. The package documentation lists the
+// limits.
 func (v *device) Occupancy(h driver.Function, threads int, shared uint32) (int, error) {
 	if err := v.enter(codeOccupancy, true); err != nil {
 		return 0, err
@@ -66,13 +68,14 @@ func (v *device) Occupancy(h driver.Function, threads int, shared uint32) (int, 
 	}
 	each := f.shared + uint64(shared)
 	if threads <= 0 || threads > v.info.MaxThreads || each > uint64(v.info.SharedOptIn) {
-		return 0, failf(codeOccupancy, "kernel %s: %w: a block of %d threads with %d bytes of shared memory, %d of them its own; the device has %d and %d for one",
+		return 0, failf(codeOccupancy, "kernel %s: %w: a block of %d threads with %d bytes of shared memory, %d of them static; the limits are %d and %d",
 			f.name, ErrInvalidValue, threads, each, f.shared, v.info.MaxThreads, v.info.SharedOptIn)
 	}
 	return v.held(threads, each), nil
 }
 
-// held returns how many blocks of so many threads, each with so many bytes of shared memory, a multiprocessor holds.
+// held returns how many blocks with the given number of threads and bytes of shared memory fit on a
+// multiprocessor.
 func (v *device) held(threads int, shared uint64) int {
 	warp := v.info.WarpSize
 	whole := (threads + warp - 1) / warp * warp

@@ -24,7 +24,7 @@ func TestMemInfo(t *testing.T) {
 	free(1<<20 - 4096)
 	check(t, v.Free(m))
 	free(1 << 20)
-	// What a pool keeps is not free.
+	// Memory reserved by a pool is not free.
 	p, s := pool(t, v, 0), stream(t, v)
 	async := allocAsync(t, v, s, p, 100)
 	check(t, drain(t, v, s))
@@ -68,15 +68,15 @@ func TestLinks(t *testing.T) {
 				err := peers(v).EnablePeer(w)
 				access := pools(w).AccessPool(pool(t, w, 0), v, true)
 				if want.Kind == driver.LinkNone {
-					refused(t, err, driver.ErrUnsupported, "no way")
-					refused(t, access, driver.ErrUnsupported, "no way")
+					refused(t, err, driver.ErrUnsupported, "no link")
+					refused(t, access, driver.ErrUnsupported, "no link")
 				} else {
 					check(t, err)
 					check(t, access)
 				}
 			}
 			_, others := open(t, c.config)
-			refused(t, second(vs[0].(driver.Links).Link(others[1])), simdriver.ErrInvalidValue, "no device of this driver")
+			refused(t, second(vs[0].(driver.Links).Link(others[1])), simdriver.ErrInvalidValue, "not a device of this driver")
 			refused(t, second(vs[0].(driver.Links).Link(nil)), simdriver.ErrInvalidValue)
 		})
 	}
@@ -91,11 +91,11 @@ func TestOccupancy(t *testing.T) {
 		shared  uint32
 		want    int
 	}{
-		{1, 0, 32},   // blocks
-		{64, 0, 32},  // both
-		{65, 0, 21},  // three warps, and 64 there are
+		{1, 0, 32},   // the limit is blocks
+		{64, 0, 32},  // blocks and threads
+		{65, 0, 21},  // three warps, of 64
 		{96, 0, 21},  //
-		{128, 0, 16}, // threads
+		{128, 0, 16}, // the limit is threads
 		{1024, 0, 2},
 		{32, 10 << 10, 10},
 		{32, 10<<10 + 1, 9},
@@ -114,7 +114,7 @@ func TestOccupancy(t *testing.T) {
 	refused(t, second(vs[1].(driver.Occupancy).Occupancy(f, 1, 0)), simdriver.ErrInvalidHandle)
 	refused(t, second(v.Occupancy(0, 1, 0)), simdriver.ErrInvalidHandle)
 
-	// A kernel with shared memory of its own.
+	// A kernel with static shared memory.
 	own, info, err := vs[0].Function(must(vs[0].Load([]byte(".version 6.4\n.visible .entry k()\n{\n.shared .align 4 .b8 s[30000];\nret;\n}\n")))(t), "k")
 	check(t, err)
 	if info.SharedMem != 30000 {
@@ -125,7 +125,7 @@ func TestOccupancy(t *testing.T) {
 	}
 }
 
-// TestNoFacts has devices whose driver tells nothing, and faults in what tells.
+// TestNoFacts tests devices whose driver has no such calls, and faults in them.
 func TestNoFacts(t *testing.T) {
 	for _, c := range []struct {
 		name   string

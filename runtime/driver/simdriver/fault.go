@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// AnyDevice is the Device of a fault of all devices.
+// AnyDevice, as the Device of a fault, means all devices.
 const AnyDevice = -1
 
 // A Fault makes calls fail.
@@ -17,7 +17,7 @@ const AnyDevice = -1
 // A call that frees or destroys something does so even if a fault makes it fail. Nodes of a graph
 // are not calls; the graph's launch is one.
 type Fault struct {
-	Op     Op  // the calls that fail; "" is all of them
+	Op     Op  // the calls that fail; "" means all
 	Device int // their device, or AnyDevice; OpDevices has no device
 
 	// N is the call that fails: 1 is the first matching one from now on, and later ones do not
@@ -36,22 +36,22 @@ type Fault struct {
 	AtExecution bool
 }
 
-// An Injected is a fault of a driver. The zero Injected is none.
+// An Injected is a fault that was given to Inject. The zero Injected is none.
 type Injected struct {
 	d    *Driver
 	f    Fault
-	seen uint64 // calls that fit
+	seen uint64 // matching calls so far
 	hits uint64
 }
 
-// faults are the faults of a driver.
+// faults holds the faults of a driver.
 type faults struct {
 	mu   sync.Mutex
 	list []*Injected
 }
 
-// Inject adds a fault. If a call matches several, it fails with the one that was added first. A
-// fault with a number is removed after it has struck.
+// Inject adds a fault. A call that matches several faults fails with the one that was added first.
+// A fault with a number is removed after its call has failed.
 func (d *Driver) Inject(f Fault) *Injected {
 	i := &Injected{d: d, f: f}
 	d.faults.mu.Lock()
@@ -75,7 +75,7 @@ func (i *Injected) Remove() {
 	}
 }
 
-// Hits returns how many calls it has made fail, at once or when they execute.
+// Hits returns how many calls the fault has made fail, at once or when they executed.
 func (i *Injected) Hits() uint64 {
 	if i.d == nil {
 		return 0
@@ -85,10 +85,10 @@ func (i *Injected) Hits() uint64 {
 	return i.hits
 }
 
-// SetLatency makes the operations of a kind take a time: submitted ones in the stream, others in
-// the call. A node of a graph takes the time of its operation, and a Collect takes its time when it
-// has met those of the other ranks. A communicator is ready when the time of the call that began it
-// has passed since the last rank's call. 0 removes the latency. An unknown Op has no effect.
+// SetLatency gives the operations of a kind a duration: submitted operations take it in the stream,
+// others in the call. A graph node takes the time of its operation. A Collect takes its time after
+// it has met those of the other ranks. A communicator is ready when the time of the call that made
+// it has passed since the last rank's call. 0 removes the latency. An unknown Op has no effect.
 func (d *Driver) SetLatency(op Op, t time.Duration) {
 	c, ok := codeOf(op)
 	if !ok {
@@ -100,7 +100,7 @@ func (d *Driver) SetLatency(op Op, t time.Duration) {
 	d.faults.mu.Unlock()
 }
 
-// arm says to the calls whether they have to look at faults and delays. The caller holds faults.mu.
+// arm tells calls whether they must check for faults and latencies. The caller holds faults.mu.
 func (d *Driver) arm() {
 	n := len(d.faults.list)
 	for c := range codes {
@@ -111,7 +111,7 @@ func (d *Driver) arm() {
 	d.armed.Store(int32(n))
 }
 
-// meet lets a call on v, or on no device, meet the faults and take its time.
+// meet applies faults and latencies to a call on v, or on the driver if v is nil.
 func (d *Driver) meet(v *device, c code) (later, err error) {
 	if t := d.delays[c].Load(); t > 0 && !c.begun() && !d.manual {
 		time.Sleep(time.Duration(t))
@@ -136,7 +136,7 @@ func (d *Driver) meet(v *device, c code) (later, err error) {
 	return nil, &driver.Error{Driver: driverName, Op: c.String(), Err: cause, Lost: f.Lost, OOM: f.OOM}
 }
 
-// strike counts a call and returns the fault that it meets.
+// strike counts a call, and returns the fault that makes it fail.
 func (d *Driver) strike(v *device, c code) (f Fault, ok bool) {
 	fs := &d.faults
 	fs.mu.Lock()
@@ -163,7 +163,7 @@ func (d *Driver) strike(v *device, c code) (f Fault, ok bool) {
 	return f, ok
 }
 
-// fits reports whether the fault is one of such calls.
+// fits reports whether the fault matches a call.
 func (i *Injected) fits(v *device, c code) bool {
 	if i.f.Op != "" && i.f.Op != ops[c] {
 		return false
@@ -171,11 +171,11 @@ func (i *Injected) fits(v *device, c code) bool {
 	return i.f.Device == AnyDevice || v != nil && v.index == i.f.Device
 }
 
-// LoseDevice loses a device, as by a fatal error: all later calls fail with err, pending operations
+// LoseDevice loses a device, as by a fatal error. All later calls fail with err, pending operations
 // are dropped, and their events never complete. Calls that free or destroy fail too, but do their
 // work. An operation in execution may still change memory until a stream of the device is
-// destroyed, and a long-running kernel even longer. A lost device stays lost with its first error;
-// a nil err is ErrInjected.
+// destroyed. A long-running kernel may do so even longer. A lost device stays lost with its first
+// error; a nil err is ErrInjected.
 func (d *Driver) LoseDevice(device int, err error) error {
 	v, bad := d.device(device)
 	if bad != nil {
@@ -188,8 +188,8 @@ func (d *Driver) LoseDevice(device int, err error) error {
 	return nil
 }
 
-// StallStream holds a stream: none of its operations begins before ResumeStream. An operation in
-// execution ends.
+// StallStream holds a stream: no operation begins before ResumeStream. An operation in execution
+// completes.
 func (d *Driver) StallStream(s driver.Stream) error { return d.stall(s, true) }
 
 // ResumeStream undoes StallStream.
@@ -205,7 +205,7 @@ func (d *Driver) stall(h driver.Stream, stalled bool) error {
 	return nil
 }
 
-// StallDevice holds all streams of a device, also new ones, until ResumeDevice.
+// StallDevice holds all streams of a device, including new ones, until ResumeDevice.
 func (d *Driver) StallDevice(device int) error {
 	v, err := d.device(device)
 	if err == nil {
@@ -237,7 +237,7 @@ func (d *Driver) Streams(device int) []driver.Stream {
 	return hs
 }
 
-// Comms returns a device's ranks of communicators, in no order, also unfinished ones.
+// Comms returns a device's ranks of communicators, in no order, including unfinished ones.
 func (d *Driver) Comms(device int) (all []driver.Comm) {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

@@ -20,7 +20,7 @@ func TestInject(t *testing.T) {
 
 	i := d.Inject(simdriver.Fault{Op: simdriver.OpNewEvent, N: 2, Err: errTest})
 	event(t, v)
-	event(t, w) // does not count: it is another device's
+	event(t, w) // does not count: another device
 	_, err := v.NewEvent()
 	refused(t, err, errTest, "new event")
 	if errors.Is(err, driver.ErrLost) || i.Hits() != 1 {
@@ -40,13 +40,13 @@ func TestInject(t *testing.T) {
 		t.Errorf("%d hits", i.Hits())
 	}
 
-	// The first one of several; a number is used up by the call that it fits.
+	// A call fails with the first matching fault. A fault with a number fails one call.
 	d.Inject(simdriver.Fault{Device: 1, N: 1})
 	d.Inject(simdriver.Fault{Device: 1, N: 1, Err: errTest})
 	refused(t, second(w.NewStream()), simdriver.ErrInjected)
 	s := stream(t, w)
 
-	// What gives back does so.
+	// A failing call still frees.
 	d.Inject(simdriver.Fault{Op: simdriver.OpDestroyStream, Device: 1, N: 1})
 	refused(t, w.DestroyStream(s), simdriver.ErrInjected)
 	refused(t, w.DestroyStream(s), simdriver.ErrInvalidHandle)
@@ -90,7 +90,7 @@ func TestInjectAtExecution(t *testing.T) {
 				break
 			}
 		}
-		// Records and waits that have nothing to do can fail too.
+		// Records and waits can fail even if they have no effect.
 		w := vs[1]
 		d.Inject(simdriver.Fault{Op: simdriver.OpStreamWait, Device: 1, N: 1, AtExecution: true, Err: errTest})
 		check(t, w.StreamWait(stream(t, w), event(t, w)))
@@ -119,7 +119,7 @@ func TestLoseDevice(t *testing.T) {
 	we := record(t, w, ws)
 	<-ran
 	check(t, d.LoseDevice(0, errTest))
-	check(t, d.LoseDevice(0, errors.New("another error"))) // the first one stays
+	check(t, d.LoseDevice(0, errors.New("another error"))) // the first error stays
 	close(release)
 	refused(t, second(v.Query(e)), errTest)
 	_, err := v.Query(e)
@@ -127,7 +127,7 @@ func TestLoseDevice(t *testing.T) {
 	refused(t, v.Bind(), driver.ErrLost)
 	refused(t, v.Record(e, s), driver.ErrLost)
 	refused(t, launch(v, s, f), driver.ErrLost)
-	pending(t, w, we) // what waits for the lost device waits for ever
+	pending(t, w, we) // a wait for the lost device never ends
 	if len(ran) != 0 {
 		t.Error("the second launch was executed")
 	}
@@ -138,12 +138,13 @@ func TestLoseDevice(t *testing.T) {
 	if c := d.Counters().Devices[0]; c.Streams != 0 || c.Events != 0 {
 		t.Errorf("%+v", c)
 	}
-	check(t, second(d.Open(0))) // which is of no use
+	check(t, second(d.Open(0))) // the device is lost
 	refused(t, v.Close(), driver.ErrLost)
 	refused(t, second(v.NewEvent()), driver.ErrLost)
 }
 
-// TestDestroyStreamOfLost: a stream of a lost device is destroyed when what it executes has ended, or after a moment if that does not end.
+// TestDestroyStreamOfLost checks that destroying a stream of a lost device waits for the executing
+// operation, but only for a moment if it does not end.
 func TestDestroyStreamOfLost(t *testing.T) {
 	for _, takes := range []time.Duration{time.Millisecond, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -173,7 +174,7 @@ func TestStallDevice(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2})
 	v := vs[0]
 	check(t, d.StallDevice(0))
-	s := stream(t, v) // made while it is stalled
+	s := stream(t, v) // made while the device is stalled
 	e := record(t, v, s)
 	pending(t, v, e)
 	check(t, drain(t, vs[1], stream(t, vs[1])))
@@ -187,7 +188,7 @@ func TestStallDevice(t *testing.T) {
 	check(t, wait(t, v, e))
 }
 
-// TestLatency has operations take their time in a bubble, where time is exact.
+// TestLatency checks the latency of operations in a bubble, where time is exact.
 func TestLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, vs := open(t, simdriver.Config{Latency: map[simdriver.Op]time.Duration{
@@ -224,7 +225,8 @@ func TestLatency(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		done(true)
 
-		// Another stream's operations take theirs at the same time. What has begun is not changed.
+		// Operations of another stream take their time concurrently. A latency does not change for
+		// an operation that has begun.
 		s2 := stream(t, v)
 		check(t, v.Fill(s, m.Ptr, 1, 1, 32))
 		check(t, v.Fill(s2, m.Ptr+32, 1, 1, 32))
@@ -241,7 +243,7 @@ func TestLatency(t *testing.T) {
 		}
 		took(0, func() { alloc(t, v, driver.HostMem, 8) })
 
-		// A loss does not wait.
+		// A lost device does not wait.
 		d.SetLatency(simdriver.OpRecord, time.Hour)
 		check(t, v.Record(e, s))
 		synctest.Wait()
@@ -253,7 +255,8 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// TestSynctest has streams block in a bubble: durably, or Wait would not return.
+// TestSynctest checks that blocked streams are durably blocked in a bubble: otherwise Wait would
+// not return.
 func TestSynctest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, vs := open(t, simdriver.Config{Devices: 2})
@@ -284,7 +287,7 @@ func TestSynctest(t *testing.T) {
 	})
 }
 
-// TestSweep fails each call of a scenario in turn: whatever fails, what was made can be given back.
+// TestSweep makes each call of a scenario fail in turn, and checks that everything can be freed.
 func TestSweep(t *testing.T) {
 	scenario := func(d *simdriver.Driver) error {
 		v, err := d.Open(0)
@@ -332,7 +335,7 @@ func TestSweep(t *testing.T) {
 		note(v.Record(timer, s))
 		note(graphs(v).LaunchGraph(s, x))
 		note(pools(v).TrimPool(p, 0))
-		// One failure must not make it forget the work that goes on.
+		// After one failure, go on waiting for the work.
 		for {
 			if err := v.Record(e, s); err == nil || errors.Is(err, driver.ErrLost) {
 				break
@@ -373,7 +376,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestLostAgain opens a lost device anew when all have closed it: it is well then, unless it stays lost.
+// TestLostAgain opens a lost device again after its last Close. It works then, unless StaysLost is
+// set.
 func TestLostAgain(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stays lost %v", stays), func(t *testing.T) {

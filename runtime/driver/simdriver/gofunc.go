@@ -9,13 +9,13 @@ import (
 
 var _ standin.Device = (*device)(nil)
 
-// goKernel is the kernel of all functions that RunGo is given. The function is in the call.
+// goKernel is the kernel of all functions that are passed to RunGo. The call holds the function.
 var goKernel = &kernel{}
 
-// goFunctions are the functions that RunGo has been given, by name.
+// goFunctions holds the functions that were passed to RunGo, by name.
 type goFunctions struct {
 	mu     sync.Mutex
-	byName map[string]*function // mu protects it
+	byName map[string]*function // mu protects byName
 }
 
 func (x *goFunctions) get(v *device, name string) *function {
@@ -54,7 +54,7 @@ func (v *device) RunGo(h driver.Stream, name string, fn func(standin.Memory) err
 	return nil
 }
 
-// gridMemory is the memory of a device for a kernel.
+// gridMemory gives a function of RunGo the memory of a device.
 type gridMemory struct{ g *Grid }
 
 func (m gridMemory) Bytes(p driver.Ptr, n uint64, write bool) ([]byte, error) {

@@ -9,29 +9,29 @@ import (
 
 var _ driver.Graphs = (*device)(nil)
 
-// maxNodes is how many nodes a graph can have, with those of its children.
+// maxNodes is the maximum number of nodes in a graph, including those of its children.
 const maxNodes = 1 << 20
 
-// A graph is a recording.
+// A graph is a list of nodes.
 type graph struct {
 	dev *device
 
 	mu    sync.Mutex
-	nodes []node // each comes after those that it runs after
+	nodes []node // in an order that respects the edges
 	index map[driver.Node]int
-	total int // with those of children
+	total int // number of nodes, including those of children
 }
 
-// A node is one of a graph's. It does not change.
+// A node is one node of a graph. It does not change.
 type node struct {
 	id    driver.Node
-	name  string // of NodeOp
+	name  string // the name in its NodeOp
 	kind  driver.NodeKind
-	op    operation    // what it does, if that is something
-	event driver.Event // of a RecordNode
-	child []node       // of a ChildNode
-	total int          // 1, and the child's nodes
-	after []int        // indices in the graph
+	op    operation    // what it does; empty for nodes that do nothing
+	event driver.Event // the event of a RecordNode
+	child []node       // the nodes of a ChildNode
+	total int          // 1 plus the number of the child's nodes
+	after []int        // indices in the graph of the nodes before it
 }
 
 // graphing begins a call about graphs that is not submitted.
@@ -67,7 +67,8 @@ func (v *device) DestroyGraph(h driver.Graph) error {
 	return err
 }
 
-// AddNode adds a node. Addresses are looked at when it executes, everything else now. No node must stand in after twice.
+// AddNode adds a node. It checks everything now except addresses, which are checked when the node
+// executes. A node must not be in after twice.
 func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, error) {
 	if err := v.graphing(codeAddNode); err != nil {
 		return 0, err
@@ -97,7 +98,7 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 			return 0, err
 		}
 		if e.timer == nil {
-			return 0, failf(codeAddNode, "event %#x: %w: NewEvent made it; a graph records what NewTimer makes", uint64(op.Event), ErrInvalidHandle)
+			return 0, failf(codeAddNode, "event %#x: %w: it was made by NewEvent; a graph records only events of NewTimer", uint64(op.Event), ErrInvalidHandle)
 		}
 		n.op.event, n.event = e, op.Event
 	}
@@ -106,11 +107,11 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 	for i, a := range after {
 		at, ok := g.index[a]
 		if !ok {
-			return 0, failf(codeAddNode, "node %#x to run after: %w: it is not of graph %#x", uint64(a), ErrInvalidHandle, uint64(h))
+			return 0, failf(codeAddNode, "predecessor %#x: %w: it is not in graph %#x", uint64(a), ErrInvalidHandle, uint64(h))
 		}
 		for _, b := range after[:i] {
 			if b == a {
-				return 0, failf(codeAddNode, "node %#x to run after: %w: it is there twice", uint64(a), ErrInvalidValue)
+				return 0, failf(codeAddNode, "predecessor %#x: %w: it is listed twice", uint64(a), ErrInvalidValue)
 			}
 		}
 		n.after = append(n.after, at)
@@ -126,11 +127,11 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 	return n.id, nil
 }
 
-// checkNode says what is wrong with what a node is to do, but for handles of children and events. If it launches a kernel,
-// that is returned.
+// checkNode checks the operation of a node, except the handles of children and events. It returns
+// the kernel of a launch.
 func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
 	if op == nil {
-		return nil, failf(c, "nil as what the node does: %w", ErrInvalidValue)
+		return nil, failf(c, "nil NodeOp: %w", ErrInvalidValue)
 	}
 	switch op.Kind {
 	case driver.EmptyNode, driver.ChildNode, driver.RecordNode:
@@ -139,7 +140,7 @@ func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
 			err = fmt.Errorf("kernel %s: a node with %+v: %w", f.name, op.Launch.Attrs, driver.ErrUnsupported)
 		}
 		if err == nil && op.Launch.Begun != 0 {
-			err = fmt.Errorf("kernel %s: a node with an event for its begin: %w", f.name, driver.ErrUnsupported)
+			err = fmt.Errorf("kernel %s: a node with an event for its beginning: %w", f.name, driver.ErrUnsupported)
 		}
 	case driver.FillNode:
 		err = checkFill(op)
@@ -156,7 +157,8 @@ func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
 	return f, nil
 }
 
-// become makes o what a node does: f if it launches a kernel. If o was that of a node of the kind, it makes no garbage.
+// become sets o to the operation of a node; f is the kernel of a launch. It allocates nothing if o
+// had the same kind before.
 func (o *operation) become(op *driver.NodeOp, f *function) {
 	switch op.Kind {
 	case driver.KernelNode:
@@ -177,12 +179,12 @@ func (o *operation) become(op *driver.NodeOp, f *function) {
 	}
 }
 
-// checkFill says what is wrong with a FillNode.
+// checkFill checks a FillNode.
 func checkFill(op *driver.NodeOp) error {
 	width := uint64(op.Width)
 	switch {
 	case width != 1 && width != 2 && width != 4:
-		return fmt.Errorf("elements of %d bytes: %w: 1, 2 and 4 can be filled", op.Width, ErrInvalidValue)
+		return fmt.Errorf("elements of %d bytes: %w: the size must be 1, 2 or 4", op.Width, ErrInvalidValue)
 	case op.Count == 0:
 		return fmt.Errorf("a fill of 0 elements: %w", ErrInvalidValue)
 	case op.Stride%width != 0:

@@ -48,7 +48,7 @@ func copyOp(dst, src driver.Ptr, n uint64) driver.NodeOp {
 	return driver.NodeOp{Kind: driver.CopyNode, Dst: dst, Src: src, Count: n}
 }
 
-// TestGraph has a node of each kind.
+// TestGraph runs a graph with a node of each kind.
 func TestGraph(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		d, vs := open(t, simdriver.Config{Deterministic: manual, Kernels: kernels(map[string]any{
@@ -67,7 +67,7 @@ func TestGraph(t *testing.T) {
 		child := graph(t, v)
 		one := uint8(1)
 		a := node(t, v, child, kernelOp(f, unsafe.Pointer(&m.Ptr), unsafe.Pointer(&one)))
-		one = 100 // the argument was read
+		one = 100 // the argument was read in AddNode
 		a = node(t, v, child, driver.NodeOp{Kind: driver.EmptyNode}, a)
 		node(t, v, child, kernelOp(f, unsafe.Pointer(&m.Ptr), ptr(1)), a)
 
@@ -85,7 +85,7 @@ func TestGraph(t *testing.T) {
 		} {
 			op.Kind = driver.FillNode
 			n = node(t, v, g, op, n)
-			if i == 0 { // what was instantiated before does not change
+			if i == 0 { // changes after Instantiate have no effect
 				check(t, graphs(v).DestroyExec(instantiate(t, v, g)))
 			}
 		}
@@ -95,7 +95,7 @@ func TestGraph(t *testing.T) {
 			t.Errorf("counters %+v", c)
 		}
 		for _, g := range []driver.Graph{g, child} {
-			check(t, graphs(v).DestroyGraph(g)) // the exec lives on
+			check(t, graphs(v).DestroyGraph(g)) // the exec stays valid
 		}
 		for range 3 {
 			check(t, v.Fill(s, h.Ptr, '.', 1, 32))
@@ -114,7 +114,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// TestGraphSnapshots changes graphs after they were used.
+// TestGraphSnapshots changes graphs after their use.
 func TestGraphSnapshots(t *testing.T) {
 	_, vs := open(t, simdriver.Config{})
 	v := vs[0]
@@ -125,7 +125,7 @@ func TestGraphSnapshots(t *testing.T) {
 	node(t, v, child, fillOp(m.Ptr+1, 'b', 1))
 	x := instantiate(t, v, g)
 	n = node(t, v, g, fillOp(m.Ptr+2, 'c', 1), n)
-	node(t, v, g, driver.NodeOp{Kind: driver.ChildNode, Child: g}, n) // as it was until now
+	node(t, v, g, driver.NodeOp{Kind: driver.ChildNode, Child: g}, n) // a child is copied as it is now
 	y := instantiate(t, v, g)
 	for x, want := range map[driver.Exec]string{x: "a...", y: "a.c."} {
 		check(t, v.Fill(s, m.Ptr, '.', 1, 4))
@@ -137,7 +137,7 @@ func TestGraphSnapshots(t *testing.T) {
 	}
 }
 
-// TestGraphErrors has calls that are wrong in themselves.
+// TestGraphErrors tests invalid calls.
 func TestGraphErrors(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{
 		"k": func(*simdriver.Grid, int32) {}, "other": func(*simdriver.Grid, int32) {},
@@ -172,9 +172,9 @@ func TestGraphErrors(t *testing.T) {
 		err, want error
 		say       string
 	}{
-		{add(empty, 0), simdriver.ErrInvalidHandle, "not of graph"},
-		{add(empty, kn, 12345), simdriver.ErrInvalidHandle, "node 0x3039"},
-		{add(empty, ff), simdriver.ErrInvalidHandle, "not of graph"},
+		{add(empty, 0), simdriver.ErrInvalidHandle, "not in graph"},
+		{add(empty, kn, 12345), simdriver.ErrInvalidHandle, "predecessor 0x3039"},
+		{add(empty, ff), simdriver.ErrInvalidHandle, "not in graph"},
 		{add(empty, kn, fn, kn), simdriver.ErrInvalidValue, "twice"},
 		{add(driver.NodeOp{Kind: 6}), simdriver.ErrInvalidValue, "kind 6"},
 		{add(driver.NodeOp{Kind: -1}), simdriver.ErrInvalidValue, "kind -1"},
@@ -201,12 +201,12 @@ func TestGraphErrors(t *testing.T) {
 		{graphs(v).LaunchGraph(s, goneX), simdriver.ErrInvalidHandle, "was destroyed"},
 		{graphs(v).LaunchGraph(0, x), simdriver.ErrInvalidHandle, "no such stream"},
 		{graphs(w).LaunchGraph(stream(t, w), x), simdriver.ErrInvalidHandle, "belongs to device 0"},
-		{set(ff, fillOp(m.Ptr, 1, 1)), simdriver.ErrInvalidHandle, "not of the graph"},
-		{set(en, empty), simdriver.ErrInvalidValue, "none can be changed"},
-		{set(fn, kernel), simdriver.ErrInvalidValue, "of kind 2 and stays so, not 1"},
-		{set(fn, copyOp(m.Ptr, m.Ptr, 1)), simdriver.ErrInvalidValue, "not 3"},
+		{set(ff, fillOp(m.Ptr, 1, 1)), simdriver.ErrInvalidHandle, "not in the graph"},
+		{set(en, empty), simdriver.ErrInvalidValue, "cannot be changed"},
+		{set(fn, kernel), simdriver.ErrInvalidValue, "kind is 2 and cannot change to 1"},
+		{set(fn, copyOp(m.Ptr, m.Ptr, 1)), simdriver.ErrInvalidValue, "change to 3"},
 		{set(fn, fill(4, 0, 0)), simdriver.ErrInvalidValue, "0 elements"},
-		{set(kn, kernelOp(other, ptr(1))), simdriver.ErrInvalidValue, "kernel k and stays so, not other"},
+		{set(kn, kernelOp(other, ptr(1))), simdriver.ErrInvalidValue, "kernel k and cannot change to other"},
 		{set(kn, noArgs), simdriver.ErrInvalidValue, "0 arguments"},
 		{graphs(v).SetNode(x, fn, nil), simdriver.ErrInvalidValue, "nil"},
 		{graphs(v).SetNode(goneX, fn, &kernel), simdriver.ErrInvalidHandle, "was destroyed"},
@@ -219,7 +219,7 @@ func TestGraphErrors(t *testing.T) {
 	check(t, graphs(v).DestroyGraph(lone))
 	refused(t, graphs(v).SetNode(lx, ln, &kernel), simdriver.ErrInvalidHandle, "graph 0x", "was destroyed")
 
-	// A child too deep to count.
+	// A child nested too deep to count its nodes.
 	big := graph(t, v)
 	node(t, v, big, empty)
 	for i := 0; ; i++ {
@@ -251,7 +251,7 @@ func TestGraphErrors(t *testing.T) {
 	}
 }
 
-// TestSetNode changes nodes between launches that wait.
+// TestSetNode changes nodes between pending launches.
 func TestSetNode(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		var got []uint32
@@ -282,7 +282,7 @@ func TestSetNode(t *testing.T) {
 			}
 			check(t, graphs(v).LaunchGraph(s, x))
 		}
-		check(t, graphs(v).LaunchGraph(s, y)) // another exec of the graph
+		check(t, graphs(v).LaunchGraph(s, y)) // another exec of the same graph
 		want = append(want, 1000)
 		run := func() {
 			e := record(t, v, s)
@@ -305,7 +305,7 @@ func TestSetNode(t *testing.T) {
 	}
 }
 
-// TestGraphConcurrent has nodes meet that no path orders.
+// TestGraphConcurrent checks that unordered nodes run concurrently.
 func TestGraphConcurrent(t *testing.T) {
 	const rows, width = 3, 4
 	var meet [rows]sync.WaitGroup
@@ -348,10 +348,10 @@ func TestGraphConcurrent(t *testing.T) {
 	}
 }
 
-// TestGraphSerial launches an exec in several streams that do not wait for each other. Its launches do.
+// TestGraphSerial launches one exec in several streams. Its launches run one after another.
 func TestGraphSerial(t *testing.T) {
 	for _, manual := range []bool{false, true} {
-		var got []driver.Stream // the race detector looks at it too
+		var got []driver.Stream // unprotected, so that the race detector checks the order
 		d, vs := open(t, simdriver.Config{Deterministic: manual, Kernels: kernels(map[string]any{
 			"note": func(g *simdriver.Grid) { got = append(got, g.Stream) },
 		})})
@@ -369,7 +369,7 @@ func TestGraphSerial(t *testing.T) {
 			s := ss[i*i%7%4]
 			check(t, graphs(v).LaunchGraph(s, x))
 			want = append(want, s, s)
-			refused(t, graphs(v).DestroyExec(x), simdriver.ErrBusy, "under way")
+			refused(t, graphs(v).DestroyExec(x), simdriver.ErrBusy, "in flight")
 		}
 		check(t, d.ResumeStream(ss[0]))
 		d.Run()
@@ -380,7 +380,7 @@ func TestGraphSerial(t *testing.T) {
 	}
 }
 
-// TestGraphOtherStreamGone has an exec's last launch in a stream that was destroyed with it.
+// TestGraphOtherStreamGone launches an exec whose previous launch was dropped with its stream.
 func TestGraphOtherStreamGone(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2})
 	v, w := vs[0], vs[1]
@@ -390,13 +390,14 @@ func TestGraphOtherStreamGone(t *testing.T) {
 	x := instantiate(t, v, g)
 	check(t, graphs(v).LaunchGraph(s, x))
 	check(t, d.LoseDevice(1, nil))
-	check(t, destroyed(v.DestroyStream, s)) // it waits for what does not come
+	check(t, destroyed(v.DestroyStream, s)) // it waits for an event that never completes
 	check(t, graphs(v).LaunchGraph(o, x))
 	check(t, drain(t, v, o))
 	check(t, destroyed(graphs(v).DestroyExec, x))
 }
 
-// TestGraphFails has nodes fail in all ways. The error names the node, and what comes after it does not begin.
+// TestGraphFails makes nodes fail in all ways. The error names the node, and later nodes do not
+// begin.
 func TestGraphFails(t *testing.T) {
 	type env struct {
 		t   *testing.T
@@ -427,7 +428,7 @@ func TestGraphFails(t *testing.T) {
 			access: &simdriver.AccessError{Op: simdriver.OpLaunch, Kernel: "view", Size: 65, Length: 64}, say: "kernel view in graph node"},
 		{name: "error", op: func(e env) driver.NodeOp { return kernelOp(e.f("error")) }, want: errTest, say: "kernel error in graph node"},
 		{name: "panic", op: func(e env) driver.NodeOp { return kernelOp(e.f("panic")) }, want: driver.ErrLost, say: "panic: out of luck"},
-		{name: "goexit", op: func(e env) driver.NodeOp { return kernelOp(e.f("goexit")) }, want: driver.ErrLost, say: "ended its goroutine"},
+		{name: "goexit", op: func(e env) driver.NodeOp { return kernelOp(e.f("goexit")) }, want: driver.ErrLost, say: "runtime.Goexit"},
 		{name: "unloaded", op: func(e env) driver.NodeOp { return kernelOp(e.f("error")) }, before: func(e env) { check(e.t, e.v.Unload(e.mod)) },
 			want: driver.ErrLost, say: "unloaded before it ran"},
 	} {
@@ -481,7 +482,8 @@ func TestGraphFails(t *testing.T) {
 				if c.before != nil {
 					c.before(e)
 					if c.name == "unloaded" {
-						// Kernels of the others are gone too: whichever comes first may fail.
+						// The memory of the other nodes is freed too, so any of them may fail
+						// first.
 						bad = 0
 					}
 				}
@@ -521,7 +523,7 @@ func TestGraphFails(t *testing.T) {
 				refused(t, graphs(v).DestroyGraph(g), simdriver.ErrInvalidHandle)
 				for len(ran) > 0 {
 					if <-ran == "after" {
-						t.Error("what comes after the node was executed")
+						t.Error("a later node was executed")
 					}
 				}
 			})
@@ -529,7 +531,7 @@ func TestGraphFails(t *testing.T) {
 	}
 }
 
-// TestGraphLost loses the device in the midst of a launch.
+// TestGraphLost loses the device during a launch.
 func TestGraphLost(t *testing.T) {
 	ran, release := make(chan bool, 10), make(chan bool)
 	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{
@@ -570,7 +572,7 @@ func TestGraphFaults(t *testing.T) {
 		d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, N: 1, Err: errTest})
 		d.Inject(simdriver.Fault{Op: simdriver.OpLaunchGraph, N: 2, Err: errTest})
 		d.Inject(simdriver.Fault{Op: simdriver.OpLaunchGraph, N: 4, Err: errTest, AtExecution: true})
-		d.Inject(simdriver.Fault{Op: simdriver.OpFill, Err: errTest}) // no node is that
+		d.Inject(simdriver.Fault{Op: simdriver.OpFill, Err: errTest}) // does not match any node
 		fill := fillOp(m.Ptr, 1, 1)
 		n := node(t, v, g, fill)
 		refused(t, second(graphs(v).AddNode(g, nil, &fill)), driver.ErrOutOfMemory)
@@ -603,7 +605,7 @@ func TestGraphFaults(t *testing.T) {
 	}
 }
 
-// TestGraphTimers looks at the timers that a graph records before the launch is over.
+// TestGraphTimers reads the timers that a graph records before its launch is complete.
 func TestGraphTimers(t *testing.T) {
 	for _, rerecord := range []bool{true, false} {
 		ran, release := make(chan bool), make(chan bool)
@@ -634,11 +636,12 @@ func TestGraphTimers(t *testing.T) {
 			check(t, err)
 		} else {
 			refused(t, err, simdriver.ErrBusy, "1 waits")
-			check(t, d.StallStream(o)) // one more launch all the same, so that there are two
+			check(t, d.StallStream(o)) // a second launch, so that the timer has two records
 		}
 		check(t, d.ResumeStream(s))
 		<-ran
-		// The first launch has recorded first, and o goes on; first itself is the second launch's.
+		// The first launch has recorded first, so o goes on. first then belongs to the second
+		// launch.
 		if rerecord {
 			check(t, wait(t, v, e))
 			pending(t, v, first)
@@ -675,7 +678,7 @@ func TestGraphTimers(t *testing.T) {
 	}
 }
 
-// TestGraphLatency has nodes take their time, in a bubble.
+// TestGraphLatency checks the latency of nodes, in a bubble.
 func TestGraphLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, vs := open(t, simdriver.Config{
@@ -709,7 +712,7 @@ func TestGraphLatency(t *testing.T) {
 				t.Errorf("elapsed %v", got)
 			}
 		}
-		// A loss does not wait.
+		// A lost device does not wait.
 		d.SetLatency(simdriver.OpFill, 1000*time.Hour)
 		check(t, graphs(v).LaunchGraph(s, x))
 		time.Sleep(time.Hour)

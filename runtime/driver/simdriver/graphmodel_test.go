@@ -22,13 +22,13 @@ type graphWorld struct {
 	v    driver.Device
 	mix  driver.Function
 	mem  []driver.Mem
-	skip bool // forget an edge now and then
+	skip bool // sometimes leave an edge out
 
 	mu  sync.Mutex
-	ran []driver.Node // in order, of all launches
+	ran []driver.Node // nodes of all launches, in order of execution
 }
 
-// A drawing is a graph, and what it does.
+// A drawing is a graph and the effect of its nodes.
 type drawing struct {
 	g     driver.Graph
 	nodes []*drawn
@@ -39,7 +39,7 @@ type drawn struct {
 	after         []int
 	op            driver.NodeOp
 	k             *uint8 // argument of a kernel
-	reads, writes []int  // buffers
+	reads, writes []int  // indices of buffers
 	child         *drawing
 }
 
@@ -76,10 +76,10 @@ func newGraphWorld(t *testing.T, seed uint64, c simdriver.Config) *graphWorld {
 	return w
 }
 
-// draw makes a random graph. What touches the same buffers is ordered.
+// draw makes a random graph that orders all uses of a buffer.
 func (w *graphWorld) draw(depth int) *drawing {
 	d := &drawing{g: graph(w.t, w.v)}
-	var behind []map[int]bool // of each node those that it runs after
+	var behind []map[int]bool // by node, the nodes before it
 	for range 1 + w.r.IntN(12) {
 		n := &drawn{}
 		w.fill(n, depth)
@@ -113,7 +113,7 @@ func meet(a, b []int) bool {
 	return slices.ContainsFunc(a, func(i int) bool { return slices.Contains(b, i) })
 }
 
-// fill makes up what a node does.
+// fill chooses a random operation for a node.
 func (w *graphWorld) fill(n *drawn, depth int) {
 	i, j := w.r.IntN(len(w.mem)), w.r.IntN(len(w.mem)-1)
 	if j >= i {
@@ -141,7 +141,7 @@ func (w *graphWorld) fill(n *drawn, depth int) {
 	w.vary(n)
 }
 
-// vary changes what a node does with its buffers.
+// vary changes the operation of a node on the same buffers.
 func (w *graphWorld) vary(n *drawn) {
 	switch n.op.Kind {
 	case driver.FillNode:
@@ -156,7 +156,7 @@ func (w *graphWorld) vary(n *drawn) {
 	}
 }
 
-// apply does to the model what the graph does to the memory.
+// apply applies the graph to the model.
 func (d *drawing) apply(model [][]byte) {
 	for _, n := range d.nodes {
 		switch n.op.Kind {
@@ -177,7 +177,8 @@ func (d *drawing) apply(model [][]byte) {
 	}
 }
 
-// ordered ends the test unless the nodes of one launch have come in the order of the graph.
+// ordered ends the test unless the nodes of one launch have executed in an order that the graph
+// allows.
 func (d *drawing) ordered(t *testing.T, at map[driver.Node]int) {
 	for _, n := range d.nodes {
 		for _, i := range n.after {
@@ -194,7 +195,8 @@ func (d *drawing) ordered(t *testing.T, at map[driver.Node]int) {
 	}
 }
 
-// run launches a graph a few times, changing it in between, and reports whether the memory is then as the model.
+// run launches a graph a few times and changes it in between. It reports whether the memory then
+// equals the model.
 func (w *graphWorld) run(depth int) bool {
 	var streams []driver.Stream
 	for range 3 {
@@ -262,7 +264,7 @@ func (w *graphWorld) run(depth int) bool {
 	return true
 }
 
-// TestGraphModel launches random graphs, and compares the memory with that of a sequential run.
+// TestGraphModel launches random graphs, and compares the memory with a sequential run.
 func TestGraphModel(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, c := range map[string]simdriver.Config{
@@ -281,7 +283,7 @@ func TestGraphModel(t *testing.T) {
 	}
 }
 
-// TestGraphModelNotices leaves edges out: an OrderError must say so.
+// TestGraphModelNotices leaves edges out, and checks that an OrderError reports it.
 func TestGraphModelNotices(t *testing.T) {
 	found := 0
 	for seed := range uint64(30) {
@@ -296,7 +298,8 @@ func TestGraphModelNotices(t *testing.T) {
 	}
 }
 
-// TestGraphDeterministic has the order of nodes follow from the seed, mixed with other streams' work.
+// TestGraphDeterministic checks that the order of nodes depends only on the seed, also with work in
+// other streams.
 func TestGraphDeterministic(t *testing.T) {
 	order := func(seed uint64) (s string) {
 		d := simdriver.New(simdriver.Config{Deterministic: true, Seed: seed, OnExecute: func(e simdriver.Executed) {
@@ -341,7 +344,8 @@ func TestGraphDeterministic(t *testing.T) {
 	}
 }
 
-// TestGraphStep has launches without nodes, and with nodes that do nothing, take a step, and a stream be held in the midst.
+// TestGraphStep checks that a launch takes a step even if it has no node that does something, and
+// that a stall holds a launch between nodes.
 func TestGraphStep(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Deterministic: true})
 	v := vs[0]

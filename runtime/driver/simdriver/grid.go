@@ -10,22 +10,22 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Grid is a launch of a kernel, for the kernel's function. It is valid until the function
-// returns.
+// A Grid is one launch of a kernel. It is the first argument of the kernel's Go function, and valid
+// until the function returns.
 type Grid struct {
-	Name    string        // the kernel's
-	Device  int           // the device that it runs on
-	Stream  driver.Stream // and the stream
-	Node    driver.Node   // the graph's node that launched it, if one did
-	Blocks  [3]uint32     // in the grid
-	Threads [3]uint32     // in a block
-	Shared  uint32        // bytes of dynamic shared memory for a block
-	Cluster [3]uint32     // blocks in a cluster, which one alone is where neither launch nor kernel asks for clusters
+	Name    string        // name of the kernel
+	Device  int           // index of the device
+	Stream  driver.Stream // the stream of the launch
+	Node    driver.Node   // the graph's node, if a graph launched it
+	Blocks  [3]uint32     // blocks in the grid
+	Threads [3]uint32     // threads in a block
+	Shared  uint32        // bytes of dynamic shared memory per block
+	Cluster [3]uint32     // blocks in a cluster; all 1 without clusters
 	Attrs   driver.LaunchAttrs
 
 	dev    *device
 	module *module
-	task   *task // whose uses are noted; nil if none are
+	task   *task // the task that notes uses of memory, or nil
 	bad    atomic.Pointer[AccessError]
 }
 
@@ -45,7 +45,7 @@ func (g *Grid) Size() uint64 {
 	return n
 }
 
-// All yields all threads, block by block, x running fastest.
+// All yields all threads block by block. x varies fastest.
 func (g *Grid) All() iter.Seq[Thread] {
 	return func(yield func(Thread) bool) {
 		for b := range indices(g.Blocks) {
@@ -62,7 +62,7 @@ func (g *Grid) All() iter.Seq[Thread] {
 	}
 }
 
-// indices yields all indices below n, x running fastest.
+// indices yields all indices below n. x varies fastest.
 func indices(n [3]uint32) iter.Seq[[3]uint32] {
 	return func(yield func([3]uint32) bool) {
 		for z := range n[2] {
@@ -77,7 +77,8 @@ func indices(n [3]uint32) iter.Seq[[3]uint32] {
 	}
 }
 
-// Global finds a variable of the kernel's module by name: its address and its size in bytes.
+// Global finds a variable of the kernel's module by name. It returns its address and its size in
+// bytes.
 func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
 	if g.module == nil {
 		return 0, 0, false
@@ -89,18 +90,18 @@ func (g *Grid) Global(name string) (driver.Ptr, uint64, bool) {
 	return a.base, a.size, true
 }
 
-// View returns n elements of type T of the memory at p, which may be the host's, or another
-// device's after EnablePeer. The slice is the memory itself, and must not be used after the
+// View returns n elements of type T of the memory at p. The memory may be on the host, or on
+// another device after EnablePeer. The slice is the memory itself, and must not be used after the
 // kernel's function has returned. View may be called concurrently.
 //
-// If there is no such memory, or p is not aligned for T, View fails with an [AccessError]; the
-// device is lost with the first such error when the function returns, whatever it returns. T must
-// be a type that [NewKernel] allows for parameters.
+// If there is no such memory, or p is not aligned for T, View returns an [AccessError]. The device
+// is then lost with the first such error when the function returns, even if the function returns
+// nil. T must be a type that [NewKernel] allows for parameters.
 func View[T any](g *Grid, p driver.Ptr, n int) ([]T, error) { return view[T](g, p, n, false) }
 
-// ReadView is [View] for memory that the kernel only reads. It must not write to the slice. The
-// simulated GPU then finds commands that write the memory and are not ordered with the kernel: see
-// [OrderError].
+// ReadView is [View] for memory that the kernel only reads. The kernel must not write to the slice.
+// With ReadView the simulated GPU can find nodes that write the memory and are not ordered with the
+// kernel: see [OrderError].
 func ReadView[T any](g *Grid, p driver.Ptr, n int) ([]T, error) { return view[T](g, p, n, true) }
 
 func view[T any](g *Grid, p driver.Ptr, n int, reads bool) ([]T, error) {
@@ -110,7 +111,7 @@ func view[T any](g *Grid, p driver.Ptr, n int, reads bool) ([]T, error) {
 	}
 	v := g.dev
 	if v == nil {
-		return nil, fmt.Errorf("simdriver: View: %w: this Grid is of no launch, or of one that is over", ErrInvalidValue)
+		return nil, fmt.Errorf("simdriver: View: %w: this Grid belongs to no launch, or its launch is over", ErrInvalidValue)
 	}
 	if n == 0 {
 		return nil, nil

@@ -11,16 +11,17 @@ import (
 // marker begins the line of an image that names its kernels and variables.
 const marker = "// sim:"
 
-// An image is what a module is made of.
+// An image holds the names that a module is made from.
 type image struct {
-	kernels map[string][]int  // the parameters' sizes; nil where the image does not tell
-	shared  map[string]uint64 // bytes of shared memory that kernels have of their own
-	cluster map[string][3]int // blocks of a cluster of kernels that ask for some
+	kernels map[string][]int  // sizes of the parameters; nil if the image does not say
+	shared  map[string]uint64 // bytes of static shared memory, by kernel
+	cluster map[string][3]int // blocks of a cluster, for kernels that ask for clusters
 	vars    map[string]uint64 // sizes in bytes
 }
 
-// Image returns an image with the kernels of the given names, for [driver.Device.Load]. A name such as "table=1024" is a
-// variable of 1024 bytes, which are zero at first. The image is the line "// sim: name name …".
+// Image returns an image with the kernels of the given names, for [driver.Device.Load]. A name such
+// as "table=1024" is a variable of 1024 bytes, initially zero. The image is the line "// sim: name
+// name …".
 func Image(names ...string) []byte {
 	return []byte(marker + " " + strings.Join(names, " ") + "\n")
 }
@@ -39,7 +40,7 @@ func parse(b []byte) (image, error) {
 			im.add(&c)
 		}
 		if len(im.kernels) == 0 && len(im.vars) == 0 {
-			return image{}, fmt.Errorf("image of %d bytes: %w: no kernel is to be found in this %s", len(b), ErrInvalidValue, kernelobject.FormOf(b))
+			return image{}, fmt.Errorf("image of %d bytes: %w: found no kernel in this %s", len(b), ErrInvalidValue, kernelobject.FormOf(b))
 		}
 		return im, nil
 	}
@@ -58,7 +59,7 @@ func parse(b []byte) (image, error) {
 			}
 			n, err := strconv.ParseUint(size, 0, 40)
 			if err != nil || n == 0 {
-				return image{}, fmt.Errorf("image: %w: variable %s has the size %q, which is no number of bytes", ErrInvalidValue, name, size)
+				return image{}, fmt.Errorf("image: %w: variable %s: size %q is not a number of bytes", ErrInvalidValue, name, size)
 			}
 			im.vars[name] = n
 		}
@@ -66,12 +67,13 @@ func parse(b []byte) (image, error) {
 	code := kernelobject.PTX(b)
 	im.add(&code)
 	if !marked && len(im.kernels) == 0 && len(im.vars) == 0 {
-		return image{}, fmt.Errorf("image of %d bytes: %w: it has neither a line %q with names nor an .entry of PTX", len(b), ErrInvalidValue, marker)
+		return image{}, fmt.Errorf("image of %d bytes: %w: it has neither a line %q nor an .entry of PTX", len(b), ErrInvalidValue, marker)
 	}
 	return im, nil
 }
 
-// add adds what code has. Of several with a kernel of the same name the first that tells its parameters counts.
+// add adds the kernels and variables of GPU code. If several codes have the same kernel, the first
+// that has its parameters' sizes counts.
 func (im *image) add(c *kernelobject.Code) {
 	for _, k := range c.Kernels {
 		if had, ok := im.kernels[k.Name]; k.Called || ok && had != nil {
@@ -86,7 +88,7 @@ func (im *image) add(c *kernelobject.Code) {
 		}
 	}
 	for _, v := range c.Variables {
-		if v.Size > 0 && !v.Init { // one with an initial value would have to have it
+		if v.Size > 0 && !v.Init { // a variable with an initial value is skipped: its value is unknown
 			im.vars[v.Name] = v.Size
 		}
 	}

@@ -14,24 +14,24 @@ var (
 	_ driver.IPCEvents = (*device)(nil)
 )
 
-// A Machine is a machine on which several drivers are processes: each opens the exports of the
+// A Machine is a machine on which several drivers are processes. Each opens the exports of the
 // others. Devices of the same index are the same device. A zero Machine is ready for use.
 //
-// It is strict: using memory that its process has freed, or that was closed, loses the device; an
-// event that its process has destroyed is an invalid handle. If a process ends, by closing its
-// device or by [Driver.Kill], memory that others have opened stays, with its contents; its pending
-// work never executes, and a wait for that never ends.
+// A Machine is strict. Using memory that its process has freed, or that was closed, loses the
+// device. An event that its process has destroyed is an invalid handle. A process ends when it
+// closes its device or by [Driver.Kill]. Memory that others have opened then stays, with its
+// contents. The process's pending work never executes, and a wait for that work never ends.
 type Machine struct {
 	mu       sync.Mutex
 	exported uint64
 	memory   map[driver.MemHandle]*allocation
 	events   map[driver.EventHandle]*event
-	shared   map[string]*sharedMem // by what is in its files, as long as a process has it
-	pools    map[string]*pool      // by what is in the files of those that were exported
+	shared   map[string]*sharedMem // by the name in its file, while a process has it
+	pools    map[string]*pool      // by the name in the file of ExportPool
 	pooled   map[driver.MemHandle]pooledMem
 }
 
-// handle makes a name that there has not been. The caller holds mu.
+// handle makes a unique name. The caller holds mu.
 func (m *Machine) handle(kind string) (h [64]byte) {
 	m.exported++
 	copy(h[:], "simulated "+kind)
@@ -39,7 +39,7 @@ func (m *Machine) handle(kind string) (h [64]byte) {
 	return h
 }
 
-// freed notes that an allocation is no more, which others may have opened.
+// freed notes that an allocation was freed. Other processes may have opened it.
 func (m *Machine) freed(a *allocation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +58,7 @@ func (m *Machine) freed(a *allocation) {
 	}
 }
 
-// destroyed notes that an event is no more, which others may share.
+// destroyed notes that an event was destroyed. Other processes may share it.
 func (m *Machine) destroyed(e *event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *Machine) destroyed(e *event) {
 	}
 }
 
-// leave has nobody open what a device has exported, whose process has ended.
+// leave withdraws the exports of a device, because its process has ended.
 func (m *Machine) leave(v *device) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,8 +101,8 @@ func (m *Machine) leave(v *device) {
 	}
 }
 
-// Kill ends the driver's process, as a signal would: all its devices are lost, with ErrKilled, and
-// the goroutines of their streams end. The devices must be closed all the same.
+// Kill ends the driver's process, as a signal would. All its devices are lost with ErrKilled, and
+// the goroutines of their streams end. The devices must still be closed.
 func (d *Driver) Kill() {
 	for _, v := range d.devices {
 		d.machine.leave(v)
@@ -114,7 +114,7 @@ func (d *Driver) Kill() {
 	})
 }
 
-// ExportMem names an allocation.
+// ExportMem returns a handle of an allocation for other processes.
 func (v *device) ExportMem(m driver.Mem) (driver.MemHandle, error) {
 	var none driver.MemHandle
 	if err := v.enter(codeExportMem, true); err != nil {
@@ -128,7 +128,7 @@ func (v *device) ExportMem(m driver.Mem) (driver.MemHandle, error) {
 	case a == nil || a.base != m.Ptr:
 		return none, failf(codeExportMem, "memory at %#x: %w: no allocation of device %d begins there", uint64(m.Ptr), ErrInvalidValue, v.index)
 	case a.kind != driver.DeviceMem || a.segment != nil || a.origin != nil:
-		return none, failf(codeExportMem, "memory at %#x: %w: Alloc has not made it as device memory", uint64(m.Ptr), ErrInvalidValue)
+		return none, failf(codeExportMem, "memory at %#x: %w: it was not allocated as device memory", uint64(m.Ptr), ErrInvalidValue)
 	}
 	s := v.d.machine
 	s.mu.Lock()
@@ -146,7 +146,8 @@ func (v *device) ExportMem(m driver.Mem) (driver.MemHandle, error) {
 	return h, nil
 }
 
-// OpenMem opens another process's memory. Of another device it can be where there is a way to that.
+// OpenMem opens another process's memory. The memory may be on another device if there is a link to
+// it.
 func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
 	if err := v.enter(codeOpenMem, true); err != nil {
 		return driver.Mem{}, err
@@ -160,11 +161,11 @@ func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
 	s.mu.Unlock()
 	switch {
 	case origin == nil:
-		return driver.Mem{}, failf(codeOpenMem, "memory of another process: %w: none was exported by this name, or it was freed, or its process has ended", ErrInvalidHandle)
+		return driver.Mem{}, failf(codeOpenMem, "memory of another process: %w: it was not exported, it was freed, or its process has ended", ErrInvalidHandle)
 	case origin.dev.d == v.d:
 		return driver.Mem{}, failf(codeOpenMem, "%d bytes at %#x: %w", origin.size, uint64(origin.base), driver.ErrSameProcess)
 	case origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
-		return driver.Mem{}, failf(codeOpenMem, "memory of device %d on device %d: the hardware has no way: %w", origin.dev.index, v.index, driver.ErrUnsupported)
+		return driver.Mem{}, failf(codeOpenMem, "memory of device %d on device %d: the hardware has no link: %w", origin.dev.index, v.index, driver.ErrUnsupported)
 	}
 	a, err := v.space.open(v, origin)
 	if err != nil {
@@ -173,7 +174,7 @@ func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
 	return driver.Mem{Kind: driver.DeviceMem, Ptr: a.base, Size: a.size}, nil
 }
 
-// open returns what stands for another process's memory, and counts that.
+// open returns the allocation that stands for another process's memory, and counts its opens.
 func (s *deviceSpace) open(v *device, origin *allocation) (*allocation, error) {
 	first := origin.touch()
 	s.mu.Lock()
@@ -189,7 +190,8 @@ func (s *deviceSpace) open(v *device, origin *allocation) (*allocation, error) {
 	return a, s.place(a)
 }
 
-// CloseMem closes what OpenMem has opened, once. It does not wait: work that touches the memory afterwards loses the device.
+// CloseMem undoes one OpenMem. It does not wait: work that touches the memory afterwards loses the
+// device.
 func (v *device) CloseMem(m driver.Mem) error {
 	err, ok := v.end(codeCloseMem)
 	if !ok {
@@ -204,13 +206,13 @@ func (v *device) CloseMem(m driver.Mem) error {
 	return err
 }
 
-// shut undoes open.
+// shut undoes one open.
 func (s *deviceSpace) shut(p driver.Ptr) error {
 	s.mu.Lock()
 	i := s.search(p)
 	if i < 0 || s.live[i].base != p || s.live[i].origin == nil {
 		s.mu.Unlock()
-		return fmt.Errorf("memory at %#x: %w: nothing of another process is opened there", uint64(p), ErrInvalidValue)
+		return fmt.Errorf("memory at %#x: %w: no memory of another process is open there", uint64(p), ErrInvalidValue)
 	}
 	a := s.live[i]
 	a.opens--
@@ -238,7 +240,7 @@ func (v *device) NewIPCEvent() (driver.Event, error) {
 	return v.newEvent(codeNewIPCEvent, e)
 }
 
-// ExportEvent names an event.
+// ExportEvent returns a handle of an event for other processes.
 func (v *device) ExportEvent(h driver.Event) (driver.EventHandle, error) {
 	var none driver.EventHandle
 	if err := v.enter(codeExportEvent, true); err != nil {
@@ -258,7 +260,7 @@ func (v *device) ExportEvent(h driver.Event) (driver.EventHandle, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !shared || e.opened {
-		return none, failf(codeExportEvent, "event %#x: %w: NewIPCEvent has not made it", uint64(h), ErrInvalidHandle)
+		return none, failf(codeExportEvent, "event %#x: %w: it was not made by NewIPCEvent", uint64(h), ErrInvalidHandle)
 	}
 	for name, o := range s.events {
 		if o == e {
@@ -287,7 +289,7 @@ func (v *device) OpenEvent(name driver.EventHandle) (driver.Event, error) {
 	origin := s.events[name]
 	switch {
 	case origin == nil:
-		return 0, failf(codeOpenEvent, "an event of another process: %w: none was exported by this name, or it was destroyed, or its process has ended", ErrInvalidHandle)
+		return 0, failf(codeOpenEvent, "an event of another process: %w: it was not exported, it was destroyed, or its process has ended", ErrInvalidHandle)
 	case origin.dev.d == v.d:
 		return 0, fail(codeOpenEvent, driver.ErrSameProcess)
 	}
@@ -298,7 +300,8 @@ func (v *device) OpenEvent(name driver.EventHandle) (driver.Event, error) {
 	return v.newEvent(codeOpenEvent, e)
 }
 
-// usable says why the event, which was opened, cannot be used. The caller holds mu.
+// usable returns an error if the process that made an opened event has destroyed it. The caller
+// holds mu.
 func (e *event) usable(h driver.Event) error {
 	if e.gone {
 		return fmt.Errorf("event %#x of device %d: %w: the process that made it has destroyed it", uint64(h), e.dev.index, ErrInvalidHandle)

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// processes opens a device of each of several drivers of one machine.
+// processes makes several drivers of one machine, and opens device 0 of each.
 func processes(t *testing.T, n int, c simdriver.Config) (ds []*simdriver.Driver, vs []driver.Device) {
 	t.Helper()
 	c.Machine = new(simdriver.Machine)
@@ -33,13 +33,13 @@ func shared(v driver.Device) interface {
 	})
 }
 
-// write uploads bytes, without waiting for that.
+// write uploads bytes, without waiting.
 func write(t *testing.T, v driver.Device, s driver.Stream, p driver.Ptr, data []byte) {
 	t.Helper()
 	check(t, v.Upload(s, p, unsafe.Pointer(unsafe.SliceData(data)), uint64(len(data))))
 }
 
-// TestIPC has two processes hand memory to and fro, each waiting for the other by an event.
+// TestIPC passes memory between two processes, each of which waits for the other with an event.
 func TestIPC(t *testing.T) {
 	_, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -79,7 +79,7 @@ func TestIPC(t *testing.T) {
 			t.Errorf("round %d: %d", i, x)
 		}
 	}
-	// Either process records.
+	// The other process records it too.
 	check(t, b.Record(thereIn, sb))
 	check(t, wait(t, a, there))
 	check(t, shared(b).CloseMem(o))
@@ -90,7 +90,7 @@ func TestIPC(t *testing.T) {
 	check(t, a.Free(m))
 }
 
-// TestIPCWait has a stream wait for the other process's last record, as it was at the time of the call.
+// TestIPCWait checks that a stream waits for the other process's last record before the call.
 func TestIPCWait(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -111,7 +111,7 @@ func TestIPCWait(t *testing.T) {
 	check(t, b.DestroyEvent(in))
 }
 
-// TestIPCMistakes has all that a process may do wrong with what it shares.
+// TestIPCMistakes tests wrong uses of shared memory and events.
 func TestIPCMistakes(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{Devices: 2})
 	a, b := vs[0], vs[1]
@@ -130,17 +130,17 @@ func TestIPCMistakes(t *testing.T) {
 	}{
 		"own memory":               {two(shared(a).OpenMem(name)), driver.ErrSameProcess, "64 bytes"},
 		"own event":                {two(shared(a).OpenEvent(event)), driver.ErrSameProcess, ""},
-		"no memory":                {two(shared(b).OpenMem(driver.MemHandle{1})), simdriver.ErrInvalidHandle, "none was exported by this name"},
-		"no event":                 {two(shared(b).OpenEvent(driver.EventHandle{1})), simdriver.ErrInvalidHandle, "none was exported by this name"},
+		"no memory":                {two(shared(b).OpenMem(driver.MemHandle{1})), simdriver.ErrInvalidHandle, "it was not exported"},
+		"no event":                 {two(shared(b).OpenEvent(driver.EventHandle{1})), simdriver.ErrInvalidHandle, "it was not exported"},
 		"memory as event":          {two(shared(b).OpenEvent(driver.EventHandle(name))), simdriver.ErrInvalidHandle, ""},
 		"the middle":               {export(a, driver.Mem{Ptr: m.Ptr + 8}), simdriver.ErrInvalidValue, "no allocation of device 0 begins there"},
 		"memory of the host":       {export(a, host), simdriver.ErrInvalidValue, ""},
-		"memory for communicators": {export(a, comm), simdriver.ErrInvalidValue, "Alloc has not made it as device memory"},
+		"memory for communicators": {export(a, comm), simdriver.ErrInvalidValue, "it was not allocated as device memory"},
 		"memory that was opened":   {export(b, o), simdriver.ErrInvalidValue, ""},
 		"an event that was opened": {two(shared(b).ExportEvent(in)), simdriver.ErrInvalidHandle, ""},
-		"an ordinary event":        {two(shared(a).ExportEvent(plain)), simdriver.ErrInvalidHandle, "NewIPCEvent has not made it"},
-		"freeing what is opened":   {b.Free(o), simdriver.ErrInvalidValue, "close it with CloseMem"},
-		"closing what is own":      {shared(a).CloseMem(m), simdriver.ErrInvalidValue, "nothing of another process"},
+		"an ordinary event":        {two(shared(a).ExportEvent(plain)), simdriver.ErrInvalidHandle, "it was not made by NewIPCEvent"},
+		"freeing opened memory":    {b.Free(o), simdriver.ErrInvalidValue, "close it with CloseMem"},
+		"closing own memory":       {shared(a).CloseMem(m), simdriver.ErrInvalidValue, "no memory of another process"},
 		"closing the middle":       {shared(b).CloseMem(driver.Mem{Ptr: o.Ptr + 8}), simdriver.ErrInvalidValue, ""},
 	} {
 		t.Run(what, func(t *testing.T) { refused(t, c.err, c.want, c.say) })
@@ -152,7 +152,7 @@ func TestIPCMistakes(t *testing.T) {
 	if !strings.Contains(leaks, "64 bytes of another process, opened at") || !strings.Contains(leaks, "of another process, opened,") {
 		t.Errorf("leaks:\n%s", leaks)
 	}
-	// On another device there must be a way.
+	// Another device can open it only with a link.
 	far := must(ds[1].Open(1))(t)
 	defer far.Close()
 	s, elsewhere := stream(t, far), must(shared(far).OpenMem(name))(t)
@@ -163,7 +163,7 @@ func TestIPCMistakes(t *testing.T) {
 	}
 	check(t, shared(far).CloseMem(elsewhere))
 
-	// What its process has freed, or destroyed, nobody can use.
+	// Nobody can use memory that its process has freed, or an event that it has destroyed.
 	sb := stream(t, b)
 	check(t, a.DestroyEvent(e))
 	refused(t, b.StreamWait(sb, in), simdriver.ErrInvalidHandle, "has destroyed it")
@@ -174,14 +174,14 @@ func TestIPCMistakes(t *testing.T) {
 	refused(t, two(shared(b).OpenMem(name)), simdriver.ErrInvalidHandle, "was freed")
 	check(t, b.Fill(sb, o.Ptr+4, 1, 1, 8))
 	err := drain(t, b, sb)
-	refused(t, err, driver.ErrLost, "were freed there, or closed here")
+	refused(t, err, driver.ErrLost, "were freed there or closed here")
 	var access *simdriver.AccessError
 	if !errors.As(err, &access) || !access.Freed || !access.Opened || access.Base != o.Ptr || access.Length != 64 {
 		t.Errorf("%+v", access)
 	}
 }
 
-// TestIPCClosed has a stream use memory that was closed.
+// TestIPCClosed uses memory in a stream after it was closed.
 func TestIPCClosed(t *testing.T) {
 	_, vs := processes(t, 2, simdriver.Config{})
 	m := alloc(t, vs[0], driver.DeviceMem, 64)
@@ -189,10 +189,10 @@ func TestIPCClosed(t *testing.T) {
 	check(t, shared(vs[1]).CloseMem(o))
 	s := stream(t, vs[1])
 	check(t, vs[1].Fill(s, o.Ptr, 1, 1, 8))
-	refused(t, drain(t, vs[1], s), driver.ErrLost, "were freed there, or closed here")
+	refused(t, drain(t, vs[1], s), driver.ErrLost, "were freed there or closed here")
 }
 
-// TestIPCApart opens memory of a device to which there is no way.
+// TestIPCApart opens memory of a device without a link to it.
 func TestIPCApart(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{Devices: 2, Apart: true})
 	name := must(shared(vs[0]).ExportMem(alloc(t, vs[0], driver.DeviceMem, 64)))(t)
@@ -202,7 +202,7 @@ func TestIPCApart(t *testing.T) {
 	refused(t, err, driver.ErrUnsupported, "memory of device 0 on device 1")
 }
 
-// TestIPCKilled has a process end while another one has its memory and waits for its event.
+// TestIPCKilled ends a process while another one has its memory open and waits for its event.
 func TestIPCKilled(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -221,21 +221,22 @@ func TestIPCKilled(t *testing.T) {
 	behind := record(t, b, sb)
 	ds[0].Kill()
 	refused(t, a.Fill(sa, m.Ptr, 0, 1, 8), simdriver.ErrKilled)
-	a.Free(m) // as a program does that has found its device lost
+	a.Free(m) // as a program does after it finds its device lost
 	a.DestroyEvent(e)
 	pending(t, b, behind)
 	check(t, b.Record(in, other))
-	check(t, wait(t, b, in)) // the next record is another one
+	check(t, wait(t, b, in)) // the next record is a different one
 	if got := read(t, b, o.Ptr, 8); string(got) != "12345678" {
 		t.Errorf("%q", got)
 	}
 	_, err := shared(b).OpenMem(name)
 	refused(t, err, simdriver.ErrInvalidHandle, "its process has ended")
 	check(t, shared(b).CloseMem(o))
-	check(t, b.DestroyStream(sb)) // nobody will ever release it
+	check(t, b.DestroyStream(sb)) // the wait never ends
 }
 
-// TestIPCRecord has a device that cannot record an event anew while it is waited for, also by another process.
+// TestIPCRecord tests a device that cannot record an event while a wait for it is pending,
+// including a wait of another process.
 func TestIPCRecord(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	caps.RerecordEvents = false
@@ -260,7 +261,7 @@ func TestIPCRecord(t *testing.T) {
 	check(t, a.Record(e, sa))
 }
 
-// TestIPCUnsupported has devices without.
+// TestIPCUnsupported tests devices without these calls.
 func TestIPCUnsupported(t *testing.T) {
 	_, vs := open(t, simdriver.Config{Caps: &driver.Caps{}})
 	v := shared(vs[0])
@@ -276,14 +277,14 @@ func TestIPCUnsupported(t *testing.T) {
 	}
 }
 
-// TestIPCFaults has every call fail.
+// TestIPCFaults makes every call fail.
 func TestIPCFaults(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{Strict: true})
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	a, b := shared(vs[0]), shared(vs[1])
 	check(t, vs[0].Bind())
-	check(t, vs[1].Bind()) // each driver has its own idea of what is current
+	check(t, vs[1].Bind()) // each driver has its own current device
 	m := alloc(t, vs[0], driver.DeviceMem, 64)
 	name := must(a.ExportMem(m))(t)
 	e := must(a.NewIPCEvent())(t)
@@ -300,7 +301,8 @@ func TestIPCFaults(t *testing.T) {
 		{simdriver.OpExportEvent, ds[0], func() error { return two(a.ExportEvent(e)) }},
 		{simdriver.OpOpenMem, ds[1], func() error { return two(b.OpenMem(name)) }},
 		{simdriver.OpOpenEvent, ds[1], func() error { return two(b.OpenEvent(event)) }},
-		{simdriver.OpCloseMem, ds[1], func() error { return b.CloseMem(o) }}, // which does its work all the same
+		// The memory is closed all the same.
+		{simdriver.OpCloseMem, ds[1], func() error { return b.CloseMem(o) }},
 	} {
 		f := c.d.Inject(simdriver.Fault{Op: c.op, N: 1})
 		refused(t, c.call(), simdriver.ErrInjected)
@@ -312,6 +314,6 @@ func TestIPCFaults(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- two(a.ExportMem(m)) }()
 	if err := <-done; runtime.GOOS == "linux" && !errors.Is(err, simdriver.ErrInvalidContext) {
-		t.Errorf("on a thread that is not bound: %v", err)
+		t.Errorf("on an unbound thread: %v", err)
 	}
 }

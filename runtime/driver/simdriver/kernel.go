@@ -19,11 +19,12 @@ type Kernel struct {
 
 type kernel struct {
 	fn     reflect.Value
-	params []reflect.Type // without the *Grid
+	params []reflect.Type // the parameters after *Grid
 	sizes  []int
 }
 
-// calls are a stream's, to use again. They are not shared by streams: the race detector would take that for an order.
+// calls are free calls of one stream. Streams do not share them, because the race detector would
+// take that for an order.
 type calls struct {
 	mu   sync.Mutex
 	free map[*kernel]*call
@@ -33,28 +34,28 @@ type calls struct {
 type call struct {
 	k    *kernel
 	f    *function
-	grid Grid             // while it runs
+	grid Grid             // set during the call
 	in   []reflect.Value  // &grid, then the arguments
-	args []unsafe.Pointer // where the arguments are
+	args []unsafe.Pointer // storage of the arguments
 	next *call
-	task *task // whose uses are noted; nil if none are
+	task *task // the task that notes uses of memory, or nil
 
-	goFunc func(standin.Memory) error // in place of the kernel's function
+	goFunc func(standin.Memory) error // replaces the kernel's function
 
 	blocks, threads [3]uint32
 	shared          uint32
 	attrs           driver.LaunchAttrs
 }
 
-// NewKernel makes a kernel of fn, which must be a func(*Grid, …) or a func(*Grid, …) error.
+// NewKernel makes a kernel from fn, which must be a func(*Grid, …) or a func(*Grid, …) error.
 //
-// Its other parameters are the kernel's, in order and by size: integers of a fixed size (no int,
-// uint or uintptr), floats, [driver.Ptr] for addresses, and arrays and structs of these. It is
-// called once for a launch, on the stream's goroutine, and does the work of all threads. It gets
-// the device's memory by [View]. Several launches may call it concurrently. An error, a panic or a
-// failed View loses the device, as an illegal instruction or address would.
+// Its other parameters are the kernel's parameters, in order and of the same sizes: integers of a
+// fixed size (no int, uint or uintptr), floats, [driver.Ptr] for addresses, and arrays and structs
+// of these. fn is called once per launch, on the stream's goroutine, and does the work of all
+// threads. It reaches device memory through [View]. Several launches may call it concurrently. An
+// error, a panic or a failed View loses the device, like an illegal instruction or address.
 //
-// Launching a kernel whose function has no result makes no garbage.
+// Launching a kernel whose function has no result does not allocate.
 func NewKernel(fn any) (Kernel, error) {
 	f := reflect.ValueOf(fn)
 	if f.Kind() != reflect.Func {
@@ -78,7 +79,7 @@ func NewKernel(fn any) (Kernel, error) {
 	for i := 1; i < t.NumIn(); i++ {
 		p := t.In(i)
 		if !plain(p) || p.Size() == 0 {
-			return bad(fmt.Sprintf("parameter %d is a %v, which a GPU cannot have: use integers whose type tells their size (C's int is int32), floats, driver.Ptr, and arrays and structs of these", i, p))
+			return bad(fmt.Sprintf("parameter %d is a %v, which a GPU cannot have: use integers of a fixed size (C's int is int32), floats, driver.Ptr, and arrays and structs of these", i, p))
 		}
 		k.params = append(k.params, p)
 		k.sizes = append(k.sizes, int(p.Size()))
@@ -104,7 +105,7 @@ func (k Kernel) Params() []int {
 	return slices.Clone(k.k.sizes)
 }
 
-// plain reports whether a type means the same to a GPU: any bytes are a value of it.
+// plain reports whether any bytes are a value of a type, so that a GPU can use it.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
@@ -124,7 +125,7 @@ func plain(t reflect.Type) bool {
 	return false
 }
 
-// get returns a call to fill in.
+// get returns a call for k to fill in.
 func (cs *calls) get(k *kernel) *call {
 	cs.mu.Lock()
 	c := cs.free[k]
@@ -150,7 +151,7 @@ func newCall(k *kernel) *call {
 	return c
 }
 
-// set makes c a launch of f.
+// set fills in a launch of f.
 func (c *call) set(f *function, l *driver.Launch) {
 	c.f = f
 	c.shared, c.attrs = l.SharedMem, l.Attrs
@@ -159,14 +160,14 @@ func (c *call) set(f *function, l *driver.Launch) {
 	c.copyArgs(l.Args)
 }
 
-// copyArgs reads the arguments.
+// copyArgs copies the arguments.
 func (c *call) copyArgs(args []unsafe.Pointer) {
 	for i, n := range c.k.sizes {
 		copy(unsafe.Slice((*byte)(c.args[i]), n), unsafe.Slice((*byte)(args[i]), n))
 	}
 }
 
-// copy makes c the same launch as another one of the kernel.
+// copy makes c equal to another call of the same kernel.
 func (c *call) copy(other *call) {
 	c.f = other.f
 	c.blocks, c.threads, c.shared, c.attrs = other.blocks, other.threads, other.shared, other.attrs
@@ -174,7 +175,7 @@ func (c *call) copy(other *call) {
 	c.copyArgs(other.args)
 }
 
-// put makes c free to use again.
+// put keeps c for a later get.
 func (cs *calls) put(c *call) {
 	c.f, c.goFunc = nil, nil
 	cs.mu.Lock()
@@ -195,7 +196,7 @@ func (s *stream) run(o *operation) (err error) {
 		Name: c.f.name, Device: s.dev.index, Stream: s.id, Node: o.node, Blocks: c.blocks, Threads: c.threads, Shared: c.shared,
 		Cluster: c.f.clusterOf(&c.attrs), Attrs: c.attrs, dev: s.dev, module: c.f.module, task: c.task,
 	}
-	if o.node != 0 { // a graph's kernels have the priority of the stream
+	if o.node != 0 { // kernels of a graph have the stream's priority
 		c.grid.Attrs.Priority = 0
 	}
 	returned := false
@@ -210,8 +211,8 @@ func (s *stream) run(o *operation) (err error) {
 			err = fmt.Errorf("%s: panic: %v", s.which(o), p)
 			return
 		}
-		// The goroutine is ending, and nobody will see a result.
-		s.lose(fmt.Errorf("%s: it ended its goroutine, as testing.T.FailNow does", s.which(o)))
+		// runtime.Goexit is ending this goroutine, so a returned error would be lost.
+		s.lose(fmt.Errorf("%s: it called runtime.Goexit, as testing.T.FailNow does", s.which(o)))
 	}()
 	var out []reflect.Value
 	var failed error
@@ -233,7 +234,7 @@ func (s *stream) run(o *operation) (err error) {
 	return nil
 }
 
-// which names a launch of a kernel.
+// which names a kernel launch.
 func (s *stream) which(o *operation) string {
 	in := ""
 	if o.node != 0 {
@@ -242,5 +243,5 @@ func (s *stream) which(o *operation) string {
 	return fmt.Sprintf("kernel %s%s on stream %#x of device %d", o.call.f.name, in, uint64(s.id), s.dev.index)
 }
 
-// errNoKernel says that a Kernel was not made by NewKernel.
+// errNoKernel is the error of a Kernel that NewKernel did not make.
 var errNoKernel = errors.New("its Kernel is empty: make it with NewKernel")

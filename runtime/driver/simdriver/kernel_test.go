@@ -24,7 +24,7 @@ func TestNewKernel(t *testing.T) {
 	for _, c := range []struct {
 		fn     any
 		params []int
-		say    string // why not
+		say    string // why the function is refused
 	}{
 		{fn: func(*simdriver.Grid) {}},
 		{fn: func(*simdriver.Grid, driver.Ptr, int8, float32, small, [2]uint32) error { return nil }, params: []int{8, 1, 4, 16, 8}},
@@ -36,7 +36,7 @@ func TestNewKernel(t *testing.T) {
 		{fn: func(*simdriver.Grid, ...int) {}, say: "variadic"},
 		{fn: func(*simdriver.Grid) int { return 0 }, say: "no result"},
 		{fn: func(*simdriver.Grid, int32, *int32) {}, say: "parameter 2 is a *int32"},
-		{fn: func(*simdriver.Grid, int) {}, say: "parameter 1 is a int, which a GPU cannot have: use integers whose type tells their size (C's int is int32)"},
+		{fn: func(*simdriver.Grid, int) {}, say: "parameter 1 is a int, which a GPU cannot have: use integers of a fixed size (C's int is int32)"},
 		{fn: func(*simdriver.Grid, uint) {}, say: "parameter 1 is a uint, "},
 		{fn: func(*simdriver.Grid, uintptr) {}, say: "parameter 1 is a uintptr, "},
 		{fn: func(*simdriver.Grid, struct{ N [2]int }) {}, say: "parameter 1"},
@@ -61,7 +61,7 @@ func TestNewKernel(t *testing.T) {
 	}
 }
 
-// TestArguments has a kernel see the arguments as they were when it was launched.
+// TestArguments checks that a kernel sees its arguments as they were at the launch.
 func TestArguments(t *testing.T) {
 	type pair struct {
 		A uint16
@@ -131,7 +131,7 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestKernelFails has kernels fail in all ways.
+// TestKernelFails makes kernels fail in all ways.
 func TestKernelFails(t *testing.T) {
 	var errAssert = errors.New("assertion failed")
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestKernelFails(t *testing.T) {
 		{"panic's text", func(*simdriver.Grid) { panic("out of luck") }, driver.ErrLost, "panic: out of luck"},
 		{"index", func(g *simdriver.Grid) { _ = []int{}[len(g.Name)] }, driver.ErrLost, "index out of range"},
 		{"error", func(*simdriver.Grid) error { return errAssert }, errAssert, "assertion failed"},
-		{"goexit", func(*simdriver.Grid) { runtime.Goexit() }, driver.ErrLost, "ended its goroutine"},
+		{"goexit", func(*simdriver.Grid) { runtime.Goexit() }, driver.ErrLost, "runtime.Goexit"},
 		{"type", func(g *simdriver.Grid) error {
 			_, err := simdriver.View[*int](g, 8, 1)
 			return err
@@ -155,7 +155,7 @@ func TestKernelFails(t *testing.T) {
 			v := vs[0]
 			s, f, e := stream(t, v), function(t, v, "k"), event(t, v)
 			check(t, launch(v, s, f))
-			v.Record(e, s) // which may be too late
+			v.Record(e, s) // may fail: the device may be lost by then
 			err := wait(t, v, e)
 			refused(t, err, c.want, c.say)
 			refused(t, err, driver.ErrLost)
@@ -200,7 +200,7 @@ func TestLaunchRefused(t *testing.T) {
 	refused(t, wait(t, v, e), driver.ErrLost, "unloaded before it ran")
 }
 
-// TestZeroDimensions launches grids, blocks and clusters with dimensions that are zero: each is one.
+// TestZeroDimensions launches grids, blocks and clusters with dimensions of 0, which count as 1.
 func TestZeroDimensions(t *testing.T) {
 	type shape struct{ grid, block, cluster [3]uint32 }
 	var got []shape
@@ -235,7 +235,7 @@ func TestZeroDimensions(t *testing.T) {
 	}
 }
 
-// TestShared has kernels with shared memory of their own.
+// TestShared tests kernels with static shared memory.
 func TestShared(t *testing.T) {
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"k": func(*simdriver.Grid) {}, "l": func(*simdriver.Grid) {}})})
 	v := vs[0]
@@ -256,7 +256,7 @@ func TestShared(t *testing.T) {
 		l := &driver.Launch{Function: f, Grid: one, Block: one, SharedMem: uint32(most - own)}
 		check(t, v.Launch(s, l))
 		l.SharedMem++
-		refused(t, v.Launch(s, l), simdriver.ErrInvalidValue, fmt.Sprintf("%d of them its own", own))
+		refused(t, v.Launch(s, l), simdriver.ErrInvalidValue, fmt.Sprintf("%d of them static", own))
 		check(t, drain(t, v, s))
 		check(t, v.Unload(m))
 	}
@@ -265,7 +265,7 @@ func TestShared(t *testing.T) {
 	refused(t, err, simdriver.ErrInvalidValue, "bytes of shared memory")
 }
 
-// TestClusters has kernels whose blocks come in clusters.
+// TestClusters tests kernels that are compiled with clusters.
 func TestClusters(t *testing.T) {
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"k": func(*simdriver.Grid) {}})})
 	v := vs[0]
@@ -299,7 +299,7 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// file reads an image that NVIDIA's tools have made.
+// file reads an image made by NVIDIA's tools.
 func file(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "cudadriver", "testdata", "images", name))
@@ -309,7 +309,8 @@ func file(t *testing.T, name string) string {
 	return string(b)
 }
 
-// TestImages has the forms of images. Each registered kernel has two parameters, of 8 and 4 bytes.
+// TestImages loads images of all forms. Each registered kernel has two parameters, of 8 and 4
+// bytes.
 func TestImages(t *testing.T) {
 	k := func(*simdriver.Grid, driver.Ptr, float32) {}
 	_, vs := open(t, simdriver.Config{Kernels: map[string]simdriver.Kernel{
@@ -320,7 +321,7 @@ func TestImages(t *testing.T) {
 	const ptx = ".version 6.4\n.target sm_52\n.address_size 64\n"
 	for _, c := range []struct {
 		name, image, kernel string
-		load, find          string // what an error says
+		load, find          string // parts of the errors of Load and Function
 	}{
 		{name: "image", image: string(simdriver.Image("saxpy", "other")), kernel: "saxpy"},
 		{name: "line among others", image: "#!/bin/x\n  // sim: a b saxpy\n\x00\xff", kernel: "saxpy"},
@@ -331,7 +332,7 @@ func TestImages(t *testing.T) {
 		{name: "ptx without parameters", image: ptx + ".entry saxpy\n{}", kernel: "saxpy", find: "declares parameters of []"},
 		{name: "ptx, other name", image: ptx + ".entry saxpy2(){}", kernel: "saxpy", find: "the module has saxpy2"},
 		{name: "ptx, commented out", image: ptx + "// .entry saxpy()\n/* .entry saxpy() */ .entry x(){}", kernel: "saxpy", find: "the module has x"},
-		{name: "not registered", image: "// sim: other", kernel: "other", find: "no Go function is registered for it in Config.Kernels, which has _Z5scalePff, big, empty, none, saxpy, small"},
+		{name: "not registered", image: "// sim: other", kernel: "other", find: "Config.Kernels has no Go function for it, only _Z5scalePff, big, empty, none, saxpy, small"},
 		{name: "zero Kernel", image: "// sim: empty", kernel: "empty", find: "make it with NewKernel"},
 		{name: "nothing", image: "", load: "neither a line"},
 		{name: "binary", image: "\x7fELF\x02", load: "was cut off"},
@@ -415,7 +416,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestPTX runs a program's PTX.
+// TestPTX runs a program with PTX.
 func TestPTX(t *testing.T) {
 	ptx, err := os.ReadFile("../../../testdata/kernels/saxpy.ptx")
 	check(t, err)

@@ -8,10 +8,10 @@ import (
 
 var _ driver.Priorities = (*device)(nil)
 
-// maxCluster is how many blocks a cluster can have.
+// maxCluster is the maximum number of blocks in a cluster.
 const maxCluster = 16
 
-// checkAttrs says what is wrong with the attributes of a launch, which is right otherwise.
+// checkAttrs checks the attributes of a launch. The rest of the launch is valid.
 func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 	a, caps := &l.Attrs, &v.d.caps
 	if *a == (driver.LaunchAttrs{}) {
@@ -32,10 +32,10 @@ func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 		grid, _ := l.Dims()
 		for i, blocks := range a.ClusterDims() {
 			if grid[i]%blocks != 0 {
-				return fmt.Errorf("clusters of %d blocks in a grid of %d, which must be a multiple: %w", a.Cluster, l.Grid, ErrInvalidValue)
+				return fmt.Errorf("a grid of %d blocks is no multiple of clusters of %d: %w", l.Grid, a.Cluster, ErrInvalidValue)
 			}
 			if own := f.cluster[i]; own > 0 && uint64(own) != uint64(blocks) {
-				return fmt.Errorf("clusters of %d blocks, and its own of %d: %w", a.Cluster, f.cluster, ErrInvalidValue)
+				return fmt.Errorf("clusters of %d blocks, but the kernel has clusters of %d: %w", a.Cluster, f.cluster, ErrInvalidValue)
 			}
 			if n *= uint64(blocks); n > maxCluster {
 				return fmt.Errorf("clusters of %d blocks, more than %d: %w", a.Cluster, maxCluster, ErrInvalidValue)
@@ -43,15 +43,16 @@ func (v *device) checkAttrs(f *function, l *driver.Launch) error {
 		}
 	}
 	if n := v.resident(f, l); a.Cooperative && l.Blocks() > n {
-		return fmt.Errorf("a cooperative grid of %d blocks, of which %d can run at once: %w", l.Blocks(), n, ErrInvalidValue)
+		return fmt.Errorf("a cooperative grid of %d blocks, but only %d can run concurrently: %w", l.Blocks(), n, ErrInvalidValue)
 	}
 	return nil
 }
 
-// relied reports whether a launch is refused where the device lacks what it asks for in a graph.
+// relied reports whether a graph node with these attributes is refused on a device without the
+// feature.
 func relied(a *driver.LaunchAttrs) bool { return a.Cooperative || a.Cluster != [3]uint32{} }
 
-// clusterOf returns the clusters of a launch.
+// clusterOf returns the cluster dimensions of a launch.
 func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
 	switch {
 	case a.Cluster != [3]uint32{}:
@@ -62,13 +63,13 @@ func (f *function) clusterOf(a *driver.LaunchAttrs) [3]uint32 {
 	return [3]uint32{1, 1, 1}
 }
 
-// resident returns how many blocks of a launch that is right otherwise run at once.
+// resident returns how many blocks of a valid launch run at the same time.
 func (v *device) resident(f *function, l *driver.Launch) uint64 {
 	_, block := l.Dims()
 	return uint64(v.held(int(block[0])*int(block[1])*int(block[2]), f.shared+uint64(l.SharedMem)) * v.info.Processors)
 }
 
-// NewPriorityStream makes a stream with a priority, which [Executed] tells and nothing follows.
+// NewPriorityStream makes a stream with a priority. [Executed] reports it; it has no other effect.
 func (v *device) NewPriorityStream(priority int) (driver.Stream, error) {
 	if r := v.d.caps.PriorityRange; r[0] == r[1] {
 		return 0, v.cannot(codeNewStream)

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestLaunchAttrs has kernels see the attributes of their launches, from streams and from graphs.
+// TestLaunchAttrs checks that kernels see the attributes of their launches, in streams and in
+// graphs.
 func TestLaunchAttrs(t *testing.T) {
 	type seen struct {
 		cluster [3]uint32
@@ -67,7 +68,7 @@ func TestLaunchAttrs(t *testing.T) {
 	}
 }
 
-// TestLaunchAttrsRefused has attributes that a launch cannot have, and devices that lack them.
+// TestLaunchAttrsRefused tests invalid attributes, and devices that lack them.
 func TestLaunchAttrsRefused(t *testing.T) {
 	config := func(off func(*driver.Caps)) simdriver.Config {
 		caps := simdriver.CUDACaps()
@@ -81,19 +82,19 @@ func TestLaunchAttrsRefused(t *testing.T) {
 		attrs  driver.LaunchAttrs
 		err    error
 		says   string
-		inNode bool // only as a node of a graph
+		inNode bool // refused only as a graph node
 	}{
 		{off: func(c *driver.Caps) { c.Cooperative = false }, attrs: driver.LaunchAttrs{Cooperative: true}, err: driver.ErrUnsupported, says: "a cooperative launch"},
 		{off: func(c *driver.Caps) { c.Clusters = false }, attrs: driver.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}}, err: driver.ErrUnsupported, says: "clusters of [2 1 1] blocks"},
 		{off: func(c *driver.Caps) { c.DependentLaunch = false }, attrs: driver.LaunchAttrs{Dependent: true}, err: driver.ErrUnsupported, says: "a dependent launch"},
 		{off: func(c *driver.Caps) { c.NodeAttrs = false }, attrs: driver.LaunchAttrs{Cooperative: true}, err: driver.ErrUnsupported, says: "a node with", inNode: true},
 		{off: func(c *driver.Caps) { c.NodeAttrs = false }, attrs: driver.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}}, err: driver.ErrUnsupported, says: "a node with", inNode: true},
-		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{3, 1, 1}}, err: simdriver.ErrInvalidValue, says: "clusters of [3 1 1] blocks in a grid of [32 16 1]"},
-		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{3, 0, 0}}, err: simdriver.ErrInvalidValue, says: "clusters of [3 0 0] blocks in a grid of [32 16 1]"},
+		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{3, 1, 1}}, err: simdriver.ErrInvalidValue, says: "a grid of [32 16 1] blocks is no multiple of clusters of [3 1 1]"},
+		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{3, 0, 0}}, err: simdriver.ErrInvalidValue, says: "a grid of [32 16 1] blocks is no multiple of clusters of [3 0 0]"},
 		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{8, 4, 1}}, err: simdriver.ErrInvalidValue, says: "more than 16"},
-		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{4, 1, 1}}, kernel: "pair", err: simdriver.ErrInvalidValue, says: "its own of [2 1 1]"},
+		{attrs: driver.LaunchAttrs{Cluster: [3]uint32{4, 1, 1}}, kernel: "pair", err: simdriver.ErrInvalidValue, says: "the kernel has clusters of [2 1 1]"},
 		{attrs: driver.LaunchAttrs{Carveout: 101}, err: simdriver.ErrInvalidValue, says: "101 percent"},
-		{attrs: driver.LaunchAttrs{Cooperative: true}, err: simdriver.ErrInvalidValue, says: "a cooperative grid of 512 blocks, of which 128 can run at once"},
+		{attrs: driver.LaunchAttrs{Cooperative: true}, err: simdriver.ErrInvalidValue, says: "a cooperative grid of 512 blocks, but only 128 can run concurrently"},
 	} {
 		if c.off == nil {
 			c.off = func(*driver.Caps) {}
@@ -123,7 +124,8 @@ func TestLaunchAttrsRefused(t *testing.T) {
 	}
 }
 
-// TestLaunchEvents has a launch record an event when its stream comes to it: what waits for that runs beside the kernel.
+// TestLaunchEvents checks that a launch records its event when the stream reaches the kernel, so
+// that work behind the event runs concurrently with the kernel.
 func TestLaunchEvents(t *testing.T) {
 	begun, end := make(chan bool), make(chan bool)
 	d, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{"k": func(*simdriver.Grid) { begun <- true; <-end }})})
@@ -144,9 +146,9 @@ func TestLaunchEvents(t *testing.T) {
 		if <-begun; !reached() {
 			t.Error("the kernel has begun, and the event is not complete")
 		}
-		check(t, v.Record(e, s)) // as any event
+		check(t, v.Record(e, s)) // it is an ordinary event otherwise
 		if reached() {
-			t.Error("an event behind the kernel is complete while that runs")
+			t.Error("an event after the kernel is complete while the kernel runs")
 		}
 		end <- true
 		check(t, drain(t, v, s))
@@ -165,7 +167,7 @@ func TestLaunchEvents(t *testing.T) {
 	} {
 		l.Begun = c.e
 		if err := v.Launch(s, l); !errors.Is(err, c.err) {
-			t.Errorf("an event that is %s: %v", what, err)
+			t.Errorf("event %s: %v", what, err)
 		}
 	}
 	check(t, v.DestroyEvent(timer))
@@ -178,7 +180,7 @@ func TestLaunchEvents(t *testing.T) {
 		t.Error("a launch with an event is captured")
 	}
 	if g, err := v.(driver.Capturer).EndCapture(other); g != 0 || err == nil {
-		t.Errorf("graph %#x, %v, though it was given what cannot be captured", g, err)
+		t.Errorf("graph %#x, %v, though an operation cannot be captured", g, err)
 	}
 
 	caps := simdriver.CUDACaps()
@@ -213,7 +215,7 @@ func TestPriorities(t *testing.T) {
 	refused(t, err, driver.ErrUnsupported)
 }
 
-// TestManyParams has kernels with as many bytes of parameters as they can have, and with more.
+// TestManyParams tests kernels with the maximum of parameter bytes, and with more.
 func TestManyParams(t *testing.T) {
 	var got [4095]uint64
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{

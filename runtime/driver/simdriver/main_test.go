@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens all devices of a new driver. When the test ends they are closed, with what is left on them.
+// open opens all devices of a new driver. When the test ends they are closed with the objects that
+// are left.
 func open(t testing.TB, c simdriver.Config) (*simdriver.Driver, []driver.Device) {
 	t.Helper()
 	d := simdriver.New(c)
@@ -103,7 +104,7 @@ func wait(t testing.TB, v driver.Device, e driver.Event) error {
 	}
 }
 
-// drain waits for a stream's work, and returns Query's error, or the one that says so earlier.
+// drain waits for a stream's work. It returns the first error.
 func drain(t testing.TB, v driver.Device, s driver.Stream) error {
 	t.Helper()
 	e, err := v.NewEvent()
@@ -116,7 +117,7 @@ func drain(t testing.TB, v driver.Device, s driver.Stream) error {
 	return wait(t, v, e)
 }
 
-// pending ends the test if the event is complete now or soon.
+// pending ends the test if the event completes now or soon.
 func pending(t testing.TB, v driver.Device, e driver.Event) {
 	t.Helper()
 	for range 20 {

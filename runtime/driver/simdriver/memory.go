@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Alloc makes memory. It is zero, which that of a GPU is not.
+// Alloc allocates memory. The memory is zero, unlike a GPU's.
 func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 	if err := v.enter(codeAlloc, true); err != nil {
 		return driver.Mem{}, err
@@ -27,7 +27,7 @@ func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 		a, err = v.space.alloc(v, kind, size, v.d.memory, nil)
 	case driver.ShareableMem:
 		if !v.d.caps.MemSharing {
-			return driver.Mem{}, failf(codeAlloc, "memory that processes share by descriptors, on device %d: %w", v.index, driver.ErrUnsupported)
+			return driver.Mem{}, failf(codeAlloc, "shareable memory on device %d: %w", v.index, driver.ErrUnsupported)
 		}
 		a, err = v.space.alloc(v, kind, size, v.d.memory, nil)
 	case driver.ManagedMem:
@@ -46,7 +46,8 @@ func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 	return driver.Mem{Kind: kind, Ptr: a.base, Host: a.host, Size: size}, nil
 }
 
-// Free frees what Alloc made, or ImportShareable, and nothing that AllocAsync made. It does not wait: work that touches the memory afterwards loses the device.
+// Free frees memory of Alloc or ImportShareable, but not of AllocAsync. It does not wait: work that
+// touches the memory afterwards loses the device.
 func (v *device) Free(m driver.Mem) error {
 	err, ok := v.end(codeFree)
 	if !ok {
@@ -61,7 +62,7 @@ func (v *device) Free(m driver.Mem) error {
 	own := m.Kind.OfDevice()
 	switch {
 	case own && v.d.owner(m.Ptr) == nil:
-		bad = fmt.Errorf("memory at %#x: %w: it is no device's address", uint64(m.Ptr), ErrInvalidValue)
+		bad = fmt.Errorf("memory at %#x: %w: the address is in no device's range", uint64(m.Ptr), ErrInvalidValue)
 	case own:
 		bad = v.d.owner(m.Ptr).space.release(m.Ptr, v, m.Kind)
 	default:
@@ -73,12 +74,13 @@ func (v *device) Free(m driver.Mem) error {
 	return err
 }
 
-// Register makes memory of the program's own known to the devices.
+// Register makes memory of the program accessible to the devices.
 func (v *device) Register(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
 	return v.register(p, size, v.d.caps.HostRegister, false)
 }
 
-// RegisterReadOnly is Register for memory to which a device must not write: with a fill or a copy it is lost.
+// RegisterReadOnly is Register for memory that devices must not write. A fill or copy into it loses
+// the device.
 func (v *device) RegisterReadOnly(p unsafe.Pointer, size uint64) (driver.Ptr, error) {
 	return v.register(p, size, v.d.caps.ReadOnlyRegister, true)
 }

@@ -58,11 +58,11 @@ func TestMemory(t *testing.T) {
 			t.Errorf("fill %+v: %q", c, got)
 		}
 	}
-	// None of the calls that are wrong in themselves harms the device.
+	// Invalid calls do not harm the device.
 	refused(t, v.Fill(s, dev.Ptr, 0, 3, 1), simdriver.ErrInvalidValue)
 	refused(t, v.Upload(s, dev.Ptr, nil, 1), simdriver.ErrInvalidValue)
 	refused(t, v.Download(s, nil, dev.Ptr, 1), simdriver.ErrInvalidValue)
-	check(t, v.Copy(s, 1, 2, 0)) // nothing is copied
+	check(t, v.Copy(s, 1, 2, 0)) // 0 bytes are not an access
 	check(t, drain(t, v, s))
 }
 
@@ -97,7 +97,8 @@ func TestFillStrided(t *testing.T) {
 	check(t, drain(t, v, s))
 }
 
-// TestViolations has accesses that no GPU allows. Each is found when it executes, and loses the device.
+// TestViolations tests accesses that no GPU allows. Each is found when it executes, and loses the
+// device.
 func TestViolations(t *testing.T) {
 	type env struct {
 		v          driver.Device
@@ -113,31 +114,31 @@ func TestViolations(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(env) error
-		want simdriver.AccessError // Addr is an offset from Base; 0 as Base is not compared
+		want simdriver.AccessError // Addr is an offset from Base, and Base is not compared
 		say  string
 	}{
 		{"fill too long", func(e env) error { return e.v.Fill(e.s, e.a.Ptr+32, 0, 4, 9) },
-			simdriver.AccessError{Op: simdriver.OpFill, Addr: 32, Size: 36, Length: 64}, "only 32 bytes are left"},
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 32, Size: 36, Length: 64}, "only 32 bytes remain"},
 		{"fill behind", func(e env) error { return e.v.Fill(e.s, e.a.Ptr+68, 0, 4, 1) },
-			simdriver.AccessError{Op: simdriver.OpFill, Addr: 68, Size: 4, Length: 64}, "4 bytes behind the end"},
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 68, Size: 4, Length: 64}, "4 bytes after the end"},
 		{"fill without end", func(e env) error { return e.v.Fill(e.s, e.a.Ptr, 0, 4, 1<<63) },
-			simdriver.AccessError{Op: simdriver.OpFill, Size: 1<<64 - 1, Length: 64}, "only 64 bytes are left"},
+			simdriver.AccessError{Op: simdriver.OpFill, Size: 1<<64 - 1, Length: 64}, "only 64 bytes remain"},
 		{"fill not aligned", func(e env) error { return e.v.Fill(e.s, e.a.Ptr+2, 0, 4, 1) },
 			simdriver.AccessError{Op: simdriver.OpFill, Addr: 2, Size: 4, Align: 4, Length: 64}, "not a multiple of 4"},
 		{"strided fill too long", func(e env) error { return e.v.FillStrided(e.s, e.a.Ptr+4, 0, 20, 4) },
-			simdriver.AccessError{Op: simdriver.OpFill, Addr: 4, Size: 64, Length: 64}, "only 60 bytes are left"},
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 4, Size: 64, Length: 64}, "only 60 bytes remain"},
 		{"strided fill not aligned", func(e env) error { return e.v.FillStrided(e.s, e.a.Ptr+2, 0, 8, 2) },
 			simdriver.AccessError{Op: simdriver.OpFill, Addr: 2, Size: 12, Align: 4, Length: 64}, "not a multiple of 4"},
 		{"strided fill without end", func(e env) error { return e.v.FillStrided(e.s, e.a.Ptr, 0, 1<<62, 1<<62) },
-			simdriver.AccessError{Op: simdriver.OpFill, Size: 1<<64 - 1, Length: 64}, "only 64 bytes are left"},
+			simdriver.AccessError{Op: simdriver.OpFill, Size: 1<<64 - 1, Length: 64}, "only 64 bytes remain"},
 		{"strided fill around all addresses", func(e env) error { return e.v.FillStrided(e.s, e.a.Ptr, 0, 4, 1<<62) },
-			simdriver.AccessError{Op: simdriver.OpFill, Size: 1<<64 - 1, Length: 64}, "only 64 bytes are left"},
+			simdriver.AccessError{Op: simdriver.OpFill, Size: 1<<64 - 1, Length: 64}, "only 64 bytes remain"},
 		{"fill freed", func(e env) error { return e.v.Fill(e.s, e.freed.Ptr+8, 0, 1, 1) },
 			simdriver.AccessError{Op: simdriver.OpFill, Addr: 8, Size: 1, Length: 64, Freed: true}, "was freed"},
 		{"copy from nothing", func(e env) error { return e.v.Copy(e.s, e.a.Ptr, 8, 8) },
 			simdriver.AccessError{Op: simdriver.OpCopy}, "illegal access to 8 bytes at 0x8"},
 		{"copy to another device's range", func(e env) error { return e.v.Copy(e.s, e.a.Ptr+1<<48, e.a.Ptr, 8) },
-			simdriver.AccessError{Op: simdriver.OpCopy}, "no allocation at all"},
+			simdriver.AccessError{Op: simdriver.OpCopy}, "no allocation is near"},
 		{"copy out of all ranges", func(e env) error { return e.v.Copy(e.s, 1<<63+5, e.a.Ptr, 8) },
 			simdriver.AccessError{Op: simdriver.OpCopy}, "illegal access"},
 		{"copy to before", func(e env) error { return e.v.Copy(e.s, e.a.Ptr-8, e.a.Ptr, 8) },
@@ -168,7 +169,7 @@ func TestViolations(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{
 				"view": func(g *simdriver.Grid, p driver.Ptr, n, width int64) {
-					simdriver.View[uint32](g, p, int(n)) // whose error does not matter
+					simdriver.View[uint32](g, p, int(n)) // the error is ignored, as a kernel might
 				},
 			})})
 			v := vs[0]
@@ -185,7 +186,7 @@ func TestViolations(t *testing.T) {
 			check(t, d.StallStream(e.s))
 			check(t, c.do(e))
 			behind := record(t, v, e.s)
-			pending(t, v, behind) // it is not found before it executes
+			pending(t, v, behind) // it is found only when it executes
 			check(t, d.ResumeStream(e.s))
 			err := wait(t, v, behind)
 			refused(t, err, driver.ErrLost, c.say)
@@ -203,7 +204,7 @@ func TestViolations(t *testing.T) {
 					t.Errorf("%+v, want %+v", x, c.want)
 				}
 			}
-			// It is sticky, for complete events too, and only this device's.
+			// The error is sticky, also for complete events, and only this device has it.
 			_, err = v.Query(done)
 			refused(t, err, driver.ErrLost)
 			refused(t, v.Fill(e.s, e.a.Ptr, 0, 1, 1), driver.ErrLost)
@@ -219,7 +220,7 @@ func TestViolations(t *testing.T) {
 // ptr returns the address of an argument.
 func ptr(n int64) unsafe.Pointer { return unsafe.Pointer(&n) }
 
-// TestFreeWhilePending frees memory that work still touches.
+// TestFreeWhilePending frees memory that pending work will touch.
 func TestFreeWhilePending(t *testing.T) {
 	d, vs := open(t, simdriver.Config{})
 	v := vs[0]
@@ -228,12 +229,13 @@ func TestFreeWhilePending(t *testing.T) {
 	check(t, v.Fill(s, m.Ptr, 0, 1, 64))
 	e := record(t, v, s)
 	check(t, v.Free(m))
-	alloc(t, v, driver.DeviceMem, 64) // does not get the address
+	alloc(t, v, driver.DeviceMem, 64) // gets another address
 	check(t, d.ResumeStream(s))
 	refused(t, wait(t, v, e), driver.ErrLost, "was freed", "fill on stream")
 }
 
-// TestFreeWhileExecuting frees memory at the very time at which work touches it first: the device may be lost, the program not.
+// TestFreeWhileExecuting frees memory while work first touches it. The device may be lost, but the
+// program must not crash.
 func TestFreeWhileExecuting(t *testing.T) {
 	for range 300 {
 		d, vs := open(t, simdriver.Config{})
@@ -255,7 +257,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	_, err := v.Load(simdriver.Image("x=4"))
 	refused(t, err, driver.ErrOutOfMemory, "variable x")
-	alloc(t, vs[1], driver.DeviceMem, 1<<20) // the other device has its own
+	alloc(t, vs[1], driver.DeviceMem, 1<<20) // each device has its own memory
 	check(t, v.Free(m))
 	alloc(t, v, driver.DeviceMem, 1<<20)
 
@@ -284,15 +286,15 @@ func TestFree(t *testing.T) {
 			"allocation begins at": v.Free(inside),
 			"belongs to device 0":  w.Free(m),
 			"invalid value":        v.Free(other),
-			"it is no device's":    v.Free(driver.Mem{Ptr: 5}),
+			"no device's range":    v.Free(driver.Mem{Ptr: 5}),
 			"nothing was":          v.Free(driver.Mem{Kind: driver.HostMem, Ptr: 5}),
 		} {
 			refused(t, err, simdriver.ErrInvalidValue, say)
 		}
 		check(t, v.Free(m))
-		refused(t, v.Free(m), simdriver.ErrInvalidValue, "freed before")
+		refused(t, v.Free(m), simdriver.ErrInvalidValue, "freed already")
 	}
-	// Addresses are not used again.
+	// Addresses are not reused.
 	seen := make(map[driver.Ptr]bool)
 	for range 3000 {
 		m := alloc(t, v, driver.DeviceMem, 64)
@@ -322,14 +324,14 @@ func TestRegister(t *testing.T) {
 	for say, err := range map[string]error{
 		"pinned already":    second(v.Register(unsafe.Pointer(&b[99]), 1)),
 		"invalid value":     second(v.Register(nil, 1)),
-		"unregister it":     v.Free(driver.Mem{Kind: driver.HostMem, Ptr: at}),
+		"Unregister":        v.Free(driver.Mem{Kind: driver.HostMem, Ptr: at}),
 		"nothing was alloc": v.Unregister(unsafe.Pointer(new(int))),
 	} {
 		refused(t, err, simdriver.ErrInvalidValue, say)
 	}
 	check(t, v.Unregister(p))
 	refused(t, v.Unregister(p), simdriver.ErrInvalidValue)
-	check(t, v.Upload(s, alloc(t, v, driver.DeviceMem, 100).Ptr, p, 100)) // it is the program's memory still
+	check(t, v.Upload(s, alloc(t, v, driver.DeviceMem, 100).Ptr, p, 100)) // it is still the program's memory
 	check(t, drain(t, v, s))
 
 	read := must(v.(driver.ReadOnlyRegistrar).RegisterReadOnly(p, 100))(t)
@@ -337,8 +339,8 @@ func TestRegister(t *testing.T) {
 	check(t, drain(t, v, s))
 	check(t, v.Fill(s, read+50, 'y', 1, 50))
 	var missed *simdriver.AccessError
-	if err := drain(t, v, s); !errors.As(err, &missed) || !missed.ReadOnly || !strings.Contains(err.Error(), "for reading only") || b[50] != 'x' {
-		t.Errorf("a fill of memory for reading: %v", err)
+	if err := drain(t, v, s); !errors.As(err, &missed) || !missed.ReadOnly || !strings.Contains(err.Error(), "read-only") || b[50] != 'x' {
+		t.Errorf("a fill of read-only memory: %v", err)
 	}
 
 	none := driver.Caps{}
@@ -366,7 +368,7 @@ func TestPrefetch(t *testing.T) {
 		t.Errorf("%v", b)
 	}
 	for say, err := range map[string]error{
-		"no managed":     prefetch(s, other.Ptr, 64, driver.DeviceMem),
+		"not managed":    prefetch(s, other.Ptr, 64, driver.DeviceMem),
 		"memory of kind": prefetch(s, m.Ptr, 64, driver.ManagedMem),
 	} {
 		refused(t, err, simdriver.ErrInvalidValue, say)

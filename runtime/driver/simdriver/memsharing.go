@@ -10,15 +10,16 @@ import (
 
 var _ driver.MemSharing = (*device)(nil)
 
-// A sharedMem is memory that was exported by a descriptor.
+// A sharedMem is memory that was exported with a descriptor.
 type sharedMem struct {
 	name    string
-	origin  *allocation // that was exported, and may be no more
+	origin  *allocation // the exported allocation; it may be freed
 	first   *byte
-	holders int // allocations of all processes that are it; the last takes it with it
+	holders int // allocations of it in all processes; it is freed with the last
 }
 
-// lose notes that a process does not have an allocation any more that others may have by a descriptor. The caller holds mu.
+// lose notes that a process has freed an allocation that others may have imported. The caller holds
+// mu.
 func (m *Machine) lose(a *allocation) {
 	s := a.shared
 	if s == nil {
@@ -30,7 +31,7 @@ func (m *Machine) lose(a *allocation) {
 	}
 }
 
-// nameFile makes a file, without a name of its own, that says which thing of the [Machine] it is.
+// nameFile makes a file without a path. Its content is the name of an export of the [Machine].
 func nameFile(name string) (*os.File, error) {
 	f, err := os.CreateTemp(secureenv.TempDir(), "simulated-memory-*")
 	if err != nil {
@@ -44,15 +45,15 @@ func nameFile(name string) (*os.File, error) {
 	return f, nil
 }
 
-// nameIn returns what such a file says, or something else.
+// nameIn returns the name in a file of nameFile. For another file it returns anything.
 func nameIn(f *os.File) string {
 	text := make([]byte, 64)
 	n, _ := f.ReadAt(text, 0)
 	return string(text[:n])
 }
 
-// ExportShareable makes a file that says which memory of the [Machine] it is. The memory is there as long as a process has it; the file alone does not
-// keep it, as a descriptor of CUDA's does.
+// ExportShareable returns a file that names memory of the [Machine]. The memory exists while a
+// process has it. Unlike a descriptor of CUDA, the file alone does not keep it.
 func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
 	if err := v.enterIf(codeExportShareable, true, v.d.caps.MemSharing); err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
 	case a == nil || a.base != m.Ptr:
 		return nil, failf(codeExportShareable, "memory at %#x: %w: no allocation of device %d begins there", uint64(m.Ptr), ErrInvalidValue, v.index)
 	case a.kind != driver.ShareableMem || a.origin != nil:
-		return nil, failf(codeExportShareable, "memory at %#x: %w: Alloc has not made it as shareable memory", uint64(m.Ptr), ErrInvalidValue)
+		return nil, failf(codeExportShareable, "memory at %#x: %w: it was not allocated as shareable memory", uint64(m.Ptr), ErrInvalidValue)
 	}
 	first := a.touch()
 	k := v.d.machine
@@ -84,10 +85,11 @@ func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
 	return f, nil
 }
 
-// sharedPages returns how many pages of CUDA's usual size so much memory takes.
+// sharedPages returns the number of 2 MiB pages, CUDA's usual size, that memory takes.
 func sharedPages(size uint64) uint64 { return (size + 2<<20 - 1) / (2 << 20) }
 
-// ImportShareable gives the memory that such a file says another address. Some bytes of its last page may be left out, as CUDA has it. Of another device it can be where there is a way to that.
+// ImportShareable maps the memory that a file names at a new address. As with CUDA, size may leave
+// out bytes of the last page. The memory may be on another device if there is a link to it.
 func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 	if err := v.enterIf(codeImportShareable, true, v.d.caps.MemSharing); err != nil {
 		return driver.Mem{}, err
@@ -98,11 +100,11 @@ func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 	s := k.shared[name]
 	switch {
 	case s == nil:
-		return driver.Mem{}, failf(codeImportShareable, "file %s: %w: it is no memory's, or no process has that any more", f.Name(), ErrInvalidHandle)
+		return driver.Mem{}, failf(codeImportShareable, "file %s: %w: it names no shareable memory, or no process has that memory any more", f.Name(), ErrInvalidHandle)
 	case size == 0 || size > s.origin.size || sharedPages(size) != sharedPages(s.origin.size):
-		return driver.Mem{}, failf(codeImportShareable, "%d bytes: %w: the memory has %d, and can be had as a whole only", size, ErrInvalidValue, s.origin.size)
+		return driver.Mem{}, failf(codeImportShareable, "%d bytes: %w: the memory has %d, and can only be imported as a whole", size, ErrInvalidValue, s.origin.size)
 	case s.origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
-		return driver.Mem{}, failf(codeImportShareable, "memory of device %d on device %d: the hardware has no way: %w", s.origin.dev.index, v.index, driver.ErrUnsupported)
+		return driver.Mem{}, failf(codeImportShareable, "memory of device %d on device %d: the hardware has no link: %w", s.origin.dev.index, v.index, driver.ErrUnsupported)
 	}
 	a := &allocation{kind: driver.ShareableMem, size: size, dev: v, origin: s.origin, opens: 1, shared: s}
 	a.data.Store(s.first)

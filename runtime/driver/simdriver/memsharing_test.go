@@ -13,7 +13,8 @@ import (
 
 func memSharing(v driver.Device) driver.MemSharing { return v.(driver.MemSharing) }
 
-// TestMemSharing has two processes, and one of them twice, use the same memory, which is there until the last has freed it.
+// TestMemSharing shares memory between two processes, one of which maps it twice. The memory exists
+// until the last mapping is freed.
 func TestMemSharing(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -21,7 +22,7 @@ func TestMemSharing(t *testing.T) {
 	m := alloc(t, a, driver.ShareableMem, 100)
 	f := must(memSharing(a).ExportShareable(m))(t)
 	defer f.Close()
-	g := must(memSharing(a).ExportShareable(m))(t) // once more
+	g := must(memSharing(a).ExportShareable(m))(t) // a second export
 	defer g.Close()
 	o, part, same := must(memSharing(b).ImportShareable(f, 100))(t), must(memSharing(b).ImportShareable(g, 10))(t), must(memSharing(a).ImportShareable(f, 100))(t)
 	if o.Kind != driver.ShareableMem || o.Size != 100 || o.Host != nil || part.Size != 10 || part.Ptr == o.Ptr || same.Ptr == m.Ptr {
@@ -47,12 +48,12 @@ func TestMemSharing(t *testing.T) {
 	}
 	check(t, b.Free(must(memSharing(b).ImportShareable(f, 100))(t)))
 	check(t, b.Free(o))
-	refused(t, b.Free(o), simdriver.ErrInvalidValue, "was freed before")
+	refused(t, b.Free(o), simdriver.ErrInvalidValue, "was freed already")
 	_, err := memSharing(b).ImportShareable(f, 100)
-	refused(t, err, simdriver.ErrInvalidHandle, "no process has that any more")
+	refused(t, err, simdriver.ErrInvalidHandle, "no process has that memory any more")
 }
 
-// TestMemSharingMistakes has what is refused, and what loses the device.
+// TestMemSharingMistakes tests calls that are refused, and uses that lose the device.
 func TestMemSharingMistakes(t *testing.T) {
 	ds, all := open(t, simdriver.Config{Devices: 2})
 	v, w := all[0], all[1]
@@ -67,30 +68,30 @@ func TestMemSharingMistakes(t *testing.T) {
 		err, want error
 		say       string
 	}{
-		{second(memSharing(v).ExportShareable(plain)), simdriver.ErrInvalidValue, "has not made it as shareable"},
-		{second(memSharing(v).ExportShareable(o)), simdriver.ErrInvalidValue, "has not made it as shareable"},
+		{second(memSharing(v).ExportShareable(plain)), simdriver.ErrInvalidValue, "not allocated as shareable"},
+		{second(memSharing(v).ExportShareable(o)), simdriver.ErrInvalidValue, "not allocated as shareable"},
 		{second(memSharing(v).ExportShareable(driver.Mem{Kind: driver.ShareableMem, Ptr: m.Ptr + 1})), simdriver.ErrInvalidValue, "no allocation of device 0 begins there"},
-		{second(memSharing(v).ImportShareable(other, 100)), simdriver.ErrInvalidHandle, "it is no memory's"},
+		{second(memSharing(v).ImportShareable(other, 100)), simdriver.ErrInvalidHandle, "it names no shareable memory"},
 		{second(memSharing(v).ImportShareable(f, 101)), simdriver.ErrInvalidValue, "the memory has 100"},
 		{second(memSharing(v).ImportShareable(f, 0)), simdriver.ErrInvalidValue, "the memory has 100"},
-		{second(v.(driver.IPCMem).ExportMem(m)), simdriver.ErrInvalidValue, "has not made it as device memory"},
+		{second(v.(driver.IPCMem).ExportMem(m)), simdriver.ErrInvalidValue, "not allocated as device memory"},
 		{v.Free(driver.Mem{Kind: driver.DeviceMem, Ptr: o.Ptr}), simdriver.ErrInvalidValue, ""},
 	} {
 		refused(t, c.err, c.want, c.say)
 	}
-	far := must(memSharing(w).ImportShareable(f, 100))(t) // where there is a way
+	far := must(memSharing(w).ImportShareable(f, 100))(t) // possible with a link
 	s, z := stream(t, v), stream(t, w)
 	check(t, v.(driver.Peers).EnablePeer(w))
 	check(t, v.(driver.Peers).CopyPeer(s, far.Ptr, w, m.Ptr, v, 100))
 	check(t, drain(t, v, s))
 	check(t, w.Fill(z, far.Ptr, 1, 1, 100))
 	check(t, drain(t, w, z))
-	check(t, v.Fill(s, far.Ptr, 1, 1, 1)) // which access to the other device's memory does not let it do
+	check(t, v.Fill(s, far.Ptr, 1, 1, 1)) // peer access does not include it
 	err := drain(t, v, s)
 	if e, ok := errors.AsType[*simdriver.AccessError](err); !ok || !e.Barred {
 		t.Errorf("%v", err)
 	}
-	refused(t, err, driver.ErrLost, "of a pool or shareable")
+	refused(t, err, driver.ErrLost, "pool or shareable")
 	check(t, w.Free(far))
 	v.Free(m)
 	v.Free(o)
@@ -106,7 +107,7 @@ func TestMemSharingMistakes(t *testing.T) {
 	f2 := must(memSharing(all[0]).ExportShareable(m))(t)
 	defer f2.Close()
 	_, err = memSharing(all[1]).ImportShareable(f2, 100)
-	refused(t, err, driver.ErrUnsupported, "the hardware has no way")
+	refused(t, err, driver.ErrUnsupported, "the hardware has no link")
 	check(t, all[0].Free(m))
 	if n := apart.Counters().Devices[1].Opened; n != 0 {
 		t.Errorf("%d are open", n)
@@ -119,7 +120,8 @@ func TestMemSharingMistakes(t *testing.T) {
 	}
 }
 
-// TestMemSharerKilled has a process end: its memory is there for who has imported it, and no longer.
+// TestMemSharerKilled ends the exporting process. Its memory stays for processes that have imported
+// it, and cannot be imported any more.
 func TestMemSharerKilled(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -131,7 +133,7 @@ func TestMemSharerKilled(t *testing.T) {
 	check(t, drain(t, a, s))
 	o := must(memSharing(b).ImportShareable(f, 100))(t)
 	ds[0].Kill()
-	a.Free(m) // as a program does that has found its device lost
+	a.Free(m) // as a program does after it finds its device lost
 	a.Close()
 	if got := read(t, b, o.Ptr, 100); got[99] != 1 {
 		t.Errorf("%v", got)
@@ -143,7 +145,7 @@ func TestMemSharerKilled(t *testing.T) {
 	refused(t, second(memSharing(b).ImportShareable(f, 100)), simdriver.ErrKilled, "")
 }
 
-// TestMemSharingFaults has every call fail.
+// TestMemSharingFaults makes every call fail.
 func TestMemSharingFaults(t *testing.T) {
 	d, all := open(t, simdriver.Config{Strict: true})
 	runtime.LockOSThread()

@@ -16,17 +16,17 @@ type world struct {
 	r       *rand.Rand
 	d       *simdriver.Driver
 	devices []driver.Device
-	streams []driver.Stream // stream i is device i%2's
+	streams []driver.Stream // stream i is on device i%2
 	mix     []driver.Function
 	mem     []driver.Mem
-	model   [][]byte // what each must have in the end
+	model   [][]byte // the expected contents
 
-	wrote []int         // stream that wrote each buffer last
-	read  []map[int]int // streams that have read it since, and when
+	wrote []int         // by buffer, the stream that wrote it last
+	read  []map[int]int // by buffer, the streams that have read it since, and when
 	time  []int         // operations submitted to each stream
-	since []int         // when each buffer was written
-	seen  [][]int       // time of each other stream that a stream waits for
-	wait  bool          // make streams wait for each other
+	since []int         // when each buffer was last written
+	seen  [][]int       // by stream, the time up to which it waits for each other stream
+	wait  bool          // false leaves the waits between streams out
 }
 
 const bufferSize = 256
@@ -72,7 +72,7 @@ func mix(b, a []byte, k uint8) {
 	}
 }
 
-// after makes stream s wait for what stream o has done until a time, unless it does already.
+// after makes stream s wait for the first time operations of stream o, unless it already does.
 func (w *world) after(s, o, time int) {
 	if o < 0 || o == s || w.seen[s][o] >= time || !w.wait {
 		return
@@ -80,12 +80,13 @@ func (w *world) after(s, o, time int) {
 	e := record(w.t, w.devices[o%2], w.streams[o])
 	check(w.t, w.devices[s%2].StreamWait(w.streams[s], e))
 	if w.d.Counters().Devices[o%2].Events > 50 && w.devices[o%2].Caps().RerecordEvents {
-		check(w.t, w.devices[o%2].Record(e, w.streams[w.r.IntN(2)*2+o%2])) // the wait is for the former record
+		// A later record does not affect the wait.
+		check(w.t, w.devices[o%2].Record(e, w.streams[w.r.IntN(2)*2+o%2]))
 	}
 	w.seen[s][o] = w.time[o]
 }
 
-// reads makes stream s able to read buffer i; writes likewise.
+// reads orders stream s so that it may read buffer i. writes does the same for writing.
 func (w *world) reads(s, i int) {
 	w.after(s, w.wrote[i], w.since[i])
 	w.read[i][s] = w.time[s] + 1
@@ -100,7 +101,7 @@ func (w *world) writes(s, i int) {
 	w.wrote[i], w.since[i] = s, w.time[s]+1
 }
 
-// act submits a random operation, and does the same to the model.
+// act submits a random operation, and applies it to the model.
 func (w *world) act() {
 	s := w.r.IntN(len(w.streams))
 	v, h := w.devices[s%2], w.streams[s]
@@ -139,7 +140,7 @@ func (w *world) act() {
 	w.time[s]++
 }
 
-// right reports whether the memory is as the model.
+// right reports whether the memory equals the model.
 func (w *world) right() bool {
 	run := func() {
 		if w.d.Step() {
@@ -167,8 +168,8 @@ func (w *world) right() bool {
 	return true
 }
 
-// TestModel submits random work that events order, and compares the memory with that of a sequential run. With the race
-// detector it shows too that the simulator orders what the events do.
+// TestModel submits random work that events order, and compares the memory with a sequential run.
+// With the race detector it also shows that the simulator orders the work as the events do.
 func TestModel(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, c := range map[string]simdriver.Config{
@@ -191,7 +192,8 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestModelNotices leaves the waits out: some order of execution must show it.
+// TestModelNotices leaves the waits out, and checks that some order of execution gives a different
+// result.
 func TestModelNotices(t *testing.T) {
 	wrong := 0
 	for seed := range uint64(10) {

@@ -17,7 +17,7 @@ type module struct {
 	vars     map[string]*allocation
 	unloaded atomic.Bool
 
-	functions map[string]driver.Function // found before; under dev.mu
+	functions map[string]driver.Function // functions found so far; protected by dev.mu
 }
 
 // A function is a kernel in a module.
@@ -25,14 +25,14 @@ type function struct {
 	module  *module
 	name    string
 	kernel  *kernel
-	shared  uint64 // bytes of its own
+	shared  uint64 // bytes of static shared memory
 	cluster [3]int
 }
 
-// Load makes a module of an image: of [Image], PTX, a cubin, a fat binary, a code object of AMD's,
-// a bundle, or any text with a line as Image makes. Code is neither compiled nor run: only the
-// names, the sizes of parameters, the shared memory and the clusters of kernels count, and the
-// variables without initial values.
+// Load makes a module from an image of [Image], PTX, a cubin, a fat binary, an AMD code object, a
+// bundle, or any text with a line in the form of [Image]. The code is neither compiled nor run.
+// Only these parts count: the names, parameter sizes, static shared memory and clusters of kernels,
+// and the variables without initial values.
 func (v *device) Load(b []byte) (driver.Module, error) {
 	if err := v.enter(codeLoad, true); err != nil {
 		return 0, err
@@ -58,7 +58,7 @@ func (v *device) Load(b []byte) (driver.Module, error) {
 	return driver.Module(h), nil
 }
 
-// Unload destroys a module. Launches of its kernels that have not executed lose the device when they do.
+// Unload destroys a module. Pending launches of its kernels lose the device when they execute.
 func (v *device) Unload(h driver.Module) error {
 	err, ok := v.end(codeUnload)
 	if !ok {
@@ -74,11 +74,11 @@ func (v *device) Unload(h driver.Module) error {
 	return err
 }
 
-// unload frees what the module has.
+// unload frees the module's variables.
 func (m *module) unload() {
 	m.unloaded.Store(true)
 	for _, a := range m.vars {
-		m.dev.space.release(a.base, m.dev, driver.DeviceMem) // it cannot fail: nobody else frees it
+		m.dev.space.release(a.base, m.dev, driver.DeviceMem) // cannot fail: only unload frees it
 	}
 	m.dev.mu.Lock()
 	defer m.dev.mu.Unlock()
@@ -103,7 +103,7 @@ func (v *device) Function(h driver.Module, name string) (driver.Function, driver
 	}
 	registered, ok := v.d.kernels[name]
 	if !ok {
-		return refuse(failf(codeFunction, "kernel %s: %w: the module has it, but no Go function is registered for it in Config.Kernels, which has %s",
+		return refuse(failf(codeFunction, "kernel %s: %w: the module has it, but Config.Kernels has no Go function for it, only %s",
 			name, ErrNotFound, list(v.d.kernels)))
 	}
 	k := registered.k
@@ -141,10 +141,10 @@ func (v *device) Function(h driver.Module, name string) (driver.Function, driver
 	return f, info, nil
 }
 
-// maxParams is how many bytes of parameters a kernel can have.
+// maxParams is the maximum number of parameter bytes of a kernel.
 const maxParams = 32764
 
-// paramBytes returns how many bytes parameters take, without what alignment adds.
+// paramBytes returns the sum of the parameter sizes, without padding.
 func paramBytes(params []int) (n int) {
 	for _, p := range params {
 		n += p
@@ -168,8 +168,8 @@ func (v *device) Global(h driver.Module, name string) (driver.Ptr, uint64, error
 	return a.base, a.size, nil
 }
 
-// Launch launches a kernel. An event for its begin is recorded by an operation of its own in front of the kernel: it is complete when the
-// stream has come to the kernel.
+// Launch launches a kernel. If the launch has an event for its beginning, a separate operation
+// before the kernel records it. The event is complete when the stream reaches the kernel.
 func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	later, err := v.submit(codeLaunch)
 	if err != nil {
@@ -196,7 +196,7 @@ func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	return nil
 }
 
-// launchWith is Launch with an event.
+// launchWith is Launch for launches with such an event.
 func (v *device) launchWith(h driver.Stream, l *driver.Launch, later error) error {
 	f, err := v.checkLaunch(l)
 	if err == nil && !v.d.caps.LaunchEvents {
@@ -217,9 +217,9 @@ func (v *device) launchWith(h driver.Stream, l *driver.Launch, later error) erro
 	defer e.mu.Unlock()
 	switch {
 	case e.timer != nil:
-		err = fmt.Errorf("kernel %s: event %#x notes times, and must not when a launch records it: %w", f.name, uint64(l.Begun), ErrInvalidValue)
+		err = fmt.Errorf("kernel %s: event %#x is a timer, which a launch cannot record: %w", f.name, uint64(l.Begun), ErrInvalidValue)
 	case e.opened || e.users != nil:
-		err = fmt.Errorf("kernel %s: event %#x is one of several processes, which no launch records: %w", f.name, uint64(l.Begun), ErrInvalidValue)
+		err = fmt.Errorf("kernel %s: event %#x is shared between processes; a launch cannot record it: %w", f.name, uint64(l.Begun), ErrInvalidValue)
 	default:
 		err = e.recordable(l.Begun)
 	}
@@ -239,7 +239,7 @@ func (v *device) launchWith(h driver.Stream, l *driver.Launch, later error) erro
 	return nil
 }
 
-// checkLaunch returns what a launch launches, or says what is wrong with it.
+// checkLaunch checks a launch, and returns its kernel.
 func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 	f := v.d.functions.get(uintptr(l.Function))
 	if f == nil {
@@ -254,7 +254,7 @@ func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks; its dimensions can be at most %d", f.name, ErrInvalidValue, l.Grid, v.info.MaxGrid)
 		}
 		if n := f.cluster[i]; n > 1 && grid[i]%uint32(n) != 0 {
-			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks, and clusters of %d", f.name, ErrInvalidValue, l.Grid, f.cluster)
+			return nil, fmt.Errorf("kernel %s: %w: a grid of %d blocks is no multiple of clusters of %d", f.name, ErrInvalidValue, l.Grid, f.cluster)
 		}
 		if int64(block[i]) > int64(v.info.MaxBlock[i]) {
 			return nil, fmt.Errorf("kernel %s: %w: a block of %d threads; its dimensions can be at most %d", f.name, ErrInvalidValue, l.Block, v.info.MaxBlock)
@@ -264,13 +264,13 @@ func (v *device) checkLaunch(l *driver.Launch) (*function, error) {
 		return nil, fmt.Errorf("kernel %s: %w: a block of %d threads, more than %d", f.name, ErrInvalidValue, n, v.info.MaxThreads)
 	}
 	if n := f.shared + uint64(l.SharedMem); n > uint64(v.info.SharedOptIn) {
-		return nil, fmt.Errorf("kernel %s: %w: %d bytes of shared memory, %d of them its own, more than %d", f.name, ErrInvalidValue, n, f.shared, v.info.SharedOptIn)
+		return nil, fmt.Errorf("kernel %s: %w: %d bytes of shared memory, %d of them static, more than %d", f.name, ErrInvalidValue, n, f.shared, v.info.SharedOptIn)
 	}
 	if err := v.checkAttrs(f, l); err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", f.name, err)
 	}
 	if len(l.Args) != len(f.kernel.sizes) {
-		return nil, fmt.Errorf("kernel %s: %w: %d arguments, it has %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))
+		return nil, fmt.Errorf("kernel %s: %w: %d arguments for %d parameters", f.name, ErrInvalidValue, len(l.Args), len(f.kernel.sizes))
 	}
 	for i, p := range l.Args {
 		if p == nil {

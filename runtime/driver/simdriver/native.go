@@ -12,7 +12,8 @@ var (
 	_ driver.Capturer = (*device)(nil)
 )
 
-// Enter makes the device current on the calling thread. What it returns is 1 more than the index of the device that was, or 0.
+// Enter makes the device current on the calling thread. It returns the index of the previously
+// current device plus 1, or 0 if there was none.
 func (v *device) Enter() (was uintptr, err error) {
 	if err := v.enter(codeEnter, false); err != nil {
 		return 0, err
@@ -27,7 +28,8 @@ func (v *device) Enter() (was uintptr, err error) {
 	return was, nil
 }
 
-// Leave makes current again what Enter found, whatever is now. It is no call that is counted, and never fails.
+// Leave makes the device current that was current before Enter, whatever is current now. Counters
+// do not count it, and it never fails.
 func (v *device) Leave(was uintptr) error {
 	if was == 0 {
 		v.d.threads.forget()
@@ -37,14 +39,15 @@ func (v *device) Leave(was uintptr) error {
 	return nil
 }
 
-// A capture is what a stream is given while it captures.
+// A capture collects the operations of a stream that captures.
 type capture struct {
 	g   *graph
-	op  operation // the one that is being given
-	bad error     // why there is no graph
+	op  operation // the operation being added
+	bad error     // why there will be no graph
 }
 
-// BeginCapture has the stream note what it is given: fills, copies and launches, each after the one before.
+// BeginCapture makes the stream collect fills, copies and launches, each ordered after the previous
+// one.
 func (v *device) BeginCapture(h driver.Stream) error {
 	if err := v.enter(codeBeginCapture, true); err != nil {
 		return err
@@ -60,9 +63,9 @@ func (v *device) BeginCapture(h driver.Stream) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.captured.Load() != nil:
-		return failf(codeBeginCapture, "stream %#x: %w: it captures already", uint64(h), ErrInvalidValue)
+		return failf(codeBeginCapture, "stream %#x: %w: it is already capturing", uint64(h), ErrInvalidValue)
 	case s.pending() > 0:
-		return failf(codeBeginCapture, "stream %#x: %w: %d operations are left", uint64(h), ErrBusy, s.pending())
+		return failf(codeBeginCapture, "stream %#x: %w: %d operations are pending", uint64(h), ErrBusy, s.pending())
 	}
 	s.captured.Store(&capture{g: &graph{dev: v, index: make(map[driver.Node]int)}})
 	return nil
@@ -85,7 +88,7 @@ func (v *device) EndCapture(h driver.Stream) (driver.Graph, error) {
 	case err != nil:
 		return 0, err
 	case c == nil:
-		return 0, failf(codeEndCapture, "stream %#x: %w: it does not capture", uint64(h), ErrInvalidValue)
+		return 0, failf(codeEndCapture, "stream %#x: %w: it is not capturing", uint64(h), ErrInvalidValue)
 	case c.bad != nil:
 		return 0, fail(codeEndCapture, c.bad)
 	}
@@ -96,8 +99,8 @@ func (v *device) EndCapture(h driver.Stream) (driver.Graph, error) {
 	return driver.Graph(g), nil
 }
 
-// slot returns where the next operation goes, which publish then makes part of the stream's work, or of what it captures. The caller
-// holds mu.
+// slot returns the place of the next operation. publish then adds it to the stream, or to the
+// stream's capture. The caller holds mu.
 func (s *stream) slot(c code) *operation {
 	if captured := s.captured.Load(); captured != nil {
 		captured.op = operation{code: c}
@@ -106,8 +109,8 @@ func (s *stream) slot(c code) *operation {
 	return s.queue.slot(c)
 }
 
-// note makes the operation, a fill, copy or launch, a node that comes after the one before. A fault that its execution was to meet spoils
-// the capture, for it has none.
+// note adds the operation as a node after the previous one. A fault at execution ends the capture
+// with an error, because a captured operation does not execute.
 func (c *capture) note(d *Driver) {
 	n := node{id: driver.Node(d.nodes.Add(1)), op: c.op, total: 1}
 	if n.op.fail != nil {
@@ -134,17 +137,17 @@ func (c *capture) note(d *Driver) {
 	c.g.total++
 }
 
-// setChild has a child node do what another graph does, of as many nodes of the same kinds and kernels with the same edges. The caller
-// holds the exec's mu.
+// setChild makes a child node do the work of another graph. The graph must have the same number of
+// nodes, with the same kinds, kernels and edges. The caller holds the exec's mu.
 func (x *exec) setChild(t *task, child []node) error {
 	if len(child) != len(t.inner) {
-		return fmt.Errorf("%w: a child of %d nodes, and it has %d", ErrInvalidValue, len(child), len(t.inner))
+		return fmt.Errorf("%w: a child of %d nodes instead of %d", ErrInvalidValue, len(child), len(t.inner))
 	}
 	for i, in := range t.inner {
 		was, now := &x.plan.ops[in.index], &child[i]
 		if now.kind != in.kind || len(now.child) > 0 || in.inner != nil || now.op.code != was.code ||
 			was.call != nil && was.call.f != now.op.call.f || !in.sameEdges(t.inner, now.after) {
-			return fmt.Errorf("%w: node %d of the child does something else", ErrInvalidValue, i)
+			return fmt.Errorf("%w: node %d of the child has another kind, kernel or edges", ErrInvalidValue, i)
 		}
 	}
 	x.fresh()
@@ -160,15 +163,18 @@ func (x *exec) setChild(t *task, child []node) error {
 	return nil
 }
 
-// sameEdges reports whether a task of a child runs after those with some indices among its tasks, or after none.
+// sameEdges reports whether a task of a child runs after the tasks with the given indices. With no
+// indices the task must be a first one.
 func (t *task) sameEdges(tasks []*task, after []int) bool {
 	if len(after) == 0 {
-		return len(t.after) == 1 && !slices.Contains(tasks, t.after[0]) // it begins with the child
+		// A first task runs only after the child's begin.
+		return len(t.after) == 1 && !slices.Contains(tasks, t.after[0])
 	}
 	return slices.EqualFunc(t.after, after, func(a *task, i int) bool { return i < len(tasks) && a == tasks[i] })
 }
 
-// fresh sees to it that no launch has the present plan, so that it may change. The caller holds mu.
+// fresh makes sure that no launch uses the current plan, so that it may change. The caller holds
+// mu.
 func (x *exec) fresh() {
 	if x.plan.launches.Load() > 0 {
 		p := x.spare()

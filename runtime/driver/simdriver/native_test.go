@@ -15,7 +15,7 @@ import (
 func natives(v driver.Device) driver.Natives   { return v.(driver.Natives) }
 func capturer(v driver.Device) driver.Capturer { return v.(driver.Capturer) }
 
-// TestEnter nests, on a driver that checks threads.
+// TestEnter nests Enter and Leave, on a driver that checks threads.
 func TestEnter(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
 		t.Skip("threads cannot be told apart here")
@@ -27,7 +27,7 @@ func TestEnter(t *testing.T) {
 			t.Errorf("%s: device %d, %v is current; want %d", what, i, ok, want)
 		}
 	}
-	for _, before := range []int{-1, 0, 1} { // none, the device itself, another one
+	for _, before := range []int{-1, 0, 1} { // current before: none, the device itself, another device
 		onThread(func() {
 			if before >= 0 {
 				check(t, vs[before].Bind())
@@ -39,8 +39,8 @@ func TestEnter(t *testing.T) {
 			inner := must(natives(vs[1]).Enter())(t)
 			current("nested", 1)
 			_, err := vs[0].NewStream()
-			refused(t, err, simdriver.ErrInvalidContext, "while device 1 is current")
-			check(t, vs[2].Bind()) // as a function might leave it
+			refused(t, err, simdriver.ErrInvalidContext, "but device 1 is current")
+			check(t, vs[2].Bind()) // as a native function might leave it
 			check(t, natives(vs[1]).Leave(inner))
 			current("left", 0)
 			check(t, drain(t, vs[0], s))
@@ -65,7 +65,7 @@ func TestEnter(t *testing.T) {
 	if c := d.Counters(); c.Devices[0].Calls[simdriver.OpEnter] != 3 || c.Devices[1].Calls[simdriver.OpEnter] != 5 {
 		t.Errorf("calls %v and %v", c.Devices[0].Calls, c.Devices[1].Calls)
 	}
-	for _, v := range vs { // which threads of the test's cannot close
+	for _, v := range vs { // threads of the test cannot close the devices
 		onThread(func() {
 			check(t, v.Bind())
 			v.Close() // with the events that are left
@@ -90,7 +90,7 @@ func adder() map[string]simdriver.Kernel {
 	return kernels(map[string]any{"add": by(1), "take": by(-1)})
 }
 
-// captured returns what a function gives to a stream, as a graph.
+// captured returns the graph of what f submits to a stream.
 func captured(t testing.TB, v driver.Device, s driver.Stream, f func()) driver.Graph {
 	t.Helper()
 	check(t, capturer(v).BeginCapture(s))
@@ -98,8 +98,8 @@ func captured(t testing.TB, v driver.Device, s driver.Stream, f func()) driver.G
 	return must(capturer(v).EndCapture(s))(t)
 }
 
-// TestCapture has a stream note every kind of work that it can, which is done when the graph is launched, in order, with the arguments and
-// the host's memory as they were then.
+// TestCapture captures every kind of operation that can be captured. A launch of the graph executes
+// them in order, with the arguments and host memory of the capture.
 func TestCapture(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		d, vs := open(t, simdriver.Config{Deterministic: manual, Kernels: adder()})
@@ -118,12 +118,12 @@ func TestCapture(t *testing.T) {
 		g := captured(t, v, s, func() {
 			check(t, v.Upload(s, m.Ptr, unsafe.Pointer(&in[0]), 8))
 			check(t, launch(v, s, f, unsafe.Pointer(&m.Ptr), unsafe.Pointer(&n)))
-			n = 100 // the argument was read
+			n = 100 // the argument was read at the capture
 			check(t, v.Copy(s, m.Ptr+8, m.Ptr, 8))
 			check(t, v.Fill(s, m.Ptr, '-', 1, 4))
 			check(t, v.FillStrided(s, m.Ptr+16, 0x41414141, 8, 2))
 			check(t, v.Download(s, unsafe.Pointer(&out[0]), m.Ptr, 32))
-			check(t, v.Fill(other, m.Ptr+31, '!', 1, 1)) // what another stream is given is done
+			check(t, v.Fill(other, m.Ptr+31, '!', 1, 1)) // other streams execute meanwhile
 			finish2 := record(t, v, other)
 			d.Run()
 			check(t, wait(t, v, finish2))
@@ -139,7 +139,7 @@ func TestCapture(t *testing.T) {
 		if string(out) != "...............................!" {
 			t.Errorf("%q while all is captured", out)
 		}
-		copy(in, "ABCDEFGH") // which is read later
+		copy(in, "ABCDEFGH") // host memory is read when the graph runs
 		x := instantiate(t, v, g)
 		check(t, graphs(v).DestroyGraph(g))
 		check(t, graphs(v).LaunchGraph(s, x))
@@ -147,7 +147,7 @@ func TestCapture(t *testing.T) {
 		if string(out) != "----HIJKDEFGHIJKAAAA....AAAA...!" {
 			t.Errorf("%q", out)
 		}
-		// Nothing is a graph of nothing, and the stream is as it was.
+		// An empty capture makes an empty graph, and the stream works as before.
 		empty := instantiate(t, v, captured(t, v, s, func() {}))
 		check(t, graphs(v).LaunchGraph(s, empty))
 		check(t, v.Fill(s, m.Ptr, '+', 1, 1))
@@ -159,7 +159,8 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureRefused gives a capturing stream what cannot be captured: that fails, and so does the end, and all else is as before.
+// TestCaptureRefused submits operations to a capturing stream that cannot be captured. They fail,
+// EndCapture fails, and everything else works as before.
 func TestCaptureRefused(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2, Kernels: adder()})
 	v, w := vs[0], vs[1]
@@ -187,12 +188,12 @@ func TestCaptureRefused(t *testing.T) {
 	} {
 		check(t, capturer(v).BeginCapture(s))
 		check(t, v.Fill(s, m.Ptr, 1, 1, 8))
-		refused(t, f(), simdriver.ErrInvalidValue, "captures")
-		check(t, v.Fill(s, m.Ptr, 1, 1, 8)) // the first refusal is what counts
+		refused(t, f(), simdriver.ErrInvalidValue, "capturing")
+		check(t, v.Fill(s, m.Ptr, 1, 1, 8)) // EndCapture returns the first error
 		if g, err := capturer(v).EndCapture(s); g != 0 {
 			t.Errorf("%s: a graph is made", name)
 		} else {
-			refused(t, err, simdriver.ErrInvalidValue, "end capture", "captures")
+			refused(t, err, simdriver.ErrInvalidValue, "end capture", "capturing")
 		}
 	}
 	check(t, d.ResumeStream(other))
@@ -207,15 +208,15 @@ func TestCaptureRefused(t *testing.T) {
 	}
 
 	end := func(v driver.Device, s driver.Stream) error { return second(capturer(v).EndCapture(s)) }
-	refused(t, end(v, s), simdriver.ErrInvalidValue, "does not capture")
+	refused(t, end(v, s), simdriver.ErrInvalidValue, "is not capturing")
 	check(t, capturer(v).BeginCapture(s))
-	refused(t, capturer(v).BeginCapture(s), simdriver.ErrInvalidValue, "captures already")
-	check(t, capturer(v).BeginCapture(other)) // each for itself
+	refused(t, capturer(v).BeginCapture(s), simdriver.ErrInvalidValue, "already capturing")
+	check(t, capturer(v).BeginCapture(other)) // each stream captures for itself
 	check(t, end(v, other))
 	check(t, end(v, s))
 	check(t, d.StallStream(s))
 	check(t, v.Fill(s, m.Ptr, 1, 1, 8))
-	refused(t, capturer(v).BeginCapture(s), simdriver.ErrBusy, "1 operations are left")
+	refused(t, capturer(v).BeginCapture(s), simdriver.ErrBusy, "1 operations are pending")
 	check(t, d.ResumeStream(s))
 	check(t, drain(t, v, s))
 	for _, err := range []error{capturer(v).BeginCapture(99), end(v, 99), capturer(w).BeginCapture(s), end(w, s)} {
@@ -235,20 +236,22 @@ func TestCaptureRefused(t *testing.T) {
 			}
 		}
 		refused(t, err, errTest)
-		check(t, graphs(v).DestroyGraph(captured(t, v, s, func() {}))) // no fault is left, nor is the device lost
+		// Neither a fault nor a lost device is left.
+		check(t, graphs(v).DestroyGraph(captured(t, v, s, func() {})))
 	}
 	check(t, capturer(v).BeginCapture(s))
-	check(t, v.DestroyStream(s)) // with what it captures
+	check(t, v.DestroyStream(s)) // together with its capture
 
 	caps := simdriver.CUDACaps()
 	caps.Capture = false
 	_, vs = open(t, simdriver.Config{Caps: &caps})
 	s = stream(t, vs[0])
 	refused(t, capturer(vs[0]).BeginCapture(s), driver.ErrUnsupported, "begin capture")
-	refused(t, end(vs[0], s), simdriver.ErrInvalidValue, "does not capture")
+	refused(t, end(vs[0], s), simdriver.ErrInvalidValue, "is not capturing")
 }
 
-// TestSetChild sets child nodes to what has the same shape, while launches are under way, and to what has not.
+// TestSetChild sets child nodes to graphs of the same shape while launches are in flight, and to
+// graphs of other shapes.
 func TestSetChild(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		d, vs := open(t, simdriver.Config{Devices: 2, Deterministic: manual, Kernels: adder()})
@@ -259,7 +262,7 @@ func TestSetChild(t *testing.T) {
 		check(t, err)
 		take, _, err := v.Function(mod, "take")
 		check(t, err)
-		// work is a fill, kernels and a copy behind it.
+		// work is a graph of a fill, then kernels, then a copy.
 		work := func(at driver.Ptr, with byte, by uint8, fs ...driver.Function) driver.Graph {
 			return captured(t, v, cs, func() {
 				check(t, v.Fill(cs, at, uint32(with), 1, 8))
@@ -277,7 +280,7 @@ func TestSetChild(t *testing.T) {
 		set := func(n driver.Node, c driver.Graph) error {
 			return graphs(v).SetNode(x, n, &driver.NodeOp{Kind: driver.ChildNode, Child: c})
 		}
-		// Each launch does what the node was set to before it, however far ahead.
+		// Each pending launch runs the node as it was set at the time of LaunchGraph.
 		check(t, d.StallStream(s))
 		outs, want := make([][]byte, 10), make([][]byte, 10)
 		for i := range outs {
@@ -285,7 +288,7 @@ func TestSetChild(t *testing.T) {
 			if i > 0 {
 				c := work(m.Ptr+driver.Ptr(2*i%16), 'a'+byte(i), uint8(i), add)
 				check(t, set(child, c))
-				check(t, graphs(v).DestroyGraph(c)) // the exec has its own
+				check(t, graphs(v).DestroyGraph(c)) // the exec has its own copy
 			}
 			check(t, graphs(v).LaunchGraph(s, x))
 			check(t, v.Download(s, unsafe.Pointer(&outs[i][0]), m.Ptr, 36))
@@ -309,7 +312,7 @@ func TestSetChild(t *testing.T) {
 		})
 		nested := graph(t, v)
 		node(t, v, nested, driver.NodeOp{Kind: driver.ChildNode, Child: fills}, node(t, v, nested, kernelOp(add, unsafe.Pointer(&m.Ptr), ptr(1)), node(t, v, nested, fillOp(m.Ptr, 1, 8))))
-		abreast := graph(t, v) // what work has, but that nothing orders
+		abreast := graph(t, v) // the same nodes as work, without edges
 		for _, op := range []driver.NodeOp{fillOp(m.Ptr, 1, 8), kernelOp(add, unsafe.Pointer(&m.Ptr), ptr(1)), copyOp(m.Ptr+8, m.Ptr, 4)} {
 			node(t, v, abreast, op)
 		}
@@ -320,7 +323,7 @@ func TestSetChild(t *testing.T) {
 			want  error
 			says  string
 		}{
-			"fewer nodes":        {work(m.Ptr, 'x', 1), simdriver.ErrInvalidValue, "a child of 2 nodes, and it has 3"},
+			"fewer nodes":        {work(m.Ptr, 'x', 1), simdriver.ErrInvalidValue, "a child of 2 nodes instead of 3"},
 			"more nodes":         {work(m.Ptr, 'x', 1, add, add), simdriver.ErrInvalidValue, "a child of 4 nodes"},
 			"none":               {graph(t, v), simdriver.ErrInvalidValue, "a child of 0 nodes"},
 			"another kernel":     {work(m.Ptr, 'x', 1, take), simdriver.ErrInvalidValue, "node 1 of the child"},
@@ -336,13 +339,14 @@ func TestSetChild(t *testing.T) {
 				refused(t, err, c.want, c.says)
 			}
 		}
-		refused(t, set(first, fills), simdriver.ErrInvalidValue, fmt.Sprintf("of kind %d and stays so", driver.FillNode))
-		check(t, graphs(v).LaunchGraph(s, x)) // as it was set last
+		refused(t, set(first, fills), simdriver.ErrInvalidValue, fmt.Sprintf("kind is %d and cannot change", driver.FillNode))
+		check(t, graphs(v).LaunchGraph(s, x)) // the last setting
 		e = record(t, v, s)
 		d.Run()
 		check(t, wait(t, v, e))
 
-		// A child with an inner child stays as it is, and so do all where the device cannot capture.
+		// A child with a nested child cannot be set, and no child can on a device that cannot
+		// capture.
 		deep := graph(t, v)
 		dn := node(t, v, deep, driver.NodeOp{Kind: driver.ChildNode, Child: nested})
 		x = instantiate(t, v, deep)
@@ -353,5 +357,5 @@ func TestSetChild(t *testing.T) {
 	_, vs := open(t, simdriver.Config{Caps: &caps})
 	g, c := graph(t, vs[0]), graph(t, vs[0])
 	n := node(t, vs[0], g, driver.NodeOp{Kind: driver.ChildNode, Child: c})
-	refused(t, graphs(vs[0]).SetNode(instantiate(t, vs[0], g), n, &driver.NodeOp{Kind: driver.ChildNode, Child: c}), simdriver.ErrInvalidValue, "none can be changed")
+	refused(t, graphs(vs[0]).SetNode(instantiate(t, vs[0], g), n, &driver.NodeOp{Kind: driver.ChildNode, Child: c}), simdriver.ErrInvalidValue, "cannot be changed")
 }

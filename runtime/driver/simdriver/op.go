@@ -1,11 +1,10 @@
 package simdriver
 
-// An Op names a method of [driver.Driver], [driver.Device], [driver.Pools], [driver.Graphs], [driver.Timers],
-// [driver.Peers], [driver.Prefetcher], [driver.Natives], [driver.Capturer], [driver.Adopter], [driver.Values], [driver.MemInfo], [driver.Links],
-// [driver.Occupancy], [driver.Compiler], [driver.IPCMem], [driver.IPCEvents], [driver.MemSharing], [driver.PoolSharing], [driver.Comms] or [driver.CommSuspension], as [driver.Error] does.
+// An Op names a method of [driver.Driver], [driver.Device] or one of the optional interfaces of a
+// device, such as [driver.Pools]. It is the Op of a [driver.Error].
 type Op string
 
-// The operations. Those marked as submitted go to a stream and execute later.
+// The operations. Those marked "submitted" go to a stream and execute later.
 const (
 	OpDevices       Op = "devices"
 	OpOpen          Op = "open"
@@ -195,7 +194,7 @@ const (
 	codeCommStats
 	codeSuspendComm
 	codeResumeComm
-	codes // how many there are
+	codes // the number of codes
 )
 
 // ops has the name of each code.
@@ -241,7 +240,7 @@ func (c code) submitted() bool {
 	return false
 }
 
-// begun reports whether c begins what takes its time when the call has returned.
+// begun reports whether the work of c goes on after the call has returned.
 func (c code) begun() bool {
 	return c.submitted() || c == codeNewComm || c == codeSplitComm || c == codeShrinkComm
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An OrderError says that two nodes of a graph use the same memory, that at least one of them writes
-// it, and that nothing orders them. On a GPU the result would be undefined. The simulated GPU loses
-// the device with this error, like a GPU that finds an illegal access.
+// An OrderError says that two nodes of a graph use the same memory, at least one of them writes it,
+// and nothing orders them. On a GPU the result would be undefined. The simulated GPU loses the
+// device with this error, as a GPU does after an illegal access.
 //
-// It is found only where it is certain. The memory of fills and copies is known. A kernel reads the
-// memory of [ReadView], and writes the bytes of a [View] that differ afterwards. What else it does
-// with a View is unknown. If two kernels without an order have Views that overlap, it is unknown
-// which of them has written, unless [Config.Deterministic] runs them one after the other. Graphs of
-// more than 4096 nodes are not checked.
+// Only certain conflicts are reported. The memory of fills and copies is known. A kernel reads the
+// memory of [ReadView], and writes the bytes of a [View] that differ afterwards. Its other uses of
+// a View are unknown. If two unordered kernels have overlapping Views, it is unknown which of them
+// has written, unless [Config.Deterministic] runs them one after the other. Graphs of more than
+// 4096 nodes are not checked.
 type OrderError struct {
 	Nodes  [2]string // for example "command 3, launch of scale"
 	Device int       // the device that executed the graph
 	Addr   driver.Ptr
-	Size   uint64 // how many bytes both use
+	Size   uint64 // number of bytes that both use
 }
 
 func (e *OrderError) Error() string {
@@ -40,7 +40,7 @@ type access struct {
 	stride, width uint64
 }
 
-// end returns the address behind the memory.
+// end returns the address after the memory.
 func (a *access) end() driver.Ptr { return a.at + driver.Ptr(a.n) }
 
 // interleaved reports whether two fills with a stride write different bytes, as the two halves of a
@@ -60,28 +60,28 @@ func (a *access) interleaved(b *access) bool {
 type uses struct {
 	mu    sync.Mutex // protects the following fields: a kernel may call View concurrently
 	views []viewed
-	known []access // complete when the node is done, except for what is in views
+	known []access // of fills, copies and ReadViews; complete when the node is done
 }
 
-// A viewed is memory of a View, and what was in it.
+// A viewed is memory of a View, and its content when the View was made.
 type viewed struct {
 	access
 	memory []byte
 	before []byte
 }
 
-// maxKept is the number of bytes that a viewed keeps for the next execution.
+// maxKept is the number of bytes that a viewed keeps allocated for the next execution.
 const maxKept = 64 << 10
 
 // maxRuns is the largest number of changed pieces of a View that are compared with other accesses.
 const maxRuns = 256
 
-// maxOrdered is the number of nodes above which the accesses of a graph are not compared: the order
-// of all pairs takes too much memory.
+// maxOrdered is the maximum number of nodes for which accesses are compared. The order of all pairs
+// of more nodes takes too much memory.
 const maxOrdered = 4096
 
-// findOrder finds which tasks come before which. It leaves before nil if any two tasks that do
-// something are in an order, so that no accesses need be compared.
+// findOrder computes for each task the tasks before it. It leaves before nil if the graph orders
+// all tasks that do something, because no accesses need be compared then.
 func (x *exec) findOrder() {
 	if len(x.tasks) > maxOrdered {
 		return
@@ -112,7 +112,7 @@ func (x *exec) findOrder() {
 	}
 }
 
-// ordered reports whether one of two tasks comes before the other one.
+// ordered reports whether the graph orders two tasks.
 func (x *exec) ordered(a, b *task) bool {
 	if a.index > b.index {
 		a, b = b, a
@@ -147,7 +147,7 @@ func (u *uses) view(t *task, at driver.Ptr, memory []byte) {
 	copyUnseen(v.before, memory)
 }
 
-// note notes what an operation has used.
+// note notes the memory of an operation.
 func (u *uses) note(t *task, o *operation) {
 	switch o.code {
 	case codeFill:
@@ -169,8 +169,8 @@ func (u *uses) note(t *task, o *operation) {
 	}
 }
 
-// addRuns appends the pieces of a View that differ, the first maxRuns of them. The race detector must
-// not see that they are read: other nodes may write other parts of the memory.
+// addRuns appends the pieces of a View that differ, at most maxRuns. It is hidden from the race
+// detector, because other nodes may write other parts of the memory.
 //
 //go:norace
 func (v *viewed) addRuns(to []access) []access {
@@ -194,7 +194,8 @@ func (v *viewed) addRuns(to []access) []access {
 	return all
 }
 
-// checkOrder returns an OrderError if two tasks of the run that nothing orders used the same memory.
+// checkOrder returns an OrderError if two tasks of the run that nothing orders used the same
+// memory.
 func (r *run) checkOrder(x *exec) error {
 	if x.before == nil {
 		return nil
@@ -211,7 +212,7 @@ func (r *run) checkOrder(x *exec) error {
 			all = append(all, t.uses.known...)
 			continue
 		}
-		for _, a := range t.uses.known { // of what it has written nothing is certain
+		for _, a := range t.uses.known { // views are uncertain: compare known accesses only
 			if !a.write {
 				all = append(all, a)
 			}
@@ -244,7 +245,7 @@ func (r *run) checkOrder(x *exec) error {
 	return nil
 }
 
-// meets reports whether a View of a task overlaps one of another task that nothing orders.
+// meets reports whether a View of a task overlaps one of an unordered task.
 func (x *exec) meets(t *task, views []access) bool {
 	for i := range t.uses.views {
 		a := &t.uses.views[i].access
@@ -257,7 +258,7 @@ func (x *exec) meets(t *task, views []access) bool {
 	return false
 }
 
-// describe returns what a task is called in messages.
+// describe names a task for messages.
 func (r *run) describe(t *task) string {
 	o := &r.plan.ops[t.index]
 	what := string(ops[o.code])

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestUnorderedNodes has two nodes of a graph use one buffer, with and without an order between
-// them. A conflict is an error that names both nodes, and nothing else is.
+// TestUnorderedNodes runs graphs in which two nodes use one buffer, with and without an edge
+// between them. Only a conflict is an error, and the error names both nodes.
 func TestUnorderedNodes(t *testing.T) {
 	kernels := map[string]simdriver.Kernel{
 		"set": simdriver.MustKernel(func(g *simdriver.Grid, p driver.Ptr, n, v int64) error {
@@ -50,7 +50,7 @@ func TestUnorderedNodes(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		ops  func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp
-		want string // a part of the error if nothing orders the nodes; "" if that is right
+		want string // part of the error without the edge; "" if there is no conflict
 		// The error is certain only if the nodes run one after the other.
 		manual bool
 	}{
@@ -81,7 +81,7 @@ func TestUnorderedNodes(t *testing.T) {
 		"kernels write": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
 			return [2]driver.NodeOp{launch("set", p, 64, 5), launch("set", p+32, 8, 6)}
 		}, "use 8 bytes", true},
-		"kernel writes what is there, kernel reads": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
+		"kernel writes equal bytes, kernel reads": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
 			return [2]driver.NodeOp{launch("set", p, 64, 0), launch("read", p+32, 8)}
 		}, "", false},
 		"kernel views twice, copy elsewhere": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
@@ -90,14 +90,14 @@ func TestUnorderedNodes(t *testing.T) {
 		"kernels read": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
 			return [2]driver.NodeOp{launch("read", p, 64), launch("read", p, 64)}
 		}, "", false},
-		"kernels write parts of what both view": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
+		"kernels write parts of a common view": {func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
 			return [2]driver.NodeOp{launch("first", p, 64, 3), launch("first", p, 64, 40)}
 		}, "", false},
 	} {
 		for _, manual := range []bool{false, true} {
 			for _, ordered := range []bool{false, true} {
 				if raceEnabled && c.want != "" && !manual && !ordered {
-					continue // the race detector finds it, too
+					continue // skipped: the race detector reports it too
 				}
 				want := c.want
 				if c.manual && !manual {

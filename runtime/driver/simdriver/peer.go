@@ -4,7 +4,8 @@ import "github.com/puregpu/puregpu/runtime/driver"
 
 var _ driver.Peers = (*device)(nil)
 
-// EnablePeer lets kernels of the device use the memory of another one, until either of the two is closed.
+// EnablePeer lets kernels of the device use the memory of another device, until one of the two is
+// closed.
 func (v *device) EnablePeer(other driver.Device) error {
 	if err := v.enter(codeEnablePeer, true); err != nil {
 		return err
@@ -16,20 +17,20 @@ func (v *device) EnablePeer(other driver.Device) error {
 	switch {
 	case err != nil:
 		return err
-	case w == v: // its own memory it reaches anyway
+	case w == v: // a device always reaches its own memory
 		return nil
 	case v.link(w).Kind == driver.LinkNone:
-		return failf(codeEnablePeer, "from device %d to device %d: the hardware has no way: %w", v.index, w.index, driver.ErrUnsupported)
+		return failf(codeEnablePeer, "from device %d to device %d: the hardware has no link: %w", v.index, w.index, driver.ErrUnsupported)
 	}
 	v.peers[w.index].Store(true)
 	return nil
 }
 
-// peer returns another device of the driver, which is not closed.
+// peer returns another device of the same driver that is not closed.
 func (v *device) peer(c code, other driver.Device) (*device, error) {
 	w, ok := other.(*device)
 	if !ok || w.d != v.d {
-		return nil, failf(c, "%T: %w: it is no device of this driver", other, ErrInvalidValue)
+		return nil, failf(c, "%T: %w: it is not a device of this driver", other, ErrInvalidValue)
 	}
 	if p := w.down.Load(); p != nil && !p.lost && w != v {
 		return nil, failf(c, "device %d: %w", w.index, ErrClosed)
@@ -37,8 +38,9 @@ func (v *device) peer(c code, other driver.Device) (*device, error) {
 	return w, nil
 }
 
-// CopyPeer copies n bytes between memory of two devices. It counts, and fails, as a copy. To name a device of whose memory an address is
-// not is ErrInvalidValue.
+// CopyPeer copies n bytes between memory of two devices. Counters, faults and latencies treat it as
+// a copy. It returns ErrInvalidValue if an address is not in the memory of the device named with
+// it.
 func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	if !v.d.caps.Peers {
 		return v.cannot(codeCopy)
@@ -62,7 +64,7 @@ func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src
 	return v.transfer(codeCopy, h, dst, t, src, f, nil, n)
 }
 
-// forgetPeers ends all access between the device, which is closed, and others.
+// forgetPeers ends the access between a closed device and the others.
 func (v *device) forgetPeers() {
 	for _, w := range v.d.devices {
 		v.peers[w.index].Store(false)
@@ -70,11 +72,11 @@ func (v *device) forgetPeers() {
 	}
 }
 
-// launched is reach for a kernel, which needs more than a copy does: access to the other device whose memory it is.
+// launched is reach for a kernel. Unlike a copy, a kernel needs access to another device's memory.
 func (v *device) launched(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	b, e := v.reach(p, n)
 	if w := v.d.owner(p); e == nil && n > 0 && w != nil && w != v && !v.peers[w.index].Load() {
-		if a := w.space.find(p); a != nil && a.segment == nil { // a pool has its own list
+		if a := w.space.find(p); a != nil && a.segment == nil { // a pool has its own access list
 			return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, Apart: true}
 		}
 	}

@@ -16,8 +16,8 @@ func TestPeers(t *testing.T) {
 	type env struct {
 		d    *simdriver.Driver
 		v, w driver.Device
-		s    driver.Stream // of v
-		m    driver.Mem    // of w
+		s    driver.Stream // on v
+		m    driver.Mem    // on w
 		f    driver.Function
 	}
 	write := func(t *testing.T, e env, p driver.Ptr) error {
@@ -40,7 +40,7 @@ func TestPeers(t *testing.T) {
 		{"a kernel without access", false, func(t *testing.T, e env) error { return write(t, e, e.m.Ptr) }, true},
 		{"a kernel with access", false, func(t *testing.T, e env) error {
 			check(t, peers(e.v).EnablePeer(e.w))
-			check(t, peers(e.v).EnablePeer(e.w)) // again
+			check(t, peers(e.v).EnablePeer(e.w)) // a second call
 			return write(t, e, e.m.Ptr)
 		}, false},
 		{"access is of one to the other only", false, func(t *testing.T, e env) error {
@@ -74,9 +74,9 @@ func TestPeers(t *testing.T) {
 			check(t, drain(t, e.w, ws))
 			return write(t, e, m.Ptr)
 		}, false},
-		{"hardware without a way", true, func(t *testing.T, e env) error {
-			refused(t, peers(e.v).EnablePeer(e.w), driver.ErrUnsupported, "enable peer", "no way")
-			refused(t, pools(e.w).AccessPool(pool(t, e.w, 0), e.v, true), driver.ErrUnsupported, "access pool", "no way")
+		{"hardware without a link", true, func(t *testing.T, e env) error {
+			refused(t, peers(e.v).EnablePeer(e.w), driver.ErrUnsupported, "enable peer", "no link")
+			refused(t, pools(e.w).AccessPool(pool(t, e.w, 0), e.v, true), driver.ErrUnsupported, "access pool", "no link")
 			host, err := pools(e.w).NewPool(driver.PoolDesc{Kind: driver.HostMem})
 			check(t, err)
 			return pools(e.w).AccessPool(host, e.v, true)
@@ -109,7 +109,7 @@ func TestPeers(t *testing.T) {
 				t.Fatalf("error %v, want a lost device's", err)
 			}
 			if access.Kernel != "write" || access.Size != 64 || !access.Apart || access.Base != access.Addr || access.Length != 64 ||
-				!strings.Contains(err.Error(), "is another device's") {
+				!strings.Contains(err.Error(), "is on another device") {
 				t.Errorf("%+v: %v", access, err)
 			}
 			if _, err := e.w.NewEvent(); err != nil {
@@ -119,7 +119,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPeersCalls counts calls, and makes them fail.
+// TestPeersCalls checks that calls are counted, and can be made to fail.
 func TestPeersCalls(t *testing.T) {
 	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
 		if !caps.Peers {
@@ -135,7 +135,7 @@ func TestPeersCalls(t *testing.T) {
 		}
 		other, _ := simdriver.New(simdriver.Config{}).Open(0)
 		defer other.Close()
-		refused(t, peers(vs[0]).EnablePeer(other), simdriver.ErrInvalidValue, "no device of this driver")
+		refused(t, peers(vs[0]).EnablePeer(other), simdriver.ErrInvalidValue, "not a device of this driver")
 		refused(t, peers(vs[0]).EnablePeer(nil), simdriver.ErrInvalidValue)
 		check(t, d.LoseDevice(0, nil))
 		refused(t, peers(vs[0]).EnablePeer(vs[1]), driver.ErrLost)
@@ -144,7 +144,7 @@ func TestPeersCalls(t *testing.T) {
 	refused(t, peers(vs[0]).EnablePeer(vs[1]), driver.ErrUnsupported)
 }
 
-// TestCopyPeer copies between pools of two devices that have no access to each other.
+// TestCopyPeer copies between pools of two devices without access to each other.
 func TestCopyPeer(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2, Apart: true})
 	v, w := vs[0], vs[1]
@@ -155,7 +155,7 @@ func TestCopyPeer(t *testing.T) {
 	check(t, drain(t, w, ws))
 	before := d.Counters().Devices[0].Calls[simdriver.OpCopy]
 	check(t, peers(v).CopyPeer(s, b.Ptr, w, a.Ptr, v, 64))
-	check(t, peers(v).CopyPeer(s, host.Ptr, v, b.Ptr, w, 32)) // the host's counts as any device's
+	check(t, peers(v).CopyPeer(s, host.Ptr, v, b.Ptr, w, 32)) // host memory counts as memory of any device
 	check(t, peers(v).CopyPeer(s, a.Ptr, v, b.Ptr, w, 0))
 	check(t, drain(t, v, s))
 	if got := unsafe.Slice((*byte)(host.Host), 64); got[0] != 1 || got[31] != 1 || got[32] != 0 {
@@ -173,7 +173,7 @@ func TestCopyPeer(t *testing.T) {
 		"the wrong ones":    {v, w, simdriver.ErrInvalidValue},
 		"the reader":        {w, w, simdriver.ErrInvalidValue},
 		"the writer":        {v, v, simdriver.ErrInvalidValue},
-		"nobody":            {w, nil, simdriver.ErrInvalidValue},
+		"nil":               {w, nil, simdriver.ErrInvalidValue},
 		"of another driver": {other, v, simdriver.ErrInvalidValue},
 	} {
 		if err := peers(v).CopyPeer(s, b.Ptr, x.to, a.Ptr, x.from, 64); !errors.Is(err, x.want) {

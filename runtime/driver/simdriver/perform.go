@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// perform does what o is for. An error loses the device.
+// perform executes o. An error loses the device.
 func (s *stream) perform(o *operation) error {
 	d, v := s.dev.d, s.dev
 	switch o.code {
@@ -18,7 +18,7 @@ func (s *stream) perform(o *operation) error {
 			ok = ok && n >= uint64(o.width)
 		}
 		if !ok {
-			n = ^uint64(0) // more than there is: reach says where it ends
+			n = ^uint64(0) // too much: reach then returns the end of the memory
 		}
 		if n > 0 && uint64(o.dst)%uint64(o.width) != 0 {
 			e := d.miss(o.dst, n)
@@ -96,14 +96,14 @@ func (s *stream) perform(o *operation) error {
 	case codeCollect:
 		return o.group.err
 	case codeLaunchGraph:
-		if !d.manual { // else Step has executed the nodes
+		if !d.manual { // otherwise Step has executed the nodes
 			return o.plan.exec.run.execute(s, o)
 		}
 	}
 	return nil
 }
 
-// blame says in e who made the access.
+// blame fills in which operation made the access.
 func (s *stream) blame(o *operation, e *AccessError) error {
 	e.Op, e.Node, e.Device, e.Stream = ops[o.code], o.node, s.dev.index, s.id
 	return e
@@ -117,12 +117,12 @@ func (d *Driver) find(p driver.Ptr) *allocation {
 	return d.host.find(p)
 }
 
-// reach returns n bytes of memory at p, which the device may be about to access.
+// reach returns n bytes of memory at p for the device to read.
 func (v *device) reach(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	return v.access(p, n, false)
 }
 
-// reachTo is reach for what the device is about to write to.
+// reachTo is reach for memory that the device writes.
 func (v *device) reachTo(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	return v.access(p, n, true)
 }
@@ -151,14 +151,15 @@ func (v *device) access(p driver.Ptr, n uint64, writes bool) ([]byte, *AccessErr
 	offset := uint64(p - a.base)
 	if a.origin != nil && a.origin.segment != nil {
 		if e := a.origin.segment.offers(offset, n); e != nil {
-			e.Addr, e.Base = p, a.base+(e.Base-a.origin.base) // as this process has them
+			e.Addr, e.Base = p, a.base+(e.Base-a.origin.base) // translated to this process's addresses
 			return nil, e
 		}
 	}
 	return a.bytes()[offset : offset+n : offset+n], nil
 }
 
-// reachHost returns n bytes at p, which the program passed as its own memory. If it is none of the driver's, p is trusted.
+// reachHost returns n bytes at p, which the program passed as its own memory. If p is not the
+// driver's memory, it is trusted.
 func (v *device) reachHost(p unsafe.Pointer, n uint64) ([]byte, *AccessError) {
 	if n == 0 {
 		return nil, nil
@@ -173,7 +174,7 @@ func (v *device) reachHost(p unsafe.Pointer, n uint64) ([]byte, *AccessError) {
 	return unsafe.Slice((*byte)(p), n), nil
 }
 
-// miss describes an access to n bytes at p that nothing allows.
+// miss makes the error of an access to n bytes at p that is not allowed.
 func (d *Driver) miss(p driver.Ptr, n uint64) *AccessError {
 	e := &AccessError{Addr: p, Size: n}
 	if v := d.owner(p); v != nil {
@@ -184,7 +185,7 @@ func (d *Driver) miss(p driver.Ptr, n uint64) *AccessError {
 	return e
 }
 
-// owner returns the device in whose range p is, or nil if it is in none.
+// owner returns the device whose address range has p, or nil.
 func (d *Driver) owner(p driver.Ptr) *device {
 	if i := (p - rangeOfDevices) >> rangeBits; p >= rangeOfDevices && i < driver.Ptr(len(d.devices)) {
 		return d.devices[i]
@@ -192,7 +193,7 @@ func (d *Driver) owner(p driver.Ptr) *device {
 	return nil
 }
 
-// fill fills b with a pattern of 1, 2 or 4 bytes; b is not empty and has whole ones.
+// fill fills b with a pattern of 1, 2 or 4 bytes. The length of b is a positive multiple of width.
 func fill(b []byte, pattern uint32, width int) {
 	if len(b) == 0 {
 		return
@@ -205,7 +206,7 @@ func fill(b []byte, pattern uint32, width int) {
 	}
 }
 
-// product returns a·b, if that fits.
+// product returns a·b, and false if it overflows.
 func product(a, b uint64) (uint64, bool) {
 	if a != 0 && b > ^uint64(0)/a {
 		return 0, false

@@ -12,20 +12,20 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// segmentSize is what a pool grows by at least, if it may and if there is so much.
+// segmentSize is the minimum growth of a pool, if its limit and the free memory allow.
 const segmentSize = 64 << 10
 
-// A pool is memory that is allocated and freed in stream order.
+// A pool holds memory that is allocated and freed in stream order.
 type pool struct {
 	dev       *device
 	id        driver.Pool
 	kind      driver.MemKind
 	max       uint64        // bytes that it may reserve
-	users     []atomic.Bool // by index of a device: it may use the memory
-	dying     atomic.Bool   // destroyed: it goes with the last allocation
-	shareable bool          // other processes may have its memory
+	users     []atomic.Bool // by device index: the device may use the memory
+	dying     atomic.Bool   // destroyed: it is removed with its last allocation
+	shareable bool          // its memory can be exported
 	left      atomic.Bool   // it was exported, and its process has ended
-	origin    *pool         // not nil: it is another process's, imported
+	origin    *pool         // the exported pool, if it was imported; else nil
 
 	mu        sync.Mutex
 	segments  []*segment // oldest first
@@ -34,12 +34,12 @@ type pool struct {
 	threshold uint64
 	reserved  level
 	used      level
-	count     int     // allocations that FreeAsync was not called for
-	blocks    *block  // to use again
-	regions   *region // likewise
+	count     int     // allocations without a FreeAsync
+	blocks    *block  // free list
+	regions   *region // free list
 }
 
-// A level is a number of bytes, and the most that it has been.
+// A level is a number of bytes, and its maximum so far.
 type level struct{ now, high uint64 }
 
 func (l *level) add(n uint64) {
@@ -57,7 +57,7 @@ func (v *device) newPool(kind driver.MemKind, limit uint64) (*pool, error) {
 	for i := range p.switches {
 		p.switches[i] = i != int(driver.PoolReuseEvents) || !v.d.caps.PoolsByStream
 	}
-	for i := range p.users { // all devices see the host's memory, and managed memory
+	for i := range p.users { // all devices reach host and managed memory
 		p.users[i].Store(i == v.index || kind != driver.DeviceMem)
 	}
 	p.id = driver.Pool(v.d.pools.add(p))
@@ -74,7 +74,8 @@ func (v *device) pooling(c code) error {
 	return v.enterIf(c, true, v.d.caps.Pools)
 }
 
-// DefaultPool returns the device's default pool: the same one from Open to the last Close.
+// DefaultPool returns the device's default pool. It is the same pool from the first Open to the
+// last Close.
 func (v *device) DefaultPool() (driver.Pool, error) {
 	if err := v.pooling(codeDefaultPool); err != nil {
 		return 0, err
@@ -96,7 +97,7 @@ func (v *device) defaultPool(c code) (driver.Pool, error) {
 	return v.basic.id, nil
 }
 
-// CurrentPool returns the pool that SetCurrentPool made the current one, or the default one.
+// CurrentPool returns the current pool, set by SetCurrentPool, or the default pool.
 func (v *device) CurrentPool() (driver.Pool, error) {
 	if err := v.pooling(codeCurrentPool); err != nil {
 		return 0, err
@@ -121,8 +122,8 @@ func (v *device) SetCurrentPool(h driver.Pool) error {
 	return nil
 }
 
-// NewPool makes a pool. It reserves nothing before it has to, then 64 KiB at least where so much is free. Its switches are
-// on, and its threshold is all there is.
+// NewPool makes a pool. The pool reserves memory when it first needs it, at least 64 KiB if that is
+// free. Its reuse switches are on, and its release threshold is unlimited.
 func (v *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if err := v.pooling(codeNewPool); err != nil {
 		return 0, err
@@ -153,7 +154,8 @@ func (v *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	return p.id, nil
 }
 
-// DestroyPool destroys a pool, which may have allocations left. If it is the current one, the default pool is that again.
+// DestroyPool destroys a pool, which may have allocations left. If it was the current pool, the
+// default pool becomes current.
 func (v *device) DestroyPool(h driver.Pool) error {
 	err, ok := v.end(codeDestroyPool)
 	if !ok {
@@ -182,8 +184,9 @@ func (v *device) DestroyPool(h driver.Pool) error {
 	return err
 }
 
-// PoolAttr reads a property. An allocation is in use from AllocAsync until its free has executed; what has been freed and allocated again counts twice
-// until the streams come to it, but never is more in use than is reserved.
+// PoolAttr reads a property. An allocation is in use from AllocAsync until its free has executed.
+// Memory that was freed and allocated again counts twice until the streams get there, but the
+// result is never more than the reserved memory.
 func (v *device) PoolAttr(h driver.Pool, a driver.PoolAttr) (uint64, error) {
 	p, err := v.usePool(codePoolAttr, h)
 	if err != nil {
@@ -209,11 +212,11 @@ func (v *device) PoolAttr(h driver.Pool, a driver.PoolAttr) (uint64, error) {
 	case driver.PoolUsedHigh:
 		return min(p.used.high, p.reserved.high), nil
 	}
-	return 0, failf(codePoolAttr, "property %d: %w: there is none of this number", a, ErrInvalidValue)
+	return 0, failf(codePoolAttr, "property %d: %w: no such property", a, ErrInvalidValue)
 }
 
-// SetPoolAttr sets a property. The threshold takes effect when Query finds an event complete, which is as near as the driver
-// comes to synchronizing.
+// SetPoolAttr sets a property. The release threshold takes effect when Query finds an event
+// complete, because the driver has no call that synchronizes.
 func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) error {
 	p, err := v.usePool(codeSetPoolAttr, h)
 	if err != nil {
@@ -225,10 +228,10 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 	switch a {
 	case driver.PoolReuseEvents, driver.PoolReuseOpportunistic, driver.PoolReuseInternal:
 		if value > 1 {
-			return failf(codeSetPoolAttr, "property %d: %w: %d; it is a switch, 0 or 1", a, ErrInvalidValue, value)
+			return failf(codeSetPoolAttr, "property %d: %w: %d; it is a switch and must be 0 or 1", a, ErrInvalidValue, value)
 		}
 		if value == 1 && a == driver.PoolReuseEvents && v.d.caps.PoolsByStream {
-			return failf(codeSetPoolAttr, "property %d: pools take no notice of events: %w", a, driver.ErrUnsupported)
+			return failf(codeSetPoolAttr, "property %d: pools ignore events on this device: %w", a, driver.ErrUnsupported)
 		}
 		p.switches[a] = value == 1
 	case driver.PoolThreshold:
@@ -242,7 +245,7 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 		return failf(codeSetPoolAttr, "property %d: %w: it can only be read", a, ErrInvalidValue)
 	case driver.PoolReservedHigh, driver.PoolUsedHigh:
 		if value != 0 {
-			return failf(codeSetPoolAttr, "property %d: %w: %d; it can only be reset, to 0", a, ErrInvalidValue, value)
+			return failf(codeSetPoolAttr, "property %d: %w: %d; it can only be set to 0", a, ErrInvalidValue, value)
 		}
 		l := &p.reserved
 		if a == driver.PoolUsedHigh {
@@ -250,12 +253,12 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 		}
 		l.high = l.now
 	default:
-		return failf(codeSetPoolAttr, "property %d: %w: there is none of this number", a, ErrInvalidValue)
+		return failf(codeSetPoolAttr, "property %d: %w: no such property", a, ErrInvalidValue)
 	}
 	return nil
 }
 
-// TrimPool gives memory back: whole segments that nothing is allocated in, and whose frees have executed.
+// TrimPool gives memory back: whole segments without allocations whose frees have executed.
 func (v *device) TrimPool(h driver.Pool, keep uint64) error {
 	p, err := v.usePool(codeTrimPool, h)
 	if err != nil {
@@ -268,7 +271,8 @@ func (v *device) TrimPool(h driver.Pool, keep uint64) error {
 	return nil
 }
 
-// AccessPool lets another device use a pool's memory, or no longer. What counts is the moment at which work executes.
+// AccessPool allows or forbids another device the use of a pool's memory. The right is checked when
+// work executes.
 func (v *device) AccessPool(h driver.Pool, by driver.Device, allow bool) error {
 	p, err := v.usePool(codeAccessPool, h)
 	if err != nil {
@@ -276,23 +280,25 @@ func (v *device) AccessPool(h driver.Pool, by driver.Device, allow bool) error {
 	}
 	w, ok := by.(*device)
 	if !ok || w.d != v.d {
-		return failf(codeAccessPool, "%T: %w: it is no device of this driver", by, ErrInvalidValue)
+		return failf(codeAccessPool, "%T: %w: it is not a device of this driver", by, ErrInvalidValue)
 	}
 	if w == v && !allow {
 		return failf(codeAccessPool, "pool %#x: %w: device %d cannot lose access to its own pool", uint64(h), ErrInvalidValue, v.index)
 	}
 	if w != v && p.kind == driver.DeviceMem && w.link(v).Kind == driver.LinkNone {
-		return failf(codeAccessPool, "from device %d to device %d: the hardware has no way: %w", w.index, v.index, driver.ErrUnsupported)
+		return failf(codeAccessPool, "from device %d to device %d: the hardware has no link: %w", w.index, v.index, driver.ErrUnsupported)
 	}
 	p.users[w.index].Store(allow)
 	return nil
 }
 
-// AllocAsync allocates in stream order, also from a pool of another device of the driver. What was freed in the stream
-// itself is used again at once; what was freed in another stream, if that is done, or if an event puts it before. When the
-// pool cannot grow, the stream is made to wait for another one's free. The pool's switches turn all but the first off.
+// AllocAsync allocates in stream order, also from a pool of another device of the driver. It reuses
+// memory that the same stream freed at once. It reuses memory that another stream freed if that
+// free has executed, or if an event orders it before the allocation. If the pool cannot grow, the
+// stream waits for another stream's free. The pool's switches turn off each of these except the
+// first.
 //
-// The memory is zero when it is new to the pool, and otherwise has something in it.
+// New memory of a pool is zero. Reused memory has undefined content.
 func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driver.Mem, error) {
 	later, err := v.submit(codeAllocAsync)
 	if err != nil {
@@ -318,7 +324,7 @@ func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driv
 		return driver.Mem{}, noPool(codeAllocAsync, ph)
 	}
 	if p.origin != nil {
-		return driver.Mem{}, failf(codeAllocAsync, "pool %#x: %w: it was imported, and gives nothing but what its own process has allocated", uintptr(ph), ErrInvalidValue)
+		return driver.Mem{}, failf(codeAllocAsync, "pool %#x: %w: it was imported; only its own process can allocate from it", uintptr(ph), ErrInvalidValue)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,9 +338,9 @@ func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driv
 	return b.mem(), nil
 }
 
-// FreeAsync frees in stream order what AllocAsync allocated, whichever device's pool it is of. On a device
-// that is lost it does so at once. With Caps.PoolsByStream it is an error on another stream than that of
-// AllocAsync, while that exists.
+// FreeAsync frees memory of AllocAsync in stream order, for a pool of any device. On a lost device
+// it frees at once. With Caps.PoolsByStream it fails on another stream than that of AllocAsync,
+// while that stream exists.
 func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	later, err, ok := v.release(codeFreeAsync)
 	if !ok {
@@ -349,7 +355,7 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	}
 	a := v.d.find(m.Ptr)
 	if a == nil || a.segment == nil {
-		return failf(codeFreeAsync, "memory at %#x: %w: no pool has it, or it was freed before", uint64(m.Ptr), ErrInvalidValue)
+		return failf(codeFreeAsync, "memory at %#x: %w: it is in no pool, or it was freed already", uint64(m.Ptr), ErrInvalidValue)
 	}
 	p := a.segment.pool
 	p.mu.Lock()
@@ -362,7 +368,7 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	case v.down.Load() != nil:
 		p.abandon(b)
 	case v.d.caps.PoolsByStream && b.maker != s && !b.maker.stopped.Load():
-		bad = fmt.Errorf("memory at %#x: %w: it is another stream's, which frees it", uint64(m.Ptr), ErrInvalidHandle)
+		bad = fmt.Errorf("memory at %#x: %w: it was allocated in another stream and must be freed there", uint64(m.Ptr), ErrInvalidHandle)
 	default:
 		s.mu.Lock()
 		o := s.slot(codeFreeAsync)
@@ -381,7 +387,7 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	return err
 }
 
-// usePool begins a call about a pool of the device's own that is not submitted.
+// usePool begins a call about a pool of the device itself that is not submitted.
 func (v *device) usePool(c code, h driver.Pool) (*pool, error) {
 	if err := v.pooling(c); err != nil {
 		return nil, err
@@ -401,7 +407,7 @@ func (v *device) pool(c code, h driver.Pool) (*pool, error) {
 	return p, nil
 }
 
-// noPool says that a handle is no pool's.
+// noPool makes the error of a handle that names no pool.
 func noPool(c code, h driver.Pool) error {
 	return failf(c, "pool %#x: %w: no such pool, or it was destroyed", uint64(h), ErrInvalidHandle)
 }
@@ -438,7 +444,8 @@ func (p *pool) reserve(g *segment, n uint64) (*allocation, error) {
 	return p.dev.space.alloc(p.dev, driver.DeviceMem, n, p.dev.d.memory, g)
 }
 
-// trim gives back the newest segments that are free, down to keep bytes. The caller holds mu and has called settle.
+// trim gives back the newest segments that are free, down to keep bytes. The caller holds mu and
+// has called settle.
 func (p *pool) trim(keep uint64) {
 	for i := len(p.segments) - 1; i >= 0 && p.reserved.now > keep; i-- {
 		if g := p.segments[i]; p.reserved.now-g.memory.size >= keep && g.vacant() {
@@ -447,7 +454,8 @@ func (p *pool) trim(keep uint64) {
 	}
 }
 
-// shrink gives back the newest segment that is free, if there is one. The caller holds mu and has called settle.
+// shrink gives back the newest segment that is free, if there is one. The caller holds mu and has
+// called settle.
 func (p *pool) shrink() bool {
 	for i, g := range slices.Backward(p.segments) {
 		if g.vacant() {
@@ -458,7 +466,7 @@ func (p *pool) shrink() bool {
 	return false
 }
 
-// drop gives the segment with an index back. The caller holds mu.
+// drop gives the segment at index i back. The caller holds mu.
 func (p *pool) drop(i int) {
 	g := p.segments[i]
 	p.segments = slices.Delete(p.segments, i, i+1)
@@ -479,7 +487,8 @@ func (p *pool) drop(i int) {
 	}
 }
 
-// expire gives back what a pool that was destroyed has and does not need. With the last of it, the pool is gone.
+// expire gives back the segments that a destroyed pool no longer needs. With the last segment, the
+// pool is removed.
 func (p *pool) expire() {
 	p.mu.Lock()
 	p.settle()
@@ -492,7 +501,7 @@ func (p *pool) expire() {
 	}
 }
 
-// forget takes the pool from its device.
+// forget removes the pool from its device.
 func (p *pool) forget() {
 	v := p.dev
 	v.mu.Lock()
@@ -507,7 +516,7 @@ func (p *pool) forget() {
 	}
 }
 
-// tighten makes pools give back what is more than they are to keep.
+// tighten makes pools give back memory above their threshold.
 func (v *device) tighten() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -521,7 +530,7 @@ func (v *device) tighten() {
 	}
 }
 
-// eachPool calls f for each of the device's pools, which is locked then and as far as the streams are.
+// eachPool calls f for each of the device's pools, with the pool locked and its frees up to date.
 func (v *device) eachPool(f func(*pool)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -533,7 +542,7 @@ func (v *device) eachPool(f func(*pool)) {
 	}
 }
 
-// clearPools destroys the device's pools with all they have, but for the memory itself.
+// clearPools destroys the device's pools and their allocations. The caller frees the memory.
 func (v *device) clearPools() {
 	v.mu.Lock()
 	pools := v.pools

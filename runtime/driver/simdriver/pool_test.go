@@ -31,7 +31,7 @@ func attr(t testing.TB, v driver.Device, p driver.Pool, a driver.PoolAttr) uint6
 	return must(pools(v).PoolAttr(p, a))(t)
 }
 
-// books ends the test unless the pool's are as given.
+// books ends the test unless the pool has the given numbers.
 func books(t testing.TB, v driver.Device, p driver.Pool, reserved, reservedHigh, used, usedHigh uint64) {
 	t.Helper()
 	for i, want := range []uint64{reserved, reservedHigh, used, usedHigh} {
@@ -61,7 +61,7 @@ func TestPool(t *testing.T) {
 	if got[0] != 'a' || got[999] != 'a' {
 		t.Errorf("memory has %q", got[:10])
 	}
-	// What has been freed has something else in it.
+	// Reused memory has other content.
 	again := allocAsync(t, v, s, p, 1000)
 	if again.Ptr != m.Ptr {
 		t.Errorf("at %#x, not at %#x again", again.Ptr, m.Ptr)
@@ -75,7 +75,8 @@ func TestPool(t *testing.T) {
 	check(t, pools(v).DestroyPool(p))
 }
 
-// TestPoolViolations has accesses to a pool's memory at a wrong time, or by a wrong device. Each loses the device.
+// TestPoolViolations tests accesses to a pool's memory at a wrong time or by a wrong device. Each
+// loses the device.
 func TestPoolViolations(t *testing.T) {
 	type env struct {
 		d    *simdriver.Driver
@@ -94,15 +95,15 @@ func TestPoolViolations(t *testing.T) {
 		name string
 		do   func(t *testing.T, e env) error
 		want simdriver.AccessError // Addr is an offset from m
-		held bool                  // before s executes anything
+		held bool                  // run before s executes anything
 		say  string
 	}{
 		{"too long", func(t *testing.T, e env) error { return e.v.Fill(e.s, e.m.Ptr+500, 0, 1, 101) },
-			simdriver.AccessError{Op: simdriver.OpFill, Addr: 500, Size: 101, Length: 600}, false, "only 100 bytes are left"},
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 500, Size: 101, Length: 600}, false, "only 100 bytes remain"},
 		{"behind", func(t *testing.T, e env) error { return e.v.Fill(e.s, e.m.Ptr+602, 0, 1, 1) },
-			simdriver.AccessError{Op: simdriver.OpFill, Addr: 602, Size: 1, Length: 600}, false, "2 bytes behind the end"},
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 602, Size: 1, Length: 600}, false, "2 bytes after the end"},
 		{"behind the segment", func(t *testing.T, e env) error { return e.v.Fill(e.s, e.m.Ptr+65*kib, 0, 1, 1) },
-			simdriver.AccessError{Op: simdriver.OpFill, Addr: 65 * kib, Size: 1, Length: 600}, false, "65960 bytes behind the end"},
+			simdriver.AccessError{Op: simdriver.OpFill, Addr: 65 * kib, Size: 1, Length: 600}, false, "65960 bytes after the end"},
 		{"free, then fill", func(t *testing.T, e env) error {
 			check(t, pools(e.v).FreeAsync(e.s, e.m))
 			return e.v.Fill(e.s, e.m.Ptr+100, 0, 4, 1)
@@ -112,7 +113,7 @@ func TestPoolViolations(t *testing.T) {
 			check(t, e.v.StreamWait(e.o, record(t, e.v, e.s)))
 			return e.v.Fill(e.o, e.m.Ptr, 0, 4, 1)
 		}, simdriver.AccessError{Op: simdriver.OpFill, Size: 4, Length: 600, Freed: true}, false, "was freed"},
-		{"free, allocate less, read what was behind that", func(t *testing.T, e env) error {
+		{"free, allocate less, read after it", func(t *testing.T, e env) error {
 			check(t, pools(e.v).FreeAsync(e.s, e.m))
 			allocAsync(t, e.v, e.s, e.p, 512)
 			return e.v.Copy(e.s, e.m.Ptr, e.m.Ptr+512, 8)
@@ -126,7 +127,7 @@ func TestPoolViolations(t *testing.T) {
 		{"view in a stream that does not wait", func(t *testing.T, e env) error {
 			m := allocAsync(t, e.v, e.s, e.p, 700)
 			return launch(e.v, e.o, e.f, unsafe.Pointer(&m.Ptr))
-		}, simdriver.AccessError{Op: simdriver.OpLaunch, Kernel: "view", Addr: 1024, Size: 4, Length: 700, Early: true}, true, "is yet to be made"},
+		}, simdriver.AccessError{Op: simdriver.OpLaunch, Kernel: "view", Addr: 1024, Size: 4, Length: 700, Early: true}, true, "is not made yet"},
 		{"free in a stream that does not wait", func(t *testing.T, e env) error {
 			m := allocAsync(t, e.v, e.s, e.p, 700)
 			return pools(e.v).FreeAsync(e.o, m)
@@ -182,7 +183,7 @@ func TestPoolViolations(t *testing.T) {
 	}
 }
 
-// TestPoolErrors has calls that are wrong in themselves. None of them harms anything.
+// TestPoolErrors tests invalid calls. None of them has an effect.
 func TestPoolErrors(t *testing.T) {
 	_, vs := open(t, simdriver.Config{Devices: 2})
 	_, others := open(t, simdriver.Config{})
@@ -207,10 +208,10 @@ func TestPoolErrors(t *testing.T) {
 		{second(pools(v).AllocAsync(0, p, 1)), simdriver.ErrInvalidHandle, "no such stream"},
 		{second(pools(w).AllocAsync(s, p, 1)), simdriver.ErrInvalidHandle, "belongs to device 0"},
 		{pools(v).FreeAsync(s, inside), simdriver.ErrInvalidValue, "the allocation begins at"},
-		{pools(v).FreeAsync(s, freed), simdriver.ErrInvalidValue, "freed before"},
+		{pools(v).FreeAsync(s, freed), simdriver.ErrInvalidValue, "freed already"},
 		{pools(v).FreeAsync(s, kind), simdriver.ErrInvalidValue, "of kind 0, not 1"},
-		{pools(v).FreeAsync(s, plain), simdriver.ErrInvalidValue, "no pool has it"},
-		{pools(v).FreeAsync(s, driver.Mem{Ptr: 8}), simdriver.ErrInvalidValue, "no pool has it"},
+		{pools(v).FreeAsync(s, plain), simdriver.ErrInvalidValue, "it is in no pool"},
+		{pools(v).FreeAsync(s, driver.Mem{Ptr: 8}), simdriver.ErrInvalidValue, "it is in no pool"},
 		{pools(v).FreeAsync(s, driver.Mem{Ptr: m.Ptr + 32*kib}), simdriver.ErrInvalidValue, "never allocated"},
 		{pools(v).FreeAsync(0, m), simdriver.ErrInvalidHandle, "no such stream"},
 		{v.Free(m), simdriver.ErrInvalidValue, "FreeAsync"},
@@ -222,27 +223,27 @@ func TestPoolErrors(t *testing.T) {
 		{pools(v).SetCurrentPool(destroyed), simdriver.ErrInvalidHandle, "was destroyed"},
 		{pools(w).SetCurrentPool(p), simdriver.ErrInvalidHandle, "belongs to device 0"},
 		{pools(v).AccessPool(p, v, false), simdriver.ErrInvalidValue, "its own pool"},
-		{pools(v).AccessPool(p, others[0], true), simdriver.ErrInvalidValue, "no device of this driver"},
-		{pools(v).AccessPool(p, nil, true), simdriver.ErrInvalidValue, "no device of this driver"},
+		{pools(v).AccessPool(p, others[0], true), simdriver.ErrInvalidValue, "not a device of this driver"},
+		{pools(v).AccessPool(p, nil, true), simdriver.ErrInvalidValue, "not a device of this driver"},
 		{second(pools(v).NewPool(driver.PoolDesc{Kind: driver.CommMem})), simdriver.ErrInvalidValue, "kind 3"},
 		{second(pools(v).NewPool(driver.PoolDesc{Kind: driver.ManagedMem, MaxSize: 1})), driver.ErrUnsupported, "at most 1 bytes"},
-		{second(pools(v).PoolAttr(p, -1)), simdriver.ErrInvalidValue, "none of this number"},
-		{second(pools(v).PoolAttr(p, 8)), simdriver.ErrInvalidValue, "none of this number"},
-		{pools(v).SetPoolAttr(p, 8, 0), simdriver.ErrInvalidValue, "none of this number"},
+		{second(pools(v).PoolAttr(p, -1)), simdriver.ErrInvalidValue, "no such property"},
+		{second(pools(v).PoolAttr(p, 8)), simdriver.ErrInvalidValue, "no such property"},
+		{pools(v).SetPoolAttr(p, 8, 0), simdriver.ErrInvalidValue, "no such property"},
 		{pools(v).SetPoolAttr(p, driver.PoolReserved, 0), simdriver.ErrInvalidValue, "only be read"},
 		{pools(v).SetPoolAttr(p, driver.PoolUsed, 0), simdriver.ErrInvalidValue, "only be read"},
-		{pools(v).SetPoolAttr(p, driver.PoolUsedHigh, 1), simdriver.ErrInvalidValue, "only be reset"},
+		{pools(v).SetPoolAttr(p, driver.PoolUsedHigh, 1), simdriver.ErrInvalidValue, "only be set to 0"},
 		{pools(v).SetPoolAttr(p, driver.PoolReuseEvents, 2), simdriver.ErrInvalidValue, "a switch"},
 	} {
 		refused(t, c.err, c.want, c.say)
 	}
-	check(t, pools(v).AccessPool(p, v, true)) // as it is
+	check(t, pools(v).AccessPool(p, v, true)) // no change
 	check(t, pools(v).FreeAsync(s, m))
 	check(t, drain(t, v, s))
-	refused(t, pools(v).FreeAsync(s, m), simdriver.ErrInvalidValue, "freed before")
+	refused(t, pools(v).FreeAsync(s, m), simdriver.ErrInvalidValue, "freed already")
 	books(t, v, p, 64*kib, 64*kib, 0, 2048)
 	check(t, pools(v).TrimPool(p, 0))
-	refused(t, pools(v).FreeAsync(s, m), simdriver.ErrInvalidValue, "freed before")
+	refused(t, pools(v).FreeAsync(s, m), simdriver.ErrInvalidValue, "freed already")
 }
 
 func TestPoolUnsupported(t *testing.T) {
@@ -267,7 +268,7 @@ func TestPoolUnsupported(t *testing.T) {
 	refused(t, second(pools(vs[0]).NewPool(driver.PoolDesc{Kind: driver.ManagedMem})), driver.ErrUnsupported)
 }
 
-// TestPoolsByStream has pools that want their memory back in the stream that it was allocated in.
+// TestPoolsByStream tests pools whose memory must be freed in the stream that allocated it.
 func TestPoolsByStream(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	caps.PoolsByStream = true
@@ -280,7 +281,7 @@ func TestPoolsByStream(t *testing.T) {
 	check(t, pools(v).SetPoolAttr(p, driver.PoolReuseEvents, 0))
 	refused(t, pools(v).SetPoolAttr(p, driver.PoolReuseEvents, 1), driver.ErrUnsupported)
 	m := allocAsync(t, v, s, p, 100)
-	refused(t, pools(v).FreeAsync(other, m), simdriver.ErrInvalidHandle, "another stream's")
+	refused(t, pools(v).FreeAsync(other, m), simdriver.ErrInvalidHandle, "another stream")
 	check(t, pools(v).FreeAsync(s, m))
 	check(t, drain(t, v, s))
 	if c := d.Counters().Devices[0]; c.PoolAllocations != 0 {
@@ -288,7 +289,8 @@ func TestPoolsByStream(t *testing.T) {
 	}
 }
 
-// TestPoolBooks follows a pool's numbers. Used memory counts from the call to the execution of the free.
+// TestPoolBooks checks the numbers of a pool. Memory counts as used from the call until the free
+// has executed.
 func TestPoolBooks(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Memory: 1 << 20})
 	v := vs[0]
@@ -313,7 +315,7 @@ func TestPoolBooks(t *testing.T) {
 	books(t, v, p, 192*kib, 192*kib, 100*kib+512, 100*kib+512)
 	check(t, pools(v).FreeAsync(s, a))
 	books(t, v, p, 192*kib, 192*kib, 100*kib+512, 100*kib+512)
-	check(t, pools(v).TrimPool(p, 0)) // the free is not done
+	check(t, pools(v).TrimPool(p, 0)) // the free has not executed
 	check(t, d.ResumeStream(s))
 	check(t, drain(t, v, s))
 	books(t, v, p, 192*kib, 192*kib, 100*kib, 100*kib+512)
@@ -321,7 +323,7 @@ func TestPoolBooks(t *testing.T) {
 		t.Errorf("counters %+v", c)
 	}
 
-	_, err := pools(v).AllocAsync(s, p, 129*kib) // the segment that is free is given back, but it is not enough
+	_, err := pools(v).AllocAsync(s, p, 129*kib) // the free segment is given back, but that is not enough
 	refused(t, err, driver.ErrOutOfMemory, "of the pool's 262144")
 	books(t, v, p, 128*kib, 192*kib, 100*kib, 100*kib+512)
 	e := allocAsync(t, v, s, p, 100*kib)
@@ -330,14 +332,14 @@ func TestPoolBooks(t *testing.T) {
 		refused(t, second(pools(v).AllocAsync(s, p, n)), driver.ErrOutOfMemory)
 	}
 
-	// The device has no more than that.
+	// The device has no more memory.
 	other := pool(t, v, 0)
 	refused(t, second(pools(v).AllocAsync(s, other, 1<<20)), driver.ErrOutOfMemory, "of device 0's")
 	big := allocAsync(t, v, s, other, 768*kib-1)
 	refused(t, second(v.Alloc(driver.DeviceMem, 512)), driver.ErrOutOfMemory)
 	check(t, pools(v).FreeAsync(s, big))
 	check(t, drain(t, v, s))
-	refused(t, second(v.Alloc(driver.DeviceMem, 512)), driver.ErrOutOfMemory) // a pool keeps what it has
+	refused(t, second(v.Alloc(driver.DeviceMem, 512)), driver.ErrOutOfMemory) // a pool keeps its memory
 	check(t, pools(v).TrimPool(other, 0))
 	alloc(t, v, driver.DeviceMem, 512)
 
@@ -360,7 +362,8 @@ func TestPoolBooks(t *testing.T) {
 	check(t, pools(v).DestroyPool(other))
 }
 
-// TestPoolUsedTwice: memory that is freed and allocated again before the stream comes to that is not more than the pool has.
+// TestPoolUsedTwice checks that memory freed and allocated again, ahead of the stream, does not
+// count as more than the pool has.
 func TestPoolUsedTwice(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Deterministic: true})
 	v := vs[0]
@@ -378,7 +381,7 @@ func TestPoolUsedTwice(t *testing.T) {
 	check(t, pools(v).DestroyPool(p))
 }
 
-// TestPoolThreshold has a pool keep less than all.
+// TestPoolThreshold tests pools with a release threshold.
 func TestPoolThreshold(t *testing.T) {
 	_, vs := open(t, simdriver.Config{})
 	v := vs[0]
@@ -411,12 +414,12 @@ func TestPoolThreshold(t *testing.T) {
 	check(t, drain(t, v, s))
 }
 
-// TestPoolReuse says when an allocation has the address of another one.
+// TestPoolReuse checks when an allocation reuses an address.
 func TestPoolReuse(t *testing.T) {
 	type env struct {
 		d    *simdriver.Driver
 		v    driver.Device
-		a, b driver.Stream // held
+		a, b driver.Stream // both stalled
 		p    driver.Pool
 	}
 	off := func(t *testing.T, e env, attrs ...driver.PoolAttr) {
@@ -430,7 +433,8 @@ func TestPoolReuse(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		do   func(t *testing.T, e env) driver.Stream // after the free in a: where to allocate again
+		// Called after the free in a; returns the stream to allocate in.
+		do   func(t *testing.T, e env) driver.Stream
 		same bool
 	}{
 		{"same stream", func(t *testing.T, e env) driver.Stream { return e.a }, true},
@@ -451,22 +455,22 @@ func TestPoolReuse(t *testing.T) {
 			check(t, e.v.DestroyStream(e.a))
 			return e.b
 		}, true},
-		{"behind an event", func(t *testing.T, e env) driver.Stream {
+		{"after an event", func(t *testing.T, e env) driver.Stream {
 			check(t, e.v.StreamWait(e.b, record(t, e.v, e.a)))
 			return e.b
 		}, true},
-		{"behind an event, done", func(t *testing.T, e env) driver.Stream {
+		{"after an event, done", func(t *testing.T, e env) driver.Stream {
 			off(t, e, driver.PoolReuseOpportunistic)
 			execute(t, e, e.a)
 			check(t, e.v.StreamWait(e.b, record(t, e.v, e.a)))
 			return e.b
 		}, true},
-		{"behind an event that does not count", func(t *testing.T, e env) driver.Stream {
+		{"after an event that does not count", func(t *testing.T, e env) driver.Stream {
 			off(t, e, driver.PoolReuseEvents)
 			check(t, e.v.StreamWait(e.b, record(t, e.v, e.a)))
 			return e.b
 		}, false},
-		{"behind a timer", func(t *testing.T, e env) driver.Stream {
+		{"after a timer", func(t *testing.T, e env) driver.Stream {
 			timer := must(timers(e.v).NewTimer())(t)
 			check(t, e.v.Record(timer, e.a))
 			check(t, e.v.StreamWait(e.b, timer))
@@ -481,7 +485,7 @@ func TestPoolReuse(t *testing.T) {
 			check(t, d.StallStream(e.b))
 			early := record(t, v, e.a)
 			m := allocAsync(t, v, e.a, e.p, 10*kib)
-			check(t, v.StreamWait(e.b, early)) // which orders too little
+			check(t, v.StreamWait(e.b, early)) // an event that orders too little
 			check(t, pools(v).FreeAsync(e.a, m))
 			s := c.do(t, e)
 			again := allocAsync(t, v, s, e.p, 10*kib)
@@ -497,7 +501,8 @@ func TestPoolReuse(t *testing.T) {
 	}
 }
 
-// TestPoolLastFreed has a stream allocate where it freed last, as long as it has not executed the frees.
+// TestPoolLastFreed checks that a stream reuses the memory that it freed last while the frees are
+// pending.
 func TestPoolLastFreed(t *testing.T) {
 	d, vs := open(t, simdriver.Config{})
 	v := vs[0]
@@ -517,7 +522,7 @@ func TestPoolLastFreed(t *testing.T) {
 	check(t, drain(t, v, s))
 }
 
-// TestPoolWaits has a pool that may not grow make one stream wait for another one's free.
+// TestPoolWaits checks that a full pool makes one stream wait for another stream's free.
 func TestPoolWaits(t *testing.T) {
 	d, vs := open(t, simdriver.Config{})
 	v := vs[0]
@@ -556,7 +561,8 @@ func TestPoolWaits(t *testing.T) {
 	}
 }
 
-// TestPoolWaitsForLast has a stream wait for the last of another one's frees, between which there is something else.
+// TestPoolWaitsForLast checks that a stream waits for the last of several frees with other
+// operations in between.
 func TestPoolWaitsForLast(t *testing.T) {
 	ran, release := make(chan bool), make(chan bool)
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{
@@ -591,7 +597,7 @@ func TestPoolWaitsForLast(t *testing.T) {
 	check(t, wait(t, v, e))
 }
 
-// TestPoolWaitsForNothing has a pool whose memory another device was to free that is lost.
+// TestPoolWaitsForNothing allocates from a pool whose memory a lost device was to free.
 func TestPoolWaitsForNothing(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2, Deterministic: true})
 	v, w := vs[0], vs[1]
@@ -600,7 +606,7 @@ func TestPoolWaitsForNothing(t *testing.T) {
 	check(t, pools(w).FreeAsync(ws, m))
 	check(t, d.LoseDevice(1, nil))
 	refused(t, second(pools(v).AllocAsync(s, p, 64*kib)), driver.ErrOutOfMemory)
-	d.Run() // now it is known that nothing comes
+	d.Run() // now the free is known never to execute
 	allocAsync(t, v, s, p, 64*kib)
 	if n := d.Run(); n != 1 {
 		t.Errorf("%d steps", n)
@@ -636,7 +642,8 @@ func TestDefaultPool(t *testing.T) {
 	m := allocAsync(t, v, s, p, 100)
 	check(t, pools(v).FreeAsync(s, m))
 	check(t, destroyed(v.DestroyStream, s))
-	// Neither the pool nor what it keeps is a leak. The next one is another one.
+	// Neither the pool nor its memory is a leak. The device gets a new pool when it is opened
+	// again.
 	check(t, v.Close())
 	if c := d.Counters().Devices[0]; c.Reserved != 0 || c.Pools != 0 {
 		t.Errorf("counters %+v", c)
@@ -672,7 +679,7 @@ func TestDestroyPool(t *testing.T) {
 			}
 		}
 		reserved(128*kib, "bc")
-		alloc(t, v, driver.DeviceMem, 64*kib) // what a had
+		alloc(t, v, driver.DeviceMem, 64*kib) // the address that a had
 		check(t, pools(v).FreeAsync(s, b))
 		check(t, v.Fill(s, c.Ptr, 1, 1, 64*kib))
 		reserved(64*kib, "c")
@@ -704,7 +711,7 @@ func TestHostPool(t *testing.T) {
 	check(t, pools(v).AccessPool(p, w, true))
 	check(t, w.Fill(ws, m.Ptr, 'b', 1, 100))
 	check(t, drain(t, w, ws))
-	// A pool of one device, in a stream of another.
+	// An allocation of one device's pool, in a stream of another device.
 	o := must(pools(w).AllocAsync(ws, p, 50))(t)
 	check(t, w.Copy(ws, o.Ptr, m.Ptr, 50))
 	check(t, drain(t, w, ws))
@@ -728,7 +735,7 @@ func TestHostPool(t *testing.T) {
 	refused(t, err, driver.ErrLost, "was freed")
 }
 
-// TestPoolLost gives back on a device that is lost.
+// TestPoolLost frees on a lost device.
 func TestPoolLost(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		d, vs := open(t, simdriver.Config{Devices: 2, Deterministic: manual})
@@ -761,7 +768,7 @@ func TestPoolLost(t *testing.T) {
 		check(t, destroyed(w.DestroyStream, ws))
 		refused(t, v.DestroyStream(s), driver.ErrLost)
 		check(t, pools(w).DestroyPool(wp))
-		if left := d.Leaks(); len(left) != 2 { // the devices are open
+		if left := d.Leaks(); len(left) != 2 { // only that the devices are open
 			t.Errorf("leaks %q", left)
 		}
 		for d.Counters().Devices[1].Reserved > 0 {
@@ -770,7 +777,7 @@ func TestPoolLost(t *testing.T) {
 	}
 }
 
-// destroyed destroys as soon as nothing is in the way.
+// destroyed retries destroy while the object is busy.
 func destroyed[T any](destroy func(T) error, x T) error {
 	for {
 		if err := destroy(x); !errors.Is(err, simdriver.ErrBusy) {
@@ -780,7 +787,7 @@ func destroyed[T any](destroy func(T) error, x T) error {
 	}
 }
 
-// TestPoolFaults has frees fail that free all the same.
+// TestPoolFaults checks that a failing free still frees.
 func TestPoolFaults(t *testing.T) {
 	d, vs := open(t, simdriver.Config{})
 	v := vs[0]

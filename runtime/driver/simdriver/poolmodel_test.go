@@ -12,36 +12,37 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// A poolWorld is streams that allocate, use and free memory of two pools, with events that order what has to be ordered.
+// A poolWorld has streams that allocate, use and free memory of two pools. Events order their uses
+// of a block.
 type poolWorld struct {
 	t       *testing.T
 	r       *rand.Rand
 	d       *simdriver.Driver
 	devices []driver.Device
-	streams []driver.Stream // stream i is device i%2's
+	streams []driver.Stream // stream i is on device i%2
 	own     []driver.Function
-	pools   []driver.Pool // pool i is device i's
-	strict  bool          // no stream waits but for events of the program
+	pools   []driver.Pool // pool i is on device i
+	strict  bool          // streams wait only for events of the program
 
 	mu       sync.Mutex
-	executed map[driver.Stream]int // frees that have been, of each stream
+	executed map[driver.Stream]int // frees executed so far, by stream
 
 	time   []int   // operations submitted to each stream
 	frees  []int   // frees among them
-	seen   [][]int // time of each other stream that a stream comes after
+	seen   [][]int // by stream, the time up to which it comes after each other stream
 	blocks []*poolBlock
-	live   []*poolBlock // not freed
-	where  []string     // of each allocation
+	live   []*poolBlock // blocks that are not freed
+	where  []string     // address of each allocation
 }
 
 type poolBlock struct {
 	m     driver.Mem
 	pool  int
-	value byte // what it is full of; 0 is anything
+	value byte // its contents; 0 means unknown
 	last  int  // stream that used it last
-	at    int  // and when
-	freed bool // then last and at are about that
-	free  int  // of its stream
+	at    int  // the time of that use
+	freed bool // last and at are then those of the free
+	free  int  // the number of the free in its stream
 }
 
 const poolStreams = 4
@@ -89,7 +90,7 @@ func newPoolWorld(t *testing.T, seed uint64, c simdriver.Config, limit uint64) *
 	return w
 }
 
-// before makes stream s come after what stream o was given until a time.
+// before orders stream s after the first time operations of stream o.
 func (w *poolWorld) before(s, o, time int) {
 	if s == o || w.seen[s][o] >= time {
 		return
@@ -102,7 +103,7 @@ func (w *poolWorld) before(s, o, time int) {
 	w.seen[s][o] = w.time[o]
 }
 
-// alloc allocates in a stream. Nothing that may be in use then may be there.
+// alloc allocates in a stream. It checks that no other block may still be in use there.
 func (w *poolWorld) alloc(s int) {
 	i := w.r.IntN(2)
 	n := 1 + w.r.Uint64N(1<<(1+w.r.UintN(14)))
@@ -130,7 +131,7 @@ func (w *poolWorld) alloc(s int) {
 	w.where = append(w.where, fmt.Sprintf("%d+%x", i, m.Ptr&(1<<48-1)))
 }
 
-// use has a stream check a block and write it anew.
+// use checks and rewrites a block in a stream.
 func (w *poolWorld) use(s int, b *poolBlock) {
 	w.before(s, b.last, b.at)
 	value := byte(1 + w.r.IntN(255))
@@ -179,7 +180,7 @@ func (w *poolWorld) gone(b *poolBlock) bool {
 	return b.freed && w.executed[w.streams[b.last]] >= b.free
 }
 
-// used returns how much of each pool is in use, while nothing executes.
+// used returns the used bytes of each pool, while nothing executes.
 func (w *poolWorld) used() []uint64 {
 	used := make([]uint64, 2)
 	for _, b := range w.blocks {
@@ -190,7 +191,7 @@ func (w *poolWorld) used() []uint64 {
 	return used
 }
 
-// drain waits until everything is done.
+// drain waits until all streams are idle.
 func (w *poolWorld) drain() {
 	var ends []driver.Event
 	for i, s := range w.streams {
@@ -218,8 +219,8 @@ func (w *poolWorld) balanced() {
 	}
 }
 
-// TestPoolModel submits random work to streams that share pools. No two blocks overlap unless stream order parts them, what
-// is written is there until the free, and the books balance.
+// TestPoolModel submits random work to streams that share pools. Blocks overlap only if stream
+// order separates them, contents stay until the free, and the pools' numbers are right.
 func TestPoolModel(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	hip.Pools = true
@@ -266,7 +267,7 @@ func TestPoolModel(t *testing.T) {
 	}
 }
 
-// TestPoolReproducible has the same calls and the same seed make the same addresses.
+// TestPoolReproducible checks that the same calls and seed give the same addresses.
 func TestPoolReproducible(t *testing.T) {
 	places := func() []string {
 		w := newPoolWorld(t, 1, simdriver.Config{Deterministic: true}, 0)

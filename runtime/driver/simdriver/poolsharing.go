@@ -9,14 +9,15 @@ import (
 
 var _ driver.PoolSharing = (*device)(nil)
 
-// A pooledMem is an allocation of a pool that was exported.
+// A pooledMem is an exported allocation of a pool.
 type pooledMem struct {
 	pool         *pool
-	in           *allocation // the segment's
+	in           *allocation // the allocation of its segment
 	offset, size uint64
 }
 
-// released notes that an allocation of a pool has been given to FreeAsync: nobody can open it any more.
+// released notes that an allocation of a pool was passed to FreeAsync, so nobody can open it any
+// more.
 func (m *Machine) released(b *block) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -27,11 +28,13 @@ func (m *Machine) released(b *block) {
 	}
 }
 
-// offers says why n bytes at an offset of another process's segment must not be accessed: nothing is allocated there that this process may
-// have opened. Of a process that has ended everything stays.
+// offers returns an error if n bytes at an offset of another process's segment must not be
+// accessed, because they are in no allocation that this process may have opened. If the process has
+// ended, all its memory stays accessible.
 func (g *segment) offers(offset, n uint64) *AccessError {
 	p := g.memory.base + driver.Ptr(offset)
-	if g.pool.left.Load() || g.has(p, n) || g.pool.left.Load() { // again, for its end abandons what it had
+	// left is read again, because a process that ends abandons its allocations.
+	if g.pool.left.Load() || g.has(p, n) || g.pool.left.Load() {
 		return nil
 	}
 	e := &AccessError{Addr: p, Size: n, Opened: true}
@@ -39,13 +42,13 @@ func (g *segment) offers(offset, n uint64) *AccessError {
 	switch at := uint64(p - e.Base); {
 	case e.Base == 0:
 		e.Base, e.Length, e.Freed = g.memory.base, g.memory.size, true
-	case !e.Freed && !e.Early && at < e.Length && n <= e.Length-at: // it has begun since
+	case !e.Freed && !e.Early && at < e.Length && n <= e.Length-at: // it has begun meanwhile
 		e.Early = true
 	}
 	return e
 }
 
-// ExportPool makes a file, without a name, that says which pool of the [Machine] it is.
+// ExportPool returns a file without a path that names a pool of the [Machine].
 func (v *device) ExportPool(h driver.Pool) (*os.File, error) {
 	if err := v.enterIf(codeExportPool, true, v.d.caps.PoolSharing); err != nil {
 		return nil, err
@@ -55,7 +58,7 @@ func (v *device) ExportPool(h driver.Pool) (*os.File, error) {
 		return nil, err
 	}
 	if !p.shareable {
-		return nil, failf(codeExportPool, "pool %#x: %w: it was not made to be shared", uint64(h), ErrInvalidValue)
+		return nil, failf(codeExportPool, "pool %#x: %w: it was not made shareable", uint64(h), ErrInvalidValue)
 	}
 	m := v.d.machine
 	m.mu.Lock()
@@ -73,7 +76,7 @@ func (v *device) ExportPool(h driver.Pool) (*os.File, error) {
 	return f, nil
 }
 
-// ImportPool makes a pool of what such a file says.
+// ImportPool makes a pool from a file of ExportPool.
 func (v *device) ImportPool(f *os.File) (driver.Pool, error) {
 	if err := v.enterIf(codeImportPool, true, v.d.caps.PoolSharing); err != nil {
 		return 0, err
@@ -84,11 +87,11 @@ func (v *device) ImportPool(f *os.File) (driver.Pool, error) {
 	m.mu.Unlock()
 	switch {
 	case origin == nil:
-		return 0, failf(codeImportPool, "file %s: %w: it is no pool's, or that is gone with its process", f.Name(), ErrInvalidHandle)
+		return 0, failf(codeImportPool, "file %s: %w: it names no pool, or the pool's process has ended", f.Name(), ErrInvalidHandle)
 	case origin.dev.d == v.d:
 		return 0, failf(codeImportPool, "pool %#x of device %d: %w", uint64(origin.id), origin.dev.index, driver.ErrSameProcess)
 	case origin.dev.index != v.index && (v.d.apart || !v.d.caps.Peers):
-		return 0, failf(codeImportPool, "a pool of device %d on device %d: the hardware has no way: %w", origin.dev.index, v.index, driver.ErrUnsupported)
+		return 0, failf(codeImportPool, "a pool of device %d on device %d: the hardware has no link: %w", origin.dev.index, v.index, driver.ErrUnsupported)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -100,7 +103,7 @@ func (v *device) ImportPool(f *os.File) (driver.Pool, error) {
 	return p.id, nil
 }
 
-// ExportPoolMem names an allocation.
+// ExportPoolMem returns a handle of an allocation for other processes.
 func (v *device) ExportPoolMem(m driver.Mem) (driver.MemHandle, error) {
 	var none driver.MemHandle
 	if err := v.enterIf(codeExportPoolMem, true, v.d.caps.PoolSharing); err != nil {
@@ -108,7 +111,7 @@ func (v *device) ExportPoolMem(m driver.Mem) (driver.MemHandle, error) {
 	}
 	a := v.space.find(m.Ptr)
 	if a == nil || a.segment == nil || !a.segment.pool.shareable {
-		return none, failf(codeExportPoolMem, "memory at %#x: %w: it is of no pool that was made to be shared", uint64(m.Ptr), ErrInvalidValue)
+		return none, failf(codeExportPoolMem, "memory at %#x: %w: it is not in a shareable pool", uint64(m.Ptr), ErrInvalidValue)
 	}
 	p := a.segment.pool
 	p.mu.Lock()
@@ -142,7 +145,7 @@ func (v *device) OpenPoolMem(h driver.Pool, name driver.MemHandle) (driver.Mem, 
 	x, ok := s.pooled[name]
 	s.mu.Unlock()
 	if !ok || x.pool != p.origin {
-		return driver.Mem{}, failf(codeOpenPoolMem, "memory of pool %#x: %w: nothing of it was exported by this name, or it was freed, or its process has ended", uint64(h), ErrInvalidHandle)
+		return driver.Mem{}, failf(codeOpenPoolMem, "memory of pool %#x: %w: it was not exported, it was freed, or its process has ended", uint64(h), ErrInvalidHandle)
 	}
 	a, bad := v.space.open(v, x.in)
 	if bad != nil {
@@ -151,7 +154,7 @@ func (v *device) OpenPoolMem(h driver.Pool, name driver.MemHandle) (driver.Mem, 
 	return driver.Mem{Kind: driver.DeviceMem, Ptr: a.base + driver.Ptr(x.offset), Size: x.size}, nil
 }
 
-// ClosePoolMem closes what OpenPoolMem has opened, once. It does not wait.
+// ClosePoolMem undoes one OpenPoolMem. It does not wait.
 func (v *device) ClosePoolMem(m driver.Mem) error {
 	err, ok := v.end(codeClosePoolMem)
 	if !ok {
@@ -162,7 +165,7 @@ func (v *device) ClosePoolMem(m driver.Mem) error {
 	}
 	a := v.space.find(m.Ptr)
 	if a == nil || a.origin == nil || a.origin.segment == nil {
-		return failf(codeClosePoolMem, "memory at %#x: %w: nothing of another process's pool is open there", uint64(m.Ptr), ErrInvalidValue)
+		return failf(codeClosePoolMem, "memory at %#x: %w: no memory of another process's pool is open there", uint64(m.Ptr), ErrInvalidValue)
 	}
 	if bad := v.space.shut(a.base); bad != nil {
 		return fail(codeClosePoolMem, bad)

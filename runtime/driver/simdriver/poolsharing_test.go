@@ -12,20 +12,21 @@ import (
 
 func sharing(v driver.Device) driver.PoolSharing { return v.(driver.PoolSharing) }
 
-// A lending is memory of a pool of one process, with a stream of each process's.
+// A lending is memory of one process's pool that another process has opened, with a stream in each
+// process.
 type lending struct {
 	ds       []*simdriver.Driver
 	a, b     driver.Device
 	sa, sb   driver.Stream
 	pool     driver.Pool // of the first process
 	file     *os.File
-	imported driver.Pool // of the second one
+	imported driver.Pool // of the second process
 	mem      driver.Mem
 	name     driver.MemHandle
 	open     driver.Mem
 }
 
-// lend has a process allocate from a pool, and another one open that.
+// lend allocates from a pool in one process, and opens the memory in another.
 func lend(t *testing.T) *lending {
 	t.Helper()
 	ds, vs := processes(t, 2, simdriver.Config{})
@@ -35,7 +36,7 @@ func lend(t *testing.T) *lending {
 	l.file = must(sharing(l.a).ExportPool(l.pool))(t)
 	t.Cleanup(func() { l.file.Close() })
 	l.imported = must(sharing(l.b).ImportPool(l.file))(t)
-	allocAsync(t, l.a, l.sa, l.pool, 1024) // so that the other lies behind something
+	allocAsync(t, l.a, l.sa, l.pool, 1024) // so that the shared block is not the first one
 	l.mem = allocAsync(t, l.a, l.sa, l.pool, 1024)
 	check(t, drain(t, l.a, l.sa))
 	l.name = must(sharing(l.a).ExportPoolMem(l.mem))(t)
@@ -43,7 +44,7 @@ func lend(t *testing.T) *lending {
 	return l
 }
 
-// TestPoolSharing has a process use memory of another one's pool.
+// TestPoolSharing uses memory of another process's pool.
 func TestPoolSharing(t *testing.T) {
 	l := lend(t)
 	if l.open.Size != 1024 || l.open.Kind != driver.DeviceMem || l.open.Host != nil {
@@ -63,37 +64,38 @@ func TestPoolSharing(t *testing.T) {
 	check(t, drain(t, l.a, l.sa))
 }
 
-// TestPoolSharingMistakes loses the device of a process that uses memory of another one's pool when it must not.
+// TestPoolSharingMistakes checks that wrong use of memory of another process's pool loses the
+// device.
 func TestPoolSharingMistakes(t *testing.T) {
 	for name, c := range map[string]struct {
 		use func(t *testing.T, l *lending) error
 		say string
 	}{
-		"behind the end": {func(t *testing.T, l *lending) error { return l.b.Fill(l.sb, l.open.Ptr+1000, 1, 1, 100) }, "only 24 bytes are left there"},
+		"behind the end": {func(t *testing.T, l *lending) error { return l.b.Fill(l.sb, l.open.Ptr+1000, 1, 1, 100) }, "only 24 bytes remain there"},
 		"freed": {func(t *testing.T, l *lending) error {
 			check(t, pools(l.a).FreeAsync(l.sa, l.mem))
 			check(t, drain(t, l.a, l.sa))
 			_, err := sharing(l.b).OpenPoolMem(l.imported, l.name)
 			refused(t, err, simdriver.ErrInvalidHandle, "it was freed")
 			return l.b.Fill(l.sb, l.open.Ptr, 1, 1, 1)
-		}, "were freed there, or closed here"},
-		"given back by its pool": {func(t *testing.T, l *lending) error {
+		}, "were freed there or closed here"},
+		"freed by its pool": {func(t *testing.T, l *lending) error {
 			check(t, pools(l.a).FreeAsync(l.sa, l.mem))
 			check(t, pools(l.a).FreeAsync(l.sa, driver.Mem{Kind: l.mem.Kind, Ptr: l.mem.Ptr - 1024, Size: 1024}))
 			check(t, drain(t, l.a, l.sa))
 			check(t, pools(l.a).TrimPool(l.pool, 0))
 			return l.b.Fill(l.sb, l.open.Ptr, 1, 1, 1)
-		}, "were freed there, or closed here"},
+		}, "were freed there or closed here"},
 		"not allocated yet": {func(t *testing.T, l *lending) error {
 			check(t, l.ds[0].StallStream(l.sa))
 			name := must(sharing(l.a).ExportPoolMem(allocAsync(t, l.a, l.sa, l.pool, 64)))(t)
 			o := must(sharing(l.b).OpenPoolMem(l.imported, name))(t)
 			return l.b.Fill(l.sb, o.Ptr, 1, 1, 1)
-		}, "is yet to be made"},
+		}, "is not made yet"},
 		"closed": {func(t *testing.T, l *lending) error {
 			check(t, sharing(l.b).ClosePoolMem(l.open))
 			return l.b.Fill(l.sb, l.open.Ptr, 1, 1, 1)
-		}, "were freed there, or closed here"},
+		}, "were freed there or closed here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := lend(t)
@@ -103,12 +105,14 @@ func TestPoolSharingMistakes(t *testing.T) {
 			if e, ok := errors.AsType[*simdriver.AccessError](err); !ok || e.Base < l.open.Ptr-2048 || e.Base > l.open.Ptr+2048 {
 				t.Errorf("%+v, and it was opened at %#x", e, uint64(l.open.Ptr))
 			}
-			check(t, l.a.Fill(l.sa, allocAsync(t, l.a, l.sa, l.pool, 64).Ptr, 1, 1, 1)) // the other process goes on
+			// The other process works on.
+			check(t, l.a.Fill(l.sa, allocAsync(t, l.a, l.sa, l.pool, 64).Ptr, 1, 1, 1))
 		})
 	}
 }
 
-// TestPoolSharerKilled has the process end whose pool it is: what another one has opened stays as it was, and nothing more can be opened.
+// TestPoolSharerKilled ends the process that owns the pool. Opened memory stays as it was, and no
+// more can be opened.
 func TestPoolSharerKilled(t *testing.T) {
 	l := lend(t)
 	check(t, l.a.Fill(l.sa, l.mem.Ptr, 1, 1, 1024))
@@ -118,7 +122,7 @@ func TestPoolSharerKilled(t *testing.T) {
 	check(t, l.ds[1].StallStream(l.sb))
 	check(t, l.b.Fill(l.sb, l.open.Ptr, 3, 1, 512))
 	l.ds[0].Kill()
-	pools(l.a).FreeAsync(l.sa, l.mem) // as a program does that has found its device lost
+	pools(l.a).FreeAsync(l.sa, l.mem) // as a program does after it finds its device lost
 	pools(l.a).DestroyPool(l.pool)
 	check(t, l.ds[1].ResumeStream(l.sb))
 	check(t, drain(t, l.b, l.sb))
@@ -128,16 +132,16 @@ func TestPoolSharerKilled(t *testing.T) {
 	_, err := sharing(l.b).OpenPoolMem(l.imported, l.name)
 	refused(t, err, simdriver.ErrInvalidHandle, "its process has ended")
 	_, err = sharing(l.b).ImportPool(l.file)
-	refused(t, err, simdriver.ErrInvalidHandle, "gone with its process")
+	refused(t, err, simdriver.ErrInvalidHandle, "the pool's process has ended")
 	l.a.Close()
 	if got := read(t, l.b, l.open.Ptr, 1024); got[0] != 3 {
-		t.Error("the memory has gone with what its process had")
+		t.Error("the memory has gone with its process")
 	}
 	check(t, sharing(l.b).ClosePoolMem(l.open))
 	check(t, pools(l.b).DestroyPool(l.imported))
 }
 
-// TestPoolImporterKilled has the process end that has opened memory of another one's pool.
+// TestPoolImporterKilled ends a process that has opened memory of another process's pool.
 func TestPoolImporterKilled(t *testing.T) {
 	l := lend(t)
 	check(t, l.ds[1].StallStream(l.sb))
@@ -153,11 +157,11 @@ func TestPoolImporterKilled(t *testing.T) {
 	check(t, drain(t, l.a, l.sa))
 	check(t, pools(l.a).DestroyPool(l.pool))
 	if n := l.ds[0].Counters().Devices[0]; n.Bytes != 0 {
-		t.Errorf("%d bytes are left", n.Bytes)
+		t.Errorf("%d bytes remain", n.Bytes)
 	}
 }
 
-// TestPoolSharingFaults has every call fail.
+// TestPoolSharingFaults makes every call fail.
 func TestPoolSharingFaults(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{Strict: true})
 	runtime.LockOSThread()
@@ -182,7 +186,8 @@ func TestPoolSharingFaults(t *testing.T) {
 		{simdriver.OpExportPoolMem, ds[0], func() error { return two(a.ExportPoolMem(m)) }},
 		{simdriver.OpImportPool, ds[1], func() error { return two(b.ImportPool(f)) }},
 		{simdriver.OpOpenPoolMem, ds[1], func() error { return two(b.OpenPoolMem(imported, name)) }},
-		{simdriver.OpClosePoolMem, ds[1], func() error { return b.ClosePoolMem(o) }}, // which does its work all the same
+		// The memory is closed all the same.
+		{simdriver.OpClosePoolMem, ds[1], func() error { return b.ClosePoolMem(o) }},
 	} {
 		fault := c.d.Inject(simdriver.Fault{Op: c.op, N: 1})
 		refused(t, c.call(), simdriver.ErrInjected)

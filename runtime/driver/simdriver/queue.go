@@ -12,24 +12,24 @@ import (
 type operation struct {
 	code    code
 	width   uint8
-	stride  uint64 // of a strided fill
+	stride  uint64 // stride of a strided fill
 	pattern uint32
 	dst     driver.Ptr
 	src     driver.Ptr
-	to      *device        // of a copy between devices, whose dst is, or of a wait for a value, which is to reach it, as is:
-	from    *device        // src; nil: what the stream's device can reach
-	n       uint64         // elements of a fill, marks of a timer's record, a value, else bytes
-	host    unsafe.Pointer // instead of src or dst
-	fail    error          // what it is to fail with
-	call    *call          // of a kernel
-	event   *event         // what is waited for, or a timer that is recorded
-	record  uint64         // which one of a timer's records it is, or waits for
-	source  *stream        // which must have executed seq operations before this one begins; nil: none
+	to      *device        // device of dst in a copy between devices; device that reads an awaited value
+	from    *device        // device of src; nil: the stream's device
+	n       uint64         // elements of a fill, marks of a timer record, a value, or bytes
+	host    unsafe.Pointer // host side of a copy, in place of src or dst
+	fail    error          // the error to fail with
+	call    *call          // a kernel call
+	event   *event         // the event to wait for, or the timer to record
+	record  uint64         // number of the timer's record
+	source  *stream        // stream that must have executed seq operations first; nil: none
 	seq     uint64
-	block   *block      // what is allocated or freed
-	plan    *plan       // what is launched
-	group   *group      // what is to be done together with other ranks
-	node    driver.Node // which it is, if it is no stream's operation but a node's
+	block   *block      // the block to allocate or free
+	plan    *plan       // the plan to launch
+	group   *group      // operations to do together with other ranks
+	node    driver.Node // the node, if it is a node's operation
 }
 
 const chunkSize = 128
@@ -40,22 +40,24 @@ type chunk struct {
 	next *chunk
 }
 
-// A queue holds a stream's operations in order. Who adds holds mu; one goroutine at a time takes, without mu: the two meet
-// once a chunk. Chunks are used again, so that a queue makes no garbage.
+// A queue holds a stream's operations in order. A goroutine that adds holds mu. One goroutine at a
+// time takes, without mu; the two synchronize once per chunk. Chunks are used again, so a queue
+// does not allocate once it has grown.
 type queue struct {
 	mu   sync.Mutex
-	last *chunk        // where the next operation goes, unless it begins a chunk
+	last *chunk        // the chunk of the next operation, unless it begins a new one
 	tail atomic.Uint64 // operations added
 
 	head  atomic.Uint64 // operations taken
-	first *chunk        // where the oldest operation is, or was; set once by who adds, then the taker's
-	pos   int           // its index there; the taker's
+	first *chunk        // chunk of the oldest operation; after the first chunk only the taker sets it
+	pos   int           // index of the oldest operation in first; only for the taker
 
 	freeMu sync.Mutex
 	free   *chunk
 }
 
-// slot returns where the next operation goes, which the caller must add. The caller holds mu.
+// slot returns the place of the next operation. The caller fills it in and calls add. The caller
+// holds mu.
 func (q *queue) slot(c code) *operation {
 	i := q.tail.Load() % chunkSize
 	if i == 0 {
@@ -78,14 +80,14 @@ func (q *queue) grow() {
 		k = new(chunk)
 	}
 	if q.last == nil {
-		q.first = k // the taker looks when the first operation has been added
+		q.first = k // the taker reads first after the first add
 	} else {
 		q.last.next = k
 	}
 	q.last = k
 }
 
-// add makes what slot returned part of the queue. The caller holds mu.
+// add adds the operation in the place that slot returned. The caller holds mu.
 func (q *queue) add() { q.tail.Store(q.tail.Load() + 1) }
 
 // peek returns the oldest operation, or nil.
@@ -103,7 +105,7 @@ func (q *queue) peek() *operation {
 	return &q.first.ops[q.pos]
 }
 
-// take removes the oldest operation, which is o.
+// take removes o, the oldest operation.
 func (q *queue) take(o *operation) {
 	*o = operation{}
 	q.pos++

@@ -4,13 +4,13 @@ package simdriver
 
 import "runtime"
 
-// hush keeps what the goroutine does from looking like an order to the race detector, until unhush. What it reads in between
-// must not be looked at by the detector either: see go:norace.
+// hush hides the order between goroutines from the race detector, until unhush. Reads in between
+// must be in functions marked go:norace.
 func hush() { runtime.RaceDisable() }
 
 func unhush() { runtime.RaceEnable() }
 
-// copyUnseen copies bytes, and the race detector does not look.
+// copyUnseen copies bytes without the race detector.
 //
 //go:norace
 func copyUnseen(dst, src []byte) {
@@ -19,7 +19,7 @@ func copyUnseen(dst, src []byte) {
 	}
 }
 
-// equalUnseen compares bytes, and the race detector does not look.
+// equalUnseen compares bytes without the race detector.
 //
 //go:norace
 func equalUnseen(a, b []byte) bool {

@@ -16,7 +16,7 @@ import (
 
 const raceEnabled = true
 
-// races are pieces of work that have a race unless they are ordered.
+// races are pieces of work with a data race unless ordered is true.
 var races = map[string]func(t *testing.T, ordered bool){
 	"streams": streamsRace,
 	"roots": func(t *testing.T, ordered bool) {
@@ -25,7 +25,7 @@ var races = map[string]func(t *testing.T, ordered bool){
 	"siblings": func(t *testing.T, ordered bool) {
 		graphRace(t, map[int][]int{0: nil, 1: {0}, 2: {0}, 3: {1, 2}}, 1, 2, ordered)
 	},
-	"a successor of one of two": func(t *testing.T, ordered bool) { // the other one being ordered by a third
+	"a successor of one of two": func(t *testing.T, ordered bool) { // the other node is ordered by a third one
 		graphRace(t, map[int][]int{0: nil, 1: nil, 2: {0, 1}, 3: {0}}, 1, 3, ordered)
 	},
 	"the other successor": func(t *testing.T, ordered bool) {
@@ -36,8 +36,8 @@ var races = map[string]func(t *testing.T, ordered bool){
 	"late pool": latePoolRace,
 }
 
-// TestRaceIsFound has the race detector find that nothing orders two pieces of work, in a process of its own, and find
-// nothing where something does.
+// TestRaceIsFound checks in a subprocess that the race detector reports unordered work, and nothing
+// if the work is ordered.
 func TestRaceIsFound(t *testing.T) {
 	const env = "SIMDRIVER_TEST_RACE"
 	if mode, order, _ := strings.Cut(os.Getenv(env), ","); mode != "" {
@@ -65,7 +65,8 @@ func increment(g *simdriver.Grid, p driver.Ptr) {
 	}
 }
 
-// graphRace has two nodes of a graph write to the same memory; after are the nodes that each runs after.
+// graphRace makes two nodes of a graph write to the same memory. after holds the predecessors of
+// each node.
 func graphRace(t *testing.T, after map[int][]int, one, other int, ordered bool) {
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	v := vs[0]
@@ -93,13 +94,14 @@ func graphRace(t *testing.T, after map[int][]int, one, other int, ordered bool) 
 	check(t, drain(t, v, s))
 }
 
-// ranksRace has two devices write to the same memory, which what their ranks do together may order.
+// ranksRace makes two devices write to the same memory. A collective of the two may order the
+// writes.
 func ranksRace(t *testing.T, ordered bool) {
 	x := newCluster(t, 2, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	shared := alloc(t, x.vs[0], driver.ManagedMem, 64)
 	ms := x.numbers(t, 1)
 	for i := range x.vs {
-		check(t, x.d.StallDevice(i)) // for submitting orders what executes meanwhile
+		check(t, x.d.StallDevice(i)) // because submitting orders operations that execute at that time
 	}
 	for i, v := range x.vs {
 		f := function(t, v, "inc")
@@ -122,7 +124,7 @@ func ranksRace(t *testing.T, ordered bool) {
 	}
 }
 
-// poolRace has two streams write to the same memory of a pool, of which they have many.
+// poolRace makes two streams write to the same memory of a pool, which has many blocks.
 func poolRace(t *testing.T, ordered bool) {
 	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	v := vs[0]
@@ -132,7 +134,7 @@ func poolRace(t *testing.T, ordered bool) {
 		ms = append(ms, allocAsync(t, v, a, p, 64))
 	}
 	check(t, drain(t, v, a))
-	check(t, d.StallDevice(0)) // for submitting orders what executes meanwhile
+	check(t, d.StallDevice(0)) // because submitting orders operations that execute at that time
 	for _, m := range ms {
 		check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
 		if ordered {
@@ -147,7 +149,8 @@ func poolRace(t *testing.T, ordered bool) {
 	}
 }
 
-// latePoolRace has one stream use a pool's memory when another one has done so already, and the pool has been used since.
+// latePoolRace makes one stream use a pool's memory long after another stream used it, with other
+// uses of the pool in between.
 func latePoolRace(t *testing.T, ordered bool) {
 	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	v := vs[0]
@@ -158,7 +161,7 @@ func latePoolRace(t *testing.T, ordered bool) {
 	check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
 	check(t, launch(v, a, f, unsafe.Pointer(&other.Ptr)))
 	check(t, d.ResumeStream(a))
-	time.Sleep(10 * time.Millisecond) // it is found without too
+	time.Sleep(10 * time.Millisecond) // the race is found without the sleep too
 	allocAsync(t, v, stream(t, v), p, 64)
 	if ordered {
 		check(t, v.StreamWait(b, record(t, v, a)))
@@ -167,12 +170,12 @@ func latePoolRace(t *testing.T, ordered bool) {
 	check(t, drain(t, v, b))
 }
 
-// streamsRace has two streams write to the same memory, more than once.
+// streamsRace makes two streams write to the same memory, more than once.
 func streamsRace(t *testing.T, ordered bool) {
 	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	v := vs[0]
 	a, b, f, m := stream(t, v), stream(t, v), function(t, v, "inc"), alloc(t, v, driver.DeviceMem, 64)
-	check(t, d.StallDevice(0)) // for submitting orders what executes meanwhile
+	check(t, d.StallDevice(0)) // because submitting orders operations that execute at that time
 	for range 100 {
 		check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
 		if ordered {

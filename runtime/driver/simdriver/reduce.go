@@ -8,11 +8,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// batch is how many elements are reduced at a time.
+// batch is the number of elements that are reduced at a time.
 const batch = 256
 
-// reduce writes the reduction of srcs, which are one long, to all of dsts. Each of these may be one of srcs. scales are those
-// of a PreMulSum. Floats are reduced as float64 and rounded once; integers wrap.
+// reduce writes the reduction of srcs to all of dsts. All slices have the same length, and a dst
+// may be one of srcs. scales are the factors of PreMulSum. Floats are reduced as float64 and
+// rounded once; integers wrap.
 func reduce(t driver.ElementType, r driver.Reduction, dsts, srcs [][]byte, scales [][8]byte) {
 	size := t.Size()
 	var out [batch * 8]byte
@@ -32,7 +33,7 @@ func reduce(t driver.ElementType, r driver.Reduction, dsts, srcs [][]byte, scale
 
 func isFloat(t driver.ElementType) bool { return t >= driver.Float16 }
 
-// isSigned reports whether an integer type has a sign.
+// isSigned reports whether a type is a signed integer.
 func isSigned(t driver.ElementType) bool {
 	switch t {
 	case driver.Int8, driver.Int16, driver.Int32, driver.Int64:
@@ -41,7 +42,7 @@ func isSigned(t driver.ElementType) bool {
 	return false
 }
 
-// reduceFloats reduces what is at an offset of srcs into out.
+// reduceFloats reduces the elements at offset at of srcs into out.
 func reduceFloats(t driver.ElementType, r driver.Reduction, out []byte, at int, srcs [][]byte, scales [][8]byte) {
 	var all, one [batch]float64
 	n := len(out) / t.Size()
@@ -66,7 +67,7 @@ func reduceFloats(t driver.ElementType, r driver.Reduction, out []byte, at int, 
 			switch r {
 			case driver.Prod:
 				*y *= x
-			case driver.Min: // of a number and what is none the number, as GPUs have it
+			case driver.Min: // if one operand is NaN, the result is the other, as on GPUs
 				if x < *y || *y != *y {
 					*y = x
 				}
@@ -87,7 +88,8 @@ func reduceFloats(t driver.ElementType, r driver.Reduction, out []byte, at int, 
 	storeFloats(t, out, all[:n])
 }
 
-// reduceInts likewise. The integers are extended to 64 bits, of which those that there are too many are lost in the end.
+// reduceInts is reduceFloats for integers. It extends them to 64 bits, and drops the extra bits of
+// the result.
 func reduceInts(t driver.ElementType, r driver.Reduction, out []byte, at int, srcs [][]byte, scales [][8]byte) {
 	var all, one [batch]uint64
 	n := len(out) / t.Size()
@@ -133,7 +135,7 @@ func reduceInts(t driver.ElementType, r driver.Reduction, out []byte, at int, sr
 		}
 	}
 	if r == driver.Avg {
-		storeInts(t, out, all[:n]) // the sum wraps before it is divided
+		storeInts(t, out, all[:n]) // the sum wraps to its type before the division
 		loadInts(t, all[:n], out)
 		for j, x := range all[:n] {
 			if signed {
@@ -206,7 +208,7 @@ func storeFloats(t driver.ElementType, b []byte, from []float64) {
 	}
 }
 
-// loadInts reads len(to) integers of a type, with their sign where they have one.
+// loadInts reads len(to) integers of a type. It sign-extends signed types.
 func loadInts(t driver.ElementType, to []uint64, b []byte) {
 	for i := range to {
 		switch t {
@@ -224,7 +226,7 @@ func loadInts(t driver.ElementType, to []uint64, b []byte) {
 	}
 }
 
-// storeInts writes integers, without the bits that a type has not.
+// storeInts writes integers, cut to the size of the type.
 func storeInts(t driver.ElementType, b []byte, from []uint64) {
 	for i, x := range from {
 		switch t.Size() {

@@ -6,28 +6,29 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// The books of a pool run ahead of the streams: they are as everything will be when what was submitted has executed. Its
-// segments are divided into regions, each of which is allocated or free. A free one remembers what freed it last: who
-// comes after that may have it.
+// The data structures of a pool run ahead of the streams: they show the state after all submitted
+// work has executed. Each segment is divided into regions, which are allocated or free. A free
+// region remembers the stream that freed it last. An allocation may use it if it is ordered after
+// that free.
 
 // A region is a part of a segment.
 type region struct {
 	base       driver.Ptr
 	size       uint64
-	block      *block // what is allocated there; nil: it is free
-	lane       *lane  // and was freed there last, by operation seq; nil: everyone may have it
+	block      *block // the block allocated there; nil: free
+	lane       *lane  // the lane that freed it with operation seq; nil: anyone may use it
 	seq        uint64
-	prev, next *region // by address
+	prev, next *region // neighbours in address order
 }
 
 // A lane is a stream that has freed memory of a pool.
 type lane struct {
 	stream      *stream
 	done        uint64 // its frees up to this operation have executed
-	first, last *block // those that may not have, in order
+	first, last *block // freed blocks whose frees have not executed, in order
 }
 
-// settle takes note of the frees that have executed. The caller holds mu.
+// settle updates the lanes with the frees that have executed. The caller holds mu.
 func (p *pool) settle() {
 	n := 0
 	for _, l := range p.lanes {
@@ -46,8 +47,8 @@ func (p *pool) settle() {
 	p.lanes = p.lanes[:n]
 }
 
-// take allocates. It returns what the stream has to wait for too, which mostly is nothing. The caller holds mu, and the
-// stream's.
+// take allocates a block. It returns a mark that the stream has to wait for, which is mostly empty.
+// The caller holds the mutexes of the pool and the stream.
 func (p *pool) take(s *stream, size uint64) (*block, mark, error) {
 	p.settle()
 	room := (min(size, maxMemory) + alignment - 1) / alignment * alignment
@@ -83,8 +84,10 @@ func (p *pool) take(s *stream, size uint64) (*block, mark, error) {
 	return b, after, nil
 }
 
-// search finds the first of adjacent regions that have room for size bytes and that the stream may have: among several
-// those that it freed last itself, for a mistake in the order of streams shows there. With wait set the stream may have what one other stream has freed and is to wait for it.
+// search finds the first adjacent regions that have room for size bytes and that the stream may
+// use. It prefers regions that the stream freed last itself, because reuse there exposes mistakes
+// in the order of streams. If wait is set, the regions may also be freed by one other stream. The
+// stream must then wait for the mark after.
 func (p *pool) search(s *stream, size uint64, wait bool) (g *segment, r *region, after mark) {
 	last := uint64(0)
 	for _, seg := range p.segments {
@@ -128,13 +131,14 @@ func (p *pool) search(s *stream, size uint64, wait bool) (g *segment, r *region,
 	return g, r, after
 }
 
-// usable reports whether the stream may have a free region. The caller holds the stream's mu too.
+// usable reports whether the stream may use a free region. The caller also holds the stream's mu.
 func (p *pool) usable(s *stream, r *region) bool {
 	l := r.lane
 	return l == nil || l.stream == s || p.switches[driver.PoolReuseEvents] && s.after(l.stream, r.seq)
 }
 
-// tidy lets everyone have a free region if that is so, and unites it with those behind it that are alike.
+// tidy opens a free region if its free has executed, and unites it with free regions of the same
+// lane behind it.
 func (p *pool) tidy(r *region) {
 	p.open(r)
 	for n := r.next; n != nil && n.block == nil; n = r.next {
@@ -145,14 +149,14 @@ func (p *pool) tidy(r *region) {
 	}
 }
 
-// open lets everyone have a free region whose free has executed.
+// open lets anyone use a free region whose free has executed.
 func (p *pool) open(r *region) {
 	if l := r.lane; l != nil && l.done >= r.seq && (p.switches[driver.PoolReuseOpportunistic] || l.stream.stopped.Load()) {
 		r.lane, r.seq = nil, 0
 	}
 }
 
-// unite makes one of two adjacent free regions of the same lane.
+// unite merges two adjacent free regions of the same lane.
 func (p *pool) unite(r, n *region) {
 	r.size += n.size
 	r.seq = max(r.seq, n.seq)
@@ -163,7 +167,8 @@ func (p *pool) unite(r, n *region) {
 	p.oldRegion(n)
 }
 
-// carve makes r, which is free as those behind it are, a region of just size bytes.
+// carve makes r a region of exactly size bytes. r and the regions behind it are free and large
+// enough.
 func (p *pool) carve(g *segment, r *region, size uint64) {
 	for r.size < size {
 		n := r.next
@@ -189,7 +194,7 @@ func (p *pool) carve(g *segment, r *region, size uint64) {
 	r.lane, r.seq = nil, 0
 }
 
-// give frees a block by a stream's operation seq. The caller holds mu.
+// give frees a block with operation seq of a stream. The caller holds mu.
 func (p *pool) give(b *block, s *stream, seq uint64) {
 	l := p.lane(s)
 	b.freedAt = seq
@@ -202,7 +207,8 @@ func (p *pool) give(b *block, s *stream, seq uint64) {
 	p.vacate(b, l, seq)
 }
 
-// abandon frees a block at once, for nothing is executed any more that could use it. The caller holds mu.
+// abandon frees a block at once, because no work that could use it executes any more. The caller
+// holds mu.
 func (p *pool) abandon(b *block) {
 	b.state.Store(abandoned)
 	p.used.now -= b.room
@@ -225,7 +231,7 @@ func (p *pool) vacate(b *block, l *lane, seq uint64) {
 	}
 }
 
-// lane returns the stream's. The caller holds mu.
+// lane returns the lane of the stream. The caller holds mu.
 func (p *pool) lane(s *stream) *lane {
 	for _, l := range p.lanes {
 		if l.stream == s {
@@ -237,7 +243,8 @@ func (p *pool) lane(s *stream) *lane {
 	return l
 }
 
-// vacant reports whether all of a segment is free and the frees have executed. The caller holds the pool's mu.
+// vacant reports whether all of a segment is free and its frees have executed. The caller holds the
+// pool's mu.
 func (g *segment) vacant() bool {
 	if g.free < g.memory.size {
 		return false
@@ -250,10 +257,10 @@ func (g *segment) vacant() bool {
 	return true
 }
 
-// block finds what is allocated at an address. The caller holds the pool's mu.
+// block finds the block at an address. The caller holds the pool's mu.
 func (g *segment) block(m driver.Mem) (*block, error) {
 	if g.gone {
-		return nil, fmt.Errorf("memory at %#x: %w: it was freed before", uint64(m.Ptr), ErrInvalidValue)
+		return nil, fmt.Errorf("memory at %#x: %w: it was freed already", uint64(m.Ptr), ErrInvalidValue)
 	}
 	r := g.first
 	for r.base+driver.Ptr(r.size) <= m.Ptr {
@@ -261,7 +268,7 @@ func (g *segment) block(m driver.Mem) (*block, error) {
 	}
 	switch {
 	case r.block == nil:
-		return nil, fmt.Errorf("memory at %#x: %w: it was freed before, or never allocated", uint64(m.Ptr), ErrInvalidValue)
+		return nil, fmt.Errorf("memory at %#x: %w: it was freed already, or never allocated", uint64(m.Ptr), ErrInvalidValue)
 	case r.base != m.Ptr:
 		return nil, fmt.Errorf("memory at %#x: %w: the allocation begins at %#x", uint64(m.Ptr), ErrInvalidValue, uint64(r.base))
 	case m.Kind != g.pool.kind:
@@ -270,7 +277,7 @@ func (g *segment) block(m driver.Mem) (*block, error) {
 	return r.block, nil
 }
 
-// newRegion returns an empty region. The caller holds mu; likewise below.
+// newRegion returns an empty region. The caller holds mu, here and below.
 func (p *pool) newRegion() *region {
 	r := p.regions
 	if r == nil {
@@ -281,7 +288,7 @@ func (p *pool) newRegion() *region {
 	return r
 }
 
-// oldRegion keeps a region to use it again.
+// oldRegion puts a region on the free list.
 func (p *pool) oldRegion(r *region) {
 	*r = region{next: p.regions}
 	p.regions = r
@@ -298,7 +305,7 @@ func (p *pool) newBlock() *block {
 	return b
 }
 
-// oldBlock keeps a block to use it again, if no stream may know it.
+// oldBlock puts a block on the free list, unless a stream may still refer to it.
 func (p *pool) oldBlock(b *block) {
 	b.prev, b.next, b.later = nil, nil, nil
 	if b.state.Load() == freed {

@@ -11,16 +11,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Device i's addresses are the 2⁴⁸ from rangeOfDevices + i·2⁴⁸ on. No host address is there: on none of Go's platforms
-// has a user's address bit 62 set and bit 63 clear.
+// The addresses of device i are the 2⁴⁸ from rangeOfDevices + i·2⁴⁸ on. They are never host
+// addresses: on Go's platforms no user address has bit 62 set and bit 63 clear.
 const (
 	rangeOfDevices driver.Ptr = 1 << 62
 	rangeBits                 = 48
 
-	alignment = 512      // of what Alloc returns
-	guard     = 64 << 10 // bytes at least that belong to nobody, between allocations
-	graves    = 1024     // how many freed allocations are remembered, to say so
-	graveyard = 16 << 20 // how much freed host memory is kept, so that it is not allocated anew
+	alignment = 512      // of the results of Alloc
+	guard     = 64 << 10 // minimum gap between allocations, in bytes
+	graves    = 1024     // number of freed allocations that are remembered for error messages
+	graveyard = 16 << 20 // bytes of freed host memory that are kept from the garbage collector
 )
 
 // An allocation is memory that devices can reach.
@@ -29,20 +29,20 @@ type allocation struct {
 	base       driver.Ptr
 	size       uint64
 	dev        *device
-	host       unsafe.Pointer // nil: the host has no address for it
-	registered bool           // it is the program's
-	readOnly   bool           // and not for devices to write to
-	segment    *segment       // not nil: it is a pool's, to divide
-	origin     *allocation    // not nil: it is another process's memory, opened
-	opens      int            // how often; under the space's mu
-	withdrawn  atomic.Bool    // it was exported, and freed before its process ended
-	shared     *sharedMem     // not nil: others may have it by a descriptor; under the Machine's mu
+	host       unsafe.Pointer // host address; nil if there is none
+	registered bool           // it is the program's memory
+	readOnly   bool           // devices must not write it
+	segment    *segment       // the segment, if it belongs to a pool; else nil
+	origin     *allocation    // the other process's allocation, if it was opened; else nil
+	opens      int            // open count; protected by the space's mu
+	withdrawn  atomic.Bool    // exported, and freed before its process ended
+	shared     *sharedMem     // set if others may have imported it; protected by Machine.mu
 
 	mu   sync.Mutex
 	data atomic.Pointer[byte] // the first byte; nil until it is first touched
 }
 
-// bytes returns the memory.
+// bytes returns the memory as a slice.
 func (a *allocation) bytes() []byte {
 	p := a.data.Load()
 	if p == nil {
@@ -51,13 +51,14 @@ func (a *allocation) bytes() []byte {
 	return unsafe.Slice(p, a.size)
 }
 
-// touch makes the memory. It may be freed meanwhile, on a device that is lost: then it is the caller's alone.
+// touch makes the memory. If it was freed meanwhile, as on a lost device, the caller gets memory of
+// its own.
 func (a *allocation) touch() *byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.data.Load()
 	if p == nil {
-		words := make([]uint64, (a.size+7)/8) // words, for their alignment
+		words := make([]uint64, (a.size+7)/8) // uint64, for the alignment
 		p = (*byte)(unsafe.Pointer(unsafe.SliceData(words)))
 		a.data.Store(p)
 	}
@@ -67,7 +68,7 @@ func (a *allocation) touch() *byte {
 // A space is a range of addresses with allocations in it.
 type space struct {
 	mu    sync.RWMutex
-	live  []*allocation // by base
+	live  []*allocation // sorted by base
 	freed []*allocation // oldest first
 	used  uint64        // bytes
 }
@@ -96,7 +97,7 @@ func (s *space) insert(a *allocation) {
 	s.live = slices.Insert(s.live, s.search(a.base)+1, a)
 }
 
-// explain says in e what the access has missed.
+// explain sets the fields of e that name the nearest allocation.
 func (s *space) explain(e *AccessError) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -110,7 +111,7 @@ func (s *space) explain(e *AccessError) {
 	if i+1 < len(s.live) {
 		next := s.live[i+1].base - e.Addr
 		if i < 0 || e.Addr-s.live[i].base >= driver.Ptr(s.live[i].size)+next {
-			i++ // it is nearer to that one
+			i++ // the next one is nearer
 		}
 	}
 	if i >= 0 {
@@ -121,7 +122,8 @@ func (s *space) explain(e *AccessError) {
 	}
 }
 
-// remove takes away the allocation that begins at p, if it is the device's and of that kind. It says why not.
+// remove removes the allocation that begins at p. It returns an error if there is none, or if it is
+// of another device or kind.
 func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered bool) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +142,7 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 	return a, nil
 }
 
-// take takes the allocation at an index of live away. The caller holds mu.
+// take removes the allocation at index i of live. The caller holds mu.
 func (s *space) take(i int) {
 	a := s.live[i]
 	s.live = slices.Delete(s.live, i, i+1)
@@ -152,7 +154,7 @@ func (s *space) take(i int) {
 	}
 }
 
-// withdraw takes a segment of a pool away, unless it is gone already.
+// withdraw removes a pool's segment. It returns false if the segment was removed before.
 func (s *space) withdraw(a *allocation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,30 +166,31 @@ func (s *space) withdraw(a *allocation) bool {
 	return true
 }
 
-// whyNot says why there is nothing to free at p; i is what search returned. The caller holds mu.
+// whyNot makes the error of freeing at p, where nothing begins. i is the result of search. The
+// caller holds mu.
 func (s *space) whyNot(p driver.Ptr, i int) error {
 	for _, a := range slices.Backward(s.freed) {
 		if a.base == p {
-			return fmt.Errorf("memory at %#x: %w: it was freed before", uint64(p), ErrInvalidValue)
+			return fmt.Errorf("memory at %#x: %w: it was freed already", uint64(p), ErrInvalidValue)
 		}
 	}
 	if i >= 0 && uint64(p-s.live[i].base) < s.live[i].size {
 		a := s.live[i]
 		if a.segment != nil {
-			return fmt.Errorf("memory at %#x: %w: it is a pool's: free it with FreeAsync", uint64(p), ErrInvalidValue)
+			return fmt.Errorf("memory at %#x: %w: it is in a pool: free it with FreeAsync", uint64(p), ErrInvalidValue)
 		}
 		if a.origin != nil && a.kind != driver.ShareableMem {
-			return fmt.Errorf("memory at %#x: %w: it is another process's: close it with CloseMem", uint64(p), ErrInvalidValue)
+			return fmt.Errorf("memory at %#x: %w: it belongs to another process: close it with CloseMem", uint64(p), ErrInvalidValue)
 		}
 		if a.registered {
-			return fmt.Errorf("memory at %#x: %w: it is registered, not allocated: unregister it", uint64(p), ErrInvalidValue)
+			return fmt.Errorf("memory at %#x: %w: it is registered, not allocated: call Unregister", uint64(p), ErrInvalidValue)
 		}
 		return fmt.Errorf("memory at %#x: %w: the allocation begins at %#x", uint64(p), ErrInvalidValue, uint64(a.base))
 	}
 	return fmt.Errorf("memory at %#x: %w: nothing was allocated there", uint64(p), ErrInvalidValue)
 }
 
-// each calls f for each of the device's allocations, without those of pools.
+// each calls f for each of the device's allocations, except those of pools.
 func (s *space) each(v *device, f func(*allocation)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -210,20 +213,21 @@ func (s *space) clear(v *device) {
 	})
 }
 
-// A deviceSpace is a device's own memory.
+// A deviceSpace is the memory of a device.
 type deviceSpace struct {
 	space
-	next driver.Ptr // not given out yet; addresses are never used again
+	next driver.Ptr // lowest unused address; addresses are never used again
 	end  driver.Ptr
 }
 
-// init makes it that of the device with an index.
+// init sets the address range of the device with an index.
 func (s *deviceSpace) init(index int) {
 	s.next = rangeOfDevices + driver.Ptr(index)<<rangeBits + guard
 	s.end = rangeOfDevices + driver.Ptr(index+1)<<rangeBits
 }
 
-// alloc allocates memory of a kind for v, at most limit bytes in all; g is nil or what it is for.
+// alloc allocates memory of a kind for v, up to limit bytes in use. g is the segment that the
+// memory is for, or nil.
 func (s *deviceSpace) alloc(v *device, kind driver.MemKind, size, limit uint64, g *segment) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,14 +242,14 @@ func (s *deviceSpace) alloc(v *device, kind driver.MemKind, size, limit uint64, 
 	return a, nil
 }
 
-// place gives an allocation addresses. The caller holds mu.
+// place gives an allocation its addresses. The caller holds mu.
 func (s *deviceSpace) place(a *allocation) error {
 	if a.size > uint64(s.end-s.next)-2*guard {
 		return fmt.Errorf("device %d has used up its addresses: %w", a.dev.index, driver.ErrOutOfMemory)
 	}
 	a.base = s.next
 	s.next += driver.Ptr((a.size+guard+alignment-1)/alignment) * alignment
-	s.live = append(s.live, a) // its base is the highest
+	s.live = append(s.live, a) // stays sorted: its base is the highest
 	return nil
 }
 
@@ -259,9 +263,9 @@ func (s *deviceSpace) release(p driver.Ptr, v *device, kind driver.MemKind) erro
 	return err
 }
 
-// bury lets go of what has been taken away.
+// bury drops the memory of a removed allocation.
 func (s *deviceSpace) bury(a *allocation) {
-	a.data.Store(nil) // what the garbage collector may have; who is at it has the slice
+	a.data.Store(nil) // a goroutine that still uses the memory holds the slice
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.freed) > graves {
@@ -269,14 +273,14 @@ func (s *deviceSpace) bury(a *allocation) {
 	}
 }
 
-// A hostSpace is the host's memory, as far as devices can reach it.
+// A hostSpace is the host memory that devices can reach.
 type hostSpace struct {
 	space
 	limit uint64
-	kept  uint64 // bytes in freed
+	kept  uint64 // bytes of the allocations in freed
 }
 
-// alloc allocates memory of a kind for v; g is nil or what it is for.
+// alloc allocates memory of a kind for v. g is the segment that the memory is for, or nil.
 func (s *hostSpace) alloc(v *device, kind driver.MemKind, size uint64, g *segment) (*allocation, error) {
 	s.mu.Lock()
 	if size > s.limit-min(s.used, s.limit) {
@@ -307,9 +311,9 @@ func (s *hostSpace) release(p driver.Ptr, v *device, kind driver.MemKind) error 
 	return err
 }
 
-// bury lets go of what has been taken away, by and by.
+// bury keeps the memory of a removed allocation for a while.
 func (s *hostSpace) bury(a *allocation) {
-	// What is remembered as freed is kept: once the garbage collector has it, the address may be anything's.
+	// While freed memory is kept, the garbage collector cannot give its address to something else.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept += a.size
@@ -321,7 +325,7 @@ func (s *hostSpace) bury(a *allocation) {
 	s.freed = slices.Delete(s.freed, 0, n)
 }
 
-// register adds memory of the program's own.
+// register adds memory of the program.
 func (s *hostSpace) register(v *device, p unsafe.Pointer, size uint64, readOnly bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -337,7 +341,7 @@ func (s *hostSpace) register(v *device, p unsafe.Pointer, size uint64, readOnly 
 	return nil
 }
 
-// knows reports whether p is in an allocation, or in one that was freed and not used again.
+// knows reports whether p is in a live allocation or in a freed one that is still remembered.
 func (s *hostSpace) knows(p driver.Ptr) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

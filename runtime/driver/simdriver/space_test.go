@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTouchWhileFreed frees memory at the very time at which it is touched first: who touches it gets some all the same.
+// TestTouchWhileFreed frees memory while it is first touched. The toucher gets memory all the same.
 func TestTouchWhileFreed(t *testing.T) {
 	a := &allocation{size: 8}
 	var stop atomic.Bool

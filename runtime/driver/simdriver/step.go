@@ -13,11 +13,11 @@ type stepper struct {
 }
 
 // Step executes one ready operation, and reports whether there was one. An operation is ready when
-// earlier ones of its stream have executed, its waits are complete, and the stream is not stalled.
-// If several streams have one, [Config.Seed] chooses. A launch of a graph takes a step for each
-// node that does something, and Seed chooses among the ready nodes too. A Collect takes a step to
-// begin, and another one to end if it has to wait for other ranks. Without [Config.Deterministic]
-// Step does nothing and returns false.
+// all earlier operations of its stream have executed, its waits are complete, and the stream is not
+// stalled. If several streams have a ready operation, [Config.Seed] chooses. A graph launch takes
+// one step for each node that does something, and Seed chooses among the ready nodes too. A Collect
+// takes one step to begin, and one more to end if it waits for other ranks. Without
+// [Config.Deterministic] Step does nothing and returns false.
 //
 // A kernel must not call Step or Run.
 func (d *Driver) Step() bool {
@@ -51,7 +51,7 @@ func (d *Driver) Step() bool {
 	return true
 }
 
-// steppable reports whether Step may do something for o, the stream's oldest operation.
+// steppable reports whether Step can advance o, the stream's oldest operation.
 func (s *stream) steppable(o *operation) bool {
 	if o.begun() {
 		return o.group.over.Load()

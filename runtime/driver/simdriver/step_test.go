@@ -8,7 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// order runs operations on four streams, with waits from each to the next, and returns the order of their execution.
+// order runs operations on four streams, each with waits for the next, and returns the order of
+// execution.
 func order(t *testing.T, seed uint64) []simdriver.Executed {
 	var got []simdriver.Executed
 	d := simdriver.New(simdriver.Config{Deterministic: true, Seed: seed, OnExecute: func(e simdriver.Executed) { got = append(got, e) }})
@@ -64,22 +65,23 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestStepCollect has ranks meet step by step.
+// TestStepCollect checks the steps of a collective.
 func TestStepCollect(t *testing.T) {
 	var got []simdriver.Executed
 	x := newCluster(t, 2, simdriver.Config{Deterministic: true, OnExecute: func(e simdriver.Executed) { got = append(got, e) }})
 	ms := x.numbers(t, 1)
 	check(t, x.collect(0, sum(ms[0])))
-	if !x.d.Step() || x.d.Step() || len(got) != 0 { // it begins, and waits
+	if !x.d.Step() || x.d.Step() || len(got) != 0 { // it begins and waits
 		t.Errorf("executed %v", got)
 	}
-	check(t, x.d.StallStream(x.ss[0])) // too late
+	check(t, x.d.StallStream(x.ss[0])) // too late: the operation has begun
 	check(t, x.collect(1, sum(ms[1])))
 	if n := x.d.Run(); n != 2 || host[int32](ms[0])[0] != 1 {
 		t.Errorf("%d steps", n)
 	}
 	want := []simdriver.Executed{
-		{Device: 1, Stream: x.ss[1], Seq: 1, Op: simdriver.OpCollect}, // the last one to begin ends with that
+		// The last rank to begin ends in the same step.
+		{Device: 1, Stream: x.ss[1], Seq: 1, Op: simdriver.OpCollect},
 		{Device: 0, Stream: x.ss[0], Seq: 1, Op: simdriver.OpCollect},
 	}
 	if !slices.Equal(got, want) {
@@ -118,7 +120,7 @@ func TestStep(t *testing.T) {
 		t.Errorf("%d steps", n)
 	}
 	refused(t, second(v.Query(e)), driver.ErrLost)
-	check(t, w.DestroyStream(b)) // waits for the lost device
+	check(t, w.DestroyStream(b)) // it waits for the lost device
 
 	d, _ = open(t, simdriver.Config{})
 	if d.Step() || d.Run() != 0 {

@@ -10,43 +10,43 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// errTooMany says that a table is full.
-var errTooMany = errors.New("too many objects: destroy what is not needed")
+// errTooMany is the error of a full table.
+var errTooMany = errors.New("too many objects: destroy unused ones")
 
 // A stream executes operations in order.
 type stream struct {
-	queue // its mu is the stream's
+	queue // its mu is the stream's mu
 	calls calls
 	dev   *device
 	id    driver.Stream
 
 	priority int
-	done     atomic.Uint64 // operations executed; stays behind head once the device is lost
+	done     atomic.Uint64 // operations executed; no longer follows head once the device is lost
 	stalled  atomic.Bool
 	stopped  atomic.Bool
-	started  bool // the goroutine; under mu
+	started  bool // the goroutine was started; protected by mu
 
-	captured atomic.Pointer[capture] // what is noted instead of done, or nil; changed under mu
+	captured atomic.Pointer[capture] // takes the operations, or nil; changed under mu
 
-	wake   chan struct{} // says: look again
+	wake   chan struct{} // wakes the goroutine, to check again
 	ended  chan struct{} // closed when the goroutine has ended
 	asleep atomic.Bool   // the goroutine waits for work
 
-	// For the one who executes:
-	due      time.Time // when the oldest operation may end, if it has begun to wait for that
+	// Only for the goroutine that executes:
+	due      time.Time // when the oldest operation may end; zero until it begins to take its time
 	timer    *time.Timer
-	pause    time.Duration // until the value that the oldest operation waits for is looked at again; 0 if it has not been
-	enlisted uint64        // one more than head was when the stream last became a waiter
+	pause    time.Duration // pause before the next look at an awaited value; 0 before the first look
+	enlisted uint64        // head+1 at the time when the stream last became a waiter
 
-	executing atomic.Bool  // the goroutine is at the oldest operation
-	outside   atomic.Int32 // how many goroutines are in the program's code: a kernel, or Config.OnExecute
+	executing atomic.Bool  // the goroutine executes the oldest operation
+	outside   atomic.Int32 // goroutines in the program's code: a kernel or Config.OnExecute
 	question  atomic.Pointer[question]
 
-	seen []mark // which frees in other streams come before what the stream is given next; under mu
+	seen []mark // marks in other streams that come before this stream's next operation; protected by mu
 
 	waitersMu sync.Mutex
 	waiters   []waiter
-	waiting   atomic.Int32 // how many waiters there are
+	waiting   atomic.Int32 // number of waiters
 }
 
 // A waiter is a stream that waits until another one has executed seq operations.
@@ -55,13 +55,14 @@ type waiter struct {
 	seq    uint64
 }
 
-// A mark is a position in a stream: behind seq operations.
+// A mark is the position after the first seq operations of a stream.
 type mark struct {
 	stream *stream
 	seq    uint64
 }
 
-// note says that the stream's further work comes behind the frees among seq operations of another one. The caller holds mu.
+// note says that the stream's next operations come after the frees among the first seq operations
+// of src. The caller holds mu.
 func (s *stream) note(src *stream, seq uint64) {
 	for i := range s.seen {
 		if m := &s.seen[i]; m.stream == src {
@@ -73,7 +74,8 @@ func (s *stream) note(src *stream, seq uint64) {
 	s.seen = append(s.seen, mark{src, seq})
 }
 
-// after reports whether waits put the stream's further work behind seq operations of another one. The caller holds mu.
+// after reports whether the stream's next operations come after the first seq operations of src.
+// The caller holds mu.
 func (s *stream) after(src *stream, seq uint64) bool {
 	for _, m := range s.seen {
 		if m.stream == src {
@@ -104,7 +106,7 @@ func (v *device) newStream(priority int) (driver.Stream, error) {
 	return s.id, nil
 }
 
-// DestroyStream destroys a stream that has no work left, or none that could ever execute.
+// DestroyStream destroys a stream. It fails if the stream has pending work that may still execute.
 func (v *device) DestroyStream(h driver.Stream) error {
 	err, ok := v.end(codeDestroyStream)
 	if !ok {
@@ -115,7 +117,7 @@ func (v *device) DestroyStream(h driver.Stream) error {
 		return bad
 	}
 	if n := s.pending(); n > 0 && err == nil && !s.doomed() {
-		return failf(codeDestroyStream, "stream %#x of device %d: %d operations are left: %w", uint64(h), v.index, n, ErrBusy)
+		return failf(codeDestroyStream, "stream %#x of device %d: %d operations are pending: %w", uint64(h), v.index, n, ErrBusy)
 	}
 	if s.awaitsOthers() {
 		v.stuck.Store(true)
@@ -131,8 +133,8 @@ func (v *device) DestroyStream(h driver.Stream) error {
 	return err
 }
 
-// awaitStop waits until a lost device is at nothing any more, for as long as awaitEnd would: also in streams that are others', who may destroy
-// theirs much later.
+// awaitStop waits until no stream executes an operation of a lost device, at most as long as
+// awaitEnd. It includes streams of other owners, which may be destroyed much later.
 func (v *device) awaitStop() {
 	var all []*stream
 	v.d.streams.all(func(_ uintptr, s *stream) {
@@ -148,11 +150,14 @@ func (v *device) awaitStop() {
 	}
 }
 
-// lastMoment is how long the program's code may go on when its stream, of a lost device, is destroyed: less than a program may wait for that.
+// lastMoment is how long a kernel or OnExecute may go on after its stream, of a lost device, is
+// destroyed. It is shorter than the time that a program may wait for the destruction.
 const lastMoment = 250 * time.Millisecond
 
-// awaitEnd waits until the stream's goroutine has ended: at once, if the stream is idle, or waits for what cannot come. Else, as on a lost device, an operation may be
-// executing, which may touch memory. That comes to an end, however long that takes on a machine that has much to do, unless it is the program's code: that is given a moment.
+// awaitEnd waits until the stream's goroutine has ended. It returns at once if the stream is idle
+// or waits for work that can never execute. On a lost device an operation may be executing and
+// touch memory. awaitEnd waits for the operation without a limit, because it ends even on a slow
+// machine. It waits for code of the program only for lastMoment.
 func (s *stream) awaitEnd(idle bool) {
 	if idle {
 		<-s.ended
@@ -170,7 +175,8 @@ func (s *stream) awaitEnd(idle bool) {
 	}
 }
 
-// dropStream ends a stream that is in no table any more. It reports whether it has a goroutine that is about to end.
+// dropStream ends a stream that is no longer in the table. It reports whether the stream has a
+// goroutine that still has to end.
 func (d *Driver) dropStream(s *stream) (ending bool) {
 	d.mu.Lock()
 	if i := slices.Index(d.order, s); i >= 0 {
@@ -187,7 +193,7 @@ func (d *Driver) dropStream(s *stream) (ending bool) {
 	}
 	s.mu.Lock()
 	started := s.started
-	s.started = true // too late for it to start
+	s.started = true // keeps the goroutine from starting
 	s.mu.Unlock()
 	if started {
 		s.poke()
@@ -207,33 +213,34 @@ func (v *device) stream(c code, h driver.Stream) (*stream, error) {
 	return s, nil
 }
 
-// working is stream for an operation that cannot be captured: a stream that captures refuses it, and makes no graph then.
+// working is stream for an operation that cannot be captured. On a capturing stream it fails, and
+// the capture makes no graph.
 func (v *device) working(c code, h driver.Stream) (*stream, error) {
 	s, err := v.stream(c, h)
 	if err != nil || s.captured.Load() == nil {
 		return s, err
 	}
-	err = failf(c, "stream %#x: %w: it captures, and only fills, copies and launches can be captured", uint64(h), ErrInvalidValue)
+	err = failf(c, "stream %#x: %w: it is capturing; only fills, copies and launches can be captured", uint64(h), ErrInvalidValue)
 	s.mu.Lock()
 	s.captured.Load().bad = err
 	s.mu.Unlock()
 	return nil, err
 }
 
-// pending returns how many operations are left.
+// pending returns the number of operations that have not executed.
 func (s *stream) pending() uint64 { return s.tail.Load() - s.done.Load() }
 
-// idle reports whether an operation that does nothing would execute at once, so that it need not be added. The caller
-// holds mu.
+// idle reports whether an operation without an effect would execute at once, so that it need not be
+// added. The caller holds mu.
 func (s *stream) idle(c code) bool {
 	d := s.dev.d
 	return s.done.Load() == s.tail.Load() && !d.manual && d.executed == nil && !s.held() && d.delays[c].Load() == 0
 }
 
-// held reports whether operations must not begin.
+// held reports whether the stream or its device is stalled.
 func (s *stream) held() bool { return s.stalled.Load() || s.dev.stalled.Load() }
 
-// publish makes what slot returned part of the stream's work. The caller holds mu.
+// publish adds the operation in the place that slot returned. The caller holds mu.
 func (s *stream) publish() {
 	if c := s.captured.Load(); c != nil {
 		c.note(s.dev.d)
@@ -253,7 +260,7 @@ func (s *stream) publish() {
 	}
 }
 
-// poke makes the goroutine look again.
+// poke wakes the goroutine, so that it checks again.
 func (s *stream) poke() {
 	select {
 	case s.wake <- struct{}{}:

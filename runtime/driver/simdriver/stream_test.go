@@ -11,7 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestOrder has a stream execute more operations than fit in a chunk of its queue, with the queue empty at times.
+// TestOrder executes more operations than a chunk of the queue holds, and empties the queue in
+// between.
 func TestOrder(t *testing.T) {
 	var got []uint32
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{
@@ -33,7 +34,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestConcurrent has kernels on two devices and three streams meet.
+// TestConcurrent checks that kernels on two devices and three streams run concurrently.
 func TestConcurrent(t *testing.T) {
 	var all sync.WaitGroup
 	all.Add(3)
@@ -71,11 +72,11 @@ func TestEventIsAPosition(t *testing.T) {
 	check(t, wait(t, v, before))
 
 	check(t, d.StallStream(s))
-	pending(t, v, record(t, v, s)) // though there is no work in front of it
+	pending(t, v, record(t, v, s)) // stays pending although no work is before it
 	check(t, d.ResumeStream(s))
 }
 
-// TestStreamWait has a stream of each device wait for one of the first.
+// TestStreamWait makes a stream of each device wait for a stream of the first device.
 func TestStreamWait(t *testing.T) {
 	for _, other := range []int{0, 1} {
 		d, vs := open(t, simdriver.Config{Devices: 2})
@@ -90,7 +91,7 @@ func TestStreamWait(t *testing.T) {
 		check(t, a.Fill(sa, m.Ptr, 1, 1, 64))
 		e := record(t, a, sa)
 		check(t, b.StreamWait(sb, e))
-		// The wait is for this record, not for one that comes later, nor is the event needed for it.
+		// The wait is for this record, not for a later one. The event may be destroyed.
 		late := stream(t, a)
 		check(t, d.StallStream(late))
 		check(t, a.Record(e, late))
@@ -104,7 +105,7 @@ func TestStreamWait(t *testing.T) {
 	}
 }
 
-// TestManyWaiters has streams wait for several positions of one.
+// TestManyWaiters makes streams wait for several positions of one stream.
 func TestManyWaiters(t *testing.T) {
 	d, vs := open(t, simdriver.Config{})
 	v := vs[0]
@@ -140,7 +141,7 @@ func TestRerecord(t *testing.T) {
 			v := vs[0]
 			a, b := stream(t, v), stream(t, v)
 			e := record(t, v, a)
-			check(t, v.Record(e, a)) // the record before is complete, and nothing waits for it
+			check(t, v.Record(e, a)) // the previous record is complete, and nothing waits for it
 			check(t, d.StallStream(a))
 			check(t, v.Record(e, a))
 			err := v.Record(e, a)
@@ -186,7 +187,7 @@ func TestHandles(t *testing.T) {
 	}
 	check(t, v.DestroyStream(s))
 	check(t, v.DestroyEvent(e))
-	// New ones do not have the old handles.
+	// New objects do not get the old handles.
 	for range 2000 {
 		s2, e2 := stream(t, v), event(t, v)
 		if s2 == s || e2 == e {
@@ -212,7 +213,8 @@ func TestDestroyBusyStream(t *testing.T) {
 	check(t, v.Fill(s, m.Ptr, 0, 1, 1))
 	refused(t, v.DestroyStream(s), simdriver.ErrBusy, "1 operations")
 
-	// What waits for a lost device, directly or not, will not execute; the stream can be destroyed.
+	// Work that waits for a lost device, directly or not, will not execute. Its stream can be
+	// destroyed.
 	e := record(t, v, s)
 	first, next := stream(t, w), stream(t, w)
 	check(t, w.StreamWait(first, e))
@@ -221,7 +223,7 @@ func TestDestroyBusyStream(t *testing.T) {
 	pending(t, w, record(t, w, next))
 	refused(t, w.DestroyStream(next), simdriver.ErrBusy)
 
-	// Nor does it keep the events that it would wait for after that, while others' waits count.
+	// Its pending waits do not keep events either, but waits of other streams do.
 	x, y := stream(t, vs[2]), stream(t, vs[2])
 	check(t, d.StallStream(x))
 	ex, ey := record(t, vs[2], x), record(t, vs[2], x)
@@ -259,7 +261,7 @@ func TestCloseDestroysAndSays(t *testing.T) {
 	refused(t, v.Close(), simdriver.ErrBusy, "stream", "event", "module", "100 bytes of device memory")
 	refused(t, v.Close(), simdriver.ErrClosed)
 	refused(t, v.Fill(s, m.Ptr, 0, 1, 1), simdriver.ErrClosed)
-	if len(d.Leaks()) != 4 { // what was left, but the device is not open
+	if len(d.Leaks()) != 4 { // objects that were left; the device itself is closed
 		t.Errorf("leaks %q", d.Leaks())
 	}
 	c := d.Counters().Devices[0]
@@ -297,7 +299,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestManySubmitters has goroutines use the same streams and events, while others look on.
+// TestManySubmitters submits from several goroutines to the same streams and events, while others
+// query the driver.
 func TestManySubmitters(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2})
 	v, w := vs[0], vs[1]

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Handles have the object's place in a table in their low bits and above them how often the place was given out, so that
-// a handle of a destroyed object is known as such.
+// A handle has the index of a place in its low bits, and above them how often the place was used.
+// So a handle of a destroyed object is recognized.
 const (
 	indexBits = 20
 	indexMask = 1<<indexBits - 1
@@ -19,14 +19,14 @@ type table[T any] struct {
 	blocks [1 << (indexBits - blockBits)]atomic.Pointer[[blockSize]place[T]]
 
 	mu   sync.Mutex
-	used int      // places that were ever given out
-	free []uint32 // places given back, oldest first from freeHead
+	used int      // places used so far
+	free []uint32 // free places, oldest first, starting at head
 	head int
 }
 
 // A place is where a table keeps an object.
 type place[T any] struct {
-	handle atomic.Uintptr // of the object, or the last one's
+	handle atomic.Uintptr // handle of the object, or of the last one
 	object atomic.Pointer[T]
 }
 
@@ -50,7 +50,7 @@ func (t *table[T]) add(o *T) uintptr {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var i uintptr
-	// A place rests while there are few others: the longer, the later a stale handle meets a new object.
+	// While few places are free they are not reused, so that an old handle stays invalid for long.
 	if len(t.free)-t.head > 64 || t.used == indexMask+1 && len(t.free) > t.head {
 		i = uintptr(t.free[t.head])
 		t.head++
@@ -71,7 +71,7 @@ func (t *table[T]) add(o *T) uintptr {
 	}
 	p := &b[i&(blockSize-1)]
 	h := p.handle.Load()&^indexMask + 1<<indexBits | i
-	if h>>indexBits == 0 { // came round
+	if h>>indexBits == 0 { // the counter wrapped
 		h = 1<<indexBits | i
 	}
 	p.handle.Store(h)

@@ -9,46 +9,47 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A task is a node of an exec. Tasks that none orders run concurrently, and the race detector must see no order between
-// them that the graph does not make. Therefore a goroutine goes on from a task to one that runs after it only, its heir,
-// and each task has a WaitGroup of its own for the others that it runs after, for that orders those who wait, and not
-// those who are waited for.
+// A task is a node of an exec. Unordered tasks run concurrently, and the race detector must see no
+// order between them that the graph does not make. So after a task its goroutine continues only
+// with a task that runs after it, its heir. Each task has its own WaitGroup for the other tasks
+// that it runs after, because Wait orders the waiting goroutine after the others, but not these
+// among each other.
 type task struct {
 	exec  *exec
 	index int
 	kind  driver.NodeKind
-	name  string // "" if it has none
-	uses  uses   // if exec.before is set
+	name  string // "" if the node has none
+	uses  uses   // used if exec.before is set
 	after []*task
-	inner []*task // of a child node's end: its nodes
-	next  []*task // those that run after this one, without the heirs
-	heirs []*task // whose goroutine comes from this one's: the first has it, others have new ones
+	inner []*task // for the end of a child node: the child's tasks
+	next  []*task // tasks that run after this one, except its heirs
+	heirs []*task // tasks started by this one's goroutine: the first runs on it, others on new ones
 
-	wait  sync.WaitGroup // for after, less the one that this is an heir of
-	start func()         // spawned
+	wait  sync.WaitGroup // counts the tasks in after, except the one that this is an heir of
+	start func()         // the method value spawned
 	timer *time.Timer
 
-	left int // tasks that it still runs after; for Step
+	left int // number of unfinished tasks in after; for Step
 }
 
-// A run is a launch of an exec that is being executed: one at a time.
+// A run is the launch of an exec that is executing. An exec has one at a time.
 type run struct {
 	roots  []*task
-	chains int            // how many goroutines there are in the course of it, with the stream's
-	all    sync.WaitGroup // for those that are not the stream's
+	chains int            // number of goroutines in the run, including the stream's
+	all    sync.WaitGroup // for the goroutines other than the stream's
 
 	stream *stream
 	plan   *plan
-	record uint64 // number of the timers' records
+	record uint64 // number of the timer records of the launch
 	err    atomic.Pointer[error]
 
-	views, accesses []access // of the tasks, for checkOrder
+	views, accesses []access // scratch space of checkOrder
 
-	launch *operation // which it is; for Step
-	ready  []*task    // likewise
+	launch *operation // the launch; for Step
+	ready  []*task    // ready tasks; for Step
 }
 
-// arrange divides the tasks among goroutines.
+// arrange assigns the tasks to goroutines.
 func (x *exec) arrange() {
 	for _, t := range x.tasks {
 		if len(t.after) == 0 {
@@ -80,7 +81,7 @@ func (r *run) begin(s *stream, o *operation) {
 	r.err.Store(nil)
 }
 
-// execute executes a launch. The caller is the goroutine of the stream.
+// execute executes a launch. It runs on the stream's goroutine.
 func (r *run) execute(s *stream, o *operation) (err error) {
 	r.begin(s, o)
 	if len(r.roots) == 0 {
@@ -92,7 +93,7 @@ func (r *run) execute(s *stream, o *operation) (err error) {
 		}
 	}
 	r.all.Add(r.chains - 1)
-	defer func() { // a kernel may end the goroutine
+	defer func() { // deferred, because a kernel may call runtime.Goexit
 		r.all.Wait()
 		if e := r.err.Load(); e != nil {
 			err = *e
@@ -107,7 +108,7 @@ func (r *run) execute(s *stream, o *operation) (err error) {
 	return nil
 }
 
-// spawned is the goroutine that begins with a task.
+// spawned is the function of a goroutine that begins with task t.
 func (t *task) spawned() {
 	defer t.exec.run.all.Done()
 	t.chain()
@@ -116,7 +117,7 @@ func (t *task) spawned() {
 // chain executes a task and its heirs.
 func (t *task) chain() {
 	defer func() {
-		if t != nil { // a kernel has ended the goroutine; what comes has to be gone through, so that nobody waits for it
+		if t != nil { // Goexit was called: finish the rest, so that no task waits for it
 			if t = t.finish(); t != nil {
 				t.chain()
 			}
@@ -131,7 +132,7 @@ func (t *task) chain() {
 	}
 }
 
-// finish lets go on what runs after a task, but for its first heir, which it returns.
+// finish releases the tasks after t. It returns the first heir, which the caller must run.
 func (t *task) finish() *task {
 	for _, n := range t.next {
 		n.wait.Done()
@@ -145,7 +146,7 @@ func (t *task) finish() *task {
 	return t.heirs[0]
 }
 
-// execute does what the task is for, unless something has failed.
+// execute does the operation of the task, unless the run has failed.
 func (t *task) execute() {
 	r := &t.exec.run
 	o := &r.plan.ops[t.index]
@@ -155,19 +156,19 @@ func (t *task) execute() {
 	if err := r.perform(t, o); err != nil {
 		first := err
 		r.err.CompareAndSwap(nil, &first)
-		r.stream.lose(err) // at once, though others may go on for long
+		r.stream.lose(err) // at once, because other tasks may run on for long
 	}
 }
 
 // active reports whether the task does something.
 func (t *task) active() bool { return t.kind != driver.EmptyNode && t.kind != driver.ChildNode }
 
-// over reports whether nothing more is to begin.
+// over reports whether no more tasks may begin.
 func (r *run) over() bool {
 	return r.err.Load() != nil || r.stream.dev.down.Load() != nil || r.stream.stopped.Load()
 }
 
-// sleep takes the time that operations such as o take, and reports whether that was any.
+// sleep waits for the latency of o, and reports whether there was one.
 func (t *task) sleep(o *operation) bool {
 	v := t.exec.dev
 	delay := time.Duration(v.d.delays[o.code].Load())
@@ -187,7 +188,7 @@ func (t *task) sleep(o *operation) bool {
 	return true
 }
 
-// perform does what o, the operation of a task, is for. An error loses the device.
+// perform executes o, the operation of a task. An error loses the device.
 func (r *run) perform(t *task, o *operation) error {
 	s := r.stream
 	var err error
@@ -213,8 +214,8 @@ func (r *run) perform(t *task, o *operation) error {
 	return err
 }
 
-// step executes a task of a launch, chosen by rnd among those that are ready, and reports whether nothing is left. If the
-// task fails, the launch is to fail with its error.
+// step executes one of the ready tasks, chosen by rnd, and reports whether none is left. If the
+// task fails, the launch fails with its error.
 func (r *run) step(s *stream, o *operation, rnd *rand.Rand) (done bool) {
 	if r.launch != o {
 		r.begin(s, o)
@@ -247,7 +248,7 @@ func (r *run) step(s *stream, o *operation, rnd *rand.Rand) (done bool) {
 	return true
 }
 
-// reach makes a task ready, or passes it if it does nothing.
+// reach adds a task to the ready tasks. A task that does nothing is passed at once.
 func (r *run) reach(t *task) {
 	if t.active() {
 		r.ready = append(r.ready, t)
@@ -256,7 +257,7 @@ func (r *run) reach(t *task) {
 	r.pass(t)
 }
 
-// pass makes ready what has run after t only.
+// pass makes the tasks ready that waited for t only.
 func (r *run) pass(t *task) {
 	for _, list := range [2][]*task{t.heirs, t.next} {
 		for _, n := range list {

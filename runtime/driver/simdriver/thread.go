@@ -2,11 +2,11 @@ package simdriver
 
 import "sync"
 
-// threads knows which device is current on which OS thread.
+// threads records which device is current on which OS thread.
 type threads struct {
 	mu      sync.RWMutex
-	current map[int]int // thread id to device
-	id      func() int  // of the calling thread; nil where there is no way to ask
+	current map[int]int // device by thread id
+	id      func() int  // returns the calling thread's id; nil if the platform has none
 }
 
 // bind makes device current on the calling thread.
@@ -20,7 +20,7 @@ func (t *threads) bind(device int) {
 	t.mu.Unlock()
 }
 
-// unbind makes no device current on the calling thread, if device is.
+// unbind makes device no longer current on the calling thread, if it is.
 func (t *threads) unbind(device int) {
 	if t.id == nil {
 		return

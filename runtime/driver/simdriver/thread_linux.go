@@ -2,5 +2,5 @@ package simdriver
 
 import "syscall"
 
-// threadID returns the way to ask for the calling thread's id.
+// threadID returns a function that returns the calling thread's id.
 func threadID() func() int { return syscall.Gettid }

@@ -2,5 +2,5 @@
 
 package simdriver
 
-// threadID returns nil: there is no way to ask for the calling thread's id here.
+// threadID returns nil: the calling thread's id is unknown on this platform.
 func threadID() func() int { return nil }

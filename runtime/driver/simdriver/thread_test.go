@@ -37,7 +37,7 @@ func TestThreads(t *testing.T) {
 		if i, ok := d.Current(); i != 1 || !ok {
 			t.Errorf("device %d, %v is current", i, ok)
 		}
-		// Everything that makes, finds or gives back.
+		// All calls that make, find or free an object.
 		for op, err := range map[simdriver.Op]error{
 			simdriver.OpNewStream:     second(v.NewStream()),
 			simdriver.OpDestroyStream: v.DestroyStream(s),
@@ -72,14 +72,14 @@ func TestThreads(t *testing.T) {
 			simdriver.OpLink:           second(v.(driver.Links).Link(w)),
 			simdriver.OpOccupancy:      second(v.(driver.Occupancy).Occupancy(0, 1, 0)),
 		} {
-			refused(t, err, simdriver.ErrInvalidContext, string(op), "while device 1 is current")
+			refused(t, err, simdriver.ErrInvalidContext, string(op), "but device 1 is current")
 		}
 		for op, err := range commCalls(comms(v), s, 0) {
-			refused(t, err, simdriver.ErrInvalidContext, string(op), "while device 1 is current")
+			refused(t, err, simdriver.ErrInvalidContext, string(op), "but device 1 is current")
 		}
 		_, _, err = v.(driver.MemInfo).MemInfo()
-		refused(t, err, simdriver.ErrInvalidContext, string(simdriver.OpMemInfo), "while device 1 is current")
-		refused(t, comms(v).CommError(0), simdriver.ErrInvalidHandle) // on any thread
+		refused(t, err, simdriver.ErrInvalidContext, string(simdriver.OpMemInfo), "but device 1 is current")
+		refused(t, comms(v).CommError(0), simdriver.ErrInvalidHandle) // allowed on any thread
 		_, _, err = comms(v).CommRank(0)
 		refused(t, err, simdriver.ErrInvalidHandle)
 		for op, err := range map[simdriver.Op]error{

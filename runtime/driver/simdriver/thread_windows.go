@@ -2,7 +2,7 @@ package simdriver
 
 import "syscall"
 
-// threadID returns the way to ask for the calling thread's id.
+// threadID returns a function that returns the calling thread's id.
 func threadID() func() int {
 	p := syscall.NewLazyDLL("kernel32.dll").NewProc("GetCurrentThreadId")
 	if p.Find() != nil {

@@ -9,22 +9,23 @@ import (
 
 var _ driver.Timers = (*device)(nil)
 
-// A timer is what an event has that notes times. All records of timers are numbered, those of one timer in their order.
+// A timer holds the times of an event that notes times. All timer records of a driver are numbered;
+// the numbers of one timer ascend.
 type timer struct {
-	record uint64 // the number of the last one, and how many marks complete it; under the event's mu
+	record uint64 // number of the last record, and the marks that complete it; protected by the event's mu
 	marks  uint64
 
 	mu     sync.Mutex
-	marked uint64    // the latest one that has marked it
-	count  uint64    // how often
-	at     time.Time // when last
+	marked uint64    // the latest record that has made a mark
+	count  uint64    // its number of marks
+	at     time.Time // time of its last mark
 }
 
-// unmarked are the marks of a record that is complete when the stream has executed it: nodes of a graph mark a timer while
-// the launch goes on.
+// unmarked is the mark count of a record that completes when the stream has executed it. Records of
+// graph nodes are marked while the launch goes on.
 const unmarked = ^uint64(0)
 
-// mark notes that the device has come to a record.
+// mark notes that the device has reached a record.
 func (e *event) mark(record uint64) {
 	t, now := e.timer, time.Now()
 	t.mu.Lock()
@@ -38,8 +39,8 @@ func (e *event) mark(record uint64) {
 	}
 }
 
-// passed reports whether a record's marks have completed it. It may be false although they have, if a later one has made
-// some.
+// passed reports whether the marks of a record have completed it. It may return false for a
+// completed record if a later one has made marks.
 func (e *event) passed(record, marks uint64) bool {
 	t := e.timer
 	if t == nil {
@@ -50,7 +51,7 @@ func (e *event) passed(record, marks uint64) bool {
 	return t.marked == record && t.count >= marks
 }
 
-// NewTimer makes an event that notes the time at which a stream, or a graph, comes to its record.
+// NewTimer makes an event that notes the time at which a stream or a graph reaches its record.
 func (v *device) NewTimer() (driver.Event, error) {
 	if err := v.enter(codeNewTimer, true); err != nil {
 		return 0, err
@@ -80,7 +81,7 @@ func (v *device) Elapsed(from, to driver.Event) (time.Duration, error) {
 	return b.Sub(a), nil
 }
 
-// reachedAt returns when the last record of a timer was come to.
+// reachedAt returns the time at which the device reached a timer's last record.
 func (v *device) reachedAt(h driver.Event) (time.Time, error) {
 	e, err := v.event(codeElapsed, h)
 	if err != nil {
@@ -91,7 +92,7 @@ func (v *device) reachedAt(h driver.Event) (time.Time, error) {
 	t := e.timer
 	switch {
 	case t == nil:
-		return time.Time{}, failf(codeElapsed, "event %#x: %w: it notes no times, for NewEvent made it, not NewTimer", uint64(h), ErrInvalidHandle)
+		return time.Time{}, failf(codeElapsed, "event %#x: %w: it has no time, because it was made by NewEvent, not by NewTimer", uint64(h), ErrInvalidHandle)
 	case e.stream == nil:
 		return time.Time{}, failf(codeElapsed, "event %#x: %w: it was never recorded", uint64(h), ErrInvalidHandle)
 	case !e.reached():

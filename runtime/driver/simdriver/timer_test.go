@@ -42,7 +42,8 @@ func TestTimer(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		elapsed(3 * time.Second)
 
-		// A record is where it is in its stream, whatever was recorded before or is done earlier.
+		// A record has its position in the stream, whatever was recorded before or executes
+		// earlier.
 		check(t, d.StallStream(b))
 		check(t, v.Fill(b, m.Ptr, 1, 1, 64))
 		check(t, v.Record(to, b))
@@ -54,7 +55,7 @@ func TestTimer(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		elapsed(15 * time.Second) // the record in b is not the last one
 
-		// It is an event besides.
+		// A timer is also an event.
 		check(t, v.Fill(a, m.Ptr, 1, 1, 64))
 		check(t, v.Record(from, a))
 		check(t, v.StreamWait(b, from))
@@ -92,7 +93,7 @@ func TestTimerErrors(t *testing.T) {
 	check(t, wait(t, w, other))
 	for say, e := range map[string]driver.Event{
 		"never recorded":      never,
-		"notes no times":      plain,
+		"has no time":         plain,
 		"belongs to device 1": other,
 		"no such event":       0,
 	} {

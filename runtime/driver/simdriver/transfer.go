@@ -13,7 +13,7 @@ func (v *device) Fill(h driver.Stream, dst driver.Ptr, pattern uint32, width int
 		return err
 	}
 	if width != 1 && width != 2 && width != 4 {
-		return failf(codeFill, "elements of %d bytes: %w: 1, 2 and 4 can be filled", width, ErrInvalidValue)
+		return failf(codeFill, "elements of %d bytes: %w: the size must be 1, 2 or 4", width, ErrInvalidValue)
 	}
 	s, err := v.stream(codeFill, h)
 	if err != nil {
@@ -48,7 +48,7 @@ func (v *device) FillStrided(h driver.Stream, dst driver.Ptr, pattern uint32, st
 	return nil
 }
 
-// Prefetch touches managed memory: it is where it is.
+// Prefetch touches managed memory, which does not move.
 func (v *device) Prefetch(h driver.Stream, p driver.Ptr, n uint64, to driver.MemKind) error {
 	later, err := v.submit(codePrefetch)
 	if err != nil {
@@ -61,7 +61,7 @@ func (v *device) Prefetch(h driver.Stream, p driver.Ptr, n uint64, to driver.Mem
 		return failf(codePrefetch, "to memory of kind %d: %w", to, ErrInvalidValue)
 	}
 	if a := v.d.find(p); n > 0 && (a == nil || a.kind != driver.ManagedMem) {
-		return failf(codePrefetch, "%d bytes at %#x: %w: that is no managed memory", n, uint64(p), ErrInvalidValue)
+		return failf(codePrefetch, "%d bytes at %#x: %w: it is not managed memory", n, uint64(p), ErrInvalidValue)
 	}
 	s, err := v.working(codePrefetch, h)
 	if err != nil {
@@ -90,15 +90,15 @@ func (v *device) Download(h driver.Stream, dst unsafe.Pointer, src driver.Ptr, n
 	return v.transfer(codeDownload, h, 0, nil, src, nil, dst, n)
 }
 
-// transfer submits a copy; host is one side of it unless c is codeCopy. Where a device is given, what it can reach is meant and not
-// what v can.
+// transfer submits a copy. host is one side of it unless c is codeCopy. If a side has a device, its
+// address must be one that this device reaches, not v.
 func (v *device) transfer(c code, h driver.Stream, dst driver.Ptr, to *device, src driver.Ptr, from *device, host unsafe.Pointer, n uint64) error {
 	later, err := v.submit(c)
 	if err != nil {
 		return err
 	}
 	if c != codeCopy && host == nil && n > 0 {
-		return failf(c, "%d bytes with nil as the host's side: %w", n, ErrInvalidValue)
+		return failf(c, "%d bytes with a nil host pointer: %w", n, ErrInvalidValue)
 	}
 	s, err := v.stream(c, h)
 	if err != nil {

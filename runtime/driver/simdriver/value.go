@@ -11,12 +11,12 @@ import (
 
 var _ driver.Values = (*device)(nil)
 
-// WriteValue writes a value.
+// WriteValue writes a value in stream order.
 func (v *device) WriteValue(h driver.Stream, p driver.Ptr, value uint64) error {
 	return v.value(codeWriteValue, h, p, value)
 }
 
-// WaitValue has the stream wait for a value.
+// WaitValue makes the stream wait for a value.
 func (v *device) WaitValue(h driver.Stream, p driver.Ptr, value uint64) error {
 	return v.value(codeWaitValue, h, p, value)
 }
@@ -30,14 +30,14 @@ func (v *device) value(c code, h driver.Stream, p driver.Ptr, value uint64) erro
 		return v.cannot(c)
 	}
 	if p%8 != 0 {
-		return failf(c, "a value at %#x: %w: the address is not aligned to 8", uint64(p), ErrInvalidValue)
+		return failf(c, "a value at %#x: %w: the address is not a multiple of 8", uint64(p), ErrInvalidValue)
 	}
 	switch a := v.d.find(p); {
-	case a == nil: // which is found out when the device gets there
+	case a == nil: // unknown memory is an error when the operation executes
 	case a.kind == driver.ManagedMem:
-		return failf(c, "a value at %#x: %w: that is managed memory", uint64(p), ErrInvalidValue)
-	case a.segment != nil || a.origin != nil && a.origin.segment != nil: // as cuStreamWriteValue64 answers
-		return failf(c, "a value at %#x: %w: that is memory of a pool", uint64(p), ErrInvalidValue)
+		return failf(c, "a value at %#x: %w: it is managed memory", uint64(p), ErrInvalidValue)
+	case a.segment != nil || a.origin != nil && a.origin.segment != nil: // cuStreamWriteValue64 refuses it too
+		return failf(c, "a value at %#x: %w: it is memory of a pool", uint64(p), ErrInvalidValue)
 	}
 	s, err := v.working(c, h)
 	if err != nil {
@@ -51,7 +51,7 @@ func (v *device) value(c code, h driver.Stream, p driver.Ptr, value uint64) erro
 	return nil
 }
 
-// word returns the value at p, which the device may be about to access.
+// word returns the word at p for the device to access.
 func (v *device) word(p driver.Ptr, writes bool) (*atomic.Uint64, *AccessError) {
 	b, err := v.access(p, 8, writes)
 	if err != nil {
@@ -60,21 +60,24 @@ func (v *device) word(p driver.Ptr, writes bool) (*atomic.Uint64, *AccessError) 
 	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b))), nil
 }
 
-// reached reports whether what the operation waits for has come, or never will, since there is no such memory.
+// reached reports whether the awaited value has come. It returns true if there is no such memory,
+// because execution then fails.
 func (o *operation) reached() bool {
 	w, err := o.to.word(o.dst, false)
 	return err != nil || int64(w.Load()-o.n) >= 0
 }
 
-// The first and the longest pause before a value is looked at again. Who writes it may be the host, of which nobody hears.
+// The first and the longest pause before the next look at a value. The host may write the value
+// without notice.
 const (
 	firstPause   = 20 * time.Microsecond
 	longestPause = time.Millisecond
 )
 
-// awaitValue waits until the value that o, the oldest operation, waits for may have come, or something else has happened.
+// awaitValue waits until the value that o, the oldest operation, waits for may have come, or the
+// stream is poked.
 func (s *stream) awaitValue(o *operation) {
-	for n := 0; s.pause == 0 && n < spins; n++ { // often it comes in quick succession
+	for n := 0; s.pause == 0 && n < spins; n++ { // values often follow each other quickly
 		runtime.Gosched()
 		if o.ready() {
 			return

@@ -14,10 +14,11 @@ import (
 
 func values(v driver.Device) driver.Values { return v.(driver.Values) }
 
-// word returns the number that the host sees at the start of memory.
+// word returns the number at the start of memory, as the host sees it.
 func word(m driver.Mem) *atomic.Uint64 { return (*atomic.Uint64)(m.Host) }
 
-// TestValues has the host and two streams hand a number on, in memory of each kind that can have one.
+// TestValues passes a number between the host and two streams, in each kind of memory that may hold
+// one.
 func TestValues(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -38,7 +39,7 @@ func TestValues(t *testing.T) {
 			out := alloc(t, v, driver.DeviceMem, 100)
 			a, b := stream(t, v), stream(t, v)
 			const n = 100
-			for i := range uint64(n) { // the host, one stream, the other, the host
+			for i := range uint64(n) { // from the host to one stream, to the other, to the host
 				check(t, values(v).WaitValue(a, m.Ptr, 3*i+1))
 				check(t, v.Fill(a, out.Ptr+driver.Ptr(i), uint32(i), 1, 1))
 				check(t, values(v).WriteValue(a, m.Ptr, 3*i+2))
@@ -63,7 +64,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestValueCompared compares with a sign, as CUDA does.
+// TestValueCompared checks that values are compared as signed numbers, as in CUDA.
 func TestValueCompared(t *testing.T) {
 	_, vs := open(t, simdriver.Config{})
 	v := vs[0]
@@ -87,8 +88,8 @@ func TestValueCompared(t *testing.T) {
 	}
 }
 
-// TestValueNever has a stream wait for a value that never comes: its device is told what it has left when it is closed, and a lost device
-// drops it.
+// TestValueNever waits for a value that never comes. Close of the device names what is left, and a
+// lost device drops the wait.
 func TestValueNever(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2})
 	for i, v := range vs {
@@ -96,7 +97,7 @@ func TestValueNever(t *testing.T) {
 		s := stream(t, v)
 		check(t, values(v).WaitValue(s, m.Ptr, 1))
 		pending(t, v, record(t, v, s))
-		refused(t, v.DestroyStream(s), driver.ErrBusy, "2 operations are left")
+		refused(t, v.DestroyStream(s), driver.ErrBusy, "2 operations are pending")
 		if i == 1 {
 			check(t, d.LoseDevice(1, nil))
 			if err := v.DestroyStream(s); !errors.Is(err, driver.ErrLost) {
@@ -108,7 +109,7 @@ func TestValueNever(t *testing.T) {
 	}
 }
 
-// TestValueBubble waits in a bubble, whose time passes meanwhile.
+// TestValueBubble waits in a bubble, whose clock goes on meanwhile.
 func TestValueBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, vs := open(t, simdriver.Config{})
@@ -131,7 +132,7 @@ func TestValueBubble(t *testing.T) {
 	})
 }
 
-// TestValueSteps steps over a wait when its value has come.
+// TestValueSteps checks that Step passes a wait when its value has come.
 func TestValueSteps(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Deterministic: true})
 	v := vs[0]
@@ -148,7 +149,7 @@ func TestValueSteps(t *testing.T) {
 	}
 }
 
-// TestValueProcesses has a process wait for what another one writes to its memory.
+// TestValueProcesses waits for a value that another process writes.
 func TestValueProcesses(t *testing.T) {
 	_, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -165,7 +166,8 @@ func TestValueProcesses(t *testing.T) {
 	check(t, drain(t, a, sa))
 }
 
-// TestValueErrors has what is refused by the call, what loses the device when it executes, and faults.
+// TestValueErrors tests values that the call refuses, values that lose the device at execution, and
+// faults.
 func TestValueErrors(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 4})
 	both := func(v driver.Device, s driver.Stream, p driver.Ptr, do func(err error)) {
@@ -175,14 +177,14 @@ func TestValueErrors(t *testing.T) {
 	}
 	v := vs[0]
 	m, s := alloc(t, v, driver.DeviceMem, 64), stream(t, v)
-	both(v, s, m.Ptr+4, func(err error) { refused(t, err, simdriver.ErrInvalidValue, "aligned to 8") })
+	both(v, s, m.Ptr+4, func(err error) { refused(t, err, simdriver.ErrInvalidValue, "multiple of 8") })
 	both(v, s, alloc(t, v, driver.ManagedMem, 8).Ptr, func(err error) { refused(t, err, simdriver.ErrInvalidValue, "managed") })
 	both(v, 0, m.Ptr, func(err error) { refused(t, err, simdriver.ErrInvalidHandle, "no such stream") })
 	both(vs[1], s, m.Ptr, func(err error) { refused(t, err, simdriver.ErrInvalidHandle, "belongs to device 0") })
 	check(t, v.(driver.Capturer).BeginCapture(s))
-	both(v, s, m.Ptr, func(err error) { refused(t, err, simdriver.ErrInvalidValue, "captures") })
+	both(v, s, m.Ptr, func(err error) { refused(t, err, simdriver.ErrInvalidValue, "capturing") })
 	if _, err := v.(driver.Capturer).EndCapture(s); err == nil {
-		t.Error("what was not captured is a graph")
+		t.Error("an uncaptured operation gives a graph")
 	}
 	for _, op := range []simdriver.Op{simdriver.OpWriteValue, simdriver.OpWaitValue} {
 		d.Inject(simdriver.Fault{Op: op, Device: 0, N: 1})
@@ -193,7 +195,7 @@ func TestValueErrors(t *testing.T) {
 	check(t, drain(t, v, s))
 
 	d.Inject(simdriver.Fault{Op: simdriver.OpWaitValue, Device: 0, N: 1, AtExecution: true})
-	check(t, values(v).WaitValue(s, m.Ptr, 1<<40)) // which it does not wait for
+	check(t, values(v).WaitValue(s, m.Ptr, 1<<40)) // the wait is never reached
 	refused(t, drain(t, v, s), simdriver.ErrInjected, "wait value")
 	for i, do := range []func(v driver.Device, s driver.Stream, p driver.Ptr) error{
 		func(v driver.Device, s driver.Stream, p driver.Ptr) error { return values(v).WriteValue(s, p, 1) },
@@ -215,7 +217,7 @@ func TestValueErrors(t *testing.T) {
 	pending(t, v, e)
 	check(t, v.Free(m))
 	if err := wait(t, v, e); !errors.Is(err, driver.ErrLost) {
-		t.Errorf("memory that is freed: %v", err)
+		t.Errorf("freed memory: %v", err)
 	}
 	caps := simdriver.HIPCaps()
 	_, vs = open(t, simdriver.Config{Caps: &caps})

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// spins is how often a stream without work yields before it sleeps. To wake it costs the submitter more than the rest of
-// the call, and work often comes in quick succession.
+// spins is how often a stream without work yields before it sleeps. Waking it costs the submitter
+// more than the rest of the call, and operations often follow each other quickly.
 const spins = 32
 
 // work is the stream's goroutine. It ends when the stream is destroyed.
 func (s *stream) work() {
-	defer func() { // a kernel may end the goroutine
+	defer func() { // deferred, because a kernel may call runtime.Goexit
 		s.drop()
 		close(s.ended)
 	}()
@@ -47,13 +47,13 @@ func (s *stream) rest() {
 		}
 	}
 	s.asleep.Store(true)
-	if s.peek() == nil && !s.stopped.Load() { // who adds now sees asleep
+	if s.peek() == nil && !s.stopped.Load() { // a goroutine that adds work from here on sees asleep
 		<-s.wake
 	}
 	s.asleep.Store(false)
 }
 
-// ready reports whether the operation waits for nothing in another stream, and for no value.
+// ready reports whether the operation waits neither for another stream nor for a value.
 func (o *operation) ready() bool {
 	if o.code == codeWaitValue {
 		return o.fail != nil || o.reached()
@@ -61,10 +61,12 @@ func (o *operation) ready() bool {
 	return o.source == nil || o.fail != nil || o.source.done.Load() >= o.seq || o.event != nil && o.event.passed(o.record, o.n)
 }
 
-// begun reports whether the operation is one that goes on although the stream is held, for it waits for other ranks.
+// begun reports whether the operation is a group that has begun. It goes on even if the stream is
+// stalled, because other ranks are waiting.
 func (o *operation) begun() bool { return o.group != nil && o.group.begun }
 
-// meet begins o, if it is to meet operations of other ranks, and reports whether it has: else the stream is poked when it has.
+// meet begins the group of o, if it has one. It reports whether o can end now; otherwise the stream
+// is poked when the other ranks have come.
 func (s *stream) meet(o *operation) bool {
 	g := o.group
 	if g == nil || o.fail != nil {
@@ -76,7 +78,7 @@ func (s *stream) meet(o *operation) bool {
 	return g.over.Load()
 }
 
-// await waits until o may be ready, or something else has happened.
+// await waits until o may be ready, or the stream is poked.
 func (s *stream) await(o *operation) {
 	if o.code == codeWaitValue {
 		s.awaitValue(o)
@@ -89,14 +91,15 @@ func (s *stream) await(o *operation) {
 		src.waiters = append(src.waiters, waiter{s, o.seq})
 		src.waiting.Store(int32(len(src.waiters)))
 		src.waitersMu.Unlock()
-		if o.ready() { // it may have been before src saw the waiter
+		if o.ready() { // src may have executed it before it saw the waiter
 			return
 		}
 	}
 	<-s.wake
 }
 
-// early waits until o has taken its time, or something else has happened; then it is true.
+// early waits for the latency of o. It returns true if the stream was poked before the time was
+// over.
 func (s *stream) early(o *operation) bool {
 	delay := time.Duration(s.dev.d.delays[o.code].Load())
 	if delay <= 0 {
@@ -145,16 +148,17 @@ func (s *stream) execute(o *operation) {
 	}
 	s.discard(o)
 	if v.down.Load() != nil {
-		return // too late: the event of this operation never completes
+		return // the device was lost or closed: the event of this operation never completes
 	}
-	// What streams of the device share must stay untouched here: the race detector would take it for an order.
+	// Nothing that streams of a device share may be touched here, because the race detector would
+	// see an order.
 	s.done.Store(s.head.Load())
 	if s.waiting.Load() > 0 {
 		s.release()
 	}
 }
 
-// tell tells the program that o has executed, or has failed.
+// tell calls Config.OnExecute for an executed or failed operation.
 func (s *stream) tell(o *operation, err error) {
 	f := s.dev.d.executed
 	if f == nil {
@@ -169,21 +173,23 @@ func (s *stream) tell(o *operation, err error) {
 	f(e)
 }
 
-// away says that n goroutines more are in the program's code. Nodes of a graph that nothing orders must not look ordered for that.
+// away adds n to the number of goroutines in the program's code. It hides this from the race
+// detector, because unordered nodes of a graph must not look ordered.
 func (s *stream) away(n int32) {
 	hush()
 	s.outside.Add(n)
 	unhush()
 }
 
-// lose takes the device away because of what the stream executed, unless that is left over from before the device was closed.
+// lose makes the device lost because an operation failed, unless the stream belongs to an earlier
+// opening of the device.
 func (s *stream) lose(err error) {
 	if !s.stopped.Load() {
 		s.dev.lose(err)
 	}
 }
 
-// release wakes the streams that waited for what is done now.
+// release wakes the streams that waited for the operations that are done now.
 func (s *stream) release() {
 	s.waitersMu.Lock()
 	defer s.waitersMu.Unlock()
@@ -200,7 +206,7 @@ func (s *stream) release() {
 	s.waiting.Store(int32(len(left)))
 }
 
-// alert makes the streams that wait for this one look again.
+// alert wakes the streams that wait for this one.
 func (s *stream) alert() {
 	s.waitersMu.Lock()
 	defer s.waitersMu.Unlock()
@@ -209,7 +215,7 @@ func (s *stream) alert() {
 	}
 }
 
-// discard takes o, the oldest operation, away. It has executed, or will not.
+// discard removes o, the oldest operation. It has executed, or never will.
 func (s *stream) discard(o *operation) {
 	switch o.code {
 	case codeStreamWait:
@@ -226,7 +232,7 @@ func (s *stream) discard(o *operation) {
 	s.take(o)
 }
 
-// drop takes all operations away.
+// drop removes all operations.
 func (s *stream) drop() {
 	for o := s.peek(); o != nil; o = s.peek() {
 		s.discard(o)

@@ -1,6 +1,7 @@
-// Package compilelog reads what compilers say of a source.
+// Package compilelog parses the messages of compilers.
 //
-// It knows the forms of NVRTC, of ptxas, which NVRTC runs, and of clang, which hipRTC is:
+// It knows the forms of NVRTC, of ptxas, which NVRTC runs, and of clang, which is hipRTC's
+// compiler:
 //
 //	saxpy.cu(2): error: identifier "x" is undefined
 //	ptxas application ptx input, line 28; error   : Not a name of any known instruction: 'bogus'
@@ -8,11 +9,11 @@
 //	saxpy.hip:2:7: error: use of undeclared identifier 'x'
 //	error: unsupported option '--no-such'
 //
-// and that of nvJitLink, which has no line:
+// and the form of nvJitLink, which has no line number:
 //
 //	b.cu: link error: error: Linking globals named 'f': symbol multiply defined!
 //
-// The lines that follow, to the next such line or an empty one, are the message's details.
+// The lines up to the next message or an empty line are the message's details.
 package compilelog
 
 import (
@@ -23,7 +24,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// kinds are the words for how bad it is.
+// kinds are the words for the severity.
 const kinds = `((?:catastrophic |fatal |internal |command-line )?error|warning|remark|note|info|fatal)`
 
 var (
@@ -34,15 +35,15 @@ var (
 	bare  = regexp.MustCompile(`^` + kinds + `: (.*)$`)
 	tool  = regexp.MustCompile(`^([\w.+-]+):? +` + kinds + ` *: (.*)$`)
 
-	// footer is a line about the whole.
+	// footer matches a line about the whole compilation.
 	footer = regexp.MustCompile(`^(\d+ (catastrophic )?errors? (detected|generated)|\d+ warnings? (and \d+ errors? )?generated|Compilation terminated|Remark: )`)
 )
 
-// Parse returns the messages of a log. What it does not know it leaves out.
+// Parse returns the messages of a log. It skips lines that it does not know.
 func Parse(log string) []driver.Message {
 	var all []driver.Message
-	var details []string // of the last of them
-	open := false        // more may follow
+	var details []string // details of the last message
+	open := false        // more details may follow
 	end := func() {
 		if n := len(all); n > 0 && len(details) > 0 {
 			m := &all[n-1]
@@ -94,7 +95,7 @@ func parse(line string) (m driver.Message, ok bool) {
 	return m, false
 }
 
-// number reads digits. Too many of them are 0, which says that the number is not told.
+// number parses digits. It returns 0, which means unknown, if there are too many.
 func number(digits string) int {
 	n, err := strconv.ParseInt(digits, 10, 32)
 	if err != nil {
@@ -103,7 +104,8 @@ func number(digits string) int {
 	return int(n)
 }
 
-// column returns where the caret points in the line of the source, which NVRTC writes behind two spaces, or 0.
+// column returns the column of the caret in the source line, or 0. NVRTC indents the source line by
+// two spaces.
 func column(details []string) int {
 	for _, line := range details {
 		if strings.TrimSpace(line) == "^" {

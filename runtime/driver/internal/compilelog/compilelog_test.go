@@ -50,8 +50,8 @@ func TestParse(t *testing.T) {
 		{"nvJitLink", "ERROR in nvvmCompileProgram: NVVM_ERROR_COMPILATION\nb.cu: link error: error: Linking globals named '_Z6factori': symbol multiply defined!\n\n\x00", []driver.Message{
 			{File: "b.cu", Kind: "error", Text: "Linking globals named '_Z6factori': symbol multiply defined!"},
 		}},
-		{"a number that is none", "a.cu(99999999999999999999): error: far\n", []driver.Message{{File: "a.cu", Kind: "error", Text: "far"}}},
-		{"what is not known", "something\nelse(1) happened\n", nil},
+		{"a number too large", "a.cu(99999999999999999999): error: far\n", []driver.Message{{File: "a.cu", Kind: "error", Text: "far"}}},
+		{"unknown lines", "something\nelse(1) happened\n", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Parse(c.log); !reflect.DeepEqual(got, c.want) {

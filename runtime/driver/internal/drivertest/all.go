@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// NodeOps are ops of every kind, on 64 bytes at p. The second has attributes.
+// NodeOps returns operations of every kind, on 64 bytes at p. The second one has attributes.
 func NodeOps(p driver.Ptr, attrs driver.LaunchAttrs, child driver.Graph) []driver.NodeOp {
 	return []driver.NodeOp{
 		{Kind: driver.EmptyNode},
@@ -25,7 +25,7 @@ func NodeOps(p driver.Ptr, attrs driver.LaunchAttrs, child driver.Graph) []drive
 	}
 }
 
-// All are calls of every method but Bind and Close, by the operations that errors name.
+// All returns calls of every method except Bind and Close, by the operation that errors name.
 func (a *API) All(d Device) map[string]func() error {
 	buf := make([]uint64, 8)
 	p, ptr := unsafe.Pointer(&buf[0]), driver.Ptr(uintptr(unsafe.Pointer(&buf[0])))
@@ -40,7 +40,7 @@ func (a *API) All(d Device) map[string]func() error {
 				if _, err := d.NewPriorityStream(-1); err != nil {
 					return err
 				}
-				if err := a.Destroy(d, Stream0); err != nil { // every stream is this one to the fake
+				if err := a.Destroy(d, Stream0); err != nil { // to the fake every stream is this one
 					return err
 				}
 			}
@@ -182,20 +182,20 @@ func (a *API) All(d Device) map[string]func() error {
 	return all
 }
 
-// Submitting are the operations of All that any thread may call.
+// Submitting lists the operations of All that any thread may call.
 var Submitting = []string{
 	"record", "query", "wait", "fill", "copy", "upload", "download", "prefetch", "launch", "alloc async", "free async", "set node",
 	"launch graph", "capturing", "elapsed",
 }
 
-// PoolOps and GraphOps are the operations that need pools and graphs.
+// PoolOps and GraphOps list the operations that need pools and graphs.
 var (
 	PoolOps = strings.Split("default pool, current pool, set current pool, new pool, destroy pool, pool attribute, set pool attribute, "+
 		"trim pool, access pool, alloc async, free async", ", ")
 	GraphOps = strings.Split("new graph, destroy graph, add node, instantiate, destroy exec, set node, launch graph, begin capture, end capture", ", ")
 )
 
-// Unsupported has operations fail without a native call, with an error that says why.
+// Unsupported checks that operations fail without a native call, with an error that says why.
 func (a *API) Unsupported(t *testing.T, f Library, d Device, ops []string, says string) {
 	t.Helper()
 	calls := a.All(d)
@@ -210,7 +210,7 @@ func (a *API) Unsupported(t *testing.T, f Library, d Device, ops []string, says 
 	f.Want("")
 }
 
-// Function loads a kernel of the fake's.
+// Function loads a kernel of the fake.
 func (a *API) Function(t testing.TB, d driver.Device, kernel string) (driver.Function, driver.FuncInfo) {
 	t.Helper()
 	m, err := d.Load(a.Image)

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Numbers of errors that CUDA and HIP have in common.
+// Numbers of errors that CUDA and HIP share.
 const (
 	InvalidValue       = 1
 	OutOfMemory        = 2
@@ -28,7 +28,7 @@ const (
 	Unknown            = 999
 )
 
-// names are the names of those errors without what is an API's own.
+// names are the names of these errors without the API's prefix.
 var names = map[int]string{
 	InvalidValue: "invalidvalue", OutOfMemory: "outofmemory", NoDevice: "nodevice", InvalidDevice: "invaliddevice",
 	InvalidContext: "invalidcontext", NoPeers: "peeraccessunsupported", InvalidHandle: "invalidhandle", IllegalState: "illegalstate",
@@ -42,7 +42,7 @@ type Result interface {
 	Name() string
 }
 
-// A Device has what the drivers of all APIs can do.
+// A Device has the methods that the drivers of all APIs implement.
 type Device interface {
 	driver.Device
 	driver.Adopter
@@ -62,7 +62,7 @@ type Device interface {
 	driver.Timers
 }
 
-// A Library is a fake of an API's library.
+// A Library is a fake library of an API.
 type Library interface {
 	File() string
 	Set(name string, value int)
@@ -70,33 +70,32 @@ type Library interface {
 	Want(calls ...string)
 	Live() int
 
-	// Open makes a driver over the library, with pools of the API if the driver has them only on
-	// request.
+	// Open makes a driver over the library. If the driver has pools only on request, pools requests
+	// them.
 	Open(pools bool) (driver.Driver, error)
-	// Device opens device 0, with or without pools, and binds it to the test's thread, which it
-	// locks until the test ends.
+	// Device opens device 0, with or without pools, and binds it to the test's thread, which stays
+	// locked until the test ends.
 	Device(pools bool) Device
-	// Clean fails the test if the calling thread remembers an error of the API.
+	// Clean fails the test if the calling thread has a last error of the API.
 	Clean(what string)
-	// Left fails the test if the library has objects, or holds on to device dev, after an Open that
-	// failed.
+	// Left fails the test if the library has objects, or a reference to device dev, after a failed
+	// Open.
 	Left(what string, dev int)
 }
 
-// An API is what differs between APIs. Functions are the names of the API's, calls are as a fake
-// records them.
+// An API describes the differences between APIs. Functions are named as in the API, and calls are
+// written as a fake records them.
 type API struct {
-	Name   string                                   // of the driver
-	Prefix string                                   // of functions
+	Name   string                                   // name of the driver
+	Prefix string                                   // prefix of functions
 	File   string                                   // the library's name
-	Result func(code int) Result                    // for a number
-	Wrap   func(op string, err error) *driver.Error // what the driver makes of a function's error
-	Sticky map[int]bool                             // codes that mean that the device is lost
+	Result func(code int) Result                    // makes an error from its number
+	Wrap   func(op string, err error) *driver.Error // makes the driver's error from a function's error
+	Sticky map[int]bool                             // codes of a lost device
 
-	Release dl.Version // that most tests have
+	Release dl.Version // the release that most tests use
 	Fake    func(t testing.TB, release dl.Version) Library
-	// Open makes a driver over the library in a file, with those for communicators and for
-	// compiling in files that are named.
+	// Open makes a driver over the libraries with the given file names.
 	Open func(lib, comm, compiler string) (driver.Driver, error)
 
 	Devices    DevicesTest
@@ -112,27 +111,27 @@ type API struct {
 	Adopt      AdoptTest
 	IPC        []IPCTest
 	Peers      PeersTest
-	Priorities map[int]int // by the priorities that are asked for
+	Priorities map[int]int // the expected priority by requested priority
 
-	Image []byte      // that the fake loads
+	Image []byte      // an image that the fake loads
 	Pool0 driver.Pool // the default pool of device 0
-	Pool1 driver.Pool // the first that is made
+	Pool1 driver.Pool // the first pool that is made
 
-	// The rest is for All.
-	Attrs     driver.LaunchAttrs // of a launch, if the device has cooperative launches those are asked for too
+	// The following is for All.
+	Attrs     driver.LaunchAttrs // attributes of a launch; cooperative is added if the device has it
 	PoolDesc  driver.PoolDesc
-	Destroy   func(Device, driver.Stream) error // calls the library itself
-	Neighbour func(Device) driver.Device        // of the same library
-	Leave     func(Device) error                // Leave for what is current
+	Destroy   func(Device, driver.Stream) error // a direct call of the library
+	Neighbour func(Device) driver.Device        // another device of the same library
+	Leave     func(Device) error                // Leave, with the value for the current device
 	Graph     func(Device) Graph
 	More      func(Device) map[string]func() error // operations that only this API has
 }
 
-// A Graph is what operations on graphs use.
+// A Graph holds the objects for operations on graphs.
 type Graph struct {
-	Graph, Old driver.Graph // Old is destroyed
+	Graph, Old driver.Graph // Old is a destroyed graph
 	Exec       driver.Exec
-	OldExec    driver.Exec // is destroyed
+	OldExec    driver.Exec // a destroyed exec
 	Nodes      []driver.Node
 	Ops        []driver.NodeOp
 }

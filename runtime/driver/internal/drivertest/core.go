@@ -17,12 +17,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// DevicesTest has what Devices tells.
+// DevicesTest describes the expected results of Devices.
 type DevicesTest struct {
-	Settings map[string]int          // with them device 1
-	One      driver.Info             // is this
-	Odd      map[string]int          // and with these device 0
-	IsOdd    func(*driver.Info) bool // is so
+	Settings map[string]int          // settings with which device 1
+	One      driver.Info             // has this Info
+	Odd      map[string]int          // settings with which device 0
+	IsOdd    func(*driver.Info) bool // satisfies this
 }
 
 func testDevices(t *testing.T, a *API) {
@@ -39,7 +39,7 @@ func testDevices(t *testing.T, a *API) {
 	}
 	infos[1].Name = "mine"
 	if again, _ := d.Devices(); again[1] != want {
-		t.Error("what Devices returned is the driver's own")
+		t.Error("Devices returns the driver's own slice")
 	}
 	f.Calls()
 	if d.Devices(); len(f.Calls()[0]) != 0 {
@@ -52,15 +52,15 @@ func testDevices(t *testing.T, a *API) {
 	}
 }
 
-// OpenErrorsTest has what fails when a driver and a device are opened.
+// OpenErrorsTest lists the functions that can fail while a driver and a device are opened.
 type OpenErrorsTest struct {
-	Init map[string]struct { // functions of which the driver needs the results
+	Init map[string]struct { // functions whose results the driver needs
 		Code int
 		Op   string
 		Says string
 	}
-	Device []string // functions of which device 1 needs the results
-	Lost   string   // a function that finds the device lost
+	Device []string // functions whose results device 1 needs
+	Lost   string   // a function that returns that the device is lost
 }
 
 func testOpenErrors(t *testing.T, a *API) {
@@ -95,15 +95,15 @@ func testOpenErrors(t *testing.T, a *API) {
 	}
 	f.Set(a.OpenErrors.Lost, IllegalAddress)
 	if dev, err := d.Open(1); dev != nil || !errors.Is(err, driver.ErrLost) {
-		t.Errorf("a device that is lost at once: %v, %v", dev, err)
+		t.Errorf("a device lost at once: %v, %v", dev, err)
 	}
 }
 
-// CallsTest has the calls of the library that each part of testCalls makes.
+// CallsTest lists the library calls of each part of testCalls.
 type CallsTest struct {
 	Events, Memory, Register, ReadOnly, Hints, Function, Launch, End []string
 
-	Info   driver.FuncInfo // of kernel "count"
+	Info   driver.FuncInfo // Info of kernel "count"
 	Global uint64          // size of the variable
 }
 
@@ -225,14 +225,14 @@ func testCalls(t *testing.T, a *API) {
 	f.Want(a.Calls.End...)
 }
 
-// ErrorsTest has what fails.
+// ErrorsTest describes the functions that can fail.
 type ErrorsTest struct {
-	Functions map[string][]string // that an operation of All calls
-	Refused   []int               // codes of an error that is of no kind, beside InvalidHandle
-	Before    func(Device)        // is called before a function fails, if it is not nil
+	Functions map[string][]string // the functions that each operation of All calls
+	Refused   []int               // codes, beside InvalidHandle, of errors with no special meaning
+	Before    func(Device)        // if not nil, called before a function fails
 }
 
-// testErrors has every function fail with every kind of code.
+// testErrors makes every function fail with every kind of error.
 func testErrors(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	d := f.Device(true)
@@ -282,7 +282,7 @@ func testErrors(t *testing.T, a *API) {
 	}
 }
 
-// testLost has the codes that say that a device is lost, and those that do not.
+// testLost checks which error codes mean a lost device.
 func testLost(t *testing.T, a *API) {
 	for r := range 1100 {
 		if e := a.Wrap("test", a.Result(r)); e.Lost != a.Sticky[r] || e.OOM != (r == OutOfMemory) {
@@ -306,7 +306,7 @@ func testBadArguments(t *testing.T, a *API) {
 		want error
 		says string
 	}{
-		"stream 0 for record":        {d.Record(Event0, 0), handle, "stream 0x0: no stream of NewStream's"},
+		"stream 0 for record":        {d.Record(Event0, 0), handle, "stream 0x0: not a stream that NewStream or AdoptStream accepts"},
 		"legacy stream for wait":     {d.StreamWait(1, Event0), handle, "stream 0x1"},
 		"thread's stream for fill":   {d.Fill(2, 64, 0, 1, 1), handle, "stream 0x2"},
 		"stream 0 for strided":       {d.FillStrided(0, 64, 0, 8, 1), handle, "stream 0x0"},
@@ -319,10 +319,10 @@ func testBadArguments(t *testing.T, a *API) {
 		"stream 0 for prefetching":   {d.Prefetch(0, 0, 1, driver.HostMem), handle, "stream 0x0"},
 		"stream 0 to destroy":        {d.DestroyStream(0), handle, "stream 0x0"},
 		"fill of width 3":            {d.Fill(Stream0, 64, 0, 3, 5), value, "5 elements of 3 bytes at 0x40 in stream 0x5000: the width must be"},
-		"free of no kind":            {d.Free(driver.Mem{Kind: 7}), value, "no kind of memory 7"},
-		"alloc of no kind":           {noKind, value, "no kind of memory 7"},
+		"free of no kind":            {d.Free(driver.Mem{Kind: 7}), value, "memory of unknown kind 7"},
+		"alloc of no kind":           {noKind, value, "memory of unknown kind 7"},
 		"prefetch to managed memory": {d.Prefetch(Stream0, 0, 1, driver.ManagedMem), value, "prefetch"},
-		"kernel that is not there":   {noKernel, a.Result(NotFound), "mangled"},
+		"missing kernel":             {noKernel, a.Result(NotFound), "mangled"},
 		"kernel with NUL":            {nul, dl.ErrNUL, "NUL"},
 		"variable not there":         {noVariable, a.Result(NotFound), `variable "x"`},
 	} {
@@ -348,20 +348,20 @@ func testPriorities(t *testing.T, a *API) {
 	}
 }
 
-// HotTest has what must not allocate.
+// HotTest lists the calls that must not allocate.
 type HotTest struct {
 	Releases []dl.Version
 	Attrs    driver.LaunchAttrs
-	Sets     func(d Device, sets bool) // says whether submitting sets the device
+	Sets     func(d Device, sets bool) // sets whether submitting calls set the device
 	More     func(t *testing.T, d Device, m driver.Mem, l *driver.Launch) map[string]func() error
 }
 
-// errSink keeps the compiler from dropping what a test computes.
+// errSink keeps the compiler from removing code.
 var errSink error
 
 // fewestAllocs returns the smallest number of allocations of a call in three measurements.
-// [testing.AllocsPerRun] counts those of the whole process, so a goroutine that an earlier test
-// left to end in the background can add to one of them.
+// [testing.AllocsPerRun] counts allocations of the whole process, and a goroutine that an earlier
+// test left running may add to one measurement.
 func fewestAllocs(call func()) float64 {
 	n := testing.AllocsPerRun(100, call)
 	for range 2 {
@@ -373,7 +373,7 @@ func fewestAllocs(call func()) float64 {
 	return n
 }
 
-// testAllocs goes through the interface, as the runtime does.
+// testAllocs calls through the interface, as the runtime does.
 func testAllocs(t *testing.T, a *API) {
 	if !dl.Fast {
 		t.Skip("no fast path in this build")

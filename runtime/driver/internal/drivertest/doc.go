@@ -1,3 +1,3 @@
-// Package drivertest is the suite of the tests that drivers over C libraries have in common. A
-// driver runs it over a fake: a C library that records its calls, and fails where a test says so.
+// Package drivertest has the tests that drivers over C libraries share. A driver runs them over a
+// fake: a C library that records its calls, and fails on request.
 package drivertest

@@ -14,24 +14,24 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Handles that the fakes of all APIs give out first.
+// The first handles that all fakes return.
 const (
 	Stream0 = 0x5000
 	Event0  = 0xe000
 	Module0 = 0x3000
 )
 
-// A Fake is a C library that stands for an API.
+// A Fake is a C library that imitates an API.
 type Fake struct {
-	Path string // the file
-	Trim string // suffix of calls that Want leaves out
+	Path string // path of the file
+	Trim string // suffix that Want removes from calls
 
 	t   testing.TB
 	ctl dl.Library
 }
 
-// Build compiles a fake and opens its handles. They are fake_set, fake_trace and fake_live, and
-// then those of more.
+// Build compiles a fake and opens its test functions: fake_set, fake_trace and fake_live, and then
+// those of more.
 func Build(t testing.TB, lib testlib.Fake, more ...dl.Symbol) *Fake {
 	t.Helper()
 	spec := dl.Spec{
@@ -44,7 +44,7 @@ func Build(t testing.TB, lib testlib.Fake, more ...dl.Symbol) *Fake {
 	return f
 }
 
-// Programs returns how many programs the fake of a compiler has.
+// Programs returns the number of live programs in a fake compiler.
 func Programs(t testing.TB, path string) int {
 	t.Helper()
 	var ctl dl.Library
@@ -54,8 +54,8 @@ func Programs(t testing.TB, path string) int {
 	return int(int32(n))
 }
 
-// Set makes a function return a code from now on, or what it would return if the code is 0. The
-// fake's source lists its other settings.
+// Set makes a function return a code from now on, or its normal result if value is 0. The fake's
+// source lists the other settings.
 func (f *Fake) Set(name string, value int) {
 	f.t.Helper()
 	c, err := dl.CString(name)
@@ -72,7 +72,7 @@ func (f *Fake) File() string { return f.Path }
 // Calls returns the calls since Calls or Want was last called: one empty string if there were none.
 func (f *Fake) Calls() []string { return f.Lines(1) }
 
-// Lines calls a handle that returns lines of text.
+// Lines calls a test function that returns lines of text.
 func (f *Fake) Lines(handle int) []string {
 	f.t.Helper()
 	text := make([]byte, 1<<16)
@@ -81,7 +81,7 @@ func (f *Fake) Lines(handle int) []string {
 	return strings.Split(strings.TrimSuffix(string(text[:int32(n)]), "\n"), "\n")
 }
 
-// Number calls a handle that returns a number.
+// Number calls a test function that returns a number.
 func (f *Fake) Number(handle int, args ...uintptr) uint64 {
 	f.t.Helper()
 	n, err := f.ctl.Slow(handle, args...)
@@ -89,10 +89,10 @@ func (f *Fake) Number(handle int, args ...uintptr) uint64 {
 	return uint64(n)
 }
 
-// Live returns how many objects have not been given back.
+// Live returns the number of live objects.
 func (f *Fake) Live() int { return int(int32(f.Number(2))) }
 
-// Want compares the calls since the last time.
+// Want compares the calls since Calls or Want was last called.
 func (f *Fake) Want(want ...string) {
 	f.t.Helper()
 	got := f.Calls()
@@ -104,7 +104,7 @@ func (f *Fake) Want(want ...string) {
 	}
 }
 
-// Bound opens device 0 and binds it to the test's thread, which it locks until the test ends.
+// Bound opens device 0 and binds it to the test's thread, which stays locked until the test ends.
 func (f *Fake) Bound(d driver.Driver) driver.Device {
 	f.t.Helper()
 	runtime.LockOSThread()

@@ -14,15 +14,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// PoolsTest has the calls of the library that testPools makes, and what differs between pools.
+// PoolsTest lists the library calls of testPools, and the differences between pools.
 type PoolsTest struct {
 	Releases                   []dl.Version
 	Current, New, Use, Destroy []string
 
-	Attrs          map[driver.PoolAttr]uint64 // that can be set
-	Reads          []int                      // native attributes that are read for all attributes
-	Reserved, Used string                     // what errors call these attributes
-	Refused        map[string]driver.PoolDesc // by what the errors say
+	Attrs          map[driver.PoolAttr]uint64 // attributes that can be set
+	Reads          []int                      // native attributes in the order in which all attributes are read
+	Reserved, Used string                     // names of these attributes in errors
+	Refused        map[string]driver.PoolDesc // refused descriptions by the text of their error
 }
 
 func testPools(t *testing.T, a *API) {
@@ -139,11 +139,11 @@ func testPoolErrors(t *testing.T, a *API) {
 	f.Want("")
 }
 
-// CaptureTest has the calls for a capture.
+// CaptureTest lists the calls for a capture.
 type CaptureTest struct {
 	Releases   []dl.Version
 	Begin, End string
-	Graph      driver.Graph // that the fake makes of it, or 0 if it makes others
+	Graph      driver.Graph // the graph that the fake returns, or 0 if it varies
 }
 
 func testCaptureErrors(t *testing.T, a *API) {
@@ -169,7 +169,7 @@ func testCaptureErrors(t *testing.T, a *API) {
 			}
 			f.Want("")
 			if err := end(); !errors.Is(err, a.Result(IllegalState)) {
-				t.Errorf("what was not begun is ended: %v", err)
+				t.Errorf("ending a capture that was not begun: %v", err)
 			}
 			f.Calls()
 			OK(t, d.BeginCapture(Stream0))
@@ -180,7 +180,7 @@ func testCaptureErrors(t *testing.T, a *API) {
 			f.Want(a.Capture.Begin, a.Capture.Begin, a.Capture.End)
 			f.Set("no graph", 1)
 			OK(t, d.BeginCapture(Stream0))
-			if err := end(); !errors.Is(err, a.Result(CaptureInvalidated)) || errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "stream 0x5000: it has made no graph") {
+			if err := end(); !errors.Is(err, a.Result(CaptureInvalidated)) || errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "stream 0x5000: there is no graph") {
 				t.Errorf("%v", err)
 			}
 			f.Set("no graph", 0)
@@ -191,11 +191,11 @@ func testCaptureErrors(t *testing.T, a *API) {
 	}
 }
 
-// AdoptTest has the calls that adopt a stream.
+// AdoptTest lists the calls that adopt a stream.
 type AdoptTest struct {
 	Releases []dl.Version
 	Calls    []string
-	Each     string // default streams differ with each of these: "device"
+	Each     string // "device" if default streams differ for each device
 }
 
 func testAdopt(t *testing.T, a *API) {
@@ -236,11 +236,11 @@ func testAdopt(t *testing.T, a *API) {
 	}
 }
 
-// IPCTest has the calls that open memory of another process, of a release.
+// IPCTest lists the calls that open another process's memory, by release.
 type IPCTest struct {
 	Release dl.Version
 	Calls   []string
-	Range   string // the function that tells the size
+	Range   string // the function that returns the size
 }
 
 func testIPC(t *testing.T, a *API) {
@@ -255,7 +255,7 @@ func testIPC(t *testing.T, a *API) {
 		o, err := d.OpenMem(h)
 		OK(t, err)
 		if o.Kind != driver.DeviceMem || o.Ptr != m.Ptr || o.Size != 4096-256 || o.Host != nil {
-			t.Errorf("opened %+v", o) // the fake has the address lie 256 bytes behind the allocation's begin
+			t.Errorf("opened %+v", o) // the fake returns an address 256 bytes after the start of the allocation
 		}
 		OK(t, d.CloseMem(o))
 		f.Want(c.Calls...)
@@ -269,7 +269,7 @@ func testIPC(t *testing.T, a *API) {
 			t.Errorf("a handle of this process: %v", err)
 		}
 		f.Set("own process", 0)
-		// Memory whose size the library does not tell can be opened as well.
+		// Memory of unknown size can be opened too.
 		f.Set(c.Range, InvalidValue)
 		o, err = d.OpenMem(h)
 		if OK(t, err); o.Size != 0 {
@@ -286,15 +286,15 @@ func testIPC(t *testing.T, a *API) {
 	}
 }
 
-// PeersTest has the ways to have no access.
+// PeersTest lists the errors of enabling access.
 type PeersTest struct {
 	Releases []dl.Version
-	Enable   string // the function that gives access
-	Codes    []int  // of it that mean that there is none, beside NoPeers
+	Enable   string // the function that enables access
+	Codes    []int  // codes, beside NoPeers, that mean that there is no link
 }
 
 func testPeers(t *testing.T, a *API) {
-	runtime.LockOSThread() // it has the device
+	runtime.LockOSThread() // this thread has the device
 	defer runtime.UnlockOSThread()
 	for _, release := range a.Peers.Releases {
 		f := a.Fake(t, release)
@@ -312,7 +312,7 @@ func testPeers(t *testing.T, a *API) {
 		}
 		OK(t, d.Bind())
 		f.Calls()
-		OK(t, d.EnablePeer(d)) // that is no peer
+		OK(t, d.EnablePeer(d)) // the device is not its own peer
 		f.Want("")
 		type refusal struct {
 			fn   string
@@ -356,17 +356,17 @@ func testPeers(t *testing.T, a *API) {
 	}
 }
 
-// FactsTest has what a device tells of itself and of another one.
+// FactsTest describes the facts of a device and its links.
 type FactsTest struct {
-	Env       string // names a library that this does without, or is empty
+	Env       string // variable that names an optional library, or ""
 	Total     uint64 // bytes of memory
-	MemInfo   string // the call that tells them
+	MemInfo   string // the call that returns them
 	Settings  map[string]int
 	Links     []LinkTest
-	Occupancy string // the function that tells
+	Occupancy string // the function for occupancy
 }
 
-// A LinkTest is a link to the other device with settings.
+// A LinkTest is a set of settings and the link that they give.
 type LinkTest struct {
 	Set  map[string]int
 	Want driver.Link

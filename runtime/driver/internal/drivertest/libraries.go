@@ -18,33 +18,33 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// CompileTest has a compiler's library and what its fake makes of a source.
+// CompileTest describes a compiler's library and the results of its fake.
 type CompileTest struct {
-	Info driver.CompilerInfo // Build is the beginning
-	Env  string              // names the library's file, which is
+	Info driver.CompilerInfo // Build is a prefix
+	Env  string              // variable that names the library's file
 	File string
-	Fake func(t *testing.T) string // builds the fake, has the driver find it, and returns its file
-	Bare func(t *testing.T) string // is Fake for testCompileErrors
-	Ext  string                    // of sources
+	Fake func(t *testing.T) string // builds the fake, makes the driver find it, and returns its file
+	Bare func(t *testing.T) string // replaces Fake in testCompileErrors
+	Ext  string                    // file extension of sources
 
 	Headers    map[string]string
 	Options    []string
 	Image, Log string
-	Own        []string // options that name an architecture, in place of the device's
-	Debug      string   // an option
+	Own        []string // options that set the architecture
+	Debug      string   // an option for debugging
 
-	BareVersion string // of the compiler of Bare
-	Failed      string // beginning of its errors
+	BareVersion string // version of the compiler of Bare
+	Failed      string // prefix of the compiler's errors
 	Errors      []CompileError
-	Check       func(t *testing.T, name string, e *driver.CompileError) // looks at an error more closely, if it is not nil
+	Check       func(t *testing.T, name string, e *driver.CompileError) // if not nil, checks an error further
 }
 
-// A CompileError is a source that is not compiled.
+// A CompileError is a source that fails to compile.
 type CompileError struct {
 	Name     string
 	Source   driver.Source
 	Kind     error
-	Text     string // of the error, after CompileTest.Failed
+	Text     string // text of the error after CompileTest.Failed
 	Messages int
 }
 
@@ -84,7 +84,7 @@ func testCompile(t *testing.T, a *API) {
 			t.Errorf("%s: %q", own, text)
 		}
 	}
-	f.Want("") // compiling calls nothing of the device's library
+	f.Want("") // compiling makes no call of the device's library
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -130,7 +130,7 @@ func testCompileErrors(t *testing.T, a *API) {
 	}
 }
 
-// testNoCompiler does without the library: everything else works.
+// testNoCompiler tests without the library: everything else works.
 func testNoCompiler(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	t.Setenv(a.Compile.Env, filepath.Join(t.TempDir(), a.Compile.File))
@@ -150,7 +150,8 @@ func testNoCompiler(t *testing.T, a *API) {
 	OK(t, x.Close())
 }
 
-// testWithCompiler names the library's file by an option, which comes before the environment.
+// testWithCompiler names the library's file with an option, which has priority over the
+// environment.
 func testWithCompiler(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	a.Compile.Fake(t)
@@ -169,14 +170,14 @@ func testWithCompiler(t *testing.T, a *API) {
 type Real struct {
 	Source     compile.Source
 	Target     string
-	Warnings   []string          // what the log has
-	Names      map[string]string // what the library is asked for, by expression
+	Warnings   []string          // expected parts of the log
+	Names      map[string]string // expected names by expression
 	Wrong      map[string]string // headers with errors
 	At         []string          // places of these errors
-	Failure    error             // what they are
-	BadOption  error             // what --no-such-option is
-	OptionText string            // a source to go with it
-	Before     func()            // called when the fake has been made; may be nil
+	Failure    error             // error of a failed compilation
+	BadOption  error             // error of --no-such-option
+	OptionText string            // a source for that option
+	Before     func()            // if not nil, called after the fake is built
 }
 
 // RealCompiler compiles a source with the compiler of this machine, and loads the code into the
@@ -239,15 +240,15 @@ func (a *API) RealCompiler(t *testing.T, r Real) {
 	}
 }
 
-// CommTest has the library of communicators.
+// CommTest describes the library of communicators.
 type CommTest struct {
-	Env  string // names the library's file, which is
+	Env  string // variable that names the library's file
 	File string
 	Fake func(t *testing.T) string // builds a fake for device 0 and returns its file
-	Says string                    // what errors say where the library is missing
+	Says string                    // text of errors if the library is missing
 }
 
-// testNoComms does without the library.
+// testNoComms tests without the library.
 func testNoComms(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	t.Setenv(a.Comm.Env, filepath.Join(t.TempDir(), a.Comm.File))
@@ -266,7 +267,7 @@ func testNoComms(t *testing.T, a *API) {
 	OK(t, d.Free(m))
 }
 
-// testWithComms names the library's file by an option, which comes before the environment.
+// testWithComms names the library's file with an option, which has priority over the environment.
 func testWithComms(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	there, absent := a.Comm.Fake(t), filepath.Join(t.TempDir(), a.Comm.File)

@@ -12,10 +12,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// defaultStreams is the highest of the handles for streams that are always there, which are no streams of a driver.
+// defaultStreams is the highest handle of a default stream. Drivers refuse default streams.
 const defaultStreams = 2
 
-// Collect leaves out operations on no elements.
+// Collect skips operations on no elements.
 func (c *Comms) Collect(s driver.Stream, h driver.Comm, ops []driver.CommOp) error {
 	r, x, err := c.enter(h)
 	if err == nil {
@@ -27,10 +27,11 @@ func (c *Comms) Collect(s driver.Stream, h driver.Comm, ops []driver.CommOp) err
 	return nil
 }
 
-// collect checks all operations before the library sees one of them: with an error it may give up the communicator.
+// collect checks all operations before the library gets any, because after an error the library may
+// give up the communicator.
 func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error {
 	if s <= defaultStreams {
-		return fmt.Errorf("no stream of NewStream's: %w", nccl.ErrorInvalidArgument)
+		return fmt.Errorf("not a stream that NewStream or AdoptStream accepts: %w", nccl.ErrorInvalidArgument)
 	}
 	work := false
 	for i := range ops {
@@ -40,9 +41,9 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 		work = work || ops[i].Count != 0
 	}
 	if !work {
-		return nil // a group of nothing would leak
+		return nil // an empty group would leak
 	}
-	runtime.LockOSThread() // which has the group
+	runtime.LockOSThread() // the group belongs to the thread
 	defer runtime.UnlockOSThread()
 	var end error
 	err := r.call(func() error {
@@ -50,7 +51,7 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 			return fmt.Errorf("begin a group: %w", explain(r.lib, err))
 		}
 		err := r.issueAll(x, nccl.CudaStream(s), ops)
-		end = r.lib.GroupEnd() // in any case: the thread must not stay in the group
+		end = r.lib.GroupEnd() // in any case, because the thread must not stay in the group
 		return err
 	})
 	if end == nccl.ErrorInProgress {
@@ -62,15 +63,16 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 	case end != nil:
 		err = fmt.Errorf("end a group of %d: %w", len(ops), explain(r.lib, end))
 	case drop != nil:
-		err = fmt.Errorf("give back the factor of a group of %d: %w", len(ops), explain(r.lib, drop))
+		err = fmt.Errorf("destroy the factor of a group of %d: %w", len(ops), explain(r.lib, drop))
 	}
-	if errors.Is(err, dl.ErrSymbol) || errors.Is(err, driver.ErrUnsupported) { // which would say that the library has seen nothing
-		err = fmt.Errorf("in the midst of a group: %v", err)
+	// These would mean that the library has seen nothing.
+	if errors.Is(err, dl.ErrSymbol) || errors.Is(err, driver.ErrUnsupported) {
+		err = fmt.Errorf("inside a group: %v", err)
 	}
 	return err
 }
 
-// wait waits for a communicator that does not block, which ops is where the environment says so.
+// wait waits for a nonblocking communicator. ops is nonblocking if the environment says so.
 func (r *rank) wait(x nccl.Comm) error {
 	for p := pause(0); ; p.wait() {
 		done := false
@@ -93,25 +95,26 @@ func failOp(ops []driver.CommOp, i int, err error) error {
 	return fmt.Errorf("operation %d, %v%s of %d × %v: %w", i, o.Kind, what, o.Count, o.Type, err)
 }
 
-// check reports what is wrong with an operation.
+// check returns an error if an operation is not valid.
 func (r *rank) check(o *driver.CommOp) error {
 	have := r.lib.Version()
 	bad := ""
 	switch {
 	case o.Kind < driver.AllReduce || o.Kind > driver.Recv:
-		bad = "there is no such kind"
+		bad = "no such kind"
 	case !o.Type.Valid():
-		bad = "there is no such type"
+		bad = "no such type"
 	case o.Kind.Reduces() && (o.Reduction < driver.Sum || o.Reduction > driver.PreMulSum):
-		bad = "there is no such reduction"
+		bad = "no such reduction"
 	case hasPeer(o.Kind) && (o.Peer < 0 || o.Peer >= r.count):
-		return fmt.Errorf("there is no rank %d of %d: %w", o.Peer, r.count, nccl.ErrorInvalidArgument)
+		return fmt.Errorf("no rank %d of %d: %w", o.Peer, r.count, nccl.ErrorInvalidArgument)
 	case o.Count > math.MaxInt64/uint64(o.Type.Size())/uint64(r.count):
-		bad = "that is more than there can be memory"
+		bad = "larger than the address space"
 	case r.count == 1 && o.Kind.Reduces() && o.Reduction == driver.PreMulSum && (o.Type == driver.Float8E4M3 || o.Type == driver.Float8E5M2):
-		return fmt.Errorf("of one rank alone: %w", driver.ErrUnsupported) // the library forgets these types there, up to 2.28 at least
+		// The library mishandles these types there, up to 2.28 at least.
+		return fmt.Errorf("in a communicator of one rank: %w", driver.ErrUnsupported)
 	case o.Kind.Reduces() && o.Reduction == driver.Avg && have != 0 && have < since2_10:
-		return fmt.Errorf("averages came with release %s, and the library is %s: %w", nccl.FormatVersion(since2_10), nccl.FormatVersion(have), driver.ErrUnsupported)
+		return fmt.Errorf("averages need release %s, and the library is %s: %w", nccl.FormatVersion(since2_10), nccl.FormatVersion(have), driver.ErrUnsupported)
 	}
 	if bad != "" {
 		return fmt.Errorf("%s: %w", bad, nccl.ErrorInvalidArgument)
@@ -119,7 +122,7 @@ func (r *rank) check(o *driver.CommOp) error {
 	if _, err := dataType(o.Type, o.Kind.Reduces(), have); err != nil {
 		return err
 	}
-	switch { // a function that is missing says so
+	switch { // a missing function is reported when it is called
 	case o.Kind.Reduces() && o.Reduction == driver.PreMulSum && !r.has.factors:
 		_, err := r.lib.RedOpCreatePreMulSum(nil, 0, 0, 0)
 		return unsupported{err}
@@ -129,7 +132,7 @@ func (r *rank) check(o *driver.CommOp) error {
 	return nil
 }
 
-// CheckOp says what the library lacks for an operation.
+// CheckOp returns an error if the library lacks a feature for an operation.
 func (c *Comms) CheckOp(h driver.Comm, o driver.CommOp) error {
 	r := c.made(h)
 	if r == nil {
@@ -149,13 +152,13 @@ func hasPeer(k driver.CommOpKind) bool {
 	return false
 }
 
-// byMessages reports whether an operation takes messages between two ranks.
+// byMessages reports whether an operation consists of sends and receives.
 func (r *rank) byMessages(k driver.CommOpKind) bool {
 	return k == driver.Send || k == driver.Recv || k == driver.AllToAll && !r.has.allToAll ||
 		k == driver.Gather && !r.has.gather || k == driver.Scatter && !r.has.scatter
 }
 
-// issueAll issues the operations, up to the first that fails.
+// issueAll issues the operations until one fails.
 func (r *rank) issueAll(x nccl.Comm, s nccl.CudaStream, ops []driver.CommOp) error {
 	for i := range ops {
 		if ops[i].Count == 0 {
@@ -168,7 +171,8 @@ func (r *rank) issueAll(x nccl.Comm, s nccl.CudaStream, ops []driver.CommOp) err
 	return nil
 }
 
-// issue issues one operation. Buffers that do not count are not passed, but for those that the library wants to see.
+// issue issues one operation. It passes nil for a buffer that does not count, unless the library
+// checks the buffer.
 func (r *rank) issue(x nccl.Comm, s nccl.CudaStream, o *driver.CommOp) error {
 	src, dst, n, peer, lib := nccl.DevicePtr(o.Src), nccl.DevicePtr(o.Dst), o.Count, int32(o.Peer), r.lib
 	t, _ := dataType(o.Type, o.Kind.Reduces(), lib.Version())
@@ -217,7 +221,8 @@ func (r *rank) issue(x nccl.Comm, s nccl.CudaStream, o *driver.CommOp) error {
 	return r.exchange(x, s, t, o)
 }
 
-// exchange does an operation by messages. The rank's own part goes that way too, if it is not there already.
+// exchange performs an operation with sends and receives. The rank's own part is sent too, unless
+// it is already in place.
 func (r *rank) exchange(x nccl.Comm, s nccl.CudaStream, t nccl.DataType, o *driver.CommOp) error {
 	part := nccl.DevicePtr(o.Count) * nccl.DevicePtr(o.Type.Size())
 	rooted := o.Peer == r.number
@@ -251,10 +256,10 @@ func (r *rank) exchange(x nccl.Comm, s nccl.CudaStream, t nccl.DataType, o *driv
 	return nil
 }
 
-// reduction returns the operator for a reduction. One with a factor is made for it.
+// reduction returns the operator of a reduction. For a factor it makes a new operator.
 func (r *rank) reduction(x nccl.Comm, o *driver.CommOp, t nccl.DataType) (nccl.RedOp, error) {
 	if o.Reduction != driver.PreMulSum {
-		if o.Reduction == driver.Avg && r.count == 1 { // the same, and the library has that for all types
+		if o.Reduction == driver.Avg && r.count == 1 { // the same result, and supported for all types
 			return nccl.Sum, nil
 		}
 		return reductions[o.Reduction], nil
@@ -266,7 +271,7 @@ func (r *rank) reduction(x nccl.Comm, o *driver.CommOp, t nccl.DataType) (nccl.R
 	return red, err
 }
 
-// dropFactors gives back the operators that a group needed. With what was aborted they go by themselves.
+// dropFactors destroys the operators that a group needed. An aborted communicator destroys its own.
 func (r *rank) dropFactors(x nccl.Comm) (err error) {
 	for _, red := range r.factors {
 		if r.isAborted() {

@@ -14,9 +14,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestOperations compares what the library gets for each kind on rank 1 of 3, with functions for all kinds and without.
+// TestOperations checks the library's calls for each kind of operation on rank 1 of 3, with and
+// without functions for all kinds.
 func TestOperations(t *testing.T) {
-	type want struct{ new, old []string } // old is nil if it is the same
+	type want struct{ new, old []string } // old is nil if it equals new
 	op := func(k driver.CommOpKind, peer int, r driver.Reduction) driver.CommOp {
 		return driver.CommOp{Kind: k, Type: driver.Float32, Reduction: r, Src: 0x1000, Dst: 0x2000, Count: 5, Peer: peer}
 	}
@@ -76,7 +77,7 @@ func TestOperations(t *testing.T) {
 		ok(t, f.Collect(stream, h, ops)) // as one group
 		f.want(append(all, "ncclGroupEnd()")...)
 
-		// Operations on nothing are left out, but not what is wrong with them; a group of nothing is none.
+		// Operations on nothing are checked and then skipped, and an empty group makes no call.
 		empty := ops[0]
 		empty.Count = 0
 		ok(t, f.Collect(stream, h, []driver.CommOp{empty, ops[5], empty}))
@@ -85,7 +86,7 @@ func TestOperations(t *testing.T) {
 		ok(t, f.Collect(stream, h, nil))
 		f.want()
 
-		// A part that is in its place already goes nowhere.
+		// A part that is already in place is not sent.
 		if release < 22803 {
 			gather, scatter := ops[14], ops[16]
 			gather.Src, scatter.Dst = gather.Dst+20, scatter.Src+20
@@ -97,7 +98,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestFactors has operators that are made for one group.
+// TestFactors checks the operators that are made for one group.
 func TestFactors(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -121,14 +122,14 @@ func TestFactors(t *testing.T) {
 		f.sound()
 	}
 	f.set("ncclRedOpDestroy", int(nccl.ErrorInternal))
-	if err := f.Collect(stream, h, []driver.CommOp{op}); !errors.Is(err, nccl.ErrorInternal) || !strings.Contains(err.Error(), "give back the factor") {
+	if err := f.Collect(stream, h, []driver.CommOp{op}); !errors.Is(err, nccl.ErrorInternal) || !strings.Contains(err.Error(), "destroy the factor") {
 		t.Errorf("%v", err)
 	}
 	f.set("ncclRedOpDestroy", 0)
 	f.destroy(h)
 }
 
-// TestGroupEnds has every call of a group fail. The thread must not stay in it.
+// TestGroupEnds makes every call of a group fail. The thread must not stay in the group.
 func TestGroupEnds(t *testing.T) {
 	t.Run("B113 a group is ended on its thread, whatever fails in it", groupEnds)
 }
@@ -143,7 +144,7 @@ func groupEnds(t *testing.T) {
 	}
 	for fn, c := range map[string]struct {
 		says string
-		last string // call
+		last string // the call that ends the group
 	}{
 		"ncclGroupStart": {"begin a group: nccl: ncclSystemError (2)", "ncclGroupStart"},
 		"ncclAllReduce":  {"operation 0, all-reduce by sum of 5 × float32: nccl: ncclSystemError (2)", "ncclGroupEnd"},
@@ -156,7 +157,7 @@ func groupEnds(t *testing.T) {
 		f.set(fn, 0)
 		e, isErr := errors.AsType[*driver.Error](err)
 		if !isErr || e.Op != "collect" || !errors.Is(err, nccl.ErrorSystem) || !strings.Contains(err.Error(), fmt.Sprintf("communicator %d in stream 0x5000: %s", h, c.says)) ||
-			!strings.HasSuffix(err.Error(), "(its last word: as the fake was told)") {
+			!strings.HasSuffix(err.Error(), "(the library's last message: as the fake was told)") {
 			t.Errorf("%s: %v", fn, err)
 		}
 		calls := f.calls()
@@ -164,14 +165,14 @@ func groupEnds(t *testing.T) {
 			t.Errorf("%s: the last call is %s", fn, last)
 		}
 		f.sound()
-		ok(t, f.Collect(stream, h, ops)) // the thread can be used
+		ok(t, f.Collect(stream, h, ops)) // the thread still works
 		f.calls()
 	}
 	f.destroy(h)
 }
 
-// TestTypes compares the sizes of all types with those of the types that they are to the library: elements of another size
-// would have it read and write past the buffers' ends.
+// TestTypes compares element sizes with those of the library's types. With other sizes the library
+// would access memory beyond the buffers.
 func TestTypes(t *testing.T) {
 	t.Run("B114 every type is one of the same size", everyType)
 }
@@ -210,7 +211,7 @@ func everyType(t *testing.T) {
 	}
 }
 
-// TestRefused has operations that the library must not see.
+// TestRefused tests invalid operations, which the library must not see.
 func TestRefused(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -221,17 +222,17 @@ func TestRefused(t *testing.T) {
 		return o
 	}
 	for says, o := range map[string]driver.CommOp{
-		"no such kind":            bad(func(o *driver.CommOp) { o.Kind = driver.Recv + 1 }),
-		"no such kind ":           bad(func(o *driver.CommOp) { o.Kind = -1 }),
-		"no such type":            bad(func(o *driver.CommOp) { o.Type = 14 }),
-		"no such type ":           bad(func(o *driver.CommOp) { o.Type = -1 }),
-		"no such reduction":       bad(func(o *driver.CommOp) { o.Reduction = driver.PreMulSum + 1 }),
-		"no such reduction ":      bad(func(o *driver.CommOp) { o.Reduction = -1 }),
-		"no rank 2 of 2":          bad(func(o *driver.CommOp) { o.Kind, o.Peer = driver.Broadcast, 2 }),
-		"no rank -1 of 2":         bad(func(o *driver.CommOp) { o.Kind, o.Peer = driver.Send, -1 }),
-		"more than there can be":  bad(func(o *driver.CommOp) { o.Count = 1 << 60 }),
-		"more than there can be ": bad(func(o *driver.CommOp) { o.Kind, o.Count = driver.AllGather, 1<<64-1 }),
-		"no rank 9 of 2":          bad(func(o *driver.CommOp) { o.Kind, o.Count, o.Peer = driver.Gather, 0, 9 }),
+		"no such kind":                   bad(func(o *driver.CommOp) { o.Kind = driver.Recv + 1 }),
+		"no such kind ":                  bad(func(o *driver.CommOp) { o.Kind = -1 }),
+		"no such type":                   bad(func(o *driver.CommOp) { o.Type = 14 }),
+		"no such type ":                  bad(func(o *driver.CommOp) { o.Type = -1 }),
+		"no such reduction":              bad(func(o *driver.CommOp) { o.Reduction = driver.PreMulSum + 1 }),
+		"no such reduction ":             bad(func(o *driver.CommOp) { o.Reduction = -1 }),
+		"no rank 2 of 2":                 bad(func(o *driver.CommOp) { o.Kind, o.Peer = driver.Broadcast, 2 }),
+		"no rank -1 of 2":                bad(func(o *driver.CommOp) { o.Kind, o.Peer = driver.Send, -1 }),
+		"larger than the address space":  bad(func(o *driver.CommOp) { o.Count = 1 << 60 }),
+		"larger than the address space ": bad(func(o *driver.CommOp) { o.Kind, o.Count = driver.AllGather, 1<<64-1 }),
+		"no rank 9 of 2":                 bad(func(o *driver.CommOp) { o.Kind, o.Count, o.Peer = driver.Gather, 0, 9 }),
 	} {
 		err := f.Collect(stream, h, []driver.CommOp{good, o})
 		if !errors.Is(err, nccl.ErrorInvalidArgument) || !strings.Contains(err.Error(), "operation 1, ") || !strings.Contains(err.Error(), strings.TrimSpace(says)) {
@@ -255,13 +256,14 @@ func TestRefused(t *testing.T) {
 
 	f = newFake(t, 2305)
 	h = f.comm(0, 2)
-	if err := f.Collect(stream, h, []driver.CommOp{{Type: driver.Int8, Reduction: driver.Avg, Count: 1}}); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "averages came with release 2.10.3, and the library is 2.3.5") {
+	if err := f.Collect(stream, h, []driver.CommOp{{Type: driver.Int8, Reduction: driver.Avg, Count: 1}}); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "averages need release 2.10.3, and the library is 2.3.5") {
 		t.Errorf("averages: %v", err)
 	}
 	f.destroy(h)
 }
 
-// TestMissingInGroup finds out in the midst of a group that a function is missing: that is no refusal.
+// TestMissingInGroup calls a missing function inside a group. The error is not ErrUnsupported,
+// because part of the group was issued.
 func TestMissingInGroup(t *testing.T) {
 	f := newFake(t, 2305)
 	h := f.comm(0, 2)
@@ -274,7 +276,8 @@ func TestMissingInGroup(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestLimits asks old releases and a new one beforehand: what they lack they refuse, and the library sees nothing of it.
+// TestLimits checks operations in advance, with old releases and a new one. A refused operation
+// makes no call.
 func TestLimits(t *testing.T) {
 	op := func(k driver.CommOpKind, e driver.ElementType, r driver.Reduction) driver.CommOp {
 		return driver.CommOp{Kind: k, Type: e, Reduction: r, Count: 1}
@@ -283,7 +286,7 @@ func TestLimits(t *testing.T) {
 		release      dl.Version
 		has, hasNot  []driver.CommOp
 		shrinks      bool
-		wrongAnyways driver.CommOp // which is not for it to say
+		wrongAnyways driver.CommOp // CheckOp does not check these fields
 	}{
 		{2305, []driver.CommOp{op(driver.AllReduce, driver.Float32, driver.Sum)}, []driver.CommOp{
 			op(driver.AllReduce, driver.Float32, driver.Avg), op(driver.AllReduce, driver.Float32, driver.PreMulSum),

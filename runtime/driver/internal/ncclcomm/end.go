@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// CommError asks ops, or base before there is one.
+// CommError queries ops, or base while there is no ops.
 func (c *Comms) CommError(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -41,7 +41,7 @@ func (r *rank) fault() error {
 	return err
 }
 
-// AbortComm leaves ops to DestroyComm.
+// AbortComm leaves the release of ops to DestroyComm.
 func (c *Comms) AbortComm(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -53,7 +53,7 @@ func (c *Comms) AbortComm(h driver.Comm) error {
 	return nil
 }
 
-// end aborts a rank and, if it is still being split off another one, that too.
+// end aborts a rank. If the rank is still being split off another one, it aborts that too.
 func (c *Comms) end(r *rank) error {
 	r.mu.Lock()
 	if r.aborted {
@@ -62,7 +62,7 @@ func (c *Comms) end(r *rank) error {
 	}
 	if from := r.from; from != nil {
 		from.mu.Lock()
-		if from.look(); r.by.done { // what it is made of has no more to do with it
+		if from.look(); r.by.done { // the split is complete, so its source is independent
 			if r.by.err == nil {
 				r.base = *r.by.child
 			}
@@ -70,7 +70,7 @@ func (c *Comms) end(r *rank) error {
 		}
 		from.mu.Unlock()
 	}
-	r.look() // what is made of it already stays
+	r.look() // a completed split from it stays
 	r.aborted = true
 	close(r.abort)
 	list := []nccl.Comm{r.source, r.base}
@@ -88,13 +88,13 @@ func (c *Comms) end(r *rank) error {
 			parent = c.end(from)
 			<-from.ended
 			from.mu.Lock()
-			if r.by.done && r.by.err == nil { // it was complete just before
+			if r.by.done && r.by.err == nil { // it completed just before
 				list = append(list, *r.by.child)
 			}
 			from.mu.Unlock()
 		}
 		var errs []error
-		r.calling.Lock() // of a plain rank, whose calls return at once
+		r.calling.Lock() // a plain rank's calls return at once
 		for _, x := range list {
 			errs = append(errs, r.drop(x))
 		}
@@ -103,7 +103,7 @@ func (c *Comms) end(r *rank) error {
 			c.lib.keep(r)
 			return errors.Join(parent, err)
 		}
-		if off != nil { // from now on nobody writes that
+		if off != nil { // from now on the library does not write it
 			errs = append(errs, r.drop(*off.child))
 		}
 		r.mu.Lock()
@@ -124,10 +124,10 @@ func (r *rank) drop(x nccl.Comm) error {
 	return nil
 }
 
-// abandon ends a rank that nobody has heard of.
+// abandon ends a rank that was never returned to a caller.
 func (c *Comms) abandon(r *rank) error { return errors.Join(c.end(r), c.release(r)) }
 
-// DestroyComm gives back what is left of a rank. Whatever comes of it, its handle means nothing afterwards.
+// DestroyComm releases a rank. The handle is invalid afterwards, even after an error.
 func (c *Comms) DestroyComm(h driver.Comm) error {
 	const op = "destroy comm"
 	r, err := c.find(h)
@@ -145,7 +145,7 @@ func (c *Comms) DestroyComm(h driver.Comm) error {
 		if err == nil {
 			defer c.remove(r)
 			if r.shrunk {
-				r.idle() // for what is made of it
+				r.idle() // waits for a split from it
 			}
 			if !whole {
 				err = c.end(r)
@@ -159,7 +159,7 @@ func (c *Comms) DestroyComm(h driver.Comm) error {
 	return nil
 }
 
-// dropPartial aborts what was left behind, when source is gone.
+// dropPartial aborts what failed splits have left behind, after source is gone.
 func (r *rank) dropPartial() error {
 	var errs []error
 	for _, x := range take(r, &r.partial) {
@@ -168,7 +168,7 @@ func (r *rank) dropPartial() error {
 	return errors.Join(errs...)
 }
 
-// release gives back a rank's communicators, in order, or aborts them.
+// release destroys a rank's communicators in order, or aborts them.
 func (c *Comms) release(r *rank) error {
 	return c.apart(r, func() error {
 		var errs []error
@@ -190,7 +190,8 @@ func (c *Comms) release(r *rank) error {
 	})
 }
 
-// free destroys a communicator that nobody else uses, or aborts it if the rank is or that is all that helps.
+// free destroys a communicator that nobody else uses. It aborts the communicator if the rank is
+// aborted or destroying fails.
 func (r *rank) free(x nccl.Comm) error {
 	if x == 0 {
 		return nil
@@ -204,7 +205,7 @@ func (r *rank) free(x nccl.Comm) error {
 		}
 	}
 	switch {
-	case r.isAborted(): // then what the library says is no surprise
+	case r.isAborted(): // then an error of the library is expected
 		<-r.ended
 		return r.drop(x)
 	case err != nil:
@@ -216,15 +217,15 @@ func (r *rank) free(x nccl.Comm) error {
 	return nil
 }
 
-// apart has f run on a thread of its own, on which the device is current, and waits for it; not for long once the rank is
-// aborted. What f does goes on in any case, and may change the thread's device.
+// apart runs f on another thread with the device current, and waits for it. Once the rank is
+// aborted, it waits only for the patience time. f then runs on, and may change its thread's device.
 func (c *Comms) apart(r *rank, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		err := errors.Join(c.host.Bind(), f())
 		if c.host.Bind() == nil && c.host.Unbind() == nil {
-			runtime.UnlockOSThread() // else the thread ends with the goroutine
+			runtime.UnlockOSThread() // otherwise the thread ends with the goroutine
 		}
 		done <- err
 	}()

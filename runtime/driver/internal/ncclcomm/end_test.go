@@ -17,7 +17,7 @@ import (
 
 var reduce = []driver.CommOp{{Type: driver.Float32, Count: 1}}
 
-// within runs a function and fails if it takes long.
+// within runs a function and fails the test if it takes longer than limit.
 func within(t *testing.T, what string, limit time.Duration, fn func() error) error {
 	t.Helper()
 	start := time.Now()
@@ -28,7 +28,7 @@ func within(t *testing.T, what string, limit time.Duration, fn func() error) err
 	return err
 }
 
-// later runs a function in a moment, on a thread with the device.
+// later runs a function after a moment, on a thread with the device.
 func (f *fake) later(fn func() error) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -43,7 +43,7 @@ func (f *fake) later(fn func() error) *sync.WaitGroup {
 	return &wg
 }
 
-// TestAbortCollect aborts from another thread what does not return.
+// TestAbortCollect aborts a hanging Collect from another thread.
 func TestAbortCollect(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -69,10 +69,10 @@ func TestAbortCollect(t *testing.T) {
 		t.Errorf("ready: %v", err)
 	}
 	f.destroy(h)
-	f.want("ncclCommAbort(c2)") // with the registration
+	f.want("ncclCommAbort(c2)") // together with its registration
 }
 
-// TestAbortMaking aborts at every stage.
+// TestAbortMaking aborts a rank at every stage.
 func TestAbortMaking(t *testing.T) {
 	for _, stuck := range []string{"init", "split"} {
 		for _, destroy := range []bool{false, true} {
@@ -98,7 +98,8 @@ func TestAbortMaking(t *testing.T) {
 	}
 }
 
-// TestAbortSplit has a rank never come when a communicator is split, and aborts that, or what is made of it.
+// TestAbortSplit aborts a rank while another rank never joins its split. It aborts the source or
+// the new rank.
 func TestAbortSplit(t *testing.T) {
 	for _, shrink := range []bool{false, true} {
 		for _, child := range []bool{false, true} {
@@ -121,7 +122,7 @@ func TestAbortSplit(t *testing.T) {
 				if child {
 					which = n
 				}
-				// A call that waits for the split is in the communicator.
+				// A call that waits for the split is using the communicator.
 				aborts := f.later(func() error { return f.AbortComm(which) })
 				_, err = f.SplitComm(h, driver.NoColor, 0)
 				if !errors.Is(err, errAborted) {
@@ -146,11 +147,12 @@ func TestAbortSplit(t *testing.T) {
 	}
 }
 
-// TestAbortNobodyLooked aborts what is made of a rank when that is complete, and nobody has asked: the two are independent.
+// TestAbortNobodyLooked aborts one of two ranks after a split has completed and before CommReady
+// was called. The two are independent.
 func TestAbortNobodyLooked(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 3)
-	complete := func() { // asks the library alone
+	complete := func() { // queries only the library
 		for r := f.ranks[h]; ; time.Sleep(50 * time.Microsecond) {
 			if done, err := poll(r.lib, r.source); done || err != nil {
 				ok(t, err)
@@ -184,7 +186,8 @@ func TestStuckFinalize(t *testing.T) {
 	aborts.Wait()
 }
 
-// TestStuckSource destroys a rank of which something is being made, which waits, until it is aborted.
+// TestStuckSource destroys the source of a pending split. The call waits until the split is
+// aborted.
 func TestStuckSource(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -197,7 +200,7 @@ func TestStuckSource(t *testing.T) {
 	f.destroy(n)
 }
 
-// TestLeftBehind has the library never return from giving back, which nothing ends.
+// TestLeftBehind tests a library that never returns from destroying a communicator.
 func TestLeftBehind(t *testing.T) {
 	f := newFake(t, 22803)
 	f.patience = 20 * time.Millisecond
@@ -219,7 +222,7 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestOccupied has a second call come while one is in the communicator.
+// TestOccupied makes a second call while another call uses the communicator.
 func TestOccupied(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -256,7 +259,7 @@ func TestCommError(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestOldAbort is about releases that have to be aborted in the midst of a call.
+// TestOldAbort tests releases in which a rank must be aborted during a call.
 func TestOldAbort(t *testing.T) {
 	f := newFake(t, 21602)
 	h := f.comm(0, 2)
@@ -278,8 +281,8 @@ func TestOldAbort(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestEveryCallFails has the n-th call of every function fail, in a life with everything in it. Whatever comes of it, nothing
-// is left and nothing hangs.
+// TestEveryCallFails makes the n-th call of every function fail, in a scenario with all features.
+// Nothing leaks and nothing hangs.
 func TestEveryCallFails(t *testing.T) {
 	for fn, times := range map[string]int{
 		"ncclGetUniqueId": 1, "ncclCommInitRankConfig": 1, "ncclCommGetAsyncError": 6, "ncclCommUserRank": 3, "ncclCommCount": 3, "ncclCommSplit": 7,
@@ -322,7 +325,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestAbortAnywhere aborts at any time of a life, on another thread.
+// TestAbortAnywhere aborts at arbitrary times of a scenario, from another thread.
 func TestAbortAnywhere(t *testing.T) {
 	f := newFake(t, 22803)
 	for i := range 100 {
@@ -330,7 +333,7 @@ func TestAbortAnywhere(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			time.Sleep(time.Duration(i*37%100) * 40 * time.Microsecond)
-			f.AbortComm(h + driver.Comm(i%2)) // or what is made of it
+			f.AbortComm(h + driver.Comm(i%2)) // or the rank split from it
 		})
 		if f.ready(h) == nil {
 			n, err := f.SplitComm(h, 0, 0)
@@ -347,7 +350,7 @@ func TestAbortAnywhere(t *testing.T) {
 			f.DestroyComm(h)
 		}
 		wg.Wait()
-		f.last = h + 1 // if there was nothing to be made of it
+		f.last = h + 1 // if there was no split
 		f.sound()
 	}
 }

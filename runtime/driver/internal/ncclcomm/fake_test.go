@@ -21,10 +21,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// stream is one as far as anybody can see.
+// stream is a handle of a stream that does not exist.
 const stream = 0x5000
 
-// A fake is an NCCL of testdata/fakes/comms.c with the handles that it gives to tests, and communicators over it.
+// A fake is the NCCL of testdata/fakes/comms.c, its test functions, and communicators over it.
 type fake struct {
 	*Comms
 	t   testing.TB
@@ -40,11 +40,12 @@ var fakeSpec = dl.Spec{
 	},
 }
 
-// built has the libraries that were built, by release.
+// built holds the libraries built so far, by release.
 var built = map[dl.Version][]byte{}
 
-// newFake makes a library of a release, which no other test has, and binds the test's thread to the device, which it locks
-// until the test ends. Then nothing may be left of any communicator, and NCCL not have crashed.
+// newFake makes a library of a release, for one test only. It binds the test's thread to the device
+// and locks it until the test ends. At the end no communicator may be left, and no call may have
+// crashed NCCL.
 func newFake(t testing.TB, release dl.Version) *fake {
 	t.Helper()
 	current := goleak.IgnoreCurrent()
@@ -84,7 +85,7 @@ func newFake(t testing.TB, release dl.Version) *fake {
 	return f
 }
 
-// number calls one of the functions that return a number.
+// number calls a test function that returns a number.
 func (f *fake) number(i int, args ...uintptr) int {
 	n, err := f.ctl.Slow(i, args...)
 	if err != nil {
@@ -93,7 +94,7 @@ func (f *fake) number(i int, args ...uintptr) int {
 	return int(int32(n))
 }
 
-// set makes a setting, which comms.c explains.
+// set changes a setting. comms.c lists the settings.
 func (f *fake) set(name string, value int) {
 	f.t.Helper()
 	c, err := dl.CString(name)
@@ -108,7 +109,7 @@ func (f *fake) set(name string, value int) {
 	}
 }
 
-// text calls one of the functions that copy lines.
+// text calls a test function that copies lines.
 func (f *fake) text(i int) []string {
 	b := make([]byte, 1<<16)
 	n := f.number(i, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
@@ -118,12 +119,12 @@ func (f *fake) text(i int) []string {
 	return strings.Split(strings.TrimSuffix(string(b[:n]), "\n"), "\n")
 }
 
-// calls returns the calls since it was last called.
+// calls returns the calls since the last call of calls or want.
 func (f *fake) calls() []string { return f.text(1) }
 
 func (f *fake) live() int { return f.number(3) }
 
-// want compares the calls since the last time.
+// want compares the calls since the last call of calls or want.
 func (f *fake) want(want ...string) {
 	f.t.Helper()
 	if got := f.calls(); !slices.Equal(got, want) {
@@ -131,7 +132,7 @@ func (f *fake) want(want ...string) {
 	}
 }
 
-// sound checks that NCCL would not have crashed, and that the test's thread is as it was.
+// sound checks that no call would have crashed NCCL, and that the test's thread is unchanged.
 func (f *fake) sound() {
 	f.t.Helper()
 	if faults := f.text(2); faults != nil {
@@ -155,7 +156,7 @@ func (f *fake) begin(number, count int) driver.Comm {
 	return h
 }
 
-// ready waits until a rank is made, or cannot be.
+// ready waits until a rank is made or has failed.
 func (f *fake) ready(h driver.Comm) error {
 	f.t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// NewUniqueID makes a name.
+// NewUniqueID makes an id.
 func (c *Comms) NewUniqueID() (driver.UniqueID, error) {
 	lib, err := c.lib.get()
 	if err != nil {
@@ -20,12 +20,12 @@ func (c *Comms) NewUniqueID() (driver.UniqueID, error) {
 	}
 	id, err := lib.GetUniqueID()
 	if err != nil {
-		return driver.UniqueID{}, c.fail("new unique id", explain(lib, err), "ask the library")
+		return driver.UniqueID{}, c.fail("new unique id", explain(lib, err), "get the id")
 	}
 	return id.Internal, nil
 }
 
-// NewComm returns at once where the library can split.
+// NewComm returns at once if the library can split.
 func (c *Comms) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	const op = "new comm"
 	r, err := c.join(desc)
@@ -35,10 +35,10 @@ func (c *Comms) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	return c.add(r), nil
 }
 
-// join begins to make a rank, or makes it.
+// join makes a rank, or begins to.
 func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 	if desc.Count < 1 || desc.Count > math.MaxInt32 || desc.Rank < 0 || desc.Rank >= desc.Count {
-		return nil, fmt.Errorf("there is no such rank: %w", nccl.ErrorInvalidArgument)
+		return nil, fmt.Errorf("no such rank: %w", nccl.ErrorInvalidArgument)
 	}
 	lib, err := c.lib.get()
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 	}
 	r, id := newRank(lib, joining), nccl.UniqueID{Internal: desc.ID}
 	r.plain = desc.Plain && lib.Has("split")
-	x := new(nccl.Comm) // old releases use it after the call
+	x := new(nccl.Comm) // on the heap: old releases write it after the call
 	if !lib.Has("split") {
 		if len(desc.More) > 0 {
 			_, err := lib.CommInitRankScalable(0, 0, nil, nil)
@@ -76,7 +76,8 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 		for _, more := range desc.More {
 			ids = append(ids, nccl.UniqueID{Internal: more})
 		}
-		*x, err = lib.CommInitRankScalable(int32(desc.Count), int32(desc.Rank), ids, r.config(r.first())) // which writes it at once
+		// Written before the call returns.
+		*x, err = lib.CommInitRankScalable(int32(desc.Count), int32(desc.Rank), ids, r.config(r.first()))
 	}
 	err = pending(err)
 	r.base = *x
@@ -93,9 +94,9 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 	return r, nil
 }
 
-var errNone = fmt.Errorf("the library has made none: %w", nccl.ErrorInternal)
+var errNone = fmt.Errorf("the library has returned none: %w", nccl.ErrorInternal)
 
-// checkEnvironment refuses what would have the library overrule the settings that abortion depends on.
+// checkEnvironment refuses variables that override the settings for safe aborts.
 func checkEnvironment() error {
 	for name, harmless := range map[string]string{"NCCL_COMM_BLOCKING": "0", "NCCL_COMM_SPLIT_SHARE_RESOURCES": ""} {
 		if v := secureenv.Get(name); v != "" && v != harmless {
@@ -105,7 +106,7 @@ func checkEnvironment() error {
 	return nil
 }
 
-// What a communicator is for.
+// A purpose is the use of a communicator.
 type purpose int
 
 const (
@@ -114,10 +115,10 @@ const (
 	forSource
 )
 
-// first returns what the communicator is for that joins.
+// first returns the purpose of the communicator that joins.
 func (r *rank) first() purpose {
 	if r.plain {
-		return forSource // as that it shares nothing
+		return forSource // like source, it shares nothing
 	}
 	return forBase
 }
@@ -160,19 +161,19 @@ func (c *Comms) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Comm, error) {
 	const op = "shrink comm"
 	child, err := c.derive(h, !abort, func(r *rank) (*split, error) {
-		out := make([]int32, 0, len(exclude)) // which the library sorts
+		out := make([]int32, 0, len(exclude)) // the library sorts them in place
 		for _, x := range exclude {
 			if x < 0 || x >= r.count || x == r.number || slices.Contains(out, int32(x)) {
-				return nil, fmt.Errorf("rank %d of %d cannot leave out %v: %w", r.number, r.count, exclude, nccl.ErrorInvalidArgument)
+				return nil, fmt.Errorf("rank %d of %d cannot exclude %v: %w", r.number, r.count, exclude, nccl.ErrorInvalidArgument)
 			}
 			out = append(out, int32(x))
 		}
 		if len(out) == 0 {
-			return nil, fmt.Errorf("no ranks to leave out: %w", nccl.ErrorInvalidArgument)
+			return nil, fmt.Errorf("no ranks to exclude: %w", nccl.ErrorInvalidArgument)
 		}
 		flags := int32(nccl.ShrinkDefault)
 		if abort {
-			flags, r.shrunk = nccl.ShrinkAbort, r.lib.HasSymbol("ncclCommShrink") // also if that fails
+			flags, r.shrunk = nccl.ShrinkAbort, r.lib.HasSymbol("ncclCommShrink") // even if the call fails
 		}
 		s := &split{child: new(nccl.Comm)}
 		if err := pending(r.lib.CommShrink(r.source, out, s.child, r.config(forBase), flags)); err != nil {
@@ -186,7 +187,7 @@ func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Com
 	return c.add(child), nil
 }
 
-// CheckShrink says whether the library can shrink.
+// CheckShrink returns an error if the library cannot shrink.
 func (c *Comms) CheckShrink(h driver.Comm) error {
 	r := c.made(h)
 	switch {
@@ -197,10 +198,12 @@ func (c *Comms) CheckShrink(h driver.Comm) error {
 	case r.lib.HasSymbol("ncclCommShrink"):
 		return nil
 	}
-	return c.failComm("shrink comm", h, unsupported{r.lib.CommShrink(0, nil, nil, nil, 0)}) // which says so
+	// The missing function makes the error.
+	return c.failComm("shrink comm", h, unsupported{r.lib.CommShrink(0, nil, nil, nil, 0)})
 }
 
-// derive begins to make a rank of another one's source. If something else is being made of that it waits, or fails.
+// derive begins to make a rank from another rank's source. If another split of that rank is
+// pending, derive waits or fails.
 func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, error)) (*rank, error) {
 	from, _, err := c.enter(h)
 	if err != nil {
@@ -219,7 +222,7 @@ func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, erro
 		switch from.look(); {
 		case from.aborted:
 		case from.under != nil:
-			err = fmt.Errorf("another one is being made of it: %w", driver.ErrBusy)
+			err = fmt.Errorf("another communicator is being made from it: %w", driver.ErrBusy)
 		default:
 			child.by, err = start(from)
 			from.under = child.by
@@ -229,7 +232,7 @@ func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, erro
 	if aborted := from.leave(err); child.by == nil {
 		return nil, aborted
 	}
-	return child, nil // CommReady finds out what has become of it
+	return child, nil // CommReady reports its error
 }
 
 // begin begins to split a communicator.
@@ -241,7 +244,7 @@ func begin(lib *nccl.Library, x nccl.Comm, color, key int32, config *nccl.Config
 	return s, nil
 }
 
-// CommReady takes a rank through its stages.
+// CommReady advances a rank through its stages.
 func (c *Comms) CommReady(h driver.Comm) (bool, error) {
 	r, err := c.find(h)
 	if err != nil {
@@ -260,7 +263,7 @@ func (c *Comms) CommReady(h driver.Comm) (bool, error) {
 	return r.stage == made, nil
 }
 
-// CommAwaits tells which ranks are missing by how far this one has come.
+// CommAwaits tells from the stage which ranks are missing.
 func (c *Comms) CommAwaits(h driver.Comm) string {
 	r, err := c.find(h)
 	if err != nil {
@@ -270,16 +273,16 @@ func (c *Comms) CommAwaits(h driver.Comm) string {
 	defer r.mu.Unlock()
 	switch r.stage {
 	case splitting:
-		return "all ranks that it is made with to call for it"
+		return "all its ranks to call for it"
 	case joining:
 		return "all ranks to join (ncclCommInitRank)"
 	case makingOps, makingSource:
-		return "all ranks, which have joined, to split it twice (ncclCommSplit), as those of puregpu do: for ranks of other programs join plainly (Plain)"
+		return "all ranks, which have joined, to split it twice (ncclCommSplit), as ranks of puregpu do; with ranks of other programs, set CommDesc.Plain on all ranks"
 	}
 	return ""
 }
 
-// advance goes as far as it comes without waiting. The caller holds mu.
+// advance advances as far as possible without waiting. The caller holds mu.
 func (r *rank) advance() error {
 	for r.stage != made {
 		done, err := r.arrived()
@@ -319,7 +322,7 @@ func (r *rank) advance() error {
 	return nil
 }
 
-// arrived reports whether the stage has come to its end. The caller holds mu.
+// arrived reports whether the stage is complete. The caller holds mu.
 func (r *rank) arrived() (bool, error) {
 	if r.stage != splitting {
 		return poll(r.lib, r.base)
@@ -327,19 +330,19 @@ func (r *rank) arrived() (bool, error) {
 	r.from.mu.Lock()
 	defer r.from.mu.Unlock()
 	if r.from.look(); !r.by.done && r.from.aborted {
-		return false, fmt.Errorf("communicator %d, which it is made of: %w", r.from.handle, errAborted)
+		return false, fmt.Errorf("communicator %d, which it is made from: %w", r.from.handle, errAborted)
 	}
 	return r.by.done, r.by.err
 }
 
-// offshoot begins to make one of the rank's other communicators.
+// offshoot begins to split off one of the rank's own communicators.
 func (r *rank) offshoot(p purpose) (err error) {
 	r.off = nil
 	r.off, err = begin(r.lib, r.base, 0, int32(r.number), r.config(p))
 	return err
 }
 
-// identify asks a communicator that was made which rank it is.
+// identify reads the rank's number and count from a finished communicator.
 func (r *rank) identify(x nccl.Comm) error {
 	number, err := r.lib.CommUserRank(x)
 	if err != nil {
@@ -353,7 +356,7 @@ func (r *rank) identify(x nccl.Comm) error {
 	return nil
 }
 
-// CommRank returns what identify has found.
+// CommRank returns what identify has read.
 func (c *Comms) CommRank(h driver.Comm) (rank, count int, err error) {
 	r, err := c.find(h)
 	if err != nil {

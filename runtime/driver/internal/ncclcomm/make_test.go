@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// settings of base, ops and source, as the fake prints them.
+// settings of base, ops and source, as the fake library prints them
 const (
 	base   = "blocking 0 share 1 name mine"
 	ops    = "blocking 1 share 0 name mine"
@@ -69,7 +69,7 @@ func TestLife(t *testing.T) {
 	f.destroy(h + 1)
 }
 
-// TestManyIDs makes a rank with several names, where the library can.
+// TestManyIDs makes a rank with several ids, if the library can.
 func TestManyIDs(t *testing.T) {
 	f := newFake(t, 22803)
 	id, err := f.NewUniqueID()
@@ -90,7 +90,7 @@ func TestManyIDs(t *testing.T) {
 	}
 }
 
-// TestPolls has the library take its time after its thread is done.
+// TestPolls makes the library stay in progress after its thread is done.
 func TestPolls(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("polls", 5)
@@ -98,13 +98,13 @@ func TestPolls(t *testing.T) {
 	if done, err := f.CommReady(h); done || err != nil {
 		t.Errorf("ready at once: %t, %v", done, err)
 	}
-	ok(t, f.CommError(h)) // in progress is none
+	ok(t, f.CommError(h)) // "in progress" is not an error
 	ok(t, f.ready(h))
 	f.destroy(h)
 }
 
 func TestNames(t *testing.T) {
-	f := newFake(t, 21801) // which does not know names yet
+	f := newFake(t, 21801) // a release without names
 	h := f.comm(0, 2)
 	f.destroy(h)
 	id, err := f.NewUniqueID()
@@ -125,10 +125,10 @@ func TestBadDescriptions(t *testing.T) {
 			t.Errorf("%+v: %d, %v", d, h, err)
 		}
 	}
-	// What the library refuses.
+	// Errors of the library.
 	h, err := f.NewComm(driver.CommDesc{Count: 2})
 	if e, ok := errors.AsType[*driver.Error](err); h != 0 || !ok || e.Op != "new comm" || !errors.Is(err, nccl.ErrorInvalidArgument) ||
-		!strings.Contains(err.Error(), "rank 0 of 2: ") || !strings.Contains(err.Error(), "(its last word: as the fake was told)") {
+		!strings.Contains(err.Error(), "rank 0 of 2: ") || !strings.Contains(err.Error(), "(the library's last message: as the fake was told)") {
 		t.Errorf("another id: %d, %v", h, err)
 	}
 }
@@ -147,7 +147,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestNonblockingOps has the environment of the library make all communicators nonblocking.
+// TestNonblockingOps makes all communicators nonblocking by an environment variable of the library.
 func TestNonblockingOps(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("blocking", 1)
@@ -168,7 +168,7 @@ func TestSplit(t *testing.T) {
 	f.set("split count", 3)
 	child, err := f.SplitComm(h, 7, -3)
 	ok(t, err)
-	// The rank goes on, and a rank that is to be in none waits for nothing but that the library can take it.
+	// The rank still works. A rank with NoColor only waits until the library can begin the split.
 	ok(t, f.Collect(stream, h, []driver.CommOp{{Type: driver.Int8, Count: 1}}))
 	none, err := f.SplitComm(h, driver.NoColor, 0)
 	if none != 0 || err != nil {
@@ -182,7 +182,7 @@ func TestSplit(t *testing.T) {
 		"ncclCommSplit(c3, -1, 0, "+base+")",
 		"ncclCommUserRank(c4)", "ncclCommCount(c4)", "ncclCommSplit(c4, 0, 0, "+ops+")", "ncclCommSplit(c4, 0, 0, "+source+")")
 
-	// To abort the one does nothing to the other.
+	// Aborting one does not affect the other.
 	ok(t, f.AbortComm(h))
 	f.destroy(h)
 	ok(t, f.CommError(child))
@@ -200,7 +200,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestDestroyWhileSplit has the rank that another one is made of go before anybody has looked whether that is made.
+// TestDestroyWhileSplit destroys a rank after a split has completed and before CommReady was called
+// for the new rank.
 func TestDestroyWhileSplit(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -229,7 +230,7 @@ func TestSplitFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	f.destroy(child)
-	ok(t, f.CommError(h)) // which is no worse for that
+	ok(t, f.CommError(h)) // the rank itself still works
 	ok(t, f.Collect(stream, h, []driver.CommOp{{Type: driver.Int8, Count: 1}}))
 	ok(t, f.AbortComm(h))
 	f.destroy(h)
@@ -278,7 +279,7 @@ func TestShrink(t *testing.T) {
 		}
 	}
 	f.want()
-	// What is stuck cannot be waited for by who wants to get rid of it.
+	// Destroying a rank does not wait for a stuck split.
 	f.set("stuck split", 1)
 	_, err := f.SplitComm(h, 0, 0)
 	ok(t, err)
@@ -290,7 +291,7 @@ func TestShrink(t *testing.T) {
 	f.destroy(h + 1)
 }
 
-// TestMissing has no library at all.
+// TestMissing tests without a library.
 func TestMissing(t *testing.T) {
 	t.Setenv("PUREGPU_NCCL_LIBRARY", filepath.Join(t.TempDir(), "libnccl.so.2"))
 	t.Setenv("PUREGPU_RCCL_LIBRARY", filepath.Join(t.TempDir(), "librccl.so.1"))
@@ -307,7 +308,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestOld has releases that lack something.
+// TestOld tests releases that lack features.
 func TestOld(t *testing.T) {
 	symbol := func(t *testing.T, err error, name string) {
 		t.Helper()
@@ -316,7 +317,7 @@ func TestOld(t *testing.T) {
 		}
 	}
 	for _, release := range []dl.Version{21003, 21602} {
-		f := newFake(t, release) // where communicators are blocking, and there is one
+		f := newFake(t, release) // a single, blocking communicator
 		h := f.begin(1, 2)
 		if done, err := f.CommReady(h); !done || err != nil {
 			t.Errorf("%t, %v", done, err)
@@ -357,7 +358,7 @@ func TestOld(t *testing.T) {
 	ok(t, f.AbortComm(h))
 	f.destroy(h)
 
-	// The oldest have no messages, and no way to abort.
+	// The oldest releases have neither sends and receives nor aborts.
 	f = newFake(t, 2305)
 	h = f.comm(0, 2)
 	symbol(t, f.Collect(stream, h, []driver.CommOp{{Kind: driver.Send, Type: driver.Int8, Count: 1}}), "ncclSend")
@@ -407,10 +408,11 @@ func TestHandles(t *testing.T) {
 	f.want("ncclCommFinalize(c2)", "ncclCommDestroy(c2)", "ncclCommFinalize(c3)", "ncclCommDestroy(c3)", "ncclCommFinalize(c1)", "ncclCommDestroy(c1)")
 }
 
-// plain are the settings of a plain rank, as the fake prints them.
+// plain are the settings of a plain rank, as the fake library prints them.
 const plain = source
 
-// plain makes a plain rank of two, of which the other one is a foreign program's, that takes part in no split.
+// plain makes a plain rank of two. The other rank is a foreign program's, which takes part in no
+// split.
 func (f *fake) plain() driver.Comm {
 	f.t.Helper()
 	f.set("stuck split", 1)
@@ -421,7 +423,7 @@ func (f *fake) plain() driver.Comm {
 	return h
 }
 
-// TestPlain joins as foreign programs do: with one call, and nothing is split.
+// TestPlain joins like a foreign program: with one call and without splits.
 func TestPlain(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.plain()
@@ -436,7 +438,7 @@ func TestPlain(t *testing.T) {
 	if r, n, err := f.CommRank(h); r != 1 || n != 2 || err != nil {
 		t.Errorf("rank %d of %d, %v", r, n, err)
 	}
-	f.set("polls", 3) // the library is at it for a while
+	f.set("polls", 3) // the library stays in progress for a while
 	ok(t, f.Collect(stream, h, []driver.CommOp{{Kind: driver.AllReduce, Type: driver.Float32, Reduction: driver.PreMulSum, Src: 64, Dst: 128, Count: 4}}))
 	f.set("polls", 0)
 	ok(t, f.CommError(h))
@@ -451,7 +453,7 @@ func TestPlain(t *testing.T) {
 	_, shrink := f.ShrinkComm(h, []int{0}, false)
 	_, abort := f.ShrinkComm(h, []int{0}, true)
 	for what, err := range map[string]error{"split": split, "shrink": shrink, "shrink with abort": abort, "check": f.CheckShrink(h)} {
-		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "plainly") || !strings.Contains(err.Error(), "ncclCommSplit") {
+		if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "CommDesc.Plain") || !strings.Contains(err.Error(), "ncclCommSplit") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -461,7 +463,8 @@ func TestPlain(t *testing.T) {
 	f.want("ncclCommFinalize(c1)", "ncclCommDestroy(c1)")
 }
 
-// TestForeignSplit has a foreign rank join and not split, and tells that apart from one that is missing.
+// TestForeignSplit tests a foreign rank that joins and does not split. CommAwaits distinguishes it
+// from a missing rank.
 func TestForeignSplit(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("stuck split", 1)
@@ -477,11 +480,12 @@ func TestForeignSplit(t *testing.T) {
 	ok(t, f.AbortComm(h))
 	f.destroy(h)
 	if what := f.CommAwaits(h); what != "" {
-		t.Errorf("one that is gone awaits %q", what)
+		t.Errorf("a destroyed one awaits %q", what)
 	}
 }
 
-// TestPlainEnds aborts a plain rank while it is made, while a group waits in the library, and when nothing is under way.
+// TestPlainEnds aborts a plain rank while it is made, while a group waits in the library, and when
+// it is idle.
 func TestPlainEnds(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("stuck init", 1)
@@ -512,7 +516,7 @@ func TestPlainEnds(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestPlainOld joins with the one communicator that releases have which do not split, where there is nothing else.
+// TestPlainOld joins with a release that cannot split, which has only one communicator anyway.
 func TestPlainOld(t *testing.T) {
 	f := newFake(t, 21403)
 	h := f.plain()

@@ -9,11 +9,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A memory is what was registered. The library may leave it at that it has seen it, and have no handle for it.
+// A memory is a registration. The library may register memory without returning a handle.
 type memory struct {
 	handle uintptr
 	window nccl.Window
-	all    bool // it is a window
+	all    bool // it is a window, registered on all ranks
 }
 
 // MemAlloc allocates memory of kind driver.CommMem. The error is the library's.
@@ -29,7 +29,7 @@ func (c *Comms) MemAlloc(size uint64) (driver.Ptr, error) {
 	return 0, outOfMemory(explain(lib, err))
 }
 
-// outOfMemory finds out whether that is what the library says, for which it has no code.
+// outOfMemory adds ErrOutOfMemory to errors that mean it, because the library has no code for it.
 func outOfMemory(err error) error {
 	if err != nil && strings.Contains(err.Error(), "out of memory") {
 		err = fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err)
@@ -37,7 +37,7 @@ func outOfMemory(err error) error {
 	return err
 }
 
-// MemFree frees it. The error is the library's.
+// MemFree frees memory of MemAlloc. The error is the library's.
 func (c *Comms) MemFree(p driver.Ptr) error {
 	lib, err := c.lib.get()
 	if err != nil {
@@ -90,7 +90,7 @@ func (c *Comms) register(op string, h driver.Comm, p driver.Ptr, size uint64, f 
 	return m, nil
 }
 
-// remember gives what was registered its handle.
+// remember gives a registration its handle.
 func (r *rank) remember(m memory, err error) (driver.CommMemory, error) {
 	if err != nil {
 		return 0, explain(r.lib, err)
@@ -103,7 +103,7 @@ func (r *rank) remember(m memory, err error) (driver.CommMemory, error) {
 	return r.lastMemory, nil
 }
 
-// ReleaseCommMemory takes memory back from ops.
+// ReleaseCommMemory undoes a registration with ops.
 func (c *Comms) ReleaseCommMemory(h driver.Comm, m driver.CommMemory) error {
 	r, x, err := c.enter(h)
 	if err == nil {
@@ -112,7 +112,7 @@ func (c *Comms) ReleaseCommMemory(h driver.Comm, m driver.CommMemory) error {
 		if ok {
 			err = r.forget(x, what)
 		} else {
-			err = fmt.Errorf("it was not registered, or no longer is: %w", nccl.ErrorInvalidArgument)
+			err = fmt.Errorf("no such registration, or it was released: %w", nccl.ErrorInvalidArgument)
 		}
 		err = r.leave(err)
 	}
@@ -138,7 +138,8 @@ func (r *rank) forget(x nccl.Comm, m memory) (err error) {
 	return nil
 }
 
-// forgetAll takes back what is still registered when nobody is in ops any more. With what was aborted it goes by itself.
+// forgetAll undoes the registrations that are left, when no call uses ops any more. An aborted
+// communicator releases its own.
 func (r *rank) forgetAll() error {
 	var errs []error
 	for m := range r.lastMemory {

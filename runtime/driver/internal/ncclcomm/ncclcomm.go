@@ -1,35 +1,43 @@
-// Package ncclcomm makes the communicators of package driver out of NCCL's, and of RCCL's, whose API is the same.
+// Package ncclcomm implements the communicators of package driver with NCCL, and with RCCL, whose
+// API is the same.
 //
 // # What a rank consists of
 //
-// Where the library has ncclCommSplit, which came with NCCL 2.18, a rank has three communicators of the library's:
+// If the library has ncclCommSplit, which came with NCCL 2.18, a rank has three communicators of
+// the library:
 //
-//   - base, which does not block: that it is being made can be asked about, and ended. The others are split off it, by all
-//     ranks alike and with splitShare, so that the three have one abort flag, and share connections and memory.
-//   - ops, which blocks, for operations and registrations. One that does not block would make a thread for each group, and
-//     whoever issued it would have to wait until that thread has done so.
-//   - source, which does not block, for what is made of the rank by splitting and shrinking. It is without splitShare, so
-//     that what is made of it has an abort flag, and everything else, of its own.
+//   - base is nonblocking, so its creation can be polled and aborted. The others are split off it by
+//     all ranks, with splitShare, so that the three share one abort flag, connections and memory.
+//   - ops is blocking, and is used for operations and registrations. A nonblocking one would start a
+//     thread for each group, and its caller would have to wait for that thread.
+//   - source is nonblocking. Other ranks are split or shrunk from it. It has no splitShare, so that
+//     they have an abort flag, and all other state, of their own.
 //
-// No call that takes base or source lasts, so they are only touched under the rank's mutex and can be aborted by anybody at
-// any time: that joins the library's threads which are at work for them, and sets the flag, which ends what is under way in
-// ops. ops itself is given back by DestroyComm, when nobody is in it any more.
+// No call on base or source blocks. So they are only used under the rank's mutex, and any goroutine
+// can abort them at any time. An abort joins the library's threads that work for them, and sets the
+// abort flag, which ends the calls and operations in flight in ops. DestroyComm releases ops itself
+// when no call uses it any more.
 //
-// The library can only end the making of what is split off by aborting what it is split off from. So until it is complete,
-// aborting it aborts the rank that it is made of.
+// The library can stop a split only by aborting the source of the split. So until a split is
+// complete, aborting the new rank also aborts the rank that it is made from.
 //
-// Giving back may wait for other ranks in a way that nothing ends: the library then waits for its own threads, and these for
-// other ranks to let go. It is done on a thread of its own, which is left behind if all else fails.
+// Destroying a communicator may wait for other ranks without any way to interrupt it: the library
+// waits for its own threads, and these wait for other ranks. So it runs on a separate thread, which
+// is left behind if it does not end.
 //
-// A plain rank has one communicator, ops, which does not block. Whoever issues a group waits until the library's thread has done so, and
-// asks meanwhile. Its calls return at once, and are made one at a time and not while it is being aborted.
+// A plain rank has one communicator, ops, which is nonblocking. The caller of a group polls until
+// the library's thread has issued it. Calls return at once. They are made one at a time, and never
+// during an abort.
 //
-// The library suspends no communicator that shares its memory, as base, ops and source do: of a plain rank alone. Nor can it give a suspended
-// one back whole, which is why that is resumed first, by all ranks; what is aborted while it is suspended leaves some memory behind.
+// The library cannot suspend communicators that share memory, as base, ops and source do. So only
+// plain ranks can be suspended. The library cannot release a suspended communicator completely
+// either. So DestroyComm resumes it first, on all ranks. An abort of a suspended communicator leaks
+// some memory.
 //
-// Before 2.18 there is one communicator, ops, which blocks. NewComm waits for the other ranks, and AbortComm takes the
-// communicator from whoever is in it, which is the library's own, unsafe, way. Those releases also have communicators that
-// do not block, but abort them safely from the thread alone that made them.
+// Before 2.18 there is one communicator, ops, which is blocking. NewComm waits for the other ranks.
+// AbortComm aborts the communicator while other calls may use it, which is as unsafe as the
+// library's own abort. Those releases also have nonblocking communicators, but only the thread that
+// made one can abort it safely.
 package ncclcomm
 
 import (
@@ -45,19 +53,19 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A Library is opened when it is needed for the first time. The devices of a driver share it.
+// A Library is NCCL or RCCL, opened when it is first needed. The devices of a driver share it.
 type Library struct {
 	get func() (*nccl.Library, error)
 
 	mu    sync.Mutex
 	names map[string]*byte
-	stray []*rank // out of the collector's reach
+	stray []*rank // keeps ranks from being garbage collected
 }
 
-// NCCL is NCCL, where nccl.Open finds it.
+// NCCL returns NCCL, opened with nccl.Open.
 func NCCL(opt nccl.Options) *Library { return newLibrary(nccl.Open, opt) }
 
-// RCCL is RCCL, where nccl.OpenRCCL finds it.
+// RCCL returns RCCL, opened with nccl.OpenRCCL.
 func RCCL(opt nccl.Options) *Library { return newLibrary(nccl.OpenRCCL, opt) }
 
 func newLibrary(open func(nccl.Options) (*nccl.Library, error), opt nccl.Options) *Library {
@@ -67,13 +75,14 @@ func newLibrary(open func(nccl.Options) (*nccl.Library, error), opt nccl.Options
 			return nil, unsupported{err}
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // each file that was found, with its answer
+			return nil, err // it names each file that was found, with its error
 		}
 		return lib, nil
 	})}
 }
 
-// cname returns a communicator's name as the library takes it, which goes on reading it: it stays.
+// cname returns a communicator's name as a C string. The library keeps the pointer, so the string
+// is kept too.
 func (l *Library) cname(name string) (*byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,25 +96,26 @@ func (l *Library) cname(name string) (*byte, error) {
 	return p, err
 }
 
-// keep keeps a rank for ever, whose words a thread of the library may still write.
+// keep keeps a rank forever, because a thread of the library may still write to it.
 func (l *Library) keep(r *rank) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stray = append(l.stray, r)
 }
 
-// A Host is the device, as far as its communicators need it.
+// A Host holds the functions of the device that its communicators need.
 type Host struct {
-	Bind   func() error                                  // makes it current on the calling thread
-	Unbind func() error                                  // takes it from the thread
-	Fail   func(op string, err error, what string) error // makes an error of the driver's
+	Bind   func() error                                  // makes the device current on the calling thread
+	Unbind func() error                                  // makes no device current on the thread
+	Fail   func(op string, err error, what string) error // makes a driver.Error
 }
 
-// Comms are a device's communicators. It implements driver.Comms, driver.CommLimits, driver.CommMaking and driver.CommSuspension.
+// Comms are a device's communicators. It implements driver.Comms, driver.CommLimits,
+// driver.CommMaking and driver.CommSuspension.
 type Comms struct {
 	lib      *Library
 	host     Host
-	patience time.Duration // how long the library may take to end what was aborted
+	patience time.Duration // how long the library may take to end an aborted call
 
 	mu    sync.RWMutex
 	last  driver.Comm
@@ -124,18 +134,18 @@ func New(lib *Library, host Host) *Comms {
 	return &Comms{lib: lib, host: host, patience: 3 * time.Second, ranks: map[driver.Comm]*rank{}}
 }
 
-// find returns what a handle stands for.
+// find returns the rank with a handle.
 func (c *Comms) find(h driver.Comm) (*rank, error) {
 	c.mu.RLock()
 	r := c.ranks[h]
 	c.mu.RUnlock()
 	if r == nil {
-		return nil, fmt.Errorf("there is none of this handle, or no longer: %w", nccl.ErrorInvalidArgument)
+		return nil, fmt.Errorf("no such communicator, or it was destroyed: %w", nccl.ErrorInvalidArgument)
 	}
 	return r, nil
 }
 
-// made returns a rank that has been made, or nil.
+// made returns the rank with a handle if it is complete, or nil.
 func (c *Comms) made(h driver.Comm) *rank {
 	r, err := c.find(h)
 	if err != nil {
@@ -149,7 +159,7 @@ func (c *Comms) made(h driver.Comm) *rank {
 	return r
 }
 
-// add gives a rank its handle. No handle comes twice.
+// add gives a rank a new handle. Handles are never reused.
 func (c *Comms) add(r *rank) driver.Comm {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -165,17 +175,17 @@ func (c *Comms) remove(r *rank) {
 	delete(c.ranks, r.handle)
 }
 
-// fail makes an error of the driver's. It is for the way of failure alone: its arguments are allocated.
+// fail makes a driver.Error. Its arguments allocate, so it is only for error paths.
 func (c *Comms) fail(op string, err error, format string, args ...any) error {
 	return c.host.Fail(op, err, fmt.Sprintf(format, args...))
 }
 
-// failComm is fail for what went wrong with a communicator.
+// failComm is fail for an error of a communicator.
 func (c *Comms) failComm(op string, h driver.Comm, err error) error {
 	return c.fail(op, err, "communicator %d", h)
 }
 
-// unsupported is an error that is driver.ErrUnsupported too, and speaks for itself.
+// unsupported makes an error match driver.ErrUnsupported without changing its text.
 type unsupported struct{ error }
 
 func (e unsupported) Unwrap() []error { return []error{e.error, driver.ErrUnsupported} }
@@ -184,28 +194,28 @@ var (
 	errAborted = errors.New("it was aborted")
 	errMaking  = errors.New("it is still being made: ask CommReady")
 	errClosing = errors.New("it is being destroyed")
-	errShrunk  = errors.New("it was given up to be shrunk, and can only be destroyed")
-	errPlain   = unsupported{errors.New("it was joined plainly, for ranks of other programs to take part, and has none of the communicators besides, " +
-		"split off by all ranks alike (ncclCommSplit), of which others are made: make the new one under an id of its own, or without CommDesc.Plain")}
-	errShares = unsupported{errors.New("it shares its memory with the communicators besides, by which it can be aborted, split and shrunk, and the library suspends none " +
-		"that does (ncclCommSuspend): have all ranks join plainly (Plain)")}
-	errSuspended = fmt.Errorf("it is suspended: resume it before (ncclCommResume): %w", nccl.ErrorInvalidUsage)
-	errOccupied  = fmt.Errorf("another call is in it: %w", driver.ErrBusy)
-	errLeft      = errors.New("the library has not come to an end with it in time, and was left to itself")
+	errShrunk  = errors.New("it was aborted by ShrinkComm, and can only be destroyed")
+	errPlain   = unsupported{errors.New("it joined with CommDesc.Plain, so that ranks of other programs can take part, and cannot be split (ncclCommSplit) or shrunk: " +
+		"make the new communicator with an id of its own, or join without CommDesc.Plain")}
+	errShares = unsupported{errors.New("it shares its memory with the communicators that make it safe to abort, and the library cannot suspend such communicators " +
+		"(ncclCommSuspend): join with CommDesc.Plain")}
+	errSuspended = fmt.Errorf("it is suspended: call ResumeComm first (ncclCommResume): %w", nccl.ErrorInvalidUsage)
+	errOccupied  = fmt.Errorf("another call uses it: %w", driver.ErrBusy)
+	errLeft      = errors.New("the library did not end its work in time; its thread was left behind")
 )
 
-// explain adds what the library has to say of its latest failure.
+// explain adds the library's text about its last error.
 func explain(lib *nccl.Library, err error) error {
 	if _, ok := errors.AsType[nccl.Result](err); !ok {
 		return err
 	}
 	if text, e := lib.GetLastError(0); e == nil && text != "" {
-		return fmt.Errorf("%w (its last word: %s)", err, text)
+		return fmt.Errorf("%w (the library's last message: %s)", err, text)
 	}
 	return err
 }
 
-// pending takes it for no error that the library has not finished.
+// pending returns nil for the result "in progress".
 func pending(err error) error {
 	if err == nccl.ErrorInProgress {
 		return nil
@@ -213,7 +223,7 @@ func pending(err error) error {
 	return err
 }
 
-// poll asks whether a communicator has finished.
+// poll reports whether a communicator has finished its asynchronous work.
 func poll(lib *nccl.Library, x nccl.Comm) (done bool, err error) {
 	state, err := lib.CommGetAsyncError(x)
 	switch {
@@ -227,7 +237,7 @@ func poll(lib *nccl.Library, x nccl.Comm) (done bool, err error) {
 	return false, explain(lib, state)
 }
 
-// A pause gets longer with every use, up to a tenth of a millisecond.
+// A pause is a sleep that gets longer with every use, up to 0.1 ms.
 type pause int
 
 func (p *pause) wait() {

@@ -7,65 +7,67 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A stage says how far a rank is.
+// A stage is the progress of a rank's creation.
 type stage int
 
 const (
-	splitting    stage = iota // it is being split off another rank, or made by shrinking that
+	splitting    stage = iota // the rank is being split or shrunk from another one
 	joining                   // base is being made
 	makingOps                 // ops is being split off base
 	makingSource              // source is being split off base
 	made
-	failed // it cannot be made, or used any more
+	failed // creation failed, or the rank is no longer usable
 )
 
-// A rank is one end of a communicator. The rank that it is made of may be locked while it is, not the other way round.
+// A rank is one end of a communicator. While it is locked, the rank that it is made from may be
+// locked too, but not the other way round.
 type rank struct {
 	handle driver.Comm
 	lib    *nccl.Library
 	name   *byte
 	abort  chan struct{} // closed when it is aborted
-	ended  chan struct{} // closed when the library has done so
+	ended  chan struct{} // closed when the library has aborted it
 
 	mu      sync.Mutex
 	stage   stage
-	err     error // why it cannot be made, or used any more
+	err     error // why creation failed, or the rank is no longer usable
 	aborted bool
 	closing bool // DestroyComm was called
-	shrunk  bool // its operations were given up, for another one to be made of it
-	inside  bool // a call is in ops
-	plain   bool // there is ops alone, which does not block
+	shrunk  bool // its operations were aborted by ShrinkComm
+	inside  bool // a call is using ops
+	plain   bool // it has only ops, which is nonblocking
 
-	suspended bool // ops has given its memory back: changed by a call that is in it
+	suspended bool // ops has released its memory; changed by the call that uses ops
 
-	calling sync.Mutex // of a plain rank: held while a call takes ops, or ends it
+	calling sync.Mutex // for a plain rank: held while a call uses ops, or ends it
 
-	// Zero: there is none, or whoever took it away has it.
+	// 0 if there is none, or another goroutine is releasing it.
 	base, ops, source nccl.Comm
 
-	from    *rank       // while splitting, what it is made of
-	by      *split      // that makes it, under from's mu
-	off     *split      // of base, that makes ops or source
-	under   *split      // of source, that makes another rank, or nil
-	partial []nccl.Comm // what such a split left behind that failed; source holds on to it
+	from    *rank       // while splitting, the rank that it is made from
+	by      *split      // the split that makes it; protected by from.mu
+	off     *split      // the split of base that makes ops or source
+	under   *split      // the split of source that makes another rank, or nil
+	partial []nccl.Comm // communicators of failed splits, which source refers to
 
 	has           features
 	number, count int
 	memory        map[driver.CommMemory]memory
 	lastMemory    driver.CommMemory
-	window        *nccl.Window // of the last NewWindow: a thread of the library's may write it as long as an abort is under way
+	// Result of the last NewWindow; a thread of the library may write it until an abort ends.
+	window *nccl.Window
 
-	factors []nccl.RedOp // of the group that is being issued
+	factors []nccl.RedOp // operators of the current group
 }
 
-// A split is the making of a communicator out of another one.
+// A split is the creation of a communicator from another one.
 type split struct {
-	child *nccl.Comm // a thread of the library's writes it, before it is done
+	child *nccl.Comm // written by a thread of the library until done
 	done  bool
 	err   error
 }
 
-// features are functions that the library may have or not.
+// features are functions that the library may lack.
 type features struct{ messages, factors, allToAll, gather, scatter, finalize bool }
 
 func newRank(lib *nccl.Library, s stage) *rank {
@@ -75,7 +77,8 @@ func newRank(lib *nccl.Library, s stage) *rank {
 	}}
 }
 
-// enter begins a call that uses a rank's ops, one at a time. Call leave after it.
+// enter begins a call that uses a rank's ops. Only one call may use ops at a time. The caller must
+// call leave after it.
 func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, x, err := c.enterAnyway(h)
 	if err == nil && r.suspended {
@@ -84,7 +87,7 @@ func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
 	return r, x, err
 }
 
-// enterAnyway is enter for a call that a suspended rank takes too.
+// enterAnyway is enter for a call that a suspended rank accepts too.
 func (c *Comms) enterAnyway(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, err := c.find(h)
 	if err != nil {
@@ -105,7 +108,8 @@ func (c *Comms) enterAnyway(h driver.Comm) (*rank, nccl.Comm, error) {
 	return r, r.ops, nil
 }
 
-// leave ends the call. What was aborted meanwhile has failed, whatever the library says.
+// leave ends the call. If the rank was aborted meanwhile, the call has failed, whatever the library
+// returned.
 func (r *rank) leave(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +120,8 @@ func (r *rank) leave(err error) error {
 	return err
 }
 
-// call makes a call that takes ops. Of a plain rank it returns at once, and is not made while the library ends that.
+// call makes a call of the library that uses ops. On a plain rank the call returns at once, and is
+// not made during an abort.
 func (r *rank) call(f func() error) error {
 	if !r.plain {
 		return f()
@@ -129,7 +134,7 @@ func (r *rank) call(f func() error) error {
 	return f()
 }
 
-// usable reports why nothing can be done with a rank any more. The caller holds mu.
+// usable returns why the rank cannot be used, or nil. The caller holds mu.
 func (r *rank) usable() error {
 	switch {
 	case r.aborted:
@@ -142,7 +147,7 @@ func (r *rank) usable() error {
 	return r.err
 }
 
-// look finds out whether what is being made of source is done. The caller holds mu.
+// look checks whether the split of source is complete. The caller holds mu.
 func (r *rank) look() {
 	if r.under == nil || r.source == 0 {
 		return
@@ -152,8 +157,8 @@ func (r *rank) look() {
 	}
 }
 
-// settle ends what is being made of source. What there is of it if that failed must not go before source, which still
-// has the address of its abort flag. The caller holds mu.
+// settle ends the split of source. A communicator of a failed split must be released after source,
+// which refers to its abort flag. The caller holds mu.
 func (r *rank) settle(err error) {
 	s := r.under
 	if s == nil {
@@ -165,7 +170,7 @@ func (r *rank) settle(err error) {
 	}
 }
 
-// idle waits until nothing is being made of source, or until the rank is aborted.
+// idle waits until source has no split, or the rank is aborted.
 func (r *rank) idle() error {
 	for p := pause(0); ; p.wait() {
 		r.mu.Lock()
@@ -191,7 +196,7 @@ func (r *rank) isAborted() bool {
 	}
 }
 
-// take takes away what is there, so that nobody else uses it any more.
+// take moves *x out, so that no other goroutine uses it any more.
 func take[T any](r *rank, x *T) (taken T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

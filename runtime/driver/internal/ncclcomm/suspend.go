@@ -8,12 +8,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// since2_30 is the release from which on communicators are suspended. 2.29.7 has the functions too, but holds their caller until all ranks
-// have come, also of a communicator that does not block, which could not be aborted then; and in one process it gives up
-// ranks' memory twice.
+// since2_30 is the first release whose communicators are suspended. 2.29.7 has the functions too,
+// but they block until all ranks have called, even on a nonblocking communicator, which cannot be
+// aborted then. In one process it also frees memory of ranks twice.
 const since2_30 = dl.Version(23003)
 
-// CommStats asks ops, which has one account of memory with base and source.
+// CommStats queries ops, which counts memory together with base and source.
 func (c *Comms) CommStats(h driver.Comm) (s driver.CommStats, err error) {
 	r, x, err := c.enterAnyway(h)
 	if err == nil {
@@ -41,10 +41,10 @@ func (r *rank) stats(x nccl.Comm) (s driver.CommStats, err error) {
 	return s, r.without(err)
 }
 
-// SuspendComm suspends ops, which must be all that there is.
+// SuspendComm suspends ops. The rank must have no other communicators.
 func (c *Comms) SuspendComm(h driver.Comm) error { return c.rest("suspend comm", h, (*rank).suspend) }
 
-// ResumeComm resumes it.
+// ResumeComm resumes ops.
 func (c *Comms) ResumeComm(h driver.Comm) error { return c.rest("resume comm", h, (*rank).resume) }
 
 func (c *Comms) rest(op string, h driver.Comm, f func(*rank, nccl.Comm) error) error {
@@ -61,7 +61,7 @@ func (c *Comms) rest(op string, h driver.Comm, f func(*rank, nccl.Comm) error) e
 func (r *rank) suspend(x nccl.Comm) error {
 	switch have := r.lib.Version(); {
 	case !r.lib.HasSymbol("ncclCommSuspend"):
-		return unsupported{r.lib.CommSuspend(0, 0)} // which says so
+		return unsupported{r.lib.CommSuspend(0, 0)} // the missing function makes the error
 	case have != 0 && have < since2_30:
 		return unsupported{fmt.Errorf("ncclCommSuspend of release %s cannot be aborted: %s or a newer one is needed",
 			nccl.FormatVersion(have), nccl.FormatVersion(since2_30))}
@@ -71,7 +71,7 @@ func (r *rank) suspend(x nccl.Comm) error {
 		return errSuspended
 	}
 	err := r.call(func() error { return r.lib.CommSuspend(x, nccl.SuspendMem) })
-	if err == nccl.ErrorInvalidUsage { // it has not begun
+	if err == nccl.ErrorInvalidUsage { // the call was refused before it began
 		return r.without(err)
 	}
 	return r.settled(x, err, true)
@@ -84,7 +84,8 @@ func (r *rank) resume(x nccl.Comm) error {
 	return r.settled(x, r.call(func() error { return r.lib.CommResume(x) }), false)
 }
 
-// settled waits until the library has suspended or resumed. If it fails, the rank is failed: the library does not tell which memory it has then.
+// settled waits until the library has suspended or resumed. After an error the rank is failed,
+// because it is unknown which memory it has.
 func (r *rank) settled(x nccl.Comm, err error, suspended bool) error {
 	if err == nccl.ErrorInProgress {
 		err = r.wait(x)
@@ -100,7 +101,8 @@ func (r *rank) settled(x nccl.Comm, err error, suspended bool) error {
 	return err
 }
 
-// without says of a call that the library refuses, for it keeps no account of memory or lacks the function, that it is unsupported.
+// without makes an error ErrUnsupported if the library cannot suspend: it keeps no account of
+// memory, or lacks the function.
 func (r *rank) without(err error) error {
 	switch {
 	case err == nil:

@@ -22,7 +22,7 @@ func (f *fake) single() driver.Comm {
 	return h
 }
 
-// TestSuspend suspends a plain rank, which then does nothing until it is resumed.
+// TestSuspend suspends a plain rank, which then refuses operations until it is resumed.
 func TestSuspend(t *testing.T) {
 	f := newFake(t, 23007)
 	h := f.single()
@@ -66,7 +66,8 @@ func TestSuspend(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestSuspendRefused has libraries without the functions, with those that cannot be aborted, and communicators that share their memory.
+// TestSuspendRefused tests libraries without the functions, libraries whose functions cannot be
+// aborted, and communicators that share memory.
 func TestSuspendRefused(t *testing.T) {
 	refused := func(what string, err error, says string) {
 		t.Helper()
@@ -83,7 +84,7 @@ func TestSuspendRefused(t *testing.T) {
 	}
 	_, err = f.CommStats(h)
 	refused("statistics in 2.28.3", err, "ncclCommMemStats")
-	ok(t, f.Collect(stream, h, reduce)) // nothing happened to it
+	ok(t, f.Collect(stream, h, reduce)) // the rank is unchanged
 	f.destroy(h)
 
 	f = newFake(t, 22907)
@@ -103,7 +104,7 @@ func TestSuspendRefused(t *testing.T) {
 	f.want("ncclCommMemStats(c2, 2)", "ncclCommMemStats(c2, 0)", "ncclCommMemStats(c2, 1)")
 	f.destroy(h)
 
-	h = f.single() // what the library refuses before it begins
+	h = f.single() // the library refuses before it begins
 	f.set("ncclCommSuspend", int(nccl.ErrorInvalidUsage))
 	f.set("ncclCommMemStats", int(nccl.ErrorInvalidUsage))
 	refused("without an account of memory", f.SuspendComm(h), "as the fake was told")
@@ -113,8 +114,8 @@ func TestSuspendRefused(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestSuspendEnds destroys and aborts what is suspended, or has others come in vain to be suspended or resumed: nothing hangs, and the
-// library is not asked to destroy what is suspended.
+// TestSuspendEnds destroys and aborts a suspended rank, and aborts pending calls. Nothing hangs,
+// and the library never has to destroy a suspended communicator.
 func TestSuspendEnds(t *testing.T) {
 	f := newFake(t, 23007)
 	h := f.single()
@@ -130,7 +131,7 @@ func TestSuspendEnds(t *testing.T) {
 	f.calls()
 	ok(t, f.AbortComm(h))
 	if err := f.ResumeComm(h); !errors.Is(err, errAborted) {
-		t.Errorf("resume what was aborted: %v", err)
+		t.Errorf("resume an aborted communicator: %v", err)
 	}
 	f.destroy(h)
 	f.want("ncclCommAbort(c2)")
@@ -155,7 +156,8 @@ func TestSuspendEnds(t *testing.T) {
 	}
 }
 
-// TestSuspendFails has the library fail in the midst: the rank takes nothing more, and is aborted when it is destroyed.
+// TestSuspendFails makes the library fail while it suspends. The rank then refuses all calls, and
+// is aborted when it is destroyed.
 func TestSuspendFails(t *testing.T) {
 	f := newFake(t, 23007)
 	fails := func(what string, h driver.Comm, err error) {
@@ -186,7 +188,7 @@ func TestSuspendFails(t *testing.T) {
 	f.set("failing suspend", int(nccl.ErrorUnhandledCUDA))
 	fails("resume", h, f.ResumeComm(h))
 
-	h = f.single() // at its end
+	h = f.single() // at the end of the suspension
 	ok(t, f.SuspendComm(h))
 	f.set("failing suspend", int(nccl.ErrorUnhandledCUDA))
 	if err := f.DestroyComm(h); !errors.Is(err, nccl.ErrorUnhandledCUDA) {

@@ -14,11 +14,12 @@ const (
 	since2_24 = dl.Version(22403) // floats of 8 bits
 )
 
-// types says what elements are to the library, to compute with and, where it cannot, to move.
+// types holds the library's types: for reductions, and for moving if the library cannot reduce the
+// type.
 var types = [...]struct {
 	reduce nccl.DataType
 	move   nccl.DataType
-	since  dl.Version // of reduce
+	since  dl.Version // first release that reduces it
 }{
 	driver.Int8:       {reduce: nccl.Int8},
 	driver.Uint8:      {reduce: nccl.Uint8},
@@ -36,7 +37,8 @@ var types = [...]struct {
 	driver.Float8E5M2: {reduce: nccl.Float8e5m2, move: nccl.Uint8, since: since2_24},
 }
 
-// dataType returns what a type is to a release, 0 if that is not known, which may be newer than any.
+// dataType returns a type of a release. have is 0 for an unknown release, which may be newer than
+// any.
 func dataType(t driver.ElementType, computes bool, have dl.Version) (nccl.DataType, error) {
 	x := &types[t]
 	old := have != 0 && have < x.since
@@ -46,10 +48,10 @@ func dataType(t driver.ElementType, computes bool, have dl.Version) (nccl.DataTy
 	case !computes:
 		return x.move, nil
 	case old:
-		return 0, fmt.Errorf("%v came with release %s, and the library is %s: %w", t, nccl.FormatVersion(x.since), nccl.FormatVersion(have), driver.ErrUnsupported)
+		return 0, fmt.Errorf("%v needs release %s, and the library is %s: %w", t, nccl.FormatVersion(x.since), nccl.FormatVersion(have), driver.ErrUnsupported)
 	}
 	return 0, fmt.Errorf("the library cannot compute with %v: %w", t, driver.ErrUnsupported)
 }
 
-// reductions are those that are operators of the library's own.
+// reductions are the reductions for which the library has an operator.
 var reductions = [...]nccl.RedOp{driver.Sum: nccl.Sum, driver.Prod: nccl.Prod, driver.Min: nccl.Min, driver.Max: nccl.Max, driver.Avg: nccl.Avg}

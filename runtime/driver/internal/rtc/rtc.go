@@ -1,5 +1,5 @@
-// Package rtc compiles a [driver.Source] with NVRTC or hipRTC, whose functions have the same names and meanings. What they give, and
-// which options say for what, is left to the drivers.
+// Package rtc compiles a [driver.Source] with NVRTC or hipRTC, whose functions have the same names
+// and meanings. The drivers choose the options and read the output.
 package rtc
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/compilelog"
 )
 
-// A Library is package nvrtc's or hiprtc's, with programs of type P.
+// A Library is package nvrtc or hiprtc, with programs of type P.
 type Library[P any] interface {
 	CreateProgram(src, name string, headers, includeNames []*byte) (P, error)
 	DestroyProgram(*P) error
@@ -26,8 +26,8 @@ type Library[P any] interface {
 	GetLoweredName(p P, expression string) (string, error)
 }
 
-// Compile compiles a source with the options given, in place of its own. The image is what output fetches of the compiled program. The code
-// has the log also if there is an error.
+// Compile compiles a source with options, which replace the source's own. output fetches the image
+// of the compiled program. The code has the log even after an error.
 func Compile[P any](lib Library[P], src *driver.Source, options []string, output func(P) ([]byte, error)) (code driver.Code, err error) {
 	names := slices.Sorted(maps.Keys(src.Headers))
 	var headers []string
@@ -75,7 +75,7 @@ func Compile[P any](lib Library[P], src *driver.Source, options []string, output
 	return code, err
 }
 
-// Fetch returns what a pair of functions gives.
+// Fetch returns the result of a pair of functions for size and content.
 func Fetch[P any](p P, size func(P) (uint64, error), get func(P, []byte) error) ([]byte, error) {
 	n, err := size(p)
 	if err != nil || n == 0 {
@@ -88,18 +88,18 @@ func Fetch[P any](p P, size func(P) (uint64, error), get func(P, []byte) error) 
 	return b, nil
 }
 
-// Text returns a log without what C ends it with.
+// Text returns a log without its terminating NUL.
 func Text(log []byte) string {
 	return strings.TrimSpace(strings.TrimRight(strings.ToValidUTF8(string(log), "?"), "\x00"))
 }
 
-// Error makes the error of a source that a compiler did not compile, for a log that it wrote.
+// Error makes the error of a source that did not compile.
 func Error(by driver.CompilerInfo, source, log string, err error) *driver.CompileError {
 	return &driver.CompileError{Source: source, Compiler: strings.TrimSpace(by.Name + " " + by.Version), Target: by.Target,
 		Messages: compilelog.Parse(log), Log: log, Err: err}
 }
 
-// Build tells apart the files of one version, whose names have more of it: libnvrtc.so.12.4.127.
+// Build distinguishes files of one version. Their names may have more digits: libnvrtc.so.12.4.127.
 func Build(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -111,8 +111,8 @@ func Build(path string) string {
 	return fmt.Sprintf("%s %d %d", filepath.Base(path), fi.Size(), fi.ModTime().UnixNano())
 }
 
-// Options returns a source's options behind one that names the architecture, unless one of them does: one that is, or begins up to
-// "=" as, one of names.
+// Options returns a source's options after one that sets the architecture. It adds none if the
+// source has an option of names, alone or with "=" and a value.
 func Options(src *driver.Source, arch string, names ...string) []string {
 	named := func(option string) bool {
 		name, _, _ := strings.Cut(option, "=")

@@ -1,5 +1,5 @@
-// Package trial tries whether a thread can submit to a device that is not current there. What the GPUs' documentation says about
-// that has gaps, so drivers ask when they open a device.
+// Package trial checks whether a thread can submit to a device that is not current there. The
+// documentation of the GPU APIs is incomplete, so drivers try it when they open a device.
 package trial
 
 import (
@@ -12,11 +12,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Run reports whether all submitting methods of a device do their work on the thread that elsewhere calls a function on: one that
-// has the device not current. The calling thread is bound to the device. image has a kernel of the name "empty" without
-// parameters, or is nil: then no kernel is tried. wait waits for a stream.
+// Run reports whether all submitting methods of a device work on a thread where the device is not
+// current. elsewhere calls a function on such a thread. The calling thread is bound to the device.
+// image has a kernel "empty" without parameters; if image is nil, Run tries no kernel. wait waits
+// for a stream.
 //
-// An error means that the device is of no use. What else than a stream, an event and a little memory cannot be made goes untried.
+// An error means that the device is unusable. Run skips optional objects that cannot be made, but
+// needs a stream, an event and a little memory.
 func Run(d driver.Device, image []byte, elsewhere func(f func() error) error, wait func(driver.Stream) error) (anywhere bool, err error) {
 	t := trial{d: d}
 	defer func() {
@@ -37,11 +39,13 @@ func Run(d driver.Device, image []byte, elsewhere func(f func() error) error, wa
 	if errors.Is(err, driver.ErrLost) {
 		return false, err
 	}
-	// A context or device that is not current is the error to expect, but any other shows as well that threads had better be bound.
+	// The expected error is a missing context or device. Any other error also shows that bound
+	// threads are safer.
 	return err == nil, nil
 }
 
-// OnAnother calls a function on another thread than the caller's, to which the caller is locked, and waits for it.
+// OnAnother calls a function on another locked thread, and waits for it. The caller is locked to
+// its own thread.
 func OnAnother(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
@@ -52,7 +56,7 @@ func OnAnother(f func() error) error {
 	return <-result
 }
 
-// A trial is what it takes to submit one of everything.
+// A trial holds the objects for one call of each submitting method.
 type trial struct {
 	d      driver.Device
 	stream driver.Stream
@@ -63,11 +67,11 @@ type trial struct {
 	kernel driver.Function // or 0
 	pools  driver.Pools
 	pool   driver.Pool // or 0
-	pooled driver.Mem  // of the pool, while it is allocated
+	pooled driver.Mem  // memory of the pool while it is allocated
 	graphs driver.Graphs
 	graph  driver.Graph
 	nodes  []driver.Node
-	ops    []driver.NodeOp // what they do
+	ops    []driver.NodeOp // the operations of the nodes
 	exec   driver.Exec     // or 0
 	timers driver.Timers
 	timer  driver.Event
@@ -75,7 +79,7 @@ type trial struct {
 
 const size = 64
 
-// create makes the trial's objects. After an error those made so far are to be destroyed.
+// create makes the trial's objects. After an error the caller destroys the objects made so far.
 func (t *trial) create(image []byte) (err error) {
 	d, caps := t.d, t.d.Caps()
 	if t.stream, err = d.NewStream(); err != nil {
@@ -91,7 +95,7 @@ func (t *trial) create(image []byte) (err error) {
 		return err
 	}
 	if image != nil {
-		// A driver may come without the compiler, or have it switched off.
+		// The CUDA driver may lack its compiler, or have it disabled.
 		if t.module, err = d.Load(image); err == nil {
 			t.kernel, _, err = d.Function(t.module, "empty")
 		}
@@ -100,8 +104,8 @@ func (t *trial) create(image []byte) (err error) {
 		}
 	}
 	if caps.Pools {
-		// The pool grows here, so that elsewhere it cannot fail for want of memory. What it has got goes back when the
-		// stream is waited for.
+		// The pool grows here, so that elsewhere an allocation cannot fail. The memory is released
+		// when the stream is synchronized.
 		t.pools = d.(driver.Pools)
 		if t.pool, err = t.pools.DefaultPool(); err == nil {
 			err = errors.Join(t.alloc(), t.free())
@@ -120,7 +124,7 @@ func (t *trial) create(image []byte) (err error) {
 			}
 			if err == nil {
 				if err = t.setNodes(); err != nil {
-					t.nodes = nil // not even here
+					t.nodes = nil // setting does not work on this thread either
 				}
 			}
 		}
@@ -136,7 +140,7 @@ func (t *trial) create(image []byte) (err error) {
 	return nil
 }
 
-// addNodes adds a node of each kind that can be set, one after the other.
+// addNodes adds a node of each kind that can be set, in a chain.
 func (t *trial) addNodes() error {
 	t.ops = []driver.NodeOp{
 		{Kind: driver.FillNode, Dst: t.dev.Ptr, Width: 4, Count: size / 4},
@@ -155,14 +159,14 @@ func (t *trial) addNodes() error {
 	return nil
 }
 
-// setNodes sets all nodes to something else.
+// setNodes sets all nodes to other operations.
 func (t *trial) setNodes() error {
 	t.ops[0].Pattern ^= pattern
 	t.ops[1].Dst, t.ops[1].Src = t.ops[1].Src, t.ops[1].Dst
 	return errors.Join(t.graphs.SetNode(t.exec, t.nodes[0], &t.ops[0]), t.graphs.SetNodes(t.exec, t.nodes, t.ops))
 }
 
-// launch is a launch of the kernel.
+// launch returns a launch of the kernel.
 func (t *trial) launch() driver.Launch {
 	one := [3]uint32{1, 1, 1}
 	return driver.Launch{Function: t.kernel, Grid: one, Block: one}
@@ -188,11 +192,11 @@ func (t *trial) free() error {
 	return nil
 }
 
-// pattern is what submit fills memory with.
+// pattern is the pattern of submit's fills.
 const pattern = 0x01020304
 
-// submit tries every submitting method but Elapsed, and those of [driver.Values], [driver.Adopter] and [driver.Prefetcher], which make
-// the device current where that may be needed.
+// submit calls every submitting method, except Elapsed and the methods of [driver.Values],
+// [driver.Adopter] and [driver.Prefetcher]. Those make the device current if necessary.
 func (t *trial) submit() error {
 	const half = size / 2
 	d, lower, upper := t.d, t.dev.Ptr, t.dev.Ptr+half
@@ -202,7 +206,7 @@ func (t *trial) submit() error {
 		func() error { return d.Fill(t.stream, lower, pattern, 4, half/4) },
 		func() error { return d.FillStrided(t.stream, lower, pattern+1, 8, half/8) },
 		func() error { return d.Copy(t.stream, upper, lower, half) },
-		func() error { // another device's memory is left alone: it must be possible to open one without the others
+		func() error { // skips other devices' memory, because a device must open without the others
 			if !d.Caps().Peers {
 				return nil
 			}
@@ -248,11 +252,11 @@ func (t *trial) submit() error {
 	return nil
 }
 
-// ask looks, once the work is done, whether what was downloaded is right, and asks the rest.
+// ask checks the downloaded data after the work is done, and calls the remaining methods.
 func (t *trial) ask() error {
 	want := bytes.Repeat([]byte{5, 3, 2, 1, 4, 3, 2, 1}, size/2/8)
 	if got := unsafe.Slice((*byte)(t.host.Host), size/2); !bytes.Equal(got, want) {
-		return fmt.Errorf("the first work has left %x", got)
+		return fmt.Errorf("the first work gave %x", got)
 	}
 	if t.timer == 0 {
 		return nil
@@ -261,7 +265,7 @@ func (t *trial) ask() error {
 	return err
 }
 
-// destroy destroys what there is.
+// destroy destroys the objects that were made.
 func (t *trial) destroy() error {
 	var errs []error
 	if t.timer != 0 {
