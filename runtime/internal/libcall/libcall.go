@@ -103,8 +103,8 @@ func EachExecution(op gpu.Op) gpu.Op {
 }
 
 // A Handle is a library's handle for a device. One function at a time uses it, with the stream and
-// the workspace of its call. On a simulated device there is no handle of a library: only StandIn and
-// Close may be called.
+// the workspace of its call. On a simulated device there is no handle of a library: only StandIn
+// and Close may be called.
 type Handle[H any] struct {
 	dev Device
 	set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error
