@@ -88,7 +88,7 @@ func (l *Library) Close() error {
 	return errors.Join(handle.Close(), l.light.Close())
 }
 
-// isZero reports whether Open did not make the Library.
+// isZero reports whether the Library is nil or a zero value.
 func (l *Library) isZero() bool { return l == nil || l.light == nil }
 
 var errZero = fmt.Errorf("a nil or zero Library: use Open: %w", gpu.ErrArgument)

@@ -87,8 +87,8 @@ type queueScratch struct {
 	closed bool           // mu protects it
 }
 
-// hold returns a buffer of at least size bytes, and holds it for the caller. If the queue is closed,
-// it returns nil.
+// hold returns a buffer of at least size bytes, and holds it for the caller. If the queue is
+// closed, it returns nil.
 func (x *queueScratch) hold(q *Queue, size uint64) (*memory.Buffer, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -126,7 +126,7 @@ func (r *record) time(o *Order) error {
 	return nil
 }
 
-// A timedRecord is a record with a Timing, as the scheduler sees it: an engine.Observer.
+// A timedRecord is a record with a Timing, as an engine.Observer.
 type timedRecord record
 
 func (r *timedRecord) Begins(s *engine.Submission, _ bool) {

@@ -53,8 +53,8 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 type pieceFunc func(free *lent, piece []byte, at int64) error
 
 // transfer moves a range through pinned memory in pieces. It uploads the range if up is set, and
-// downloads it otherwise. The submission holds the range's buffer. It also holds the buffer in the
-// parameter also, unless that buffer is nil.
+// downloads it otherwise. The submission holds two buffers: the range's buffer and the buffer also,
+// which may be nil.
 func (q *Queue) transfer(o *Order, op string, r memory.Range, also *memory.Buffer, up bool, do pieceFunc) error {
 	check := r.Check
 	if up {

@@ -50,14 +50,14 @@ func ExportMemory(b *gpu.Buffer) (MemoryHandle, error) {
 // cuIpcOpenMemHandle, hipIpcOpenMemHandle). That process used [ExportMemory], or with CUDA
 // cudaIpcGetMemHandle. PyTorch and CuPy export memory in this way too; it is mostly a part of a
 // larger allocation. ImportMemory blocks while the driver does. The memory may be another device's
-// if the hardware supports that. The buffer is like one of [gpu.Device.Alloc], except that it
-// cannot be exported. The other process must keep the memory until the buffer has been closed, its
-// last use is over, and the driver has released it. Then freed is called, unless it is nil, on a
-// goroutine of its own. Use freed to notify the other process.
+// if the hardware supports that. The buffer behaves like a buffer that [gpu.Device.Alloc] made,
+// except that it cannot be exported. The other process must keep the memory until the buffer has
+// been closed, its last use is over, and the driver has released it. Then freed is called, unless
+// it is nil, on a goroutine of its own. Use freed to notify the other process.
 //
 // The error is [driver.ErrSameProcess] if this process itself exported the memory, which no driver
-// can import: use the original buffer. It is [gpu.ErrRange] if the handle's range is not in the
-// allocation, if the driver reports its size. It is [gpu.ErrArgument] for a handle of another
+// can import: use the original buffer. It is [gpu.ErrRange] if the driver reports the size of the
+// allocation and the handle's range is not in it. It is [gpu.ErrArgument] for a handle of another
 // driver, or of zero bytes, and [gpu.ErrUnsupported] if the device does not support imports. The
 // driver returns its own error if the handle is invalid, or if its process has freed the memory or
 // ended.
@@ -97,11 +97,11 @@ func ExportMemoryFile(b *gpu.Buffer) (*os.File, error) {
 // some bytes of the last page, but another number of pages is the driver's error. The memory may be
 // another device's if the hardware supports that. It may be this process's own memory. Then the
 // buffer is another address of the same memory, and the program orders uses of both addresses like
-// uses of one buffer. The buffer is like one of [gpu.Device.Alloc] of kind [gpu.ShareableMem],
-// except that it cannot be exported, and that its bytes are not counted in [gpu.Stats]. The buffer
-// keeps the memory, even if the other process ends. freed is called, unless it is nil, on a
-// goroutine of its own, when the buffer has been closed, its last use is over, and the driver has
-// released this process's mapping.
+// uses of one buffer. The buffer behaves like a buffer of kind [gpu.ShareableMem] that
+// [gpu.Device.Alloc] made, except that it cannot be exported, and that its bytes are not counted in
+// [gpu.Stats]. The buffer keeps the memory, even if the other process ends. freed is called, unless
+// it is nil, on a goroutine of its own, when the buffer has been closed, its last use is over, and
+// the driver has released this process's mapping.
 //
 // The error is [gpu.ErrUnsupported] if the device does not support imports, which only Linux
 // supports. It is the driver's own error if the file does not represent memory.

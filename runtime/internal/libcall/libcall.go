@@ -103,8 +103,8 @@ func EachExecution(op gpu.Op) gpu.Op {
 }
 
 // A Handle is a library's handle for a device. One function at a time uses it, with the stream and
-// the workspace of its call. On a simulated device there is no handle of a library: only StandIn and
-// Close may be called.
+// the workspace of its call. On a simulated device there is no handle of a library: only StandIn
+// and Close may be called.
 type Handle[H any] struct {
 	dev Device
 	set func(h H, stream cuda.Stream, workspace cuda.DevicePtr) error
@@ -179,9 +179,9 @@ func (x *Handle[H]) With(fn func(H) error) error {
 }
 
 // Close destroys the handle. It blocks until the device is done with the library's work. Calls that
-// need the handle meanwhile fail at once, because the device's work may wait for them. If the device
-// is closed or lost, the handle is left to the device's context. Closing a nil handle, or closing
-// again, does nothing.
+// need the handle meanwhile fail at once, because the device's work may wait for them. If the
+// device is closed or lost, the handle is left to the device's context. Closing a nil handle, or
+// closing again, does nothing.
 func (x *Handle[H]) Close() error {
 	if x == nil {
 		return nil
