@@ -58,7 +58,7 @@ func (d *Descriptor) Close() error {
 	return d.lib.BackendDestroyDescriptor(d.handle)
 }
 
-// open returns an error if the descriptor is closed: the library would use memory that it has freed.
+// open returns an error if the descriptor is closed: the library would use freed memory.
 func (d *Descriptor) open() error {
 	if d.closed.Load() {
 		return fmt.Errorf("cudnn: the descriptor: %w", os.ErrClosed)

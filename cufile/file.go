@@ -41,8 +41,8 @@ func (l *Library) NewFile(file *os.File) (*File, error) {
 // Handle returns the handle, for methods of [Library]. It must not be used after Close.
 func (f *File) Handle() Handle { return f.handle }
 
-// Close waits for transfers, and unregisters the file with [Library.HandleDeregister]. The file itself
-// stays open. Later calls do nothing.
+// Close waits for transfers, and unregisters the file with [Library.HandleDeregister]. The file
+// itself stays open. Later calls do nothing.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

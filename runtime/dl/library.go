@@ -406,9 +406,9 @@ func (l *Library) note() {
 	}
 }
 
-// AllHeapFrames is [Library.HeapFrames] for all libraries of the process, including libraries opened
-// later. Call it before you register a Go callback that one library may run in calls of others:
-// CUPTI runs its callbacks in calls of the CUDA driver, and cuBLAS makes such calls too.
+// AllHeapFrames is [Library.HeapFrames] for all libraries of the process, including libraries
+// opened later. Call it before you register a Go callback that one library may run in calls of
+// others: CUPTI runs its callbacks in calls of the CUDA driver, and cuBLAS makes such calls too.
 func AllHeapFrames() {
 	opened.Lock()
 	opened.heap = true

@@ -145,7 +145,8 @@ func TestNativeScratchAllocs(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestNativeScratchAdopted closes a queue with an adopted stream: its scratch memory is freed, and a later operation allocates none.
+// TestNativeScratchAdopted closes a queue with an adopted stream: its scratch memory is freed, and
+// a later operation allocates none.
 func TestNativeScratchAdopted(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Native {

@@ -31,7 +31,7 @@ item ctxprobe "$here" "$here/bin/ctxprobe" -jobs 16 -only "^cuMemcpy" ${OUT:+-js
 test="$here/bin/cudadriver.test"
 suite="$here/src/runtime/driver/cudadriver"
 for group in devices groups threads current_device facts native_work values_in_memory collectives \
-	'native_streams_and_events/^B16[46]_' 'pools/^(B82|B130)_' 'command_buffers/^B82_modes'; do
+	'native_streams_and_events/^B16[46]_' 'pools/^(B82|B130)_' 'command_buffers/^B82_invalid_modes'; do
 	case $group in
 	*/*) item "${group%%/*}" "$suite" "$test" -test.v -test.run "^TestGPUConformance\$/^${group%%/*}\$/${group#*/}" ;;
 	*) item $group "$suite" "$test" -test.v -test.run "^TestGPUConformance\$/^$group\$" ;;

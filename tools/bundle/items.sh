@@ -120,7 +120,7 @@ sanitized() {
 sanitized_groups() {
 	case $1 in
 	memcheck) echo '^TestGPUConformance$/^(launches|native_work|values_in_memory|native_streams_and_events|scratch_memory)$' ;;
-	initcheck) echo '^TestGPUConformance$/^(transfers|code|native_work|scratch_memory)$/^(B101_fill,_copy,_fill|B107_saxpy|B155_native_work_on_memory_of_pools,_in_queues_and_in_streams|B176_scratch_memory_of_nested_recordings_is_the_outer_one.s,_each_time_anew)$' ;;
+	initcheck) echo '^TestGPUConformance$/^(transfers|code|native_work|scratch_memory)$/^(B101_fill,_copy,_fill|B107_saxpy|B155_native_work_on_memory_of_pools,_in_queues_and_in_streams|B176_each_nesting_takes_scratch_memory_from_the_outer_recording)$' ;;
 	*) echo '^TestGPUConformance$/^launches$' ;;
 	esac
 }
