@@ -143,7 +143,7 @@ func (l *Library) SupportedDomains() (domainCount uint64, domainTable *CallbackD
 //
 // C: cuptiSubscribe, since CUPTI 0.0.14, set core.
 func (l *Library) Subscribe(callback CallbackFunc, userdata uintptr) (subscriber SubscriberHandle, err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnSubscribe]); addr != 0 {
 		a0, a1, a2 := &subscriber, uintptr(callback), uintptr(userdata)
@@ -170,7 +170,7 @@ func (l *Library) Subscribe(callback CallbackFunc, userdata uintptr) (subscriber
 //
 // C: cuptiSubscribe_v2, since CUPTI 13.0.1, set rest-13.0.1. pParams may be nil.
 func (l *Library) SubscribeV2(callback CallbackFunc, userdata uintptr, pParams *SubscriberParams) (subscriber SubscriberHandle, err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnSubscribeV2]); addr != 0 {
 		a0, a1, a2, a3 := &subscriber, uintptr(callback), uintptr(userdata), pParams
@@ -667,7 +667,7 @@ func (l *Library) ActivityGetNextRecord(buffer []uint8, record **Activity) (err 
 //
 // C: cuptiActivityRegisterCallbacks, since CUPTI 0.0.14, set core.
 func (l *Library) ActivityRegisterCallbacks(funcBufferRequested BuffersCallbackRequestFunc, funcBufferCompleted BuffersCallbackCompleteFunc) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnActivityRegisterCallbacks]); addr != 0 {
 		a0, a1 := uintptr(funcBufferRequested), uintptr(funcBufferCompleted)
@@ -1104,7 +1104,7 @@ func (l *Library) ActivityEnableLaunchAttributes(enable uint8) (err error) {
 //
 // C: cuptiActivityRegisterTimestampCallback, since CUPTI 0.0.18, set activity-0.0.18.
 func (l *Library) ActivityRegisterTimestampCallback(funcTimestamp TimestampCallbackFunc) (err error) {
-	// From here on any call may run the function registered, on this goroutine's stack.
+	// From here on any call may run the registered function on this goroutine's stack.
 	l.HeapFrames()
 	if addr := dl.Load(&l.fns[fnActivityRegisterTimestampCallback]); addr != 0 {
 		a0 := uintptr(funcTimestamp)

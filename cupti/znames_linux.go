@@ -2,7 +2,7 @@
 
 package cupti
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.2", "libcupti.so"}
 	dirs  = []string{"$CUDA_HOME/lib64", "$CUDA_HOME/extras/CUPTI/lib64", "$CUDA_PATH/lib64", "$CUDA_PATH/extras/CUPTI/lib64", "/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64", "/usr/local/cuda/targets/sbsa-linux/lib", "/usr/local/cuda-*/lib64", "/usr/local/cuda-*/extras/CUPTI/lib64", "$NIX_LD_LIBRARY_PATH", "/run/current-system/sw/share/nix-ld/lib", "$GUIX_ENVIRONMENT/lib", "/run/current-system/profile/lib", "$CONDA_PREFIX/lib", "$VIRTUAL_ENV/lib/python*/site-packages/nvidia/*/lib"}

@@ -3,7 +3,7 @@
 
 package cupti
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names []string
 	dirs  []string

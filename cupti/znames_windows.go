@@ -2,7 +2,7 @@
 
 package cupti
 
-// What the loader is asked for, and the directories in which it is looked for after that.
+// File names for the system loader, and directories to search after that.
 var (
 	names = []string{"cupti64_2025.3.1.dll", "cupti64_2025.1.1.dll", "cupti64_2024.3.2.dll", "cupti64_2024.1.1.dll", "cupti64_2023.1.1.dll", "cupti64_2022.3.0.dll"}
 	dirs  = []string{"$CUDA_PATH/extras/CUPTI/lib64", "$CUDA_PATH/bin", "$CUDA_PATH/bin/x64"}

@@ -4,7 +4,7 @@ package cupti
 
 import "strconv"
 
-// Error returns the code's C name, its number and what it means.
+// Error returns the code's C name, number and meaning.
 func (r Result) Error() string {
 	text := "cupti: " + r.Name() + " (" + strconv.Itoa(int(r)) + ")"
 	if m := r.Meaning(); m != "" {
@@ -13,7 +13,7 @@ func (r Result) Error() string {
 	return text
 }
 
-// Name returns the code's C name; a code that the table does not know has its number for a name.
+// Name returns the code's C name, or its number if the table does not have the code.
 func (r Result) Name() string {
 	switch r {
 	case Success:
@@ -118,7 +118,7 @@ func (r Result) Name() string {
 	return "Result(" + strconv.Itoa(int(r)) + ")"
 }
 
-// Meaning returns what the code means, or "" where no more is known than its name says.
+// Meaning returns a description of the code, or "" if there is none.
 func (r Result) Meaning() string {
 	switch r {
 	case ErrorInvalidParameter:
@@ -219,7 +219,7 @@ func (r Result) Meaning() string {
 	return ""
 }
 
-// asError returns nil for success. The errors of known codes are constants, so that none is allocated.
+// asError returns nil for success. Errors of known codes are constants, so that it does not allocate.
 func (r Result) asError() error {
 	switch r {
 	case Success:
@@ -324,7 +324,7 @@ func (r Result) asError() error {
 	return r
 }
 
-// check turns what Slow returns into an error.
+// check turns a result of Slow into an error.
 func check(res uintptr, err error) error {
 	if err != nil {
 		return err
