@@ -12,6 +12,9 @@
 // positive number if the matrix does not have the property that the function needs. Download info
 // to find out.
 //
+// Each execution of a recording calls the functions of cuSOLVER. They never become nodes of a graph:
+// they divide a recording into separate graphs.
+//
 // A Library may be used by several goroutines, streams and recordings at once. One call at a time
 // uses its handle. Each queue and each recording has its own workspace.
 //

@@ -97,9 +97,7 @@ func LUSolve[T Element](l *Library, a blas.Matrix[T], pivots gpu.Slice[int32], b
 // Eigen returns an Op that computes the eigenvalues of a symmetric matrix, in ascending order, and
 // its eigenvectors if vectors is true. It reads the lower triangle of a. Row i of a is then the
 // eigenvector of values[i], of length 1; without vectors the contents of a are undefined. If info
-// is k > 0, the algorithm did not converge. The function may wait for work in the stream, so it
-// never becomes a node of a graph: a recording is divided there, and each execution calls it. C:
-// cusolverDnSsyevd.
+// is k > 0, the algorithm did not converge. C: cusolverDnSsyevd.
 func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors bool, info gpu.Slice[int32]) gpu.Op {
 	m, bad := square("eigen", l, a, info)
 	if bad == nil && values.Len() != int(m.n) {
@@ -112,7 +110,7 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 	if vectors {
 		mode = cusolver.EigModeVector
 	}
-	return libcall.EachExecution(l.op("eigen", m,
+	return l.op("eigen", m,
 		func(h cusolver.DnHandle) (int32, error) {
 			return f.syevdSize(l.lib, h, mode, cublas.FillModeUpper, m.n, 0, m.stride, 0)
 		},
@@ -120,21 +118,22 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 			return f.syevd(c.Library, c.Handle, mode, cublas.FillModeUpper, m.n, at(c, 0), m.stride, at(c, 1), work, size, at(c, 2))
 		},
 		func(mem standin.Memory, p []driver.Ptr) error { return eigen[T](mem, m, vectors, p) },
-		a.Data.Range(), values.Range(), info.Range()))
+		a.Data.Range(), values.Range(), info.Range())
 }
 
 // at returns an address of a call.
 func at(c Call, i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 
 // op makes an Op of a function of cuSOLVER and its stand-in. size returns how many elements of
-// workspace the function needs; nil means none.
+// workspace the function needs; nil means none. No graph captures the function: some functions
+// allocate memory in stream order, which a graph inside a graph cannot have, and others wait.
 func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, error), call func(c Call, work cuda.DevicePtr, size int32) error,
 	inGo func(standin.Memory, []driver.Ptr) error, uses ...gpu.Range) gpu.Op {
 	if l.dev.Simulated() {
-		return gpu.Native(name, func(n gpu.NativeCall) error {
+		return libcall.EachExecution(gpu.Native(name, func(n gpu.NativeCall) error {
 			p := append([]driver.Ptr(nil), n.Ptrs...)
 			return l.handle.StandIn(n, name, func(mem standin.Memory) error { return inGo(mem, p) })
-		}, uses...)
+		}, uses...))
 	}
 	var elements int32
 	if size != nil {
@@ -146,7 +145,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 			return gpu.BadOp(fmt.Errorf("solver: %s: %w", name, err))
 		}
 	}
-	return l.call(name, uint64(elements)*m.size, func(c Call) error {
+	return libcall.EachExecution(l.call(name, uint64(elements)*m.size, func(c Call) error {
 		var work cuda.DevicePtr
 		if elements > 0 {
 			work = at(c, len(uses))
@@ -155,7 +154,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 			return fmt.Errorf("solver: %s: %w", name, err)
 		}
 		return nil
-	}, uses...)
+	}, uses...))
 }
 
 // A shape is a square matrix and its right-hand sides.
