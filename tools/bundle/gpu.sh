@@ -36,7 +36,7 @@ for p in hip runtime/driver runtime/driver/hipdriver; do # a test reads their so
 	mkdir -p "$out/src/$p"
 	cp $p/*.go "$out/src/$p/"
 done
-for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc gen runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
+for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
 	name=$(basename $p)
 	$go test -c -trimpath -ldflags='-s -w' -o "$out/bin/$name.test" "./$p"
 	if [ -e "$out/bin/$name.test" ]; then
@@ -56,7 +56,7 @@ fi
 
 # The C libraries that tests compile.
 if [ "$GOARCH" = "$($go env GOHOSTARCH)" ] && command -v gcc >/dev/null; then
-	for p in gen runtime/dl; do
+	for p in runtime/dl; do
 		if [ -x "$out/bin/$(basename $p).test" ]; then
 			"$here/fixtures.sh" "$out/fixtures" "$out/bin/$(basename $p).test" $p
 		fi
