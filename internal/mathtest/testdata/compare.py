@@ -48,6 +48,28 @@ def random(name, p, a):
     yield name, a["x"], numpy.concatenate(parts), 1e-6 if name.startswith("normal") else 0
 
 
+def linear(name, p, a):
+    if name == "gemm":
+        kind = getattr(torch, p["type"])
+        x, y = (torch.from_numpy(a[k]).cuda().to(kind) for k in "ab")
+        if kind.itemsize == 1:
+            one = torch.ones((), device="cuda")
+            z = torch._scaled_mm(x, y.t(), one, one, out_dtype=torch.bfloat16)
+        else:
+            z = x @ y.t()
+        yield name, a["c"], z.double(), p["eps"]
+    elif name == "sparse":
+        import scipy.sparse
+
+        yield name, a["y"], scipy.sparse.csr_matrix(a["a"]) @ a["x"].astype("float64"), p["eps"]
+    else:
+        m, b = a["a"].astype("float64"), a["b"].astype("float64")
+        x = numpy.linalg.solve(m, b.T).T
+        yield "cholesky", a["cholesky"], x, p["eps"]
+        yield "lu", a["lu"], x, p["eps"]
+        yield "values", a["values"], numpy.linalg.eigvalsh(m), p["eps"]
+
+
 def dnn(name, p, a):
     kind = getattr(torch, p["type"])
     x = {k: torch.from_numpy(v).cuda().to(kind) for k, v in a.items()}
@@ -79,7 +101,7 @@ def dnn(name, p, a):
         yield name, a["y"], y.float(), p["eps"]
 
 
-LIBRARIES = {"fft": fft, "random": random, "dnn": dnn}
+LIBRARIES = {"fft": fft, "random": random, "dnn": dnn, "linear": linear}
 
 
 def load(folder, array):
