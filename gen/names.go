@@ -46,8 +46,9 @@ func abiNumber(f *symbols.Func) string {
 	return "1"
 }
 
-// function names a method. The ABI version that the header's plain name selects has the plain name;
-// others end in V and their number.
+// function returns the Go name of a method. A C function may have several ABI versions. The version
+// that the header's plain name selects gets the plain Go name. To the name of another version it
+// adds V and the version's number.
 func (n *namer) function(f *symbols.Func) string {
 	if name, ok := n.exception(f.Symbol); ok {
 		return name

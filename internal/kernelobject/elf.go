@@ -131,8 +131,8 @@ func sections(image []byte) (all []elfSection) {
 	return all
 }
 
-// maxName is the longest name in bytes. In a table without zeros, every symbol could have a long
-// name.
+// maxName limits the length of a name, in bytes. Without the limit, a table without zeros could
+// give every symbol a long name.
 const maxName = 8 << 10
 
 // cstring returns the text at an offset of a table, or nothing if it is too long.

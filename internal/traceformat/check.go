@@ -437,7 +437,8 @@ func (c *checker) finishTrack(k track, t *checkedTrack) {
 	}
 }
 
-// A moment holds the signals and waits of the slices around a moment of a track.
+// A moment is a point in time on a track. It holds the signals and waits of all slices that contain
+// this point.
 type moment struct {
 	found   bool
 	signals []Point
@@ -459,8 +460,8 @@ type momentKey struct {
 // coarse clock, thousands of slices and arrows begin together.
 const crowded = 8
 
-// around returns the signals and waits of the slices around a moment of a track. It includes all
-// slices that begin at that moment.
+// around returns the signals and waits of the slices that contain a point in time on a track. It
+// includes all slices that begin at that point.
 func (c *checker) around(k track, at Time) *moment {
 	if m := c.moments[momentKey{k, at}]; m != nil {
 		return m

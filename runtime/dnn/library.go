@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
-// Options are of a [Library]. The zero value finds the library of the system.
+// Options are the options of [Open]. The zero value finds the library of the system.
 type Options struct {
 	CuDNN cudnn.Options // where cuDNN is
 }

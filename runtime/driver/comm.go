@@ -164,8 +164,9 @@ const (
 	// AllGather writes Count elements at Src of each rank to Dst of all ranks, n×Count in all.
 	// In place: Src and the rank's own part of Dst.
 	AllGather
-	// ReduceScatter reduces n×Count elements at Src of all ranks, and writes part r, of Count
-	// elements, to Dst of rank r. In place: Dst and the rank's own part of Src.
+	// ReduceScatter reduces n×Count elements at Src of all ranks. It divides the result into n
+	// parts of Count elements, and writes part r to Dst of rank r. In place: Dst and the rank's own
+	// part of Src.
 	ReduceScatter
 	// Broadcast writes Count elements at Src of the root Peer to Dst of all ranks. Src of other
 	// ranks is ignored. In place: Src and Dst.
@@ -173,14 +174,14 @@ const (
 	// Reduce writes the reduction of Count elements at Src of all ranks to Dst of the root Peer.
 	// Dst of other ranks is ignored. In place: Src and Dst.
 	Reduce
-	// AllToAll writes part r of Src of rank s, of Count elements, to part s of Dst of rank r. Never
-	// in place.
+	// AllToAll divides Src and Dst of each rank into n parts of Count elements. It writes part r of
+	// Src of rank s to part s of Dst of rank r. It cannot work in place.
 	AllToAll
 	// Gather writes Count elements at Src of each rank to Dst of the root Peer. Dst of other ranks
 	// is ignored. In place: Src and the rank's own part of Dst.
 	Gather
-	// Scatter writes part r, of Count elements, at Src of the root Peer to Dst of rank r. Src of
-	// other ranks is ignored. In place: Dst and the rank's own part of Src.
+	// Scatter divides Src of the root Peer into n parts of Count elements, and writes part r to Dst
+	// of rank r. Src of other ranks is ignored. In place: Dst and the rank's own part of Src.
 	Scatter
 	// Send sends Count elements at Src to the rank Peer, which receives as many.
 	Send

@@ -48,8 +48,8 @@ type PoolReuse struct {
 //
 // If [Caps.PoolsByStream] is set, memory must be freed in the stream that it was allocated in: the
 // API gives freed memory to the freeing stream again at once, even if another stream still uses it.
-// After that stream has been destroyed, any other will do. PoolReuseEvents is then 0, and setting
-// it is [ErrUnsupported].
+// After the stream of the allocation has been destroyed, any other stream may free the memory. If
+// Caps.PoolsByStream is set, PoolReuseEvents is 0, and setting it to 1 is [ErrUnsupported].
 type Pools interface {
 	// DefaultPool returns the pool that the device always has. It is never destroyed. Creating.
 	DefaultPool() (Pool, error)
@@ -59,12 +59,12 @@ type Pools interface {
 	// SetCurrentPool makes a pool of this device the current one. Creating.
 	SetCurrentPool(Pool) error
 
-	// NewPool makes a pool. This device can use its memory; memory of HostMem or ManagedMem also
-	// the host and all devices of the driver. Creating.
+	// NewPool makes a pool. This device can use the pool's memory. If the memory is HostMem or
+	// ManagedMem, the host and all devices of the driver can also use it. Creating.
 	NewPool(PoolDesc) (Pool, error)
-	// DestroyPool destroys a pool of NewPool. If the API allows, the pool may have allocations
-	// left: its memory goes when they have been freed. While streams have work the error may be
-	// [ErrBusy], and nothing has changed. Creating.
+	// DestroyPool destroys a pool of NewPool. If the API allows it, the pool may still have
+	// allocations. The pool's memory is then freed when all of them have been freed. While streams
+	// have work, the error may be [ErrBusy]. The pool is then not destroyed. Creating.
 	DestroyPool(Pool) error
 
 	// PoolAttr reads a property. Creating.
@@ -81,7 +81,7 @@ type Pools interface {
 	// AllocAsync allocates in stream order: work that the stream orders after it may use the
 	// memory. size is not zero. It returns at once unless the pool has to grow. Submitting.
 	AllocAsync(s Stream, p Pool, size uint64) (Mem, error)
-	// FreeAsync frees memory of AllocAsync in stream order, on any stream. With Caps.PoolsByStream
-	// it must be the stream of AllocAsync, while that exists. Submitting.
+	// FreeAsync frees memory of AllocAsync in stream order, on any stream. If Caps.PoolsByStream is
+	// set, s must be the stream of AllocAsync, unless that stream has been destroyed. Submitting.
 	FreeAsync(s Stream, m Mem) error
 }

@@ -97,8 +97,8 @@ type Record struct {
 	Done      time.Duration // the host saw it done, or it failed; for other kinds, the event ended
 
 	Within time.Duration // error margin of the device times
-	// The device may have begun the work up to Early before Begun: the device was idle while the
-	// host was still giving it this work.
+	// The device may have begun the work before Begun, by up to Early. This happens if the device
+	// was idle while the host was still giving it this work.
 	Early time.Duration
 	Drift float64 // seconds that the device's clock loses in a second
 	Err   error

@@ -19,7 +19,7 @@ type picture struct {
 	lines   [3]line
 }
 
-// A line is one side in one way.
+// A line is the curve of PyTorch, or of puregpu in one way.
 type line struct {
 	name   string
 	points map[uint64]float64 // GB/s by size in bytes

@@ -65,12 +65,12 @@ type submission struct {
 	parked                                bool
 	submitted, issued, begun, ended, done traceformat.Time
 	slice                                 int // that the device executed, or -1
-	// It took no time on a device that has times of other work.
+	// It took no time. Its device has times of other work.
 	instant bool
-	// It should have device times, and has none.
+	// It should have device times, but has none.
 	untimed         bool
 	untimedCommands int // number of commands without times
-	// The device may have begun it up to this long before begun.
+	// The device may have begun the submission before begun, by up to early.
 	early traceformat.Time
 	err   string
 }
@@ -430,8 +430,8 @@ func (l *loader) finish() {
 	for _, n := range l.arrows {
 		t.arrowless += n
 	}
-	// On a device with times, a submission that has none and lacks none took no time: it was done
-	// with its last dependency.
+	// On a device with times, a submission without times took no time, unless it should have times.
+	// It was done with its last dependency.
 	timed := make([]bool, len(t.devices)+1)
 	for i := range t.subs {
 		if x := &t.subs[i]; x.slice >= 0 {

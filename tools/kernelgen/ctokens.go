@@ -369,8 +369,8 @@ func commentEnd(text string) int {
 	return len(text)
 }
 
-// textEnd returns the length of a string or a character literal. Without a closing quote it ends
-// with its line.
+// textEnd returns the length of a string or a character literal. A literal without a closing quote
+// ends at the end of its line.
 func textEnd(text string) int {
 	for n := 1; n < len(text); n++ {
 		switch {

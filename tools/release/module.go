@@ -41,8 +41,8 @@ func (r *release) module(ctx context.Context) error {
 		return err
 	}
 	upstream, cache, _ := strings.Cut(strings.TrimSpace(settings), "\n")
-	// The module is new to this cache. What it depends on comes from the machine's own, which verify has
-	// compared with go.sum.
+	// The commands use a new module cache, which lacks the module. The module's dependencies come
+	// from the machine's own cache. verify has compared that cache with go.sum.
 	env := []string{
 		"GOMODCACHE=" + filepath.Join(temp, "mod"), "GOBIN=" + filepath.Join(temp, "bin"),
 		"GOPROXY=" + proxy.URL + ",file://" + filepath.ToSlash(filepath.Join(cache, "cache", "download")) + "," + upstream,

@@ -159,7 +159,7 @@ func WithNVJitLink(opt nvjitlink.Options) Option {
 // WithNVML sets the options of NVML, which is opened with the first device.
 func WithNVML(opt nvml.Options) Option { return func(d *Driver) { d.nvml = openNVML(opt) } }
 
-// Open loads the CUDA driver's library with [cuda.Open], and continues as [New].
+// Open loads the CUDA driver's library with [cuda.Open], and passes it to [New].
 func Open(opt cuda.Options, opts ...Option) (*Driver, error) {
 	lib, err := cuda.Open(opt)
 	if err != nil {

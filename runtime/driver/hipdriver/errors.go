@@ -67,9 +67,9 @@ func lost(r hip.Result) bool {
 	return false
 }
 
-// refused reports whether a launch was only refused. HIP returns "launch failure" for a kernel that
+// refused reports whether HIP only refused a launch. HIP returns "launch failure" for a kernel that
 // crashed, and also for a block with too many threads for the kernel. After a crash every call
-// fails, so refused makes another one.
+// fails, so refused makes another call: ask.
 func refused(err error, ask func() error) bool {
 	if !errors.Is(err, hip.ErrorLaunchFailure) {
 		return false

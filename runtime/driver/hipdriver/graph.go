@@ -75,7 +75,8 @@ func (p *nodeParams) drop() {
 	nodeRoom.Put(p)
 }
 
-// failNode is fail for a node that may only have been refused.
+// failNode is like fail, for a call about a graph's node. The device is not lost if HIP only
+// refused the node.
 func (d *device) failNode(op string, err error, format string, args ...any) error {
 	only := refused(err, func() error { _, err := d.lib.GetDevice(); return err })
 	e := d.fail(op, err, format, args...)

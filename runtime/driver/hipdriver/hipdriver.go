@@ -144,7 +144,7 @@ func WithHIPRTC(opt hiprtc.Options) Option { return func(d *Driver) { d.hiprtc =
 // package gpu uses its own.
 func WithPools() Option { return func(d *Driver) { d.pools = true } }
 
-// Open loads the HIP runtime's library with [hip.Open], and continues as [New].
+// Open loads the HIP runtime's library with [hip.Open], and passes it to [New].
 func Open(opt hip.Options, opts ...Option) (*Driver, error) {
 	lib, err := hip.Open(opt)
 	if err != nil {

@@ -59,7 +59,7 @@ func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
 	return nil
 }
 
-// failLaunch is fail for a launch that may only have been refused.
+// failLaunch is like fail, for a launch. The device is not lost if HIP only refused the launch.
 func (d *device) failLaunch(op string, s driver.Stream, err error, format string, args ...any) error {
 	only := refused(err, func() error { return d.lib.StreamQuery(hip.Stream(s)) })
 	e := d.fail(op, err, format, args...)

@@ -43,7 +43,8 @@ func (d *device) Enter() (uintptr, error) {
 	return uintptr(before), nil
 }
 
-// Leave makes the device with index was current.
+// Leave makes the device current again that was current before Enter. The result of Enter, was, is
+// that device's index.
 func (d *device) Leave(was uintptr) error {
 	if err := d.lib.SetDevice(int32(was)); err != nil {
 		return d.fail("leave", err, "restore the thread's current device")

@@ -44,7 +44,8 @@ type area struct {
 // anyone stands for all ranks in the name of a line or a link.
 const anyone = -1
 
-// A link connects ranks. It is complete when each of them has needed it.
+// A link connects all ranks, or a sender and a receiver. It is complete when each of these ranks
+// has called Collect for a group that uses the link.
 type link struct {
 	missing int
 	done    chan struct{} // closed when no rank is missing

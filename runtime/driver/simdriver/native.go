@@ -28,8 +28,8 @@ func (v *device) Enter() (was uintptr, err error) {
 	return was, nil
 }
 
-// Leave makes the device current that was current before Enter, whatever is current now. Counters
-// do not count it, and it never fails.
+// Leave makes the device current again that was current before Enter, even if another device is
+// current now. Counters do not count the call. It never fails.
 func (v *device) Leave(was uintptr) error {
 	if was == 0 {
 		v.d.threads.forget()

@@ -21,8 +21,9 @@ type timer struct {
 	at     time.Time // time of its last mark
 }
 
-// unmarked is the mark count of a record that completes when the stream has executed it. Records of
-// graph nodes are marked while the launch goes on.
+// unmarked is the number of marks of a record in a stream. No number of marks completes such a
+// record: it completes when the stream has executed it. The record of a graph's node, in contrast,
+// gets its marks during the graph's launch.
 const unmarked = ^uint64(0)
 
 // mark notes that the device has reached a record.

@@ -56,7 +56,7 @@ func (b *Buffer) borrow(m engine.Mark) error {
 	return nil
 }
 
-// Unuse undoes Use. If the memory has been freed, a Free may have seen the mark.
+// Unuse undoes Use. It returns true if the memory has been freed: that Free may have seen the mark.
 func (u *Holding) Unuse(m engine.Mark) (awaited bool) {
 	b := (*Buffer)(u)
 	if b.from != pooled {
