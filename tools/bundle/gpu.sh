@@ -36,7 +36,7 @@ for p in hip runtime/driver runtime/driver/hipdriver; do # a test reads their so
 	mkdir -p "$out/src/$p"
 	cp $p/*.go "$out/src/$p/"
 done
-for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
+for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc runtime/driver/cudadriver runtime/driver/hipdriver; do
 	name=$(basename $p)
 	$go test -c -trimpath -ldflags='-s -w' -o "$out/bin/$name.test" "./$p"
 	if [ -e "$out/bin/$name.test" ]; then
@@ -52,15 +52,6 @@ done
 if command -v gcc >/dev/null && [ "$GOARCH" = "$($go env GOHOSTARCH)" ]; then
 	gcc -O2 -fPIC -shared -DSTREAM_DEVICE -o "$out/bin/libhipovercuda.so" testdata/hipovercuda/hip_over_cuda.c -ldl -lpthread
 	gcc -O2 -fPIC -shared -o "$out/bin/libhipstrict.so" testdata/hipovercuda/hip_over_cuda.c -ldl -lpthread
-fi
-
-# The C libraries that tests compile.
-if [ "$GOARCH" = "$($go env GOHOSTARCH)" ] && command -v gcc >/dev/null; then
-	for p in runtime/dl; do
-		if [ -x "$out/bin/$(basename $p).test" ]; then
-			"$here/fixtures.sh" "$out/fixtures" "$out/bin/$(basename $p).test" $p
-		fi
-	done
 fi
 
 cp "$here/run.sh" "$here/four.sh" "$here/sanitize.sh" "$here/items.sh" "$out/"

@@ -40,11 +40,10 @@ if [ -n "$require" ] && [ -x "$here/bin/gpubench" ]; then
 fi
 item cublas "$here" "$here/bin/cublas" $require # in a process of PyTorch, too
 item math "$here" "$here/bin/math" $require
-for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc runtime/dl runtime/driver/cudadriver runtime/driver/hipdriver; do
+for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc runtime/driver/cudadriver runtime/driver/hipdriver; do
 	test="$here/bin/$(basename $p).test"
 	[ -x "$test" ] || continue
 	case $p in
-	runtime/dl) item $p "$here/src/$p" "$test" -test.v -test.skip 'Static$' ;; # which build programs from source
 	runtime/driver/hipdriver) item hipdriver "$here/src/$p" "$test" -test.v -test.skip '^TestLibrary' ;; # see below
 	runtime/driver/cudadriver)
 		item $p "$here/src/$p" env NCCL_NVLS_ENABLE=0 "$test" -test.v -test.timeout 20m -test.skip '^TestGPUSharing' ${SOAK:+-cudadriver.soak "$SOAK"}
