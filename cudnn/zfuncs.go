@@ -703,8 +703,8 @@ func (l *Library) BackendPopulateCudaGraph(handle Handle, executionPlan BackendD
 	return check(res, err)
 }
 
-// BackendUpdateCudaGraph replaces the addresses in a CUDA graph from PopulateCudaGraph with those of another
-// variant pack.
+// BackendUpdateCudaGraph replaces the addresses in a CUDA graph that PopulateCudaGraph filled by the addresses
+// of another variant pack.
 //
 // C: cudnnBackendUpdateCudaGraph, since cuDNN 9.5, set backend-9.5.
 func (l *Library) BackendUpdateCudaGraph(handle Handle, executionPlan BackendDescriptor, variantPack BackendDescriptor, graph cuda.Graph) (err error) {

@@ -139,7 +139,7 @@ func (l *Library) SupportedDomains() (domainCount uint64, domainTable *CallbackD
 	return out.domainCount, out.domainTable, check(res, err)
 }
 
-// Subscribe makes the subscriber, of which a process has one, with the C function that its callbacks call.
+// Subscribe makes the only subscriber of the process, and registers the C function that its callbacks call.
 //
 // C: cuptiSubscribe, since CUPTI 0.0.14, set core.
 func (l *Library) Subscribe(callback CallbackFunc, userdata uintptr) (subscriber SubscriberHandle, err error) {

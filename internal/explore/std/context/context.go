@@ -23,7 +23,6 @@ var (
 )
 
 func Background() Context                          { return std.Background() }
-func TODO() Context                                { return std.TODO() }
 func WithValue(parent Context, key, v any) Context { return std.WithValue(parent, key, v) }
 
 // A cancelCtx is a context that ends.
