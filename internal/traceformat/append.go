@@ -94,12 +94,14 @@ func (e *Event) appendArgs(b []byte, start int) []byte {
 		o.b = append(o.b, "true"...)
 	}
 	o.uint("untimed_commands", uint64(max(a.UntimedCommands, 0)))
+	o.uint("recording", a.Recording)
+	o.uint("first", uint64(max(a.First, 0)))
 	o.uint("commands", uint64(max(a.Commands, 0)))
 	if a.Graph {
 		o.key("graph")
 		o.b = append(o.b, "true"...)
 	}
-	if e.Cat == CatCommand {
+	if e.Cat == CatCommand || e.Phase == Metadata && e.Name == MetaCommand {
 		o.int("command", a.Command)
 	}
 	o.string("channel", a.Channel)
@@ -140,6 +142,7 @@ func (e *Event) appendMeta(o *object) {
 	case KindStream:
 		o.int("stream", a.Stream)
 	}
+	o.string("node_times", a.NodeTimes)
 	o.string("model", a.Model)
 	o.string("driver", a.Driver)
 	switch e.Name {

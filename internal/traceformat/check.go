@@ -51,6 +51,7 @@ func Check(r io.Reader) (*Report, error) {
 		subs:     map[subKey]*checkedSub{},
 		kinds:    map[int64]string{},
 		programs: map[int64]bool{},
+		commands: map[commandKey]bool{},
 	}
 	rd := NewReader(r)
 	var e Event
@@ -88,6 +89,12 @@ type flowKey struct {
 type subKey struct {
 	program int64
 	sub     uint64
+}
+
+type commandKey struct {
+	program   int64
+	recording uint64
+	command   int
 }
 
 type span struct {
@@ -145,8 +152,9 @@ type checker struct {
 	async    map[asyncKey]*checkedAsync
 	flows    map[flowKey]*checkedFlow
 	subs     map[subKey]*checkedSub
-	kinds    map[int64]string // of processes
-	programs map[int64]bool   // programs that have described themselves
+	kinds    map[int64]string    // of processes
+	programs map[int64]bool      // programs that have described themselves
+	commands map[commandKey]bool // listed commands of recordings
 	moments  map[momentKey]*moment
 }
 
@@ -231,6 +239,11 @@ func (c *checker) metadata(e *Event) {
 		} else {
 			c.programs[p] = true
 		}
+	case MetaCommand:
+		if e.Args.Recording == 0 || e.Args.Op == "" {
+			c.problem(c.n, "%q without a recording or an operation", MetaCommand)
+		}
+		c.commands[commandKey{e.PID / PIDRange, e.Args.Recording, e.Args.Command}] = true
 	case MetaProcess:
 		if e.Args.Name == "" {
 			c.problem(c.n, "%s without a name", e.Name)
@@ -246,7 +259,7 @@ func (c *checker) metadata(e *Event) {
 		t := c.track(e)
 		t.named, t.kind = true, e.Args.Kind
 		switch t.kind {
-		case KindHost, KindQueue, KindStream, KindChannel:
+		case KindHost, KindQueue, KindStream, KindChannel, KindNodes:
 		default:
 			c.problem(c.n, "track %d/%d is of kind %q", e.PID, e.TID, t.kind)
 		}
@@ -260,8 +273,11 @@ func (c *checker) complete(e *Event) {
 	switch e.Cat {
 	case CatDevice, CatCommand:
 		s.sub = e.Args.Sub
-		if s.sub == 0 {
+		if s.sub == 0 && (e.Cat == CatDevice || e.Args.Recording == 0) {
 			c.problem(c.n, "a slice of category %q without the number of its submission (\"sub\")", e.Cat)
+		}
+		if k := (commandKey{e.PID / PIDRange, e.Args.Recording, e.Args.Command}); e.Cat == CatCommand && k.recording != 0 && !c.commands[k] {
+			c.problem(c.n, "command %d of recording %d runs and is not listed (%q)", k.command, k.recording, MetaCommand)
 		}
 		if e.Cat == CatDevice && s.sub != 0 {
 			d := c.sub(e)
@@ -430,7 +446,7 @@ func (c *checker) finishTrack(k track, t *checkedTrack) {
 				c.problem(s.event, "%q overlaps %q of event %d on track %d/%d without lying inside it", s.name, outer.name, outer.event, k.pid, k.tid)
 			}
 		}
-		if s.cat == CatCommand && (at < 0 || t.spans[at].sub != s.sub) && t.kind != KindStream && t.kind != KindChannel {
+		if s.cat == CatCommand && (at < 0 || t.spans[at].sub != s.sub) && t.kind != KindStream && t.kind != KindChannel && t.kind != KindNodes {
 			c.problem(s.event, "a command of submission %d lies on track %d/%d, which is no stream", s.sub, k.pid, k.tid)
 		}
 		at = i

@@ -50,6 +50,8 @@ type wireArgs struct {
 	Issued          wireTime    `json:"issued"`
 	Error           string      `json:"error"`
 	Untimed         bool        `json:"untimed"`
+	Recording       uint64      `json:"recording"`
+	First           int         `json:"first"`
 	Commands        int         `json:"commands"`
 	Command         int         `json:"command"`
 	Channel         string      `json:"channel"`
@@ -64,6 +66,7 @@ type wireArgs struct {
 	Model           string      `json:"model"`
 	Driver          string      `json:"driver"`
 	SortIndex       int         `json:"sort_index"`
+	NodeTimes       string      `json:"node_times"`
 	Format          int         `json:"format"`
 	Version         string      `json:"version"`
 	Go              string      `json:"go"`
@@ -234,7 +237,7 @@ func decode(raw []byte, e *Event) (faults []string, err error) {
 	e.Args = Args{
 		Sub: a.Sub, Op: a.Op, Label: a.Label, Kernel: a.Kernel, Grid: a.Grid, Block: a.Block, Bytes: a.Bytes,
 		Waits: points(a.Waits), Signals: points(a.Signals), MoreWaits: a.MoreWaits, MoreSignals: a.MoreSignals, Issued: Time(a.Issued), Error: a.Error, Untimed: a.Untimed,
-		Commands: a.Commands, Command: a.Command,
+		Recording: a.Recording, First: a.First, Commands: a.Commands, Command: a.Command, NodeTimes: a.NodeTimes,
 		Channel: a.Channel, Collective: a.Collective, Rank: a.Rank, Ranks: a.Ranks,
 		Name: a.Name, Kind: a.Kind, Device: a.Device, Queue: a.Queue, Stream: a.Stream, Model: a.Model, Driver: a.Driver,
 		SortIndex: a.SortIndex, Format: a.Format, Version: a.Version, Go: a.Go, Program: a.Program, Host: a.Host,

@@ -4,8 +4,9 @@
 // and merges the files of several processes.
 package traceformat
 
-// Version is the version of the conventions. A reader refuses a newer one.
-const Version = 1
+// Version is the version of the conventions. A reader refuses a newer one. Version 2 lists the
+// commands of recordings once, and has times of commands of graphs.
+const Version = 2
 
 // Metadata events: names of events with [Metadata] as phase.
 const (
@@ -14,6 +15,8 @@ const (
 	MetaThread      = "thread_name"
 	MetaProcessSort = "process_sort_index"
 	MetaThreadSort  = "thread_sort_index"
+	MetaCommand     = "puregpu_command"    // a command of a recording: Args.Recording, Args.Command
+	MetaNodes       = "puregpu_node_times" // of a device: the source of the times of graphs' commands, Args.NodeTimes, or why there is none, Args.Error
 )
 
 // Kinds of a process and of a track: Args.Kind of [MetaProcess] and [MetaThread].
@@ -23,13 +26,14 @@ const (
 	KindQueue   = "queue"   // a track: overlapping submissions, from submitted to done
 	KindStream  = "stream"  // a track: work that a stream of the device executes
 	KindChannel = "channel" // a track: work that a communicator's stream executes
+	KindNodes   = "nodes"   // a track: commands of graphs
 )
 
 // Categories.
 const (
 	CatSubmission = "submission" // AsyncBegin and AsyncEnd on a queue's track
 	CatDevice     = "device"     // Complete on a stream's or communicator's track: the device executes a submission
-	CatCommand    = "command"    // Complete inside a device slice: one command of a recording
+	CatCommand    = "command"    // Complete inside a device slice, or on a track of KindNodes: one command of a recording
 	CatCall       = "call"       // Complete on a host track: load, compile, allocate, signal, ...
 	CatWait       = "wait"       // Complete on a host track: the host waits
 	CatSignal     = "signal"     // FlowBegin and FlowEnd: from a signal to its wait

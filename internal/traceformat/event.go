@@ -72,11 +72,13 @@ type Args struct {
 	Issued          Time   // of AsyncEnd of a submission: when it was issued to the device; 0 if it never was
 	Error           string // why it failed
 	Untimed         bool   // of AsyncEnd of a submission: the device's times should have been recorded and are missing
+	Recording       uint64 // number of the recording, from 1, unique in the process; 0 before version 2
+	First           int    // of an execution: the index of the first command
 	Commands        int    // in the recording
-	Graph           bool   // it is executed as a graph, without times of its commands
+	Graph           bool   // it is executed as a graph
 	UntimedCommands int    // of AsyncEnd of an execution: number of commands without device times
 	Early           Time   // of CatDevice and CatCommand: the device may have begun this much earlier
-	Command         int    // of CatCommand: its index in the recording, from 0
+	Command         int    // of CatCommand and MetaCommand: its index in the recording, from 0
 	Channel         string // name of the communicator, the same in all its ranks
 	Collective      uint64 // number of the collective in its communicator, from 1, the same in all ranks
 	Ranks           int    // of the communicator
@@ -91,6 +93,7 @@ type Args struct {
 	Model     string // of a device
 	Driver    string // "cuda", "hip", "sim"
 	SortIndex int
+	NodeTimes string // of MetaNodes: the source of the times of graphs' commands
 
 	// Of MetaTrace.
 	Format  int

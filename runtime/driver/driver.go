@@ -127,6 +127,7 @@ type Caps struct {
 	MemInfo   bool // the device is a [MemInfo]
 	Links     bool // the device is a [Links]
 	Occupancy bool // the device is an [Occupancy]
+	NodeTimes bool // the device is a [NodeTimer]
 
 	// PriorityRange has the least and the greatest priority of the API's streams; the smaller
 	// number goes first. They are equal if streams have no priorities. NewStream makes streams of

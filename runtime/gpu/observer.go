@@ -61,7 +61,8 @@ func (r *record) describe() observe.Description {
 		d.Kernel = r.kernel.name
 	}
 	if r.recording.Recording() != nil {
-		d.Commands, d.Graph = r.recording.Commands()
+		d.First, d.Commands, d.Graph = r.recording.Commands()
+		d.Recording = r.recording.Described()
 	}
 	return d
 }

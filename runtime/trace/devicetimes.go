@@ -37,12 +37,13 @@ type commandTimes struct {
 	times betweenTimes
 }
 
-// hostTimes say when the host gave a stream some work.
+// hostTimes are moments of the host while it gives a stream a submission, or a command of a
+// recording. The host does this by one or more calls of the driver.
 type hostTimes struct {
-	issued time.Duration // the host began to give the work
-	first  time.Duration // the stream had the first of the work
-	all    time.Duration // the stream had all of the work
-	closed time.Duration // the stream had the event behind the work
+	issued time.Duration // before the first call
+	first  time.Duration // after the first call that gave the stream work
+	all    time.Duration // after the last of these calls
+	closed time.Duration // after the call that recorded the event behind the work
 }
 
 const (
@@ -106,6 +107,7 @@ func (t *deviceTimes) finished(x *span) bool {
 // mark the beginning.
 func (x *span) Begins(s *engine.Submission, waits bool) {
 	tl := s.Timeline
+	x.launchBegins(s)
 	x.rec.Issued = x.tracer.now()
 	x.given = hostTimes{issued: x.rec.Issued}
 	if x.times == NoTimes || x.unasked.Load() >= mostUnasked {
@@ -124,6 +126,7 @@ func (x *span) Begins(s *engine.Submission, waits bool) {
 
 // Begun notes when the stream had the work.
 func (x *span) Begun(s *engine.Submission, some bool) {
+	x.launchEnds()
 	if x.begin != nil {
 		x.given.all = x.tracer.now()
 		if x.given.first == 0 {
@@ -221,6 +224,11 @@ func (o *observer) askTimes() {
 			return nil
 		})
 	}
+	if o.nodeTimer != nil {
+		o.askMu.Lock()
+		defer o.askMu.Unlock()
+		o.askNodes(false)
+	}
 }
 
 // idle reports whether nothing must be queried.
@@ -269,6 +277,7 @@ func (o *observer) Stopped(ctx context.Context) {
 	o.askMu.Lock()
 	defer o.askMu.Unlock()
 	o.ask(true)
+	o.askNodes(true)
 	o.clock.destroy(ctx, o)
 }
 
@@ -298,7 +307,7 @@ func (o *observer) tell(x *span, ask bool) {
 	for i := range x.commands {
 		c := &x.commands[i]
 		y := Record{Kind: KindCommand, ID: r.ID, Device: r.Device, Queue: r.Queue, Op: c.Kind.String(), Label: cmp.Or(c.Label, r.Label), Kernel: c.Kernel, Bytes: c.Bytes,
-			Grid: c.Grid, Block: c.Block, Part: r.Part, Command: c.Index, Submitted: r.Submitted, Issued: c.given.issued, Done: r.Done}
+			Grid: c.Grid, Block: c.Block, Part: r.Part, Command: c.Index, Recording: r.Recording, recorded: r.recorded, Submitted: r.Submitted, Issued: c.given.issued, Done: r.Done}
 		if c.times.ok {
 			y.Timed, y.Begun, y.Ended, y.Within, y.Early = DeviceTime, c.times.begun, c.times.ended, c.times.within, c.times.early
 		} else {

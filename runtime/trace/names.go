@@ -1,26 +1,25 @@
 package trace
 
-// A names has the names of the semaphores that were used last: at least as many as the constant
-// remembered. It does not keep all names, because a program may run for weeks and name a semaphore
-// for each request.
-type names struct {
-	recent, before map[uint64]string
+// A latest is a map of the keys that were used last: at least as many as the constant remembered. It
+// does not keep all keys, because a program may run for weeks and name a semaphore for each request.
+type latest[K comparable, V any] struct {
+	recent, before map[K]V
 }
 
-func (n *names) set(semaphore uint64, name string) {
+func (n *latest[K, V]) set(key K, v V) {
 	if len(n.recent) >= remembered || n.recent == nil {
-		n.recent, n.before = map[uint64]string{}, n.recent
+		n.recent, n.before = map[K]V{}, n.recent
 	}
-	n.recent[semaphore] = name
+	n.recent[key] = v
 }
 
-// of returns the name of a semaphore, or "". The call counts as a use.
-func (n *names) of(semaphore uint64) string {
-	name, ok := n.recent[semaphore]
+// of returns the value of a key, or zero. The call counts as a use.
+func (n *latest[K, V]) of(key K) V {
+	v, ok := n.recent[key]
 	if !ok {
-		if name, ok = n.before[semaphore]; ok {
-			n.set(semaphore, name)
+		if v, ok = n.before[key]; ok {
+			n.set(key, v)
 		}
 	}
-	return name
+	return v
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 )
 
 // A Kind is the kind of event that a [Record] describes.
@@ -26,16 +27,21 @@ const (
 	KindName                   // the semaphore in Signals is called Label
 	KindClock                  // the clocks were compared: Done, Within, Drift
 	KindCounters               // ParkedNow, InFlight, and Bytes of buffers and pools
-	KindOpen                   // the device was opened; Label names its driver
+	// The device was opened. Label names its driver, and Op the source of the times of nodes. Err
+	// says why there is no such source.
+	KindOpen
 	// The device was lost (Err). If Err is a [collective.Error], a communicator failed:
 	// Communicator, Rank, Ranks.
 	KindLost
 	KindClosed // the device was closed
+	// A command that is a node of a graph. Its record may come before or after the record of the
+	// submission with the same ID, or have ID 0. A function of Native may have several.
+	KindNode
 	kinds
 )
 
 var kindNames = [kinds]string{"submission", "command", "wait", "signal", "call", "alloc", "grow", "shrink", "load", "compile", "graph",
-	"name", "clock", "counters", "open", "lost", "closed"}
+	"name", "clock", "counters", "open", "lost", "closed", "node"}
 
 // String returns the kind's name: "submission".
 func (k Kind) String() string {
@@ -81,8 +87,11 @@ type Record struct {
 	Part    int // the part of an execution, from 0; an execution may be several submissions
 	Command int // index of the command in its recording, from 0
 
-	Commands int  // how many commands the executed part of a recording has
-	Graph    bool // the part runs as a graph, so its commands have no times
+	Recording uint64 // the number of the recording, from 1, unique in the process; 0 if there is none
+	First     int    // the index of the first command of the executed part
+	Commands  int    // how many commands the executed part of a recording has
+	Graph     bool   // the part runs as a graph; its commands have records of KindNode or no times
+	recorded  *observe.Recording
 
 	Communicator string // the communicator's name
 	Collective   uint64 // the number of the group among all groups issued on the communicator, from 1

@@ -27,6 +27,7 @@ type observer struct {
 	timers driver.Timers // nil with NoTimes
 	spans  sync.Pool     // of *span
 	deviceTimes
+	nodeTimes
 }
 
 // Observe returns the observer of a device that is being opened, for package gpu.
@@ -40,9 +41,10 @@ func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (res
 			o.times, o.timers = t.opt.Times, timers
 		}
 	}
+	o.findTimer()
 	t.mu.Lock()
 	t.devices = append(t.devices, o)
-	t.push(&Record{Kind: KindOpen, Device: dev, Label: core.Driver.Name(), Done: t.now()})
+	t.push(&Record{Kind: KindOpen, Device: dev, Label: core.Driver.Name(), Op: o.source, Err: o.lacks, Done: t.now()})
 	t.mu.Unlock()
 	o.begin()
 	return o, nil
@@ -102,8 +104,10 @@ type span struct {
 	given    hostTimes     // when the host gave the work to the device
 	moved    time.Duration // how far the device times were moved, to lie within the host's times
 	commands []commandTimes
-	task     *rtrace.Task
-	next     *span // in the list of spans whose times must be queried
+	// The thread launches a graph in this stream. It is 0 except between Begins and Begun.
+	launching driver.Stream
+	task      *rtrace.Task
+	next      *span // in the list of spans whose times must be queried
 }
 
 // Submitted begins a span.
@@ -117,6 +121,9 @@ func (o *observer) Submitted(s *engine.Submission, d observe.Description) observ
 	x.rec = Record{Kind: KindSubmission, ID: t.ids.Add(1), Device: o.dev, Queue: d.Queue.(*gpu.Queue), Op: x.kind.String(), Label: d.Label, Kernel: d.Kernel,
 		Bytes: d.Bytes, Grid: d.Grid, Block: d.Block, Part: d.Part, Commands: d.Commands, Graph: d.Graph,
 		Waits: t.points(x.rec.Waits[:0], s.Waits), Signals: t.points(x.rec.Signals[:0], s.Signals)}
+	if d.Recording != nil {
+		x.rec.Recording, x.rec.First, x.rec.recorded = d.Recording.ID, d.First, d.Recording
+	}
 	if rtrace.IsEnabled() {
 		ctx, task := rtrace.NewTask(context.Background(), "gpu "+x.rec.Op)
 		x.task = task

@@ -10,6 +10,7 @@ import (
 	"weak"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/wake"
 )
 
@@ -69,9 +70,10 @@ const (
 	// wait. The events may keep kernels from overlapping.
 	SubmissionTimes Times = iota
 
-	// CommandTimes also records the times of each command of a recording. Recordings of AutoMode
-	// then run as calls instead of graphs. A recording of GraphMode has only the times of the whole
-	// graph, and [Record].Graph is set.
+	// CommandTimes also records the times of each command of a recording. The commands of graphs
+	// have times if the driver can time them, or if the program imports a package that can, such as
+	// cuptitrace. Otherwise recordings of AutoMode run as calls instead of graphs, and a recording
+	// of GraphMode has only the times of the whole graph. [Record].Graph is set for graphs.
 	CommandTimes
 
 	// NoTimes records no device times. Records have only the times at which the host had given the
@@ -112,6 +114,9 @@ func NewTracer(o TracerOptions) (*Tracer, error) {
 		t.slots[i].seq.Store(uint64(i))
 	}
 	t.self = weak.Make(t)
+	if p := observe.Profilers.Load(); p != nil && o.Times == CommandTimes {
+		p.Start() // before devices are opened; Observe gets the error
+	}
 	return t, nil
 }
 
@@ -150,7 +155,7 @@ func (t *Tracer) Take(to []Record) int {
 			return n
 		}
 		to[n].copy(&s.rec)
-		s.rec.Err, s.rec.Device, s.rec.Queue = nil, nil, nil
+		s.rec.Err, s.rec.Device, s.rec.Queue, s.rec.recorded = nil, nil, nil, nil
 		s.seq.Store(tail + uint64(len(t.slots)))
 		t.tail.Store(tail + 1)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"weak"
@@ -27,9 +28,10 @@ type writer struct {
 	tracer  *Tracer
 	opt     Options
 	buf     []byte
-	began   bool              // the file has an event
-	event   traceformat.Event // the event that is being written
-	names   names             // of semaphores
+	began   bool                   // the file has an event
+	event   traceformat.Event      // the event that is being written
+	names   latest[uint64, string] // of semaphores
+	listed  latest[uint64, bool]   // the recordings whose commands the file has
 	lanes   []traceformat.Time
 	devices map[*gpu.Device]*device
 	closed  map[closedDevice][]*device // closed devices; a device that is opened again gets the process of one of them
@@ -48,12 +50,20 @@ type writer struct {
 
 // A device is a device's process in the trace.
 type device struct {
-	pid    int64
-	tids   int64
-	own    []*track                           // one for each of the device's own queues
-	queues map[weak.Pointer[gpu.Queue]]*track // all queues in use; a program may run for weeks and adopt a stream for each request
-	prune  int                                // when queues has this length, freed queues are removed
-	margin time.Duration                      // the margin of the last comparison of the clocks
+	pid        int64
+	tids       int64
+	own        []*track                           // one for each of the device's own queues
+	queues     map[weak.Pointer[gpu.Queue]]*track // all queues in use; a program may run for weeks and adopt a stream for each request
+	prune      int                                // when queues has this length, freed queues are removed
+	margin     time.Duration                      // the margin of the last comparison of the clocks
+	timesNodes bool                               // the commands of graphs are timed
+	nodes      []nodeTrack                        // tracks for commands of graphs, which may overlap
+}
+
+// A nodeTrack is a track for commands of graphs.
+type nodeTrack struct {
+	tid int64
+	end traceformat.Time // of its last slice
 }
 
 // A closedDevice identifies a device that may be opened again.
@@ -136,6 +146,8 @@ func (w *writer) add(r *Record) {
 		w.submission(r)
 	case KindCommand:
 		w.command(r)
+	case KindNode:
+		w.node(r)
 	case KindWait:
 		w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatWait, Name: r.Op, Args: traceformat.Args{Waits: w.points(&w.waits, r.Waits), Error: errorOf(r)}}
 		pid, tid, at := w.host(r)
@@ -164,7 +176,7 @@ func (w *writer) add(r *Record) {
 	case KindCounters:
 		w.count(r)
 	case KindOpen:
-		w.device(r.Device, r.Label)
+		w.opened(r)
 		w.call(r, callNames[r.Kind])
 	case KindLost:
 		name := "device lost"
@@ -195,6 +207,17 @@ func (w *writer) points(list *[]traceformat.Point, points []Point) []traceformat
 		*list = append(*list, traceformat.Point{Semaphore: p.Semaphore, Name: w.names.of(p.Semaphore), Value: p.Value})
 	}
 	return *list
+}
+
+// opened writes the process of a device that was opened, and the source of the times of its graphs'
+// commands.
+func (w *writer) opened(r *Record) {
+	x := w.device(r.Device, r.Label)
+	x.timesNodes = r.Op != ""
+	if r.Op != "" || r.Err != nil {
+		w.meta(traceformat.MetaNodes, x.pid, 0, traceformat.Args{NodeTimes: r.Op, Error: errorOf(r)})
+	}
+	r.Op, r.Err = "", nil
 }
 
 // device returns the process of a device.
@@ -362,8 +385,9 @@ func (w *writer) missing() {
 func (w *writer) submission(r *Record) {
 	x := w.device(r.Device, "")
 	t := w.queue(x, r.Device, r.Queue, r)
-	a := traceformat.Args{Sub: r.ID, Op: r.Op, Label: r.Label, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes, Commands: r.Commands, Graph: r.Graph && w.opt.Times == CommandTimes,
+	a := traceformat.Args{Sub: r.ID, Op: r.Op, Label: r.Label, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes, Commands: r.Commands, Recording: r.Recording, First: r.First, Graph: r.Graph,
 		Channel: r.Communicator, Collective: r.Collective, Rank: r.Rank, Ranks: r.Ranks}
+	w.list(x, r)
 	issued := traceformat.Time(r.Issued)
 	if issued == 0 && r.Err == nil { // a barrier that was never in a stream
 		issued = traceformat.Time(r.Done)
@@ -384,9 +408,10 @@ func (w *writer) submission(r *Record) {
 		async(traceformat.AsyncEnd, traceformat.NameParked, until, traceformat.Args{})
 	}
 	async(traceformat.AsyncEnd, t.name, traceformat.Time(r.Done), traceformat.Args{Issued: issued, Error: errorOf(r), Untimed: r.Untimed, UntimedCommands: r.UntimedCommands})
-	if a.Graph && !w.toldGraph {
+	if a.Graph && !x.timesNodes && w.opt.Times == CommandTimes && !w.toldGraph {
 		w.toldGraph = true
-		w.opt.Logger.Warn("puregpu: the trace has no times of the commands of recordings of GraphMode: have them recorded in AutoMode", "label", r.Label, "queue", r.Queue.String())
+		w.opt.Logger.Warn("puregpu: the trace has no times of the commands of recordings of GraphMode: have them recorded in AutoMode, or import package runtime/trace/cuptitrace",
+			"label", r.Label, "queue", r.Queue.String())
 	}
 	switch r.Timed {
 	case DeviceTime:
@@ -405,6 +430,19 @@ func (w *writer) submission(r *Record) {
 	}
 	if took := r.Done - r.Submitted; w.opt.Slow > 0 && took > w.opt.Slow {
 		w.logSlow(r, took)
+	}
+}
+
+// list writes the commands of the recording that a submission executes, unless the file has them.
+func (w *writer) list(x *device, r *Record) {
+	if r.recorded == nil || w.listed.of(r.Recording) {
+		return
+	}
+	w.listed.set(r.Recording, true)
+	for i := range r.recorded.Commands {
+		c := &r.recorded.Commands[i]
+		w.meta(traceformat.MetaCommand, x.pid, 0, traceformat.Args{Recording: r.Recording, Command: i, Op: c.Kind.String(), Label: c.Label, Kernel: c.Kernel,
+			Grid: c.Grid, Block: c.Block, Bytes: c.Bytes})
 	}
 }
 
@@ -461,8 +499,48 @@ func (w *writer) command(r *Record) {
 	early := begun - max(min(traceformat.Time(r.Begun-r.Early), begun), t.cmd)
 	t.cmd = ended
 	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: cmp.Or(r.Kernel, r.Op), PID: x.pid, TID: t.stream, Time: begun, Dur: ended - begun,
-		Args: traceformat.Args{Sub: r.ID, Command: r.Command, Op: r.Op, Kernel: r.Kernel, Grid: r.Grid, Block: r.Block, Bytes: r.Bytes,
-			Margin: x.inexact(r), Early: early}}
+		Args: w.commandArgs(r)}
+	w.event.Args.Margin, w.event.Args.Early = x.inexact(r), early
+	w.put()
+}
+
+// commandArgs returns the arguments of the slice of a command: those that the list of the
+// recording's commands does not have.
+func (w *writer) commandArgs(r *Record) traceformat.Args {
+	a := traceformat.Args{Sub: r.ID, Recording: r.Recording, Command: r.Command}
+	if r.recorded == nil {
+		a.Op, a.Kernel, a.Grid, a.Block, a.Bytes = r.Op, r.Kernel, r.Grid, r.Block, r.Bytes
+		return a
+	}
+	c := &r.recorded.Commands[r.Command]
+	if r.Kernel != c.Kernel {
+		a.Kernel = r.Kernel
+	}
+	if r.Grid != c.Grid { // a parameter
+		a.Grid = r.Grid
+	}
+	return a
+}
+
+// node writes the slice of a command of a graph. Its times need not lie within the submission's,
+// since another clock may have measured them.
+func (w *writer) node(r *Record) {
+	x := w.device(r.Device, "")
+	w.list(x, r)
+	begun, ended := traceformat.Time(r.Begun), traceformat.Time(r.Ended)
+	i := slices.IndexFunc(x.nodes, func(t nodeTrack) bool { return t.end <= begun })
+	if i < 0 {
+		i = len(x.nodes)
+		title := "commands of graphs"
+		if i > 0 {
+			title = fmt.Sprintf("%s, %d", title, i+1)
+		}
+		x.nodes = append(x.nodes, nodeTrack{tid: x.track().tid})
+		w.thread(x.pid, x.nodes[i].tid, traceformat.Args{Name: title, Kind: traceformat.KindNodes})
+	}
+	x.nodes[i].end = ended
+	w.event = traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: cmp.Or(r.Kernel, r.Op), PID: x.pid, TID: x.nodes[i].tid, Time: begun, Dur: ended - begun,
+		Args: w.commandArgs(r)}
 	w.put()
 }
 

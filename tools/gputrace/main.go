@@ -2,11 +2,17 @@
 //
 //	gputrace [flags] trace.json...
 //	gputrace run [flags] -- program arguments...
+//	gputrace kernels [flags] trace.json...
+//	gputrace run -kernels [flags] -- program arguments...
 //	gputrace -version
 //
 // A program that uses package gpu writes a trace if the environment variable PUREGPU_TRACE names a
 // file. run sets the variable, and reads the trace when the program has ended. It leaves Ctrl-C to
 // the program. Several files are the traces of several ranks; gputrace puts them on one clock.
+//
+// With kernels, or -kernels, it prints only which kernels and commands took the time, inside
+// recordings and outside of them. run -kernels has the program traced with times of commands, unless
+// PUREGPU_TRACE_TIMES is set.
 //
 // It prints how long each device and queue was busy, idle, or did several things at once; the
 // longest operations; the critical path from the first submission to the end of the last; how long
@@ -45,20 +51,21 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 type options struct {
 	html, merged string
 	json, check  bool
+	kernels      bool
 	top          int
 	win          window
 }
 
 // run runs the program and returns the exit status.
 func run(args []string, stdout, stderr io.Writer) int {
-	starts := len(args) > 0 && args[0] == "run"
-	if starts {
+	starts, kernels := len(args) > 0 && args[0] == "run", len(args) > 0 && args[0] == "kernels"
+	if starts || kernels {
 		args = args[1:]
 	}
 	flags := flag.NewFlagSet("gputrace", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage:\n  gputrace [flags] trace.json...\n  gputrace run [flags] -- program arguments...\nflags:\n")
+		fmt.Fprint(stderr, "usage:\n  gputrace [flags] trace.json...\n  gputrace run [flags] -- program arguments...\n  gputrace kernels [flags] trace.json...\nflags:\n")
 		flags.PrintDefaults()
 	}
 	var o options
@@ -66,6 +73,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.merged, "o", "", "write the trace, merged and whole, to this `file`")
 	flags.BoolVar(&o.json, "json", false, "print the summary as JSON")
 	flags.BoolVar(&o.check, "check", false, "compare the trace with the rules of its format")
+	flags.BoolVar(&o.kernels, "kernels", kernels, "print only which kernels and commands took the time")
 	flags.IntVar(&o.top, "top", 10, "print so many rows of a table")
 	flags.IntVar(&o.win.maxEvents, "max", everything.maxEvents, "read at most so many events, of up to some hundred bytes of memory each")
 	from := flags.Duration("from", 0, "leave out everything that ended earlier, since the start of the trace")
@@ -111,7 +119,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 			return fail(err)
 		}
 		defer os.RemoveAll(dir)
-		if status, err = start(files, dir, stdout, stderr); err != nil {
+		if status, err = start(files, dir, o.kernels, stdout, stderr); err != nil {
 			return fail(err)
 		}
 		files, err = filepath.Glob(filepath.Join(dir, "*.json"))
@@ -131,11 +139,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return status
 }
 
+// timesVariable is the variable that selects the work with device times.
+const timesVariable = "PUREGPU_TRACE_TIMES"
+
 // start runs a program that writes its trace, and the traces of programs that it starts, into dir.
-// It returns the exit status.
-func start(args []string, dir string, stdout, stderr io.Writer) (int, error) {
+// If commands is set, the traces have times of commands, unless the environment says otherwise.
+// start returns the exit status.
+func start(args []string, dir string, commands bool, stdout, stderr io.Writer) (int, error) {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "PUREGPU_TRACE="+filepath.Join(dir, "trace-%p.json"))
+	if commands && os.Getenv(timesVariable) == "" {
+		cmd.Env = append(cmd.Env, timesVariable+"=commands")
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	// A terminal interrupts the program too. The program decides whether it ends, and gputrace
 	// prints its trace afterwards.
@@ -185,6 +200,9 @@ func look(names []string, o options, stdout, stderr io.Writer) error {
 		return err
 	}
 	s := summarize(t)
+	if o.kernels {
+		s.onlyKernels, s.Kernels = true, commandsOf(t, true)
+	}
 	if o.html != "" {
 		if err := writeFile(o.html, names, func(w io.Writer) error { return writePage(w, t, s) }); err != nil {
 			return err

@@ -18,7 +18,7 @@ type summary struct {
 	Unfinished      int              `json:"unfinished"`       // when the trace ended
 	Untimed         int              `json:"untimed"`          // submissions without device times, which no sum includes
 	UntimedCommands int              `json:"untimed_commands"` // commands of recordings without times
-	Graphs          int              `json:"graphs"`           // executions of graphs for which the trace should have times of commands, and has none
+	Graphs          int              `json:"graphs"`           // executions of graphs without times of their commands, if the trace is to have these times
 	Inexact         int              `json:"inexact"`          // operations and commands with a margin above that of the clock
 	InexactBy       traceformat.Time `json:"inexact_by_ns"`    // the largest margin
 	Dropped         uint64           `json:"dropped"`          // records that the trace lacks
@@ -26,16 +26,20 @@ type summary struct {
 	Cut             bool             `json:"cut"`              // the file has no end: the program died, or still runs
 	Lost            []string         `json:"lost,omitempty"`
 
-	Devices   []deviceSummary    `json:"devices"`
-	Together  traceformat.Time   `json:"together_ns"` // at least two devices were busy
-	Queues    []queueSummary     `json:"queues"`
-	Longest   []operationSummary `json:"longest"` // kinds of operations by their total time
-	Critical  []segment          `json:"critical_path"`
-	CriticalN []shareSummary     `json:"critical_path_by_kind"`
-	Starved   []starvedSummary   `json:"starved"`
-	Host      []operationSummary `json:"host"` // kinds of calls and waits by their total time
+	Devices      []deviceSummary    `json:"devices"`
+	Together     traceformat.Time   `json:"together_ns"` // at least two devices were busy
+	Queues       []queueSummary     `json:"queues"`
+	Longest      []operationSummary `json:"longest"`           // kinds of operations by their total time
+	Commands     []commandSummary   `json:"commands"`          // of recordings, by their total time
+	Kernels      []commandSummary   `json:"kernels,omitempty"` // of recordings and outside of them, if -kernels is set
+	CommandTimes commandTimes       `json:"command_times"`
+	Critical     []segment          `json:"critical_path"`
+	CriticalN    []shareSummary     `json:"critical_path_by_kind"`
+	Starved      []starvedSummary   `json:"starved"`
+	Host         []operationSummary `json:"host"` // kinds of calls and waits by their total time
 
-	pieces []idlePiece // parts of the gaps of devices, by device and time
+	onlyKernels bool
+	pieces      []idlePiece // parts of the gaps of devices, by device and time
 }
 
 // An idlePiece is a part of a gap, with its cause.
@@ -129,9 +133,6 @@ func summarize(t *trace) *summary {
 			s.Untimed++
 		}
 		s.UntimedCommands += x.untimedCommands
-		if x.args.Graph {
-			s.Graphs++
-		}
 		if i == 0 {
 			s.Begin, s.End = x.submitted, x.last()
 		}
@@ -152,6 +153,10 @@ func summarize(t *trace) *summary {
 	s.devices(t, w)
 	s.queues(t)
 	s.longest(t)
+	s.Commands, s.CommandTimes = commandsOf(t, false), commandTimesOf(t)
+	if s.CommandTimes.timed() {
+		s.Graphs = s.CommandTimes.Graphs
+	}
 	s.Critical = w.critical()
 	s.byKind()
 	return s
@@ -167,7 +172,7 @@ func busyOf(t *trace, pick func(*submission) bool) []interval {
 	}
 	for i := range t.slices { // commands that ran while the host was still giving others
 		c := &t.slices[i]
-		if c.cat != traceformat.CatCommand || c.sub < 0 {
+		if c.cat != traceformat.CatCommand || c.sub < 0 || t.tracks[c.track].kind == traceformat.KindNodes {
 			continue
 		}
 		if x := &t.subs[c.sub]; x.slice >= 0 && c.begin < x.begun && pick(x) {

@@ -15,6 +15,11 @@ import (
 // print writes the summary as text. top is the greatest number of rows of a table.
 func (s *summary) print(w io.Writer, top int) error {
 	var b strings.Builder
+	if s.onlyKernels {
+		s.printKernels(&b, top)
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
 	s.head(&b)
 	if len(s.Devices) > 0 {
 		s.printDevices(&b)
@@ -23,6 +28,7 @@ func (s *summary) print(w io.Writer, top int) error {
 		s.printQueues(&b, top)
 	}
 	printOperations(&b, "Longest operations, by kind", s.Longest, top)
+	printCommands(&b, "Commands of recordings", s.Commands, top)
 	s.printCritical(&b, top)
 	s.printStarved(&b, top)
 	printOperations(&b, "Host, by kind of call and wait", s.Host, top)
@@ -63,7 +69,7 @@ func (s *summary) head(b *strings.Builder) {
 		fmt.Fprintf(b, "%s no device times, because they could not be recorded\n", have(s.UntimedCommands, "command"))
 	}
 	if s.Graphs > 0 {
-		fmt.Fprintf(b, "%s of graphs: the trace has no times of their commands. Record them in AutoMode\n", count(s.Graphs, "execution"))
+		b.WriteString(s.CommandTimes.Note + "\n")
 	}
 	if s.Inexact > 0 {
 		fmt.Fprintf(b, "%s off by up to %s, because the host was slow to submit: see their margins\n", may(s.Inexact, "operation or command", "operations or commands"), duration(s.InexactBy))

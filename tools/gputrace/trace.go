@@ -24,7 +24,10 @@ type trace struct {
 	slices   []slice // by begin
 	counters []counter
 	instants []instant
-	edges    []edge // the dependencies
+	edges    []edge                           // the dependencies
+	listed   map[commandKey]*traceformat.Args // commands of recordings
+	nodes    []string                         // sources of the times of graphs' commands
+	lacks    []string                         // why there is no such source
 
 	begin, end traceformat.Time // of everything
 	cut        bool             // the file has no end
@@ -150,6 +153,12 @@ var (
 
 type trackKey struct{ pid, tid int64 }
 
+type commandKey struct {
+	program   int
+	recording uint64
+	command   int
+}
+
 type subKey struct {
 	program int
 	id      uint64
@@ -175,6 +184,7 @@ func load(r io.Reader, win window) (*trace, error) {
 		win: win, names: map[string]string{}, programs: map[int64]int{}, devices: map[int64]int{}, process: map[int64]string{},
 		tracks: map[trackKey]int{}, subs: map[subKey]int{}, arrows: map[int]uint64{},
 	}
+	l.listed = map[commandKey]*traceformat.Args{}
 	rd := traceformat.NewReader(r)
 	kept := 0
 	// Of all events, also outside the window.
@@ -279,6 +289,16 @@ func (l *loader) metadata(e *traceformat.Event) {
 			l.trace.devices = append(l.trace.devices, device{pid: e.PID, program: l.program(e.PID)})
 		}
 		l.trace.devices[i].args = e.Args
+	case traceformat.MetaCommand:
+		a := e.Args
+		a.Op, a.Kernel, a.Label = l.text(a.Op), l.text(a.Kernel), l.text(a.Label)
+		l.listed[commandKey{l.program(e.PID), a.Recording, a.Command}] = &a
+	case traceformat.MetaNodes:
+		if e.Args.NodeTimes != "" {
+			l.nodes = append(l.nodes, l.text(e.Args.NodeTimes))
+		} else {
+			l.lacks = append(l.lacks, l.text(e.Args.Error))
+		}
 	case traceformat.MetaThread:
 		t := &l.trace.tracks[l.track(e.PID, e.TID)]
 		t.kind, t.title = e.Args.Kind, l.text(e.Args.Name)
@@ -340,9 +360,24 @@ func (l *loader) submission(e *traceformat.Event) bool {
 	return false
 }
 
+// complete adds to the arguments of a command's slice those that are only in the list of the
+// recording's commands.
+func (l *loader) complete(e *traceformat.Event) {
+	a := &e.Args
+	c := l.listed[commandKey{l.program(e.PID), a.Recording, a.Command}]
+	if c == nil {
+		return
+	}
+	a.Op, a.Kernel, a.Label, a.Bytes, a.Block = cmp.Or(a.Op, c.Op), cmp.Or(a.Kernel, c.Kernel), cmp.Or(a.Label, c.Label), cmp.Or(a.Bytes, c.Bytes), cmp.Or(a.Block, c.Block)
+	a.Grid = cmp.Or(a.Grid, c.Grid)
+}
+
 func (l *loader) slice(e *traceformat.Event) bool {
 	if e.Time > l.win.to || e.Time+e.Dur < l.win.from {
 		return false
+	}
+	if e.Cat == traceformat.CatCommand {
+		l.complete(e)
 	}
 	s := slice{track: l.track(e.PID, e.TID), cat: l.text(e.Cat), name: l.text(e.Name), begin: e.Time, end: e.Time + max(e.Dur, 0), sub: -1}
 	a := e.Args

@@ -26,7 +26,7 @@ type Config struct {
 	// HostMemory bounds host and managed memory of all devices together, in bytes; 0 is 4 GiB.
 	HostMemory uint64
 
-	// Caps are the features of the devices; nil is CUDACaps.
+	// Caps are the features of the devices; nil is CUDACaps with NodeTimes.
 	Caps *driver.Caps
 
 	// Apart means that the devices have no links. EnablePeer then fails with

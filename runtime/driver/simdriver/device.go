@@ -25,6 +25,7 @@ type device struct {
 	retired atomic.Uint64 // operations that destroyed streams have executed
 
 	goFunctions goFunctions
+	nodeTimes   nodeTimes
 
 	peers []atomic.Bool // by device index: kernels may use that device's memory
 

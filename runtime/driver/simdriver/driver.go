@@ -81,6 +81,7 @@ func New(c Config) *Driver {
 	if d.machine == nil {
 		d.machine = new(Machine)
 	}
+	d.caps.NodeTimes = true
 	if c.Caps != nil {
 		d.caps = *c.Caps
 	}

@@ -71,7 +71,7 @@ func (v *device) Instantiate(h driver.Graph) (driver.Exec, error) {
 	x := &exec{dev: v, graph: h, nodes: make(map[driver.Node]*task)}
 	x.plan = &plan{exec: x}
 	x.plans = append(x.plans, x.plan)
-	for i, t := range x.add(nodes, nil, "") {
+	for i, t := range x.add(nodes, nil, "", 0) {
 		x.nodes[nodes[i].id] = t
 	}
 	slices.SortFunc(x.timers, func(a, b timing) int { return cmp.Compare(a.handle, b.handle) })
@@ -86,8 +86,8 @@ func (v *device) Instantiate(h driver.Graph) (driver.Exec, error) {
 
 // add adds the nodes of a graph. Nodes without predecessors run after entry, if entry is not nil.
 // add returns the last tasks, which nothing in the graph follows. name is the name of the parent
-// node.
-func (x *exec) add(nodes []node, entry *task, name string) []*task {
+// node, and outer the node of the instantiated graph that the nodes are in, or 0.
+func (x *exec) add(nodes []node, entry *task, name string, outer driver.Node) []*task {
 	tasks := make([]*task, len(nodes))
 	for i := range nodes {
 		n := &nodes[i]
@@ -99,12 +99,12 @@ func (x *exec) add(nodes []node, entry *task, name string) []*task {
 			after = append(after, entry)
 		}
 		t := x.task(n, after)
-		t.name = cmp.Or(n.name, name)
+		t.name, t.node = cmp.Or(n.name, name), cmp.Or(outer, n.id)
 		tasks[i] = t
 		if len(n.child) > 0 {
 			// The child node becomes two tasks: t before the child's nodes, and another task behind
 			// its last nodes.
-			inner := x.add(n.child, t, t.name)
+			inner := x.add(n.child, t, t.name, t.node)
 			open := make([]bool, len(inner))
 			for j := range n.child {
 				open[j] = true
@@ -303,7 +303,7 @@ func (x *exec) launch(s *stream, later error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.slot(codeLaunchGraph)
-	o.fail, o.plan = later, x.plan
+	o.fail, o.plan, o.n = later, x.plan, s.launch.Load()
 	x.plan.launches.Add(1)
 	x.under.Add(1)
 	if l := x.last; l.stream != nil && l.stream != s && l.stream.done.Load() < l.seq && !l.stream.stopped.Load() {

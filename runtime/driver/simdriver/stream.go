@@ -27,6 +27,7 @@ type stream struct {
 	started  bool // the goroutine was started; protected by mu
 
 	captured atomic.Pointer[capture] // takes the operations, or nil; changed under mu
+	launch   atomic.Uint64           // the number that graphs are launched with, or 0
 
 	wake   chan struct{} // wakes the goroutine, to check again
 	ended  chan struct{} // closed when the goroutine has ended

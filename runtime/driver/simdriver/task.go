@@ -18,8 +18,9 @@ type task struct {
 	exec  *exec
 	index int
 	kind  driver.NodeKind
-	name  string // "" if the node has none
-	uses  uses   // used if exec.before is set
+	name  string      // "" if the node has none
+	node  driver.Node // the node of the graph that was instantiated, for the nodes of its children too
+	uses  uses        // used if exec.before is set
 	after []*task
 	inner []*task // for the end of a child node: the child's tasks
 	next  []*task // tasks that run after this one, except its heirs
@@ -28,6 +29,8 @@ type task struct {
 	wait  sync.WaitGroup // counts the tasks in after, except the one that this is an heir of
 	start func()         // the method value spawned
 	timer *time.Timer
+
+	begun, ended time.Time // in the last launch with a number
 
 	left int // number of unfinished tasks in after; for Step
 }
@@ -41,6 +44,7 @@ type run struct {
 	stream *stream
 	plan   *plan
 	record uint64 // number of the timer records of the launch
+	number uint64 // number of the launch for NodeTimes; 0: times are not noted
 	err    atomic.Pointer[error]
 
 	views, accesses []access // scratch space of checkOrder
@@ -77,7 +81,7 @@ func (x *exec) arrange() {
 
 // begin prepares a run.
 func (r *run) begin(s *stream, o *operation) {
-	r.stream, r.plan, r.record = s, o.plan, o.record
+	r.stream, r.plan, r.record, r.number = s, o.plan, o.record, o.n
 	r.err.Store(nil)
 }
 
@@ -99,6 +103,7 @@ func (r *run) execute(s *stream, o *operation) (err error) {
 			err = *e
 		} else if !r.over() {
 			err = r.checkOrder(o.plan.exec)
+			r.tellTimes(o.plan.exec)
 		}
 	}()
 	for _, t := range r.roots[1:] {
@@ -150,14 +155,20 @@ func (t *task) finish() *task {
 func (t *task) execute() {
 	r := &t.exec.run
 	o := &r.plan.ops[t.index]
-	if !t.active() || r.over() || t.sleep(o) && r.over() {
+	if !t.active() || r.over() {
+		return
+	}
+	t.begins()
+	if t.sleep(o) && r.over() {
 		return
 	}
 	if err := r.perform(t, o); err != nil {
 		first := err
 		r.err.CompareAndSwap(nil, &first)
 		r.stream.lose(err) // at once, because other tasks may run on for long
+		return
 	}
+	t.ends()
 }
 
 // active reports whether the task does something.
@@ -234,10 +245,12 @@ func (r *run) step(s *stream, o *operation, rnd *rand.Rand) (done bool) {
 	t := r.ready[i]
 	r.ready[i] = r.ready[last]
 	r.ready = r.ready[:last]
+	t.begins()
 	if err := r.perform(t, &o.plan.ops[t.index]); err != nil {
 		o.fail = err
 		return true
 	}
+	t.ends()
 	r.pass(t)
 	if len(r.ready) > 0 {
 		return false
@@ -245,6 +258,7 @@ func (r *run) step(s *stream, o *operation, rnd *rand.Rand) (done bool) {
 	if err := r.checkOrder(o.plan.exec); err != nil {
 		o.fail = err
 	}
+	r.tellTimes(o.plan.exec)
 	return true
 }
 

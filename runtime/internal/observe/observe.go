@@ -9,8 +9,10 @@ package observe
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
+	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
@@ -18,9 +20,21 @@ import (
 
 // A Device observes a device.
 type Device interface {
-	// TimesCommands reports whether the commands of recordings are timed one by one. It always
-	// returns the same.
+	// TimesCommands reports whether the commands of recordings are timed one by one, if they run as
+	// calls. It always returns the same.
 	TimesCommands() bool
+
+	// TimesNodes reports whether the commands of graphs are timed too. Otherwise, if TimesCommands
+	// returns true, recordings of AutoMode make no graphs. It always returns the same.
+	TimesNodes() bool
+
+	// Describes reports whether a Description has a Recording. It always returns the same, and true
+	// if TimesNodes returns true.
+	Describes() bool
+
+	// Node says which command of a recording a node of a graph belongs to, before the graph is
+	// instantiated. It is called on a bound thread, and only if TimesNodes returns true.
+	Node(n driver.Node, r *Recording, command int)
 
 	// Submitted returns the observer of a submission that is complete and is about to be submitted,
 	// or nil if it does not observe the submission. The submitter calls it, without locks.
@@ -56,9 +70,40 @@ type Description struct {
 	Grid     [3]uint32
 	Block    [3]uint32
 	Part     int  // of the recording
+	First    int  // the part's first command
 	Commands int  // of the part
 	Graph    bool // the part is executed as a graph
+
+	Recording *Recording // that is executed; nil unless the observer's Describes returns true
 }
+
+// A Recording describes a recording that has ended. It does not change.
+type Recording struct {
+	ID       uint64 // from 1, unique in the process
+	Commands []Command
+}
+
+var recordings atomic.Uint64
+
+// NewRecording makes a Recording with room for n commands.
+func NewRecording(n int) *Recording {
+	return &Recording{recordings.Add(1), make([]Command, n)}
+}
+
+// A Profiler gives the devices of a driver their [driver.NodeTimer]. Package cuptitrace has one.
+type Profiler struct {
+	Driver string // the name of the driver
+
+	// Start starts the profiler, if it has not been started. It should be called before the devices
+	// are opened. It returns a name of the profiler for people.
+	Start func() (name string, err error)
+
+	// Timer returns the timer of a device that is being opened, after Start has succeeded.
+	Timer func(driver.Device) driver.NodeTimer
+}
+
+// Profilers has the process's Profiler, or nil.
+var Profilers atomic.Pointer[Profiler]
 
 // An Event is something that happens to a device and is not a submission.
 type Event uint8

@@ -93,11 +93,20 @@ func (d *Device) graph(make func() error) error {
 	return err
 }
 
-// timesCommands reports whether the tracer times the commands of recordings one by one. Then
-// recordings of AutoMode make no graphs.
+// timesCommands reports whether the tracer times commands that run as calls.
 func (d *Device) timesCommands() bool {
 	o := d.Memory.Observer
 	return o != nil && o.TimesCommands()
+}
+
+// timesCalls reports whether the tracer times commands only if they run as calls. Then recordings
+// of AutoMode make no graphs.
+func (d *Device) timesCalls() bool { return d.timesCommands() && !d.Memory.Observer.TimesNodes() }
+
+// describes reports whether the tracer wants descriptions of recordings.
+func (d *Device) describes() bool {
+	o := d.Memory.Observer
+	return o != nil && o.Describes()
 }
 
 // standIn returns the address of standInSize bytes, which stay until the device is closed. It runs

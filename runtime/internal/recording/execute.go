@@ -42,11 +42,16 @@ func (p *Part) Release() {
 // Recording returns the recording, or nil if the submission executes none.
 func (p *Part) Recording() *Recording { return p.recording }
 
-// Commands returns how many commands the part has, and whether it is a graph.
-func (p *Part) Commands() (n int, graph bool) {
+// Commands returns the number of the part's first command, how many commands the part has, and
+// whether it is a graph.
+func (p *Part) Commands() (first, n int, graph bool) {
 	x := &p.recording.parts[p.part]
-	return x.to - x.from, x.graph
+	return x.from, x.to - x.from, x.graph
 }
+
+// Described returns the recording's description for the device's observer. It is nil if the
+// observer wants none.
+func (p *Part) Described() *observe.Recording { return p.recording.described }
 
 // Number returns the number of the part in its recording.
 func (p *Part) Number() int { return p.part }
@@ -239,6 +244,15 @@ func (c *Recording) describe(i int) observe.Command {
 		d.Grid, d.Block, d.Kernel, d.Bytes = c.blocksOf(cmd), cmd.launch.Block, c.names.kernels[cmd.launch.Function], 0
 	}
 	return d
+}
+
+// describeAll returns the description of an ended recording for an observer.
+func (c *Recording) describeAll() *observe.Recording {
+	r := observe.NewRecording(c.cmds.n)
+	for i := range r.Commands {
+		r.Commands[i] = c.describe(i)
+	}
+	return r
 }
 
 // execute makes the native calls of a part of a recording.

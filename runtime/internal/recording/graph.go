@@ -162,6 +162,9 @@ func (c *Recording) addCommand(made *graphOf, number int, before []driver.Node, 
 			return nil, err
 		}
 		nodes = append(nodes, n)
+		if o := c.dev.Memory.Observer; o != nil && o.TimesNodes() {
+			o.Node(n, c.described, number)
+		}
 		if cmd.moves {
 			does.Count = cmd.op.Count // the node gets this count before the launch
 			made.noteNode(c, cmd, n, &does)

@@ -10,7 +10,7 @@ import (
 // names has the names of commands and kernels for errors and traces.
 type names struct {
 	labels  map[Command]string         // of the program
-	kernels map[driver.Function]string // if the tracer times commands
+	kernels map[driver.Function]string // if the tracer describes recordings
 }
 
 // setLabel sets the label of a command.

@@ -93,7 +93,7 @@ func (c *Recording) makesGraphs(n int) bool {
 	if c.dev.Engine.Caps.ChecksOrder {
 		worth = 2 // so that the simulated GPU finds a missing order between two commands
 	}
-	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worth && !c.dev.timesCommands()
+	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worth && !c.dev.timesCalls()
 }
 
 // noNode reports whether no node of a graph can do the work of a command.

@@ -161,7 +161,7 @@ func (c *Recording) Launch(l *Launch, buffers []Bound, words []uint64, after []C
 	if len(l.Uses) > 0 {
 		cmd.rare = c.cmds.rare(rareCommand{params: paramRefs(l.Uses)})
 	}
-	if c.dev.timesCommands() {
+	if c.dev.describes() {
 		c.names.nameKernel(l.Launch.Function, l.Name)
 	}
 	if l.Nothing {

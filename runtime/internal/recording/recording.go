@@ -13,6 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -49,10 +50,11 @@ type Recording struct {
 	held    held
 
 	// Of an ended recording.
-	ptrs    []unsafe.Pointer // into args, one for each argument
-	parts   []part
-	current execution
-	blocks  blocks
+	ptrs      []unsafe.Pointer // into args, one for each argument
+	parts     []part
+	described *observe.Recording // nil if no observer wants it
+	current   execution
+	blocks    blocks
 }
 
 // A reference is a range that commands use.
@@ -332,6 +334,9 @@ func (c *Recording) prepare() error {
 	c.current.init(c.refers, len(c.params))
 	c.current.setWords(c.values(nil, nil))
 	c.layOut()
+	if c.dev.describes() {
+		c.described = c.describeAll()
+	}
 	c.blocks.many = c.blocks.timers > 0 || c.scratch.own() && c.scratch.layout.Size > 0
 	c.split()
 	c.needBlocks()

@@ -79,6 +79,15 @@ type device struct{}
 // TimesCommands reports that recordings need not run as calls.
 func (device) TimesCommands() bool { return false }
 
+// TimesNodes reports that no nodes of graphs are timed.
+func (device) TimesNodes() bool { return false }
+
+// Describes reports that no descriptions of recordings are needed.
+func (device) Describes() bool { return false }
+
+// Node is not called.
+func (device) Node(driver.Node, *observe.Recording, int) {}
+
 // Submitted returns the observer of a submission that has a label, or commands that may have
 // labels.
 func (device) Submitted(s *engine.Submission, d observe.Description) observe.Submission {

@@ -135,7 +135,7 @@ function start(data) {
 
   // ---- layout: processes, tracks and counters from top to bottom
 
-  const HEIGHTS = {host: 20, queue: 11, stream: 24, channel: 24, path: 22, idle: 12};
+  const HEIGHTS = {host: 20, queue: 11, stream: 24, channel: 24, nodes: 17, path: 22, idle: 12};
   const closed = new Set();
   let items = [], total = 0;
   const rowY = new Float64Array(rows.length), rowH = new Float64Array(rows.length);
@@ -148,7 +148,7 @@ function start(data) {
       if (closed.has(i)) return;
       data.tracks.forEach((t, k) => {
         if (t.process !== i) return;
-        const h = r => r > 0 && (t.kind === "stream" || t.kind === "channel") ? 17 : t.kind === "host" && t.rows.length > 6 ? 9 : HEIGHTS[t.kind] ?? 20;
+        const h = r => r > 0 && (t.kind === "stream" || t.kind === "channel" || t.kind === "nodes") ? 17 : t.kind === "host" && t.rows.length > 6 ? 9 : HEIGHTS[t.kind] ?? 20;
         let height = 3;
         t.rows.forEach((_, r) => {
           rowY[t.firstRow + r] = y + height, rowH[t.firstRow + r] = h(r) - 1;
@@ -735,7 +735,7 @@ function start(data) {
     if (s.failed) notice(`${number(s.failed)} of the submissions failed, the first with: ${s.first_error}`);
     if (s.untimed) notice(`${number(s.untimed)} submissions have no device times, because they could not be recorded: times and numbers of operations lack them.`);
     if (s.untimed_commands) notice(`${number(s.untimed_commands)} commands of recordings have no device times, because they could not be recorded.`);
-    if (s.graphs) notice(`${number(s.graphs)} executions were of graphs: the trace has no times of their commands. Record them in AutoMode.`);
+    if (s.graphs) notice(s.command_times.note + ".");
     if (s.inexact) notice(`${number(s.inexact)} operations or commands may be off by up to ${duration(s.inexact_by_ns)}, since the host was slow to submit.`);
     for (const d of s.devices ?? []) if (d.unknown_ns) notice(`${d.name}: of the idle time, the host spent ${duration(d.unknown_ns)} in calls that gave it work, a part of which may have run then.`);
     if (s.arrowless) notice(`${number(s.arrowless)} waits have no arrow: by the times that are known the signal did not come before them, or one of the two was too long ago.`);
@@ -779,6 +779,11 @@ function start(data) {
     const longest = s.longest ?? [], work = longest.reduce((a, b) => a + b.total_ns, 0);
     card("Longest operations", "by kind", ["", "", "total", "", "count", "mean", "longest"],
       longest.slice(0, 12).map(v => [goto(v.op && v.op !== v.name ? `${v.name} (${v.op})` : v.name, v.max_at_ns, v.max_ns, colorOf.get(strings.indexOf(v.name))), meter([v.total_ns / work, colorOf.get(strings.indexOf(v.name))]), duration(v.total_ns), share(v.total_ns, work), number(v.count), duration(v.mean_ns), duration(v.max_ns)]));
+    const commands = s.commands ?? [];
+    card("Commands of recordings", "by kernel and label" + (s.command_times.graph_times_by ? "; those of graphs timed by " + s.command_times.graph_times_by.join(", ") : ""),
+      ["", "label", "", "total", "", "commands", "count", "mean", "longest"],
+      commands.slice(0, 20).map(v => [goto(!v.kernel ? v.op : v.op === "launch" ? v.kernel : `${v.kernel} (${v.op})`, v.max_at_ns, v.max_ns, colorOf.get(strings.indexOf(v.kernel || v.op))), v.label ?? "", meter([v.share, colorOf.get(strings.indexOf(v.kernel || v.op))]),
+        duration(v.total_ns), Math.round(100 * v.share) + " %", v.commands ? number(v.commands) : "", number(v.count), duration(v.mean_ns), duration(v.max_ns)]), true);
     const path = s.critical_path_by_kind ?? [];
     card("Critical path", "from the first submission to the end of the last", ["", "", "total", "", "times"],
       path.map(v => [keyed({device: "operations on a device", call: "calls of the host", wait: "waits of the host for something else"}[v.kind] ?? KINDS[v.kind][1], KINDS[v.kind][0]), meter([v.total_ns / (s.end_ns - s.begin_ns), KINDS[v.kind][0]]), duration(v.total_ns), share(v.total_ns, s.end_ns - s.begin_ns), number(v.count)]));

@@ -1,0 +1,80 @@
+package simdriver
+
+import (
+	"sync"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.NodeTimer = (*device)(nil)
+
+// nodeTimes has the times of nodes that NodeTimes has not returned yet.
+type nodeTimes struct {
+	mu   sync.Mutex
+	list []driver.NodeTime
+}
+
+// maxNodeTimes is the greatest number of times that a device keeps. It drops further ones.
+const maxNodeTimes = 1 << 20
+
+// NodeIDs appends the number of a node.
+func (v *device) NodeIDs(to []uint64, n driver.Node) []uint64 {
+	return append(to, uint64(n))
+}
+
+// BeginLaunch makes the nodes of the graphs that are launched in a stream note their times.
+func (v *device) BeginLaunch(h driver.Stream, launch uint64) {
+	if s := v.d.streams.get(uintptr(h)); s != nil {
+		s.launch.Store(launch)
+	}
+}
+
+// EndLaunch ends BeginLaunch.
+func (v *device) EndLaunch(h driver.Stream) { v.BeginLaunch(h, 0) }
+
+// NodeTimes appends the times of nodes.
+func (v *device) NodeTimes(to []driver.NodeTime, _ bool) []driver.NodeTime {
+	t := &v.nodeTimes
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	to, t.list = append(to, t.list...), t.list[:0]
+	return to
+}
+
+// begins notes the time at which a task begins. The goroutine of the task calls it.
+func (t *task) begins() {
+	if t.exec.run.number != 0 {
+		t.begun, t.ended = time.Now(), time.Time{}
+	}
+}
+
+// ends notes the time at which a task ends.
+func (t *task) ends() {
+	if t.exec.run.number != 0 {
+		t.ended = time.Now()
+	}
+}
+
+// tellTimes adds the times of the tasks of a launch that has executed. It hides the lock from the
+// race detector, because streams that share the list must not look ordered.
+func (r *run) tellTimes(x *exec) {
+	if r.number == 0 {
+		return
+	}
+	hush()
+	defer unhush()
+	list := &x.dev.nodeTimes
+	list.mu.Lock()
+	defer list.mu.Unlock()
+	for _, t := range x.tasks {
+		if !t.active() || t.kind == driver.RecordNode || t.ended.IsZero() || len(list.list) >= maxNodeTimes {
+			continue
+		}
+		n := driver.NodeTime{Node: uint64(t.node), Launch: r.number, Begun: t.begun, Ended: t.ended}
+		if call := r.plan.ops[t.index].call; call != nil {
+			n.Kernel = call.f.name
+		}
+		list.list = append(list.list, n)
+	}
+}

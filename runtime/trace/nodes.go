@@ -1,0 +1,153 @@
+package trace
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// The commands of a graph are nodes. No event lies between them. So their times come from a
+// driver.NodeTimer: the device itself, or a profiler. The timer reports numbers of nodes, and the
+// number of the submission that launched the graph. Both come some time after the launch, in any
+// order with the record of the submission.
+
+// nodeTimes finds when the commands of a device's graphs ran.
+type nodeTimes struct {
+	nodeTimer driver.NodeTimer // nil: the nodes of graphs are not timed
+	source    string           // the timer's name, for people
+	lacks     error            // why there is no timer, if the commands of recordings are timed
+
+	nodesMu  sync.Mutex // protects nodes and launches; no other lock is taken while it is held
+	nodes    latest[uint64, nodeOf]
+	launches latest[uint64, *launchOf] // by the number of the submission
+
+	room []driver.NodeTime // room for the times; protected by askMu
+}
+
+// A nodeOf is a node of a graph: a command of a recording.
+type nodeOf struct {
+	recording *observe.Recording
+	command   int
+}
+
+// A launchOf is a launch of a graph: the commands of a recording from index next until to. Nodes
+// without a known number are taken for the commands from next on.
+type launchOf struct {
+	recording *observe.Recording
+	next, to  int
+}
+
+// findTimer finds the timer of the nodes of the device's graphs.
+func (o *observer) findTimer() {
+	if o.times != CommandTimes {
+		return
+	}
+	if own, ok := o.core.Native.(driver.NodeTimer); ok && o.core.Caps.NodeTimes {
+		o.nodeTimer, o.source = own, o.core.Driver.Name()
+		return
+	}
+	p := observe.Profilers.Load()
+	if p == nil || p.Driver != o.core.Driver.Name() {
+		return
+	}
+	if o.source, o.lacks = p.Start(); o.lacks == nil {
+		o.nodeTimer = p.Timer(o.core.Native)
+	}
+}
+
+// TimesNodes reports whether the nodes of graphs are timed.
+func (o *observer) TimesNodes() bool { return o.nodeTimer != nil }
+
+// Describes reports that the trace lists the commands of recordings.
+func (o *observer) Describes() bool { return true }
+
+// Node notes the command that a node executes. If the timer has no number for the node, the node is
+// found by its kernel's name.
+func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {
+	ids := o.nodeTimer.NodeIDs(nil, n)
+	o.nodesMu.Lock()
+	defer o.nodesMu.Unlock()
+	for _, id := range ids {
+		o.nodes.set(id, nodeOf{r, command})
+	}
+}
+
+// launchBegins notes that the calling thread is about to launch a graph.
+func (x *span) launchBegins(s *engine.Submission) {
+	if x.nodeTimer == nil || !x.rec.Graph || x.rec.recorded == nil {
+		return
+	}
+	x.nodesMu.Lock()
+	x.launches.set(x.rec.ID, &launchOf{x.rec.recorded, x.rec.First, x.rec.First + x.rec.Commands})
+	x.nodesMu.Unlock()
+	runtime.LockOSThread()
+	x.nodeTimer.BeginLaunch(s.Timeline.Stream, x.rec.ID)
+	x.launching = s.Timeline.Stream
+}
+
+// launchEnds notes that the thread has launched the graph.
+func (x *span) launchEnds() {
+	if x.launching != 0 {
+		x.nodeTimer.EndLaunch(x.launching)
+		runtime.UnlockOSThread()
+		x.launching = 0
+	}
+}
+
+// askNodes makes records of the nodes whose times have become known. If last is set, it waits for
+// the times of all work that the device has done. The caller holds askMu.
+func (o *observer) askNodes(last bool) {
+	if o.nodeTimer == nil {
+		return
+	}
+	o.room = o.nodeTimer.NodeTimes(o.room[:0], last)
+	slices.SortStableFunc(o.room, func(a, b driver.NodeTime) int { return a.Begun.Compare(b.Begun) })
+	for i := range o.room {
+		t := &o.room[i]
+		if n := o.nodeOf(t); n.recording != nil {
+			o.pushNode(t, n)
+		}
+	}
+}
+
+// nodeOf finds the command of a node, by its number. If the number is unknown, nodeOf takes the next
+// command of the launch with the same kernel.
+func (o *observer) nodeOf(t *driver.NodeTime) nodeOf {
+	o.nodesMu.Lock()
+	defer o.nodesMu.Unlock()
+	if t.Node != 0 {
+		if n := o.nodes.of(t.Node); n.recording != nil {
+			return n
+		}
+	}
+	l := o.launches.of(t.Launch)
+	if t.Launch == 0 || l == nil || t.Kernel == "" {
+		return nodeOf{}
+	}
+	for i := l.next; i < l.to; i++ {
+		if l.recording.Commands[i].Kernel == t.Kernel {
+			l.next = i + 1
+			return nodeOf{l.recording, i}
+		}
+	}
+	return nodeOf{}
+}
+
+// pushNode adds the record of a node. A function of Native may make several kernels, which are not
+// in the description of the recording.
+func (o *observer) pushNode(t *driver.NodeTime, n nodeOf) {
+	c := &n.recording.Commands[n.command]
+	begun := max(t.Begun.Sub(o.tracer.start), 1)
+	r := Record{Kind: KindNode, ID: t.Launch, Device: o.dev, Op: c.Kind.String(), Label: c.Label, Kernel: c.Kernel, Bytes: c.Bytes, Grid: c.Grid, Block: c.Block,
+		Recording: n.recording.ID, Command: n.command, Timed: DeviceTime, Begun: begun, Ended: max(t.Ended.Sub(o.tracer.start), begun), Done: o.tracer.now(), recorded: n.recording}
+	if c.Kind == work.Native {
+		r.Kernel = cmp.Or(t.Kernel, c.Kernel)
+	}
+	o.tracer.push(&r)
+}
