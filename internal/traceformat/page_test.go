@@ -65,10 +65,10 @@ func TestPageListsArgs(t *testing.T) {
 	for _, cat := range []string{CatSubmission, CatDevice, CatCommand, CatCall, CatWait, CatSignal, CatLoss, CatDrop, CatArrows, CatCut, CatClock} {
 		add(Event{Phase: Complete, Cat: cat})
 	}
-	for _, name := range []string{MetaTrace, MetaProcess, MetaProcessSort, MetaThreadSort} {
+	for _, name := range []string{MetaTrace, MetaProcess, MetaProcessSort, MetaThreadSort, MetaCommand, MetaNodes} {
 		add(Event{Phase: Metadata, Name: name})
 	}
-	for _, kind := range []string{KindHost, KindQueue, KindStream, KindChannel} {
+	for _, kind := range []string{KindHost, KindQueue, KindStream, KindChannel, KindNodes} {
 		add(Event{Phase: Metadata, Name: MetaThread, Cat: kind})
 	}
 	if len(written) < 40 {

@@ -56,9 +56,12 @@ func (o *observer) findTimer() {
 	if p == nil || p.Driver != o.core.Driver.Name() {
 		return
 	}
-	if o.source, o.lacks = p.Start(); o.lacks == nil {
-		o.nodeTimer = p.Timer(o.core.Native)
+	name, err := p.Start()
+	if err != nil {
+		o.lacks = err
+		return
 	}
+	o.source, o.nodeTimer = name, p.Timer(o.core.Native)
 }
 
 // TimesNodes reports whether the nodes of graphs are timed.

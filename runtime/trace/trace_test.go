@@ -140,8 +140,26 @@ func TestTrace(t *testing.T) {
 		t.Errorf("%d slices on the device", n)
 	}
 	commands := of(events, traceformat.CatCommand, traceformat.Complete)
-	if len(commands) != 5 || commands[4].Args.Command != 4 || commands[4].Args.Kernel != "nothing" || commands[0].Args.Sub != byLabel["step/execute"].Args.Sub {
-		t.Errorf("commands: %+v", commands)
+	step := byLabel["step/execute"].Args
+	if len(commands) != 5 || step.Recording == 0 || !step.Graph {
+		t.Errorf("%d commands of recording %d, which is a graph: %v", len(commands), step.Recording, step.Graph)
+	}
+	for _, e := range commands {
+		if e.Args.Sub != step.Sub || e.Args.Recording != step.Recording || e.Name != "nothing" || e.Args.Kernel != "" {
+			t.Errorf("a command: %+v", e)
+		}
+	}
+	var listed []int
+	for _, e := range events {
+		if e.Name != traceformat.MetaCommand {
+			continue
+		}
+		if listed = append(listed, e.Args.Command); e.Args.Recording != step.Recording || e.Args.Kernel != "nothing" || e.Args.Op != "launch" {
+			t.Errorf("a listed command: %+v", e.Args)
+		}
+	}
+	if !slices.Equal(listed, []int{0, 1, 2, 3, 4}) {
+		t.Errorf("the file lists the commands %v", listed)
 	}
 	// Four in the chain, one of the wait, one of the function.
 	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 {
