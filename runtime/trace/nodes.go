@@ -8,6 +8,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/latest"
 	"github.com/puregpu/puregpu/runtime/internal/observe"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -24,11 +25,14 @@ type nodeTimes struct {
 	lacks     error            // why there is no timer, if the commands of recordings are timed
 
 	nodesMu  sync.Mutex // protects nodes and launches; no other lock is taken while it is held
-	nodes    latest[uint64, nodeOf]
-	launches latest[uint64, *launchOf] // by the number of the submission
+	nodes    latest.Map[uint64, nodeOf]
+	launches latest.Map[uint64, *launchOf] // by the number of the submission
 
 	room []driver.NodeTime // room for the times; protected by askMu
 }
+
+// mostNodes is the least number of nodes that are remembered.
+const mostNodes = 1 << 19
 
 // A nodeOf is a node of a graph: a command of a recording.
 type nodeOf struct {
@@ -77,7 +81,7 @@ func (o *observer) Node(n driver.Node, r *observe.Recording, command int) {
 	o.nodesMu.Lock()
 	defer o.nodesMu.Unlock()
 	for _, id := range ids {
-		o.nodes.set(id, nodeOf{r, command})
+		o.nodes.Set(id, nodeOf{r, command})
 	}
 }
 
@@ -87,7 +91,7 @@ func (x *span) launchBegins(s *engine.Submission) {
 		return
 	}
 	x.nodesMu.Lock()
-	x.launches.set(x.rec.ID, &launchOf{x.rec.recorded, x.rec.First, x.rec.First + x.rec.Commands})
+	x.launches.Set(x.rec.ID, &launchOf{x.rec.recorded, x.rec.First, x.rec.First + x.rec.Commands})
 	x.nodesMu.Unlock()
 	runtime.LockOSThread()
 	x.nodeTimer.BeginLaunch(s.Timeline.Stream, x.rec.ID)
@@ -124,13 +128,11 @@ func (o *observer) askNodes(last bool) {
 func (o *observer) nodeOf(t *driver.NodeTime) nodeOf {
 	o.nodesMu.Lock()
 	defer o.nodesMu.Unlock()
-	if t.Node != 0 {
-		if n := o.nodes.of(t.Node); n.recording != nil {
-			return n
-		}
+	if n, ok := o.nodes.Of(t.Node); ok && t.Node != 0 {
+		return n
 	}
-	l := o.launches.of(t.Launch)
-	if t.Launch == 0 || l == nil || t.Kernel == "" {
+	l, ok := o.launches.Of(t.Launch)
+	if !ok || t.Launch == 0 || t.Kernel == "" {
 		return nodeOf{}
 	}
 	for i := l.next; i < l.to; i++ {

@@ -202,7 +202,9 @@ func TestProfilerTimesNodes(t *testing.T) {
 		time  func(i int, launch uint64) driver.NodeTime
 		want  []string // "command label submission"
 	}{
-		{"by number", true, func(i int, launch uint64) driver.NodeTime { return driver.NodeTime{Node: 1003 - uint64(i), Launch: launch} },
+		{"by number", true, func(i int, launch uint64) driver.NodeTime {
+			return driver.NodeTime{Node: 1003 - uint64(i), Launch: launch}
+		},
 			[]string{"3  1", "1 right 1", "0 left 1"}},
 		{"by number, without the launch", true, func(i int, _ uint64) driver.NodeTime { return driver.NodeTime{Node: 1001 + uint64(i)} },
 			[]string{"0 left 0", "1 right 0", "3  0"}},

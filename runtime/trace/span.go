@@ -36,6 +36,7 @@ func (t *Tracer) Observe(dev *gpu.Device, core *engine.Device, pools func() (res
 		return nil, fmt.Errorf("trace: a tracer that was not made: make one with NewTracer: %w", gpu.ErrArgument)
 	}
 	o := &observer{tracer: t, dev: dev, core: core, pools: pools, times: NoTimes}
+	o.nodes.Keep = mostNodes
 	if core.Caps.Timers && t.opt.Times != NoTimes {
 		if timers, ok := core.Native.(driver.Timers); ok {
 			o.times, o.timers = t.opt.Times, timers

@@ -15,6 +15,7 @@ import (
 	"github.com/puregpu/puregpu/internal/version"
 	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/latest"
 )
 
 // A writer turns records into events of the trace (see docs/trace-format.md). One goroutine at a
@@ -28,10 +29,10 @@ type writer struct {
 	tracer  *Tracer
 	opt     Options
 	buf     []byte
-	began   bool                   // the file has an event
-	event   traceformat.Event      // the event that is being written
-	names   latest[uint64, string] // of semaphores
-	listed  latest[uint64, bool]   // the recordings whose commands the file has
+	began   bool                         // the file has an event
+	event   traceformat.Event            // the event that is being written
+	names   latest.Map[uint64, string]   // of semaphores
+	listed  latest.Map[uint64, struct{}] // the recordings whose commands the file has
 	lanes   []traceformat.Time
 	devices map[*gpu.Device]*device
 	closed  map[closedDevice][]*device // closed devices; a device that is opened again gets the process of one of them
@@ -167,7 +168,7 @@ func (w *writer) add(r *Record) {
 		w.call(r, r.Op)
 	case KindName:
 		for _, p := range r.Signals {
-			w.names.set(p.Semaphore, r.Label)
+			w.names.Set(p.Semaphore, r.Label)
 		}
 	case KindClock:
 		w.device(r.Device, r.Label)
@@ -204,7 +205,8 @@ func errorOf(r *Record) string {
 func (w *writer) points(list *[]traceformat.Point, points []Point) []traceformat.Point {
 	*list = (*list)[:0]
 	for _, p := range points {
-		*list = append(*list, traceformat.Point{Semaphore: p.Semaphore, Name: w.names.of(p.Semaphore), Value: p.Value})
+		name, _ := w.names.Of(p.Semaphore)
+		*list = append(*list, traceformat.Point{Semaphore: p.Semaphore, Name: name, Value: p.Value})
 	}
 	return *list
 }
@@ -435,10 +437,13 @@ func (w *writer) submission(r *Record) {
 
 // list writes the commands of the recording that a submission executes, unless the file has them.
 func (w *writer) list(x *device, r *Record) {
-	if r.recorded == nil || w.listed.of(r.Recording) {
+	if r.recorded == nil {
 		return
 	}
-	w.listed.set(r.Recording, true)
+	if _, ok := w.listed.Of(r.Recording); ok {
+		return
+	}
+	w.listed.Set(r.Recording, struct{}{})
 	for i := range r.recorded.Commands {
 		c := &r.recorded.Commands[i]
 		w.meta(traceformat.MetaCommand, x.pid, 0, traceformat.Args{Recording: r.Recording, Command: i, Op: c.Kind.String(), Label: c.Label, Kernel: c.Kernel,

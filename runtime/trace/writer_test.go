@@ -234,7 +234,7 @@ func TestNames(t *testing.T) {
 		if named(0) != "0" || named(i) != strconv.FormatUint(i, 10) || i > remembered/4 && named(i-remembered/4) == "" {
 			t.Fatalf("with %d names: %q, %q", i+1, named(0), named(i))
 		}
-		if n := len(w.names.recent) + len(w.names.before); n > 2*remembered {
+		if n := w.names.Len(); n > 2*remembered {
 			t.Fatalf("it keeps %d names", n)
 		}
 	}

@@ -1,0 +1,312 @@
+// Package cuptitrace times the commands of CUDA graphs for traces, by CUPTI. Import it for its effect:
+//
+//	import _ "github.com/puregpu/puregpu/runtime/trace/cuptitrace"
+//
+// A program that imports it has times of the commands of graphs in traces with times of commands
+// (PUREGPU_TRACE_TIMES=commands, or [trace.CommandTimes]). Its recordings then run as graphs, as
+// without a trace. Without the package, recordings of gpu.AutoMode run as calls in such traces, and
+// recordings of gpu.GraphMode have no times of their commands. Other traces, and programs without a
+// trace, are as without the package: CUPTI is not opened.
+//
+// CUPTI is a library of the CUDA toolkit ([cupti.Open] finds it; the environment variable
+// PUREGPU_CUPTI_LIBRARY names its file). It needs no privileges. A process can use it for one
+// purpose at a time, so not under Nsight Systems or Nsight Compute. If it cannot be used, the trace
+// says why, and recordings run as without the package.
+//
+// CUPTI makes calls of the CUDA driver slower, and it may add about a microsecond between the nodes
+// of a graph. So the times of single commands are right, and the time of a whole graph is a little
+// longer than without it.
+package cuptitrace
+
+import (
+	"fmt"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/puregpu/puregpu/cuda"
+	"github.com/puregpu/puregpu/cupti"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/latest"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
+)
+
+func init() {
+	observe.Profilers.Store(&observe.Profiler{Driver: "cuda", Start: start, Timer: newTimer})
+}
+
+// collector has the process's CUPTI. It is started at most once, and stays until the process ends.
+var collector struct {
+	once sync.Once
+	c    *collecting
+	name string
+	err  error
+}
+
+// start starts CUPTI.
+func start() (name string, err error) {
+	x := &collector
+	x.once.Do(func() {
+		if x.c, x.err = open(); x.err == nil {
+			x.name = "CUPTI " + cupti.FormatVersion(x.c.cupti.Version())
+		}
+	})
+	return x.name, x.err
+}
+
+// newTimer returns the timer of a device.
+func newTimer(driver.Device) driver.NodeTimer { return &timer{c: collector.c} }
+
+// collecting collects the records of CUPTI.
+//
+// A node gets its number when it is added to its graph. To instantiate the graph, CUDA clones its
+// nodes, and records have the number of the clone. So a callback notes for each clone the node that
+// it is a clone of. A launch is found by a number of the program: CUPTI writes a record that relates
+// this number to the correlation number of the call that launches the graph, and the records of all
+// of its nodes have that correlation number.
+//
+// CUPTI calls the callback and takes the records on any thread, within calls of CUDA. So no call of
+// CUDA or CUPTI is made while mu is held.
+type collecting struct {
+	cuda  *cuda.Library
+	cupti *cupti.Library
+
+	mu       sync.Mutex
+	timers   latest.Map[uint64, *timer]    // by number of a node
+	origins  latest.Map[uint64, uint64]    // by number of a clone, the number of the first node
+	launches latest.Map[uint64, launching] // by number of the program
+	calls    latest.Map[uint32, uint64]    // numbers of the program, by correlation number
+	last     uint64                        // number of the program
+	pending  []record
+}
+
+// A launching is a launch of a graph.
+type launching struct {
+	timer  *timer
+	launch uint64
+}
+
+// A record is a record of a node whose timer has not taken it yet.
+type record struct {
+	node        uint64
+	correlation uint32
+	kernel      string
+	begun, end  uint64 // on CUPTI's clock
+	age         int    // how often it was left
+}
+
+// Limits of what is kept.
+const (
+	mostNodes   = 1 << 19
+	mostPending = 1 << 20
+	bufferSize  = 4 << 20
+
+	// A record whose launch is unknown is left for later, since the record of the launch may come
+	// later. A record of another device is left for that device.
+	mostAge = 2
+	oldAge  = 64
+)
+
+// open opens CUPTI and starts to collect.
+func open() (*collecting, error) {
+	c := new(collecting)
+	c.timers.Keep, c.origins.Keep = mostNodes, mostNodes
+	var err error
+	if c.cupti, err = cupti.Open(cupti.Options{}); err != nil {
+		return nil, err
+	}
+	if c.cuda, err = cuda.Open(cuda.Options{}); err != nil {
+		return nil, err
+	}
+	subscriber, err := c.cupti.SubscribeFunc(c.called)
+	if err != nil {
+		return nil, fmt.Errorf("cuptitrace: subscribe to CUPTI: %w", err)
+	}
+	fail := func(what string, err error) (*collecting, error) {
+		c.cupti.Unsubscribe(subscriber) // an error here does not change why it fails
+		return nil, fmt.Errorf("cuptitrace: %s: %w", what, err)
+	}
+	if err := c.cupti.EnableCallback(1, subscriber, cupti.CBDomainResource, cupti.CallbackId(cupti.CBIDResourceGraphnodeCloned)); err != nil {
+		return fail("enable the callback for clones of nodes", err)
+	}
+	if err := c.cupti.CollectActivities(bufferSize, c.take); err != nil {
+		return fail("collect activity records", err)
+	}
+	for _, kind := range []cupti.ActivityKind{cupti.ActivityKindConcurrentKernel, cupti.ActivityKindMemcpy, cupti.ActivityKindMemcpy2, cupti.ActivityKindMemset,
+		cupti.ActivityKindDriver, cupti.ActivityKindExternalCorrelation} { // the last comes only with records of the driver's calls
+		if err := c.cupti.ActivityEnable(kind); err != nil {
+			return fail("enable "+kind.String(), err)
+		}
+	}
+	return c, nil
+}
+
+// called is CUPTI's callback: a node was cloned.
+func (c *collecting) called(domain cupti.CallbackDomain, cbid cupti.CallbackId, data unsafe.Pointer) {
+	if domain != cupti.CBDomainResource || cbid != cupti.CallbackId(cupti.CBIDResourceGraphnodeCloned) || data == nil {
+		return
+	}
+	g := (*cupti.GraphData)((*cupti.ResourceData)(data).ResourceDescriptor)
+	if g == nil {
+		return
+	}
+	from, err := c.cupti.GetGraphNodeId(g.OriginalNode)
+	if err != nil {
+		return
+	}
+	to, err := c.cupti.GetGraphNodeId(g.Node)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first, ok := c.origins.Of(from); ok {
+		from = first
+	}
+	c.origins.Set(to, from)
+}
+
+// take takes the records of a buffer that belong to graphs.
+func (c *collecting) take(buffer []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	add := func(x record) {
+		if x.node != 0 && x.end >= x.begun && x.begun != 0 && len(c.pending) < mostPending {
+			c.pending = append(c.pending, x)
+		}
+	}
+	for r, err := range c.cupti.Records(buffer) {
+		if err != nil {
+			return
+		}
+		switch r.Kind() {
+		case cupti.ActivityKindConcurrentKernel:
+			if k := r.Kernel(); k.GraphNodeId != 0 {
+				add(record{node: k.GraphNodeId, correlation: k.CorrelationId, kernel: r.Name(), begun: k.Start, end: k.End})
+			}
+		case cupti.ActivityKindMemcpy:
+			m := r.Memcpy()
+			add(record{node: m.GraphNodeId, correlation: m.CorrelationId, begun: m.Start, end: m.End})
+		case cupti.ActivityKindMemcpy2:
+			m := (*cupti.ActivityMemcpyPtoP3)(r.Pointer())
+			add(record{node: m.GraphNodeId, correlation: m.CorrelationId, begun: m.Start, end: m.End})
+		case cupti.ActivityKindMemset:
+			m := r.Memset()
+			add(record{node: m.GraphNodeId, correlation: m.CorrelationId, begun: m.Start, end: m.End})
+		case cupti.ActivityKindExternalCorrelation:
+			if x := r.ExternalCorrelation(); x.ExternalKind == correlations {
+				c.calls.Set(x.CorrelationId, x.ExternalId)
+			}
+		}
+	}
+}
+
+// correlations is the kind of the program's numbers.
+const correlations = cupti.ExternalCorrelationKindCustom2
+
+// A timer times the nodes of the graphs of one device.
+type timer struct{ c *collecting }
+
+// NodeIDs appends the numbers of a node, or of the nodes of its graph.
+func (t *timer) NodeIDs(to []uint64, n driver.Node) []uint64 {
+	from := len(to)
+	to = t.c.nodeIDs(to, cuda.GraphNode(n))
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	for i, id := range to[from:] {
+		if first, ok := t.c.origins.Of(id); ok { // a child's node is a clone already
+			to[from+i], id = first, first
+		}
+		t.c.timers.Set(id, t)
+	}
+	return to
+}
+
+// nodeIDs appends the numbers that CUPTI has for a node.
+func (c *collecting) nodeIDs(to []uint64, n cuda.GraphNode) []uint64 {
+	if kind, err := c.cuda.GraphNodeGetType(n); err == nil && kind == cuda.GraphNodeTypeGraph {
+		g, err := c.cuda.GraphChildGraphNodeGetGraph(n)
+		if err != nil {
+			return to
+		}
+		count, err := c.cuda.GraphGetNodes(g, nil)
+		if err != nil {
+			return to
+		}
+		nodes := make([]cuda.GraphNode, count)
+		if count, err = c.cuda.GraphGetNodes(g, nodes); err != nil {
+			return to
+		}
+		for _, n := range nodes[:min(count, uint64(len(nodes)))] {
+			to = c.nodeIDs(to, n)
+		}
+		return to
+	}
+	id, err := c.cupti.GetGraphNodeId(n)
+	if err != nil {
+		return to
+	}
+	return append(to, id)
+}
+
+// BeginLaunch gives the next calls of the thread a number of the program.
+func (t *timer) BeginLaunch(_ driver.Stream, launch uint64) {
+	c := t.c
+	c.mu.Lock()
+	c.last++
+	id := c.last
+	c.launches.Set(id, launching{t, launch})
+	c.mu.Unlock()
+	c.cupti.ActivityPushExternalCorrelationId(correlations, id) // after an error the launch stays unknown
+}
+
+// EndLaunch ends BeginLaunch.
+func (t *timer) EndLaunch(driver.Stream) { t.c.cupti.ActivityPopExternalCorrelationId(correlations) }
+
+// NodeTimes appends the times of the device's nodes.
+func (t *timer) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime {
+	c := t.c
+	flag := uint32(0)
+	if last {
+		flag = uint32(cupti.ActivityFlagFlushForced)
+	}
+	c.cupti.ActivityFlushAll(flag) // after an error, only records that CUPTI has delivered are there
+	now, err := c.cupti.GetTimestamp()
+	host := time.Now()
+	if err != nil {
+		return to
+	}
+	at := func(stamp uint64) time.Time { return host.Add(time.Duration(int64(stamp - now))) }
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := c.pending[:0]
+	for _, x := range c.pending {
+		x.age++
+		node := x.node
+		if first, ok := c.origins.Of(node); ok {
+			node = first
+		}
+		call, known := c.calls.Of(x.correlation)
+		l, ok := c.launches.Of(call)
+		if !known || !ok {
+			l = launching{}
+			l.timer, _ = c.timers.Of(node)
+			if x.age < mostAge && !last {
+				left = append(left, x)
+				continue
+			}
+		}
+		switch l.timer {
+		case t:
+			to = append(to, driver.NodeTime{Node: node, Launch: l.launch, Kernel: x.kernel, Begun: at(x.begun), Ended: at(x.end)})
+		case nil: // not a node of a recording
+		default: // another device's
+			if x.age < oldAge {
+				left = append(left, x)
+			}
+		}
+	}
+	clear(c.pending[len(left):])
+	c.pending = left
+	return to
+}
