@@ -1,0 +1,176 @@
+//go:build linux && (amd64 || arm64) && !nogpu
+
+package cuptitrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/cupti"
+	"github.com/puregpu/puregpu/internal/testlib"
+	"github.com/puregpu/puregpu/runtime/dl"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+	"github.com/puregpu/puregpu/runtime/trace"
+	"github.com/puregpu/puregpu/symbols"
+)
+
+// fakes makes the environment name a fake CUPTI (testdata/fakes/cuptigraphs.c) and a fake driver.
+func fakes(t *testing.T, defines ...string) {
+	t.Helper()
+	export := func(library string) (all []string) {
+		lib, err := symbols.Load(library)
+		testkit.Must(t, err)
+		for _, f := range lib.Funcs {
+			if f.Symbol != "cuGetProcAddress" && f.Symbol != "cuGetProcAddress_v2" {
+				all = append(all, f.Symbol)
+			}
+		}
+		return all
+	}
+	t.Setenv("PUREGPU_CUPTI_LIBRARY", testlib.Fake{File: "libcupti.so.13", Source: "cuptigraphs.c", Defines: append([]string{"VERSION=130001"}, defines...), Symbols: export("cupti")}.Build(t))
+	t.Setenv("PUREGPU_CUDA_LIBRARY", testlib.Fake{File: "libcuda.so.1", Source: "cuda.c", Symbols: export("cuda")}.Build(t))
+}
+
+// profile makes a CUPTI that was opened the profiler of the simulated GPU.
+func profile(t *testing.T, c *collecting, err error) {
+	was := observe.Profilers.Swap(&observe.Profiler{
+		Driver: "sim",
+		Start:  func() (string, error) { return "a fake", err },
+		Timer:  func(driver.Device) driver.NodeTimer { return &timer{c: c} },
+	})
+	t.Cleanup(func() { observe.Profilers.Store(was) })
+}
+
+// TestRecordsOfGraphs runs graphs of two recordings on two simulated GPUs, with a CUPTI that tells
+// when their nodes ran. The records of the trace must name the right commands, launches and devices.
+func TestRecordsOfGraphs(t *testing.T) {
+	for _, x := range []struct {
+		name    string
+		defines []string
+	}{{"at once", nil}, {"the launch later", []string{"LATE=1"}}} {
+		t.Run(x.name, func(t *testing.T) {
+			fakes(t, x.defines...)
+			c, err := open()
+			testkit.Must(t, err)
+			profile(t, c, nil)
+			tracer, err := trace.NewTracer(trace.TracerOptions{Times: trace.CommandTimes})
+			testkit.Must(t, err)
+			caps := simdriver.CUDACaps()
+			sim := testkit.NewSim(t, simdriver.Config{Devices: 2, Caps: &caps})
+			var all []trace.Record
+			take := func() {
+				some := make([]trace.Record, 1000)
+				all = append(all, some[:tracer.Take(some)]...)
+			}
+			want := map[string]int{}
+			s := testkit.Semaphores(t, 1)[0]
+			var value uint64
+			for i := range 2 {
+				dev := testkit.OpenDevice(t, sim, i, gpu.Options{Tracer: tracer})
+				b := testkit.Alloc(t, dev, 64)
+				r := testkit.CommandBuffer(t, dev, gpu.GraphMode)
+				for k := range 3 {
+					_, err := r.Add(gpu.Fill(b.Range(uint64(k), 1), []byte{1}).Label(fmt.Sprintf("fill %d of %d", k, i)))
+					testkit.Must(t, err)
+				}
+				testkit.Must(t, r.End())
+				for range 2 {
+					value++
+					testkit.Must(t, dev.Queue(0).Submit(gpu.Order{Signal: testkit.Points(s, value)}, gpu.Execute(r)))
+					testkit.Must(t, s.Wait(context.Background(), value))
+					// The fake CUPTI runs all nodes in each launch, so the second device's launches
+					// run the first one's nodes, too.
+					for of := range i + 1 {
+						for k := range 3 {
+							want[fmt.Sprintf("GPU %d, launch %d, fill %d of %d", i, value, k, of)]++
+						}
+					}
+					take()
+				}
+			}
+			for range mostAge + 1 {
+				take()
+			}
+			got := map[string]int{}
+			for _, r := range all {
+				if r.Kind != trace.KindNode {
+					continue
+				}
+				got[fmt.Sprintf("GPU %d, launch %d, %s", r.Device.Info().Index, r.ID, r.Label)]++
+				if r.Ended-r.Begun != 7 || r.Op != "fill" {
+					t.Errorf("a record: %+v", r)
+				}
+			}
+			// A device knows only its own nodes.
+			for name := range want {
+				if i, of := name[4], name[len(name)-1]; i != of {
+					delete(want, name)
+				}
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("the records are of\n\t%v\nwant\n\t%v", got, want)
+			}
+		})
+	}
+}
+
+// TestNodesWithoutNumbers checks that a node without a number has no times, and does no harm.
+func TestNodesWithoutNumbers(t *testing.T) {
+	fakes(t, "NONE")
+	c, err := open()
+	testkit.Must(t, err)
+	x := &timer{c: c}
+	if ids := x.NodeIDs(nil, 5); len(ids) != 0 {
+		t.Errorf("numbers %v", ids)
+	}
+	x.BeginLaunch(1, 9)
+	x.EndLaunch(1)
+	if got := x.NodeTimes(nil, true); len(got) != 0 {
+		t.Errorf("times %v", got)
+	}
+}
+
+// TestTimes compares the times of a timer with the host's clock.
+func TestTimes(t *testing.T) {
+	fakes(t)
+	c, err := open()
+	testkit.Must(t, err)
+	x := &timer{c: c}
+	ids := x.NodeIDs(nil, 5)
+	if !slices.Equal(ids, []uint64{1005}) {
+		t.Fatalf("numbers %v", ids)
+	}
+	x.BeginLaunch(1, 9)
+	x.EndLaunch(1)
+	before := time.Now()
+	got := x.NodeTimes(nil, false)
+	after := time.Now()
+	const ago = 1000000 - 1000 // from the kernel's beginning to now, on the fake's clock
+	if len(got) != 1 || got[0].Node != 1005 || got[0].Launch != 9 || got[0].Kernel != "kernel" || got[0].Ended.Sub(got[0].Begun) != 7 ||
+		got[0].Begun.Before(before.Add(-ago)) || got[0].Begun.After(after.Add(-ago)) {
+		t.Errorf("times %+v; the host's are %v to %v", got, before, after)
+	}
+	if got := x.NodeTimes(nil, true); len(got) != 0 {
+		t.Errorf("the same times come again: %+v", got)
+	}
+}
+
+// TestCUPTIIsBusyOrMissing checks the errors that a trace has if CUPTI cannot be used.
+func TestCUPTIIsBusyOrMissing(t *testing.T) {
+	fakes(t, "BUSY")
+	if _, err := open(); !errors.Is(err, cupti.ErrorMultipleSubscribersNotSupported) {
+		t.Errorf("under another profiler: %v", err)
+	}
+	t.Setenv("PUREGPU_CUPTI_LIBRARY", "/no/such/libcupti.so.13")
+	if _, err := open(); !errors.Is(err, dl.ErrNotFound) {
+		t.Errorf("without CUPTI: %v", err)
+	}
+}
