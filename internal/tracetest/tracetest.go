@@ -20,11 +20,12 @@ const (
 type Builder struct {
 	Events []traceformat.Event
 
-	subs     uint64
-	flows    uint64
-	sems     uint64
-	tids     map[int64]int64
-	signaled map[uint64][]signal
+	subs       uint64
+	flows      uint64
+	sems       uint64
+	recordings uint64
+	tids       map[int64]int64
+	signaled   map[uint64][]signal
 }
 
 type signal struct {
@@ -147,7 +148,7 @@ func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 			Time: s.Begun, Dur: s.Ended - s.Begun, Args: what})
 		for i, c := range s.Commands {
 			c.Args.Sub, c.Args.Command = a.Sub, i
-			b.add(traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: cmp.Or(c.Args.Label, c.Args.Kernel, c.Args.Op), PID: executed.PID, TID: executed.TID,
+			b.add(traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: cmp.Or(c.Args.Label, c.Args.Kernel, c.Args.Op, "command"), PID: executed.PID, TID: executed.TID,
 				Time: c.Begun, Dur: c.Ended - c.Begun, Args: c.Args})
 		}
 		b.arrows(a.Waits, executed, s.Begun)
@@ -220,4 +221,29 @@ func (b *Builder) JSON() []byte {
 		out = b.Events[i].Append(out)
 	}
 	return append(out, "\n]\n"...)
+}
+
+// Recording lists the commands of a recording of a device, and returns its number.
+func (b *Builder) Recording(pid int64, commands ...traceformat.Args) uint64 {
+	b.recordings++
+	for i, a := range commands {
+		a.Recording, a.Command = b.recordings, i
+		b.add(traceformat.Event{Phase: traceformat.Metadata, Name: traceformat.MetaCommand, PID: pid, Args: a})
+	}
+	return b.recordings
+}
+
+// NodeTimes says what times the commands of a device's graphs, or why nothing does.
+func (b *Builder) NodeTimes(pid int64, source, why string) {
+	b.add(traceformat.Event{Phase: traceformat.Metadata, Name: traceformat.MetaNodes, PID: pid, Args: traceformat.Args{NodeTimes: source, Error: why}})
+}
+
+// Nodes adds a track for commands of a device's graphs.
+func (b *Builder) Nodes(pid int64, title string) Track {
+	return b.track(pid, title, traceformat.Args{Kind: traceformat.KindNodes})
+}
+
+// Node adds a command of a graph. The args name its submission, its recording and its command.
+func (b *Builder) Node(t Track, name string, begun, ended traceformat.Time, a traceformat.Args) {
+	b.add(traceformat.Event{Phase: traceformat.Complete, Cat: traceformat.CatCommand, Name: name, PID: t.PID, TID: t.TID, Time: begun, Dur: ended - begun, Args: a})
 }

@@ -36,7 +36,7 @@ for p in hip runtime/driver runtime/driver/hipdriver; do # a test reads their so
 	mkdir -p "$out/src/$p"
 	cp $p/*.go "$out/src/$p/"
 done
-for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc runtime/driver/cudadriver runtime/driver/hipdriver; do
+for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc runtime/trace/cuptitrace runtime/driver/cudadriver runtime/driver/hipdriver; do
 	name=$(basename $p)
 	$go test -c -trimpath -ldflags='-s -w' -o "$out/bin/$name.test" "./$p"
 	if [ -e "$out/bin/$name.test" ]; then

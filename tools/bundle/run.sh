@@ -40,7 +40,7 @@ if [ -n "$require" ] && [ -x "$here/bin/gpubench" ]; then
 fi
 item cublas "$here" "$here/bin/cublas" $require # in a process of PyTorch, too
 item math "$here" "$here/bin/math" $require
-for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc runtime/driver/cudadriver runtime/driver/hipdriver; do
+for p in cuda nccl nvml nvrtc nvjitlink internal/toolkittest internal/mathtest hip hiprtc runtime/trace/cuptitrace runtime/driver/cudadriver runtime/driver/hipdriver; do
 	test="$here/bin/$(basename $p).test"
 	[ -x "$test" ] || continue
 	case $p in

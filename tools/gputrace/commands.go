@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -28,13 +29,13 @@ type commandSummary struct {
 
 // commandTimes says how many commands have times, and why others have none.
 type commandTimes struct {
-	Executions int      `json:"executions"`           // of recordings, or of parts of them, on devices
-	Untimed    int      `json:"untimed"`              // executions without times of their commands
-	Graphs     int      `json:"untimed_graphs"`       // those of them that were graphs
-	Level      string   `json:"level"`                // of the trace, or of several traces
-	Sources    []string `json:"graph_times_by"`       // what timed the commands of graphs
-	Lacks      []string `json:"no_graph_times_since"` // why the commands of graphs could not be timed
-	Note       string   `json:"note,omitempty"`       // which executions have no times of their commands, and why, as text
+	Executions int      `json:"executions"`                     // of recordings, or of parts of them, on devices
+	Untimed    int      `json:"untimed"`                        // executions without times of their commands
+	Graphs     int      `json:"untimed_graphs"`                 // those of them that were graphs
+	Level      string   `json:"level"`                          // of the trace, or of several traces
+	Sources    []string `json:"graph_times_by,omitempty"`       // what timed the commands of graphs
+	Lacks      []string `json:"no_graph_times_since,omitempty"` // why the commands of graphs could not be timed
+	Note       string   `json:"note,omitempty"`                 // which executions have no times of their commands, and why, as text
 }
 
 // timed reports whether the trace was to have the times of commands.
@@ -78,7 +79,7 @@ func commandsOf(t *trace, all bool) []commandSummary {
 	for k, s := range sums {
 		s.Mean, s.Commands = s.Total/traceformat.Time(s.Count), len(which[k])
 		if total > 0 {
-			s.Share = float64(s.Total) / float64(total)
+			s.Share = math.Round(1e4*float64(s.Total)/float64(total)) / 1e4
 		}
 		list = append(list, *s)
 	}

@@ -288,8 +288,10 @@ func (t *table) write(b *strings.Builder) {
 			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(v))
 			switch {
 			case width[i] == 0:
-			case i < t.left:
+			case i == 0:
 				line.WriteString(v + pad)
+			case i < t.left:
+				line.WriteString("  " + v + pad)
 			default:
 				line.WriteString("  " + pad + v)
 			}
