@@ -41,8 +41,8 @@ type commandTimes struct {
 // timed reports whether the trace was to have the times of commands.
 func (c *commandTimes) timed() bool { return strings.Contains(c.Level, "commands") }
 
-// commandsOf adds up the commands of recordings. If all is set, the list has the work outside of
-// recordings too.
+// commandsOf adds up the commands of recordings. If all is set, the list also has the work outside of
+// recordings, and the executions without times of their commands.
 func commandsOf(t *trace, all bool) []commandSummary {
 	type key struct {
 		kernel, op, label string
@@ -50,12 +50,13 @@ func commandsOf(t *trace, all bool) []commandSummary {
 	}
 	sums := map[key]*commandSummary{}
 	which := map[key]map[commandKey]bool{}
+	timed := timedOf(t)
 	var total traceformat.Time
 	for i := range t.slices {
 		x := &t.slices[i]
 		a := x.args
 		recorded := x.cat == traceformat.CatCommand
-		if !recorded && !(all && x.cat == traceformat.CatDevice && a.Op != "execute") {
+		if !recorded && !(all && x.cat == traceformat.CatDevice && !(a.Op == "execute" && timed.has(t, x.sub))) {
 			continue
 		}
 		k := key{a.Kernel, a.Op, a.Label, recorded}
@@ -104,26 +105,14 @@ func commandTimesOf(t *trace) commandTimes {
 		levels = append(levels, p.args.Level)
 	}
 	c.Level = strings.Join(unique(levels), ", ")
-	timed := map[int]bool{}             // submissions
-	recordings := map[commandKey]bool{} // with times, but without the submission
-	for i := range t.slices {
-		x := &t.slices[i]
-		if x.cat != traceformat.CatCommand {
-			continue
-		}
-		if x.sub >= 0 {
-			timed[x.sub] = true
-		} else if x.args.Recording != 0 {
-			recordings[commandKey{t.tracks[x.track].program, x.args.Recording, 0}] = true
-		}
-	}
+	timed := timedOf(t)
 	for i := range t.subs {
 		x := &t.subs[i]
 		if x.args.Op != "execute" || x.err != "" || x.done == unknown {
 			continue
 		}
 		c.Executions++
-		if !timed[i] && !recordings[commandKey{x.program, x.args.Recording, 0}] {
+		if !timed.has(t, i) {
 			c.Untimed++
 			if x.args.Graph {
 				c.Graphs++
@@ -132,6 +121,33 @@ func commandTimesOf(t *trace) commandTimes {
 	}
 	c.Note = c.note()
 	return c
+}
+
+// timedExecutions are the executions with times of their commands.
+type timedExecutions struct {
+	subs       map[int]bool
+	recordings map[commandKey]bool // whose commands have times, but not the number of the submission
+}
+
+func timedOf(t *trace) timedExecutions {
+	e := timedExecutions{map[int]bool{}, map[commandKey]bool{}}
+	for i := range t.slices {
+		x := &t.slices[i]
+		if x.cat != traceformat.CatCommand {
+			continue
+		}
+		if x.sub >= 0 {
+			e.subs[x.sub] = true
+		} else if x.args.Recording != 0 {
+			e.recordings[commandKey{t.tracks[x.track].program, x.args.Recording, 0}] = true
+		}
+	}
+	return e
+}
+
+// has reports whether a submission has times of its commands.
+func (e *timedExecutions) has(t *trace, sub int) bool {
+	return sub >= 0 && (e.subs[sub] || e.recordings[commandKey{t.subs[sub].program, t.subs[sub].args.Recording, 0}])
 }
 
 // unique returns the different texts of a list, sorted.
@@ -165,7 +181,10 @@ func printCommands(b *strings.Builder, title string, list []commandSummary, top 
 			name += " (" + clean(c.Op, 20) + ")"
 		}
 		where, commands := "", ""
-		if !c.Recorded {
+		switch {
+		case c.Op == "execute":
+			where = "its commands have no times"
+		case !c.Recorded:
 			where = "not recorded"
 		}
 		if c.Commands > 0 {

@@ -3,7 +3,7 @@
 //	import _ "github.com/puregpu/puregpu/runtime/trace/cuptitrace"
 //
 // A program that imports it has times of the commands of graphs in traces with times of commands
-// (PUREGPU_TRACE_TIMES=commands, or [trace.CommandTimes]). Its recordings then run as graphs, as
+// (PUREGPU_TRACE_TIMES=commands, or trace.CommandTimes). Its recordings then run as graphs, as
 // without a trace. Without the package, recordings of gpu.AutoMode run as calls in such traces, and
 // recordings of gpu.GraphMode have no times of their commands. Other traces, and programs without a
 // trace, are as without the package: CUPTI is not opened.
