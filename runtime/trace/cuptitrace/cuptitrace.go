@@ -43,7 +43,16 @@ var collector struct {
 	err  error
 }
 
-// start starts CUPTI.
+// Start starts CUPTI, and returns why it cannot be used. A program need not call Start: the first
+// tracer with times of commands starts CUPTI. But CUPTI may miss graphs in CUDA contexts that were
+// made before it started. So call Start first if the program, or a library, makes a context before
+// the tracer. CUPTI runs until the process ends. Further calls return the same.
+func Start() error {
+	_, err := start()
+	return err
+}
+
+// start does the work of Start, and returns a name for people.
 func start() (name string, err error) {
 	x := &collector
 	x.once.Do(func() {

@@ -84,7 +84,7 @@ func TestGPUGraphs(t *testing.T) {
 
 // graphs does the work of TestGPUGraphs, with a trace to the file.
 func graphs(t *testing.T, name string) {
-	if _, err := start(); errors.Is(err, dl.ErrNotFound) {
+	if err := Start(); errors.Is(err, dl.ErrNotFound) {
 		t.Skip(err)
 	} else {
 		testkit.Must(t, err)
