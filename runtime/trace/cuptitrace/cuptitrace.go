@@ -177,37 +177,44 @@ func (c *collecting) called(domain cupti.CallbackDomain, cbid cupti.CallbackId, 
 
 // take takes the records of a buffer that belong to graphs.
 func (c *collecting) take(buffer []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	add := func(x record) {
-		if x.node != 0 && x.end >= x.begun && x.begun != 0 && len(c.pending) < mostPending {
-			c.pending = append(c.pending, x)
-		}
-	}
+	var nodes []record
+	calls := map[uint32]uint64{}
 	for r, err := range c.cupti.Records(buffer) {
 		if err != nil {
-			return
+			break // the rest of the buffer cannot be read
 		}
+		var x record
 		switch r.Kind() {
 		case cupti.ActivityKindConcurrentKernel:
-			if k := r.Kernel(); k.GraphNodeId != 0 {
-				add(record{node: k.GraphNodeId, correlation: k.CorrelationId, kernel: r.Name(), begun: k.Start, end: k.End})
+			k := r.Kernel()
+			x = record{node: k.GraphNodeId, correlation: k.CorrelationId, begun: k.Start, end: k.End}
+			if x.node != 0 {
+				x.kernel = r.Name()
 			}
 		case cupti.ActivityKindMemcpy:
 			m := r.Memcpy()
-			add(record{node: m.GraphNodeId, correlation: m.CorrelationId, begun: m.Start, end: m.End})
+			x = record{node: m.GraphNodeId, correlation: m.CorrelationId, begun: m.Start, end: m.End}
 		case cupti.ActivityKindMemcpy2:
 			m := (*cupti.ActivityMemcpyPtoP3)(r.Pointer())
-			add(record{node: m.GraphNodeId, correlation: m.CorrelationId, begun: m.Start, end: m.End})
+			x = record{node: m.GraphNodeId, correlation: m.CorrelationId, begun: m.Start, end: m.End}
 		case cupti.ActivityKindMemset:
 			m := r.Memset()
-			add(record{node: m.GraphNodeId, correlation: m.CorrelationId, begun: m.Start, end: m.End})
+			x = record{node: m.GraphNodeId, correlation: m.CorrelationId, begun: m.Start, end: m.End}
 		case cupti.ActivityKindExternalCorrelation:
-			if x := r.ExternalCorrelation(); x.ExternalKind == correlations {
-				c.calls.Set(x.CorrelationId, x.ExternalId)
+			if e := r.ExternalCorrelation(); e.ExternalKind == correlations {
+				calls[e.CorrelationId] = e.ExternalId
 			}
 		}
+		if x.node != 0 && x.begun != 0 && x.end >= x.begun { // a time of 0 could not be recorded
+			nodes = append(nodes, x)
+		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for correlation, id := range calls {
+		c.calls.Set(correlation, id)
+	}
+	c.pending = append(c.pending, nodes[:min(len(nodes), max(mostPending-len(c.pending), 0))]...)
 }
 
 // correlations is the kind of the program's numbers.

@@ -179,7 +179,9 @@ func graphs(t *testing.T, name string) {
 	for at := range listed {
 		all = append(all, at)
 	}
-	slices.SortFunc(all, func(a, b command) int { return cmp.Or(cmp.Compare(a.recording, b.recording), cmp.Compare(a.index, b.index)) })
+	slices.SortFunc(all, func(a, b command) int {
+		return cmp.Or(cmp.Compare(a.recording, b.recording), cmp.Compare(a.index, b.index))
+	})
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, timed by %s\n", dev.Info().Name, source)
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
