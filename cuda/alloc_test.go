@@ -60,7 +60,7 @@ func TestCallsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestSlowCallsAnswerAlike checks that the slow path returns the same results for the same calls.
+// TestSlowCallsAnswerAlike checks that the slow path returns the same results as the fast path.
 func TestSlowCallsAnswerAlike(t *testing.T) {
 	l := openFake(t, 13000, nil)
 	l.HeapFrames()

@@ -100,8 +100,8 @@ const (
 	PatchLevel   LibraryProperty = 2 // PATCH_LEVEL
 )
 
-// An EmulationStrategy says when libraries on top of CUDA emulate on tensor cores (C:
-// cudaEmulationStrategy).
+// An EmulationStrategy says when libraries on top of CUDA emulate floating-point arithmetic on
+// tensor cores (C: cudaEmulationStrategy).
 type EmulationStrategy uint32
 
 // Values of EmulationStrategy.

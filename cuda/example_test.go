@@ -35,7 +35,7 @@ func ExampleOpen() {
 func ExampleResult_Error() {
 	var err error = cuda.ErrorNotReady
 	fmt.Println(err)
-	fmt.Println(cuda.Result(12345)) // added by a driver newer than these bindings
+	fmt.Println(cuda.Result(12345)) // a code that a newer driver added
 	// Output:
 	// cuda: CUDA_ERROR_NOT_READY (600): not finished yet; ask again
 	// cuda: Result(12345) (12345)

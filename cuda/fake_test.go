@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// fake builds a driver of a release from testdata/fakes/cuda.c. It exports the functions of that
-// release, except the functions in without.
+// fake builds a fake driver of a release from testdata/fakes/cuda.c. It exports the functions of
+// that release, except the functions in without.
 func fake(t testing.TB, release dl.Version, defines []string, without ...string) string {
 	t.Helper()
 	f := testlib.Fake{File: "libcuda.so.1", Source: "cuda.c", Defines: append([]string{"VERSION=" + fmt.Sprint(int(release))}, defines...)}

@@ -126,7 +126,7 @@ $again:
 }
 ` + "\x00"
 
-// absent names functions that a new enough driver may still lack.
+// absent lists functions that drivers may lack although they are new enough, each with a reason.
 var absent = map[string]string{}
 
 func TestGPUSymbols(t *testing.T) {
@@ -538,7 +538,7 @@ func TestGPUOccupancyCallback(t *testing.T) {
 	cb, err := dl.Callback(func(blockSize int32) uintptr {
 		calls.Add(1)
 		testlib.Deep(2000)
-		return uintptr(blockSize) // one byte a thread
+		return uintptr(blockSize) // one byte of shared memory per thread
 	})
 	ok(t, "Callback", err)
 	grid, block, err := l.OccupancyMaxPotentialBlockSize(fn, OccupancyB2DSize(cb), 0, 0)
@@ -573,7 +573,7 @@ func TestGPULogs(t *testing.T) {
 	ok(t, "Callback", err)
 	h, err := l.LogsRegisterCallback(LogsCallback(cb), 4711)
 	ok(t, "LogsRegisterCallback", err)
-	// A function left registered would run on the fast path when other tests call the driver.
+	// If the function stayed registered, other tests' calls on the fast path could run it.
 	defer func() { ok(t, "LogsUnregisterCallback", l.LogsUnregisterCallback(h)) }()
 
 	p := newSaxpy(t, l, 1, 1)

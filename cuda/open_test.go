@@ -24,12 +24,12 @@ func TestNoGPU(t *testing.T) {
 		}
 	}
 	lacking := []string{"cuLaunchHostFunc", "cuStreamCreateWithPriority"}
-	said := map[string]string{} // message to case
+	said := map[string]string{} // the case that gave each message
 	for _, c := range []struct {
 		name    string
 		file    func(t *testing.T) string
-		open    error   // Open's error; nil if it opens
-		init    error   // else Init's error
+		open    error   // the error of Open, or nil
+		init    error   // the error of Init if Open succeeds, or nil
 		not     []error // errors that neither is
 		message string  // text of the error; FILE stands for the library
 	}{

@@ -11,7 +11,7 @@ import (
 // do not know. Drivers before 12.0 have the older cuGetProcAddress, which does not say why a
 // function is missing. Drivers before 11.3 have neither.
 func resolver(l *dl.Library) dl.Resolver {
-	// Independent of the default stream of other code in the process.
+	// The functions' default stream is the legacy one, whatever other code in the process uses.
 	const legacyStreams = uintptr(GetProcAddressLegacyStream)
 	out := new(struct {
 		fn     uintptr
@@ -34,7 +34,7 @@ func resolver(l *dl.Library) dl.Resolver {
 	}
 	return func(sym *dl.Symbol) (uintptr, string) {
 		if v := l.Version(); v != 0 && sym.Since > v {
-			return 0, "newer than the driver" // the driver would only report an invalid version
+			return 0, "newer than the driver" // if asked, the driver would only report an invalid version
 		}
 		switch err := ask(sym); {
 		case err != nil:

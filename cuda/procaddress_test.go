@@ -9,16 +9,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestProcAddress checks which function each ABI of a versioned function reaches. A driver with a
-// look-up must give the function of that release; for others the loader must find the exact
-// exported name. Under the plain name the loader finds the oldest ABI, and the driver the newest.
+// TestProcAddress checks which function each ABI of a versioned function reaches. If the driver has
+// a look-up function, the function that it returns must be used. Otherwise the loader must find the
+// exact exported name. Under the plain name the loader finds the oldest ABI, and the driver the
+// newest.
 func TestProcAddress(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		release dl.Version
 		defines []string
-		way     Context // how each present ABI was found
-		newest  int     // ABI
+		way     Context // how the existing ABIs are found: 'P' is the driver's look-up, 'D' the loader
+		newest  int     // the newest ABI in the driver
 	}{
 		{"cuGetProcAddress_v2", 13000, []string{"PROC=2"}, 'P', 4},
 		{"cuGetProcAddress_v2 before the newest ABI", 12000, []string{"PROC=2"}, 'P', 3},

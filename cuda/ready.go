@@ -41,8 +41,8 @@ func ready(l *dl.Library) error {
 	return fmt.Errorf("cuInit: %w", err)
 }
 
-// Diagnose adds to an error of [Library.Init], or to [ErrorNoDevice], the cause as far as the
-// machine shows it, what to do, and the result for each file found. It returns other errors, and
+// Diagnose explains an error of [Library.Init], or [ErrorNoDevice]. It adds the likely cause on
+// this machine, what to do, and the result for each file found. It returns any other error, and
 // nil, unchanged.
 func (l *Library) Diagnose(err error) error {
 	code, ok := errors.AsType[Result](err)

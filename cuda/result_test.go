@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 		{0, failed, failed},
 		{600, failed, failed},
 		{600, nil, ErrorNotReady},
-		{0x7fff_0000_0258, nil, ErrorNotReady}, // C leaves the upper half undefined
+		{0x7fff_0000_0258, nil, ErrorNotReady}, // C leaves the upper half of the word undefined
 		{0x7fff_0000_0000, nil, nil},
 	} {
 		if got := check(uintptr(c.word), c.err); got != c.want {

@@ -66,7 +66,7 @@ func ExampleSet() {
 	}
 	x, err := tensor(l, 1, 8, 32, 16, 16)
 	if err != nil {
-		fmt.Println(err) // with the attribute, the code and the library's reason
+		fmt.Println(err) // names the attribute, the code and the library's reason
 		return
 	}
 	defer x.Close()
@@ -106,7 +106,7 @@ func ExampleLibrary_BackendExecute() {
 		return
 	}
 	defer c.Close()
-	// Afterwards set an engine of the graph, and finalize the plan.
+	// After this, a program sets the plan's engine and finalizes the plan.
 	plan, err := l.NewDescriptor(cudnn.BackendExecutionPlanDescriptor)
 	if err != nil {
 		fmt.Println(err)

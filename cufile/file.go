@@ -28,7 +28,7 @@ func (l *Library) NewFile(file *os.File) (*File, error) {
 	if file == nil {
 		return nil, fmt.Errorf("cufile: register a nil file: %w", os.ErrInvalid)
 	}
-	libc() // errno returns its error
+	libc() // opens the C library now: errno returns the error of this library
 	d := Descr{Type: HandleTypeOpaqueFD}
 	*d.Handle.Fd() = int32(file.Fd())
 	h, err := l.HandleRegister(&d)
@@ -96,10 +96,10 @@ func (f *File) transfer(op string, fn int, m Memory, off int64) (n int64, err er
 	return n, nil
 }
 
-// call moves bytes once, after the first done bytes of m.
+// call makes one transfer, of the bytes of m after the first done ones.
 func (f *File) call(fn int, m Memory, done, off int64) (moved int64, err error) {
 	defer runtime.KeepAlive(f.file)
-	runtime.LockOSThread() // errno is the thread's
+	runtime.LockOSThread() // errno is per thread
 	defer runtime.UnlockOSThread()
 	res, err := f.lib.Slow(fn, uintptr(f.handle), uintptr(m.Base), uintptr(m.Size-done), uintptr(off), uintptr(m.Offset+done))
 	switch moved := *(*int64)(unsafe.Pointer(&res)); {

@@ -108,7 +108,7 @@ func TestBufferIsUnpinnedOnce(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-	d.Close() // the library returns an error from now on
+	d.Close() // the library returns an error after Close
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
@@ -133,7 +133,7 @@ func TestFileReadsAndWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := bytes.Repeat([]byte("GPUDirect"), 450) // moved in parts
+	data := bytes.Repeat([]byte("GPUDirect"), 450) // the fake moves fewer bytes than requested
 	if n, err := f.WriteAt(hostMemory(t, data), 10); n != int64(len(data)) || err != nil {
 		t.Fatalf("WriteAt: %d bytes, %v", n, err)
 	}
@@ -171,7 +171,7 @@ func TestTransferErrors(t *testing.T) {
 	if err := os.WriteFile(name, make([]byte, 100), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(name) // read-only
+	file, err := os.Open(name) // opened for reading only
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion asks the library for its version. A library without that function has the version in
-// its file's name.
+// askVersion asks the library for its version. If the library lacks that function, the version
+// comes from its file's name.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	v, err := libraryVersion(l)
 	if errors.Is(err, dl.ErrSymbol) {
@@ -23,7 +23,8 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 
 var versioned = regexp.MustCompile(`\.so\.(\d{1,3})\.(\d{1,2})\.\d+$`)
 
-// versionInName reads the version from a name such as libcufile.so.1.4.0, to which links lead.
+// versionInName follows links from path to a file, and reads the version from the file's name. Such
+// a name is libcufile.so.1.4.0.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real

@@ -15,8 +15,8 @@ var activities struct {
 	sync.Mutex
 	size int
 	done func(records []byte)
-	lent map[uintptr][]uint64 // held by CUPTI, by address
-	free [][]uint64           // free for reuse, all of this size
+	lent map[uintptr][]uint64 // buffers that CUPTI holds, by address
+	free [][]uint64           // buffers for reuse, all of this size
 
 	once      sync.Once
 	requested uintptr // C functions
@@ -24,7 +24,7 @@ var activities struct {
 	err       error
 }
 
-// minBuffer is the size of the smallest buffer with certain room for a record.
+// minBuffer is the size of the smallest buffer: any record fits into it.
 const minBuffer = 1 << 12
 
 // CollectActivities makes CUPTI write activity records to buffers of a size, a multiple of 8 of at

@@ -19,7 +19,7 @@ type Callback func(domain CallbackDomain, cbid CallbackId, data unsafe.Pointer)
 var subscribed struct {
 	fn   atomic.Pointer[Callback]
 	once sync.Once
-	addr uintptr // C function
+	addr uintptr // the C function that calls fn
 	err  error
 }
 
@@ -42,7 +42,7 @@ func (l *Library) SubscribeFunc(fn Callback) (SubscriberHandle, error) {
 	}
 	dl.AllHeapFrames()
 	handle, err := l.Subscribe(CallbackFunc(s.addr), 0)
-	if err == nil { // before this, another function may be subscribed
+	if err == nil { // if Subscribe fails, the function of an earlier subscriber stays in fn
 		s.fn.Store(&fn)
 	}
 	return handle, err

@@ -48,7 +48,7 @@ func TestRecords(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
 	err := l.CollectActivities(minBuffer, func(records []byte) {
-		testlib.Deep(500) // the stack of a call in progress moves
+		testlib.Deep(500) // makes the stack of the call in progress move
 		for r, err := range l.Records(records) {
 			line := fmt.Sprint(r.Kind())
 			switch {
@@ -84,9 +84,9 @@ func TestRecords(t *testing.T) {
 			fmt.Sprintf("memcpy 4096 %d-%d", 200*i, 200*i+9), fmt.Sprintf("memset 4096 %d-%d", 200*i, 200*i+9))
 	}
 	done := make(chan error)
-	for range 3 { // buffers are reused
+	for range 3 { // more than once, to reuse buffers
 		got = nil
-		go func() { done <- l.ActivityFlushAll(1) }() // on a small stack
+		go func() { done <- l.ActivityFlushAll(1) }() // on a new goroutine, which has a small stack
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestRecords(t *testing.T) {
 func TestRecordsOfABrokenBuffer(t *testing.T) {
 	l := openFake(t)
 	broken := make([]uint64, 20)
-	broken[0], broken[11] = uint64(ActivityKindMemset), 77 // a record, and an empty buffer
+	broken[0], broken[11] = uint64(ActivityKindMemset), 77 // a record, then one of an unknown kind
 	var got []error
 	for r, err := range l.Records(unsafe.Slice((*byte)(unsafe.Pointer(&broken[0])), 160)) {
 		if got = append(got, err); err != nil && (r.Kind() != 0 || r.Kernel() != nil || r.Name() != "" || r.Memcpy() != nil) {
@@ -143,7 +143,7 @@ func TestCollectActivitiesOfMistakes(t *testing.T) {
 
 func TestSubscribeFunc(t *testing.T) {
 	l := openFake(t)
-	other := openFake(t) // of its own, as it is another file
+	other := openFake(t) // a separate copy of the library, with no subscriber yet
 	calls := 0
 	s, err := l.SubscribeFunc(func(domain CallbackDomain, cbid CallbackId, data unsafe.Pointer) {
 		testlib.Deep(500)

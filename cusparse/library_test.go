@@ -32,7 +32,7 @@ var release = toolkittest.Case{
 
 func TestOpen(t *testing.T) { toolkittest.Run(t, release) }
 
-// TestDroppedFunction checks that CUDA 12 lacks the functions that it dropped.
+// TestDroppedFunction checks the errors for functions that CUDA 12 has dropped.
 func TestDroppedFunction(t *testing.T) {
 	newer := release
 	newer.File, newer.Release = "libcusparse.so.12", "12.3.1"

@@ -14,7 +14,7 @@ import (
 )
 
 // openReal opens this machine's hipRTC, which needs no GPU. In HIP 5 hipRTC is part of libamdhip64,
-// which is opened only on request.
+// which tests open only if an environment variable asks for it.
 func openReal(t *testing.T) *Library {
 	t.Helper()
 	if os.Getenv(spec.Env) == "" && os.Getenv("PUREGPU_TEST_REAL_HIP") != "1" {
