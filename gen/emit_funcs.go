@@ -67,7 +67,7 @@ func (p *pkg) emitFunction(f *File, fn function) {
 	}).Line()
 }
 
-// prepare writes the statements that precede the call on either path.
+// prepare writes the statements before the call, for the fast and the slow path.
 func (p *pkg) prepare(g *Group, fn function) {
 	if fn.sym.Registers {
 		g.Comment("From here on any call may run the registered function on this goroutine's stack.")

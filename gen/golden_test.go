@@ -42,8 +42,9 @@ const toyDescription = `{
 }`
 
 // TestGolden generates from each case in testdata and compares the result. A case's table.json and
-// overlay.json add to the toy library, and its library.json replaces the description. Its other
-// files are the files that must be generated; its error is the error that generation must return.
+// overlay.json add to the toy library, and its library.json replaces the description. If the case
+// has a file named error, generation must return the error in it. All other files are the expected
+// output.
 func TestGolden(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(cases) == 0 {
@@ -128,7 +129,7 @@ func generateToy(ar *txtar.Archive) (map[string][]byte, error) {
 			overlay.Docs = append(overlay.Docs, add.Docs...)
 		}
 	}
-	if len(table.Functions) == 0 { // the set's pattern must match something
+	if len(table.Functions) == 0 { // the pattern of the set must match a function
 		table.Functions = append(table.Functions, symbols.Function{Symbol: "toyInit", API: "toyInit", Result: "toyResult", Params: []symbols.Param{}, Current: true, Since: symbols.Version{Major: 1}})
 	}
 	t, err := json.Marshal(table)

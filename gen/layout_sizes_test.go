@@ -58,7 +58,7 @@ func compareLayout(t *testing.T, sizes types.Sizes, pkg *types.Package, s struct
 		t.Errorf("%s: %s is aligned to %d bytes, meant are %d, in C %d", where, s.name, n, s.goAlign, s.align)
 	}
 	if s.union {
-		return 0 // Go has accessors instead of members
+		return 0 // a Go union has accessors instead of fields
 	}
 	vars := make([]*types.Var, typ.NumFields())
 	index := map[string]int{}
@@ -71,7 +71,7 @@ func compareLayout(t *testing.T, sizes types.Sizes, pkg *types.Package, s struct
 	for _, f := range s.fields {
 		name := f.name
 		if f.unit != "" {
-			name = f.unit // bit-fields share one unit
+			name = f.unit // the bit-fields of a unit share one Go field
 		}
 		if name == "_" {
 			continue

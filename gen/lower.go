@@ -104,7 +104,7 @@ func lowerTypes(lib *symbols.Library) (*lowering, error) {
 type lowering struct {
 	*pkg
 	names      namer
-	types      map[string]gotype // by C name
+	types      map[string]gotype // Go types, by C name
 	incomplete map[string]bool   // tags of opaque structs
 	errs       []error
 }
@@ -232,7 +232,7 @@ func (w *lowering) enumerations() {
 // fits reports whether a value fits into an integer of that many bytes.
 func fits(n int64, bytes int, signed bool) bool {
 	if bytes == 8 {
-		return true // unsigned values are given as bits
+		return true // an int64 also holds the bits of every uint64
 	}
 	least, most := int64(0), int64(1)<<(8*bytes)-1
 	if signed {
@@ -316,7 +316,7 @@ func (w *lowering) aliases() {
 			}
 		}
 		if len(later) == len(pending) {
-			break // the rest are names of structs, which come next
+			break // the remaining aliases name structs, which are lowered next
 		}
 		pending = later
 	}
@@ -352,14 +352,14 @@ func (w *lowering) preferred() map[string]string {
 
 func (w *lowering) structures() {
 	plain := w.preferred()
-	for _, s := range w.lib.Structs { // names first: structs point to each other
+	for _, s := range w.lib.Structs { // all names before any fields: structs point to each other
 		name := w.names.typ(s.Name)
 		if p, ok := plain[s.Name]; ok {
 			name = w.names.typ(p)
 		}
 		w.types[s.Name] = gotype{expr: name, size: s.Size, align: w.goAlign(s.Name), kind: kindStruct}
 	}
-	for range 4 { // aliases of aliases of structs
+	for range 4 { // repeated for aliases of aliases of structs
 		for _, a := range w.lib.Aliases {
 			if _, done := w.types[a.Name]; done {
 				continue
@@ -369,10 +369,10 @@ func (w *lowering) structures() {
 			}
 		}
 	}
-	for _, cb := range w.lib.Callbacks { // fields may be callbacks
+	for _, cb := range w.lib.Callbacks { // before fields, which may be callbacks
 		w.types[cb.Name] = gotype{expr: w.names.typ(cb.Name), size: 8, align: 8}
 	}
-	for _, a := range w.lib.Aliases { // pointers to structs under another name
+	for _, a := range w.lib.Aliases { // aliases of pointers to structs
 		if _, done := w.types[a.Name]; !done {
 			t, err := w.gotype(a.Type)
 			if err != nil {
@@ -499,7 +499,7 @@ func (w *lowering) structure(s *symbols.Struct) {
 		out.fields = append(out.fields, g)
 		end = f.Offset + f.Size
 	}
-	if out.bitAlign > out.goAlign { // bytes alone would not give this alignment
+	if out.bitAlign > out.goAlign { // a Go array of bytes has no alignment, so a field of size 0 adds it
 		out.goAlign = out.bitAlign
 		if !s.Union {
 			out.fields = append([]field{{name: "_", typ: gotype{expr: fmt.Sprintf("[0]uint%d", 8*out.bitAlign)}}}, out.fields...)
@@ -545,7 +545,7 @@ type byteRange struct{ first, end int }
 func (w *lowering) byteUnits(s *symbols.Struct) map[int]byteRange {
 	out := map[int]byteRange{}
 	for i := 0; i < len(s.Fields); {
-		j := i // consecutive bit-fields
+		j := i // consecutive bit-fields are i to j-1
 		for j < len(s.Fields) && s.Fields[j].Bits > 0 && (!s.Union || j == i) {
 			j++
 		}

@@ -76,7 +76,7 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 		}
 	}
 	words := 0
-	out.fast = out.ret == retResult && !f.Callback && w.resultPair == nil // a fast call returns 32 bits
+	out.fast = out.ret == retResult && !f.Callback && w.resultPair == nil // the fast path returns only 32 bits
 	for i := range f.Args {
 		p, err := w.param(f, i)
 		if err != nil {
@@ -102,7 +102,7 @@ func (w *lowering) function(f *symbols.Func) (function, error) {
 				code = fmt.Sprintf("s%d;", p.typ.size)
 			}
 		}
-		out.fast = out.fast && code == "w" && p.role != roleText && p.role != roleOutStr // these are never hot
+		out.fast = out.fast && code == "w" && p.role != roleText && p.role != roleOutStr // functions with other parameters need not be fast
 		out.sig += code
 		words++
 		out.params = append(out.params, p)
@@ -169,8 +169,8 @@ func (w *lowering) resultStructs() {
 	}
 }
 
-// byValue returns an error for a struct whose passing by value has special rules. It rejects an
-// alignment above 8 bytes and 8 bytes of padding, which C does not pass.
+// byValue returns an error for a struct that C passes by value in a special way: one with an
+// alignment above 8 bytes, or with a word of padding only, which C does not pass.
 func (w *lowering) byValue(ctype string) error {
 	s := w.structOf(ctype)
 	if s == nil {
@@ -343,7 +343,7 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 		case kindStruct:
 			p.role = roleStruct
 		case kindPointer:
-			p.role = rolePointer // a typedef that hides a pointer
+			p.role = rolePointer // the C type is a typedef of a pointer
 		case kindArray:
 			return p, fmt.Errorf("array by value")
 		}
@@ -366,7 +366,7 @@ func (w *lowering) param(f *symbols.Func, i int) (param, error) {
 		if a.Dir != symbols.Out || p.typ.expr == "unsafe.Pointer" {
 			return p, fmt.Errorf("overlay: %s is not an output, so it cannot be written late", a.Type)
 		}
-		p.role = rolePointer // to memory that outlives the call
+		p.role = rolePointer // the caller passes memory that outlives the call
 	case a.Dir == symbols.Out && ct.Base == "char" && ct.Pointers == 2:
 		p.role, p.typ = roleOutStr, gotype{expr: "string"}
 	case a.Dir == symbols.Out && p.typ.expr != "unsafe.Pointer" && !(ct.Base == "char" && ct.Pointers == 1):
@@ -488,7 +488,7 @@ func distinct(params []param) {
 	taken, reserved := map[string]bool{}, map[string]bool{}
 	for _, p := range params {
 		if p.role == roleString {
-			reserved[p.name+"C"] = true // a variable in the method
+			reserved[p.name+"C"] = true // the method has a variable of this name
 		}
 	}
 	for _, p := range params {

@@ -25,7 +25,7 @@ func TestOverrideSize(t *testing.T) {
 		{"cuStreamCreate", "Flags", "NoSuchFlags", "cuStreamCreate: parameter Flags: overlay: unknown Go type NoSuchFlags"},
 		{"cuMemCreate", "flags", "StreamFlags", ""},
 	} {
-		changed := *lib // Load returns a shared value
+		changed := *lib // a copy, because all callers of Load share the library
 		changed.Funcs = slices.Clone(lib.Funcs)
 		f := &changed.Funcs[slices.IndexFunc(changed.Funcs, func(f symbols.Func) bool { return f.Symbol == test.symbol })]
 		f.Args = slices.Clone(f.Args)

@@ -25,7 +25,7 @@ type pkg struct {
 	aliases    []typeAlias
 	consts     []constant
 	funcs      []function
-	address    bool                        // the overlay mentions a DevicePtr, and no type of the table is one
+	address    bool                        // the overlay uses DevicePtr, which no type of the table declares
 	resultPair *structure                  // the struct of two error codes that functions return as their error; or nil
 	misfits    map[string][]symbols.Misfit // releases in which a function must not be called, by symbol
 	lenders    map[string]*lowering        // libraries that lend types to the table, by package name
@@ -81,9 +81,9 @@ type field struct {
 	typ         gotype
 	offset      int
 	size        int
-	bits, bit   int    // of a bit-field: its width, and its first bit in the unit
+	bits, bit   int    // the width of a bit-field, and its first bit in the unit
 	unit        string // field that holds the bit-field
-	bytes       int    // size of the unit if it is an array of bytes; 0 if it is an integer
+	bytes       int    // the size of the unit if Go stores it as bytes; 0 if it is an integer
 }
 
 // signed reports whether the highest bit of a bit-field is its sign.
@@ -96,9 +96,9 @@ type callback struct {
 	sig         string // in C's words, for the documentation
 }
 
-// A gotype is a Go type that a C type became.
+// A gotype is the Go form of a C type.
 type gotype struct {
-	expr    string // "Stream", "*byte", "[4]uint32", "unsafe.Pointer"; with a package only for types of other libraries: "cuda.Stream"
+	expr    string // such as "Stream", "*byte" or "[4]uint32"; "cuda.Stream" for a type of another library
 	size    int
 	align   int
 	kind    kind

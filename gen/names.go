@@ -15,9 +15,9 @@ import (
 type namer struct {
 	desc *symbols.Description
 	lib  *symbols.Library
-	used map[string]bool // overlay entries that were used
+	used map[string]bool // the overlay's entries that exception has returned
 
-	versions map[string]bool // constants that are the version of a struct
+	versions map[string]bool // constants that hold the version of a struct
 }
 
 // exception returns the overlay's name for a C name.
@@ -65,7 +65,7 @@ func (n *namer) typ(cname string) string {
 	if name, ok := n.exception(cname); ok {
 		return name
 	}
-	if i := strings.LastIndexByte(cname, '.'); i > 0 { // an unnamed type of a member: named after struct and member
+	if i := strings.LastIndexByte(cname, '.'); i > 0 { // an unnamed member type gets the names of the struct and the member
 		return n.typ(cname[:i]) + n.camel(cname[i+1:])
 	}
 	return n.camel(cut(strings.TrimSuffix(cname, "_t"), n.desc.Prefixes.Types))
@@ -128,7 +128,7 @@ func (n *namer) camel(s string) string {
 		if b.Len() > 0 && unicode.IsDigit(rune(w[0])) {
 			last := b.String()[b.Len()-1]
 			if unicode.IsDigit(rune(last)) {
-				b.WriteByte('_') // 8_4 must not become 84
+				b.WriteByte('_') // otherwise 8_4 would become 84
 			}
 		}
 		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
@@ -152,7 +152,7 @@ var goNames = map[string]string{
 // parameter names an argument or a result.
 func (n *namer) parameter(f *symbols.Func, cname string) string {
 	for _, of := range []string{f.Symbol, f.API} {
-		if note, ok := n.lib.NameNote(of + "." + cname); ok && !token.IsExported(note.Go) { // otherwise the note is about the parameter's type
+		if note, ok := n.lib.NameNote(of + "." + cname); ok && !token.IsExported(note.Go) { // an exported name is for the parameter's type
 			n.used[note.Name] = true
 			return note.Go
 		}
@@ -170,7 +170,7 @@ func (n *namer) parameter(f *symbols.Func, cname string) string {
 	if other, ok := goNames[s]; ok {
 		return other
 	}
-	if slices.Contains(n.desc.Uses, s) { // a package's name
+	if slices.Contains(n.desc.Uses, s) { // the name is taken by an imported package
 		return s + "Arg"
 	}
 	return s
