@@ -75,7 +75,7 @@ func compareBehaviours(page string, tests map[int]string) (wrong []string) {
 
 func numbers(re *regexp.Regexp, s string) (all []int) {
 	for _, m := range re.FindAllStringSubmatch(s, -1) {
-		n, _ := strconv.Atoi(m[1]) // digits only; too many of them give the highest number
+		n, _ := strconv.Atoi(m[1]) // no error: m[1] has only digits, and a number that is too large becomes the highest int
 		all = append(all, n)
 	}
 	return all
@@ -134,7 +134,7 @@ func TestCompareBehaviours(t *testing.T) {
 	for name, x := range map[string]struct {
 		page  string
 		tests map[int]string
-		want  string // part of the only error; "" for no error
+		want  string // a part of the only error; "" for no error
 	}{
 		"right":              {page, map[int]string{1: "x"}, ""},
 		"a number twice":     {"- **B1** Once more.\n" + page, map[int]string{1: "x"}, "B1 is there twice"},

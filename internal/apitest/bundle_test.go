@@ -23,7 +23,7 @@ func TestBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := [3][]string{ // by level
+	names := [3][]string{ // top-level tests, groups, and tests in a group
 		found(t, gpuTest, "../../runtime/driver/cudadriver/*_test.go"),
 		found(t, groupOf, "../../runtime/gpu/gputest/gputest.go"),
 		found(t, testOf, "../../runtime/gpu/gputest/*.go"),
@@ -68,7 +68,7 @@ func matches(re *regexp.Regexp, names []string) bool {
 	return false
 }
 
-// found returns what a pattern finds in files.
+// found returns the names that a pattern captures in files.
 func found(t *testing.T, re *regexp.Regexp, files string) (all []string) {
 	paths, err := filepath.Glob(files)
 	if err != nil || paths == nil {

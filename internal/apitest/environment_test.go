@@ -21,7 +21,7 @@ func TestEnvironment(t *testing.T) {
 	read := environmentOf(t, "../..")
 	for _, x := range read.direct {
 		if strings.HasPrefix(x, "runtime/dl/internal/hostlibc/program.go:") && strings.HasSuffix(x, ": os.Environ") {
-			continue // it passes the environment to glibc, which has its own rule for set-user-ID programs
+			continue // it passes the environment to glibc, which itself ignores variables in set-user-ID programs
 		}
 		t.Error(x + " reads the environment also in a set-user-ID program: use internal/secureenv")
 	}
@@ -99,8 +99,8 @@ func listedVariables(page string) (names []string) {
 
 // An environment lists the reads of the environment in source code.
 type environment struct {
-	names  map[string]string // the place of each variable's name
-	direct []string          // uses of the reading functions of package os
+	names  map[string]string // where each variable is read, by name
+	direct []string          // places that call the reading functions of package os
 }
 
 // environmentOf returns the reads by the packages that programs import, and by their imports. It
@@ -186,9 +186,9 @@ var (
 var reading = []string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv", "os.UserCacheDir", "os.UserHomeDir", "os.UserConfigDir",
 	"os.TempDir", "syscall.Getenv", "syscall.Environ"}
 
-// file adds the reads of a file. For a library, they are in the fields of a dl.Spec: Env, and
-// folders that begin with a variable. Other variables are string constants in packages that use
-// secureenv; each string that looks like a variable's name counts.
+// file adds the environment variables that a file reads. A library's variables are in the fields of
+// a dl.Spec: Env, and folders that begin with a variable. Other variables are string constants in
+// packages that use secureenv: each string that looks like a variable's name counts.
 func (e *environment) file(t *testing.T, name, text string, uses bool) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -232,7 +232,7 @@ func (e *environment) file(t *testing.T, name, text string, uses bool) {
 			if v := literal(n.Value); v != "" && key.Name == "Env" {
 				add(v, n)
 			}
-			return key.Name != "name" // variables of launchers
+			return key.Name != "name" // a launcher's name, such as MPICH, is not a variable
 		case *ast.BasicLit:
 			s := literal(n)
 			if m := inFolder.FindStringSubmatch(s); m != nil {

@@ -214,7 +214,7 @@ func (b *block) folder(i int) string {
 func (b *block) atPage(folder, message string) string {
 	place := regexp.MustCompile(`\b` + regexp.QuoteMeta(folder) + `[/\\](\w+\.go):(\d+)`)
 	return place.ReplaceAllStringFunc(message, func(s string) string {
-		n, _ := strconv.Atoi(s[strings.LastIndexByte(s, ':')+1:]) // digits
+		n, _ := strconv.Atoi(s[strings.LastIndexByte(s, ':')+1:]) // no error: the text has only digits
 		return fmt.Sprintf("%s:%d", b.page, b.line+n-1)
 	})
 }

@@ -6,7 +6,7 @@ package busyfile
 import "time"
 
 const (
-	patience = 2 * time.Second // a longer failure may be missing permission, which has the same error
+	patience = 2 * time.Second // a missing permission gives the same error, and lasts longer
 	longest  = 50 * time.Millisecond
 )
 

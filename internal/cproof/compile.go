@@ -81,8 +81,8 @@ var missing = regexp.MustCompile(`fatal error: '?([^\s':]+)'?:? (?:No such file|
 
 func symbolName(i, try int) string { return fmt.Sprintf("puregpu_%d_%d", i, try) }
 
-// compile compiles the facts that compile, after a head, and records which try of each fact
-// compiles. With -fsyntax-only in flags it makes no object.
+// compile compiles a text of facts after the head. It leaves out the facts that do not compile, and
+// records which try of each other fact compiles. With -fsyntax-only in flags it makes no object.
 func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags []string) (*object, error) {
 	type line struct{ fact, try int }
 	var lines []line
@@ -128,11 +128,11 @@ func (p *prover) compile(ctx context.Context, head string, facts []*fact, flags 
 			return openObject(filepath.Join(p.tmp, "facts.o"))
 		}
 		if len(bad) == 0 {
-			if !p.stubsFirst && len(p.in.Description.Headers.Stubs) > 0 { // the real file exists, and is not C
+			if !p.stubsFirst && len(p.in.Description.Headers.Stubs) > 0 { // the file that the stub replaces exists here, but is not C
 				p.stubsFirst = true
 				continue
 			}
-			if p.std == "" && (syntax || len(flags) == 0) { // attributes in brackets and other features newer than C11
+			if p.std == "" && (syntax || len(flags) == 0) { // the headers may need attributes in brackets or other features newer than C11
 				p.std, p.stubsFirst = newerC, false
 				continue
 			}

@@ -69,8 +69,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s: %s: the table says %s, the compiler %s%s", f.Record, f.Fact, f.Table, f.C, hint)
 }
 
-// Unknown is the compiler's value in a fault about a type that differs from the table's by
-// qualifiers or more. The headers are not valid C without qualifiers, so the proof cannot tell.
+// Unknown is the compiler's value in a fault about a type that differs from the table's, maybe only
+// by qualifiers. The proof cannot tell, because these headers do not compile without qualifiers.
 const Unknown = "another type, maybe by qualifiers alone: without these the header is no C"
 
 // A File is a header that the compiler read.
@@ -104,7 +104,7 @@ type fact struct {
 	table        string                     // the table's value, if check does not return it
 	check        func(x *answer) (c string) // the compiler's value if it differs, else ""
 	qualified    bool                       // a type that may be tried again without qualifiers
-	strict       bool                       // const must match
+	strict       bool                       // a difference in const is a fault
 
 	chosen int    // the first of tries that compiles, or -1
 	said   string // the first error of the compiler
@@ -113,7 +113,7 @@ type fact struct {
 // An answer is the compiler's evaluation of a fact.
 type answer struct {
 	o     *object
-	name  string // of the fact's symbol
+	name  string // the name of the fact's symbol
 	tried int    // index in tries
 }
 
@@ -126,8 +126,8 @@ type mode struct {
 	bare  bool // without the qualifier const
 }
 
-// plainer removes the qualifiers that no table records. To gcc a function that does not return is a
-// volatile one.
+// plainer removes the qualifiers that no table records. It also removes noreturn, because to gcc
+// the type of a function that does not return is a volatile type.
 var plainer = []string{"-Dvolatile=", "-D__volatile=", "-D__volatile__=", "-Drestrict=", "-D__restrict=", "-D__restrict__=", "-Dnoreturn=__unused__", "-D__noreturn__=__unused__"}
 
 var modes = []mode{
@@ -136,8 +136,8 @@ var modes = []mode{
 	{flags: append(slices.Clip(plainer), "-Dconst=", "-D__const="), bare: true},
 }
 
-// withoutConst removes the qualifier __const__. An attribute has the same name. The C library's
-// header asks whether the compiler has that attribute, so it is included first.
+// withoutConst removes the qualifier __const__. __const__ is also the name of an attribute, and
+// sys/cdefs.h asks whether the compiler has it, so that header is included first.
 const withoutConst = "#if __has_include(<sys/cdefs.h>)\n#include <sys/cdefs.h>\n#endif\n#define __const__\n"
 
 var otherConst = regexp.MustCompile(`\b__const__\s*[\w*]|\*\s*__const__\b`)
@@ -230,8 +230,8 @@ type prover struct {
 	report     *Report
 	files      map[string]bool
 	stubsFirst bool
-	std        string            // flag for a standard other than C11, or ""
-	tags       map[string]string // of handles
+	std        string            // the flag for a newer standard than C11, or ""
+	tags       map[string]string // tags of handles
 }
 
 // unit compiles the headers with some macros, and facts after them: all facts, or only the facts
@@ -257,13 +257,13 @@ func (p *prover) unit(ctx context.Context, defines string, all, plain bool) erro
 		}
 		o, err := p.compile(ctx, head, facts, m.flags)
 		noMacros := false
-		if _, ok := errors.AsType[*HeadersError](err); ok && m.bare { // such as a header that tests for the attribute const
+		if _, ok := errors.AsType[*HeadersError](err); ok && m.bare { // for example, a header tests for the attribute const, which is a macro here
 			if text, expandErr := p.expanded(ctx, head); expandErr == nil {
 				o, err = p.compile(ctx, text, facts, m.flags)
 				noMacros = true
 			}
 		}
-		if _, ok := errors.AsType[*HeadersError](err); ok && len(m.flags) > 0 { // without qualifiers the header is not valid C
+		if _, ok := errors.AsType[*HeadersError](err); ok && len(m.flags) > 0 { // the headers do not compile without qualifiers
 			for _, f := range facts {
 				if f.check != nil {
 					p.report.Wrong = append(p.report.Wrong, Fault{f.record, f.kind, cmp.Or(f.what, f.kind), f.table, Unknown})
@@ -315,7 +315,7 @@ func (p *prover) undeclared(said string) bool {
 
 var expected = regexp.MustCompile(`expected '\)' before '(\w+)'`)
 
-// head returns the text before the facts. last comes directly before the headers.
+// head returns the text that comes before the facts. It puts last directly before the headers.
 func (p *prover) head(defines, last string) string {
 	h := &p.in.Description.Headers
 	var b strings.Builder
@@ -345,7 +345,7 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 		if strings.Contains(name, ".") {
 			return
 		}
-		if base := numbered.ReplaceAllString(name, ""); base != name { // the name that it had before it was numbered
+		if base := numbered.ReplaceAllString(name, ""); base != name { // the extractor may have numbered the name: also try it without the number
 			spelled = append(spelled, base)
 		}
 		f := &fact{}
@@ -375,7 +375,7 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 		ask(a.Name, a.Name)
 	}
 	for _, c := range p.t.Callbacks {
-		if !strings.Contains(c.Name, ".") { // a pointer to a function, or a function
+		if !strings.Contains(c.Name, ".") { // the name is a pointer to a function, or a function type
 			facts = append(facts, &fact{tries: []string{"typedef __typeof__(*(" + c.Name + ")0) *@;", "typedef " + c.Name + " *@;"}})
 			spellings, list = append(spellings, []string{c.Name, c.Name + " *"}), append(list, c.Name)
 		}
@@ -399,7 +399,8 @@ func (p *prover) names(ctx context.Context, head string) (map[string]string, err
 	return names, nil
 }
 
-// hashes returns the headers below the folders, by their names as programs include them.
+// hashes returns the files that lie below the folders, with the names that an #include gives them
+// and their checksums.
 func hashes(files map[string]bool, dirs []string) ([]File, error) {
 	var out []File
 	for file := range files {

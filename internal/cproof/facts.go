@@ -71,7 +71,7 @@ func (w *writer) integer(record, kind, expr, table string, want uint64, negative
 	})
 }
 
-// truth adds a fact that is a condition on types.
+// truth adds a fact that holds if a C condition on types holds.
 func (w *writer) truth(record, kind, what, table string, qualified, strict bool, conds ...string) {
 	f := &fact{record: record, kind: kind, what: what, table: table, qualified: qualified, strict: strict}
 	for _, c := range conds {
@@ -126,7 +126,7 @@ func (w *writer) types(all bool) {
 			continue
 		}
 		if _, ok := w.names[a.Name]; !ok {
-			w.names[a.Name] = a.Name // it may name a type without a size
+			w.names[a.Name] = a.Name // also for a type without a size, which the compiler was not asked about
 		}
 		if w.older {
 			continue
@@ -162,7 +162,7 @@ func (w *writer) declared(name string) bool {
 	return ok
 }
 
-// reach records the C expressions for the unnamed types of members.
+// reach records a C expression for each unnamed type in a struct.
 func (w *writer) reach(s *symbols.Struct, root, path string) {
 	for _, f := range s.Fields {
 		at := path
@@ -238,7 +238,7 @@ func (w *writer) base(name string) string {
 	if c, ok := w.unnamed[name]; ok {
 		return c
 	}
-	if strings.Contains(name, ".") { // an array declared in a parameter
+	if strings.Contains(name, ".") { // the type of an array that is declared in a parameter
 		for _, a := range w.t.Aliases {
 			if a.Name == name {
 				return "__typeof__(" + w.spell(a.Type) + ")"
@@ -269,13 +269,13 @@ func (w *writer) variants(ctype string, most int) []string {
 	if w.handles[ct.Base] != nil { // const before a handle, or in its typedef, applies to the pointer or to its opaque target
 		bases = []string{base, "const " + base}
 		if ct.Const && ct.Pointers == 0 {
-			bases = append(bases, base+" const") // a result: clang compares its const
+			bases = append(bases, base+" const") // for a result: clang compares its const
 		}
 	}
 	inner := max(0, ct.Pointers-1)
 	_, callback := w.callbacks[ct.Base]
 	if (w.handles[ct.Base] != nil || callback) && ct.Pointers > 0 {
-		inner = ct.Pointers // handles and callbacks are pointers too
+		inner = ct.Pointers // a handle or a callback is one more pointer
 	}
 	dims := ""
 	for _, n := range ct.Dims {
@@ -289,7 +289,7 @@ func (w *writer) variants(ctype string, most int) []string {
 			}
 			s := b
 			h := 0
-			if inner == ct.Pointers && inner > 0 { // the base's own pointer
+			if inner == ct.Pointers && inner > 0 { // const of the pointer in the handle or callback
 				if mask&1 != 0 {
 					s += " const"
 				}
@@ -342,7 +342,7 @@ func (w *writer) handle(h *symbols.Handle) {
 	if h.Tag == "void" {
 		w.truth(record, "handle", "type", "void *", true, false, "sizeof("+h.Name+") == 8 && __builtin_classify_type(("+h.Name+")0) == __builtin_classify_type((void *)0)")
 	}
-	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // the struct has no tag or no typedef; its uses show the name
+	if h.Tag == "void" || h.Tag == h.Name || h.Tag == "" { // such a struct has no tag or no typedef, so only its uses prove the name
 		return
 	}
 	p := w.tags[h.Name] + " *"
@@ -514,13 +514,13 @@ func (w *writer) constant(c *symbols.Constant) {
 // functions adds the facts of functions: with all, the type and symbol of each ABI version; with
 // plain, the function that a plain name selects.
 func (w *writer) functions(all, plain bool) {
-	means := map[string]string{} // the function that a plain name selects
+	means := map[string]string{} // the symbol that each plain name selects
 	for _, f := range w.t.Functions {
 		if f.Current {
 			means[f.API] = f.Symbol
 		}
 	}
-	var hidden []*symbols.Function // a macro of the same name selects another function
+	var hidden []*symbols.Function // functions whose plain name is a macro for another function
 	for i := range w.t.Functions {
 		f := &w.t.Functions[i]
 		switch {
@@ -560,7 +560,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 			}
 		}
 		if lists = next; len(lists) > maxVariants {
-			lists, strict = lists[:maxVariants], false // too many places for const
+			lists, strict = lists[:maxVariants], false // trying const in all places would take too long
 		}
 	}
 	if len(f.Params) == 0 {
@@ -568,7 +568,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 	}
 	for _, ctype := range append([]string{f.Result}, types(f.Params)...) {
 		if ct, err := symbols.ParseType(ctype); err == nil && strings.Contains(ct.Base, ".") {
-			strict = false // a function type written in place: a table does not record every const of its parameters
+			strict = false // a table does not record every const in a function type that is declared in place
 		}
 	}
 	var tries []string
@@ -598,7 +598,7 @@ func (w *writer) function(f *symbols.Function, name, other string) {
 			return ""
 		},
 	})
-	var uses []string // parenthesized: a macro with parameters then does not hide the function
+	var uses []string // in parentheses, so that a macro with parameters does not replace the name
 	for _, n := range []string{name, other} {
 		if n != "" && (n != name || len(uses) == 0) {
 			uses = append(uses, "const void *@(void) { return (const void *)("+n+"); }")

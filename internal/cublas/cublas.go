@@ -61,7 +61,7 @@ func Open(opt dl.Options) (*Library, error) {
 	dirs := []string{"/usr/local/cuda/lib64", "/usr/local/lib/python3*/dist-packages/nvidia/*/lib"}
 	if python, err := exec.LookPath("python3"); err == nil {
 		dirs = append(dirs, packages(python))
-		if to, err := os.Readlink(python); err == nil && filepath.IsAbs(to) { // it may lead into a virtual environment
+		if to, err := os.Readlink(python); err == nil && filepath.IsAbs(to) { // the python3 of a virtual environment is a link to another Python, which may have the packages
 			dirs = append(dirs, packages(to))
 		}
 	}
@@ -135,10 +135,10 @@ func (l *Library) SetWorkspace(h Handle, p cuda.DevicePtr, size uint64) error {
 	return check(l.Slow(fnSetWorkspace, uintptr(h), uintptr(p), uintptr(size)))
 }
 
-// Sgemm computes c = alpha·a·b + beta·c with column-major matrices: a is m by k, b is k by n, and
-// ld is the distance of columns in elements. It allocates nothing.
+// Sgemm computes c = alpha·a·b + beta·c with column-major matrices: a is m by k, b is k by n. lda,
+// ldb and ldc are the distances between columns, in elements. It allocates nothing.
 func (l *Library) Sgemm(h Handle, m, n, k int, alpha *float32, a cuda.DevicePtr, lda int, b cuda.DevicePtr, ldb int, beta *float32, c cuda.DevicePtr, ldc int) error {
-	const asItIs = 0 // not transposed
+	const asItIs = 0 // no transposition
 	if addr := dl.Load(&l.fns[fnSgemm]); addr != 0 {
 		var frame struct {
 			dl.Frame
@@ -169,7 +169,7 @@ type Multiplier struct {
 	n      int
 	work   cuda.DevicePtr
 	size   uint64
-	stream cuda.Stream // the handle's stream
+	stream cuda.Stream // the stream that the handle has now
 }
 
 // NewMultiplier makes a Multiplier on the current device; the handle computes in the memory at

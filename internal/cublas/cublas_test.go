@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// TestFake calls a fake library in C, on both paths.
+// TestFake calls a fake library in C, on the fast and the slow path.
 func TestFake(t *testing.T) {
 	path := testlib.Fake{File: "libcublas.so.12", Source: "../../internal/cublas/testdata/cublas.c", Symbols: []string{}}.Build(t)
 	lib, err := Open(dl.Options{Path: path})
@@ -40,7 +40,7 @@ func TestFake(t *testing.T) {
 	}
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	place := func(f []float32) cuda.DevicePtr { // the fake's device is the host
+	place := func(f []float32) cuda.DevicePtr { // the fake reads host memory
 		pin.Pin(&f[0])
 		return cuda.DevicePtr(uintptr(unsafe.Pointer(&f[0])))
 	}

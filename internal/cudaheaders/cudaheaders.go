@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/internal/regular"
 )
 
-// patterns are folders of headers, searched after the compiler's own.
+// patterns are folders that are searched after the folders in beside.
 var patterns = []string{
 	"$CUDA_HOME/include", "$CUDA_PATH/include", "/usr/local/cuda/include", "/usr/local/cuda-*/include",
 	"$CONDA_PREFIX/include", "$CONDA_PREFIX/targets/*/include", "$CONDA_PREFIX/lib/python*/site-packages/nvidia/*/include",
@@ -48,7 +48,7 @@ func Folders(nvrtc string) []string {
 		for _, dir := range at {
 			for _, b := range beside {
 				for _, d := range folders.Match(filepath.Join(folders.Quote(dir), b)) {
-					if fi, err := os.Stat(d); err == nil && fi.IsDir() { // missing folders would only repeat the patterns
+					if fi, err := os.Stat(d); err == nil && fi.IsDir() { // a missing folder adds nothing
 						add(d)
 					}
 				}
@@ -72,7 +72,8 @@ func Folders(nvrtc string) []string {
 	return all
 }
 
-// own are patterns for the names of CUDA's headers up to the first slash, for [path.Match].
+// own are [path.Match] patterns for CUDA's headers. They match a header's name up to its first
+// slash.
 var own = []string{
 	"cuda*", "cooperative_groups*", "cub", "thrust", "nv", "cuComplex.h", "curand*", "crt", "mma.h", "math_constants.h", "math_functions.h*",
 	"builtin_types.h", "channel_descriptor.h", "common_functions.h", "device_*", "driver_types.h", "fatbinary_section.h", "host_config.h",

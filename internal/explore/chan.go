@@ -20,10 +20,10 @@ type channel struct {
 // A waiter is a goroutine that waits for a channel. In a select it may wait for several channels.
 type waiter struct {
 	g    *goroutine
-	elem unsafe.Pointer // address of the received or sent element; nil if the channel has a buffer, and the goroutine then retries
+	elem unsafe.Pointer // address of the received or sent element; nil if the channel has a buffer: the goroutine then tries again
 	ok   *bool
-	at   int  // index of the case
-	met  *int // set to the index when the wait ends; -1 before
+	at   int  // index of the select's case
+	met  *int // the wait stores at here when it ends; -1 before
 }
 
 //go:norace
@@ -64,7 +64,7 @@ func (r *run) wakeWaiters(list []*waiter) {
 	}
 }
 
-// meet removes and returns the first waiter that has not met another goroutine.
+// meet removes and returns the first waiter whose wait has not ended.
 //
 //go:norace
 func meet(list []*waiter, by *goroutine) *waiter {
@@ -80,9 +80,9 @@ func meet(list []*waiter, by *goroutine) *waiter {
 type Case interface {
 	pointer() unsafe.Pointer
 	sends() bool
-	try(r *run, c *channel) bool // without waiting
+	try(r *run, c *channel) bool // executes the case if that is possible without waiting
 	element() (p unsafe.Pointer, ok *bool)
-	once() bool // outside a run
+	once() bool // executes the case with Go's channel, outside a run
 }
 
 // A RecvCase receives.
@@ -133,7 +133,7 @@ func (x *RecvCase[T]) try(r *run, c *channel) bool {
 	}
 	x.V, x.OK = *(*T)(w.elem), true
 	*w.met = w.at
-	raceAcquire(unsafe.Pointer(w.met)) // the sender released it, and acquires it when it continues
+	raceAcquire(unsafe.Pointer(w.met)) // the sender has released met; the receiver acquires it when it continues
 	raceRelease(unsafe.Pointer(w.met))
 	r.wakeUp(w.g)
 	return true
@@ -317,7 +317,7 @@ func Recv2[T any](c <-chan T) (T, bool) {
 	return x.V, x.OK
 }
 
-// A Sender sends.
+// A Sender sends a value to a channel.
 type Sender[T any] struct{ c chan<- T }
 
 // Send returns the Sender of a channel.
@@ -406,8 +406,8 @@ func Go(fn func()) {
 	r.point(OpGo, nil)
 }
 
-// Go1 to Go4 return functions that start a goroutine with arguments; the arguments are evaluated
-// first.
+// Go1 to Go4 return functions that start a goroutine with arguments. The caller evaluates the
+// arguments.
 func Go1[A any](f func(A)) func(A) { return func(a A) { Go(func() { f(a) }) } }
 
 func Go2[A, B any](f func(A, B)) func(A, B) { return func(a A, b B) { Go(func() { f(a, b) }) } }

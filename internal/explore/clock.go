@@ -15,7 +15,7 @@ type timer struct {
 	f    func()
 	set  bool
 
-	short bool // the sleep of a goroutine that polls
+	short bool // a goroutine that polls sleeps
 }
 
 // start sets a timer.
@@ -209,7 +209,7 @@ func Yield() bool {
 	return true
 }
 
-// Fired returns the current time for a function of Call.
+// Fired returns the current time. A function given to Call calls it.
 //
 //go:norace
 func Fired() time.Time {
@@ -219,7 +219,7 @@ func Fired() time.Time {
 	return time.Now()
 }
 
-// Again restarts a timer from its own function.
+// Again restarts a timer. The timer's own function calls it.
 //
 //go:norace
 func (t *Timer) Again(d time.Duration) {

@@ -16,16 +16,16 @@ import (
 // A branch is a decision.
 type branch struct {
 	taken, of int
-	free      bool // does not count
+	free      bool // this decision does not count against the limit
 }
 
 type depthFirst struct {
 	path   []branch
-	at     int // decisions in this run
+	at     int // number of decisions made in this run
 	spent  int // number of decisions other than the default
 	limit  int
-	seen   map[uint64]int // decisions left when a state was reached
-	closed bool           // this run has reached a known state
+	seen   map[uint64]int // by hash of a state: the decisions that were left there
+	closed bool           // this run has reached a state in seen
 }
 
 func (*depthFirst) started(*run, *goroutine) {}
@@ -65,7 +65,7 @@ func (d *depthFirst) next(r *run, _, _, usual *goroutine) *goroutine {
 	if i == 0 {
 		return usual
 	}
-	for _, g := range r.ready { // the i-th of the other goroutines
+	for _, g := range r.ready { // finds the i-th ready goroutine other than usual
 		if g != usual {
 			if i--; i == 0 {
 				return g

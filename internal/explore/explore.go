@@ -32,8 +32,8 @@ const ConfigEnv = "PUREGPU_EXPLORE"
 // A Config configures [Run] in a rewritten program.
 type Config struct {
 	Strategy   string        // walk, pct or delay; "" is mix, which picks one by seed
-	Seed       uint64        // the first one
-	Stride     uint64        // distance of seeds; 0 means 1
+	Seed       uint64        // the first seed
+	Stride     uint64        // difference of consecutive seeds; 0 means 1
 	Schedules  int           // number of schedules; 0 means 1
 	Time       time.Duration // time limit, if not 0
 	Shrink     bool          // shrink failing schedules
@@ -65,18 +65,18 @@ type Failure struct {
 	Text     string
 	Strategy string
 	Seed     uint64
-	Waiting  []string // the operation of each goroutine
+	Waiting  []string // the operation at which each goroutine waits
 	Steps    int
 	Switches int      // number of switches that differ from the default
 	Trace    []string // the last steps, if known
 
-	Deeds         []Deed   // the schedule
+	Deeds         []Deed   // the schedule, as differences from the default one
 	Shrunk        []Deed   // with as few switches as shrinking found
 	ShrunkTrace   []string // steps of the shrunk schedule
 	ShrunkText    string
 	ShrunkWaiting []string
-	Replayed      int // how often it failed the same way again
-	Replays       int // how often it was repeated
+	Replayed      int // number of repetitions that failed in the same way
+	Replays       int // number of repetitions
 }
 
 // A Report tells the progress of an exploration.

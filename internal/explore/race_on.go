@@ -9,9 +9,9 @@ import (
 
 const raceEnabled = true
 
-// The race detector must see only the order that the program's own synchronization makes, and not
-// the order of running one goroutine at a time. So hand-overs are hidden from it, and the
-// substitute of a mutex, for example, reports a mutex's operations.
+// The race detector must see only the order that the program's own synchronization makes. It must
+// not see that only one goroutine runs at a time. So switches of goroutines are hidden from it, and
+// the replacement of a mutex, for example, tells it each lock and unlock.
 
 func raceAcquire(p unsafe.Pointer) { runtime.RaceAcquire(p) }
 func raceRelease(p unsafe.Pointer) { runtime.RaceReleaseMerge(p) }

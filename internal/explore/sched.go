@@ -13,7 +13,7 @@ import (
 
 // A goroutine is one of the program's goroutines. It runs while it is run.current.
 type goroutine struct {
-	path   string // path of starting goroutines, each by its index among its starter's; independent of scheduling
+	path   string // the index of each goroutine among those of its starter, from the first goroutine to this one; the same in every schedule
 	id     int    // in the order of their start
 	wake   chan struct{}
 	state  state
@@ -22,17 +22,17 @@ type goroutine struct {
 	kids  int
 	took  int    // number of decisions
 	hash  uint64 // hash of everything that happened before it
-	op    Op     // its next operation, or the one that it waits in
+	op    Op     // the next operation, or the operation that waits
 	obj   *Object
 	place []uintptr // place in the program, if the run is traced
 	alone int       // steps since it last waited or yielded
 
-	locks  int // LockOSThread
-	thread int // number of the thread; a new one each time unless locked
+	locks  int // number of calls of LockOSThread
+	thread int // number of the OS thread; it changes unless the goroutine is locked to its thread
 
 	// State of the strategies.
 	priority int
-	held     int // not chosen for so many steps if another goroutine can run
+	held     int // steps for which the goroutine is not chosen if another one can run
 }
 
 type state uint8
@@ -63,26 +63,26 @@ type run struct {
 	timers []*timer
 	timed  int
 	firing bool
-	vain   int // how often all goroutines slept since one last woke another
+	vain   int // number of times that all goroutines slept since one last woke another
 
 	table table // objects by address
 
 	mainOver bool
-	deadline int64      // end of the time that remaining goroutines have
-	settler  *goroutine // waits until all others wait
+	deadline int64      // time at which the remaining goroutines must have ended
+	settler  *goroutine // the goroutine in Settle, which waits until all others wait
 	settled  byte
-	choosing bool // the scenario makes the decision
-	window   bool // the strategy decides; otherwise the default applies
+	choosing bool // a decision of T.Choose is being made
+	window   bool // the strategy decides; outside the window the default applies
 	failure  *Failure
 	over     chan struct{}
 	died     chan struct{}
-	dying    bool // the current goroutine has ended and picks the next one
+	dying    bool // the current goroutine has ended and chooses the next one
 	races    int  // races that the detector had found before
 
 	traced bool
 	trace  []step
-	deeds  []Deed   // decisions that differ from the default
-	hashes []uint64 // of ended goroutines
+	deeds  []Deed   // decisions other than the default
+	hashes []uint64 // hashes of ended goroutines
 }
 
 // active is the current run, or nil.
@@ -95,7 +95,7 @@ const (
 	tick      = 20              // nanoseconds that a step takes
 	look      = 200             // nanoseconds that reading the clock takes
 	afterMain = 120_000_000_000 // nanoseconds that goroutines may run after the end of the scenario
-	patience  = 40              // how often all goroutines sleep before sleeps get longer
+	patience  = 40              // times that all goroutines sleep before sleeps get longer
 	tooLong   = 2000            // steps that a goroutine may take in a row while others are runnable
 )
 
@@ -144,7 +144,8 @@ var opNames = [...]string{
 
 func (o Op) String() string { return opNames[o] }
 
-// reads reports whether two such operations on one object commute.
+// reads reports whether the operation only reads its object, so that the order of two such
+// operations does not matter.
 func (o Op) reads() bool { return o == OpLoad || o == OpTime }
 
 // An Object represents a mutex, a channel, an atomic value and so on in a run.
@@ -343,7 +344,7 @@ func (r *run) idle() {
 		next += 100_000 << min((r.vain-patience)/4, 10)
 		for _, t := range r.timers[1:] {
 			if !t.short && t.when > r.timers[0].when {
-				next = min(next, t.when-1) // a deadline is never after its purpose
+				next = min(next, t.when-1) // a longer sleep ends before the next timer of another kind, such as a deadline
 			}
 		}
 	}
@@ -361,7 +362,7 @@ func (r *run) usual(self *goroutine) *goroutine {
 			return self
 		}
 	}
-	// The next goroutine after the current one, in a ring.
+	// The default choice is the next goroutine by id, and after the last one the first.
 	for _, g := range r.ready {
 		if g.id > r.current.id {
 			return g

@@ -8,15 +8,15 @@ import (
 // A strategy picks the next goroutine when more than one can run.
 type strategy interface {
 	started(r *run, g *goroutine)
-	// next returns one of r.ready. actor is the goroutine that decides, the current one. self is
-	// the same if it can continue, and nil if it waits or has ended. usual is the default choice.
+	// next returns a goroutine of r.ready. actor is the current goroutine. self is the same
+	// goroutine if it can continue, and nil if it waits or has ended. usual is the default choice.
 	next(r *run, actor, self, usual *goroutine) *goroutine
 	pick(r *run, g *goroutine, n int) int
 }
 
-// A Deed is a decision other than the default: at its At-th decision, a goroutine let Next run or
-// picked Pick. Goroutines are named by their starters, so that a deed keeps its meaning when other
-// deeds are left out.
+// A Deed is one decision other than the default: in its At-th decision a goroutine let Next run, or
+// picked Pick. A goroutine is named by the path of its starters, so a deed keeps its meaning when
+// other deeds are removed.
 type Deed struct {
 	Actor string `json:"actor"`
 	At    int    `json:"at"`
@@ -124,8 +124,7 @@ func (p *pct) next(r *run, _, self, usual *goroutine) *goroutine {
 //go:norace
 func (p *pct) pick(_ *run, _ *goroutine, n int) int { return p.rnd.below(n) }
 
-// A delay now and then keeps a goroutine from running for some hundred steps, if another one can
-// run.
+// A delay sometimes keeps a goroutine from running for some hundred steps, if another one can run.
 type delay struct {
 	rnd  random
 	odds int

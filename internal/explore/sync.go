@@ -303,7 +303,7 @@ func (c *Condition) Wait(unlock, lock func()) {
 	g := r.current
 	c.queue.waiting = append(c.queue.waiting, g)
 	unlock()
-	for c.has(g) { // it may have been signalled already
+	for c.has(g) { // Signal may have removed it from the queue already
 		g.op, g.obj = OpWait, &c.Object
 		r.block()
 	}
@@ -379,7 +379,7 @@ func Release(p unsafe.Pointer) { raceRelease(p) }
 //go:norace
 func Acquire(p unsafe.Pointer) { raceAcquire(p) }
 
-// Pick picks one of n alternatives that the program must not rely on.
+// Pick picks one of n alternatives where Go gives the program no guarantee.
 //
 //go:norace
 func Pick(n int) int {

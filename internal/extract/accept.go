@@ -19,7 +19,8 @@ import (
 // nothing.
 const pragmaWord = "_PRAGMA"
 
-// volatileWords are removed from the text that the front end reads.
+// volatileWords are removed from the text that the front end reads: tables do not record volatile,
+// and the front end confuses it with const.
 var volatileWords = wordSet("volatile __volatile __volatile__")
 
 // foreignFloats are types that the front end does not have. It reads float instead. Declarations
@@ -29,14 +30,14 @@ var foreignFloats = wordSet("_Float16 __fp16 __bf16 _Float128x __float80 __ibm12
 // A stream is the preprocessed text of a translation unit, with the attributes and the pragma state
 // of each token.
 type stream struct {
-	raw     []streamItem        // unread items; nil after fold
-	tokens  []string            // without attributes
-	attrs   map[int][]attribute // in front of each token
-	states  []*pragmas          // of each token
+	raw     []streamItem        // preprocessed tokens and pragmas; nil after fold
+	tokens  []string            // the tokens, without attributes
+	attrs   map[int][]attribute // the attributes in front of a token, by the token's index
+	states  []*pragmas          // the state of the pragmas at each token
 	bodies  []*body             // of structs, unions and enumerations, by their opening braces
 	renamed map[string]string   // by pragma redefine_extname
 	spans   []span              // external declarations, in order
-	ids     int                 // of attributes
+	ids     int                 // number of attributes
 	foreign map[int]string      // types that the front end reads as float, by their tokens
 	marks   int                 // number of pragmas that change the state
 }
@@ -50,7 +51,7 @@ type streamItem struct {
 // pragmas is the state that pragmas set.
 type pragmas struct {
 	pack    int      // largest alignment of a member; 0 if nothing is packed
-	stack   []pushed // by pack(push)
+	stack   []pushed // the states that pack(push) has saved
 	unknown string
 }
 
@@ -63,29 +64,29 @@ type pushed struct {
 // A span is an external declaration: tokens from first to last.
 type span struct {
 	first, last int
-	lastSeq     int // the front end's number of the last token
+	lastSeq     int // the front end's sequence number of the last token
 }
 
 // A body is the part of a struct, a union or an enumeration between its braces.
 type body struct {
 	kind        string // "struct", "union", "enum"
 	tag         string
-	open, close int         // tokens
+	open, close int         // indices of the tokens { and }
 	outer       int         // the enclosing body, or -1
-	attrs       []attribute // of the type
-	pack        int         // by pragmas
-	repacked    bool        // a pragma inside
-	fixed       bool        // an enumeration that names its type
+	attrs       []attribute // attributes of the type
+	pack        int         // alignment that a pragma sets
+	repacked    bool        // the body contains a pragma
+	fixed       bool        // an enumeration with an explicit integer type
 }
 
 // An attribute is one name in an __attribute__, or _Alignas.
 type attribute struct {
 	name string
 	args []string
-	at   int // the token after it
-	id   int // tells attributes apart
+	at   int // index of the token after it
+	id   int // unique in the stream
 
-	inside bool // in brackets of the declaration
+	inside bool // inside brackets of the declaration
 }
 
 func (s *stream) Write(token []byte) (int, error) {
@@ -134,7 +135,7 @@ func (s *stream) fold() {
 			}
 		}
 		if volatileWords[x.token] {
-			continue // tables do not record it, and the front end confuses it with const
+			continue // see volatileWords
 		}
 		if x.token == "__const__" {
 			x.token = "const"
@@ -149,8 +150,8 @@ func (s *stream) fold() {
 	s.findBodies()
 }
 
-// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the last token, or i if
-// the attribute cannot be read. The front end cannot read it then, either.
+// foldAttributes reads __attribute__ (( ... )) at raw token i. It returns the index of its last
+// token. It returns i if it cannot read the attribute; then the front end cannot read it either.
 func (s *stream) foldAttributes(i int) int {
 	var words []string
 	depth, last := 0, i
@@ -365,7 +366,7 @@ func (s *stream) align(ast *cc.AST) error {
 			if again || ed.FunctionDefinition != nil {
 				skew = first.Seq() - at
 			}
-			if end < first.Seq()-skew { // it is not in the tree
+			if end < first.Seq()-skew { // the tree does not contain this declaration
 				at = end + 1
 				continue
 			}
@@ -434,7 +435,8 @@ var understood = wordSet(`void char short int long float double signed unsigned 
 	typedef extern static inline register sizeof __const __restrict __restrict__ __signed __signed__
 	__inline __inline__ _Bool _Noreturn _Nonnull _Alignof __alignof __alignof__ _Static_assert`)
 
-// otherKeywords are all other keywords of the front end and of compilers.
+// otherKeywords are the other keywords of the front end and of compilers. A declaration with one of
+// them is refused.
 var otherKeywords = wordSet(`auto break case continue default do else for goto if return switch while _Atomic _Generic _Thread_local
 	_Decimal128 _Decimal32 _Decimal64 _Float128 _Float32 _Float32x _Float64 _Float64x __auto_type
 	__complex __complex__ _Complex _Imaginary __float128 __imag __imag__ __int128 __int128_t __uint128_t __label__ __real __real__ __thread
@@ -459,7 +461,7 @@ func wordSet(text string) map[string]bool {
 // accept returns an error if a declaration has a token or an attribute that is not understood.
 func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	end := x.last + 1
-	if ed.FunctionDefinition != nil { // its body is not read
+	if ed.FunctionDefinition != nil { // the extractor does not read the function's body
 		for end = x.first; end < x.last && !(s.tokens[end] == "{" && s.bodyAt(end+1) == s.bodyAt(x.first)); end++ {
 		}
 	}
@@ -506,15 +508,15 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 	return nil
 }
 
-// acceptAttribute returns an error for an attribute that is not understood in its place. The
-// layouter reads those of bodies.
+// acceptAttribute returns an error for an attribute that is not understood in its place. It leaves
+// the attributes packed and aligned of structs and their members to the layouter.
 func (s *stream) acceptAttribute(a attribute) error {
 	if harmlessAttributes[a.name] {
 		return nil
 	}
 	in := s.bodyAt(a.at - 1)
 	if a.name == "packed" || a.name == "aligned" {
-		if in != nil && in.kind != "enum" { // on a member or its type
+		if in != nil && in.kind != "enum" { // the attribute of a member or of its type
 			return nil
 		}
 		if b := s.bodyOf(a); b != nil && (a.name == "packed" || b.kind != "enum") {
@@ -539,8 +541,8 @@ func (s *stream) bodyOf(a attribute) *body {
 }
 
 // alters reports whether a refused declaration may give its typedefs another type than the struct
-// that it names. That is so if something outside the struct is not understood. An unusual alignment
-// alone does not change pointers to a struct that the declaration defines.
+// that it names: it has a token or an attribute outside the struct that is not understood. An
+// unusual alignment alone does not change pointers to a struct that the declaration defines.
 func (s *stream) alters(x span) bool {
 	defines := slices.ContainsFunc(s.bodies, func(b *body) bool { return b.open > x.first && b.close <= x.last })
 	for i := x.first; i <= x.last; i++ {
@@ -592,7 +594,7 @@ func (s *stream) names(x span, ed *cc.ExternalDeclaration) (names []string) {
 			names = append(names, b.tag)
 		}
 	}
-	if len(names) == 0 { // an enumeration without a name has the name of its first value
+	if len(names) == 0 { // an enumeration without a name is named after its first enumerator
 		for _, b := range s.bodies {
 			if b.kind == "enum" && b.open > x.first && b.close <= x.last && b.open+1 < b.close {
 				return []string{s.tokens[b.open+1]}

@@ -18,7 +18,7 @@ type paramFacts struct {
 	dir  symbols.Dir
 	null bool
 	unit string
-	many bool // the words describe an array or device memory, so it is not an output of one element
+	many bool // the parameter is an array or device memory according to the text, so it is not an output of one element
 }
 
 var (

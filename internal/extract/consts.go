@@ -14,8 +14,8 @@ import (
 
 // consts records the typedefs that are const, and those that may become const to the front end.
 type consts struct {
-	always    map[string]bool // by their own declaration
-	qualified map[string]bool // their declaration has a qualifier, or names a typedef with one
+	always    map[string]bool // typedefs whose own declaration makes them const
+	qualified map[string]bool // typedefs with a qualifier, and typedefs that name one of these
 }
 
 // constsOf reads the tokens of a translation unit.
@@ -51,8 +51,8 @@ func (s *stream) besideConst(i int) bool {
 
 // typedef records the names of a typedef that are const themselves.
 func (c *consts) typedef(s *stream, x span) {
-	depth, specifiers, isConst := 0, true, false // of the specifiers
-	pointer := false                             // the last qualifiers belong to a pointer
+	depth, specifiers, isConst := 0, true, false // of the specifiers before the declarators
+	pointer := false                             // the last qualifiers follow a star
 	own, qualified := false, false
 	for i := x.first; i <= x.last; i++ {
 		switch t := s.tokens[i]; {
@@ -88,7 +88,7 @@ func (c *consts) typedef(s *stream, x span) {
 }
 
 // isConst reports whether a typedef is const where a declaration uses it. known is false if the
-// declaration uses it both ways.
+// declaration uses it with const and without.
 func (c *consts) isConst(s *stream, x span, name string, told bool) (yes, known bool) {
 	if !told || c.always[name] || !c.qualified[name] {
 		return told, true

@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// DiffFiles prints what differs between two tables in files.
+// DiffFiles prints the differences between the tables in two files.
 func DiffFiles(w io.Writer, oldFile, newFile string) error {
 	var tables [2]symbols.Table
 	for i, name := range []string{oldFile, newFile} {
@@ -28,14 +28,16 @@ func DiffFiles(w io.Writer, oldFile, newFile string) error {
 	return Diff(w, &tables[0], &tables[1])
 }
 
-// Diff prints what differs between two tables: records that went, changed and came, each with the
-// parts of it that differ. It includes since when there is a record, and how other releases have it.
+// Diff prints the differences between two tables: the records that were removed, changed and added.
+// For a changed record it prints only the parts that differ. It also compares the releases in which
+// records exist, and their declarations in other releases.
 func Diff(w io.Writer, a, b *symbols.Table) error {
 	return diff(w, a, b, true, nil)
 }
 
-// DiffRelease prints how the headers of a release in a table differ from those of the release before
-// it, or of the one after the oldest. It says nothing of constants that only tell the release.
+// DiffRelease prints the differences between the headers of a release and of the release before it.
+// The oldest release is compared with the next one. It leaves out constants that only state the
+// release.
 func DiffRelease(w io.Writer, d *symbols.Description, t *symbols.Table, v symbols.Version) error {
 	i := slices.Index(t.Releases, v)
 	if i < 0 || len(t.Releases) < 2 {
@@ -47,7 +49,7 @@ func DiffRelease(w io.Writer, d *symbols.Description, t *symbols.Table, v symbol
 		beside = t.Releases[1]
 	}
 	a, b := t.At(beside), t.At(v)
-	tell := map[string]int{} // in how many of the two releases a constant only tells the release
+	tell := map[string]int{} // number of the two releases in which the constant only states the release
 	for _, side := range []*symbols.Table{a, b} {
 		for _, c := range side.Constants {
 			if tellsRelease(d, c, side.Version) {
@@ -58,7 +60,7 @@ func DiffRelease(w io.Writer, d *symbols.Description, t *symbols.Table, v symbol
 	return diff(w, a, b, false, func(c symbols.Constant) bool { return tell[c.Name] == 2 })
 }
 
-// tellsRelease reports whether all that a constant says is that the headers are those of release v.
+// tellsRelease reports whether a constant of release v only states the release.
 func tellsRelease(d *symbols.Description, c symbols.Constant, v symbols.Version) bool {
 	for _, m := range d.Headers.Version.Macros {
 		prefix := m[:strings.LastIndexByte(m, '_')+1]
@@ -70,8 +72,9 @@ func tellsRelease(d *symbols.Description, c symbols.Constant, v symbols.Version)
 	return err == nil && strings.Contains(c.Name, "VERSION") && len(d.Version.Numbers) > 0 && (n == d.Version.Encode(v) || n == v.Major)
 }
 
-// diff prints the difference of two tables, with the releases that records came and went in if
-// history is set, and without the constants for which skip, if there is one, is true.
+// diff prints the differences between two tables. With history it includes the releases in which
+// records were added and removed. It leaves out the constants for which skip returns true; skip may
+// be nil.
 func diff(w io.Writer, a, b *symbols.Table, history bool, skip func(symbols.Constant) bool) error {
 	p := &printer{w: w, history: history}
 	p.line("%s %v -> %v", b.Library, a.Version, b.Version)
@@ -99,15 +102,16 @@ func diff(w io.Writer, a, b *symbols.Table, history bool, skip func(symbols.Cons
 	return p.err
 }
 
-// A record is what is printed of one entry of a table.
+// A record is the printed form of an entry of a table.
 type record struct {
 	name  string
-	text  string // what the header says in one line
-	parts []part // members, in order
-	notes []part // attributes; those that tell of releases come with their history only
+	text  string // the declaration, in one line
+	parts []part // members, in the order of the header
+	notes []part // attributes; those about releases have history set
 }
 
-// A part is something with a name that a record has.
+// A part is a named part of a record. With history set it is printed only if diff prints the
+// history.
 type part struct {
 	name, text string
 	history    bool
@@ -214,8 +218,8 @@ func constant(typ, value string) string {
 	return fmt.Sprintf("%s (%s)", value, typ)
 }
 
-// declared writes the result and the parameters of a function as its header does, and behind each
-// pointer which side writes what it points to.
+// declared writes a function's result and parameters as in its header. Behind each pointer it adds
+// which side writes the memory.
 func declared(result string, params []symbols.Param) string {
 	var list []string
 	for _, p := range params {
@@ -279,7 +283,7 @@ func (p *printer) line(format string, args ...any) {
 	}
 }
 
-// compare prints which records of a kind went, changed and came.
+// compare prints the records of a kind that were removed, changed and added.
 func compare[T any](p *printer, kind string, a, b []T, of func(T) record) {
 	records := func(list []T) (all []record, index map[string]record) {
 		index = map[string]record{}
@@ -319,7 +323,8 @@ func compare[T any](p *printer, kind string, a, b []T, of func(T) record) {
 	}
 }
 
-// changed prints the parts in which a record differs, and nothing if it does not.
+// changed prints the parts in which two versions of a record differ. It prints nothing if they are
+// equal.
 func (p *printer) changed(kind string, a, b record) {
 	var lines []string
 	if a.text != b.text {
@@ -343,7 +348,7 @@ func (p *printer) changed(kind string, a, b record) {
 	}
 }
 
-// differences lists the parts that went, changed and came.
+// differences lists the parts that were removed, changed and added.
 func differences(a, b []part) (out []string) {
 	find := func(list []part, name string) (part, bool) {
 		i := slices.IndexFunc(list, func(p part) bool { return p.name == name })

@@ -24,7 +24,7 @@ type enumeratorSet struct {
 	values map[string]enumerator
 	types  map[string]bool  // names of enumerations
 	ints   map[string]bool  // enumerations whose values are all ints, so that they have 4 bytes
-	over   map[*body]string // enumerations that exceed 63 bits, and the first enumerator beyond
+	over   map[*body]string // enumerations with a value of 63 bits or more, and the enumerator after it
 	others map[string]bool  // names of types that are not numbers
 	packed bool             // some enumeration has an attribute that may make it smaller than an int
 }
@@ -45,7 +45,7 @@ func enumeratorsOf(ast *cc.AST, s *stream) *enumeratorSet {
 		}
 		e.packed = e.packed || len(b.attrs) > 0
 		var names []string
-		wide, top := false, false // top: the next value does not fit into an int64
+		wide, top := false, false // top: the value before may be math.MaxInt64 or more
 		for i := b.open + 1; i < b.close; i++ {
 			switch t := s.tokens[i]; {
 			case t == "(" || t == "[" || t == "{":
@@ -132,7 +132,7 @@ func (e *enumeratorSet) check(tokens []string, value int64, in *body) error {
 	tokens = e.withoutSizes(tokens)
 	for _, t := range tokens {
 		x, ok := e.values[t]
-		negative = negative || x.value < 0 // in any enumeration
+		negative = negative || x.value < 0 // the value may be from any enumeration
 		switch {
 		case x.bad:
 			return fmt.Errorf("uses %s, which is refused", t)

@@ -16,8 +16,8 @@ func TestDiffPassesWriteErrorsOn(t *testing.T) {
 	}
 }
 
-// TestDiffRelease compares a release with the one before it, the oldest with the next, and does not
-// tell of constants that only tell the release.
+// TestDiffRelease compares a release with the one before it, and the oldest with the next one. The
+// output must not contain constants that only state the release.
 func TestDiffRelease(t *testing.T) {
 	v := func(minor int) symbols.Version { return symbols.Version{Major: 1, Minor: minor} }
 	d := &symbols.Description{

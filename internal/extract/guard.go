@@ -95,7 +95,7 @@ type macroGauge struct {
 	gauge
 	names  []string
 	begun  int   // number of macros begun
-	depths []int // at the end of each
+	depths []int // bracket depth at the end of each macro
 }
 
 func (m *macroGauge) Write(token []byte) (int, error) {
@@ -239,8 +239,8 @@ var (
 	define = regexp.MustCompile(`^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)`)
 )
 
-// heaviest returns the line of a header's macro with the longest expansion, estimated from the
-// names in it, or "".
+// heaviest returns the line of the macro with the longest expansion in a header, or "" if there is
+// none. It estimates the length from the names in the macros.
 func heaviest(name, text string) string {
 	weight := map[string]float64{}
 	found, most := "", 1000.
@@ -263,8 +263,8 @@ func heaviest(name, text string) string {
 
 var includes = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]`)
 
-// cycle returns the chain of includes by which a header includes itself, or one of its headers
-// does, as far as the text shows, or "".
+// cycle returns a chain of includes in which a header includes itself, starting at a header, or "".
+// It looks only at the text: conditions do not count.
 func cycle(files fs.FS, name string, chain ...string) string {
 	if i := slices.Index(chain, name); i >= 0 {
 		return strings.Join(append(chain[i:], name), " includes ")

@@ -16,8 +16,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// parseText reads a header; it may include y.h, which includes it. A parse that takes too long ends
-// the process: nothing else stops the C front end, which may be using up all memory.
+// parseText reads a header, which may include y.h; y.h includes the header again. If parsing takes
+// too long, the test process ends, because nothing else stops the C front end, which may be using
+// up all memory.
 func parseText(text string) (*header, error) {
 	late := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("parsing takes too long: %.2000q", text)) })
 	defer late.Stop()
@@ -187,7 +188,7 @@ func FuzzDamaged(f *testing.F) {
 // memory.
 func FuzzExtract(f *testing.F) {
 	for _, x := range odd {
-		if len(x.text) < 1000 && !strings.Contains(x.err, "more than") { // those take long
+		if len(x.text) < 1000 && !strings.Contains(x.err, "more than") { // headers that exceed a limit take long
 			f.Add(x.text)
 		}
 	}

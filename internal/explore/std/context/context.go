@@ -25,14 +25,14 @@ var (
 func Background() Context                          { return std.Background() }
 func WithValue(parent Context, key, v any) Context { return std.WithValue(parent, key, v) }
 
-// A cancelCtx is a context that ends.
+// A cancelCtx is a context that can be canceled or has a deadline.
 type cancelCtx struct {
 	Context // the parent
 	done    chan struct{}
 	err     atomic.Pointer[end]
 
 	mu       sync.Mutex
-	children []child // in order; nil when it has ended
+	children []child // in the order of their creation; nil when the context has ended
 
 	deadline    time.Time
 	hasDeadline bool
@@ -109,7 +109,7 @@ func (c *cancelCtx) drop(x child) {
 	}
 }
 
-// of returns the nearest context that may end, or nil.
+// of returns the nearest cancelCtx of a context if its end ends the context, and otherwise nil.
 func of(c Context) *cancelCtx {
 	p, _ := c.Value(key{}).(*cancelCtx)
 	if p != nil && p.done != c.Done() {
@@ -118,7 +118,7 @@ func of(c Context) *cancelCtx {
 	return p
 }
 
-// join makes x end with the parent.
+// join makes x end when its parent ends.
 func join(parent Context, x child) {
 	p := of(parent)
 	if p == nil {
@@ -219,7 +219,7 @@ func (c withoutCancel) Value(k any) any {
 
 func WithoutCancel(parent Context) Context { return withoutCancel{parent} }
 
-// An after calls a function when a context has ended.
+// An after holds the function of AfterFunc and calls it when the context has ended.
 type after struct {
 	f    func()
 	once sync.Once

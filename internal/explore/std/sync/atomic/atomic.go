@@ -10,7 +10,7 @@ import (
 )
 
 type Int32 struct {
-	v std.Int32 // first: its address is the value's
+	v std.Int32 // the first field, so that it has the address of the value
 	o explore.Object
 }
 
@@ -55,7 +55,7 @@ func OrInt32(p *int32, m int32) int32 {
 }
 
 type Int64 struct {
-	v std.Int64 // first: its address is the value's
+	v std.Int64 // the first field, so that it has the address of the value
 	o explore.Object
 }
 
@@ -100,7 +100,7 @@ func OrInt64(p *int64, m int64) int64 {
 }
 
 type Uint32 struct {
-	v std.Uint32 // first: its address is the value's
+	v std.Uint32 // the first field, so that it has the address of the value
 	o explore.Object
 }
 
@@ -145,7 +145,7 @@ func OrUint32(p *uint32, m uint32) uint32 {
 }
 
 type Uint64 struct {
-	v std.Uint64 // first: its address is the value's
+	v std.Uint64 // the first field, so that it has the address of the value
 	o explore.Object
 }
 
@@ -190,7 +190,7 @@ func OrUint64(p *uint64, m uint64) uint64 {
 }
 
 type Uintptr struct {
-	v std.Uintptr // first: its address is the value's
+	v std.Uintptr // the first field, so that it has the address of the value
 	o explore.Object
 }
 
