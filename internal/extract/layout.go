@@ -18,15 +18,15 @@ type layouter struct {
 	stream *stream
 	bad    map[string]error // names that are refused
 	shapes map[*body]*shape
-	odd    bool // some type has another size or alignment than the front end gives it
+	odd    bool // the front end gives some type a wrong size or alignment
 }
 
 // A shape is the layout of a type.
 type shape struct {
 	size, align int64
-	members     []member // of a struct or a union
-	natural     int64    // the alignment that Go gives it
-	signed      bool     // of an enumeration
+	members     []member // members of a struct or a union
+	natural     int64    // the alignment of the Go type
+	signed      bool     // the sign of an enumeration
 	err         error
 }
 
@@ -35,7 +35,7 @@ type member struct {
 	*cc.Field
 	offset, size int64
 	bits, bit    int64
-	natural      int64 // the alignment that Go gives its type
+	natural      int64 // the alignment of the member's Go type
 }
 
 // of returns the shape of any type that a member may have.
@@ -86,7 +86,7 @@ func (l *layouter) body(n int, field func(int) *cc.Field) *body {
 			return nil
 		}
 		if f.Type().Typedef() != nil || tagOf(f.Type()) != "" {
-			continue // declares nothing, and may be defined elsewhere
+			continue // such a declaration adds no member, and its type may be defined elsewhere
 		}
 		inner := (*body)(nil)
 		switch x := f.Type().(type) {
@@ -142,7 +142,7 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 	for i := range n {
 		f := field(i)
 		if f.Declarator() == nil && !f.IsBitfield() && f.Type().Kind() == cc.Int {
-			continue // a single semicolon, which the front end reads as an int
+			continue // a lone semicolon, which the front end reads as an int
 		}
 		if f.IsFlexibleArrayMember() {
 			return fmt.Errorf("%s: is an array without a length, which no Go type has", f.Name())
@@ -251,15 +251,15 @@ func (s *shape) inGo(union, windows bool) error {
 	return nil
 }
 
-// memberAttributes returns the attributes of the declaration of a member, without those of types
-// defined inside it.
+// memberAttributes returns the attributes of a member's declaration. It leaves out attributes of
+// types that are defined inside the declaration.
 func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err error) {
 	s := l.stream
 	at := -1
 	if d := f.Declarator(); d != nil && f.Name() != "" {
 		at = s.index(d.NameTok())
 	} else {
-		switch x := f.Type().(type) { // unnamed: found by the definition of its type
+		switch x := f.Type().(type) { // an unnamed member: its type's definition shows the place
 		case *cc.StructType:
 			if inner := l.body(x.NumFields(), x.FieldByIndex); inner != nil {
 				at = inner.close
@@ -290,9 +290,9 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 	return s.ownAttributes(b, first, b.close), nil
 }
 
-// ownAttributes returns the attributes in a range of tokens, without those of types defined in it.
-// The token after the range ends the declaration. Attributes in brackets, such as a parameter's,
-// and attributes of a pointer are marked.
+// ownAttributes returns the attributes in a range of tokens; the token after the range ends the
+// declaration. It leaves out attributes of types that are defined in the range. It sets inside for
+// attributes in brackets, such as a parameter's, and for attributes of a pointer.
 func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 	depth := 0
 	for i := first; i <= end; i++ {
@@ -300,7 +300,7 @@ func (s *stream) ownAttributes(b *body, first, end int) (list []attribute) {
 			if !slices.ContainsFunc(s.bodies, func(x *body) bool {
 				return x.open > b.open && x.close < b.close && slices.ContainsFunc(x.attrs, func(y attribute) bool { return y.id == a.id })
 			}) {
-				a.inside = depth > 0 || i > first && s.tokens[i-1] == "*" // on the pointer, not the member
+				a.inside = depth > 0 || i > first && s.tokens[i-1] == "*" // after a star the attribute is the pointer's
 				list = append(list, a)
 			}
 		}

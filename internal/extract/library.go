@@ -58,7 +58,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 	in.Report = once(in.Report)
 	var refused Refused
 	var all []*symbols.Table
-	where := map[string]string{} // header and line in the newest release that declares a symbol
+	where := map[string]string{} // by symbol, the header and the line in the newest release that declares it
 	for i, files := range in.Releases {
 		h, err := readHeaders(d, files, in.version(i))
 		if err != nil {
@@ -101,7 +101,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 			dated[f.Symbol] = true
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *symbols.Table) int { return b.Version.Compare(a.Version) }) // order of adding to an existing table
+	slices.SortStableFunc(all, func(a, b *symbols.Table) int { return b.Version.Compare(a.Version) }) // newest first
 	u := &union{d: d, t: in.Onto, report: in.Report, onto: in.Onto != nil, settled: d.Headers.Settled}
 	switch {
 	case u.t == nil:
@@ -157,7 +157,7 @@ func Table(d *symbols.Description, in Input) (*symbols.Table, error) {
 		}
 	}
 	if in.Onto == nil && len(t.Releases) == 1 {
-		t.Releases = nil // only one release
+		t.Releases = nil // a table of one release has no list of releases
 	}
 	if len(refused) > 0 {
 		return t, refused
@@ -176,14 +176,15 @@ func (r Refused) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// add adds a refusal, unless another release has the same.
+// add adds a refusal, unless the list has one with the same name and reason from another release.
 func (r *Refused) add(x symbols.Refusal) {
 	if !slices.ContainsFunc(*r, func(y symbols.Refusal) bool { return y.Name == x.Name && y.Reason == x.Reason }) {
 		*r = append(*r, x)
 	}
 }
 
-// once suppresses reports already made about the same record for a newer release.
+// once returns a report function that drops a report if a newer release gave one about the same
+// record.
 func once(report func(string)) func(string) {
 	if report == nil {
 		return func(string) {}
@@ -202,8 +203,8 @@ func omitted(function string, omit []string) bool {
 	return slices.ContainsFunc(omit, func(prefix string) bool { return strings.HasPrefix(function, prefix) })
 }
 
-// dateByNodes takes since-versions from the version nodes of the library's symbols, except for
-// functions in dated.
+// dateByNodes sets since-versions from the version nodes of the library's symbols. It leaves the
+// functions in dated unchanged.
 func dateByNodes(d *symbols.Description, t *symbols.Table, in Input, dated map[string]bool) error {
 	if in.Library == nil {
 		return nil
@@ -218,10 +219,10 @@ func dateByNodes(d *symbols.Description, t *symbols.Table, in Input, dated map[s
 	for i := range t.Functions {
 		f := &t.Functions[i]
 		if v, ok := nodes[f.Symbol]; ok && dated[f.Symbol] {
-			continue // an older library's nodes are more exact
+			continue // the version nodes of an older library have given a more exact version
 		} else if ok {
 			f.Since = v
-		} else if f.Until.IsZero() { // an inline function or a macro's target: nothing to bind
+		} else if f.Until.IsZero() { // no symbol to bind: the function is inline, or a macro's target
 			in.Report(f.Symbol + " is declared and not exported by the library")
 		}
 	}
@@ -273,7 +274,7 @@ func ownHeader(d *symbols.Description, m *symbols.Implementation, files fs.FS) f
 			return renamed{files, name, own}
 		}
 	}
-	return files // the error then uses the first implementation's name
+	return files // an error about the missing header then has the first implementation's name
 }
 
 // renamed makes a file available under another name too.
@@ -329,7 +330,7 @@ func parseLibrary(d *symbols.Description, files fs.FS) (*header, error) {
 	included := d.Headers.Included()
 	s.main = included[0]
 	if len(included) > 1 {
-		s.main = "all headers of " + d.Library // not the name of any header
+		s.main = "all headers of " + d.Library // for messages, since there is no single main header
 		var text strings.Builder
 		for i, name := range included {
 			if _, err := fs.Stat(files, name); err == nil || i == 0 {
@@ -376,9 +377,10 @@ func versionedStructs(t *symbols.Table) {
 	}
 }
 
-// oldABIs sets the API names of old ABI versions in every, the functions of headers that declare
-// them too. plain holds the same headers without old versions. A function that plain lacks is an
-// old version of the function that a macro there redirects to it.
+// oldABIs finds old ABI versions. every has the functions of headers that also declare old
+// versions; plain holds the same headers without them. If plain does not declare a function and a
+// macro there redirects the function to another one, it is an old version of that other function.
+// oldABIs then sets its API name.
 func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 	names := map[string]string{}
 	for _, f := range plain.table.Functions {
@@ -387,7 +389,7 @@ func oldABIs(plain *header, every []symbols.Function) []symbols.Function {
 	for i := range every {
 		f := &every[i]
 		if api, is := names[f.Symbol]; is {
-			if strings.HasPrefix(f.Symbol, api) { // otherwise a macro gives a function an unrelated name
+			if strings.HasPrefix(f.Symbol, api) { // otherwise the macro is not about versions: the names are unrelated
 				f.API = api
 			}
 			continue
@@ -448,7 +450,7 @@ func headerVersion(d *symbols.Description, files fs.FS) (v symbols.Version, err 
 // functions returns the functions of a header in its order. If a macro maps a plain name to an
 // exported name, the plain name is the API name.
 func functions(h *header, omit []string) []symbols.Function {
-	api := map[string]string{} // exported name to the macro that maps to it
+	api := map[string]string{} // by exported name, the plain name that a macro maps to it
 	for _, name := range slices.Sorted(maps.Keys(h.alias)) {
 		api[h.alias[name]] = name
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// macros records object-like macros: alternative names, and constants.
+// macros records macros without parameters: as alternative names, and as constants.
 func (w *walker) macros(ast *cc.AST) {
 	names := slices.Sorted(maps.Keys(ast.Macros))
 	slices.SortStableFunc(names, func(a, b string) int { // source order, since maps have no order
@@ -89,8 +89,8 @@ func (w *walker) macros(ast *cc.AST) {
 	}
 }
 
-// findIn applies why to the tokens of a macro and of the macros in its text. It returns the first
-// reason that is not "", or "".
+// findIn calls why for each token of a macro and of the macros in its text. It returns the first
+// reason that why returns, or "".
 func findIn(ast *cc.AST, m *cc.Macro, seen map[*cc.Macro]bool, why func(token string) string) string {
 	seen[m] = true
 	for _, t := range m.ReplacementList() {
@@ -124,11 +124,11 @@ func (w *walker) noConstant(ast *cc.AST, token string) string {
 
 var ofLong = []string{"LONG_MIN", "LONG_MAX", "ULONG_MAX"}
 
-// elsewhere are predefined macros that depend on the place or the time.
+// elsewhere are predefined macros whose values depend on the place of their use or on the time.
 var elsewhere = []string{"__LINE__", "__FILE__", "__FILE_NAME__", "__BASE_FILE__", "__COUNTER__", "__DATE__", "__TIME__", "__TIMESTAMP__", "__INCLUDE_LEVEL__"}
 
-// castToPointer reads ((CUstream)0x1) and ((void*)0x00). Such a constant address is not among C's
-// constant expressions.
+// castToPointer reads a constant address, such as ((CUstream)0x1) or ((void*)0x00), which is not a
+// constant expression in C.
 func castToPointer(text string) (string, bool) {
 	text = strings.Trim(text, "()")
 	_, n, ok := strings.Cut(text, ")")

@@ -38,8 +38,9 @@ func mergeEnums(t, other *symbols.Table) {
 	}
 }
 
-// mergeTypes adds to t the other types and constants that only another implementation has, and
-// marks them. A name that t uses for another kind of type keeps its meaning in t.
+// mergeTypes adds to t the types and constants that only another implementation has, except
+// enumerations, and marks them. If t uses a name for another kind of type, mergeTypes does not
+// change it.
 func mergeTypes(t, other *symbols.Table) {
 	kind := map[string]string{}
 	for _, e := range t.Enums {

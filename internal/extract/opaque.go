@@ -32,7 +32,7 @@ func handles(t *symbols.Table, opaque map[string]string) {
 		for i := range f.Params {
 			p := &f.Params[i]
 			if ct, err := symbols.ParseType(p.Type); err == nil && made[ct.Base] && ct.Pointers == 0 {
-				p.Dir, p.Null, p.Guess = "", false, false // they described the pointer that is now the handle
+				p.Dir, p.Null, p.Guess = "", false, false // these facts were about the pointer, which is now part of the handle
 			}
 		}
 	}
@@ -41,8 +41,9 @@ func handles(t *symbols.Table, opaque map[string]string) {
 	}
 }
 
-// buffers marks non-const pointers to char in functions that also take a size. Such a pointer may
-// be a text, an array or one byte, unless the header says more than that the library writes there.
+// buffers marks, in functions that also take a size, pointers to char that are not const. Such a
+// pointer may be a text, an array or one byte, unless the header says more about it than that the
+// library writes there.
 func buffers(h *header) {
 	docs := map[string]comment{}
 	for _, f := range h.funcs {
@@ -67,7 +68,7 @@ const whichIsRefused = ", which is refused: "
 // returns a refusal for each.
 func unknown(d *symbols.Description, h *header, declared map[string]string) (refused []symbols.Refusal) {
 	t := &h.table
-	lent, _ := d.StandIns() // parsing has called it too
+	lent, _ := d.StandIns() // no error: parsing has called StandIns before
 	why := func(have map[string]bool, types []string) string {
 		for _, ctype := range types {
 			ct, err := symbols.ParseType(ctype)
@@ -140,8 +141,8 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 	return refused
 }
 
-// orphans removes records named after a removed record: types of members and of parameters that are
-// declared in place.
+// orphans removes records of unnamed types that belong to a removed record: types of its members or
+// parameters that are declared in place.
 func orphans(t *symbols.Table) {
 	have := t.TypeNames()
 	for _, f := range t.Functions {

@@ -15,8 +15,8 @@ import (
 // A source is the input of one translation unit: headers, stand-ins for system headers, and macros
 // defined first. The extractor reads nothing else from the machine and runs no compiler.
 type source struct {
-	main    string            // the header to parse
-	files   fs.FS             // headers
+	main    string            // name of the header to parse
+	files   fs.FS             // the folders of headers
 	stubs   map[string]string // stand-ins, by the name in #include
 	defines string            // #define lines
 	keep    func(file string) bool
@@ -98,8 +98,8 @@ const limits = `#include <features.h>
 #define ULLONG_MAX 18446744073709551615ULL
 `
 
-// floats and mathNumbers are the macros that are not integers. A header may test for them with
-// #ifdef.
+// floats and mathNumbers define the numeric macros that are not integers. A header may test for
+// them with #ifdef.
 const floats = `
 #define DBL_EPSILON __DBL_EPSILON__
 #define DBL_MAX __DBL_MAX__
@@ -287,7 +287,7 @@ const cdefs = `#ifndef _FEATURES_H
 type header struct {
 	table symbols.Table // handles, scalars, aliases, enums, structs, callbacks, constants
 	funcs []function
-	alias map[string]string // macros that give one identifier for another
+	alias map[string]string // by name, the identifier that a macro gives instead
 
 	where map[string]string // header and line of types, by name
 

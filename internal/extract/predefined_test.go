@@ -96,7 +96,7 @@ func TestPredefined(t *testing.T) {
 	}
 	if theirs["__GNUC__"] != ours["__GNUC__"] {
 		t.Logf("gcc is of version %s, gcc.txt of %s", theirs["__GNUC__"], ours["__GNUC__"])
-		return // each version has different attributes and builtin functions
+		return // attributes and builtin functions differ between versions
 	}
 	for operator, set := range map[string]map[string]bool{"__has_attribute": knownFacts().attributes, "__has_builtin": knownFacts().builtins} {
 		names := slices.Sorted(maps.Keys(set))

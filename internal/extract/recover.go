@@ -18,14 +18,14 @@ const maxRecoveries = 200
 // A recovery leaves out declarations that the C front end cannot read. It blanks their text, so
 // that the rest can be read.
 type recovery struct {
-	files   map[string][]byte // headers with blanks
+	files   map[string][]byte // the headers, with declarations blanked
 	refused []refusal
 	structs map[string]bool // refused names that are structs or unions
 	marks   int             // value of stream.marks for the whole header, or -1
 }
 
-// errLostPragma reports that leaving out a declaration would also remove a pragma, held by a macro
-// beside it.
+// errLostPragma reports that a declaration cannot be left out: a macro next to it contains a
+// pragma, which would be left out too.
 var errLostPragma = errors.New("a pragma is too close to leave the declaration out")
 
 // errorPlace matches the position in an error of the C front end.
@@ -62,7 +62,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	old := text[d.first:d.end]
 	code := directiveLines.ReplaceAllFunc(comments.ReplaceAllFunc(old, blanks), blanks)
 	list := identifiers.FindAllString(string(code), -1)
-	isTypedef, isStruct := slices.Contains(list, "typedef") && list[len(list)-1] != "typedef", false // otherwise a macro adds it
+	isTypedef, isStruct := slices.Contains(list, "typedef") && list[len(list)-1] != "typedef", false // a macro may add typedef or struct
 	name, isFunction := "", false
 	if open := bytes.IndexByte(code, '('); open >= 0 && !isTypedef && !bytes.Contains(code[:open], []byte("{")) {
 		if before := identifiers.FindAllString(string(code[:open]), -1); len(before) > 0 {
@@ -85,7 +85,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	if r.structs == nil {
 		r.files, r.structs = map[string][]byte{}, map[string]bool{}
 	}
-	begin := len(code) - len(bytes.TrimLeft(code, " \t\r\n")) // after preprocessor lines
+	begin := len(code) - len(bytes.TrimLeft(code, " \t\r\n")) // the declaration begins after preprocessor lines
 	at := 1 + bytes.Count(text[:d.first+begin], []byte("\n"))
 	r.refused = append(r.refused, refusal{name, fmt.Sprintf("%s:%d", file, at), fmt.Errorf("cannot be read: %s", reason)})
 	r.structs[name] = isStruct
@@ -95,7 +95,7 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 		if m := typedefTag.FindSubmatch(code); m != nil && string(m[1]) == name {
 			tag = name
 		}
-		stand = "typedef struct " + tag + " " + name + ";" // its users can be read, and are refused
+		stand = "typedef struct " + tag + " " + name + ";" // the front end can then read the typedef's users, which are refused
 	} else if isStruct && !isFunction {
 		stand = string(tagged.FindSubmatch(code)[1]) + " " + name + ";"
 	}
@@ -103,7 +103,8 @@ func (r *recovery) leaveOut(file string, text []byte, d textRange, reason string
 	r.files[file] = slices.Concat(text[:d.first], rest[:begin], []byte(stand), rest[begin:], text[d.end:])
 }
 
-// stands reports whether a struct replaces a typedef that was left out and may have any type.
+// stands reports whether a struct replaces a typedef that was left out. The typedef may have any
+// type.
 func (r *recovery) stands(name string) bool {
 	isStruct, refused := r.structs[name]
 	return refused && !isStruct

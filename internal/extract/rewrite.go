@@ -60,8 +60,9 @@ func isOnce(text []byte) bool {
 	return depth == 0
 }
 
-// guarded adds an include guard to a header, since the front end ignores #pragma once. Two headers
-// of equal text are one header, as for a compiler that reaches one folder by two names.
+// guarded adds an include guard to a header, since the front end ignores #pragma once. Headers of
+// equal text get the same guard: a compiler, too, reads a header once if it is found under two
+// names.
 func guarded(header, text []byte) []byte {
 	guard := fmt.Sprintf("puregpu_once_%x", sha256.Sum256(header))
 	return fmt.Appendf(nil, "#ifndef %s\n#define %s\n#line 1\n%s#endif\n", guard, guard, text)
@@ -83,7 +84,7 @@ func (o overlayFS) rewrite(text []byte) []byte {
 	if bytes.Contains(text, []byte("_Pragma")) {
 		text = pragmaOperator.ReplaceAll(text, []byte(pragmaWord))
 	}
-	if lineDirective.Match(text) { // the front end takes includes from there, and a compiler does not
+	if lineDirective.Match(text) { // the front end would search includes beside the file that the directive names; a compiler does not
 		text = lineDirective.ReplaceAllFunc(text, blanks)
 	}
 	if bytes.Contains(text, []byte("[[")) {
@@ -95,7 +96,7 @@ func (o overlayFS) rewrite(text []byte) []byte {
 	if bytes.Contains(text, []byte("__has_include")) {
 		text = includeOperator.ReplaceAllFunc(text, func(use []byte) []byte {
 			if name := string(includeOperator.FindSubmatch(use)[1]); isSystemHeader(name) {
-				return append([]byte("1"), blanks(use[1:])...) // the system has it, even without a stand-in
+				return append([]byte("1"), blanks(use[1:])...) // real systems have the header, even if there is no stand-in
 			}
 			return use
 		})
@@ -131,7 +132,7 @@ func plainLiterals(text []byte) []byte {
 			i++
 		default:
 			end := literalEnd(text, i)
-			if end < 0 { // not a literal, as in #error don't
+			if end < 0 { // the quote begins no literal, as in #error don't
 				i++
 				continue
 			}
@@ -196,9 +197,9 @@ func plainLiteral(prefix, quoted string) (string, bool) {
 	}
 	codes, ok := charCodes(body)
 	if !ok {
-		return "", false // an error to the front end, too
+		return "", false // the front end reports an error too
 	}
-	if prefix != "" { // the last character is the value
+	if prefix != "" { // the value is the last character
 		n := codes[len(codes)-1].wide
 		switch prefix {
 		case "u":
@@ -228,7 +229,7 @@ func plainLiteral(prefix, quoted string) (string, bool) {
 	return number(int32(n)), true
 }
 
-// number writes a number as one token, like a character constant.
+// number writes a number as one token, since a character constant is one token.
 func number(n int32) string {
 	if n == -1<<31 {
 		return "(-2147483647-1)"

@@ -18,8 +18,8 @@ type system struct {
 	differs map[string]bool   // macros with a different number on arm64
 }
 
-// features is the first header of the C library that a program includes. Only a _GNU_SOURCE defined
-// before it has an effect.
+// features is the header of the C library that every other one includes first. _GNU_SOURCE must be
+// defined before it to have an effect.
 const (
 	featuresFile = "puregpu/features"
 	features     = "#ifndef PUREGPU_FEATURES\n#define PUREGPU_FEATURES\n#ifdef _GNU_SOURCE\n#define PUREGPU_GNU\n#endif\n#endif\n" + cdefs + glibc
@@ -43,7 +43,7 @@ typedef double __m512d __attribute__((vector_size(64)));
 #endif
 `
 
-const numbersOf = "puregpu/numbers/" // prefix of the file name of a header's numbers
+const numbersOf = "puregpu/numbers/" // the file with a header's numeric macros has this prefix and the header's name
 
 // standIns returns the stand-ins for the C library. Each has the types that headers of libraries
 // use, and all numeric macros, since a header may test for one with #ifdef.

@@ -44,7 +44,7 @@ func typedIn(v reflect.Value) error {
 				return fmt.Errorf("has %s, whose type no header declares", name)
 			}
 		case *cc.StructDeclaration:
-			s := x.SpecifierQualifierList // nil for a single semicolon, which the layouter skips
+			s := x.SpecifierQualifierList // nil for a lone semicolon, which the layouter skips
 			if x.Case == cc.StructDeclarationDecl && x.StructDeclaratorList == nil && s != nil && !isUnnamed(s) {
 				return fmt.Errorf("has a member declaration that declares nothing in line %d", x.Position().Line)
 			}

@@ -14,9 +14,9 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// readTypedefs reads headers that include one with a function type for every ABI version of every
-// function, such as CUDA's cudaTypedefs.h. A type has the form PFN_name_vNNNNN; the number is the
-// release that added it.
+// readTypedefs reads headers of which one declares a function type for every ABI version of every
+// function, such as CUDA's cudaTypedefs.h. Such a type has the name PFN_name_vNNNNN; the number is
+// the release that added the version.
 //
 // The headers are read twice. With the macro that the description names they declare every ABI
 // version of every function, including old ones and twins. Without it, their own macros tell which
@@ -125,7 +125,7 @@ func (p *pairing) split(all []symbols.Callback) (map[string][]abi, []symbols.Cal
 			return nil, nil, fmt.Errorf("%s: %s: not of the form %sname_vNNNNN", p.types.Header, c.Name, p.types.Prefix)
 		}
 		if m[3] != "" {
-			continue // another export of the same version
+			continue // a twin, which is another export of the same version
 		}
 		since, err := strconv.Atoi(m[2])
 		if err != nil {
@@ -154,7 +154,7 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 	}
 	current := map[string]bool{}
 	for _, f := range plain.funcs {
-		current[f.Symbol] = true // macros have been applied: programs call this name
+		current[f.Symbol] = true // the preprocessor has applied macros, so this is the function that programs call
 	}
 	var out []symbols.Function
 	used := map[string]bool{}
@@ -350,7 +350,7 @@ func countable(ctype string) bool {
 	return builtin || sizedInt.MatchString(t.Base)
 }
 
-// sizedInt matches typedefs named like C's: cuuint64_t.
+// sizedInt matches typedefs whose names end like C's sized integers, such as cuuint64_t.
 var sizedInt = regexp.MustCompile(`u?int(8|16|32|64)_t$`)
 
 // typeConstants gives a macro that is defined as an enumerator the enumerator's type.

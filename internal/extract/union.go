@@ -20,9 +20,9 @@ type union struct {
 	d      *symbols.Description
 	t      *symbols.Table
 	report func(string)
-	onto   bool // the table existed before: additions of a newer release are new to its users
+	onto   bool // the table existed before, so additions of a newer release are new to its users
 
-	settled bool // as in the description
+	settled bool // the description's Headers.Settled
 }
 
 // add adds the declarations of a release.
@@ -49,8 +49,8 @@ func (u *union) add(h *symbols.Table) {
 	t.Version = t.Releases[len(t.Releases)-1]
 }
 
-// checkAgain reports differences between the table and the headers of a release that it already
-// has.
+// checkAgain compares the headers of a release with the table, which has that release already. It
+// reports differences.
 func (u *union) checkAgain(h *symbols.Table) {
 	at := u.t.At(h.Version)
 	have := map[string]symbols.Function{}
@@ -76,8 +76,8 @@ func (u *union) checkAgain(h *symbols.Table) {
 	}
 }
 
-// rename gives types of a release the table's names, if the old name now is an alias of one
-// version. Before CUDA 11.4 CUDA_KERNEL_NODE_PARAMS was a struct; since then its name is
+// rename gives types of an older release the names that the table has for them, if the old name has
+// become an alias. CUDA_KERNEL_NODE_PARAMS was a struct before CUDA 11.4; since then the struct is
 // CUDA_KERNEL_NODE_PARAMS_v1.
 func (u *union) rename(h *symbols.Table) {
 	t := u.t
@@ -96,7 +96,7 @@ func (u *union) rename(h *symbols.Table) {
 		}
 		if j := slices.IndexFunc(candidates, fits); j >= 0 {
 			names[name] = candidates[j]
-		} else if !taken[candidates[0]] { // its new name
+		} else if !taken[candidates[0]] { // no layout fits: the type that the alias stands for
 			names[name] = candidates[0]
 		}
 		taken[names[name]] = true
@@ -178,8 +178,8 @@ func (u *union) rename(h *symbols.Table) {
 	}
 }
 
-// macrosFor returns the enumeration whose enumerators the table defines as macros for those of e,
-// or "".
+// macrosFor returns the name of another enumeration whose enumerators the table defines as macros
+// for the enumerators of e, or "".
 func (u *union) macrosFor(e *symbols.Enum) string {
 	of := ""
 	for _, v := range e.Values {
@@ -200,7 +200,7 @@ var typeName = regexp.MustCompile(`\w+(\.\w+)*`)
 // spans maintains the since- and until-versions of records while a release is added.
 type spans struct {
 	v        symbols.Version
-	releases []symbols.Version // before v, oldest first
+	releases []symbols.Version // releases added before v, oldest first
 	report   func(string)
 }
 
@@ -208,7 +208,7 @@ func (s *spans) newest() symbols.Version { return s.releases[len(s.releases)-1] 
 func (s *spans) newer() bool             { return s.v.Compare(s.newest()) > 0 }
 func (s *spans) older() bool             { return s.v.Compare(s.releases[0]) < 0 }
 
-// both adjusts a record that the table and the release have.
+// both updates the versions of a record that is in the table and in the release.
 func (s *spans) both(since, until *symbols.Version) {
 	if !since.IsZero() && s.v.Compare(*since) < 0 {
 		*since = s.v
@@ -224,7 +224,7 @@ func (s *spans) both(since, until *symbols.Version) {
 	}
 }
 
-// gone adjusts a record that the release lacks.
+// gone updates the versions of a record that is in the table and not in the release.
 func (s *spans) gone(name string, since, until *symbols.Version) {
 	switch {
 	case s.newer():
@@ -250,8 +250,8 @@ func (s *spans) new(since, until *symbols.Version) {
 	}
 }
 
-// at lists the releases of the table that have a record, and its value in each: the bound value,
-// unless others has another one.
+// at lists the releases of the table that have a record, and the record's value in each: a value in
+// others, or else the bound value.
 func at[T, O any](releases []symbols.Version, since, until symbols.Version, bound T, others []O, of func(*O) (symbols.Span, T)) (in []symbols.Version, what []T) {
 	for _, r := range releases {
 		if !since.IsZero() && r.Compare(since) < 0 || !until.IsZero() && r.Compare(until) > 0 {
@@ -285,7 +285,7 @@ func runs[T any](in []symbols.Version, what []T, same func(a, b T) bool, bound T
 	return spans, other
 }
 
-// insert inserts a release's value in order.
+// insert inserts a release and its value into the lists, which are sorted by release.
 func insert[T any](in []symbols.Version, what []T, v symbols.Version, x T) ([]symbols.Version, []T) {
 	i, _ := slices.BinarySearchFunc(in, v, symbols.Version.Compare)
 	return slices.Insert(in, i, v), slices.Insert(what, i, x)
@@ -324,7 +324,7 @@ func (u *union) structs(h *symbols.Table, s spans) {
 			continue
 		}
 		have := &t.Structs[i]
-		if have.Lib != "" { // another implementation had it first
+		if have.Lib != "" { // until now only another implementation had it
 			s.new(&o.Since, &o.Until)
 			*have = o
 			continue
@@ -332,7 +332,7 @@ func (u *union) structs(h *symbols.Table, s spans) {
 		bound, theirs := layoutOf(have), layoutOf(&o)
 		same := func(a, b symbols.Layout) bool { return sameLayout(t, t, a, b) }
 		if sameLayout(t, h, bound, theirs) {
-			theirs = bound // the same with another spelling
+			theirs = bound // the layouts differ only in spelling
 		}
 		in, what := at(s.releases, have.Since, have.Until, bound, have.Others, func(l *symbols.Layout) (symbols.Span, symbols.Layout) {
 			return l.Span, symbols.Layout{Size: l.Size, Align: l.Align, Fields: l.Fields}
@@ -460,14 +460,14 @@ func (u *union) enums(h *symbols.Table, s spans) {
 				continue
 			}
 			y := &e.Values[j]
-			if y.Lib != "" { // another implementation had it first
+			if y.Lib != "" { // until now only another implementation had it
 				x.Since, x.Until = symbols.Version{}, symbols.Version{}
 				s.new(&x.Since, &x.Until)
 				*y = x
 				continue
 			}
 			in, what := at(s.releases, y.Since, y.Until, y.Value, y.Others, func(o *symbols.OtherValue) (symbols.Span, int64) { return o.Span, o.Value })
-			if x.Value != y.Value && !s.newer() { // else it becomes what is bound
+			if x.Value != y.Value && !s.newer() { // a newer release's value becomes the bound one
 				u.report(fmt.Sprintf("enumerator %s.%s is %d in %v, and %d where it is bound", name, x.Name, x.Value, s.v, y.Value))
 			}
 			in, what = insert(in, what, s.v, x.Value)
@@ -487,7 +487,7 @@ func (u *union) enums(h *symbols.Table, s spans) {
 		if _, was := index[key(e)]; !was {
 			continue
 		}
-		own := func(v symbols.EnumValue) bool { return v.Lib == "" } // and not another implementation's
+		own := func(v symbols.EnumValue) bool { return v.Lib == "" } // the enumerator is not only in another implementation
 		if !seenEnum[key(e)] && slices.ContainsFunc(e.Values, own) {
 			s.gone("enum "+key(e), &e.Since, &e.Until)
 		}
@@ -516,7 +516,7 @@ func (u *union) constants(h *symbols.Table, s spans) {
 	for _, e := range h.Enums {
 		for _, v := range e.Values {
 			seen[v.Name] = true
-			if i, ok := index[v.Name]; ok { // it has become a macro, or was one
+			if i, ok := index[v.Name]; ok { // the name is a macro in the table and an enumerator in the release
 				theirs = append(theirs, symbols.Constant{Name: v.Name, Type: t.Constants[i].Type, Value: fmt.Sprint(v.Value)})
 			}
 		}
@@ -536,7 +536,7 @@ func (u *union) constants(h *symbols.Table, s spans) {
 			continue
 		}
 		c := &t.Constants[i]
-		if c.Lib != "" { // another implementation had it first
+		if c.Lib != "" { // until now only another implementation had it
 			s.new(&o.Since, &o.Until)
 			*c = o
 			continue
@@ -610,7 +610,7 @@ func kept[T any](have, theirs []T, other map[string]string, seen map[string]bool
 			continue
 		}
 		var lib *string
-		if _, since, until, lib = of(&have[i]); *lib != "" { // another implementation had it first
+		if _, since, until, lib = of(&have[i]); *lib != "" { // until now only another implementation had it
 			*lib = ""
 			s.new(since, until)
 			continue
@@ -710,7 +710,7 @@ func (u *union) functions(h *symbols.Table, s spans) {
 			continue
 		}
 		f := &t.Functions[i]
-		if f.Lib != "" { // another implementation had it first
+		if f.Lib != "" { // until now only another implementation had it
 			f.Lib = ""
 			u.report(fmt.Sprintf("%s was only in another implementation, but %v has it too", f.Symbol, s.v))
 			continue
@@ -758,8 +758,8 @@ func (u *union) functions(h *symbols.Table, s spans) {
 	}
 }
 
-// settled removes the marks of guesses. A person has checked each of them, or it belongs to an ABI
-// version that is not bound.
+// settled removes the marks of guesses, because a person has checked each of them or the parameter
+// belongs to an ABI version that is not bound.
 func settled(params []symbols.Param) {
 	for i := range params {
 		params[i].Guess = false

@@ -107,7 +107,7 @@ func TestUnionKeepsEveryRelease(t *testing.T) {
 		perm := r.Perm(len(versions))
 		for len(perm) > 0 {
 			n := 1
-			if table != nil { // several at once, in any order
+			if table != nil { // adds several releases at once, in any order
 				n += r.IntN(len(perm))
 			}
 			var some []fs.FS

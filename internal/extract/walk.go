@@ -20,10 +20,10 @@ type walker struct {
 	inline  bool // bind inline functions too
 	windows bool // the library also exists on Windows
 	out     header
-	seen    map[string]bool   // names already recorded
-	named   map[string]string // struct, union or enum tag to the name of its record
-	unnamed map[*body]string  // the same for types without a tag
-	badAt   map[string]string // places of declarations that are not understood, by name
+	seen    map[string]bool   // names with a record
+	named   map[string]string // by tag of a struct, union or enumeration: the name of its record
+	unnamed map[*body]string  // by definition of a type without a tag: the name of its record
+	badAt   map[string]string // by name, the place of a declaration that is not understood
 	apart   map[string]bool   // typedefs whose type may differ from the struct, union or enumeration that they name
 	stream  *stream
 	lay     *layouter
@@ -31,8 +31,8 @@ type walker struct {
 	enums   *enumeratorSet
 	consts  *consts
 	now     span      // the current declaration
-	unclear string    // a typedef in it that may or may not be const
-	behind  []cc.Type // tagged types that members point to, which may be defined only there
+	unclear string    // a typedef in the current declaration that may or may not be const
+	behind  []cc.Type // types with a tag to which members point; the member may be the only place that defines them
 }
 
 // walk records every declaration that it can, and notes the others.
@@ -68,7 +68,7 @@ func (w *walker) walk(ast *cc.AST) error {
 	}
 	w.every(ast, func(ed *cc.ExternalDeclaration) {
 		if ed.Declaration != nil && ed.Declaration.DeclarationSpecifiers != nil {
-			_, _ = w.lay.of(ed.Declaration.DeclarationSpecifiers.Type()) // only to find the odd types
+			_, _ = w.lay.of(ed.Declaration.DeclarationSpecifiers.Type()) // marks types whose size the front end gets wrong
 		}
 	})
 	w.every(ast, func(ed *cc.ExternalDeclaration) {
@@ -94,7 +94,7 @@ func (w *walker) walk(ast *cc.AST) error {
 		}
 		w.declaration(ed)
 	})
-	for i := 0; i < len(w.behind); i++ { // the loop may add to it
+	for i := 0; i < len(w.behind); i++ { // declarations in the loop may extend w.behind
 		t := w.behind[i]
 		for _, x := range w.stream.spans {
 			if at := w.stream.index(tagToken(t)); at >= x.first && at <= x.last {
@@ -110,7 +110,7 @@ func (w *walker) walk(ast *cc.AST) error {
 	for _, name := range w.defined {
 		w.lay.bad[name] = errInline
 	}
-	w.out.funcs = slices.DeleteFunc(w.out.funcs, func(f function) bool { return w.lay.bad[f.API] != nil }) // refused by another declaration
+	w.out.funcs = slices.DeleteFunc(w.out.funcs, func(f function) bool { return w.lay.bad[f.API] != nil }) // another declaration has refused the function
 	return nil
 }
 
@@ -213,7 +213,7 @@ func (w *walker) refuse(at fmt.Stringer, name string, err error) {
 	w.out.refused = append(w.out.refused, refusal{name, cmp.Or(w.badAt[name], lineOf(at)), err})
 }
 
-// lineOf writes a position without its column.
+// lineOf writes a position as file and line, without the column.
 func lineOf(at fmt.Stringer) string {
 	text := at.String()
 	return text[:max(0, strings.LastIndexByte(text, ':'))]
@@ -238,16 +238,17 @@ func (w *walker) nameTags(ed *cc.ExternalDeclaration) {
 		if b := w.bodyOf(spec); tag == "" && b != nil && w.unnamed[b] == "" {
 			w.unnamed[b] = d.Name()
 		}
-		if tag != "" && w.named[tag] == "" && !w.apart[d.Name()] && !spec.Attributes().IsConst() { // a const one names another type
+		if tag != "" && w.named[tag] == "" && !w.apart[d.Name()] && !spec.Attributes().IsConst() { // a typedef with const does not name the type itself
 			w.named[tag] = d.Name()
 		}
 	}
 }
 
-// setApart records the typedefs of a declaration that alters the type that it names.
+// setApart records the typedefs of a declaration that may give them another type than the struct,
+// union or enumeration that it names.
 func (w *walker) setApart(ed *cc.ExternalDeclaration) {
 	if ed.Declaration == nil || ed.Declaration.DeclarationSpecifiers == nil || tagOf(ed.Declaration.DeclarationSpecifiers.Type()) == "" {
-		return // a type without a tag has no other name
+		return // typedefs of a type without a tag have no other name for it
 	}
 	for il := ed.Declaration.InitDeclaratorList; il != nil; il = il.InitDeclaratorList {
 		if d := il.InitDeclarator.Declarator; d.IsTypename() {
@@ -288,14 +289,14 @@ func (w *walker) declaration(ed *cc.ExternalDeclaration) {
 		return
 	}
 	spec := ed.Declaration.DeclarationSpecifiers.Type()
-	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // defined here, not named
+	if name := w.nameOf(spec); spec.Typedef() == nil && (name != "" || ed.Declaration.InitDeclaratorList == nil) { // the declaration defines a type and does not only name one
 		if err := w.define(name, spec); err != nil {
 			w.refuse(ed.Position(), name, err)
 			for _, name := range []string{name, tagOf(spec)} {
 				if name != "" {
 					w.lay.bad[name] = err
 					if spec.Kind() != cc.Enum {
-						w.out.opaque[name] = cmp.Or(tagOf(spec), name) // opaque to a table that leaves it out
+						w.out.opaque[name] = cmp.Or(tagOf(spec), name) // users see an opaque type, since the table leaves out its definition
 					}
 				}
 			}
@@ -360,7 +361,7 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 	params := []symbols.Param{}
 	for i, p := range ft.Parameters() {
 		if p.Type().Kind() == cc.Void {
-			continue // f(void)
+			continue // the void of f(void) is not a parameter
 		}
 		name := p.Name()
 		if name == "" {
@@ -372,7 +373,7 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 		}
 		t := w.spell(p.Type())
 		if a := p.Type().Undecay(); a != p.Type() && a.Kind() == cc.Array && a.Attributes().IsConst() && !strings.HasPrefix(t, "const ") {
-			t = "const " + t // const of a named array type, which C turns into a pointer
+			t = "const " + t // the parameter is a pointer, since C converts the array; const of the array type applies to its element
 		}
 		if a := bareArray(p.Type()); a != nil {
 			t = of + "." + name + " *"
@@ -380,7 +381,7 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 				return nil, fmt.Errorf("parameter %s: %w", name, err)
 			}
 		}
-		if fn, stars := bareFunction(p.Type()); fn != nil { // declared in place: named after function and parameter, as members of structs are
+		if fn, stars := bareFunction(p.Type()); fn != nil { // a function type declared in place is named after the function and the parameter
 			t = of + "." + name + stars
 			if err := w.callback(of+"."+name, fn, false); err != nil {
 				return nil, fmt.Errorf("parameter %s: %w", name, err)
@@ -394,8 +395,8 @@ func (w *walker) params(of string, ft *cc.FunctionType) ([]symbols.Param, error)
 	return params, nil
 }
 
-// refusedType returns an error for a refused typedef of a type other than a struct or a union.
-// Pointers to those may be opaque.
+// refusedType returns an error for a type that a refused typedef names, except for structs and
+// unions, to which opaque pointers are possible.
 func (w *walker) refusedType(t cc.Type) error {
 	if td := t.Typedef(); td != nil && (t.Kind() != cc.Struct && t.Kind() != cc.Union || w.out.recovered.stands(td.Name())) && w.lay.bad[td.Name()] != nil {
 		return fmt.Errorf("uses %s, which is refused: %w", td.Name(), w.lay.bad[td.Name()])
@@ -403,7 +404,7 @@ func (w *walker) refusedType(t cc.Type) error {
 	return nil
 }
 
-// inexpressible returns the error for a type that cannot be written.
+// inexpressible returns the error for a type that spell cannot write.
 func (w *walker) inexpressible(verb string, t cc.Type) error {
 	if name := w.unclear; name != "" {
 		w.unclear = ""
@@ -478,7 +479,7 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 	}
 	written := ""
 	if td := spec.Typedef(); td != nil && td.Name() != name && d.Pointer == nil && d.DirectDeclarator.Case == cc.DirectDeclaratorIdent {
-		written = td.Name() // typedef Old New;
+		written = td.Name() // for typedef Old New;
 		if w.systemNumber(td, spec) {
 			written = ""
 		}
@@ -548,13 +549,13 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 		}
 		base := arithmetic(t)
 		if base == "void" {
-			return nil // another name for void; its uses are written as void
+			return nil // New is another name for void, and spell writes it as void
 		}
 		if base == "" {
 			return fmt.Errorf("cannot record a typedef of %s", t)
 		}
 		if written != "" && strings.HasSuffix(base, "long") {
-			base = written // has the same size everywhere, unlike long
+			base = written // such as int64_t, which has the same size everywhere, unlike long
 		}
 		w.seen[name] = true
 		tab.Scalars = append(tab.Scalars, symbols.Scalar{Name: name, Type: base})
@@ -660,7 +661,7 @@ func (w *walker) layout(name string, t cc.Type, union bool) error {
 					return err
 				}
 			}
-		} else if elem.Typedef() == nil && w.named[tagOf(elem)] == "" { // a tagged one declared in place
+		} else if elem.Typedef() == nil && w.named[tagOf(elem)] == "" { // a type with a tag that is declared in place
 			if err := w.define(w.nameOf(elem), elem); err != nil {
 				return err
 			}
@@ -705,7 +706,7 @@ func (w *walker) spell(t cc.Type) string {
 		if qualifier = ""; isConst {
 			qualifier = "const "
 		}
-		if t.Kind() == cc.Function { // const belongs to its result
+		if t.Kind() == cc.Function { // a const before a function type is about its result
 			return td.Name()
 		}
 		return qualifier + td.Name()
@@ -714,7 +715,7 @@ func (w *walker) spell(t cc.Type) string {
 	case *cc.PointerType:
 		if _, ok := x.Elem().(*cc.FunctionType); ok {
 			if td := x.Elem().Typedef(); td != nil {
-				return td.Name() // typedef int f(void); f in the table is the pointer to it
+				return td.Name() // after typedef int f(void); the record of f is the pointer to the function
 			}
 			return "?"
 		}
@@ -754,8 +755,8 @@ func (w *walker) spell(t cc.Type) string {
 	return "?"
 }
 
-// systemNumber reports whether a typedef is a number type of the C library, which tables do not
-// name.
+// systemNumber reports whether a typedef is a number type of the C library. Tables do not have
+// these names.
 func (w *walker) systemNumber(td *cc.Declarator, t cc.Type) bool {
 	_, system := standIns().headers[td.Position().Filename]
 	return system && !cTypes[td.Name()] && w.lay.bad[td.Name()] == nil && arithmetic(t) != ""
@@ -820,7 +821,8 @@ func tagOf(t cc.Type) string {
 	return ""
 }
 
-// tagFor returns the tag of a type with a name, or the name if a stand-in made up the tag.
+// tagFor returns the tag of the type with a name. If a stand-in invented the tag, tagFor returns
+// the name.
 func tagFor(t cc.Type, name string) string {
 	if tag := tagOf(t); !madeUp(tag) {
 		return cmp.Or(tag, name)
@@ -828,7 +830,7 @@ func tagFor(t cc.Type, name string) string {
 	return name
 }
 
-// madeUp reports whether a stand-in made up the tag.
+// madeUp reports whether a stand-in invented the tag.
 func madeUp(tag string) bool { return strings.HasPrefix(tag, "puregpu_") }
 
 func tagToken(t cc.Type) (tag cc.Token) {
@@ -843,7 +845,7 @@ func tagToken(t cc.Type) (tag cc.Token) {
 	return tag
 }
 
-// pointee follows the pointers in a type as far as they are written in place.
+// pointee removes the pointers from a type until it reaches a typedef.
 func pointee(t cc.Type) cc.Type {
 	for {
 		p, ok := t.(*cc.PointerType)

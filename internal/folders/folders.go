@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// Variable names the environment variable with folders to search first, as a pattern.
+// Variable is a pattern for the folders to search first: an environment variable that lists them.
 const Variable = "$PUREGPU_LIBRARY_PATH"
 
 // multiarch is the value of $multiarch, Debian's name of this platform in folder names.

@@ -85,7 +85,7 @@ func (c *Checker) Accessors(ctx context.Context, r *Result) (n int, wrong []stri
 			continue
 		}
 		in := names[cname[m[1]]]
-		if in == "" { // unnamed in C
+		if in == "" { // the member has no name in C
 			field = ""
 			continue
 		}
@@ -190,7 +190,7 @@ func (c *Checker) spelled(ctx context.Context, header string, t *symbols.Table) 
 func generated(t *symbols.Table) (map[string][]byte, error) {
 	t.Functions, t.Constants = []symbols.Function{{Symbol: "fzNone", API: "fzNone", Result: "void", Params: []symbols.Param{}, Current: true}}, nil
 	t.Headers = []symbols.Header{{Name: Main, Version: symbols.Version{Major: 1}, SHA256: strings.Repeat("0", 64)}}
-	for range 40 { // each round drops the records that the table's check rejects
+	for range 40 { // each round drops the records that symbols.Decode rejects
 		text, err := symbols.Encode(t)
 		var lib *symbols.Library
 		if err == nil {

@@ -105,7 +105,8 @@ func drop(units []Unit, kept map[int]bool, i int) (n int) {
 
 var place = regexp.MustCompile(`(?m)` + regexp.QuoteMeta(Main) + `:(\d+):`)
 
-// dropPlaces removes the units at the places that an error message names.
+// dropPlaces removes the units in which an error message reports errors. It returns the number
+// removed.
 func dropPlaces(units []Unit, kept map[int]bool, lines []int, said string) (n int) {
 	for _, m := range place.FindAllStringSubmatch(said, -1) {
 		if line, _ := strconv.Atoi(m[1]); line > 0 && line <= len(lines) && lines[line-1] >= 0 {
@@ -161,8 +162,8 @@ func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 			r.Header = header
 			break
 		}
-		n := dropPlaces(units, kept, lines, place.FindString(err.Error())) // other errors follow from the first
-		if n == 0 {                                                        // no place in the error: drop the last unit of the shortest unreadable prefix
+		n := dropPlaces(units, kept, lines, place.FindString(err.Error())) // the first error only: other errors may follow from it
+		if n == 0 {                                                        // the error names no place: drop the last unit of the shortest prefix that cannot be read
 			order := slices.Sorted(maps.Keys(kept))
 			low, high := 0, len(order)
 			for low+1 < high {
@@ -196,8 +197,8 @@ func (c *Checker) Check(ctx context.Context, units []Unit) (*Result, error) {
 	return r, nil
 }
 
-// unguessed returns a fault for each output that is not marked as a guess. No random header says
-// which parameters are outputs.
+// unguessed returns a fault for each parameter that the table calls an output without marking a
+// guess. Random headers do not say which parameters are outputs.
 func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 	for _, f := range t.Functions {
 		for _, p := range f.Params {
@@ -209,8 +210,8 @@ func unguessed(t *symbols.Table) (faults []cproof.Fault) {
 	return faults
 }
 
-// compare proves a table against its header. It leaves out records that the table's own check
-// rejects: such a fault does not go unnoticed.
+// compare proves a table against its header. It leaves out records that symbols.DecodeTable
+// rejects, because the generator reports those.
 func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) (*cproof.Report, error) {
 	if err := os.WriteFile(filepath.Join(c.Dir, Main), []byte(header), 0o666); err != nil {
 		return nil, err
@@ -238,7 +239,7 @@ func (c *Checker) compare(ctx context.Context, header string, t *symbols.Table) 
 
 var word = regexp.MustCompile(`\w+`)
 
-// has reports whether the compiler accepts a header and the header has the same fault.
+// has reports whether a header compiles and its table has the same fault.
 func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 	t, _, _ := extracted(header)
 	if t == nil {
@@ -253,7 +254,8 @@ func (c *Checker) has(ctx context.Context, header string, f cproof.Fault) bool {
 
 var token = regexp.MustCompile(`(?m)^[ \t]*#.*\n|__attribute(?:__)?\s*\(\((?:[^()]|\([^()]*\))*\)\)|"[^"\n]*"|'[^'\n]*'|\w+|\n|[ \t]+|[^\w\s]`)
 
-// About returns the units that a fault is about. With closure it adds the units that they use.
+// About returns the units that declare the record of a fault. With closure it adds the units that
+// they use.
 func (r *Result) About(f cproof.Fault, closure bool) map[int]bool {
 	_, name, _ := strings.Cut(f.Record, " ")
 	number := regexp.MustCompile(`(?i)fz\d+`).FindString(name)

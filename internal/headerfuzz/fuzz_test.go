@@ -81,11 +81,11 @@ func TestHeaders(t *testing.T) {
 		records := map[string]bool{}
 		for _, f := range r.Faults {
 			if records[f.Record] || !regexp.MustCompile(*only).MatchString(f.Kind+": "+f.String()) {
-				continue // the same fault again
+				continue // a fault of this record was printed, or the flag leaves it out
 			}
 			records[f.Record] = true
 			if kinds[f.Kind]++; kinds[f.Kind] > 100 {
-				continue // enough faults to read
+				continue // enough faults of this kind
 			}
 			minimal := r.Text(r.About(f, true))
 			if *small {

@@ -35,7 +35,7 @@ const Head = "#include <stdint.h>\n#include <stddef.h>\n#include <stdbool.h>\n#i
 // related ones.
 type Unit struct {
 	Text string
-	Uses []int // indices of the units that it needs
+	Uses []int // indices of the units whose declarations it uses
 }
 
 type kind int
@@ -64,9 +64,9 @@ type grammar struct {
 	types []named
 	n     int
 	uses  []int
-	wild  int     // one of this many places is unusual
-	gcc   bool    // the header is only for gcc
-	enums []named // enumerators
+	wild  int     // one choice of this many is an unusual one
+	gcc   bool    // the header is compiled only by gcc
+	enums []named // enumerators declared so far
 }
 
 // group is the number of units that share types. A refused type makes all its users refused, so a
@@ -185,7 +185,7 @@ func (g *grammar) known(kinds ...kind) string {
 	return ""
 }
 
-// value returns a complete type.
+// value returns a type that can be used by value.
 func (g *grammar) value() string {
 	if g.one(2) {
 		if t := g.known(number, enumeration, record, pointer, array); t != "" {
@@ -328,7 +328,7 @@ func (g *grammar) params(depth int) string {
 			}
 		case 1:
 			p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]")
-			if name != "" || g.one(60) { // the front end cannot read it without a name
+			if name != "" || g.one(60) { // the front end cannot read such a parameter without a name
 				p = g.value() + " " + name + pick(g, "[]", "[4]", "[2][3]", "[static 2]", "[const]")
 			}
 		case 2, 3, 4:
@@ -456,7 +456,7 @@ func (g *grammar) members(depth int, prefix string) string {
 func (g *grammar) structure() string {
 	n := g.name()
 	word := pick(g, "struct", "struct", "struct", "union")
-	if g.one(8) { // incomplete
+	if g.one(8) { // a type without a definition, or with a later one
 		switch g.r.IntN(5) {
 		case 0:
 			g.types = append(g.types, named{n, pointer, 0})

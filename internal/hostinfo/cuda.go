@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Codes of cuInit with advice.
+// Error codes of cuInit for which there is advice.
 const (
 	notInitialized = 3
 	noDevice       = 100
@@ -152,7 +152,7 @@ func (h Host) absent() (say []string) {
 		gpus = []string{"/dev/nvidia0"}
 	}
 	var whats []string
-	same := map[string][]string{} // nodes by problem
+	same := map[string][]string{} // nodes with the same problem
 	for _, path := range append(paths, gpus...) {
 		n := h.node(path)
 		if n.Err == nil {

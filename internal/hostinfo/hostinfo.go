@@ -22,7 +22,7 @@ import (
 
 // A Host is a machine as seen by a program on it.
 type Host struct {
-	root  string // folder used as /
+	root  string // the folder that is / to the program
 	env   func(string) (string, bool)
 	try   func(path string) error // opens a device node
 	linux bool
@@ -153,7 +153,7 @@ type Node struct {
 	UID, GID int   // -1 if unknown
 	Err      error // the error of opening it, or nil
 
-	access string // of a node of /dev/nvidia-caps: the file of /proc that describes it
+	access string // for a node of /dev/nvidia-caps, the file of /proc that describes it
 }
 
 func (n Node) String() string {
@@ -167,8 +167,8 @@ func (n Node) String() string {
 	return s + "opens"
 }
 
-// Nodes returns the device nodes of GPUs: the existing ones, and the missing ones of a driver that
-// has others.
+// Nodes returns the device nodes of GPUs. If a driver has some of its nodes, it also returns the
+// missing ones.
 func (h Host) Nodes() []Node {
 	var nodes []Node
 	for _, pattern := range []string{"dev/nvidiactl", "dev/nvidia-uvm", "dev/nvidia-modeset", "dev/nvidia[0-9]*", "dev/nvidia-caps/*", "dev/dxg", "dev/nvmap",

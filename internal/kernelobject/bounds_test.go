@@ -82,7 +82,7 @@ func TestCompressedBounds(t *testing.T) {
 			if took := time.Since(start); took > time.Minute {
 				t.Errorf("%s, %d entries: reading %d bytes took %v", name, copies, len(image), took)
 			}
-			small := copies == 1 && name == "comments" // 4 MiB in all: this one is not refused
+			small := copies == 1 && name == "comments" // unpacks to only 4 MiB, so it is not refused
 			if small && (err != nil || len(codes) != 1) || !small && copies > 1 && (err == nil || !strings.Contains(err.Error(), "--no-compress")) {
 				t.Errorf("%s, %d entries: %d codes, %v", name, copies, len(codes), err)
 			}
@@ -132,7 +132,7 @@ func TestPlainBounds(t *testing.T) {
 		bytes := allocated(func() { codes, err = Read(image) })
 		most := mostAllocated(len(image))
 		if codes != nil && len(codes[0].Kernels) <= 1 && len(codes[0].Variables) == 0 && strings.HasPrefix(name, "note") && name != "note of arguments" {
-			most = 1 << 20 // nothing of it is kept
+			most = 1 << 20 // the notes have nothing to return
 		}
 		if bytes > most {
 			t.Errorf("%s: reading %d bytes allocated %d, want at most %d", name, len(image), bytes, most)
@@ -154,7 +154,7 @@ func TestTimeBounds(t *testing.T) {
 		for i := range n {
 			s := make([]byte, 24)
 			le.PutUint32(s, uint32(len(names)))
-			s[4] = 1 << 4 // global
+			s[4] = 1 << 4 // a global symbol
 			syms = append(syms, s...)
 			names = append(names, fmt.Sprintf("f%x\x00", i)...)
 		}

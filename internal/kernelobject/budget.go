@@ -4,10 +4,11 @@ import "unsafe"
 
 // A budget bounds the memory for reading one file: the unpacked size of its compressed entries, and
 // the returned kernels, parameters and variables. All entries of a file share one budget. An
-// uncompressed file never exceeds it: in the smallest declaration of a kernel each byte costs 14.
+// uncompressed file never exceeds it: the budget has 16 bytes for each byte of the file, and the
+// smallest kernel declarations cost 14.
 type budget struct {
 	left uint64
-	over bool // something did not fit
+	over bool // an item did not fit
 }
 
 // newBudget returns the budget for a file of n bytes.
@@ -15,8 +16,8 @@ func newBudget(n int) *budget {
 	return &budget{left: 16<<20 + 16*uint64(n)}
 }
 
-// take reports whether n more bytes fit, and takes them. After the first refusal every call is
-// refused.
+// take takes n bytes from the budget, and reports whether they fit. After the first failure every
+// call fails.
 func (b *budget) take(n uint64) bool {
 	if b.over || n > b.left {
 		b.over = true
@@ -26,7 +27,7 @@ func (b *budget) take(n uint64) bool {
 	return true
 }
 
-// kernel, param and variable take an item with texts of that many bytes.
+// kernel, param and variable take the memory of an item with texts of that many bytes.
 func (b *budget) kernel(texts int) bool {
 	return b.take(uint64(unsafe.Sizeof(Kernel{})) + uint64(texts))
 }

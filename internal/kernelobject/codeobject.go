@@ -88,7 +88,7 @@ func CheckCompressed(image []byte) error {
 func codeObject(image []byte, b *budget) Code {
 	c := Code{Form: FormCodeObject}
 	all := sections(image)
-	left, names := len(image), len(image) // sections and names may overlap in a file made to be slow
+	left, names := len(image), len(image) // so that overlapping sections or names do not take long
 	for i := range all {
 		s := &all[i]
 		if left -= len(s.data); left < 0 {
@@ -132,7 +132,7 @@ func amdNote(notes []byte) []byte {
 	return nil
 }
 
-// amd takes kernels from the metadata. It takes nothing from broken metadata.
+// amd takes kernels from the metadata. If the metadata is broken, it takes none.
 func (c *Code) amd(meta []byte, b *budget) {
 	var arch string
 	var kernels []Kernel
@@ -200,7 +200,8 @@ func (u *unpacker) kernel(b *budget) Kernel {
 	return k
 }
 
-// arg reads the metadata of an argument. told is true if they have its size.
+// arg reads the metadata of an argument. hidden is set for an argument that the runtime adds. told
+// is set if the metadata has the argument's size.
 func (u *unpacker) arg() (p Param, hidden, told bool) {
 	u.fields(func(key string) {
 		switch key {

@@ -15,8 +15,8 @@ func cubin(image []byte, b *budget) Code {
 	c := Code{Form: FormCubin, Arch: cubinArch(image)}
 	all := sections(image)
 	relocatable := elf.Type(binary.LittleEndian.Uint16(image[16:])) == elf.ET_REL
-	// Sections and names may overlap in a file made to be slow: the total that is read does not
-	// exceed the file's size.
+	// Sections and names may overlap. So that such a file does not take long, the total that is
+	// read does not exceed the file's size.
 	left, names := len(image), len(image)
 	fits := func(left *int, n int) bool {
 		*left -= n
@@ -42,7 +42,7 @@ func cubin(image []byte, b *budget) Code {
 			kernels[string(name)].Shared = s.size
 		}
 	}
-	const entry = 0x10 // flag of a kernel's symbol
+	const entry = 0x10 // flag of a symbol that is a kernel
 	undefined := make(map[string]bool)
 	for i := range all {
 		if all[i].kind != elf.SHT_SYMTAB || !fits(&left, len(all[i].data)) {
@@ -89,7 +89,7 @@ func cubinArch(image []byte) string {
 	return fmt.Sprintf("sm_%d", sm)
 }
 
-// Attributes in .nv.info.NAME, with cuobjdump's names.
+// Attributes in .nv.info.NAME, named as in the output of cuobjdump.
 const (
 	paramCbank     = 0x0a
 	kparamInfo     = 0x17
@@ -99,7 +99,7 @@ const (
 
 // kernelParams reads the parameters in a kernel's attributes. Each attribute has a format, a kind
 // and a word; in the fourth format the word is the length of data that follow. Another attribute
-// has the size of all parameters. If the parameters do not add up to it, told is false.
+// has the total size of the parameters. If the parameters contradict it, the result is false.
 func kernelParams(info []byte, b *budget) ([]Param, bool) {
 	type placed struct {
 		ordinal, offset, size int
@@ -150,7 +150,7 @@ func kernelParams(info []byte, b *budget) ([]Param, bool) {
 	slices.SortStableFunc(found, func(a, b placed) int { return a.ordinal - b.ordinal })
 	params := make([]Param, len(found))
 	for i, p := range found {
-		if p.ordinal == i { // otherwise its position is unknown
+		if p.ordinal == i { // the parameters before this one are known, and so is its position
 			params[i].Size = p.size
 		}
 	}

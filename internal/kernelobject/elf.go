@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-const elfHeader = 64 // of a 64-bit file
+const elfHeader = 64 // size of the header of a 64-bit file
 
 // CheckCubin reports errors in a cubin. It checks the places of the tables: a truncated file lacks
 // the table at its end. It does not check sections, since some of CUDA's section kinds take no
@@ -113,7 +113,7 @@ func sections(image []byte) (all []elfSection) {
 	if index == uint32(elf.SHN_XINDEX) && len(table) >= 64 {
 		index = le.Uint32(table[40:])
 	}
-	var at0 []uint32 // offsets of names
+	var at0 []uint32 // offsets of the sections' names
 	for ; num > 0 && uint64(len(table)) >= entry; num-- {
 		s := elfSection{kind: elf.SectionType(le.Uint32(table[4:])), link: le.Uint32(table[40:])}
 		s.off, s.size = le.Uint64(table[24:]), le.Uint64(table[32:])

@@ -14,13 +14,13 @@ import (
 const (
 	fatbinMagic      = 0xba55ed50
 	fatbinHeader     = 16 // magic, version, size of the header, size of the rest
-	fatbinEntry      = 16 // at least: kind, version, size of the entry's header, size of the rest
+	fatbinEntry      = 16 // the least size of an entry's header: kind, version, size of the header, size of the rest
 	fatbinFullEntry  = 64
 	fatbinPTX        = 1
 	fatbinCubin      = 2
 	fatbinLZ4        = 0x2000
 	fatbinZstd       = 0x8000
-	fatbinHost64     = 0x11 // 64 bits, Linux
+	fatbinHost64     = 0x11 // flags for a 64-bit host and Linux
 	maxUncompressed  = 64 << 20
 	fatbinVersion    = 0x0101
 	fatbinCubinMinor = 7
@@ -30,10 +30,10 @@ const (
 type FatbinEntry struct {
 	Arch string // such as sm_90; "" if unknown
 	PTX  bool
-	Code []byte // as in the file; nil for an unknown kind
+	Code []byte // the code as in the file; nil for an unknown kind
 
-	compressed bool   // with LZ4
-	zstd       bool   // with zstd, which this package does not read
+	compressed bool   // compressed with LZ4
+	zstd       bool   // compressed with zstd, which this package does not read
 	size       uint64 // uncompressed size
 }
 
@@ -71,7 +71,7 @@ func Fatbin(image []byte) ([]FatbinEntry, error) {
 				e.Arch = fmt.Sprintf("sm_%d", sm)
 			}
 			flags := le.Uint64(entries[40:])
-			if used := uint64(le.Uint32(entries[16:])); used > 0 && used <= size { // the rest is alignment
+			if used := uint64(le.Uint32(entries[16:])); used > 0 && used <= size { // the bytes after used are padding
 				e.Code = e.Code[:used]
 			}
 			e.compressed, e.zstd, e.size = flags&fatbinLZ4 != 0, flags&fatbinZstd != 0, le.Uint64(entries[56:])
@@ -166,7 +166,7 @@ func lz4(src []byte, size int) ([]byte, bool) {
 		if back == 0 || back > len(dst) || n > size-len(dst) {
 			return nil, false
 		}
-		for from := len(dst) - back; n > 0; { // the copy may overlap its source, which then grows with it
+		for from := len(dst) - back; n > 0; { // copied in steps: the copy may include bytes that it has just written
 			part := dst[from:min(len(dst), from+n)]
 			dst, n = append(dst, part...), n-len(part)
 		}
@@ -195,7 +195,7 @@ func MakeFatbin(images ...[]byte) ([]byte, error) {
 			return nil, fmt.Errorf("image %d is a %s, but a fat binary holds cubins and PTX", i, FormOf(image))
 		}
 		sm, err := strconv.ParseUint(strings.TrimPrefix(codes[0].Arch, "sm_"), 10, 16)
-		if err != nil { // such as sm_90a, for only that device
+		if err != nil { // an architecture for only one device, such as sm_90a
 			return nil, fmt.Errorf("image %d is for %q, which is not supported: use nvcc -fatbin", i, codes[0].Arch)
 		}
 		e := make([]byte, fatbinFullEntry+8)

@@ -12,7 +12,7 @@ type unpacker struct {
 type kind int
 
 const (
-	kindOther kind = iota // nil, a boolean, a negative number, a float, bytes, an extension
+	kindOther kind = iota // nil, a boolean, a negative number, a float, bytes or an extension
 	kindNumber
 	kindText
 	kindList
@@ -45,7 +45,8 @@ func (u *unpacker) head() (kind, uint64) {
 	if u.broken {
 		return kindOther, 0
 	}
-	// inside checks a count of values; each value has at least one byte.
+	// inside checks a number of values against the remaining bytes, since each value takes at least
+	// one.
 	inside := func(k kind, n uint64) (kind, uint64) {
 		if n > uint64(len(u.b)) {
 			u.b, u.broken = nil, true
@@ -151,7 +152,7 @@ func (u *unpacker) fields(read func(key string)) {
 		return
 	}
 	for ; n > 0 && !u.broken; n -= 2 {
-		const longest = 64 // longest key of interest
+		const longest = 64 // no key that matters is longer
 		key := u.text()
 		read(string(key[:min(len(key), longest)]))
 	}

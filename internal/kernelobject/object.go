@@ -56,7 +56,7 @@ type Param struct {
 	Type    string // PTX type without its dot, such as u64; "" in other forms
 	Size    int    // in bytes, 0 if unknown
 	Align   int    // 0 if unknown
-	Pointer bool   // known to be an address; others may be addresses too
+	Pointer bool   // certainly an address; other parameters may be addresses too
 }
 
 // A Variable is a variable that a file defines or refers to.
@@ -162,7 +162,7 @@ func read(image []byte, b *budget) ([]Code, error) {
 			return nil, err
 		}
 		var all []Code
-		left := len(image) // entries may overlap
+		left := len(image) // so that overlapping entries do not take long
 		for _, e := range entries {
 			if left -= len(e.Code); left < 0 {
 				break

@@ -271,13 +271,13 @@ func attribute(kind byte, word uint16, data ...byte) []byte {
 
 // TestKernelParams reads contradictory attributes.
 func TestKernelParams(t *testing.T) {
-	first := attribute(kparamInfo, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x21, 0)  // 8 bytes at 0
-	second := attribute(kparamInfo, 0, 0, 0, 0, 0, 1, 0, 8, 0, 0, 0xf0, 0x11, 0) // 4 bytes at 8
+	first := attribute(kparamInfo, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x21, 0)  // parameter 0: 8 bytes at offset 0
+	second := attribute(kparamInfo, 0, 0, 0, 0, 0, 1, 0, 8, 0, 0, 0xf0, 0x11, 0) // parameter 1: 4 bytes at offset 8
 	large := attribute(kparamInfoV2, 0, 0, 0, 0, 0, 2, 0, 12, 0, 0, 0x50, 0, 0)
 	size := func(n uint16) []byte { return attribute(cbankParamSize, n) }
 	for name, c := range map[string]struct {
 		info [][]byte
-		want int // or untold
+		want int // number of parameters, or untold
 	}{
 		"nothing":                 {nil, 0},
 		"two":                     {[][]byte{second, first, size(12)}, 2},
@@ -314,7 +314,7 @@ func TestOverlapping(t *testing.T) {
 	le.PutUint16(header[56:], 0)
 	le.PutUint64(header[40:], 64)
 	le.PutUint16(header[58:], 64)
-	for _, kind := range []uint32{1, 2, 7, 11} { // data, symbols, notes, dynamic symbols
+	for _, kind := range []uint32{1, 2, 7, 11} { // sections of data, symbols, notes and dynamic symbols
 		for _, machine := range []uint16{190, 224} {
 			le.PutUint16(header[18:], machine)
 			n := uint16(30000)
@@ -352,7 +352,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil && codes != nil {
 			t.Errorf("%d codes, and %v", len(codes), err)
 		}
-		size := 256*len(image) + 256 // compression may hide this many
+		size := 256*len(image) + 256 // compression may hide this many bytes
 		for _, c := range codes {
 			n := len(c.Variables)
 			for _, k := range c.Kernels {

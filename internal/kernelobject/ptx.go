@@ -28,9 +28,9 @@ func PTX(text []byte) Code { return ptx(text, newBudget(len(text))) }
 func ptx(text []byte, b *budget) Code {
 	c := Code{Form: FormPTX}
 	r := ptxReader{tokens: tokens{text}, budget: b}
-	depth := 0                        // of braces: variables inside belong to a function
+	depth := 0                        // depth of braces: variables inside belong to a function
 	kernel := -1                      // the kernel that the braces belong to
-	external, visible := false, false // the declaration has .extern, .visible
+	external, visible := false, false // whether the current declaration has .extern or .visible
 	for t := r.next(); t != nil && !b.over; t = r.next() {
 		switch string(t) {
 		case "{":
@@ -107,7 +107,7 @@ func (r *ptxReader) word() []byte {
 	return nil
 }
 
-// three reads one to three numbers separated by commas; missing ones are 1.
+// three reads one to three numbers separated by commas, and returns 1 for each missing one.
 func (r *ptxReader) three() [3]int {
 	n := [3]int{1, 1, 1}
 	for i := range n {
@@ -181,7 +181,7 @@ func (r *ptxReader) variable() (d declaration) {
 			r.next()
 			if n, err := strconv.ParseUint(string(r.peek()), 0, 16); err == nil {
 				r.next()
-				if !d.pointer { // otherwise it is the alignment of the memory that the address points to
+				if !d.pointer { // after .ptr, .align is about the memory at the address
 					d.align = int(n)
 				}
 			}
@@ -193,7 +193,8 @@ func (r *ptxReader) variable() (d declaration) {
 		case string(t) == ".v4":
 			vector = 4
 		case t[0] == '.':
-			// A type ends in its number of bits; other words are state spaces and the like.
+			// The name of a type ends in its number of bits. Other words, such as state spaces, do
+			// not.
 			bits := strings.TrimLeft(string(t[1:]), "abcdefghijklmnopqrstuvwxyz")
 			if n, err := strconv.ParseUint(bits, 10, 16); err == nil && n%8 == 0 && len(bits) < len(t)-1 {
 				d.size, d.typ = n/8*vector, string(t[1:])

@@ -16,12 +16,12 @@ type Triton struct {
 	Backend     string // cuda or hip; "" in old releases
 	Threads     int    // of a block
 	Shared      uint64 // dynamic shared memory, bytes
-	Cluster     [3]int // blocks of a cluster; the grid has this factor more blocks; 1 each without clusters
+	Cluster     [3]int // blocks of a cluster, 1 each without clusters; the grid must be multiplied by it
 	Cooperative bool
 
-	GlobalScratch  uint64 // bytes of memory for each block; its address is among the last parameters
-	ProfileScratch uint64 // likewise, for a profiler
-	TensorMaps     bool   // some parameters are tensor maps made by the host
+	GlobalScratch  uint64 // bytes of global memory for each block; the address of this memory is one of the last parameters
+	ProfileScratch uint64 // the same for a profiler
+	TensorMaps     bool   // some parameters are tensor maps that the host makes
 
 	Signature []TritonParam // nil if unknown
 }
@@ -154,7 +154,7 @@ func jsonSignature(text []byte) ([]TritonParam, error) {
 		p := TritonParam{Name: name, Text: typ}
 		elem, pointer := strings.CutPrefix(typ, "*")
 		p.Pointer = pointer
-		p.Type = tritonType(strings.TrimPrefix(elem, "k")) // *k is an address of constants
+		p.Type = tritonType(strings.TrimPrefix(elem, "k")) // the k of *k means constant memory
 		all = append(all, p)
 	}
 	return all, nil
@@ -245,7 +245,7 @@ func irParams(b []byte) ([]TritonParam, error) {
 		}
 		if _, at, ok := strings.Cut(typ, `loc("`); ok && p.Name == "" {
 			p.Name, _, _ = strings.Cut(at, `"`)
-			if strings.ContainsAny(p.Name, "/. ") { // a file name
+			if strings.ContainsAny(p.Name, "/. ") { // it is a file name, not a parameter's name
 				p.Name = ""
 			}
 		}

@@ -8,9 +8,10 @@ import (
 	"unsafe"
 )
 
-// goroutine returns the number of this goroutine, which no other goroutine ever has: a goroutine
-// may end with a mutex locked. A printed stack contains the number, but printing takes a
-// microsecond for each frame. So the number is read at the offset that [findNumber] found.
+// goroutine returns the number of this goroutine. No other goroutine ever gets the same number,
+// even after this one ended with a mutex locked. A printed stack contains the number, but printing
+// takes a microsecond for each frame. So goroutine reads the number at the offset that [findNumber]
+// found.
 func goroutine() uint64 {
 	if where == 0 {
 		return printedNumber()
@@ -18,13 +19,14 @@ func goroutine() uint64 {
 	return *(*uint64)(unsafe.Add(descriptor(), where))
 }
 
-// where is the offset of the number in a goroutine's descriptor, or 0 if it was not found.
+// where is the offset of the number in a goroutine's descriptor. It is 0 if findNumber did not find
+// the number.
 var where = findNumber()
 
 // findNumber looks for the offset at which the descriptors of several goroutines have their
 // numbers.
 func findNumber() uintptr {
-	const size = 320 // a descriptor is larger
+	const size = 320 // bytes searched; a descriptor is larger
 	if descriptor() == nil {
 		return 0
 	}

@@ -73,9 +73,9 @@ func (m *RWMutex[N]) RUnlock() {
 
 // A lock is a mutex that a goroutine holds.
 type lock struct {
-	mutex  any // a pointer to it
+	mutex  any // pointer to the mutex
 	name   string
-	waited bool // by Lock, not TryLock
+	waited bool // locked by Lock, not TryLock
 }
 
 var (
@@ -85,9 +85,9 @@ var (
 	out  *os.File
 )
 
-// taken records that this goroutine has locked a mutex. It writes a line the first time that a
-// goroutine holds two or more mutexes in this order: the names in the order of locking, and after a
-// tab the place. A name in brackets was locked without waiting.
+// taken records that this goroutine has locked a mutex. If the goroutine now holds two or more
+// mutexes, in an order that was not seen before, taken writes a line: the mutexes' names in the
+// order of locking, a tab, and the place in the program. A name in brackets was locked by TryLock.
 func taken[N Name](mutex any, waited bool) {
 	var n N
 	id := goroutine()

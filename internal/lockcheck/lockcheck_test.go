@@ -40,7 +40,7 @@ func TestOrders(t *testing.T) {
 		close(unlocked)
 	}()
 	<-unlocked
-	a.Lock() // with nothing
+	a.Lock() // the goroutine holds no other mutex
 	//lint:ignore SA2001 only the order counts
 	a.Unlock()
 	text, err := os.ReadFile(file)
