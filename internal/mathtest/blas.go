@@ -204,7 +204,7 @@ func GemmRecorded(t *testing.T, dev *gpu.Device, lib *blas.Library) {
 	must(t, errors.Join(direct.Close(), results.Close()))
 }
 
-// modes are those of recordings that are no graph, and of those that are one.
+// modes are a mode in which a recording is not a graph, and one in which it is.
 var modes = [...]gpu.Mode{gpu.StreamMode, gpu.GraphMode}
 
 func must(t testing.TB, err error) {

@@ -88,7 +88,7 @@ func TestGemmAllocs(t *testing.T) {
 	}
 	op, st, ctx := blas.Gemm(lib, m[0], m[1], m[2]), dev.Queue(0).NewStream(), minute(t)
 	least := math.Inf(1)
-	for range 5 { // a pool of the runtime may grow once
+	for range 5 { // several times, because a pool of the runtime may grow in one of them
 		least = min(least, testing.AllocsPerRun(200, func() {
 			must(t, st.Do(op))
 			must(t, st.Wait(ctx))
@@ -99,7 +99,7 @@ func TestGemmAllocs(t *testing.T) {
 	}
 }
 
-// blasTimes returns the rows of products: large ones, and small ones whose host time matters.
+// blasTimes returns the rows of products: large ones, and small ones to measure the host's time.
 func blasTimes() []timed {
 	rows := []timed{fp8Time(8192)}
 	for _, n := range []int{64, 4096, 8192} {

@@ -51,7 +51,7 @@ func randoms[T dnn.Element](r *rand.Rand, e element[T], n int) []T {
 	return all
 }
 
-// count returns the number of elements of a tensor.
+// count returns the number of elements of a tensor with the given dimensions.
 func count(dims ...int) int {
 	n := 1
 	for _, d := range dims {
@@ -60,8 +60,8 @@ func count(dims ...int) int {
 	return n
 }
 
-// convolution checks convolutions of one shape: in a recording first, then in a stream. Products may
-// be off by a factor.
+// convolution checks convolutions of one shape: in a recording first, then in a stream. product is
+// an additional relative error that matrix products may have.
 func convolution[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dnn.ConvShape, e element[T], product float64) {
 	plan, err := dnn.NewConv[T](lib, s)
 	must(t, err)
@@ -138,7 +138,7 @@ func convolution[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library,
 	}
 }
 
-// each calls a function with all positions in a block.
+// each calls a function with every position in a block of the given size.
 func each(size []int, fn func(at []int)) {
 	at := make([]int, len(size))
 	for range count(size...) {
@@ -186,12 +186,12 @@ var attentionShapes = []dnn.AttentionShape{
 
 // Attention checks attention of both element types, of odd numbers of tokens and with all options.
 func Attention(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
-	for i, s := range attentionShapes { // plans take a third of a second each, so not all combinations
+	for i, s := range attentionShapes { // making a plan takes a third of a second, so not every shape has every type
 		ok := t.Run(fmt.Sprintf("%d Float16", i), func(t *testing.T) { attention(t, dev, lib, s, f16) })
 		s.TokensFirst = true
 		ok = t.Run(fmt.Sprintf("%d BFloat16 tokens first", i), func(t *testing.T) { attention(t, dev, lib, s, bf16) }) && ok
 		if _, _, err := dev.MemInfo(); !ok && err != nil {
-			t.Fatal(err) // the device is lost
+			t.Fatal(err) // the device is lost, so the other shapes would fail too
 		}
 	}
 }
@@ -211,7 +211,7 @@ func attention[T dnn.Half](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dn
 	}
 	r, n, m := rand.New(rand.NewPCG(23, 24)), count(s.Batch, s.Heads, s.Queries, s.HeadDim), count(s.Batch, s.KVHeads, s.Keys, s.HeadDim)
 	qs, ks, vs := randoms(r, e, n), randoms(r, e, m), randoms(r, e, m)
-	for i := range qs { // so that some keys matter more
+	for i := range qs { // larger queries, so that attention prefers some keys
 		qs[i] = e.to(4 * e.from(qs[i]))
 	}
 	q, k, v, out := slice(t, dev, qs), slice(t, dev, ks), slice(t, dev, vs), slice(t, dev, make([]T, n))
@@ -234,7 +234,7 @@ func attention[T dnn.Half](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dn
 	must(t, st.Do(forward(out)))
 	all = append(all, download(t, st, out)...)
 
-	index := func(heads, tokens, b, h, i, d int) int { // of an element
+	index := func(heads, tokens, b, h, i, d int) int { // index of an element
 		if s.TokensFirst {
 			return ((b*tokens+i)*heads+h)*s.HeadDim + d
 		}
@@ -371,13 +371,14 @@ func norm[T dnn.Element](t *testing.T, dev *gpu.Device, lib *dnn.Library, s dnn.
 	must(t, plan.Close())
 }
 
-// DNNTogether uses plans of one library in two streams, a recording and a queue's points at once.
+// DNNTogether uses plans of one library at the same time: in two streams, a recording and a
+// submission to a queue.
 func DNNTogether(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	conv, err := dnn.NewConv[smallfloat.BFloat16](lib, dnn.ConvShape{Batch: 2, In: 16, Out: 32, Size: []int{9, 9}, Kernel: []int{3, 3}, Bias: true, ReLU: true})
 	must(t, err)
 	attention, err := dnn.NewAttention[smallfloat.BFloat16](lib, dnn.AttentionShape{Batch: 2, Heads: 2, Queries: 49, HeadDim: 16, Causal: true})
 	must(t, err)
-	const n = 2 * 32 * 7 * 7 // of the result of each, and of queries, keys and values
+	const n = 2 * 32 * 7 * 7 // number of elements of each result, and of queries, keys and values
 	r := rand.New(rand.NewPCG(29, 30))
 	x, w, b := slice(t, dev, randoms(r, bf16, 2*16*9*9)), slice(t, dev, randoms(r, bf16, 32*16*9)), slice(t, dev, randoms(r, bf16, 32))
 	k, v := slice(t, dev, randoms(r, bf16, n)), slice(t, dev, randoms(r, bf16, n))
@@ -418,10 +419,10 @@ func DNNTogether(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 			}
 		}
 	}
-	must(t, errors.Join(rec.Close(), attention.Close())) // the library closes the other plan
+	must(t, errors.Join(rec.Close(), attention.Close())) // closing the library closes the other plan
 }
 
-// DNNRefused gives wrong arguments.
+// DNNRefused checks that wrong arguments are refused.
 func DNNRefused(t *testing.T, dev *gpu.Device, lib *dnn.Library) {
 	good := dnn.ConvShape{Batch: 1, In: 4, Out: 8, Size: []int{5, 5}, Kernel: []int{3, 3}}
 	for name, change := range map[string]func(*dnn.ConvShape){

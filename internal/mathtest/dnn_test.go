@@ -87,7 +87,7 @@ func TestDNNTorch(t *testing.T) {
 		}
 	}
 	for _, s := range attentionShapes {
-		if s.Lengths { // PyTorch has none
+		if s.Lengths { // PyTorch has no lengths
 			continue
 		}
 		recordAttention(t, rec, dev, lib, s, f16, "float16", 4e-3)
@@ -105,7 +105,7 @@ func TestDNNTorch(t *testing.T) {
 	recordSoftmax(t, rec, dev, lib, bf16, "bfloat16", 1e-2)
 }
 
-// wide returns elements as an array of float32, which all readers know.
+// wide returns elements as an array of float32, which every reader of the files has.
 func wide[T dnn.Element](name string, e element[T], data []T, shape ...int) array {
 	all := make([]float32, len(data))
 	for i, x := range data {

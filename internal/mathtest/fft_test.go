@@ -46,7 +46,7 @@ func testComplexFFT[T fft.Complex](t *testing.T, r *recorder, real, simulated *g
 	for i := range in {
 		in[i] = T(complex(rng.NormFloat64(), rng.NormFloat64()))
 	}
-	var results [2][3][]T // of each device: forward, inverse, round trip in place
+	var results [2][3][]T // results of each device: forward, inverse, round trip in place
 	for i, dev := range []*gpu.Device{real, simulated} {
 		p, err := fft.NewPlan[T]([]*fft.Library{lib, sim}[i], s)
 		must(t, err)
@@ -94,7 +94,7 @@ func testRealFFT[R fft.Real, C fft.Complex](t *testing.T, r *recorder, real, sim
 		x, back := slice(t, dev, in), slice(t, dev, make([]R, len(in)))
 		y, used := slice(t, dev, make([]C, rows*half)), slice(t, dev, make([]C, rows*half))
 		ops := []gpu.Op{p.Forward(y, x), used.CopyFrom(y), back.Fill(0), p.Inverse(back, used)}
-		if s.Padded { // the inverse in place
+		if s.Padded { // the inverse is computed in place
 			shared, err := gpu.SliceOf[C](back.Range())
 			must(t, err)
 			ops = []gpu.Op{back.CopyFrom(x), p.Forward(shared, back), y.CopyFrom(shared), p.Inverse(back, shared)}
@@ -105,7 +105,7 @@ func testRealFFT[R fft.Real, C fft.Complex](t *testing.T, r *recorder, real, sim
 			do(t, dev, ops...)
 		}
 		spectra[i], numbers[i] = contents(t, dev, y), contents(t, dev, back)
-		for j := range numbers[i] { // the padding has no meaning
+		for j := range numbers[i] { // cleared, because padding has no meaning
 			if j%pitch >= n {
 				numbers[i][j] = 0
 			}
@@ -127,7 +127,7 @@ func TestFFTQueues(t *testing.T) {
 	dev := openGPU(t)
 	lib, err := fft.Open(dev, fft.Options{})
 	has(t, err)
-	const n = 1009 * 16 // with a work area
+	const n = 1009 * 16 // a size for which the plan needs a work area
 	p, err := fft.NewPlan[complex64](lib, fft.Shape{Dims: []int{n}})
 	must(t, err)
 	second, err := gpu.AllocSlice[complex64](dev, gpu.DeviceMem, n)

@@ -33,7 +33,7 @@ func TestLinearTorch(t *testing.T) {
 	recordSolver[float64](t, rec, dev, 1e-11)
 }
 
-// all returns elements as an array of float64, which all readers know.
+// all returns elements as an array of float64, which every reader of the files has.
 func all[T blas.Element](name string, e element[T], data []T, shape ...int) array {
 	wide := make([]float64, len(data))
 	for i, x := range data {

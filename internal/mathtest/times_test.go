@@ -16,10 +16,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A timed is an operation whose time is compared with PyTorch's.
+// A timed is one row of TestTimes: an operation in Go and in PyTorch.
 type timed struct {
 	name  string
-	small bool // the device is faster than the host submits: the host's time matters
+	small bool // the device is faster than the host, so the host's time counts
 	open  func(t *testing.T, dev *gpu.Device) gpu.Op
 	setup string // Python that creates tensors
 	run   string // Python that runs the operation once
@@ -28,8 +28,8 @@ type timed struct {
 // allTimes returns the rows of TestTimes, library by library.
 func allTimes() []timed { return slices.Concat(blasTimes(), fftTimes(), randomTimes(), dnnTimes()) }
 
-// TestTimes prints the times of operations in a stream and in PyTorch. The two take alternate
-// turns, and each time is the median of the turns. The host's time is the time of submission.
+// TestTimes prints the times of operations in a stream and in PyTorch. It runs them alternately
+// several times, and prints medians. The host's time is the time of submission.
 func TestTimes(t *testing.T) {
 	if os.Getenv("PUREGPU_MATH_TIMES") == "" {
 		t.Skip("PUREGPU_MATH_TIMES is not set")

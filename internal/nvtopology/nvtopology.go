@@ -13,8 +13,8 @@ import (
 
 // A Path is the connection between two GPUs.
 type Path struct {
-	NVLinks int                   // links of each GPU, to the other one or to switches that both use
-	PCIe    nvml.GpuTopologyLevel // distance on PCI Express, even with NVLinks
+	NVLinks int                   // number of links of each GPU that lead to the other one, or to switches that both use
+	PCIe    nvml.GpuTopologyLevel // distance on PCI Express, also given if there are NVLinks
 }
 
 // Abbreviation returns the name of a level in nvidia-smi topo -m: PIX, PXB, PHB, NODE or SYS; "" if
@@ -82,7 +82,7 @@ func Between(lib Library, a, b string) (p Path, err error) {
 	return p, err
 }
 
-// An end is a GPU and its place.
+// An end is one of the two GPUs of a path, with its PCI address.
 type end struct {
 	device  nvml.Device
 	address string

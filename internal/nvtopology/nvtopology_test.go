@@ -9,13 +9,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// fake is an NVML with GPUs at buses 1 to 3. Letters give the other end of each of their links: a
-// digit is a GPU's bus, s is a switch, - is an inactive link. For any other letter NVML returns an
-// address of no GPU.
+// fake is an NVML with GPUs at buses 1 to 3. links has a text for each GPU, with a letter for each
+// of its links: a digit is the bus of the GPU at the other end, s is a switch, - is an inactive
+// link. For any other letter NVML returns the address of no GPU.
 type fake struct {
 	links [4]string
 	level nvml.GpuTopologyLevel
-	old   bool // it does not know the other ends of links
+	old   bool // a driver that does not report the other ends of links
 	err   map[string]error
 }
 

@@ -1,4 +1,4 @@
-// Package nvtxtest attaches a tool to NVTX that writes down what it is told.
+// Package nvtxtest attaches a tool to NVTX that records the calls that it receives.
 package nvtxtest
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// Fake is the tool's library.
+// Fake describes the tool's library.
 var Fake = testlib.Fake{File: "libtool.so", Source: "nvtx.c"}
 
-// childVariable says to a process that it is a child of [Child].
+// childVariable is set in a process that [Child] starts.
 const childVariable = "PUREGPU_TEST_NVTX_CHILD"
 
-// Child runs the test in a process of its own, whose environment names the tool's library, since a
-// process loads a tool once. In that process Child returns true. In the parent it returns false
-// when the child has ended, and the test has failed if it has failed there.
+// Child runs the test again in a child process whose environment names the tool's library, since a
+// process loads a tool only once. In the child it returns true. In the parent it waits for the
+// child and returns false; if the test failed in the child, it fails in the parent.
 func Child(t *testing.T, library string) bool {
 	t.Helper()
 	if os.Getenv(childVariable) == t.Name() {
@@ -40,14 +40,14 @@ func Child(t *testing.T, library string) bool {
 	return false
 }
 
-// A Tool is the fake in this process.
+// A Tool is the tool's library in this process.
 type Tool struct {
 	t   testing.TB
 	lib dl.Library
 	buf []byte
 }
 
-// The functions of the fake.
+// The functions of the tool's library that tests call.
 const (
 	take = iota
 	headers
@@ -60,8 +60,8 @@ var spec = dl.Spec{
 	Symbols: []dl.Symbol{{Name: "fake_take", Sig: "ww"}, {Name: "fake_headers"}, {Name: "fake_layout", Sig: "w"}},
 }
 
-// Attach runs the test in a process with the fake, as [Child] does, and returns the fake there. In
-// the parent it returns nil.
+// Attach runs the test in a child process with the tool, as [Child] does. In the child it returns
+// the tool, and in the parent nil.
 func Attach(t *testing.T) *Tool {
 	t.Helper()
 	path := os.Getenv(nvtx.Variable)
@@ -90,8 +90,8 @@ func (x *Tool) call(fn int, args ...uintptr) uintptr {
 	return r
 }
 
-// Wrote returns what the tool has written down since the last call. A line that begins with BAD
-// fails the test.
+// Wrote returns the calls that the tool has recorded since Wrote was last called. A line that
+// begins with BAD fails the test.
 func (x *Tool) Wrote() []string {
 	x.t.Helper()
 	n := x.call(take, uintptr(unsafe.Pointer(&x.buf[0])), uintptr(len(x.buf)))
@@ -107,8 +107,8 @@ func (x *Tool) Wrote() []string {
 	return lines
 }
 
-// Layout returns the size of nvtxEventAttributes_t and the offsets of its fields, and whether they
-// are those of NVIDIA's headers.
+// Layout returns the size of nvtxEventAttributes_t and the offsets of its fields. real is true if
+// they come from NVIDIA's headers.
 func (x *Tool) Layout() (layoutOf []int32, real bool) {
 	layoutOf = make([]int32, 10)
 	x.call(layout, uintptr(unsafe.Pointer(&layoutOf[0])))

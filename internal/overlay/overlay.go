@@ -1,5 +1,5 @@
-// Package overlay writes the file for the -overlay flag, with which go build and go test read other
-// files in place of source files.
+// Package overlay writes files for the flag -overlay of go build and go test. Such a file makes
+// them read other files in place of source files.
 package overlay
 
 import (
@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Write writes such a file to a folder, and returns its path. The keys of replace are paths of
-// source files, and the values are paths of the files to read instead.
+// Write writes an overlay file to a folder, and returns its path. replace has the path of the file
+// to read instead of each source file.
 func Write(folder string, replace map[string]string) (string, error) {
 	text, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
 	if err != nil {

@@ -52,7 +52,7 @@ func TestCommandLines(t *testing.T) {
 	if len(files) != len(mains) {
 		t.Errorf("%d programs gave %d files", len(mains), len(files))
 	}
-	for _, test := range [][]string{{"kernelgen"}, {"size", "1000000"}} { // with a missing file and without -limit
+	for _, test := range [][]string{{"kernelgen"}, {"size", "1000000"}} { // kernelgen without the file that it reads, and size without -limit
 		cmd := exec.Command(filepath.Join(dir, test[0]), test[1:]...)
 		out, err := cmd.CombinedOutput()
 		if cmd.ProcessState == nil {

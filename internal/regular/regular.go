@@ -87,7 +87,7 @@ func ReadFile(name string) ([]byte, error) {
 	b := make([]byte, fi.Size())
 	n, err := io.ReadFull(f, b)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = nil // it was truncated in the meantime
+		err = nil // the file has become shorter since Open
 	}
 	return b[:n], err
 }

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// more reports whether the process has more rights than an ordinary program of its user.
+// more reports whether the process has rights that its user does not have.
 func more() bool {
 	status, _ := os.ReadFile("/proc/self/status")
 	return os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() || !strings.Contains(string(status), "CapEff:\t0000000000000000")
@@ -47,7 +47,7 @@ func TestElevated(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	const user, group = 65534, 65534
-	capability := []uint32{0x02000001, 1 << 10, 0, 0, 0} // revision 2, effective; CAP_NET_BIND_SERVICE
+	capability := []uint32{0x02000001, 1 << 10, 0, 0, 0} // revision 2 with the flag effective; the capability is CAP_NET_BIND_SERVICE
 	for _, c := range []struct {
 		name     string
 		mode     os.FileMode

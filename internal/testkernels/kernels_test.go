@@ -44,7 +44,7 @@ func slice(t testing.TB, s *gpu.Stream, values []float32) gpu.Slice[float32] {
 	return x
 }
 
-// some returns n numbers.
+// some returns n different numbers.
 func some(n, from int) []float32 {
 	out := make([]float32, n)
 	for i := range out {
@@ -160,7 +160,8 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 		for range 300 {
 			one()
 		}
-		// The device's goroutines sometimes allocate, independently of launches.
+		// The least of several measurements counts, because the device's goroutines sometimes
+		// allocate.
 		least := math.Inf(1)
 		for range 5 {
 			least = min(least, testing.AllocsPerRun(200, one))

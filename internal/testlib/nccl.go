@@ -27,8 +27,8 @@ func Answering(t testing.TB, table string) Fake {
 	return f
 }
 
-// Broken puts two libraries of a table, with the given name, into separate folders and returns the
-// folders. They return an error code.
+// Broken builds two copies of a library with the functions of a table, in separate folders, and
+// returns the folders. The library's start returns an error code.
 func Broken(t testing.TB, table, name string, code int) (dirs []string) {
 	t.Helper()
 	library, err := os.ReadFile(Answering(t, table).Build(t))
@@ -79,7 +79,7 @@ func NCCL(t testing.TB, release int, rccl bool) Fake {
 	for _, fn := range tab.Funcs {
 		v := fn.Since
 		code := 10000*v.Major + 100*v.Minor + v.Patch
-		if v.Minor < 9 { // up to 2.8 the code has one digit less
+		if v.Minor < 9 { // codes of releases up to 2.8 have one digit less
 			code = 1000*v.Major + 100*v.Minor + v.Patch
 		}
 		if code <= release && !strings.HasPrefix(tab.Sets[fn.Set].Name, "rccl") {

@@ -101,7 +101,7 @@ func (r *Root) Mode(name string, mode fs.FileMode) {
 	r.check(os.Chmod(r.path(name), mode))
 }
 
-// Node makes a device node that opens: a node of the null device.
+// Node makes a device node that programs can open. It is a node of the null device.
 func (r *Root) Node(name string) {
 	r.t.Helper()
 	r.check(os.MkdirAll(filepath.Dir(r.path(name)), 0o755))
@@ -166,7 +166,7 @@ func emulated() bool {
 	return shell != elf.EM_NONE && self != elf.EM_NONE && shell != self
 }
 
-// Host runs a command of the machine; %s in its arguments is the folder.
+// Host runs a command outside the root folder. In the arguments %s stands for the folder.
 func (r *Root) Host(name string, args ...string) {
 	r.t.Helper()
 	for i := range args {

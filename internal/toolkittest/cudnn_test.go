@@ -53,7 +53,7 @@ func TestGPUCuDNNSoftmax(t *testing.T) {
 	if code, ok := errors.AsType[cudnn.Status](err); !ok || code/1000 != cudnn.StatusBadParam/1000 {
 		t.Errorf("a tensor of -1 elements: %v", err)
 	}
-	t.Log(err) // with the library's reason
+	t.Log(err) // the log shows the library's reason
 	g.Check("DestroyTensorDescriptor", l.DestroyTensorDescriptor(desc))
 	g.Check("Close", c.Close())
 }

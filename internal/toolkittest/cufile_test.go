@@ -62,7 +62,7 @@ func TestGPUCuFile(t *testing.T) {
 	}
 	g.Check("NewDriver", err)
 
-	const size, at = 3<<20 + 1000, 4096 // not a multiple of a page
+	const size, at = 3<<20 + 1000, 4096 // the size is not a multiple of a page
 	data := make([]byte, size)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range data {
@@ -71,7 +71,7 @@ func TestGPUCuFile(t *testing.T) {
 	from, to := Upload(g, data...), g.Alloc(size)
 	var file *os.File
 	var f *cufile.File
-	for _, dir := range []string{os.Getenv(inside), "/dev/shm", "/var/tmp", "."} { // cuFile does not take every file system
+	for _, dir := range []string{os.Getenv(inside), "/dev/shm", "/var/tmp", "."} { // cuFile does not support every file system
 		if file, err = os.CreateTemp(dir, "cufile"); err != nil {
 			continue
 		}
@@ -102,7 +102,7 @@ func TestGPUCuFile(t *testing.T) {
 		t.Errorf("read %d bytes, which differ from the written ones", n)
 	}
 
-	// Part of a pinned buffer, from the middle of the file.
+	// Read a part of the file into a part of a pinned buffer.
 	base := g.Alloc(1 << 20)
 	b, err := l.NewBuffer(base, 1<<20)
 	g.Check("NewBuffer", err)

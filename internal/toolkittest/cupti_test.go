@@ -56,7 +56,7 @@ func TestGPUCUPTIRecords(t *testing.T) {
 	var kernels []cupti.ActivityKernel6
 	var names []string
 	var filled, copied []uint64
-	external := map[uint32]uint64{} // by correlation
+	external := map[uint32]uint64{} // by correlation id, the program's number
 	g.Check("CollectActivities", l.CollectActivities(1<<20, func(records []byte) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -79,7 +79,7 @@ func TestGPUCUPTIRecords(t *testing.T) {
 		}
 	}))
 	for _, kind := range []cupti.ActivityKind{cupti.ActivityKindConcurrentKernel, cupti.ActivityKindMemset, cupti.ActivityKindMemcpy,
-		cupti.ActivityKindDriver, cupti.ActivityKindExternalCorrelation} { // numbers of the program come with records of the driver's calls
+		cupti.ActivityKindDriver, cupti.ActivityKindExternalCorrelation} { // CUPTI relates the program's numbers to the driver's calls
 		g.Check("ActivityEnable "+kind.String(), l.ActivityEnable(kind))
 		defer l.ActivityDisable(kind)
 	}
@@ -107,7 +107,7 @@ func TestGPUCUPTIRecords(t *testing.T) {
 		t.Fatalf("the kernels are %q, want store", names)
 	}
 	k := kernels[i]
-	const minute = 60e9 // the device's clock and the host's are not quite the same
+	const minute = 60e9 // tolerance: the clocks of the device and the host differ
 	if k.GridX != 3 || k.BlockX != 32 || k.Start+minute < before || k.End < k.Start || k.End > after+minute {
 		t.Errorf("the kernel ran from %d to %d, with %d blocks of %d; want about %d to %d, with 3 of 32", k.Start, k.End, k.GridX, k.BlockX, before, after)
 	}
@@ -119,7 +119,7 @@ func TestGPUCUPTIRecords(t *testing.T) {
 	}
 }
 
-// TestGPUCUPTICallbacks has a Go function called in each launch.
+// TestGPUCUPTICallbacks checks that a Go function is called in each launch.
 func TestGPUCUPTICallbacks(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cupti.Open(cupti.Options{})
@@ -144,7 +144,7 @@ func TestGPUCUPTICallbacks(t *testing.T) {
 	}
 }
 
-// TestGPUNVTXTool has CUPTI as the tool that NVTX loads.
+// TestGPUNVTXTool checks that NVTX loads CUPTI as its tool.
 func TestGPUNVTXTool(t *testing.T) {
 	g := OpenGPU(t)
 	l, err := cupti.Open(cupti.Options{})

@@ -32,9 +32,9 @@ type Case struct {
 	Source  string // C file in testdata/fakes; toolkit.c if ""
 	Defines []string
 
-	Needs   string             // required function that the source does not define
+	Needs   string             // a required function that Source does not define
 	Lacks   string             // optional function that the library lacks
-	Without bool               // the release has that function, but the test's library lacks it
+	Without bool               // the release has the function Lacks, but the test's library does not
 	Call    func(Opened) error // calls the missing function
 }
 

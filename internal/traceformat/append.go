@@ -12,8 +12,8 @@ import (
 // of points left out.
 const (
 	maxText     = 1 << 23
-	roomForRest = 1 << 16 // in an event, for keys, numbers and internal texts
-	roomForMark = 64      // in a text
+	roomForRest = 1 << 16 // bytes of an event for keys, numbers and internal texts
+	roomForMark = 64      // bytes of a text for the mark that it is cut
 )
 
 // room returns the number of bytes that a text or a list may use in an event with n bytes so far.
@@ -165,17 +165,19 @@ func (e *Event) appendMeta(o *object) {
 	}
 }
 
-// An object appends members. It leaves out members that are zero, except in int.
+// An object appends members to a JSON object. It leaves out members that are zero, except those of
+// the method int.
 type object struct {
 	b     []byte
-	start int // of the event
+	start int // start of the event in b
 	any   bool
 }
 
 // room returns the number of bytes for the next text or list.
 func (o *object) room() int { return room(len(o.b) - o.start) }
 
-// end closes the object. It returns before if the object has no member.
+// end closes the object. If the object has no member, end returns before, which is the text without
+// the object.
 func (o *object) end(before []byte) []byte {
 	if !o.any {
 		return before
@@ -230,8 +232,8 @@ func (o *object) dims(k string, v [3]uint32) {
 	o.b = append(o.b, ']')
 }
 
-// points appends as many points as there is room for, then the number of points left out, including
-// those left out before.
+// points appends as many points as there is room for. Then it appends the number of points left
+// out, including before, the number left out earlier.
 func (o *object) points(k, more string, points []Point, before uint64) {
 	if len(points) == 0 && before == 0 {
 		return
@@ -289,7 +291,7 @@ func appendString(b []byte, s string, room int) []byte {
 	room = max(min(room, maxText), roomForMark)
 	b = append(b, '"')
 	start := len(b)
-	cut, cutAt := start, 0 // where the text ends if it is too long, and the position in s
+	cut, cutAt := start, 0 // for a text that is too long: its end in b, and its end in s
 	for i := 0; i < len(s); {
 		switch n := len(b) - start; {
 		case n > room:

@@ -103,17 +103,17 @@ type span struct {
 	parent     int // index of the slice around it, or -1
 	name, cat  string
 	sub        uint64
-	waits      []Point // of a wait, or a call, of the host
-	signals    []Point // of a call that signals
+	waits      []Point // waits of a wait or a call on the host's track
+	signals    []Point // signals of a call
 	more       bool    // the event had no room for all points
 }
 
 type checkedTrack struct {
 	kind  string
 	named bool
-	first int // event that used it
+	first int // number of the first event that used the track
 	spans []span
-	open  []string // names of B events without E
+	open  []string // names of the B events that wait for their E
 }
 
 type checkedAsync struct {
@@ -146,14 +146,14 @@ type checkedSub struct {
 
 type checker struct {
 	n        int
-	cut      bool // the end of at least one program is missing
+	cut      bool // at least one program's events are incomplete
 	report   Report
 	tracks   map[track]*checkedTrack
 	async    map[asyncKey]*checkedAsync
 	flows    map[flowKey]*checkedFlow
 	subs     map[subKey]*checkedSub
-	kinds    map[int64]string    // of processes
-	programs map[int64]bool      // programs that have described themselves
+	kinds    map[int64]string    // kind of each process
+	programs map[int64]bool      // processes of programs that have a MetaTrace event
 	commands map[commandKey]bool // listed commands of recordings
 	moments  map[momentKey]*moment
 }
@@ -402,7 +402,7 @@ func (c *checker) finish() {
 	for _, k := range tracks {
 		c.finishTrack(k, c.tracks[k])
 	}
-	var later []Problem // in the order of the file, since maps have no order
+	var later []Problem // sorted before they are reported, since maps have no order
 	add := func(event int, format string, args ...any) {
 		later = append(later, Problem{event, fmt.Sprintf(format, args...)})
 	}
@@ -459,9 +459,9 @@ type moment struct {
 	found   bool
 	signals []Point
 	waits   []Point
-	waiters []uint64            // the submission of each wait, or 0
-	more    bool                // there are more, for which an event had no room
-	reached map[uint64][2]reach // by semaphore, the highest value signalled, and the highest by another submission
+	waiters []uint64            // for each wait, its submission, or 0
+	more    bool                // an event had no room for more
+	reached map[uint64][2]reach // for each semaphore, the highest value signalled, and the highest one that another submission signalled
 }
 
 // A reach is the value to which a submission signals a semaphore. Submission 0 is the host.
@@ -472,8 +472,8 @@ type momentKey struct {
 	at    Time
 }
 
-// crowded is the number of slices with the same beginning that are remembered together. With a
-// coarse clock, thousands of slices and arrows begin together.
+// crowded is how many slices that begin together are kept for a moment. With a coarse clock,
+// thousands of slices and arrows begin together.
 const crowded = 8
 
 // around returns the signals and waits of the slices that contain a point in time on a track. It
@@ -495,7 +495,7 @@ func (c *checker) around(k track, at Time) *moment {
 	}
 	add := func(s *span) {
 		say(s.sub, s.waits, s.signals, s.more)
-		if sub := c.subs[subKey{k.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil && s.cat != CatCall { // a call has its own points
+		if sub := c.subs[subKey{k.pid / PIDRange, s.sub}]; s.sub != 0 && sub != nil && s.cat != CatCall { // a call has signals and waits of its own
 			say(s.sub, sub.waits, sub.signals, sub.more)
 		}
 	}
@@ -559,7 +559,8 @@ func (c *checker) finishFlow(k flowKey, f *checkedFlow, add func(int, string, ..
 	}
 }
 
-// further adds a reach to the two highest of a semaphore, which belong to different submissions.
+// further adds a reach to the reaches of a semaphore: the highest, and the highest of another
+// submission.
 func further(of [2]reach, r reach) [2]reach {
 	switch {
 	case r.sub == of[0].sub || of[0].value == 0:
@@ -573,7 +574,7 @@ func further(of [2]reach, r reach) [2]reach {
 }
 
 // releases reports whether a signal of from releases a wait of to. A submission does not release
-// itself: if only that applies, its number is returned.
+// itself: if no other signal releases a wait, itself is the submission's number.
 func (from *moment) releases(to *moment) (ok bool, itself uint64) {
 	for i, w := range to.waits {
 		for _, r := range from.reached[w.Semaphore] {

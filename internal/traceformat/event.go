@@ -30,11 +30,11 @@ type Event struct {
 	Name  string
 	Cat   string
 	Time  Time
-	Dur   Time // of Complete
+	Dur   Time // duration of a Complete event
 	PID   int64
 	TID   int64
-	ID    uint64 // of async and flow events
-	Scope byte   // of Instant: 'g', 'p' or 't'
+	ID    uint64 // of async and flow events: joins the events that belong together
+	Scope byte   // of an Instant event: 'g', 'p' or 't', for the whole trace, a process or a track
 	// BindEnclosing makes a FlowEnd point to the slice around its time, not to the next one ("bp":
 	// "e").
 	BindEnclosing bool
@@ -44,7 +44,7 @@ type Event struct {
 // A Point is a semaphore and a value to wait for or to signal.
 type Point struct {
 	Semaphore uint64 // unique in the process
-	Name      string // as set by SetName, may be empty
+	Name      string // the name set by SetName, which may be empty
 	Value     uint64
 }
 
@@ -70,12 +70,12 @@ type Args struct {
 	MoreWaits       uint64 // number of waits for which the event has no room
 	MoreSignals     uint64
 	Issued          Time   // of AsyncEnd of a submission: when it was issued to the device; 0 if it never was
-	Error           string // why it failed
+	Error           string // reason why the work failed
 	Untimed         bool   // of AsyncEnd of a submission: the device's times should have been recorded and are missing
 	Recording       uint64 // number of the recording, from 1, unique in the process; 0 before version 2
 	First           int    // of an execution: the index of the first command
-	Commands        int    // in the recording
-	Graph           bool   // it is executed as a graph
+	Commands        int    // number of commands of the recording
+	Graph           bool   // the recording is executed as a graph
 	UntimedCommands int    // of AsyncEnd of an execution: number of commands without device times
 	Early           Time   // of CatDevice and CatCommand: the device may have begun this much earlier
 	Command         int    // of CatCommand and MetaCommand: its index in the recording, from 0
@@ -90,14 +90,14 @@ type Args struct {
 	Device    int
 	Queue     int
 	Stream    int
-	Model     string // of a device
+	Model     string // of a device's process
 	Driver    string // "cuda", "hip", "sim"
 	SortIndex int
 	NodeTimes string // of MetaNodes: the source of the times of graphs' commands
 
 	// Of MetaTrace.
 	Format  int
-	Version string // of puregpu
+	Version string // version of puregpu
 	Go      string
 	Program string
 	Host    string
@@ -113,7 +113,7 @@ type Args struct {
 	Total   uint64 // since the start
 
 	// Of CatArrows: totals so far.
-	Undrawn   uint64 // waits without an arrow, since no sufficient set of signals came before them by its times
+	Undrawn   uint64 // waits without an arrow: by their times, not enough signals came before them
 	Forgotten uint64 // waits that may lack an arrow because they, or their signals, were too long ago
 
 	// Of CatClock.

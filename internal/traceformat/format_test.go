@@ -270,7 +270,7 @@ func TestMergePutsRanksOnOneClock(t *testing.T) {
 	start := time.Unix(1700000000, 123456789)
 	one := small(1, start.Add(-40*time.Microsecond)).JSON()
 	zero := small(0, start).JSON()
-	zero = zero[:len(zero)-20] // the process of that rank was killed
+	zero = zero[:len(zero)-20] // the end is missing, as if the process was killed
 	var out bytes.Buffer
 	if err := Merge(&out, []Source{{"one", bytes.NewReader(one)}, {"zero", bytes.NewReader(zero)}}); err != nil {
 		t.Fatal(err)

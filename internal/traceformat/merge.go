@@ -15,7 +15,7 @@ const MergedIDBits = 40
 
 // A Source is one program's trace, for [Merge].
 type Source struct {
-	Name   string // for errors
+	Name   string // for error messages
 	Reader io.ReadSeeker
 }
 
@@ -64,7 +64,7 @@ func Merge(w io.Writer, sources []Source) error {
 		r := NewReader(p.Reader)
 		var e Event
 		var last Time
-		cut := false // cut, and reported as such
+		cut := false // the file is cut, and the CatCut event is written
 		for {
 			err := r.Next(&e)
 			if err == io.EOF {

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/internal/traceformat"
 )
 
-// Durations of a trace.
+// Units of time.
 const (
 	Microsecond traceformat.Time = 1000
 	Millisecond                  = 1000 * Microsecond
@@ -107,7 +107,7 @@ func (b *Builder) Semaphore(name string) func(value uint64) traceformat.Point {
 // A Submission is work submitted to a queue, with its times. Begun and Ended are both 0 if they are
 // unknown, Issued is 0 if it was never issued, and Done is 0 if it is not done when the trace ends.
 type Submission struct {
-	Args                                  traceformat.Args // without Sub, which Submit counts; Error and Untimed are written at its end
+	Args                                  traceformat.Args // without Sub, which Submit sets; Error and Untimed are written when the submission ends
 	Submitted, Issued, Begun, Ended, Done traceformat.Time
 	Parked                                bool
 	Commands                              []Command
@@ -128,7 +128,7 @@ func (b *Builder) Submit(q, executed Track, s Submission) uint64 {
 	async := traceformat.Event{Cat: traceformat.CatSubmission, Name: q.Title, PID: q.PID, TID: q.TID, ID: a.Sub}
 	begin := async
 	begin.Phase, begin.Time, begin.Args = traceformat.AsyncBegin, s.Submitted, a
-	begin.Args.Early, begin.Args.Margin = 0, 0 // they belong to the slice
+	begin.Args.Early, begin.Args.Margin = 0, 0 // Early and Margin belong to the slice
 	b.add(begin)
 	if s.Parked {
 		parked := async
@@ -184,7 +184,7 @@ func (b *Builder) signal(points []traceformat.Point, t Track, at traceformat.Tim
 
 func (b *Builder) arrows(waits []traceformat.Point, t Track, at traceformat.Time) {
 	for _, w := range waits {
-		if w.Value == 0 { // reached from the start
+		if w.Value == 0 { // every semaphore has this value from the start
 			continue
 		}
 		for _, s := range b.signaled[w.Semaphore] {

@@ -1,5 +1,6 @@
-// Package tried adds to a library's error the files found for the library and the answer of each.
-// If there are several files of one name, a reader first needs to know which one failed.
+// Package tried adds to a library's error the files that were found for the library, with the
+// result for each file. If several files have the same name, a reader needs to know which one
+// failed.
 package tried
 
 import (
@@ -15,8 +16,8 @@ type Library interface {
 	Path() string
 }
 
-// Lines returns a line with the answer of each file that was found. Missing files have no line. err
-// is the answer of a file that Open accepted without asking.
+// Lines returns a line for each file that was found, with the result of trying it. Missing files
+// have no line. The file that Open accepted without trying it has the result err.
 func Lines(attempts []dl.Attempt, err error) string {
 	var b strings.Builder
 	for _, a := range attempts {
@@ -39,9 +40,9 @@ func With(err error, l Library) error {
 	return &listed{err, Lines(l.Attempts(), err)}
 }
 
-// NotReady returns the answer of the file that Open accepted although no file is ready, with the
-// lines of all files. It returns nil if the file is ready, or if it was named explicitly, because
-// Open does not ask it then.
+// NotReady returns the result of the file that Open accepted although no file is ready, with the
+// lines of all files. It returns nil if the file is ready. It also returns nil if the user named
+// the file, because Open does not try such a file.
 func NotReady(l Library) error {
 	attempts := l.Attempts()
 	var answer error
