@@ -17,7 +17,7 @@ type configField struct {
 	since   dl.Version
 	name    string
 	offset  uintptr
-	pointer bool // else int32
+	pointer bool // the field is a pointer, not an int32
 }
 
 // number returns the address of an int32 field of a config.
@@ -40,7 +40,7 @@ func (f *configField) set(c *Config) bool {
 func (l *Library) NewConfig() Config { return newConfig(l.Version()) }
 
 func newConfig(v dl.Version) Config {
-	if v == 0 || v > tableVersion { // unknown, or newer than the table
+	if v == 0 || v > tableVersion { // the release is unknown, or newer than the table
 		v = tableVersion
 	}
 	c := Config{Magic: configMagic, Version: uint32(v), Size: configLayouts[0].size}

@@ -19,15 +19,15 @@ var releases = []struct {
 	{21701, 40, []string{"CgaClusterSize", "MinCTAs", "MaxCTAs", "NetName"}},
 	{21801, 48, []string{"SplitShare"}},
 	{22505, 48, nil},
-	{22602, 48, []string{"TrafficClass"}}, // into padding
+	{22602, 48, []string{"TrafficClass"}}, // the field is in former padding
 	{22703, 72, []string{"CommName", "CollnetEnable", "CTAPolicy", "ShrinkShare", "NvlsCTAs"}},
 	{22803, 80, []string{"NChannelsPerNetPeer", "NvlinkCentricSched"}},
 	{22902, 88, []string{"GraphUsageMode", "NumRmaCtx"}},
 	{23003, 96, []string{"MaxP2pPeers"}},
-	{23007, 96, []string{"GraphStreamOrdering"}}, // into padding
+	{23007, 96, []string{"GraphStreamOrdering"}}, // the field is in former padding
 }
 
-// fields has a function for each field that sets it.
+// fields has a function for each field of Config, which sets the field.
 var fields = map[string]func(*Config){
 	"Blocking":            func(c *Config) { c.Blocking = 0 },
 	"CgaClusterSize":      func(c *Config) { c.CgaClusterSize = 2 },

@@ -77,7 +77,7 @@ func ExampleLibrary_CommInitRankConfig() {
 		fmt.Println(err)
 		return
 	}
-	id, err := l.GetUniqueID() // on one rank, which sends it to the others
+	id, err := l.GetUniqueID() // only one rank does this, and sends the id to the others
 	if err != nil {
 		fmt.Println(err)
 		return

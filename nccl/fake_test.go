@@ -188,8 +188,8 @@ func TestConfigArrives(t *testing.T) {
 	}
 }
 
-// TestWrittenLate lets a thread of the library write the new communicator late: the call has
-// returned, its stack has moved and the garbage collector has run.
+// TestWrittenLate checks an output that a thread of the library writes after the call has returned,
+// its stack has moved and the garbage collector has run.
 func TestWrittenLate(t *testing.T) {
 	l := openFake(t, 22803)
 	const late = 12345

@@ -80,7 +80,7 @@ func TestRealSymbols(t *testing.T) {
 	}
 }
 
-// Two files: a function in one calls a function in the other.
+// sources are two files. A function in one calls a function in the other.
 var sources = map[string]string{
 	"factor.cu": `__device__ float factor(int i) { return 2.0f * i; }`,
 	"scale.cu": `extern __device__ float factor(int i);
@@ -247,7 +247,7 @@ func TestRealMessages(t *testing.T) {
 	if text := errorLog(t, l, h); !errors.Is(err, ErrorInternal) || text == "" {
 		t.Errorf("linking without what is called: %v\n%s", err, text)
 	}
-	// Invalid PTX.
+	// Invalid PTX is an error with a log.
 	h = newLinker(t, l, "-arch=sm_80")
 	err = l.AddData(h, InputPTX, []byte(".version 8.0\n.target sm_80\nnonsense\n"), "broken.ptx")
 	if err == nil {
@@ -256,7 +256,7 @@ func TestRealMessages(t *testing.T) {
 	if text := errorLog(t, l, h); !errors.Is(err, ErrorPTXCompile) || !strings.Contains(text, "broken.ptx") {
 		t.Errorf("broken PTX: %v\n%s", err, text)
 	}
-	// Files.
+	// A missing file is an error, and a file can be added.
 	file := filepath.Join(t.TempDir(), "scale.ptx")
 	if err := l.AddFile(h, InputPTX, file); err == nil {
 		t.Error("a file that is not there is added")

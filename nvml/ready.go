@@ -7,8 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// ready reports whether NVML starts and sees a device. NVML counts its starts, so it is unchanged
-// afterwards.
+// ready reports whether NVML starts and sees a device. Afterwards it shuts NVML down, which leaves
+// other starts of the program in effect: NVML counts them.
 func ready(l *dl.Library) error {
 	switch err := check(l.Slow(fnInit)); err {
 	case nil:

@@ -51,7 +51,7 @@ func TestRealSymbols(t *testing.T) {
 func TestRealWithoutDevice(t *testing.T) {
 	l := openReal(t)
 	text, err := l.SystemGetNVMLVersion()
-	early := l.Version() < 12020 && errors.Is(err, ErrorUninitialized) // 470 reports it only after Init
+	early := l.Version() < 12020 && errors.Is(err, ErrorUninitialized) // driver 470 reports the version only after Init
 	if !early && (err != nil || parseVersion(text) != l.Version()) {
 		t.Errorf("version %q, %v; Open found %d", text, err, l.Version())
 	}

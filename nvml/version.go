@@ -21,7 +21,7 @@ var branches = []struct{ driver, major, minor int }{
 }
 
 // askVersion asks the library for its version. Older libraries, such as 470, do not report it
-// before Init; then the file's name has it.
+// before Init; then askVersion reads it from the file's name.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	text := make([]byte, SystemNVMLVersionBufferSize)
 	err := check(l.Slow(fnSystemGetNVMLVersion, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text))))
@@ -34,8 +34,8 @@ func askVersion(l *dl.Library) (dl.Version, error) {
 	return parseVersion(dl.Text(text)), nil
 }
 
-// versionInName reads the driver's release from a name such as libnvidia-ml.so.470.256.02, to which
-// links lead.
+// versionInName follows links from path to a file, and reads the driver's release from the file's
+// name. Such a name is libnvidia-ml.so.470.256.02.
 func versionInName(path string) dl.Version {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -44,15 +44,16 @@ func versionInName(path string) dl.Version {
 	return releaseOf(driver)
 }
 
-// parseVersion reads a version such as 12.550.163.01: a CUDA release's first part, and the driver's
-// release.
+// parseVersion reads a version such as 12.550.163.01: the CUDA release's major number, and then the
+// driver's release.
 func parseVersion(text string) dl.Version {
 	_, driver, _ := strings.Cut(text, ".")
 	return releaseOf(driver)
 }
 
-// releaseOf returns the CUDA release of a driver such as 550.163.01. An unknown branch counts as
-// the newest one before it. 0 stands for another form of text, and for branches before 340.
+// releaseOf returns the CUDA release of a driver such as 550.163.01. For an unknown branch it
+// returns the release of the newest older branch. It returns 0 for a text of another form, and for
+// branches before 340.
 func releaseOf(driver string) dl.Version {
 	branch, _, ok := strings.Cut(driver, ".")
 	n, err := strconv.Atoi(branch)

@@ -229,8 +229,8 @@ func TestRealPrecompiled(t *testing.T) {
 	}
 }
 
-// TestRealCancel checks that a Go function can cancel or watch a compilation, if the release calls
-// it.
+// TestRealCancel checks that a Go function can cancel or watch a compilation, if the release has
+// callbacks.
 func TestRealCancel(t *testing.T) {
 	l := openReal(t)
 	const cancel, watch = 7, 8

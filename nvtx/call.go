@@ -49,7 +49,7 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 // maxText bounds the memory that a call keeps for texts.
 const maxText = 4096
 
-// put returns the memory for another call.
+// put makes the memory available to another call.
 func (c *call) put() {
 	if cap(c.text) > maxText {
 		c.text = nil
@@ -76,8 +76,8 @@ func (c *call) do(module, function int, args ...uintptr) uintptr {
 	return f.Ret
 }
 
-// cString returns the address of a C string with the text, up to its first NUL. It is valid until
-// the call's next text.
+// cString returns the address of a C string with the text, up to the text's first NUL. The address
+// is valid until cString is called again.
 func (c *call) cString(text string) uintptr {
 	if i := strings.IndexByte(text, 0); i >= 0 {
 		text = text[:i]

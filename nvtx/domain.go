@@ -9,7 +9,7 @@ type Domain struct {
 	name string
 
 	mu     sync.RWMutex // read-locked by calls that use the handle
-	handle uintptr      // the tool's
+	handle uintptr      // the tool's handle
 	made   bool
 	closed bool
 }
@@ -119,7 +119,7 @@ type String struct {
 	text   string
 
 	once   sync.Once
-	handle uintptr // the tool's, or 0 if the tool registers no strings
+	handle uintptr // the tool's handle, or 0 if the tool registers no strings
 }
 
 // Register makes a String for events of the domain. In events of other domains it is an ordinary

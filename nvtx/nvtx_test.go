@@ -87,7 +87,7 @@ func TestToolIsToldOfDomains(t *testing.T) {
 	for range 2 {
 		nvtx.Event{Domain: d, String: s, Payload: nvtx.Uint(7)}.Mark()
 	}
-	nvtx.Event{String: s}.Mark() // the tool knows the string only in its domain
+	nvtx.Event{String: s}.Mark() // in another domain the String is an ordinary text
 	wrote(t, tool, "register lib step", "mark lib good 3:step payload 1:7", "mark lib good 3:step payload 1:7", "mark - good 1:step")
 
 	d.Close()
@@ -138,7 +138,7 @@ func TestThreadRangesStayOnTheirThread(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	stacks := map[string][]string{} // by thread
+	stacks := map[string][]string{} // open ranges of each thread
 	pushed := 0
 	for _, line := range tool.Wrote() {
 		w := strings.Fields(line)

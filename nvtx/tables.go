@@ -6,7 +6,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// The modules of NVTX, each with a table of functions.
+// The numbers of the modules of NVTX. Each module has a table of functions.
 const (
 	moduleCore = iota + 1
 	moduleCUDA
@@ -17,10 +17,11 @@ const (
 	modules
 )
 
-// sizes are the numbers of functions of the modules, plus one: number 0 is unused.
+// sizes are the sizes of the modules' tables: one more than their functions, because entry 0 is
+// unused.
 var sizes = [modules]int{moduleCore: 16, moduleCUDA: 9, moduleOpenCL: 15, moduleCUDART: 7, moduleCore2: 16, moduleSync: 7}
 
-// The functions that this package calls: their numbers in the tables.
+// The places of the functions that this package calls, in the tables of their modules.
 const (
 	coreMarkEx       = 1
 	coreRangeStartEx = 4
@@ -52,16 +53,17 @@ const (
 	tableVersion   = 3
 )
 
-// version is the version of NVTX.
+// version is the version of the NVTX API.
 const version = 3
 
 // tables is the memory that the tool reads and writes. The tool keeps pointers into it. It is never
 // freed, and global variables do not move.
 var tables struct {
-	// The tool writes the addresses of its functions here. It may change them later.
+	// slots have the addresses of the tool's functions, which the tool writes. It may change them
+	// later.
 	slots [modules][16]uintptr
 
-	// pointers are the tables for the tool: pointers to the slots.
+	// pointers are the tables that the tool gets. Each entry points to a slot.
 	pointers [modules][17]*uintptr
 
 	callbacks struct { // NvtxExportTableCallbacks
