@@ -48,7 +48,7 @@ func (o options) best() (driver.Driver, error) {
 		line, _, _ := strings.Cut(err.Error(), "\n")
 		errs, why = append(errs, err), append(why, slog.String(name, strings.TrimPrefix(line, name+": ")))
 		if errors.Is(err, dl.ErrUnsupported) {
-			break // this build cannot load libraries
+			break // this build cannot load libraries, so HIP would fail too
 		}
 	}
 	if o.noSim {
@@ -86,7 +86,7 @@ func (o options) withDevice(name string) (driver.Driver, error) {
 		if why, ok := d.(interface{ NoDevice() error }); ok {
 			return nil, why.NoDevice()
 		}
-		return nil, cuda.ErrorNoDevice // HIP does not open without a device
+		return nil, cuda.ErrorNoDevice // only CUDA gets here: HIP does not open without a device
 	}
 	return d, nil
 }

@@ -48,7 +48,7 @@ func TestOpenHIP(t *testing.T) {
 	} else if errors.Is(err, dl.ErrNotFound) && (!strings.Contains(err.Error(), "/absent.so") || !strings.Contains(err.Error(), "install ROCm's HIP runtime")) {
 		t.Errorf("the error does not say what is missing: %v", err)
 	}
-	// The result depends on this machine.
+	// Whether HIP opens depends on this machine.
 	d, err = drivers.Open("hip")
 	switch {
 	case err == nil:

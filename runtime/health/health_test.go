@@ -114,7 +114,7 @@ func TestXID(t *testing.T) {
 	})
 }
 
-// A gated source blocks readings until open is closed, so that none comes before Notify.
+// A gated source blocks readings until open is closed, so that no reading comes before Notify.
 type gated struct {
 	*health.Fake
 	open chan struct{}
@@ -243,7 +243,7 @@ func TestFailingSource(t *testing.T) {
 	})
 }
 
-// A blind source fails all readings from some moment, but still reports XID errors.
+// A blind source fails all readings after from is set, but still reports XID errors.
 type blind struct {
 	*health.Fake
 	from *atomic.Bool
@@ -325,7 +325,7 @@ func TestWithoutXIDs(t *testing.T) {
 	})
 }
 
-// TestRefused checks that no device is watched if one cannot be.
+// TestRefused checks that Watch watches no device if one device cannot be watched.
 func TestRefused(t *testing.T) {
 	var f health.Fake
 	no := errors.New("no permission")
@@ -366,7 +366,7 @@ func TestLastXID(t *testing.T) {
 		last(31, time.Millisecond)
 		last(31, 0)
 		time.Sleep(time.Minute)
-		last(31, time.Second) // no new error came, so it returns the old one
+		last(31, time.Second) // no new error came, so LastXID returns the old one
 		time.AfterFunc(time.Millisecond, func() { f.Report(0, 43) })
 		last(43, time.Millisecond)
 		time.Sleep(time.Minute)

@@ -19,7 +19,8 @@ type Options struct {
 }
 
 const (
-	// slice is the longest wait in one call of a source, so that Close need not wait longer.
+	// slice is the longest time that a source may wait in one call, so that Close need not wait
+	// longer.
 	slice = 500 * time.Millisecond
 	// patience is the longest time that Close waits for a source's stuck calls.
 	patience = 5 * time.Second
@@ -48,7 +49,7 @@ type watched struct {
 	session Session
 	done    chan struct{}
 	ended   error    // the result of the session's Close; valid after done is closed
-	held    Throttle // of the latest reading with Clocks; only the device's goroutine uses it
+	held    Throttle // throttle reasons of the latest reading with Clocks; only the device's goroutine uses it
 
 	mu      sync.Mutex // protects following fields
 	status  Status
@@ -59,9 +60,9 @@ type watched struct {
 type Status struct {
 	Device driver.Info
 
-	XIDs     map[XID]uint64 // number of reports of each since the watcher began
+	XIDs     map[XID]uint64 // number of reports of each XID since the watcher began
 	LastXID  XID            // 0 if there was none
-	LastTime time.Time      // of LastXID
+	LastTime time.Time      // time of LastXID
 	NoXIDs   error          // why the source has no XID errors of this device, or nil
 
 	Reading           // the latest reading
@@ -218,7 +219,7 @@ func (d *watched) run() {
 	defer func() { d.ended = d.session.Close() }()
 	var readAt time.Time
 	hasXIDs := true
-	var readErr error // of the latest reading; it applies until the next one
+	var readErr error // error of the latest reading; it counts until the next one
 	for first := true; ; first = false {
 		if d.w.interval > 0 && (first || time.Since(readAt) >= d.w.interval) {
 			readAt = time.Now()
@@ -244,7 +245,7 @@ func (d *watched) run() {
 		}
 		d.fails(errors.Join(readErr, waitErr))
 		wait := time.Duration(0)
-		if !asked { // no call of Wait has paused this loop
+		if !asked { // Wait failed or was not called, so this loop pauses
 			wait = d.untilNext(readAt)
 		}
 		if !d.pause(wait) {
@@ -319,14 +320,15 @@ func (d *watched) read(first bool) error {
 			d.w.send(e)
 		}
 	}
-	if r.Clocks && r.Throttle != d.held { // unknown clocks are not unthrottled clocks
+	if r.Clocks && r.Throttle != d.held { // without Clocks the reasons are unknown, which is no change
 		d.held = r.Throttle
 		d.w.send(Event{Device: d.info, Time: now, Kind: KindThrottle, Throttle: r.Throttle})
 	}
 	return nil
 }
 
-// fails records whether the source works, and sends an event when that changes.
+// fails records the error of the source, or nil if the source works. It sends an event when the
+// source begins to fail or works again.
 func (d *watched) fails(err error) {
 	d.mu.Lock()
 	changed := (err == nil) != (d.status.Err == nil)

@@ -28,7 +28,7 @@ import (
 type Source struct {
 	Devices []*gpu.Device        // nil devices are skipped
 	Pools   map[string]*gpu.Pool // by name; nil pools are skipped
-	Health  *health.Watcher      // watches these or other devices; may be nil
+	Health  *health.Watcher      // may be nil; it may watch other devices than Devices
 }
 
 // contentType is the content type of OpenMetrics 1.0.
@@ -87,8 +87,8 @@ func (s *Source) pools() map[string]gpu.PoolStats {
 	return pools
 }
 
-// shown returns a name in UTF-8. Different names give different texts, because two series must not
-// have the same labels.
+// shown returns a name in valid UTF-8. Different names get different results, because two series
+// must not have the same labels.
 func shown(name string) string {
 	if utf8.ValidString(name) && !strings.ContainsRune(name, utf8.RuneError) {
 		return name

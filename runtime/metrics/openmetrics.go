@@ -48,10 +48,10 @@ func (s *Source) text() []byte {
 // escape escapes the value of a label.
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// families takes one snapshot of everything, so that the samples of one device agree.
+// families takes one snapshot of each device and pool, so that the samples of a device agree.
 func (s *Source) families() []family {
 	type snapshot struct {
-		device []string // labels
+		device []string // labels of the device
 		gpu.Stats
 	}
 	var devices []snapshot

@@ -23,7 +23,7 @@ func checkID(id []byte) error {
 	return nil
 }
 
-// token distinguishes an exchange from exchanges of other names and runs.
+// token returns a hash that distinguishes an exchange from exchanges of other names and runs.
 func token(run, name string) [sha256.Size]byte {
 	b := binary.AppendUvarint([]byte("puregpu rendezvous\n"), uint64(len(run)))
 	return sha256.Sum256(append(append(b, run...), name...))
@@ -41,7 +41,8 @@ func exchange(name string, p Place) string {
 	return s
 }
 
-// come returns the text that says which of the other ranks rank 0 has seen.
+// come returns a text for errors: the ranks that rank 0 has seen, and the number of all other
+// ranks.
 func come(ranks []int, others int) string {
 	s := fmt.Sprintf("%d of %d other ranks have come", len(ranks), others)
 	known := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return r < 0 })

@@ -106,10 +106,10 @@ func filePace() backoff { return backoff{time.Millisecond, 200 * time.Millisecon
 // A giver is rank 0 in an exchange.
 type giver struct {
 	fileExchange
-	content  []byte          // of an answer
-	ack      string          // kind of the files that acknowledge it
-	answered map[string]bool // by key
-	acked    map[string]bool // by key, from the last poll
+	content  []byte          // content of an answer
+	ack      string          // kind of the files that acknowledge the answer
+	answered map[string]bool // keys that have an answer
+	acked    map[string]bool // keys whose ack was there at the last poll
 }
 
 // give answers the other ranks until all have the id.
@@ -127,7 +127,7 @@ func (d fileExchange) give(ctx context.Context, id []byte) error {
 		if all {
 			return g.letGo(ctx)
 		}
-		if end := pace.wait(ctx); end != nil { // keep the files: a rank whose answer is removed takes that as success
+		if end := pace.wait(ctx); end != nil { // the files must stay: a rank whose answer is removed believes that all have the id
 			return fmt.Errorf("%s: %w", come(ranksOf(g.acked), d.count-1), errOf(end, err))
 		}
 	}
@@ -152,7 +152,7 @@ func (g *giver) look() (all bool, err error) {
 			g.acked[f.key] = true
 		case f.asks() && !g.answered[f.key] && g.awaits(f.key):
 			err := g.answer(x, f.key)
-			if err != nil && !gone(err) { // otherwise the rank has left, and removed the folder
+			if err != nil && !gone(err) { // if the folder or the file is gone, the rank has left
 				return false, fmt.Errorf("answer a rank: %w", err)
 			}
 			g.answered[f.key] = err == nil
@@ -187,8 +187,8 @@ func (g *giver) clean(x *exchangeDir, files []exchangeFile) {
 			continue
 		}
 		// A rank whose ask or ack is removed does not accept the answer. These files sort before
-		// the id. If a rank has meanwhile turned an ask into an ack, it is one rank too many, and
-		// waits until its context ends.
+		// the id file of the same key. If a process has turned its ask into an ack meanwhile, there
+		// is one process too many; it waits until its context ends.
 		if err := x.remove(f.name()); err == nil && g.answered[f.key] {
 			x.remove(f.key + ".id")
 		}
@@ -208,11 +208,11 @@ func (g *giver) letGo(ctx context.Context) error {
 	}
 }
 
-// remaining removes the answers, and forgets the ranks that have left. It returns the error that
-// keeps the others.
+// remaining removes the answers, and forgets the ranks that have left. left is the error that
+// prevents the others from leaving.
 func (g *giver) remaining() (left, err error) {
 	x, err := g.open(false)
-	if gone(err) { // the last rank has removed it
+	if gone(err) { // the last rank has left and removed the folder
 		clear(g.acked)
 		return nil, nil
 	}
@@ -242,8 +242,8 @@ func (g *giver) remaining() (left, err error) {
 type taker struct {
 	fileExchange
 	key  string
-	mine string // kind of its file
-	had  []byte // the id that it has acknowledged
+	mine string // kind of this rank's file
+	had  []byte // the id that this rank has acknowledged
 }
 
 // take requests the id and waits for it.
@@ -282,10 +282,10 @@ func (t *taker) look() (done bool, err error) {
 		content, err = x.read(t.key + ".id")
 		if err == nil {
 			id, ack := unpack(content)
-			if id == nil || t.mine == ack { // half a file, or nothing new
+			if id == nil || t.mine == ack { // the file is incomplete, or this rank has acknowledged it
 				return false, nil
 			}
-			t.had = id // the first id, or the id of a restarted rank 0
+			t.had = id // the first id, or a restarted rank 0 sends another one
 			if err := x.rename(t.key+"."+t.mine, t.key+"."+ack); err != nil && !gone(err) {
 				return false, err
 			}

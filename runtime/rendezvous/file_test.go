@@ -48,7 +48,7 @@ func TestLeftBehind(t *testing.T) {
 		key("x", 'E') + ".id":     whole,
 		key("1", 'F') + ".new":    whole[:17],
 		key("1", 'G') + ".ask":    nil, key("1", 'G') + ".id": whole[:40],
-		key("0", 'H') + ".ask": nil, key("3", 'I') + ".ask": nil, // of ranks that do not exist
+		key("0", 'H') + ".ask": nil, key("3", 'I') + ".ask": nil, // ranks that do not exist
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestNoSuchRank(t *testing.T) {
 		}
 		content, ack := pack(newID())
 		g := giver{fileExchange{path, folderName(), 0, 2}, content, ack, map[string]bool{}, nil}
-		for range 2 { // it acknowledges its answer at once
+		for range 2 { // in the second round the file is an ack
 			if all, err := g.look(); all || err != nil {
 				t.Errorf("rank %s of 2: all have come: %v, %v", rank, all, err)
 			}

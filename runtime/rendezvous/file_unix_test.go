@@ -129,7 +129,7 @@ func TestForeignEntries(t *testing.T) {
 	for _, name := range foreign {
 		must(os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600))
 	}
-	folders := []string{"1-" + rand.Text() + ".ask", "1-" + rand.Text() + ".id"} // not the kind that their names say
+	folders := []string{"1-" + rand.Text() + ".ask", "1-" + rand.Text() + ".id"} // folders with names of a rank's files
 	for _, name := range folders {
 		must(os.Mkdir(filepath.Join(dir, name), 0o700))
 	}
@@ -139,7 +139,7 @@ func TestForeignEntries(t *testing.T) {
 	}
 	pipe := filepath.Join(dir, "1-"+rand.Text()+".ask")
 	must(syscall.Mkfifo(pipe, 0o600))
-	own := filepath.Join(dir, "1-"+rand.Text()+".ask") // left by a rank
+	own := filepath.Join(dir, "1-"+rand.Text()+".ask") // a file of a rank that has ended
 	must(os.WriteFile(own, nil, 0o600))
 
 	each(t, 3, func(rank int) error {
@@ -228,8 +228,8 @@ func TestPathIsPipe(t *testing.T) {
 	}
 }
 
-// TestGone checks that a folder removed by another machine counts as missing, and not as an error
-// to stop at.
+// TestGone checks that a folder removed by another machine counts as missing, so that a rank tries
+// again.
 func TestGone(t *testing.T) {
 	for err, want := range map[error]bool{syscall.ENOENT: true, syscall.ESTALE: true, syscall.EACCES: false, syscall.ENOTDIR: false, syscall.EIO: false} {
 		if got := gone(&os.PathError{Op: "openat", Path: "file", Err: err}); got != want {

@@ -23,8 +23,8 @@ const maxFile = headSize + maxID
 // one.
 type exchangeDir struct {
 	root   *os.Root
-	parent *os.Root // the Path
-	name   string   // in the parent
+	parent *os.Root // the folder Path
+	name   string   // name of the exchange's folder in parent
 }
 
 // open opens the folder of an exchange, if it belongs to this user alone. With create it makes the
@@ -98,7 +98,7 @@ func (x *exchangeDir) close() {
 	x.parent.Close()
 }
 
-// removeIfEmpty removes the folder if no rank is left in it. The folder cannot be used afterwards.
+// removeIfEmpty removes the folder if it is empty. x cannot be used afterwards.
 func (x *exchangeDir) removeIfEmpty() {
 	fi, err := x.root.Stat(".")
 	x.root.Close() // Windows keeps the name of an open folder
@@ -106,7 +106,7 @@ func (x *exchangeDir) removeIfEmpty() {
 		return
 	}
 	if named, err := x.parent.Lstat(x.name); err == nil && os.SameFile(fi, named) {
-		x.parent.Remove(x.name) // fails if it is not empty
+		x.parent.Remove(x.name) // fails if the folder is not empty
 	}
 }
 
@@ -205,8 +205,8 @@ type exchangeFile struct{ key, kind string }
 
 func (f exchangeFile) name() string { return f.key + "." + f.kind }
 
-// asks reports whether the file belongs to a waiting rank. An ack to a rank 0 that has given up
-// also asks.
+// asks reports whether the file belongs to a waiting rank. A rank with an ack to a rank 0 that has
+// ended is waiting too.
 func (f exchangeFile) asks() bool { return f.kind == "ask" || strings.HasPrefix(f.kind, "ack-") }
 
 // minText is the length of rand.Text, which may become longer.

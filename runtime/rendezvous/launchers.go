@@ -17,18 +17,18 @@ type launcher struct {
 
 	localRank  []string
 	localCount []string
-	perNode    []string // local counts of all nodes, if localCount is not set
-	node       []string // the number of this node among them
+	perNode    []string // a list of the counts of all nodes, used if localCount is not set
+	node       []string // index of this node in perNode
 
-	run     []string // values that together name the run; all or none
-	runElse []string // used instead if the first of them is not set
+	run     []string // values that name the run if all of them are set
+	runElse []string // values that name the run if the first of run is not set
 
-	only      []string // at least one must be set
-	countOnly bool     // a count without a rank means nothing
+	only      []string // if none of these is set, the launcher is not in use
+	countOnly bool     // a count without a rank is no error
 }
 
-// launchers lists the innermost launcher first: torchrun may run under all others, mpirun under
-// Slurm and in Kubernetes, and srun under neither.
+// launchers begins with the innermost launcher: torchrun may run under all others, mpirun under
+// Slurm and in Kubernetes, and srun under neither of these two.
 var launchers = []launcher{
 	{
 		// PyTorch's programs read RANK and WORLD_SIZE, so other tools also set them, such as
@@ -39,16 +39,16 @@ var launchers = []launcher{
 		run: []string{"TORCHELASTIC_RUN_ID"},
 	},
 	{
-		// These four are documented. Release 4 and older set a job number, and all releases with
-		// PMIx a namespace.
+		// Open MPI documents these four variables. Releases up to 4 also set a job number, and all
+		// releases with PMIx set a namespace.
 		name: "Open MPI", rank: []string{"OMPI_COMM_WORLD_RANK"}, count: []string{"OMPI_COMM_WORLD_SIZE"},
 		localRank: []string{"OMPI_COMM_WORLD_LOCAL_RANK"}, localCount: []string{"OMPI_COMM_WORLD_LOCAL_SIZE"},
 		run: []string{"PMIX_NAMESPACE"}, runElse: []string{"OMPI_MCA_ess_base_jobid"},
 	},
 	{
-		// Hydra, the launcher of MPICH and Intel MPI, sets these, and srun --mpi=pmi2 sets the
-		// first two. None names the run. Under Slurm mpiexec passes on the job's number, and not
-		// always the step's.
+		// Hydra, the launcher of MPICH and Intel MPI, sets these variables, and srun --mpi=pmi2
+		// sets the first two. None of them names the run. Under Slurm mpiexec passes on the job's
+		// number, but not always the step's.
 		name: "MPICH", rank: []string{"PMI_RANK"}, count: []string{"PMI_SIZE"},
 		localRank: []string{"MPI_LOCALRANKID"}, localCount: []string{"MPI_LOCALNRANKS"},
 		run: []string{"SLURM_JOB_ID"},
@@ -56,8 +56,9 @@ var launchers = []launcher{
 	{
 		// A batch script has SLURM_PROCID=0 and the job's SLURM_NTASKS, but is not in a step;
 		// programs that it runs without srun are single processes. The step's variables come first,
-		// because srun --preserve-env keeps the job's. SLURM_NTASKS_PER_NODE is the requested
-		// number, not the node's, so it comes last. Every program in an allocation has a count.
+		// because srun --preserve-env keeps the job's. SLURM_NTASKS_PER_NODE comes last, because it
+		// is the requested number and not the node's actual one. Every program in an allocation has
+		// a count, so a count without a rank is no error.
 		name: "Slurm", rank: []string{"SLURM_PROCID"}, count: []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
 		localRank: []string{"SLURM_LOCALID"},
 		perNode:   []string{"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"}, node: []string{"SLURM_NODEID"},

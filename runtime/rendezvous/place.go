@@ -55,7 +55,7 @@ func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 		switch {
 		case errors.Is(err, errCountOnly):
 			if half == nil {
-				half = err // unless another launcher has both
+				half = err // the error if no other launcher has both variables
 			}
 			continue
 		case errors.Is(err, ErrNone):
@@ -63,7 +63,7 @@ func FromEnv(lookup func(string) (string, bool)) (Place, error) {
 		case err != nil:
 			return Place{}, err
 		}
-		for _, other := range launchers[i+1:] { // a user who exports RANK may leave the local rank to mpirun
+		for _, other := range launchers[i+1:] { // for a user who sets RANK and leaves the local rank to mpirun
 			if p.LocalRank >= 0 {
 				break
 			}

@@ -76,7 +76,7 @@ func TestFromEnvErrors(t *testing.T) {
 	}{
 		{"", "none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK, SLURM_PROCID, JOB_COMPLETION_INDEX is set", true},
 		{"PATH=/bin MASTER_ADDR=a RANK=", "is set", true},
-		{"SLURM_NTASKS=4 SLURM_JOB_ID=7", "is set", true}, // as salloc leaves it
+		{"SLURM_NTASKS=4 SLURM_JOB_ID=7", "is set", true}, // the variables in a shell of salloc
 		{batch, "SLURM_PROCID is set and SLURM_STEP_ID is not", true},
 		{"RANK=0", "torchrun: RANK is set and WORLD_SIZE is not", false},
 		{"WORLD_SIZE=2", "torchrun: WORLD_SIZE is set and RANK is not", false},

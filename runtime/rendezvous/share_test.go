@@ -23,7 +23,8 @@ type sharer interface {
 // limit bounds exchanges that do not end by themselves.
 const limit = 20 * time.Second
 
-// ways are the ways to exchange ids. Each call of a way's function starts anew.
+// ways are the ways to exchange ids. A way's function prepares a new folder or address, and returns
+// a function that makes each rank's value.
 var ways = map[string]func(t *testing.T) (at func(Place) sharer){
 	"files": func(t *testing.T) func(Place) sharer {
 		dir := t.TempDir() + "/sub/folder"
@@ -66,9 +67,9 @@ func each(t *testing.T, count int, fn func(rank int) error) {
 	}
 }
 
-// eachInTime does the same with a context whose deadline ends before the exchange is over. It
-// begins with a short time, and retries with a longer one while there are errors: on a busy machine
-// a rank may not get far enough in time.
+// eachInTime is each with a context that must end before the exchange is over. It begins with a
+// short time, and tries again with a longer one while there are errors: on a busy machine a rank
+// may need more time.
 func eachInTime(t *testing.T, count int, fn func(ctx context.Context, rank int) error) {
 	t.Helper()
 	inTime(t, 100*time.Millisecond, func(short time.Duration) error {
@@ -129,7 +130,7 @@ func TestShare(t *testing.T) {
 				checkLeaks(t)
 				ctx, at, id := withLimit(t, limit), begin(t), newID()
 				each(t, count, func(rank int) error {
-					time.Sleep(time.Duration(rank*7%5) * 10 * time.Millisecond) // rank 0 is not always the first
+					time.Sleep(time.Duration(rank*7%5) * 10 * time.Millisecond) // rank 0 is not always the first to come
 					return share(ctx, at(Place{Rank: rank, Count: count}), rank, "communicator", id)
 				})
 			})
@@ -183,7 +184,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestUnknownRanks lets ranks share one value of a type, which takes all of them for rank 0.
+// TestUnknownRanks shares one value of a type among ranks. The value's Place says rank 0 for all of
+// them.
 func TestUnknownRanks(t *testing.T) {
 	for way, begin := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -228,7 +230,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestLate tests a rank that arrives after another has given up, which then comes again.
+// TestLate checks a rank that arrives after the other rank has given up. The other rank then tries
+// again.
 func TestLate(t *testing.T) {
 	for way, begin := range ways {
 		for _, late := range []int{0, 1} {

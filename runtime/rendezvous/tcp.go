@@ -107,7 +107,7 @@ func (x *tcpExchange) share(ctx context.Context, id []byte) ([]byte, error) {
 		return nil, context.Cause(ctx)
 	case id == nil:
 		if x.rank == 0 {
-			x.rank = -1 // the caller has several ranks, and has not set this one's
+			x.rank = -1 // one TCP serves several ranks, so this rank's number is unknown
 		}
 		return x.take(ctx)
 	}

@@ -122,7 +122,7 @@ func TestListensAtAddress(t *testing.T) {
 		go func() {
 			ended <- share(ctx, TCP{Address: address, Listen: listen, At: Place{Count: 2}}, 0, "", id)
 		}()
-		c, err := dial(ctx, address) // it listens
+		c, err := dial(ctx, address) // returns when rank 0 listens
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,8 +175,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// TestOldestDropped checks that of too many connections being greeted the oldest is closed, and
-// that a greeted one stays.
+// TestOldestDropped checks that, of too many connections in their greeting, the oldest is closed. A
+// connection that has finished its greeting stays open.
 func TestOldestDropped(t *testing.T) {
 	const count = 3
 	s := &tcpServer{x: &tcpExchange{count: count}}
@@ -187,7 +187,7 @@ func TestOldestDropped(t *testing.T) {
 		peers = append(peers, peer)
 		s.begin(c)
 		if i == 0 {
-			s.end(c) // it has given its proof
+			s.end(c) // this peer has finished its greeting
 		}
 	}
 	if len(s.greeting) != count+strangers {
@@ -236,7 +236,7 @@ func TestSlowPeer(t *testing.T) {
 	}
 }
 
-// TestMoreThanProof makes a rank send more than its proof. It must no longer count.
+// TestMoreThanProof makes a rank send another byte after its proof. Rank 0 must no longer count it.
 func TestMoreThanProof(t *testing.T) {
 	checkLeaks(t)
 	address, ctx, id := freeAddress(t), withLimit(t, limit), newID()

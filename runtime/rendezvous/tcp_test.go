@@ -131,12 +131,12 @@ func TestStrangers(t *testing.T) {
 			c.Write([]byte(text))
 			defer c.Close()
 		}
-		for range 3 { // and this rank itself, whose process is killed
+		for range 3 { // this rank itself also leaves, as if it was killed
 			short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 			share(short, at(1), 1, "", id)
 			cancel()
 		}
-		time.Sleep(100 * time.Millisecond) // gives rank 0 time to see it
+		time.Sleep(100 * time.Millisecond) // gives rank 0 time to see the connections
 		close(left)
 		return share(ctx, at(1), 1, "", id)
 	})

@@ -20,7 +20,8 @@ func newNonce() (n nonce) {
 	return n
 }
 
-// A speaker is the purpose of a mac. A mac of one purpose is not valid for another.
+// A speaker names the sender and the message of a mac. A mac of one message is not valid for
+// another.
 type speaker string
 
 const (
@@ -29,7 +30,7 @@ const (
 	ofID    speaker = "id"    // of rank 0
 )
 
-// A transcript is all messages of a connection.
+// A transcript collects all messages of a connection.
 type transcript struct {
 	key  [sha256.Size]byte
 	said []byte

@@ -111,7 +111,7 @@ func TestWithoutTheSecret(t *testing.T) {
 		}
 		c.Close()
 	}
-	for _, rank := range []int{1, 2} { // and continue with a wrong proof
+	for _, rank := range []int{1, 2} { // peers that send a wrong proof and keep the connection
 		c, err := dial(ctx, address)
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func overPipe(x *tcpExchange, id []byte, change func(from, offset int, b []byte)
 			counted = true
 			s.all = nil
 			s.sendAll(id)
-			rank0.Close() // for a rank that waits for more
+			rank0.Close() // so that a rank that waits for more bytes ends
 		case <-done:
 			ends++ // each end closes its pipe, and the middle passes that on
 		}
@@ -262,7 +262,7 @@ func overPipe(x *tcpExchange, id []byte, change func(from, offset int, b []byte)
 // TestReplay replays the traffic of another connection.
 func TestReplay(t *testing.T) {
 	x := tcpExchange{token: token("", ""), rank: 1, count: 2, key: [32]byte{1}}
-	var said [2][]byte // sent by the rank, and by rank 0
+	var said [2][]byte // bytes sent by the rank, and by rank 0
 	if got, counted := overPipe(&x, []byte("the id"), func(from, _ int, b []byte) { said[from] = append(said[from], b...) }); got == nil || !counted {
 		t.Fatal("the rank has not come")
 	}

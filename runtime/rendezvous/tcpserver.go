@@ -20,8 +20,8 @@ type tcpServer struct {
 	mu       sync.Mutex // protects the following fields
 	greeting []net.Conn // connections without a proof so far, oldest first
 	waiting  map[net.Conn]waiter
-	over     bool  // accepts no more
-	odd      error // the latest unusual event
+	over     bool  // the exchange is over: no connection is accepted
+	odd      error // the latest error of a peer, for messages
 }
 
 // A waiter is a rank that waits for the id.
@@ -234,7 +234,7 @@ func (s *tcpServer) ranks() []int {
 
 // sendAll sends the id to all ranks concurrently, so that a slow one does not delay the others.
 func (s *tcpServer) sendAll(id []byte) error {
-	errs := make(chan error, len(s.waiting)) // does not change any more
+	errs := make(chan error, len(s.waiting)) // all ranks are connected, so waiting does not change
 	for c, w := range s.waiting {
 		go func() {
 			err := c.SetWriteDeadline(time.Now().Add(helloTime))

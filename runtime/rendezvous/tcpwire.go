@@ -26,7 +26,7 @@ import (
 // Without a secret every process knows the key of the macs.
 type tcpExchange struct {
 	address     string
-	listen      string // rank 0's listening address, if it differs
+	listen      string // the address at which rank 0 listens, if it is not address
 	key         [sha256.Size]byte
 	token       [sha256.Size]byte
 	rank, count int
@@ -67,7 +67,7 @@ const (
 type reply struct {
 	Magic  [8]byte
 	Answer answer
-	Count  int32 // rank 0's
+	Count  int32 // the count of rank 0
 	Nonce  nonce
 }
 
@@ -164,7 +164,7 @@ func (x *tcpExchange) take(ctx context.Context) ([]byte, error) {
 		if errors.Is(err, errCount) {
 			return nil, err
 		}
-		if ctx.Err() == nil { // otherwise err only reflects the end of the context
+		if ctx.Err() == nil { // if the context has ended, err is only its consequence
 			last = err
 		}
 		if err := pace.wait(ctx); err != nil {

@@ -54,7 +54,8 @@ type source struct{ lib Library }
 // anyInstance marks an event that names no instance.
 const anyInstance = 0xFFFFFFFF
 
-// A session is one GPU with its own event set: NVML fails a wait for several GPUs if one is gone.
+// A session watches one GPU with an event set of its own, because a wait for several GPUs fails if
+// one of them is lost.
 type session struct {
 	lib      Library
 	device   nvml.Device
@@ -78,7 +79,8 @@ func (s source) Watch(info driver.Info) (health.Session, error) {
 		return nil, fmt.Errorf("NVML does not show the GPU at %s: %w%s", where, err, advice(err, info))
 	}
 	if info.MIG {
-		// Without its instance number it also gets other instances' reports, if NVML sends them.
+		// If the instance's number is unknown, the session also reports other instances' errors, if
+		// NVML sends them.
 		if mig, err := s.lib.DeviceGetHandleByUUID(uuidText("MIG", info.UUID)); err == nil {
 			if id, err := s.lib.DeviceGetGpuInstanceId(mig); err == nil {
 				w.instance = id

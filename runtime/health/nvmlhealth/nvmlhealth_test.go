@@ -21,10 +21,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A fake is an NVML with one GPU, device 7, whose MIG instance 3 is device 8.
 type fake struct {
-	err      map[string]error // errors of functions, by name without nvmlDevice
+	err      map[string]error // the error of each function, by its name without nvmlDevice
 	types    uint64
 	events   []nvml.EventData // the results of EventSetWait, in order
-	sets     int              // number not freed
+	sets     int              // number of event sets that are not freed
 	ecc      [2]uint64
 	reasons  uint64
 	timeouts []uint32
@@ -131,7 +131,7 @@ func TestWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		info driver.Info
 		want string
-		set  string // a function that fails
+		set  string // a function that fails, and its error
 	}{
 		"a GPU":                                {info, "[1 2 79]", ""},
 		"a GPU without a PCI address":          {noPCI, "[1 2 79]", ""},
