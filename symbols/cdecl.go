@@ -43,7 +43,7 @@ func (c *cWriter) table(lib *Table) {
 			c.done[e.Name] = true
 		}
 	}
-	for _, cb := range lib.Callbacks { // the address of a function of any type
+	for _, cb := range lib.Callbacks { // declared as functions without parameters: only the size and alignment of the address matter
 		c.line("typedef void (*%s)(void);", cName(cb.Name))
 		c.done[cb.Name] = true
 	}
@@ -67,14 +67,14 @@ type cWriter struct {
 	lib     *Library
 	asserts bool
 	b       strings.Builder
-	aligns  map[string]int  // of types, if not that of a pointer
-	done    map[string]bool // complete types
-	structs map[string]bool // declared structs
+	aligns  map[string]int  // alignment of each type that is not aligned like a pointer
+	done    map[string]bool // types that can be used by value so far
+	structs map[string]bool // structs declared so far
 }
 
 func (c *cWriter) line(format string, args ...any) { fmt.Fprintf(&c.b, format+"\n", args...) }
 
-// cName makes a C identifier of a record's name; the names of unnamed member types contain a point.
+// cName makes a C identifier of a record's name: the names of unnamed member types contain dots.
 func cName(name string) string { return strings.ReplaceAll(name, ".", "__") }
 
 // complete reports whether a type can be used by value at this point of the file.
@@ -122,7 +122,7 @@ func (c *cWriter) define(s *Struct) {
 	c.line("%s %s {", word, cName(s.Name))
 	note, _ := c.lib.TypeNote(s.Name)
 	natural := s.Union || c.natural(s)
-	end := 0 // in bits
+	end := 0 // the end of the members so far, in bits
 	pad := func(to int) {
 		for n := 0; !natural && end < to; end += n {
 			n = min(to-end, 8-end%8)
@@ -167,7 +167,7 @@ func (c *cWriter) define(s *Struct) {
 // natural reports whether a struct has the layout that C gives it without attributes or unnamed
 // bit-fields.
 func (c *cWriter) natural(s *Struct) bool {
-	end, most := 0, 1 // in bits, and bytes
+	end, most := 0, 1 // in bits; in bytes
 	for _, f := range s.Fields {
 		align := c.align(f.Type)
 		most = max(most, align)
@@ -204,8 +204,8 @@ func (c *cWriter) align(ctype string) int {
 	return cmp.Or(c.aligns[ct.Base], 8)
 }
 
-// CDeclaration writes a declaration of name in C, without the semicolon; it mangles the names of
-// unnamed types.
+// CDeclaration writes a declaration of name in C, without the semicolon. In the names of unnamed
+// types it replaces dots.
 func CDeclaration(ctype, name string) string {
 	base, dims := ctype, ""
 	if i := strings.IndexByte(ctype, '['); i >= 0 {

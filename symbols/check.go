@@ -18,7 +18,7 @@ type checker struct {
 }
 
 func (c *checker) add(record, field, format string, args ...any) {
-	if len(c.errs) < 50 { // the first fifty show the pattern
+	if len(c.errs) < 50 { // fifty errors are enough to find the cause
 		c.errs = append(c.errs, &Error{c.file, record, field, fmt.Sprintf(format, args...)})
 	}
 }
@@ -119,7 +119,7 @@ func (m Lenders) checkTable(file string, t *Table) error {
 	return c.err()
 }
 
-// other checks that the records of other releases belong to releases that were read.
+// other checks that a range of other releases begins and ends with a release that was read.
 func (c *checker) other(record string, s Span, t *Table) {
 	if s.Until.Compare(s.Since) < 0 || !slices.Contains(t.Releases, s.Since) || !slices.Contains(t.Releases, s.Until) {
 		c.add(record, "others", "%v to %v is not a range of releases that were read", s.Since, s.Until)
@@ -191,8 +191,8 @@ func (c *checker) layout(s *Struct) {
 		c.add(record, "size", "%d bytes cannot be aligned to %d", s.Size, s.Align)
 		return
 	}
-	end := 0  // of the fields so far, without bit-fields
-	bits := 0 // of the bit-fields so far, from the start of the struct
+	end := 0  // the end of the fields so far, except bit-fields
+	bits := 0 // the end of the bit-fields so far, in bits from the start of the struct
 	names := map[string]bool{}
 	for _, f := range s.Fields {
 		switch {
@@ -275,8 +275,8 @@ func (c *checker) values(t *Table) {
 // sizes checks that no type contains itself except through a pointer, and that each field has the
 // size of its type. The generator's layout must be the library's.
 func (c *checker) sizes(t *Table) {
-	aliases, holds := map[string][]string{}, map[string][]string{} // the base that a name stands for; the types that a value contains
-	stands := map[string]string{}                                  // the full type that a name stands for
+	aliases, holds := map[string][]string{}, map[string][]string{} // by name: the base types that an alias stands for, and the types that a value of the type contains
+	stands := map[string]string{}                                  // the type that each alias stands for
 	for _, a := range t.Aliases {
 		if ct, err := ParseType(a.Type); err == nil {
 			stands[a.Name] = a.Type
@@ -325,7 +325,7 @@ func (c *checker) sizes(t *Table) {
 		for {
 			ct, err := ParseType(ctype)
 			if err != nil {
-				return 0 // already reported
+				return 0 // another check has reported it
 			}
 			for _, d := range ct.Dims {
 				if n *= int64(d); n > maxElements {
@@ -351,7 +351,8 @@ func (c *checker) sizes(t *Table) {
 	}
 }
 
-// cycle returns the first name, in alphabetic order, that is on a cycle of edges, or "".
+// cycle returns the alphabetically first name that is on a cycle in a graph, or "". edges has the
+// names to which each name leads.
 func cycle(edges map[string][]string) string {
 	const open, done = 1, 2
 	state := map[string]int{}

@@ -9,18 +9,18 @@ import (
 // A CType is a parsed C type: a base type, the number of pointers to it, and the dimensions of an
 // array.
 type CType struct {
-	Base     string // "unsigned int", "CUstream", "CUgraphNodeParams.anon1"
+	Base     string // such as "unsigned int", "CUstream" or "CUgraphNodeParams.anon1"
 	Const    bool   // the base is const
 	Pointers int
-	Dims     []int // of an array of these pointers, outermost first
+	Dims     []int // dimensions of an array of these pointers, outermost first
 }
 
 // The limits are far above any C type of a GPU library; a table that exceeds them is damaged.
 const (
 	maxPointers = 8
 	maxDims     = 8
-	maxElements = 1 << 30 // of an array, all dimensions together
-	maxStruct   = 1 << 27 // bytes; in bits it still fits into an int of 32
+	maxElements = 1 << 30 // elements of an array, all dimensions together
+	maxStruct   = 1 << 27 // bytes of a struct; the same in bits fits into an int of 32 bits
 )
 
 // ParseType reads a type as a table spells it.
@@ -69,7 +69,8 @@ func ParseType(s string) (CType, error) {
 	return t, nil
 }
 
-// builtins are C's built-in types: size in bytes on LP64, and the Go type of the same shape.
+// builtins are C's built-in types, with their size in bytes on LP64 and the Go type of the same
+// size and kind.
 var builtins = map[string]struct {
 	size int
 	goes string

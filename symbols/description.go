@@ -32,9 +32,9 @@ type Description struct {
 	// overrides all rules.
 	Pointers []ParamNote `json:"pointers,omitempty"`
 
-	// Uses are libraries that lend types to the headers: embedded ones, such as "cuda", and ones
-	// that bindgen made a package of, by the path of the description: "../cublas/cublas.json".
-	// After decoding, it holds their names.
+	// Uses are libraries that lend types to the headers. An embedded library is given by its name,
+	// such as "cuda". A library for which bindgen made a package is given by the path of its
+	// description, such as "../cublas/cublas.json". After decoding, Uses has only names.
 	Uses  []string `json:"uses,omitempty"`
 	Lends *Lends   `json:"lends,omitempty"` // types that headers of other libraries may take, or nil
 
@@ -64,8 +64,8 @@ type Numbering struct {
 	Stub    string   `json:"stub,omitempty"`  // error code that Function returns in a stub file that is only for linking
 }
 
-// A Number is a way of numbering releases: the sum of the parts, each multiplied by its factor
-// here.
+// A Number is a way of numbering releases: a release's number is the sum of its parts, each
+// multiplied by the field of the same name.
 type Number struct {
 	Since Version `json:"since,omitzero"` // first release that uses it; zero for the first way
 	Major int     `json:"major"`
@@ -118,10 +118,9 @@ type Headers struct {
 	// Folders are more folders to search for included headers, relative to the description.
 	Folders []string `json:"folders,omitempty"`
 
-	// Settled makes every pointer that the headers do not explain an output of one element, unless
-	// the overlay says otherwise. It is for tables in which a person has checked each such
-	// parameter. Without it the table marks these parameters, and nothing is generated until each
-	// one is settled.
+	// Settled makes a pointer an output of one element if neither the headers nor the overlay
+	// explain it. It is for tables in which a person has checked each such parameter. Without it
+	// the table marks these parameters, and nothing is generated until each one is settled.
 	Settled bool `json:"settled,omitempty"`
 
 	// Old is a macro that makes the headers declare replaced ABI versions under their plain names.

@@ -26,7 +26,7 @@ func TestDescriptionErrorsSayWhere(t *testing.T) {
 	small := smallDescription(t)
 	for _, tt := range []struct {
 		name, old, new     string
-		record, field, msg string // starts of Record and Field, a part of Msg
+		record, field, msg string // beginnings of Record and Field, and a part of Msg
 	}{
 		{"unknown field", `"brand": "X"`, `"color": 3`, "line 3, ", "color", "no such field"},
 		{"unknown field of the headers", `"omit": ["px"]`, `"leave": ["px"]`, "line 16, ", "headers.leave", "no such field"},
@@ -183,7 +183,7 @@ func FuzzDescription(f *testing.F) {
 			return
 		}
 		for _, v := range []Version{{}, {1, 2, 3}, {1 << 20, 1, 1}} {
-			d.Version.Decode(d.Version.Encode(v)) // must not panic
+			d.Version.Decode(d.Version.Encode(v)) // checks only that it does not panic
 		}
 		d.Systems()
 		d.Headers.Included()

@@ -12,8 +12,8 @@ import (
 // A Misfit is a range of releases in which a function must not be called: there, a parameter or a
 // type that the call passes differs from the binding.
 type Misfit struct {
-	From  Version // the first release, or zero: from the first release
-	To    Version // the first later release that fits, or zero: no end
+	From  Version // the first release of the range; zero for a range that begins with the oldest release
+	To    Version // the first release after the range; zero for a range without an end
 	What  string  // the name of the struct, enumeration or function that differs
 	Text  string  // the difference, in words that continue after the function's name
 	Usage string  // the replacement to call, or ""
@@ -67,7 +67,7 @@ func (l *Library) misfits() (map[string][]Misfit, map[string]bool) {
 	return out, c.used
 }
 
-// UnusedChanges returns the names of notes on changes that do not exist.
+// UnusedChanges returns the names of notes on changes for which the table has no change.
 func (l *Library) UnusedChanges() []string {
 	_, used := l.misfits()
 	var out []string
@@ -102,7 +102,7 @@ func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Mi
 			j++
 		}
 		m := Misfit{What: d.what}
-		for _, name := range []string{d.what, symbol} { // the function's own note is last and wins
+		for _, name := range []string{d.what, symbol} { // the function's note comes last and overrides the other one
 			if n, ok := c.notes[name]; ok {
 				c.used[name] = true
 				m.Usage = cmp.Or(n.Use, m.Usage)
@@ -124,7 +124,7 @@ func (c *comparer) ranges(symbol string, at []Version, found []*difference) []Mi
 	return out
 }
 
-// after returns the oldest release that may follow another one.
+// after returns the oldest release that can come after v.
 func (l *Library) after(v Version) Version {
 	if l.Description != nil && (l.Description.Version.Build || l.Description.Version.Numbers[0].Patch == 0) {
 		return Version{Major: v.Major, Minor: v.Minor + 1}
@@ -164,7 +164,7 @@ type view struct {
 	t       *Table
 	structs map[string]*Struct
 	enums   map[string]*Enum
-	other   map[string]bool // tags of handles, and callbacks: only behind pointers
+	other   map[string]bool // tags of handles, and callbacks: types that occur only behind pointers
 	funcs   map[string]*Function
 	cache   map[string]CType
 	values  map[*Enum]map[string]int64
@@ -225,7 +225,7 @@ type comparer struct {
 	v     Version
 }
 
-// harmless reports whether the overlay declares a difference harmless.
+// harmless reports whether a note of the overlay says that a difference is harmless.
 func (c *comparer) harmless(names ...string) bool {
 	for _, n := range names {
 		if note, ok := c.notes[n]; ok {
@@ -238,7 +238,7 @@ func (c *comparer) harmless(names ...string) bool {
 	return false
 }
 
-// function compares the arguments that a call passes with the parameters of a release.
+// function compares the parameters in a release with the arguments that a call passes.
 func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	g := there.funcs[f.Symbol]
 	if g == nil {
@@ -259,7 +259,7 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 		array := p.Len != "" || p.Slice || p.Fixed > 0
 		if d := c.types(p.Type, g.Params[i].Type, there, array); d != nil {
 			if c.bound.resolve(p.Type).Base != there.resolve(g.Params[i].Type).Base {
-				d = &difference{} // the type differs
+				d = &difference{} // the parameter has another type, so the difference is the function's
 			}
 			if d = c.of(f, d, "it takes "+there.resolve(g.Params[i].Type).Base); d != nil {
 				return d
@@ -269,7 +269,8 @@ func (c *comparer) function(f *Func, there *view, v Version) *difference {
 	return nil
 }
 
-// of turns a difference of types into one of the function, unless it is a record's.
+// of returns the difference of a function whose parameter's type differs. If the difference is in a
+// record, such as a struct, it stays the record's difference.
 func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	if c.harmless(f.Symbol) {
 		return nil
@@ -280,12 +281,12 @@ func (c *comparer) of(f *Func, d *difference, text string) *difference {
 	return d
 }
 
-// types compares two types. The elements of an array, and a value, must have the same size.
+// types compares two types. The elements of an array must have the same size, and so must values.
 func (c *comparer) types(here, theirs string, there *view, array bool) *difference {
 	a, b := c.bound.resolve(here), there.resolve(theirs)
 	different := &difference{}
 	if a.Pointers > 0 && b.Pointers > 0 && (a.Pointers == 1 && a.Base == "void" || b.Pointers == 1 && b.Base == "void") {
-		return nil // an address
+		return nil // any address fits void *
 	}
 	if a.Pointers != b.Pointers || !slices.Equal(a.Dims, b.Dims) {
 		return different
@@ -300,7 +301,7 @@ func (c *comparer) types(here, theirs string, there *view, array bool) *differen
 		}
 		return c.numbers(c.bound.enums[a.Base], there.enums[b.Base], there)
 	}
-	if !there.t.defines(b.Base) { // the headers of this release lack the function, though its library may have it
+	if !there.t.defines(b.Base) { // these headers lack the type and the function, although the library may have the function
 		return nil
 	}
 	m, n := c.bound.number(a.Base), there.number(b.Base)
@@ -351,7 +352,7 @@ func (c *comparer) numbers(x, y *Enum, there *view) *difference {
 	return nil
 }
 
-// IsReserved reports whether a field's name marks it as unused.
+// IsReserved reports whether a field's name says that the field is unused.
 func IsReserved(name string) bool { return reserved.MatchString(name) }
 
 var reserved = regexp.MustCompile(`(?i)^_*(cuda|hip)?(reserved|pad|padding|unused)_?\d*$`)
@@ -360,7 +361,7 @@ var reserved = regexp.MustCompile(`(?i)^_*(cuda|hip)?(reserved|pad|padding|unuse
 type place struct {
 	Field
 	at    int  // offset from the start of the struct
-	union bool // member of a union, which has its own size
+	union bool // in a union, where each member has its own size
 }
 
 // places lists the members with names.
@@ -374,7 +375,7 @@ func (v *view) places(s *Struct, at int, into map[string]place) {
 	}
 }
 
-// structs compares two layouts. With whole, the sizes must be equal too.
+// structs compares two layouts. With whole, the sizes must also be equal.
 func (c *comparer) structs(x, y *Struct, there *view, whole bool) *difference {
 	if pair := [2]string{x.Name, y.Name}; c.under[pair] {
 		return nil
@@ -428,7 +429,7 @@ func (c *comparer) layout(x, y *Struct, there *view, whole bool) *difference {
 			if other.at != f.at || other.Size != f.Size {
 				return order
 			}
-			if d := c.member(f, other, there); d != nil && d.what != "" { // not only a different name
+			if d := c.member(f, other, there); d != nil && d.what != "" { // more than the type's name differs
 				return d
 			} else if d != nil {
 				return order

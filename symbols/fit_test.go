@@ -52,7 +52,7 @@ func TestMisfits(t *testing.T) {
 			empty[kind] = test.record
 			constants := `"constants":[],`
 			if strings.Contains(test.record, `"constants"`) {
-				constants = "" // the record has its own
+				constants = "" // the record has constants of its own
 			}
 			table := `{"library":"x","version":"2.1","releases":["1.0","1.1","2.0","2.1"],"headers":[],"handles":[],"scalars":[],"aliases":[],"enums":[` + empty["enums"] +
 				`],"structs":[` + empty["structs"] + `],"callbacks":[],` + constants + `"functions":[` + function + `}]}`

@@ -7,15 +7,17 @@ import (
 	"strings"
 )
 
-// Lends lists the types that other libraries' headers may take from a library. Their bindings then
-// use this library's Go types. Every type of the table is lent under its own name.
+// Lends lists the types that the headers of other libraries may take from a library. The bindings
+// of those libraries then use this library's Go types. Every type of the table is lent under its
+// own name; the list can add names.
 type Lends struct {
 	Headers []string `json:"headers"`         // headers that other libraries include for these types
 	Types   []Lent   `json:"types,omitempty"` // types with another name there, or types that no header of this library declares
 	Text    []string `json:"text,omitempty"`  // additional lines of C of such a header
 }
 
-// A Lent is a type that other libraries' headers take, with the name that they use.
+// A Lent is a type that the headers of other libraries take from a library, under the name that
+// they use.
 type Lent struct {
 	Name string `json:"name"`         // "cudaStream_t"
 	Type string `json:"type"`         // the type that it names: a type of the table, or a C built-in
@@ -64,7 +66,7 @@ func (m Lenders) describe(name string) (*Description, error) {
 
 // Lender returns a library that the description uses, or an embedded library.
 func (d *Description) Lender(name string) (*Library, error) {
-	if d == nil { // a table without a description
+	if d == nil { // the table has no description, so all lenders are embedded
 		return Load(name)
 	}
 	return d.Lenders.load(name)
@@ -144,13 +146,13 @@ func (m Lenders) standIn(library string) (string, error) {
 	return b.String(), nil
 }
 
-// borrowed writes the types that the library takes from others, and the types that these consist
-// of.
+// borrowed writes the types that the library takes from other libraries, and the types that these
+// types contain.
 func (c *cWriter) borrowed() error {
 	own, asserts := c.lib, c.asserts
 	c.asserts = false
 	defer func() { c.lib, c.asserts = own, asserts }()
-	want := map[string][]Lent{} // by library
+	want := map[string][]Lent{} // lent types, by library
 	for _, b := range own.Borrowed {
 		lent, ok := own.Description.Lend(b.Library, b.Name)
 		if !ok {
@@ -182,7 +184,7 @@ func (c *cWriter) borrowed() error {
 	return nil
 }
 
-// only returns the named types of a table, and the types that they consist of.
+// only returns a table with the named types, and the types that they contain.
 func (t *Table) only(need map[string]bool) *Table {
 	for before := -1; before != len(need); {
 		before = len(need)

@@ -34,9 +34,9 @@ type Set struct {
 type Func struct {
 	Function
 	Set       int      // index in Library.Sets
-	Doc       string   // summary: a phrase that continues after the name
+	Doc       string   // a phrase that continues after the function's name
 	Callback  bool     // may call back into the program before it returns
-	Asks      []string // its function pointers, if the overlay does not say whether it runs or keeps them
+	Asks      []string // its function pointers for which the overlay does not say whether the library calls them now or later
 	Registers bool     // registers a function that later calls may run before they return
 	Note      string   // why it is flagged or skipped
 	Args      []Arg
@@ -45,7 +45,7 @@ type Func struct {
 // An Arg is a parameter joined with its note.
 type Arg struct {
 	Param
-	Len    string // counting parameter; "*name" if it is a pointer that the library updates
+	Len    string // the parameter that holds the length; "*name" if it is a pointer through which the library returns the length
 	Slice  bool   // array without a parameter for its length
 	Fixed  int    // array of this length
 	Text   int    // text buffer of this size
@@ -132,7 +132,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 	for _, f := range t.Functions {
 		g := Func{Function: f}
 		told := false
-		for _, name := range []string{f.API, f.Symbol} { // the symbol's own note is last and wins
+		for _, name := range []string{f.API, f.Symbol} { // the note on the symbol comes last and overrides the other one
 			if n, ok := notes[name]; ok {
 				if !n.Since.IsZero() {
 					g.Since = n.Since
@@ -146,7 +146,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 		}
 		for _, p := range f.Params {
 			a := Arg{Param: p}
-			var list []ParamNote // later notes win
+			var list []ParamNote // a later note overrides an earlier one
 			for _, n := range patterns {
 				if n.matches(&f, &p) {
 					list = append(list, n)
@@ -176,7 +176,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 				g.Asks = append(g.Asks, a.Name)
 			}
 		}
-		for _, a := range g.Args { // an array settles the parameter that counts it
+		for _, a := range g.Args { // an array's length parameter is not a guess
 			for i := range g.Args {
 				if n := &g.Args[i]; a.Len == "*"+n.Name {
 					n.Guess = false
@@ -196,7 +196,7 @@ func join(t *Table, o *Overlay, d *Description) *Library {
 		if f.Absent {
 			g.Set = l.absentSet()
 		}
-		if g.Since.IsZero() { // no other source
+		if g.Since.IsZero() { // headers, notes and version nodes do not say it
 			g.Since = l.Sets[g.Set].Since
 		}
 		l.Funcs = append(l.Funcs, g)
@@ -231,7 +231,7 @@ func (l *Library) setApart() {
 func (a *Arg) apply(n ParamNote) {
 	array := n.array()
 	if a.Guess && n.Type != "" && !array {
-		a.Dir = "" // the value itself is passed, such as an address in device memory
+		a.Dir = "" // the argument is the value, such as an address in device memory, and not a Go pointer
 	}
 	if a.Guess && (n.Type != "" || array || n.Late != "") {
 		a.Guess = false
@@ -373,7 +373,8 @@ func (l *Library) setFor(f *Func) int {
 	return len(l.Sets) - 1
 }
 
-// CatchAll reports whether only the last set takes a function, and takes all functions.
+// CatchAll reports whether only the last set matches a function, and only because the set matches
+// all functions.
 func (o *Overlay) CatchAll(symbol, api string) bool {
 	i := setOf(o.Sets, &Func{Function: Function{Symbol: symbol, API: api}})
 	return i == len(o.Sets)-1 && i > 0 && slices.Contains(o.Sets[i].Match, "*")

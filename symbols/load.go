@@ -20,18 +20,18 @@ import (
 //go:embed */library.json */table.json */overlay.json
 var files embed.FS
 
-// Names lists the embedded libraries; each has a folder of its name.
+// Names lists the embedded libraries. The files of each are in a folder of that name.
 func Names() []string { return slices.Clone(names()) }
 
 var names = sync.OnceValue(func() []string {
-	found, _ := fs.Glob(files, "*/library.json") // the pattern is well-formed
+	found, _ := fs.Glob(files, "*/library.json") // no error: the pattern is valid
 	for i, file := range found {
 		found[i] = path.Dir(file)
 	}
 	return found
 })
 
-var loaded sync.Map // func() (*Library, error) by name, which decodes on first use
+var loaded sync.Map // by name, a func() (*Library, error) that decodes the library when it is first called
 
 // Load returns an embedded library, such as "cuda". It decodes and checks its files on first use.
 // It is safe for concurrent use, and the result must not be changed.
@@ -162,7 +162,7 @@ func decode(file string, text []byte, v any) error {
 			return &Error{File: file, Record: position(text, int64(len(text))), Msg: "the text ends too early"}
 		}
 		offset, field, msg := locate(bytes.TrimRight(text, " \t\r\n"), reflect.TypeOf(v).Elem(), "")
-		if msg == "" { // each part can be read alone
+		if msg == "" { // each part can be decoded alone, so the place is unknown
 			msg = err.Error()
 		}
 		return &Error{File: file, Record: position(text, offset), Field: field, Msg: msg}

@@ -35,11 +35,11 @@ func TestDecodeErrorsSayWhere(t *testing.T) {
 	}
 	tests := []struct {
 		name           string
-		table, overlay string // "" for a valid text
+		table, overlay string // "" for a text that passes
 		file           string
-		record         string // the start of Record
+		record         string // the beginning of Record
 		field          string
-		msg            string // in Msg
+		msg            string // a part of Msg
 	}{
 		{
 			name: "unknown field of a table", table: swap(table, `"version": "2.0",`, "\"version\": \"2.0\",\n\"color\": 3,"),

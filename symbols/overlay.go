@@ -124,9 +124,9 @@ type NameNote struct {
 	Reason string `json:"reason"`
 }
 
-// A ChangeNote describes a struct, an enumeration, an enumerator or a function's symbol that
-// differs between releases. Without a note, a function is refused in every release whose layout or
-// parameters differ from the call's.
+// A ChangeNote describes a difference between releases in a struct, an enumeration, an enumerator
+// or a function's symbol. Without a note, a function is refused in every release whose layouts or
+// parameters differ from the bound ones.
 type ChangeNote struct {
 	Name     string  `json:"name"`
 	Harmless bool    `json:"harmless,omitempty"` // no call fails because of it

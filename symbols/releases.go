@@ -5,12 +5,13 @@ import "slices"
 // covers reports whether a release is in a span.
 func (s Span) covers(v Version) bool { return s.Since.Compare(v) <= 0 && v.Compare(s.Until) <= 0 }
 
-// has reports whether a release has a record that was added in since and last present in until.
+// has reports whether a release has a record. since is the release that added the record, and until
+// the last release that has it; zero means no limit.
 func has(since, until, v Version) bool {
 	return (since.IsZero() || since.Compare(v) <= 0) && (until.IsZero() || v.Compare(until) <= 0)
 }
 
-// other returns the entry of a release, or nil if that release has the bound record.
+// other returns the entry that covers a release, or nil if the release has the bound record.
 func other[T any](others []T, v Version, span func(*T) Span) *T {
 	for i := range others {
 		if span(&others[i]).covers(v) {

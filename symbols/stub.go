@@ -10,7 +10,7 @@ import (
 
 // A Stub is an entry of an overlay section that a person must complete.
 type Stub struct {
-	Section string // "params"
+	Section string // such as "params"
 	Entry   any
 }
 
@@ -51,7 +51,7 @@ func WithStubs(overlay []byte, list []Stub) ([]byte, error) {
 		if err := json.NewDecoder(bytes.NewReader(overlay[list:])).Decode(&text); err != nil {
 			return nil, fmt.Errorf("section %q: %w", s.Section, err)
 		}
-		end := list + len(text) - 1 // of the closing bracket
+		end := list + len(text) - 1 // position of the closing bracket
 		before := bytes.TrimRight(overlay[:end], " \t\r\n")
 		comma := ","
 		if bytes.HasSuffix(before, []byte("[")) {

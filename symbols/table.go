@@ -224,7 +224,8 @@ type Function struct {
 
 	Others []Signature `json:"others,omitempty"` // results and parameters in other releases
 
-	// Where is the header and the line, in tables that are not settled.
+	// Where is the place of the declaration: the header and the line. It is empty in a settled
+	// table.
 	Where string `json:"where,omitempty"`
 
 	// Absent is set if the headers declare the function and the library of that release does not
