@@ -9,7 +9,7 @@ type Context struct {
 	closed atomic.Bool
 }
 
-// NewContext makes a handle with [Library.Create].
+// NewContext makes a Context with a handle of [Library.Create].
 func (l *Library) NewContext() (*Context, error) {
 	h, err := l.Create()
 	if err != nil {

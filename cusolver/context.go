@@ -9,7 +9,7 @@ type DnContext struct {
 	closed atomic.Bool
 }
 
-// NewDnContext makes a handle with [Library.DnCreate].
+// NewDnContext makes a DnContext with a handle of [Library.DnCreate].
 func (l *Library) NewDnContext() (*DnContext, error) {
 	h, err := l.DnCreate()
 	if err != nil {

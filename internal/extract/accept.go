@@ -357,7 +357,7 @@ func (s *stream) align(ast *cc.AST) error {
 		}
 		tokens := cc.NodeTokens(ed)
 		first, last := tokens[0], tokens[len(tokens)-1]
-		lost := fmt.Errorf("%v: the C front end has lost its place in this declaration", ed.Position())
+		lost := fmt.Errorf("%v: the C front end reports a wrong place for the end of this declaration: change the header or leave it out", ed.Position())
 		for {
 			end := s.end(at, ed.FunctionDefinition != nil)
 			if end < 0 {
@@ -493,11 +493,11 @@ func (s *stream) accept(x span, ed *cc.ExternalDeclaration) error {
 			return fmt.Errorf("has an attribute that cannot be read")
 		case isAlignas(t):
 			if in := s.bodyAt(i); in == nil || in.kind == "enum" {
-				return fmt.Errorf("has %s where it is not understood", t)
+				return fmt.Errorf("has %s in a place where the extractor does not understand it", t)
 			}
 		case t == "asm" || t == "__asm" || t == "__asm__":
 			if labels--; labels < 0 {
-				return fmt.Errorf("has %s where it is not understood", t)
+				return fmt.Errorf("has %s in a place where the extractor does not understand it", t)
 			}
 		case otherKeywords[t]:
 			return fmt.Errorf("has %s, which no binding can express", t)

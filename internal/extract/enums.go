@@ -19,7 +19,7 @@ import (
 // So an expression with such an enumerator, or a conversion to an enumeration, is accepted only if
 // both ways give the same value.
 
-// An enumeratorSet holds the meaning of names in a translation unit.
+// An enumeratorSet holds the enumerators and the type names of a translation unit.
 type enumeratorSet struct {
 	values map[string]enumerator
 	types  map[string]bool  // names of enumerations
@@ -107,8 +107,8 @@ func hasInts(t cc.Type) bool {
 	return true
 }
 
-// withoutSizes returns an expression with a number instead of each sizeof of an enumeration of
-// ints. The front end knows the size of these.
+// withoutSizes replaces each sizeof of an enumeration of ints by a number, because the front end
+// computes these sizes correctly.
 func (e *enumeratorSet) withoutSizes(tokens []string) []string {
 	if e.packed || !slices.Contains(tokens, "sizeof") {
 		return tokens
@@ -216,7 +216,7 @@ func (e *enumeratorSet) checkDeclaration(s *stream, x span) error {
 			continue
 		}
 		if name := e.over[b]; name != "" {
-			return fmt.Errorf("%s: follows a value of 63 bits or more, where the C front end stops counting", name)
+			return fmt.Errorf("%s: has no explicit value after a value of 63 bits or more, and the C front end cannot count on from there", name)
 		}
 		name, first := "", 0
 		for i := b.open + 1; i <= b.close; i++ {

@@ -134,7 +134,7 @@ func (l *layouter) place(s *shape, b *body, n int, field func(int) *cc.Field, un
 	case err != nil:
 		return err
 	case b.repacked:
-		return fmt.Errorf("has a pragma inside")
+		return fmt.Errorf("has a pragma between its braces, which may change its layout")
 	case b.pack != 0 && (packed || aligned > 0):
 		return fmt.Errorf("is packed by a pragma and has attributes of alignment, which compilers read differently")
 	}
@@ -273,7 +273,7 @@ func (l *layouter) memberAttributes(b *body, f *cc.Field) (list []attribute, err
 		}
 	}
 	if at < b.open || at > b.close {
-		return nil, fmt.Errorf("is not found in the struct's definition")
+		return nil, fmt.Errorf("is not found in the text of the struct's definition")
 	}
 	first := b.open + 1
 	for i := first; i < b.close; i++ {

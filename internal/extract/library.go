@@ -434,7 +434,7 @@ func headerVersion(d *symbols.Description, files fs.FS) (v symbols.Version, err 
 	for i, name := range from.Macros {
 		m := regexp.MustCompile(`(?m)^[ \t]*#[ \t]*define[ \t]+` + name + `[ \t]+\(?(\w+)`).FindSubmatch(text)
 		if m == nil {
-			return v, fmt.Errorf("%s: %s is not defined", from.Header, name)
+			return v, fmt.Errorf("%s does not define the macro %s", from.Header, name)
 		}
 		if numbers[i], err = strconv.Atoi(string(m[1])); err != nil {
 			return v, fmt.Errorf("%s: %s: %w", from.Header, name, err)

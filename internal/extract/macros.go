@@ -78,7 +78,7 @@ func (w *walker) macros(ast *cc.AST) {
 				err = fmt.Errorf("uses %s, which is refused", t)
 			}
 			if err == nil && (w.enums.others[t] || t == "struct" || t == "union") && !slices.Contains(tokens, "sizeof") && !slices.Contains(tokens, "*") {
-				err = fmt.Errorf("converts to %s, which a constant cannot have", t)
+				err = fmt.Errorf("converts to %s, which cannot be the type of a constant", t)
 			}
 		}
 		if err != nil {
@@ -111,9 +111,9 @@ func findIn(ast *cc.AST, m *cc.Macro, seen map[*cc.Macro]bool, why func(token st
 func (w *walker) noConstant(ast *cc.AST, token string) string {
 	switch {
 	case w.lay.odd && (token == "sizeof" || token == "_Alignof" || strings.HasPrefix(token, "__alignof") || token == "offsetof"):
-		return "depends on the size of a type, and there are types that the C front end lays out wrongly"
+		return "depends on the size of a type, and the C front end gets the sizes of some types in these headers wrong"
 	case slices.Contains(elsewhere, token):
-		return "has " + token + ", which has another value wherever it is used"
+		return "has " + token + ", whose value depends on the place or the time of its use"
 	case standIns().differs[token]:
 		return "has " + token + ", which has another value on arm64"
 	case w.windows && (slices.Contains(ofLong, token) || ast.Macros[token] != nil && strings.HasPrefix(path.Clean(ast.Macros[token].Position().Filename), numbersOf)):

@@ -9,7 +9,7 @@ import (
 // mergeEnums adds to t the enumerations and enumerators that only another implementation has, and
 // marks them.
 func mergeEnums(t, other *symbols.Table) {
-	key := func(e symbols.Enum) string { // an enumeration without a name is keyed by its first enumerator
+	key := func(e symbols.Enum) string { // the key of an enumeration without a name is its first enumerator
 		if e.Name == "" && len(e.Values) > 0 {
 			return "enum " + e.Values[0].Name
 		}

@@ -84,7 +84,7 @@ func unknown(d *symbols.Description, h *header, declared map[string]string) (ref
 			case ct.Base == "va_list":
 				return "takes a va_list, which Go cannot express"
 			case opaque:
-				return ct.Base + ": is by value, and no header in headers.files defines it"
+				return ct.Base + ": is used by value, but no header in headers.files defines it"
 			default:
 				file := h.elsewhere[ct.Base]
 				_, system := standIns().headers[file]

@@ -354,7 +354,7 @@ func (s *source) all(r *recovery) overlayFS {
 func parseOnce(s source, r *recovery) (h *header, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the front end panics on some headers
-			h, err = nil, fmt.Errorf("%s: the C front end gave up: %v", s.main, p)
+			h, err = nil, fmt.Errorf("%s: the C front end cannot read this header: %v", s.main, p)
 		}
 	}()
 	abi, err := cc.NewABI("linux", "amd64")

@@ -26,7 +26,7 @@ type recovery struct {
 
 // errLostPragma reports that a declaration cannot be left out: a macro next to it contains a
 // pragma, which would be left out too.
-var errLostPragma = errors.New("a pragma is too close to leave the declaration out")
+var errLostPragma = errors.New("the declaration cannot be left out, because a macro beside it contains a pragma: move the pragma to a line of its own")
 
 // errorPlace matches the position in an error of the C front end.
 var errorPlace = regexp.MustCompile(`([^:\s]+):(\d+):\d+: (.*)`)

@@ -177,7 +177,7 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 	for _, api := range apis {
 		names := p.exported(api, declared)
 		if len(names) != len(abis[api]) {
-			return nil, fmt.Errorf("%s: %s knows %d ABIs and %s exports %v", api, p.types.Header, len(abis[api]), p.main, names)
+			return nil, fmt.Errorf("%s: %s has the types of %d ABI versions, but %s declares %v: both headers must be of one release", api, p.types.Header, len(abis[api]), p.main, names)
 		}
 		var docs function
 		for i := len(names) - 1; i >= 0; i-- { // the newest version's documentation applies to older ones
@@ -199,10 +199,10 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 				}
 			}
 			if !ok {
-				return nil, fmt.Errorf("%s: %s does not declare it", symbol, p.main)
+				return nil, fmt.Errorf("%s: %s has a type for this function, but %s does not declare it: both headers must be of one release", symbol, p.types.Header, p.main)
 			}
 			if err := sameShape(f.Params, a.params, aliasesOf(&every.table)); err != nil {
-				return nil, fmt.Errorf("%s since %d: %s and %s differ: %w", symbol, a.since, p.main, p.types.Header, err)
+				return nil, fmt.Errorf("%s since %d: %s and %s declare it differently: %w", symbol, a.since, p.main, p.types.Header, err)
 			}
 			g := f.Function
 			g.Symbol, g.API, g.Since, g.Twins = symbol, api, p.d.Version.Decode(a.since), nil
@@ -219,7 +219,7 @@ func (p *pairing) join(every, plain *header, abis map[string][]abi) ([]symbols.F
 	}
 	for _, symbol := range slices.Sorted(maps.Keys(declared)) {
 		if !used[symbol] {
-			return nil, fmt.Errorf("%s: declared in %s, but %s does not know it", symbol, p.main, p.types.Header)
+			return nil, fmt.Errorf("%s: declared in %s, but %s has no type for it: both headers must be of one release", symbol, p.main, p.types.Header)
 		}
 	}
 	return out, nil
@@ -282,12 +282,12 @@ func aliasesOf(t *symbols.Table) map[string]string {
 // sameShape compares the types of two parameter lists, with aliases resolved.
 func sameShape(a, b []symbols.Param, alias map[string]string) error {
 	if len(a) != len(b) {
-		return fmt.Errorf("%d and %d parameters", len(a), len(b))
+		return fmt.Errorf("with %d and %d parameters", len(a), len(b))
 	}
 	for i := range a {
 		x, y := resolve(a[i].Type, alias), resolve(b[i].Type, alias)
 		if x != y {
-			return fmt.Errorf("parameter %s is %s and %s", a[i].Name, x, y)
+			return fmt.Errorf("parameter %s is %s in the first and %s in the second", a[i].Name, x, y)
 		}
 	}
 	return nil

@@ -401,7 +401,7 @@ func grown(t, h *symbols.Table, s *symbols.Struct, old, now symbols.Layout) bool
 
 func (u *union) enums(h *symbols.Table, s spans) {
 	t := u.t
-	key := func(e *symbols.Enum) string { // an enumeration without a name is keyed by its first enumerator
+	key := func(e *symbols.Enum) string { // the key of an enumeration without a name is its first enumerator
 		if e.Name == "" && len(e.Values) > 0 {
 			return "enum " + e.Values[0].Name
 		}

@@ -83,7 +83,7 @@ func (w *walker) walk(ast *cc.AST) error {
 		w.now, _ = w.stream.spanOf(ed)
 		err := refused[ed]
 		if err == nil && w.lay.odd && w.stream.measures(ed) {
-			err = fmt.Errorf("depends on the size of a type, and there are types that the C front end lays out wrongly")
+			err = fmt.Errorf("depends on the size of a type, and the C front end gets the sizes of some types in these headers wrong")
 		}
 		if err == nil {
 			err = w.lengths(ed)
@@ -408,7 +408,7 @@ func (w *walker) refusedType(t cc.Type) error {
 func (w *walker) inexpressible(verb string, t cc.Type) error {
 	if name := w.unclear; name != "" {
 		w.unclear = ""
-		return fmt.Errorf("%s %s, which stands beside const in one place of the declaration and not in another: the C front end confuses the two", verb, name)
+		return fmt.Errorf("%s %s both with const and without it in one declaration: the C front end cannot tell the two apart", verb, name)
 	}
 	return fmt.Errorf("%s the type %s, which no binding can express", verb, t)
 }
@@ -552,7 +552,7 @@ func (w *walker) typedef(d *cc.Declarator, spec cc.Type) error {
 			return nil // New is another name for void, and spell writes it as void
 		}
 		if base == "" {
-			return fmt.Errorf("cannot record a typedef of %s", t)
+			return fmt.Errorf("is a typedef of %s, which no binding can express", t)
 		}
 		if written != "" && strings.HasSuffix(base, "long") {
 			base = written // such as int64_t, which has the same size everywhere, unlike long
@@ -604,7 +604,7 @@ func (w *walker) define(name string, t cc.Type) error {
 		case err != nil:
 			return err
 		case shape.size > 4 && w.windows:
-			return fmt.Errorf("is an enumeration of %d bytes, and of 4 on Windows", shape.size)
+			return fmt.Errorf("is an enumeration of %d bytes on Linux and of 4 bytes on Windows", shape.size)
 		}
 		e := symbols.Enum{Name: name, Tag: otherTag(t, name), Signed: shape.signed}
 		if shape.size != 4 {
@@ -625,7 +625,7 @@ func (w *walker) define(name string, t cc.Type) error {
 
 func (w *walker) layout(name string, t cc.Type, union bool) error {
 	if name == "" {
-		return fmt.Errorf("is a struct without tag and typedef")
+		return fmt.Errorf("is a struct with neither a tag nor a typedef")
 	}
 	w.seen[name] = true
 	shape, err := w.lay.of(t)

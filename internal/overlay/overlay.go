@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Write writes an overlay file to a folder, and returns its path. replace has the path of the file
-// to read instead of each source file.
+// Write writes an overlay file to a folder, and returns its path. The keys of replace are paths of
+// source files; each value is the path of the file to read instead.
 func Write(folder string, replace map[string]string) (string, error) {
 	text, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
 	if err != nil {

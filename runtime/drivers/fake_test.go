@@ -44,7 +44,8 @@ func fake(t *testing.T, name string, devices int) string {
 	return lib.Build(t)
 }
 
-// TestFakes shares libraries between tests, because compiling them takes most of the time.
+// TestFakes runs tests that share fake libraries, because compiling the libraries takes most of the
+// time.
 func TestFakes(t *testing.T) {
 	cudas := map[int]string{0: fake(t, "cuda", 0), 2: fake(t, "cuda", 2)}
 	hips := map[int]string{0: fake(t, "hip", 0), 2: fake(t, "hip", 2)}

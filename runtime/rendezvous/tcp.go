@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// secretVariable is the environment variable with the secret of a [TCP] that has none.
+// secretVariable is the environment variable with the secret for a [TCP] whose Secret is empty.
 const secretVariable = "PUREGPU_RENDEZVOUS_SECRET"
 
 // minSecret is the length of the shortest secret. A shorter one could be guessed from the traffic.
