@@ -95,6 +95,7 @@ type Caps struct {
 	HostPools      bool // pools can be of host memory
 	PoolSharing    bool // the device is a [PoolSharing]
 	Graphs         bool // the device is a [Graphs]
+	Conditionals   bool // the device is a [Conditionals]
 	Timers         bool // the device is a [Timers]
 	Peers          bool // the device is a [Peers]
 	Comms          bool // the device is a [Comms]

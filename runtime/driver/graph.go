@@ -23,7 +23,21 @@ const (
 	CopyNode                   // Dst, Src, Count bytes; as [Device].Copy, and pinned memory of the host
 	ChildNode                  // Child, as it is now
 	RecordNode                 // Event, made by NewTimer
+	TestNode                   // Test; reads a uint32 at Src, a multiple of 4
+	IfNode                     // Test.Condition; only [Conditionals].AddConditional adds it
+	WhileNode                  // the same
 )
+
+// A Condition decides whether a conditional node runs its body. It belongs to a graph. Zero is
+// none.
+type Condition uint64
+
+// A Test is the operation of a TestNode: the condition becomes true if the number that the node
+// reads is at least Low and at most High, and false otherwise.
+type Test struct {
+	Condition Condition
+	Low, High uint32
+}
 
 // A NodeOp is the operation of a node. Kind decides which fields are used.
 type NodeOp struct {
@@ -36,6 +50,7 @@ type NodeOp struct {
 	Stride   uint64 // bytes from one element to the next; 0 is Width
 	Child    Graph
 	Event    Event
+	Test     Test
 	Name     string // the node's name in messages, if Caps.ChecksOrder is set
 }
 
@@ -57,6 +72,10 @@ func (op *NodeOp) String() string {
 		return fmt.Sprintf("child graph %#x", uintptr(op.Child))
 	case RecordNode:
 		return fmt.Sprintf("record of event %#x", uintptr(op.Event))
+	case TestNode:
+		return fmt.Sprintf("test whether the uint32 at %#x is in [%d, %d]", uint64(op.Src), op.Test.Low, op.Test.High)
+	case IfNode, WhileNode:
+		return fmt.Sprintf("conditional node of condition %#x", uint64(op.Test.Condition))
 	}
 	return fmt.Sprintf("node of unknown kind %d", int(op.Kind))
 }
@@ -78,9 +97,10 @@ type Graphs interface {
 	// SetNode changes the operation of a node in later launches of an exec; launches in flight are
 	// not affected. The graph must not have been destroyed. The kind stays, and so do a kernel
 	// node's function and attributes. The API may refuse other sizes, strides and kinds of memory
-	// of fills and copies. SetNode is for kernel, fill and copy nodes, and, if Caps.Capture is set,
-	// for child nodes: the new child may differ from the old one only as SetNode could change it.
-	// Submitting.
+	// of fills and copies. SetNode is for kernel, fill and copy nodes. If Caps.Capture is set, it is
+	// also for child nodes: the new child may differ from the old one only as SetNode could change
+	// it. If Caps.Conditionals is set, it is also for test nodes, of which only Src may change, and
+	// for the nodes of bodies. Submitting.
 	SetNode(x Exec, n Node, op *NodeOp) error
 	// SetNodes is SetNode for several nodes, if that costs less. After an error any of them may
 	// have been set. Submitting.
@@ -98,4 +118,26 @@ type Timers interface {
 	// Elapsed returns the time between the last records of two timers, both of which have been
 	// reached. Submitting.
 	Elapsed(from, to Event) (time.Duration, error)
+}
+
+// Conditionals makes conditional nodes of graphs ([Caps.Conditionals], which implies Caps.Graphs).
+// A conditional node has a body: a graph that runs if the node's condition is true. A TestNode
+// makes a condition true or false. A launch that reaches a conditional node before any TestNode of
+// its condition has undefined results.
+//
+// A body may have kernel, fill, copy, test, child and conditional nodes. AddNode or Instantiate may
+// refuse others, and child nodes with such nodes.
+type Conditionals interface {
+	// ReadyConditionals makes what conditional nodes need on the device. It is called before the
+	// other methods. If it returns an error, the device has no conditional nodes after all.
+	// Creating.
+	ReadyConditionals() error
+	// NewCondition makes a condition for a conditional node of a graph. It is destroyed with the
+	// graph. Creating.
+	NewCondition(Graph) (Condition, error)
+	// AddConditional adds a conditional node that runs after the given nodes, each listed once. An
+	// IfNode runs its body once if the condition is true, and a WhileNode again and again as long
+	// as it is true. No two conditional nodes have the same condition. The body is an empty graph
+	// to which the caller adds nodes. It belongs to g: DestroyGraph is for g only. Creating.
+	AddConditional(g Graph, after []Node, op *NodeOp) (n Node, body Graph, err error)
 }

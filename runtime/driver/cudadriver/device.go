@@ -50,6 +50,7 @@ type device struct {
 	hasEdges          bool // edges of a graph can be programmatic
 	closed            atomic.Bool
 	watch             watch
+	tester            tester // of conditional nodes
 }
 
 func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *hostPools, comms *ncclcomm.Library) (*device, error) {
@@ -180,6 +181,8 @@ func (d *device) askCaps() error {
 	d.caps.Prefetch = d.caps.Managed && (d.lib.HasSymbol("cuMemPrefetchAsync_v2") || d.lib.HasSymbol("cuMemPrefetchAsync"))
 	d.caps.ManagedPools = d.caps.Managed && d.caps.Pools && d.lib.Version() >= managedMemoryPools
 	d.caps.ReadOnlyRegister = d.caps.HostRegister && readOnly
+	d.caps.Conditionals = d.caps.Graphs && d.lib.Version() >= conditionals && d.hasKernelNodes &&
+		d.lib.HasSymbol("cuGraphConditionalHandleCreate") && d.lib.HasSymbol("cuGraphAddNode_v2")
 	d.caps.ResizeNodes = d.caps.Graphs // the documentation says that an unsuitable size is an error
 	if d.caps.PriorityRange, err = d.priorities(); err != nil {
 		return err
@@ -254,6 +257,9 @@ func (d *device) Close() error {
 		return wrap("close", fmt.Errorf("device %d (%s) is closed already", d.info.Index, d.info.Name))
 	}
 	d.watch.stop()
+	if m := d.tester.module; m != 0 {
+		d.Unload(m) // an error, as of a lost device, does not matter: the context's end frees the module
+	}
 	var leave error
 	if current, err := d.lib.CtxGetCurrent(); err != nil {
 		leave = err

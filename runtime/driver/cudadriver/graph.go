@@ -19,12 +19,13 @@ type nodeParams struct {
 	kernel cuda.KernelNodeParams
 	fill   cuda.MemsetNodeParams
 	copy   cuda.Memcpy3D
+	test   testParams
 }
 
 var nodeRoom = sync.Pool{New: func() any { return new(nodeParams) }}
 
 // fillIn fills in the parameters for the kind of op.
-func (p *nodeParams) fillIn(op *driver.NodeOp) {
+func (d *device) fillIn(p *nodeParams, op *driver.NodeOp) {
 	switch op.Kind {
 	case driver.KernelNode:
 		l := &op.Launch
@@ -55,6 +56,8 @@ func (p *nodeParams) fillIn(op *driver.NodeOp) {
 			DstMemoryType: cuda.MemoryTypeUnified, DstDevice: cuda.DevicePtr(op.Dst),
 			WidthInBytes: op.Count, Height: 1, Depth: 1,
 		}
+	case driver.TestNode:
+		p.test.fillIn(&p.kernel, d.tester.fn, op)
 	}
 }
 
@@ -98,7 +101,7 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	graph, deps := cuda.Graph(g), unsafe.Slice((*cuda.GraphNode)(unsafe.SliceData(after)), len(after))
 	p := nodeRoom.Get().(*nodeParams)
 	defer p.drop()
-	p.fillIn(op)
+	d.fillIn(p, op)
 	var n cuda.GraphNode
 	var err error
 	switch op.Kind {
@@ -121,6 +124,8 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 		n, err = d.lib.GraphAddChildGraphNode(graph, deps, cuda.Graph(op.Child))
 	case driver.RecordNode:
 		n, err = d.lib.GraphAddEventRecordNode(graph, deps, cuda.Event(op.Event))
+	case driver.TestNode:
+		n, err = d.addKernel(graph, deps, p)
 	default:
 		err = cuda.ErrorInvalidValue
 	}
@@ -252,9 +257,9 @@ func (d *device) withContext(op string, call func() error) (err error) {
 // setNode sets one node. p may hold the parameters of an earlier node.
 func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nodeParams) (err error) {
 	exec, node := cuda.GraphExec(x), cuda.GraphNode(n)
-	p.fillIn(op)
+	d.fillIn(p, op)
 	switch op.Kind {
-	case driver.KernelNode:
+	case driver.KernelNode, driver.TestNode:
 		if op.Launch.Begun != 0 {
 			err = errNodeEvent
 		} else if d.hasKernelNodes {
@@ -269,7 +274,7 @@ func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nod
 	case driver.ChildNode:
 		err = d.lib.GraphExecChildGraphNodeSetParams(exec, node, cuda.Graph(op.Child))
 	default:
-		err = fmt.Errorf("only kernels, fills, copies and child nodes can be set: %w", cuda.ErrorInvalidValue)
+		err = fmt.Errorf("only kernels, fills, copies, tests and child nodes can be set: %w", cuda.ErrorInvalidValue)
 	}
 	if err != nil {
 		return d.fail("set node", err, "%s, node %#x of exec %#x", op, uintptr(n), uintptr(x))

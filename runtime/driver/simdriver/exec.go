@@ -24,7 +24,13 @@ type exec struct {
 	last  mark    // when the last launch has completed in this stream
 
 	before [][]uint64 // by task, the bits of tasks before it; nil if all are ordered
+	tracks bool       // the tasks note which memory they use
 	run    run
+
+	conditions map[driver.Condition]*condition // of the exec and its bodies
+	bodies     []*exec                         // of conditional tasks
+	parent     *exec                           // if this is a body
+	at         int                             // index of the conditional task in the parent
 }
 
 // A timing is a timer that an exec records.
@@ -65,10 +71,24 @@ func (v *device) Instantiate(h driver.Graph) (driver.Exec, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := g.notRoot(codeInstantiate, h); err != nil {
+		return 0, err
+	}
 	g.mu.Lock()
 	nodes := g.nodes
 	g.mu.Unlock()
-	x := &exec{dev: v, graph: h, nodes: make(map[driver.Node]*task)}
+	x := &exec{dev: v, graph: h, nodes: make(map[driver.Node]*task), conditions: map[driver.Condition]*condition{}}
+	x.build(nodes)
+	x.track()
+	hx := v.d.execs.add(x)
+	if hx == 0 {
+		return 0, fail(codeInstantiate, errTooMany)
+	}
+	return driver.Exec(hx), nil
+}
+
+// build makes the tasks of an exec.
+func (x *exec) build(nodes []node) {
 	x.plan = &plan{exec: x}
 	x.plans = append(x.plans, x.plan)
 	for i, t := range x.add(nodes, nil, "", 0) {
@@ -77,11 +97,6 @@ func (v *device) Instantiate(h driver.Graph) (driver.Exec, error) {
 	slices.SortFunc(x.timers, func(a, b timing) int { return cmp.Compare(a.handle, b.handle) })
 	x.arrange()
 	x.findOrder()
-	hx := v.d.execs.add(x)
-	if hx == 0 {
-		return 0, fail(codeInstantiate, errTooMany)
-	}
-	return driver.Exec(hx), nil
 }
 
 // add adds the nodes of a graph. Nodes without predecessors run after entry, if entry is not nil.
@@ -135,10 +150,16 @@ func (x *exec) task(n *node, after []*task) *task {
 		o.call = newCall(o.call.k)
 		o.call.copy(n.op.call)
 	}
+	if n.conditional() {
+		o.cond = x.condition(n.test.Condition)
+	}
 	t := &task{exec: x, index: len(x.tasks), kind: n.kind, after: after}
 	t.start = t.spawned
 	x.tasks = append(x.tasks, t)
 	x.plan.ops = append(x.plan.ops, o)
+	if n.body != nil {
+		x.addBody(t, n)
+	}
 	return t
 }
 
@@ -193,7 +214,7 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 	if t == nil {
 		return failf(codeSetNode, "node %#x: %w: it is not in the graph that exec %#x was made from", uint64(nh), ErrInvalidHandle, uint64(h))
 	}
-	settable := t.kind == driver.KernelNode || t.kind == driver.FillNode || t.kind == driver.CopyNode || t.kind == driver.ChildNode && v.d.caps.Capture
+	settable := t.kind == driver.TestNode || t.kind == driver.KernelNode || t.kind == driver.FillNode || t.kind == driver.CopyNode || t.kind == driver.ChildNode && v.d.caps.Capture
 	if !settable {
 		return failf(codeSetNode, "node %#x: %w: nodes of kind %d cannot be changed", uint64(nh), ErrInvalidValue, t.kind)
 	}
@@ -213,15 +234,23 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 		}
 		child.mu.Lock()
 		defer child.mu.Unlock()
-		if err := x.setChild(t, child.nodes); err != nil {
+		if err := checkChild(codeSetNode, child.nodes, t.exec.parent != nil); err != nil {
+			return err
+		}
+		if err := t.exec.setChild(t, child.nodes); err != nil {
 			return failf(codeSetNode, "node %#x: %w", uint64(nh), err)
 		}
 		return nil
 	}
+	root := x
+	x = t.exec // root, or a body in it; the root's mu protects both
 	if was := x.plan.ops[t.index].call; was != nil && was.attrs != op.Launch.Attrs {
 		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and cannot change to %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
 	} else if was != nil && was.f != f {
 		return failf(codeSetNode, "node %#x: %w: it launches kernel %s and cannot change to %s", uint64(nh), ErrInvalidValue, was.f.name, f.name)
+	}
+	if o := &x.plan.ops[t.index]; op.Kind == driver.TestNode && (o.cond != root.conditions[op.Test.Condition] || o.n != uint64(op.Test.Low) || o.stride != uint64(op.Test.High)) {
+		return failf(codeSetNode, "node %#x: %w: only the address of a test can change", uint64(nh), ErrInvalidValue)
 	}
 	x.fresh()
 	x.plan.ops[t.index].become(op, f)
@@ -304,7 +333,7 @@ func (x *exec) launch(s *stream, later error) {
 	defer s.mu.Unlock()
 	o := s.slot(codeLaunchGraph)
 	o.fail, o.plan, o.n = later, x.plan, s.launch.Load()
-	x.plan.launches.Add(1)
+	x.plan.enter(1)
 	x.under.Add(1)
 	if l := x.last; l.stream != nil && l.stream != s && l.stream.done.Load() < l.seq && !l.stream.stopped.Load() {
 		o.source, o.seq = l.stream, l.seq
@@ -329,7 +358,7 @@ func (p *plan) end(o *operation) {
 	if x.dev.d.manual && x.run.launch == o {
 		x.run.launch = nil
 	}
-	p.launches.Add(-1)
+	p.enter(-1)
 	x.under.Add(-1)
 }
 

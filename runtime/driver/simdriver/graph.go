@@ -20,6 +20,10 @@ type graph struct {
 	nodes []node // in an order that respects the edges
 	index map[driver.Node]int
 	total int // number of nodes, including those of children
+
+	conditions map[driver.Condition]bool // of conditional nodes; true if a node has it
+	root       *graph                    // the graph that a body belongs to, or nil
+	bodies     []driver.Graph            // bodies that belong to this graph
 }
 
 // A node is one node of a graph. It does not change.
@@ -32,6 +36,8 @@ type node struct {
 	child []node       // the nodes of a ChildNode
 	total int          // 1 plus the number of the child's nodes
 	after []int        // indices in the graph of the nodes before it
+	test  driver.Test  // of a TestNode or a conditional node
+	body  *graph       // of a conditional node
 }
 
 // graphing begins a call about graphs that is not submitted.
@@ -60,10 +66,19 @@ func (v *device) DestroyGraph(h driver.Graph) error {
 	if !v.d.caps.Graphs {
 		return v.cannot(codeDestroyGraph)
 	}
-	if _, bad := v.graph(codeDestroyGraph, h); bad != nil {
+	g, bad := v.graph(codeDestroyGraph, h)
+	if bad != nil {
 		return bad
 	}
+	if err := g.notRoot(codeDestroyGraph, h); err != nil {
+		return err
+	}
 	v.d.graphs.remove(uintptr(h))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, b := range g.bodies {
+		v.d.graphs.remove(uintptr(b))
+	}
 	return err
 }
 
@@ -92,6 +107,9 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 		child.mu.Lock()
 		n.child, n.total = child.nodes, 1+child.total
 		child.mu.Unlock()
+		if err := checkChild(codeAddNode, n.child, g.root != nil); err != nil {
+			return 0, err
+		}
 	case driver.RecordNode:
 		e, err := v.event(codeAddNode, op.Event)
 		if err != nil {
@@ -100,27 +118,40 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 		if e.timer == nil {
 			return 0, failf(codeAddNode, "event %#x: %w: it was made by NewEvent; a graph records only events of NewTimer", uint64(op.Event), ErrInvalidHandle)
 		}
+		if g.root != nil {
+			return 0, failf(codeAddNode, "%s: %w: the body of a conditional node cannot record an event", op, ErrInvalidValue)
+		}
 		n.op.event, n.event = e, op.Event
+	case driver.TestNode:
+		n.test = op.Test
+		if err := g.checkCondition(codeAddNode, op.Test.Condition, false); err != nil {
+			return 0, err
+		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.add(codeAddNode, h, n, after)
+}
+
+// add adds a node behind others. The caller holds mu.
+func (g *graph) add(c code, h driver.Graph, n node, after []driver.Node) (driver.Node, error) {
 	for i, a := range after {
 		at, ok := g.index[a]
 		if !ok {
-			return 0, failf(codeAddNode, "predecessor %#x: %w: it is not in graph %#x", uint64(a), ErrInvalidHandle, uint64(h))
+			return 0, failf(c, "predecessor %#x: %w: it is not in graph %#x", uint64(a), ErrInvalidHandle, uint64(h))
 		}
 		for _, b := range after[:i] {
 			if b == a {
-				return 0, failf(codeAddNode, "predecessor %#x: %w: it is listed twice", uint64(a), ErrInvalidValue)
+				return 0, failf(c, "predecessor %#x: %w: it is listed twice", uint64(a), ErrInvalidValue)
 			}
 		}
 		n.after = append(n.after, at)
 	}
 	if g.total += n.total; g.total > maxNodes {
 		g.total -= n.total
-		return 0, failf(codeAddNode, "graph %#x: %w: %d nodes are too many", uint64(h), ErrInvalidValue, g.total+n.total)
+		return 0, failf(c, "graph %#x: %w: %d nodes are too many", uint64(h), ErrInvalidValue, g.total+n.total)
 	}
-	n.id = driver.Node(v.d.nodes.Add(1))
+	n.id = driver.Node(g.dev.d.nodes.Add(1))
 	n.op.node = n.id
 	g.index[n.id] = len(g.nodes)
 	g.nodes = append(g.nodes, n)
@@ -135,6 +166,10 @@ func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
 	}
 	switch op.Kind {
 	case driver.EmptyNode, driver.ChildNode, driver.RecordNode:
+	case driver.TestNode:
+		if !v.d.caps.Conditionals {
+			err = fmt.Errorf("a test node: %w", driver.ErrUnsupported)
+		}
 	case driver.KernelNode:
 		if f, err = v.checkLaunch(&op.Launch); err == nil && !v.d.caps.NodeAttrs && relied(&op.Launch.Attrs) {
 			err = fmt.Errorf("kernel %s: a node with %+v: %w", f.name, op.Launch.Attrs, driver.ErrUnsupported)
@@ -176,6 +211,8 @@ func (o *operation) become(op *driver.NodeOp, f *function) {
 		o.code, o.dst, o.src, o.n = codeCopy, op.Dst, op.Src, op.Count
 	case driver.RecordNode:
 		o.code = codeRecord
+	case driver.TestNode:
+		o.code, o.src, o.n, o.stride = codeTest, op.Src, uint64(op.Test.Low), uint64(op.Test.High)
 	}
 }
 

@@ -52,6 +52,11 @@ const (
 	OpSetNode      Op = "set node"
 	OpLaunchGraph  Op = "launch graph" // submitted
 
+	OpReadyConditionals Op = "ready conditionals"
+	OpNewCondition      Op = "new condition"
+	OpAddConditional    Op = "add conditional"
+	OpTest              Op = "test" // no call: a node of a graph does it
+
 	OpNewTimer Op = "new timer"
 	OpElapsed  Op = "elapsed"
 
@@ -151,6 +156,10 @@ const (
 	codeDestroyExec
 	codeSetNode
 	codeLaunchGraph
+	codeReadyConditionals
+	codeNewCondition
+	codeAddConditional
+	codeTest
 	codeNewTimer
 	codeElapsed
 	codeEnablePeer
@@ -205,6 +214,7 @@ var ops = [codes]Op{
 	OpDefaultPool, OpCurrentPool, OpSetCurrentPool, OpNewPool, OpDestroyPool, OpPoolAttr, OpSetPoolAttr, OpTrimPool,
 	OpAccessPool, OpAllocAsync, OpFreeAsync,
 	OpNewGraph, OpDestroyGraph, OpAddNode, OpInstantiate, OpDestroyExec, OpSetNode, OpLaunchGraph,
+	OpReadyConditionals, OpNewCondition, OpAddConditional, OpTest,
 	OpNewTimer, OpElapsed,
 	OpEnablePeer,
 	OpEnter, OpBeginCapture, OpEndCapture,

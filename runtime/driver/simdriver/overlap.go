@@ -158,6 +158,8 @@ func (u *uses) note(t *task, o *operation) {
 		u.known = append(u.known, access{task: t, at: o.dst, n: n, write: true, stride: o.stride, width: uint64(o.width)})
 	case codeCopy:
 		u.known = append(u.known, access{task: t, at: o.dst, n: o.n, write: true}, access{task: t, at: o.src, n: o.n})
+	case codeTest:
+		u.known = append(u.known, access{task: t, at: o.src, n: 4})
 	case codeLaunch:
 		for i := range u.views {
 			v := &u.views[i]
@@ -262,6 +264,9 @@ func (x *exec) meets(t *task, views []access) bool {
 func (r *run) describe(t *task) string {
 	o := &r.plan.ops[t.index]
 	what := string(ops[o.code])
+	if t.body != nil {
+		what = "conditional"
+	}
 	if o.call != nil {
 		what = "launch of " + o.call.f.name
 	}

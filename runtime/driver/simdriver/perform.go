@@ -85,6 +85,8 @@ func (s *stream) perform(o *operation) error {
 		if _, e := v.word(o.dst, false); e != nil {
 			return s.blame(o, e)
 		}
+	case codeTest:
+		return s.testNow(o)
 	case codeLaunch:
 		return s.run(o)
 	case codeAllocAsync:

@@ -30,6 +30,8 @@ type operation struct {
 	plan    *plan       // the plan to launch
 	group   *group      // operations to do together with other ranks
 	node    driver.Node // the node, if it is a node's operation
+	cond    *condition  // the condition that a test sets or a conditional node has
+	body    *plan       // the plan of a conditional node's body
 }
 
 const chunkSize = 128

@@ -42,7 +42,7 @@ func (d *Driver) Step() bool {
 	}
 	s := st.ready[st.rand.IntN(len(st.ready))]
 	o := s.peek()
-	if o.code == codeLaunchGraph && o.fail == nil && !o.plan.exec.run.step(s, o, st.rand) {
+	if o.code == codeLaunchGraph && o.fail == nil && !o.plan.exec.run.step(s, o, st.rand.IntN) {
 		return true
 	}
 	if s.meet(o) {

@@ -1,7 +1,6 @@
 package simdriver
 
 import (
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +32,11 @@ type task struct {
 	begun, ended time.Time // in the last launch with a number
 
 	left int // number of unfinished tasks in after; for Step
+
+	// Of a conditional node.
+	body   *exec
+	launch operation // the run of the body
+	going  bool      // the body is running; for Step
 }
 
 // A run is the launch of an exec that is executing. An exec has one at a time.
@@ -159,7 +163,7 @@ func (t *task) execute() {
 		return
 	}
 	t.begins()
-	if t.sleep(o) && r.over() {
+	if t.body == nil && t.sleep(o) && r.over() {
 		return
 	}
 	if err := r.perform(t, o); err != nil {
@@ -201,17 +205,20 @@ func (t *task) sleep(o *operation) bool {
 
 // perform executes o, the operation of a task. An error loses the device.
 func (r *run) perform(t *task, o *operation) error {
+	if t.body != nil {
+		return r.branch(t, o)
+	}
 	s := r.stream
 	var err error
 	if o.code != codeRecord {
-		if t.exec.before != nil {
+		if t.exec.tracks {
 			t.uses.begin()
 			if o.call != nil {
 				o.call.task = t
 			}
 		}
 		err = s.perform(o)
-		if t.exec.before != nil && err == nil {
+		if t.exec.tracks && err == nil {
 			t.uses.note(t, o)
 		}
 	}
@@ -225,14 +232,18 @@ func (r *run) perform(t *task, o *operation) error {
 	return err
 }
 
-// step executes one of the ready tasks, chosen by rnd, and reports whether none is left. If the
-// task fails, the launch fails with its error.
-func (r *run) step(s *stream, o *operation, rnd *rand.Rand) (done bool) {
+// step executes one of the ready tasks, or one step of the body of a conditional task. choose
+// returns a number below its argument. step reports whether no task is left. If the task fails, the
+// launch fails with its error.
+func (r *run) step(s *stream, o *operation, choose func(int) int) (done bool) {
 	if r.launch != o {
 		r.begin(s, o)
 		r.launch, r.ready = o, r.ready[:0]
 		for _, t := range o.plan.exec.tasks {
-			t.left = len(t.after)
+			t.left, t.going = len(t.after), false
+			if t.body != nil {
+				t.uses.begin()
+			}
 		}
 		for _, t := range r.roots {
 			r.reach(t)
@@ -241,15 +252,27 @@ func (r *run) step(s *stream, o *operation, rnd *rand.Rand) (done bool) {
 	if len(r.ready) == 0 {
 		return true
 	}
-	i, last := rnd.IntN(len(r.ready)), len(r.ready)-1
+	i, last := choose(len(r.ready)), len(r.ready)-1
 	t := r.ready[i]
-	r.ready[i] = r.ready[last]
-	r.ready = r.ready[:last]
-	t.begins()
-	if err := r.perform(t, &o.plan.ops[t.index]); err != nil {
+	if !t.going {
+		t.begins()
+	}
+	var more bool
+	var err error
+	if t.body != nil {
+		more, err = r.stepBody(t, s, choose)
+	} else {
+		err = r.perform(t, &o.plan.ops[t.index])
+	}
+	switch {
+	case err != nil:
 		o.fail = err
 		return true
+	case more:
+		return false
 	}
+	r.ready[i] = r.ready[last]
+	r.ready = r.ready[:last]
 	t.ends()
 	r.pass(t)
 	if len(r.ready) > 0 {

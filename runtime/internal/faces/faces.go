@@ -8,6 +8,7 @@ import "github.com/puregpu/puregpu/runtime/driver"
 type Faces struct {
 	Pools       driver.Pools
 	Graphs      driver.Graphs
+	Conditions  driver.Conditionals
 	Natives     driver.Natives
 	Capturer    driver.Capturer
 	Adopter     driver.Adopter
@@ -26,6 +27,7 @@ func Of(drv driver.Device, caps *driver.Caps) Faces {
 	return Faces{
 		Pools:       face[driver.Pools](drv, caps.Pools),
 		Graphs:      face[driver.Graphs](drv, caps.Graphs),
+		Conditions:  face[driver.Conditionals](drv, caps.Conditionals),
 		Natives:     face[driver.Natives](drv, caps.Native),
 		Capturer:    face[driver.Capturer](drv, caps.Capture),
 		Adopter:     face[driver.Adopter](drv, caps.Adopt),

@@ -1,0 +1,227 @@
+package simdriver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+)
+
+var _ driver.Conditionals = (*device)(nil)
+
+// A condition is a condition of an exec. Test nodes set it.
+type condition struct{ on atomic.Bool }
+
+// top returns the graph that a graph belongs to: itself, unless it is a body.
+func (g *graph) top() *graph {
+	if g.root != nil {
+		return g.root
+	}
+	return g
+}
+
+// ReadyConditionals does nothing.
+func (v *device) ReadyConditionals() error {
+	return v.enterIf(codeReadyConditionals, true, v.d.caps.Conditionals)
+}
+
+// NewCondition makes a condition that is false.
+func (v *device) NewCondition(h driver.Graph) (driver.Condition, error) {
+	if err := v.enterIf(codeNewCondition, true, v.d.caps.Conditionals); err != nil {
+		return 0, err
+	}
+	g, err := v.graph(codeNewCondition, h)
+	if err != nil {
+		return 0, err
+	}
+	g = g.top()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c := driver.Condition(v.d.nodes.Add(1))
+	if g.conditions == nil {
+		g.conditions = map[driver.Condition]bool{}
+	}
+	g.conditions[c] = false
+	return c, nil
+}
+
+// checkCondition returns an error if a condition is not one of a graph. If takes is set, the
+// condition is for a conditional node, and no other node may have it.
+func (g *graph) checkCondition(code code, c driver.Condition, takes bool) error {
+	g = g.top()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	taken, ok := g.conditions[c]
+	switch {
+	case !ok:
+		return failf(code, "condition %#x: %w: the graph has no such condition", uint64(c), ErrInvalidHandle)
+	case takes && taken:
+		return failf(code, "condition %#x: %w: another conditional node has it", uint64(c), ErrInvalidValue)
+	}
+	g.conditions[c] = takes || taken
+	return nil
+}
+
+// AddConditional adds a conditional node. A node must not be in after twice.
+func (v *device) AddConditional(h driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, driver.Graph, error) {
+	if err := v.enterIf(codeAddConditional, true, v.d.caps.Conditionals); err != nil {
+		return 0, 0, err
+	}
+	if op == nil || op.Kind != driver.IfNode && op.Kind != driver.WhileNode {
+		return 0, 0, failf(codeAddConditional, "no conditional node: %w", ErrInvalidValue)
+	}
+	g, err := v.graph(codeAddConditional, h)
+	if err == nil {
+		err = g.checkCondition(codeAddConditional, op.Test.Condition, true)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	body := &graph{dev: v, index: map[driver.Node]int{}, root: g.top()}
+	g.mu.Lock()
+	n, err := g.add(codeAddConditional, h, node{kind: op.Kind, name: op.Name, test: op.Test, body: body, total: 1}, after)
+	g.mu.Unlock()
+	if err != nil {
+		return 0, 0, err
+	}
+	hb := driver.Graph(v.d.graphs.add(body))
+	if hb == 0 {
+		return 0, 0, fail(codeAddConditional, errTooMany)
+	}
+	root := g.top()
+	root.mu.Lock()
+	root.bodies = append(root.bodies, hb)
+	root.mu.Unlock()
+	return n, hb, nil
+}
+
+// conditional reports whether a node is a conditional node or a test.
+func (n *node) conditional() bool { return n.body != nil || n.kind == driver.TestNode }
+
+// checkChild returns an error if nodes cannot be the child of a node.
+func checkChild(c code, nodes []node, ofBody bool) error {
+	if slices.ContainsFunc(nodes, func(n node) bool { return n.conditional() }) {
+		return failf(c, "%w: a child graph with conditional nodes or tests", ErrInvalidValue)
+	}
+	if ofBody && slices.ContainsFunc(nodes, func(n node) bool { return n.kind == driver.RecordNode }) {
+		return failf(c, "%w: a child that records an event, in the body of a conditional node", ErrInvalidValue)
+	}
+	return nil
+}
+
+// addBody makes the body of a conditional node's task.
+func (x *exec) addBody(t *task, n *node) {
+	b := &exec{dev: x.dev, graph: x.graph, nodes: x.nodes, conditions: x.conditions, parent: x, at: t.index}
+	n.body.mu.Lock()
+	nodes := n.body.nodes
+	n.body.mu.Unlock()
+	b.build(nodes)
+	t.body = b
+	x.bodies = append(x.bodies, b)
+	x.plan.ops[t.index].body = b.plan
+}
+
+// condition returns the condition of an exec for a handle.
+func (x *exec) condition(c driver.Condition) *condition {
+	at := x.conditions[c]
+	if at == nil {
+		at = new(condition)
+		x.conditions[c] = at
+	}
+	return at
+}
+
+// track notes which execs must note the uses of memory: those with unordered tasks, and all bodies
+// in them.
+func (x *exec) track() {
+	x.tracks = x.before != nil || x.parent != nil && x.parent.tracks
+	for _, b := range x.bodies {
+		b.track()
+	}
+}
+
+// enter adds n to the numbers of launches that use a plan and the plans of its bodies.
+func (p *plan) enter(n int32) {
+	p.launches.Add(n)
+	for _, b := range p.exec.bodies {
+		p.ops[b.at].body.enter(n)
+	}
+}
+
+// testNow executes a test.
+func (s *stream) testNow(o *operation) error {
+	if o.src%4 != 0 {
+		e := s.dev.d.miss(o.src, 4)
+		e.Align = 4
+		return s.blame(o, e)
+	}
+	b, e := s.dev.reach(o.src, 4)
+	if e != nil {
+		return s.blame(o, e)
+	}
+	n := uint64(binary.LittleEndian.Uint32(b))
+	o.cond.on.Store(n >= o.n && n <= o.stride)
+	return nil
+}
+
+// branch executes the body of a conditional task, as often as its condition says.
+func (r *run) branch(t *task, o *operation) error {
+	t.uses.begin()
+	for o.cond.on.Load() && !r.over() {
+		t.launch = operation{code: codeLaunchGraph, plan: o.body}
+		if err := t.body.run.execute(r.stream, &t.launch); err != nil {
+			return err
+		}
+		t.gather()
+		if t.kind == driver.IfNode {
+			break
+		}
+		runtime.Gosched()
+	}
+	return nil
+}
+
+// stepBody does one step of a conditional task. It reports whether the task has more steps.
+func (r *run) stepBody(t *task, s *stream, choose func(int) int) (more bool, err error) {
+	o := &r.plan.ops[t.index]
+	if !t.going {
+		if !o.cond.on.Load() {
+			return false, nil
+		}
+		t.going, t.launch, t.body.run.launch = true, operation{code: codeLaunchGraph, plan: o.body}, nil
+	}
+	if !t.body.run.step(s, &t.launch, choose) {
+		return true, nil
+	}
+	t.going = false
+	t.gather()
+	return t.kind == driver.WhileNode, t.launch.fail
+}
+
+// gather adds the memory that the last run of the body has used to what the conditional task has
+// used. It leaves out writes of kernels with a View, which are uncertain, and repetitions.
+func (t *task) gather() {
+	if !t.exec.tracks {
+		return
+	}
+	for _, in := range t.body.tasks {
+		for _, a := range in.uses.known {
+			a.task = t
+			if a.write && len(in.uses.views) > 0 || len(t.uses.known) >= maxRuns || slices.Contains(t.uses.known, a) {
+				continue
+			}
+			t.uses.known = append(t.uses.known, a)
+		}
+	}
+}
+
+// notRoot returns the error for a graph that is a body where a whole graph is needed.
+func (g *graph) notRoot(c code, h driver.Graph) error {
+	if g.root == nil {
+		return nil
+	}
+	return failf(c, "graph %#x: %w", uint64(h), fmt.Errorf("%w: it is the body of a conditional node, and belongs to that node's graph", ErrInvalidValue))
+}
