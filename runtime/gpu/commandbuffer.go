@@ -183,6 +183,8 @@ func (c *CommandBuffer) add(op *Op, after []Command) (recording.Command, error) 
 		return r.Value(work.ValueWait, op.args[0].in(), op.args[1].Offset, behind)
 	case collectiveOp:
 		return c.addCollective(op, behind)
+	case controlOp:
+		return c.addControl(op.obj.(*control), behind)
 	case wrongOp:
 		return r.Refuse(op.obj.(error))
 	case zeroOp:

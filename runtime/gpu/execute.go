@@ -48,8 +48,7 @@ func (q *Queue) execute(o *Order, op *Op) error {
 	if q.dev.failed() != nil { // then the submission fails, even if Close has closed the recording
 		return q.submit(q.get(work.Execute), o)
 	}
-	parts, err := c.in().Executable()
-	if err != nil {
+	if err := c.in().Executable(); err != nil {
 		if q.dev.failed() != nil { // as above
 			return q.submit(q.get(work.Execute), o)
 		}
@@ -65,7 +64,7 @@ func (q *Queue) execute(o *Order, op *Op) error {
 		return err
 	}
 	var one [1]recording.Step
-	return q.executeSteps(o, c.in().AddSteps(one[:0], parts), bindings, given)
+	return q.executeSteps(o, c.in().AddSteps(one[:0], bindings, given, false), bindings, given)
 }
 
 // executeSteps submits steps, each behind the previous step.
@@ -133,6 +132,8 @@ func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range,
 	op, call := work.Execute, x.Call()
 	if call != nil {
 		op = work.HostCall
+	} else if x.IsControl() {
+		op = work.Control
 	} else if c := x.Lane(); c != nil {
 		q, op = queueOf(c.Timeline()), work.Collect
 	}
@@ -147,6 +148,9 @@ func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range,
 	}
 	if call != nil {
 		s.fn, s.Mode = call, engine.UntilReached
+	}
+	if op == work.Control {
+		s.fn, s.Mode = s.controlStep, engine.UntilReached
 	}
 	s.recording.SetRun(x)
 	if q.dev.failed() != nil { // then the submission fails

@@ -33,6 +33,8 @@ func OpOf(x inside.Op) Op {
 		op := *x.Native.(*Op)
 		op.again = op.kind == nativeOp
 		return op
+	case work.Control:
+		return Op{kind: controlOp, obj: &control{x.Range, x.Loop, x.Bodies.([]Op), x.Bounds}}
 	}
 	return Op{}
 }

@@ -85,11 +85,12 @@ const (
 	recordEventOp
 	waitEventOp
 	collectiveOp
+	controlOp
 	opKinds
 )
 
 var opNames = [opKinds]string{"zero Op", "wrong Op", "barrier", "fill", "copy", "prefetch", "upload", "upload", "download", "read", "write",
-	"launch", "execute", "alloc", "free", "host call", "notify", "native", "value write", "value wait", "event record", "event wait", "collective"}
+	"launch", "execute", "alloc", "free", "host call", "notify", "native", "value write", "value wait", "event record", "event wait", "collective", "control"}
 
 // Label returns the Op with a label, which errors, traces and profiles show.
 func (op Op) Label(label string) Op {
@@ -240,6 +241,8 @@ func (q *Queue) doRare(o *Order, op *Op) error {
 		return q.withEvent(o, op.obj.(*events.Event), work.EventWait)
 	case collectiveOp:
 		return q.collect(o, op)
+	case controlOp:
+		return q.control(o, op.obj.(*control))
 	case wrongOp:
 		return op.obj.(error)
 	}

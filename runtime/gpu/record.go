@@ -63,7 +63,7 @@ func (q *Queue) newRecord() *record {
 func recordOf(s *engine.Submission) *record { return s.Rest.(*record) }
 
 // actions are the actions by kind of operation.
-var actions = [work.Transfer + 1]engine.Action{
+var actions = [work.Control + 1]engine.Action{
 	work.Alloc:   memory.Alloc{},
 	work.Free:    memory.Free{},
 	work.Execute: recording.Execute{},

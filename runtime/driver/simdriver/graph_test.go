@@ -176,7 +176,7 @@ func TestGraphErrors(t *testing.T) {
 		{add(empty, kn, 12345), simdriver.ErrInvalidHandle, "predecessor 0x3039"},
 		{add(empty, ff), simdriver.ErrInvalidHandle, "not in graph"},
 		{add(empty, kn, fn, kn), simdriver.ErrInvalidValue, "twice"},
-		{add(driver.NodeOp{Kind: 6}), simdriver.ErrInvalidValue, "kind 6"},
+		{add(driver.NodeOp{Kind: 60}), simdriver.ErrInvalidValue, "kind 60"},
 		{add(driver.NodeOp{Kind: -1}), simdriver.ErrInvalidValue, "kind -1"},
 		{second(graphs(v).AddNode(g, nil, nil)), simdriver.ErrInvalidValue, "nil"},
 		{second(graphs(v).AddNode(gone, nil, &empty)), simdriver.ErrInvalidHandle, "was destroyed"},

@@ -42,12 +42,18 @@ func Outer(e *engine.Device) any {
 
 // An Op is an operation that gpu.OpOf turns into a gpu.Op.
 type Op struct {
-	Kind  work.Kind     // EventRecord, EventWait, ValueWrite, ValueWait or Native
+	Kind  work.Kind     // EventRecord, EventWait, ValueWrite, ValueWait, Native or Control
 	Event *events.Event // the event to record or to wait for
-	Range memory.Range  // memory of the value to write or to wait for
+	Range memory.Range  // memory of the value to write or to wait for, or of the number of a control
 	Value uint64
 
 	// Native is the *gpu.Op of a native operation. In a recording, each execution calls its
 	// function, so it never becomes a node of a graph.
 	Native any
+
+	// Of a control: its bodies, a []gpu.Op with the bounds of the number for which each runs. The
+	// list is not copied.
+	Bodies any
+	Bounds [][2]uint32
+	Loop   bool // there is one body, which runs again and again
 }

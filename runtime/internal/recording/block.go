@@ -35,7 +35,6 @@ type block struct {
 // blocks are the blocks of a recording.
 type blocks struct {
 	many   bool // executions that overlap need blocks of their own
-	users  int  // how many parts use a block, if many is set
 	timers int  // how many timestamps there are
 
 	mu  sync.Mutex // protects all and the blocks' fields; only coverMu and Semaphore.mu are locked under it
@@ -81,26 +80,28 @@ type run struct {
 	left  int  // parts that have neither been issued nor failed
 }
 
-// start sets the run up for a new execution.
-func (r *run) start(c *Recording) *run {
-	*r = run{of: c, left: c.blocks.users}
+// start sets the run up for a new execution of which a number of parts use a block.
+func (r *run) start(c *Recording, users int) *run {
+	*r = run{of: c, left: users}
 	return r
 }
 
-// needBlocks counts the parts that use a block, if executions need blocks of their own. If the
-// first such part is a group of collectives, needBlocks inserts an empty part before it: making a
-// block on a communicator's timeline would delay other ranks.
-func (c *Recording) needBlocks() {
+// needBlocks counts the parts of a layout that use a block, if executions need blocks of their own.
+// If the first such part is a group of collectives, or a conditional that the host runs, needBlocks
+// inserts an empty part before it, which takes the block: making a block on a communicator's
+// timeline would delay other ranks. The layout is the last one.
+func (c *Recording) needBlocks(l *layout) {
 	if !c.blocks.many {
 		return
 	}
-	first := slices.IndexFunc(c.parts, func(p part) bool { return p.host == nil })
-	if first >= 0 && c.parts[first].lane != nil {
-		c.parts = slices.Insert(c.parts, first, part{})
+	parts := c.parts[l.from:]
+	first := slices.IndexFunc(parts, func(p part) bool { return p.host == nil })
+	if first >= 0 && (parts[first].lane != nil || parts[first].control != nil) {
+		c.parts = slices.Insert(c.parts, l.from+first, part{})
 	}
-	for i := range c.parts {
-		if c.parts[i].host == nil {
-			c.blocks.users++
+	for _, p := range c.parts[l.from:] {
+		if p.host == nil {
+			l.users++
 		}
 	}
 }

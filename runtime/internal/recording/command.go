@@ -74,6 +74,7 @@ type rareCommand struct {
 	lane   *comm.Communicator // of collectives
 	group  []Collective       // of collectives
 	params []paramRef         // of a launch
+	cond   *conditional       // of a control command
 }
 
 // An argRef says which address an argument of a command is.

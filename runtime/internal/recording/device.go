@@ -24,6 +24,8 @@ type Device struct {
 
 	captureMu sync.Mutex    // protects captures
 	captures  driver.Stream // for capture, made lazily
+	condMu    sync.Mutex    // protects condReady; Engine.Do is called under it
+	condReady bool          // conditional nodes can be made
 	standInMu sync.Mutex    // protects standsIn
 	standsIn  driver.Mem    // the stand-in: see standIn
 }

@@ -61,6 +61,7 @@ func (p *Part) Number() int { return p.part }
 type Step struct {
 	c    *Recording
 	part int
+	held bool // the caller has the buffers and the recording, which the program may have closed
 	// run is nil if the execution needs no block. It is also nil if the execution has one part
 	// only: then the run is in the submission's record.
 	run *run
@@ -71,10 +72,13 @@ func (x Step) at() *part { return &x.c.parts[x.part] }
 // Call returns the function that the step calls, or nil.
 func (x Step) Call() func() error { return x.at().host }
 
+// IsControl reports whether the step is a conditional that the host runs.
+func (x Step) IsControl() bool { return x.at().control != nil }
+
 // Lane returns the communicator of a step that is a group of collectives, or nil.
 func (x Step) Lane() *comm.Communicator { return x.at().lane }
 
-// Label returns the label of a step that is a host call or a group, or "".
+// Label returns the label of a step that is a host call, a conditional or a group, or "".
 func (x Step) Label() string { return x.at().label }
 
 // FirstCollective returns the kind of the first operation of a group.
@@ -87,33 +91,39 @@ func (c *Recording) CheckBindings(bindings []memory.Range) error {
 	return checkBindings(c.slots, bindings, c.dev, nil)
 }
 
-// AddSteps appends the steps of an execution of the command buffer.
-func (c *Recording) AddSteps(to []Step, parts int) []Step {
-	var r *run
-	if c.blocks.many && parts > 1 {
-		r = new(run).start(c)
+// AddSteps appends the steps of an execution of the command buffer with ranges and values. If held
+// is set, the caller has the ranges' buffers and the recording, and the program may have closed
+// them.
+func (c *Recording) AddSteps(to []Step, binds []memory.Range, given []Given, held bool) []Step {
+	l := c.layouts[byGraph]
+	if l != c.layouts[byHost] && !c.graphsCan(l, binds, given) {
+		l = c.layouts[byHost]
 	}
-	for i := range parts {
-		to = append(to, Step{c, i, r})
+	var r *run
+	if c.blocks.many && l.to-l.from > 1 {
+		r = new(run).start(c, l.users)
+	}
+	for i := l.from; i < l.to; i++ {
+		to = append(to, Step{c, i, held, r})
 	}
 	return to
 }
 
-// Executable returns how many parts the recording has, or why it cannot be executed. The parts no
-// longer change after End.
-func (c *Recording) Executable() (parts int, err error) {
+// Executable returns why the recording cannot be executed, or nil. The parts no longer change after
+// End.
+func (c *Recording) Executable() error {
 	c.mu.Lock()
-	ended, flaw, parts := c.ended, c.flaw, len(c.parts)
+	ended, flaw := c.ended, c.flaw
 	c.mu.Unlock()
 	switch {
 	case c.closed.Load():
-		return 0, fmt.Errorf("gpu: execute: command buffer: %w", errs.ErrClosed)
+		return fmt.Errorf("gpu: execute: command buffer: %w", errs.ErrClosed)
 	case !ended:
-		return 0, errs.Argument("execute", "the command buffer has not ended")
+		return errs.Argument("execute", "the command buffer has not ended")
 	case flaw != nil:
-		return 0, fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
+		return fmt.Errorf("gpu: execute: the command buffer did not end well: %w", flaw)
 	}
-	return parts, nil
+	return nil
 }
 
 // LeaveRest makes the steps in left leave the block of the run. They will not be submitted.
@@ -128,7 +138,7 @@ func (x Step) LeaveRest(left []Step) {
 // Timed returns the first and the last step that a Timing measures. They are work of streams, or
 // host calls if there is no work of streams.
 func Timed(steps []Step) (first, last int) {
-	onHost := func(x Step) bool { return x.at().host != nil }
+	onHost := func(x Step) bool { return x.at().onHost() }
 	first, last = 0, len(steps)-1
 	if !slices.ContainsFunc(steps, func(x Step) bool { return !onHost(x) }) {
 		return first, last
@@ -147,16 +157,26 @@ func Timed(steps []Step) (first, last int) {
 func (p *Part) Set(s *engine.Submission, x Step, binds []memory.Range, given []Given) error {
 	c := x.c
 	for _, r := range binds {
-		if err := r.Buffer.Hold(); err != nil {
+		if x.held {
+			r.Buffer.HoldMore()
+		} else if err := r.Buffer.Hold(); err != nil {
 			return fmt.Errorf("gpu: execute: %w", err)
 		}
 		p.binds = append(p.binds, r)
 		s.Holds = append(s.Holds, r.Buffer.Holding())
 	}
+	if err := c.HoldFor(s); err != nil {
+		return err
+	}
+	p.recording, p.values = c, c.values(p.values, given)
+	return nil
+}
+
+// HoldFor keeps the recording until a submission is over.
+func (c *Recording) HoldFor(s *engine.Submission) error {
 	if !engine.HoldLive(&c.refs, 1) {
 		return fmt.Errorf("gpu: execute: command buffer: %w", errs.ErrClosed)
 	}
-	p.recording, p.values = c, c.values(p.values, given)
 	s.Holds = append(s.Holds, (*holding)(c))
 	return nil
 }
@@ -168,7 +188,7 @@ func (p *Part) SetRun(x Step) {
 		return
 	}
 	if p.run = x.run; x.c.blocks.many && p.run == nil {
-		p.run = p.run1.start(x.c)
+		p.run = p.run1.start(x.c, 1)
 	}
 }
 
@@ -313,10 +333,10 @@ func (c *Recording) target(ref int32, binds []memory.Range) *memory.Buffer {
 	}
 }
 
-// across reports whether a command copies from or to another device's memory. No node of a graph
-// can do that, because a node does not name devices.
+// across reports whether a command copies from or to another device's memory, or tests a number
+// there. No node of a graph can do that, because a node does not name devices.
 func (c *Recording) across(cmd *command, binds []memory.Range) bool {
-	return cmd.op.Copies() && (c.dev.Memory.Foreign(c.target(cmd.dst, binds)) || c.dev.Memory.Foreign(c.target(cmd.src, binds)))
+	return (cmd.op.Copies() || cmd.op.Kind == work.Control) && (c.dev.Memory.Foreign(c.target(cmd.dst, binds)) || c.dev.Memory.Foreign(c.target(cmd.src, binds)))
 }
 
 // bindsForeign reports whether memory of another device is bound.
@@ -330,8 +350,8 @@ func (c *Recording) crosses(p *part, binds []memory.Range) bool {
 	if !c.bindsForeign(binds) {
 		return false
 	}
-	for i := p.from; i < p.to; i++ {
-		if c.across(c.cmds.at(i), binds) {
+	for cmd := range c.each(p) {
+		if c.across(cmd, binds) {
 			return true
 		}
 	}

@@ -61,8 +61,7 @@ const standInSize = 128 << 10
 // nodes. standIn reports false if a node could not be set then, or if there is no memory. It runs
 // on a bound thread.
 func (c *Recording) standIn(p *part) bool {
-	for i := p.from; i < p.to; i++ {
-		cmd := c.cmds.at(i)
+	for cmd := range c.each(p) {
 		if cmd.depends && cmd.op.Kind == work.Native { // a function is given real addresses only
 			return false
 		}
@@ -74,8 +73,7 @@ func (c *Recording) standIn(p *part) bool {
 	if err != nil {
 		return false
 	}
-	for i := p.from; i < p.to; i++ {
-		cmd := c.cmds.at(i)
+	for cmd := range c.each(p) {
 		if cmd.dst >= 0 && c.refers[cmd.dst].depends() {
 			c.current.present[cmd.dst] = base
 		}
@@ -91,9 +89,9 @@ func (c *Recording) standIn(p *part) bool {
 func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	g := c.dev.Faces.Graphs
 	dynamic := 0
-	for i := p.from; i < p.to; i++ {
-		if cmd := c.cmds.at(i); cmd.moves {
-			dynamic += cmd.op.Nodes()
+	for cmd := range c.each(p) {
+		if cmd.moves {
+			dynamic += cmd.nodes()
 		}
 	}
 	made := graphOf{nodes: make([]driver.Node, 0, dynamic), ops: make([]driver.NodeOp, 0, dynamic)} // places point into ops
@@ -105,24 +103,9 @@ func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	if made.recorded, err = g.NewGraph(); err != nil {
 		return err
 	}
-	order := nodeOrder{from: p.from, ends: make([][]driver.Node, p.to-p.from)}
-	for i := p.from; i < p.to; i++ {
-		cmd := c.cmds.at(i)
-		switch cmd.op.Kind {
-		case work.Barrier:
-			err = order.addBarrier(i, g, made.recorded)
-		case work.Nothing:
-			order.ends[i-p.from] = order.before(cmd)
-		default:
-			var nodes []driver.Node
-			before := order.before(cmd)
-			if nodes, err = c.addCommand(&made, i, before, stands); err == nil {
-				order.add(i, before, nodes)
-			}
-		}
-		if err != nil {
-			return c.failed(i, err)
-		}
+	of1 := building{made: &made, graph: made.recorded, list: &c.cmds, stands: stands}
+	if _, err = c.addNodes(&of1, p.from, p.to); err != nil {
+		return err
 	}
 	if made.exec, err = g.Instantiate(made.recorded); err != nil {
 		return err
@@ -131,10 +114,72 @@ func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 	return nil
 }
 
+// A building is a graph, or the body of a conditional node in it, that is being made.
+type building struct {
+	made   *graphOf
+	graph  driver.Graph // to which nodes are added
+	list   *commandList // of its commands
+	first  int          // the command whose number is 0: in the body of a conditional, the body's first
+	body   *body        // nil if this is the graph
+	of     int          // the number of the command of which this is a body
+	stands bool         // the stand-in's addresses take the place of unknown ones
+}
+
+// addNodes adds the nodes of commands from one number to another to a graph. It returns the nodes
+// that have no successor.
+func (c *Recording) addNodes(b *building, from, to int) (ends []driver.Node, err error) {
+	g := c.dev.Faces.Graphs
+	order := nodeOrder{from: from - b.first, ends: make([][]driver.Node, to-from)}
+	for i := from; i < to; i++ {
+		cmd, number := b.list.at(i), i-b.first
+		switch cmd.op.Kind {
+		case work.Barrier:
+			err = order.addBarrier(number, g, b.graph)
+		case work.Nothing:
+			order.ends[i-from] = order.before(cmd)
+		default:
+			var nodes []driver.Node
+			before := order.before(cmd)
+			if nodes, err = c.addCommand(b, cmd, number, before); err == nil {
+				order.add(number, before, nodes)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", c.nameIn(b, number), cmd.op.Kind, err)
+		}
+	}
+	if len(order.open) == 0 {
+		return order.barrier, nil
+	}
+	return order.open, nil
+}
+
+// observeNode tells the observer which command of the recording has made a node. A node in a body
+// counts for the control command that has the body.
+func (c *Recording) observeNode(b *building, n driver.Node, number int) {
+	if o := c.dev.Memory.Observer; o != nil && o.TimesNodes() {
+		if b.body != nil {
+			number = b.of
+		}
+		o.Node(n, c.described, number)
+	}
+}
+
+// nameIn returns a command's name for messages.
+func (c *Recording) nameIn(b *building, number int) string {
+	if b.body == nil {
+		return c.names.of(number)
+	}
+	return b.body.nameOf(number)
+}
+
 // addCommand adds the nodes of a command to a graph that is being made, behind the nodes in before,
 // and returns them.
-func (c *Recording) addCommand(made *graphOf, number int, before []driver.Node, stands bool) (nodes []driver.Node, err error) {
-	cmd := c.cmds.at(number)
+func (c *Recording) addCommand(b *building, cmd *command, number int, before []driver.Node) (nodes []driver.Node, err error) {
+	if cmd.op.Kind == work.Control {
+		return c.addConditional(b, cmd, number, before)
+	}
+	made := b.made
 	g, native, first := c.dev.Faces.Graphs, cmd.op.Kind == work.Native, cmd.op
 	var x work.Extra
 	c.extra(&x, cmd)
@@ -143,7 +188,7 @@ func (c *Recording) addCommand(made *graphOf, number int, before []driver.Node, 
 			return nil, err
 		}
 	}
-	if stands && cmd.depends {
+	if b.stands && cmd.depends {
 		first.Cut(standInSize / 2) // the stand-in has no room for more
 	}
 	for k := range cmd.op.Nodes() {
@@ -151,9 +196,9 @@ func (c *Recording) addCommand(made *graphOf, number int, before []driver.Node, 
 		var n driver.Node
 		if err == nil {
 			if c.dev.Engine.Caps.ChecksOrder {
-				does.Name = c.names.of(number)
+				does.Name = c.nameIn(b, number)
 			}
-			n, err = g.AddNode(made.recorded, before, &does)
+			n, err = g.AddNode(b.graph, before, &does)
 		}
 		if native {
 			err = errors.Join(err, g.DestroyGraph(x.Child)) // the node has a copy
@@ -162,9 +207,7 @@ func (c *Recording) addCommand(made *graphOf, number int, before []driver.Node, 
 			return nil, err
 		}
 		nodes = append(nodes, n)
-		if o := c.dev.Memory.Observer; o != nil && o.TimesNodes() {
-			o.Node(n, c.described, number)
-		}
+		c.observeNode(b, n, number)
 		if cmd.moves {
 			does.Count = cmd.op.Count // the node gets this count before the launch
 			made.noteNode(c, cmd, n, &does)

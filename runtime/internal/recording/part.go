@@ -11,8 +11,9 @@ import (
 type part struct {
 	from, to int
 	host     func() error
+	control  *command           // a conditional that the host runs
 	lane     *comm.Communicator // of a group of collectives
-	label    string             // label of a host call, or of the first collective
+	label    string             // label of a host call, a conditional, or of the first collective
 	graph    bool
 	late     bool    // addresses of fills and copies are known only in an execution
 	native   bool    // issuing it may call functions of Native
@@ -20,25 +21,64 @@ type part struct {
 	grids    []int32 // the parameters that are blocks of its launches
 }
 
+// onHost reports whether a goroutine of the host runs the part.
+func (p *part) onHost() bool { return p.host != nil || p.control != nil }
+
+// A layout is a range of a recording's parts: those of an execution.
+type layout struct {
+	from, to int
+	users    int // how many parts use a block, if executions need blocks of their own
+}
+
+// The layouts of a recording.
+const (
+	byGraph = iota // graphs run the conditionals that they can run
+	byHost         // the host runs all conditionals
+)
+
+// addLayout divides the recording into parts.
+func (c *Recording) addLayout(how int) layout {
+	l := layout{from: len(c.parts)}
+	c.split(how)
+	c.needBlocks(&l)
+	l.to = len(c.parts)
+	return l
+}
+
 // split divides the recording into parts.
-func (c *Recording) split() {
+func (c *Recording) split(how int) {
+	first := len(c.parts)
 	for from := 0; from < c.cmds.n; {
-		p := c.nextPart(from)
-		if p.host != nil || p.lane != nil {
+		p := c.nextPart(from, how)
+		if p.onHost() || p.lane != nil {
 			p.label = c.names.labels[Command(from)]
 		}
-		if p.host != nil || p.lane != nil || c.setHow(&p) {
+		if p.onHost() || p.lane != nil || c.setHow(&p) {
 			c.parts = append(c.parts, p)
 		}
 		from = p.to
 	}
-	if len(c.parts) == 0 {
+	if len(c.parts) == first {
 		c.parts = append(c.parts, part{to: c.cmds.n})
+	}
+	if n := len(c.parts); n > first+1 && c.parts[n-1].control != nil {
+		c.parts = append(c.parts, part{}) // so that a Timing covers the conditional
 	}
 }
 
+// runsAside reports whether a command is a part of its own, or of a group of collectives.
+func (c *Recording) runsAside(cmd *command, how int) bool {
+	switch cmd.op.Kind {
+	case work.HostCall, work.Collect:
+		return true
+	case work.Control:
+		return how == byHost || cmd.rare.cond.why != ""
+	}
+	return false
+}
+
 // nextPart returns the part that begins at a command.
-func (c *Recording) nextPart(from int) part {
+func (c *Recording) nextPart(from, how int) part {
 	first, p := c.cmds.at(from), part{from: from, to: from + 1}
 	switch first.op.Kind {
 	case work.HostCall:
@@ -51,11 +91,19 @@ func (c *Recording) nextPart(from int) part {
 		}
 		return p
 	}
-	graphs := c.makesGraphs(c.cmds.n)
+	if c.runsAside(first, how) {
+		p.control = first
+		return p
+	}
+	all := c.cmds.n
+	if how == byGraph {
+		all += worthGraph * c.conditionals(0, c.cmds.n)
+	}
+	graphs := c.makesGraphs(all)
 	calls := graphs && c.noNode(first)
 	for p.to < c.cmds.n {
 		cmd := c.cmds.at(p.to)
-		if kind := cmd.op.Kind; kind == work.HostCall || kind == work.Collect || kind != work.Nothing && graphs && c.noNode(cmd) != calls {
+		if kind := cmd.op.Kind; c.runsAside(cmd, how) || kind != work.Nothing && graphs && c.noNode(cmd) != calls {
 			break
 		}
 		p.to++
@@ -67,9 +115,8 @@ func (c *Recording) nextPart(from int) part {
 // part are barriers or do nothing. On a device with graphs, either all commands of a part can be
 // nodes of a graph, or none can. So the first command tells whether the part becomes a graph.
 func (c *Recording) setHow(p *part) bool {
-	count, called := 0, false
-	for i := p.from; i < p.to; i++ {
-		cmd := c.cmds.at(i)
+	count, called := worthGraph*c.conditionals(p.from, p.to), false
+	for cmd := range c.each(p) {
 		if cmd.op.Kind != work.Barrier && cmd.op.Kind != work.Nothing {
 			count++
 			p.late = p.late || cmd.depends

@@ -437,7 +437,7 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 		return errs.ErrClosed
 	}
 	c.held.addNested(child)
-	by := shift{command: Command(c.cmds.n), ref: int32(len(c.refers)), arg: int32(len(c.args))}
+	by := shift{command: Command(c.cmds.n), ref: int32(len(c.refers)), arg: int32(len(c.args)), body: c.bodies.n}
 	scratch := make([]*memory.Buffer, len(child.scratch.buffers))
 	for _, r := range refers {
 		if i := slotOf(r.buffer); i >= 0 {
@@ -456,9 +456,20 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 	c.names.nest(&child.names, by.command)
 	child.mu.Unlock()
 	forwardLimits(params, by.command)
+	why := ""
+	if child.conditionals(0, cmds.n) > 0 {
+		why = c.noConditionals()
+		if why == "" && child.refused != nil {
+			why = child.refused.Error()
+		}
+	}
+	c.copyTo(&c.bodies, &child.bodies, shift{ref: by.ref, arg: by.arg, body: by.body}, params)
 	for i := range cmds.n {
-		cmd := c.shifted(*cmds.at(i), by)
+		cmd := c.shifted(*cmds.at(i), by, params)
 		c.nestParams(&cmd, params)
+		if cmd.op.Kind == work.Control && cmd.rare.cond.why == "" {
+			cmd.rare.cond.why = why
+		}
 		if cmd.op.Kind == work.Barrier {
 			gate = -1 // later commands come after the barrier
 		} else if len(cmd.after) == 0 && gate >= 0 {
@@ -474,11 +485,12 @@ type shift struct {
 	command Command
 	ref     int32
 	arg     int32
+	body    int // in bodies
 }
 
-// shifted returns a copy, for c, of another command buffer's command. The copy's list after has
-// room for one more command.
-func (c *Recording) shifted(cmd command, by shift) command {
+// shifted returns a copy, for c, of another command buffer's command, whose parameters params
+// replaces. The copy's list after has room for one more command.
+func (c *Recording) shifted(cmd command, by shift, params []nestedParam) command {
 	if cmd.dst >= 0 {
 		cmd.dst += by.ref
 	}
@@ -502,6 +514,8 @@ func (c *Recording) shifted(cmd command, by shift) command {
 			group[i].rebase(by.ref)
 		}
 		cmd.rare = c.cmds.rare(rareCommand{lane: cmd.rare.lane, group: group})
+	case work.Control:
+		cmd.rare = c.cmds.rare(rareCommand{cond: cmd.rare.cond.shifted(by, params)})
 	case work.Timestamp:
 		// The copy gets a timer of its own: the child may also be executed itself, or nested twice.
 		cmd.rare = c.cmds.rare(rareCommand{timer: c.blocks.timers})

@@ -40,6 +40,7 @@ type Recording struct {
 	ended   bool
 	flaw    error // the error of End
 	cmds    commandList
+	bodies  commandList // commands in bodies of conditionals that graphs run
 	names   names
 	slots   []slot // the bindings
 	params  []*Param
@@ -52,6 +53,8 @@ type Recording struct {
 	// Of an ended recording.
 	ptrs      []unsafe.Pointer // into args, one for each argument
 	parts     []part
+	layouts   [2]layout          // the parts of an execution: if graphs run conditionals, and if the host runs all of them
+	refused   error              // why no graph runs a conditional: the driver has refused it
 	described *observe.Recording // nil if no observer wants it
 	current   execution
 	blocks    blocks
@@ -289,7 +292,7 @@ func (c *Recording) refer(op work.Kind, r memory.Range, align uint64) (int32, er
 	if err := c.roomFor(0, 1); err != nil {
 		return -1, c.Fail(op, err)
 	}
-	used := op == work.Fill || op == work.Launch || op == work.Native || op == work.ValueWrite || op == work.ValueWait
+	used := op == work.Fill || op == work.Launch || op == work.Control || op == work.Native || op == work.ValueWrite || op == work.ValueWait
 	if used {
 		if err := r.Usable(op.String(), c.dev.Memory); err != nil {
 			return -1, c.Fail(op, err)
@@ -338,11 +341,24 @@ func (c *Recording) prepare() error {
 		c.described = c.describeAll()
 	}
 	c.blocks.many = c.blocks.timers > 0 || c.scratch.own() && c.scratch.layout.Size > 0
-	c.split()
-	c.needBlocks()
+	c.layouts[byHost] = c.addLayout(byHost)
+	c.layouts[byGraph] = c.layouts[byHost]
+	if c.conditionals(0, c.cmds.n) > 0 {
+		c.layouts[byGraph] = c.addLayout(byGraph)
+	}
 	first.graphs, first.taken = make([]graphOf, len(c.parts)), false
 	c.current.block = first
-	for i := range c.parts {
+	err = c.buildParts(c.layouts[byGraph], first)
+	if err != nil && c.layouts[byGraph] != c.layouts[byHost] && c.dev.Engine.Failed() == nil {
+		c.refused, c.layouts[byGraph] = err, c.layouts[byHost]
+		err = c.buildParts(c.layouts[byHost], first)
+	}
+	return err
+}
+
+// buildParts makes the graphs of a layout for the first block.
+func (c *Recording) buildParts(l layout, first *block) error {
+	for i := l.from; i < l.to; i++ {
 		p := &c.parts[i]
 		if !p.graph {
 			continue
@@ -366,20 +382,28 @@ func (c *Recording) prepare() error {
 
 // layOut makes the pointers to the arguments. From then on the arguments do not move.
 func (c *Recording) layOut() {
+	lists := []*commandList{&c.cmds, &c.bodies}
 	n := 0
-	for i := range c.cmds.n {
-		n += len(c.cmds.at(i).layout)
+	for _, l := range lists {
+		for i := range l.n {
+			n += len(l.at(i).layout)
+		}
 	}
 	c.ptrs, c.args = make([]unsafe.Pointer, 0, n), work.Align(c.args)
-	for i := range c.cmds.n {
-		cmd := c.cmds.at(i)
-		cmd.moves = c.moves(cmd)
-		cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends() ||
-			cmd.op.Kind == work.Native && slices.ContainsFunc(cmd.bound, func(b argRef) bool { return c.refers[b.ref].depends() })
-		from := len(c.ptrs)
-		c.ptrs = cmd.layout.Point(c.ptrs, c.args[cmd.arg:])
-		cmd.launch.Args = c.ptrs[from:len(c.ptrs):len(c.ptrs)]
+	for _, l := range lists {
+		for i := range l.n {
+			c.layOutCommand(l.at(i))
+		}
 	}
+}
+
+func (c *Recording) layOutCommand(cmd *command) {
+	cmd.moves = c.moves(cmd)
+	cmd.depends = cmd.dst >= 0 && c.refers[cmd.dst].depends() || cmd.src >= 0 && c.refers[cmd.src].depends() ||
+		cmd.op.Kind == work.Native && slices.ContainsFunc(cmd.bound, func(b argRef) bool { return c.refers[b.ref].depends() })
+	from := len(c.ptrs)
+	c.ptrs = cmd.layout.Point(c.ptrs, c.args[cmd.arg:])
+	cmd.launch.Args = c.ptrs[from:len(c.ptrs):len(c.ptrs)]
 }
 
 // depends reports whether the address of a reference is known only when the recording is executed.

@@ -66,12 +66,11 @@ func TestExecuteClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := (*recording.Recording)(cmd)
-	parts, err := c.Executable()
-	if err := errors.Join(err, cmd.Close()); err != nil {
+	if err := errors.Join(c.Executable(), cmd.Close()); err != nil {
 		t.Fatal(err)
 	}
 	var p recording.Part
-	step := c.AddSteps(nil, parts)[0]
+	step := c.AddSteps(nil, nil, nil, false)[0]
 	p.SetRun(step)
 	if err := p.Set(new(engine.Submission), step, nil, nil); !errors.Is(err, gpu.ErrClosed) {
 		t.Error(err)

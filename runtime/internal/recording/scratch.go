@@ -114,14 +114,15 @@ func (c *Recording) scratchSteps() []memplan.Step {
 	}
 	level := 0
 	var group *comm.Communicator // of the collective before this command
-	alone := false               // the command before this one is a host call
+	alone := false               // the host runs the command before this one
 	for i := range steps {
 		cmd := c.cmds.at(i)
 		goesOn := group != nil && cmd.joins(group) // the collectives of a group run at the same time
-		if kind := cmd.op.Kind; alone || kind == work.Barrier || kind == work.HostCall || !goesOn && (group != nil || kind == work.Collect) {
+		onHost := cmd.op.Kind == work.HostCall || cmd.op.Kind == work.Control && cmd.rare.cond.why != ""
+		if kind := cmd.op.Kind; alone || kind == work.Barrier || onHost || !goesOn && (group != nil || kind == work.Collect) {
 			level++
 		}
-		switch alone = cmd.op.Kind == work.HostCall; {
+		switch alone = onHost; {
 		case cmd.op.Kind == work.Collect:
 			group = cmd.rare.lane
 		case !goesOn:
@@ -137,6 +138,11 @@ func (c *Recording) scratchSteps() []memplan.Step {
 			for _, op := range cmd.rare.group {
 				add(op.dst)
 				add(op.src)
+			}
+			if x := cmd.rare.cond; x != nil {
+				for ref := x.refs[0]; ref < x.refs[1]; ref++ {
+					add(ref)
+				}
 			}
 		}
 		for _, a := range cmd.after {

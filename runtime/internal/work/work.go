@@ -42,12 +42,15 @@ const (
 	HostCall // call a function of the program
 	Notify   // call a function of the program after the signals have been given
 	Transfer // upload or download in pieces
-	kinds    // the number of kinds
+	// Control reads a number from memory and executes recordings accordingly. In a recording, nodes
+	// of a graph may do it.
+	Control
+	kinds // the number of kinds
 )
 
 var names = [kinds]string{
 	"barrier", "fill", "fill", "copy", "upload", "download", "prefetch", "launch", "nothing", "timestamp", "event record", "event wait",
-	"value write", "value wait", "alloc", "free", "execute", "collective", "native", "host call", "notify", "transfer",
+	"value write", "value wait", "alloc", "free", "execute", "collective", "native", "host call", "notify", "transfer", "control",
 }
 
 // String returns the name of the kind for error messages.

@@ -1,0 +1,217 @@
+package gpu
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/recording"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A control is an operation of package control: it reads a number and executes the body whose
+// bounds contain the number.
+type control struct {
+	number memory.Range
+	loop   bool // there is one body, which runs until the number is out of its bounds
+	bodies []Op
+	bounds [][2]uint32 // the least and the greatest number for which a body runs
+}
+
+// each calls f for each body, which is an Execute. It leaves out barriers, which do nothing.
+func (x *control) each(f func(op *Op, b *recording.Body) error) error {
+	for i := range x.bodies {
+		op := &x.bodies[i]
+		if op.kind == barrierOp && !x.loop {
+			continue
+		}
+		b, err := x.body(i, op)
+		if err == nil {
+			err = f(op, &b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *control) body(i int, op *Op) (b recording.Body, err error) {
+	switch {
+	case op.kind == wrongOp:
+		return b, op.obj.(error)
+	case op.kind != executeOp:
+		return b, errs.Argument("control", "a body that is %s: record it, and give the Op of Execute", op)
+	case op.timing != nil:
+		return b, errs.Argument("control", "a Timing of a body: give one to the whole operation")
+	case op.obj.(*CommandBuffer).isZero():
+		return b, errs.Argument("control", "a body of no command buffer")
+	}
+	return recording.Body{Low: x.bounds[i][0], High: x.bounds[i][1], Child: op.obj.(*CommandBuffer).in(),
+		Binds: ranges(op.all()), Given: op.given(), Uses: op.uses()}, nil
+}
+
+// addControl records a control.
+func (c *CommandBuffer) addControl(x *control, after []recording.Command) (recording.Command, error) {
+	var bodies []recording.Body
+	err := x.each(func(_ *Op, b *recording.Body) error {
+		bodies = append(bodies, *b)
+		return nil
+	})
+	if err != nil {
+		return c.in().Refuse(err)
+	}
+	return c.in().Control(x.number, x.loop, bodies, after)
+}
+
+// control submits a control. A goroutine reads the number and executes the bodies.
+func (q *Queue) control(o *Order, x *control) error {
+	s := q.get(work.Control)
+	if q.dev.failed() != nil { // then the submission fails
+		return q.submit(s, o)
+	}
+	bodies, err := q.holdControl(s, x)
+	if err != nil {
+		s.drop()
+		return err
+	}
+	s.fn = func() error {
+		_, err := q.runControl(x.number, x.loop, bodies)
+		return err
+	}
+	s.Mode = engine.UntilReached
+	return q.submit(s, o)
+}
+
+// holdControl checks a control, and holds its memory and recordings for the submission.
+func (q *Queue) holdControl(s *record, x *control) (bodies []recording.Branch, err error) {
+	if _, err := x.number.Check("control", q.dev.mem()); err != nil {
+		return nil, err
+	}
+	hold := func(b *memory.Buffer) error {
+		err := b.Hold()
+		if err == nil {
+			s.keep(b)
+		}
+		return err
+	}
+	if err := hold(x.number.Buffer); err != nil {
+		return nil, fmt.Errorf("gpu: control: %w", err)
+	}
+	err = x.each(func(op *Op, b *recording.Body) error {
+		c := b.Child
+		if c.Device() != &q.dev.recordings {
+			return errs.Argument("control", "a command buffer of another device")
+		}
+		if err := c.Executable(); err != nil {
+			return err
+		}
+		if err := op.noUses(); err != nil {
+			return err
+		}
+		if err := c.CheckBindings(b.Binds); err != nil {
+			return err
+		}
+		if err := c.CheckGiven(b.Given); err != nil {
+			return err
+		}
+		if err := c.HoldFor(&s.Submission); err != nil {
+			return err
+		}
+		for _, r := range b.Binds {
+			if err := hold(r.Buffer); err != nil {
+				return fmt.Errorf("gpu: control: %w", err)
+			}
+		}
+		bodies = append(bodies, recording.Branch{Low: b.Low, High: b.High, Recording: c, Binds: b.Binds, Given: b.Given})
+		return nil
+	})
+	return bodies, err
+}
+
+// controlStep is the function of a recording's control step.
+func (s *record) controlStep() error {
+	number, loop, bodies := s.recording.Control()
+	ran, err := s.q.runControl(number, loop, bodies)
+	if err != nil {
+		tl := s.q.tl
+		s.recording.Abandon(tl.At(tl.Latest()), ran != nil && ran.Lanes)
+	}
+	return err
+}
+
+// runControl reads a number of 4 bytes and executes the body whose bounds contain it. With loop it
+// does so until the number is out of the body's bounds. It waits for the device. ran is the body
+// that it has executed last. The caller holds the memory and the recordings.
+func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Branch) (ran *recording.Branch, err error) {
+	block, err := q.dev.memory.Stage.Get(4)
+	if err != nil {
+		return nil, err
+	}
+	defer block.Free() // reads in flight hold it, too
+	s := q.NewStream()
+	read := func(o *Order) error { return q.readNumber(o, number, block) }
+	if err := s.with(read); err != nil {
+		return nil, err
+	}
+	for {
+		if err := s.Wait(context.Background()); err != nil {
+			return ran, err
+		}
+		n, found := binary.NativeEndian.Uint32(block.At(4)), false
+		for i := range bodies {
+			if b := &bodies[i]; n >= b.Low && n <= b.High {
+				ran, found = b, true
+				break
+			}
+		}
+		if !found {
+			return ran, nil
+		}
+		if err := s.with(func(o *Order) error { return q.executeHeld(o, ran) }); err != nil {
+			return ran, err
+		}
+		if !loop {
+			return ran, s.Wait(context.Background())
+		}
+		if err := s.with(read); err != nil {
+			return ran, err
+		}
+	}
+}
+
+// executeHeld executes a recording that the caller holds, with the memory of its bindings.
+func (q *Queue) executeHeld(o *Order, b *recording.Branch) error {
+	if err := b.Recording.CheckBindings(b.Binds); err != nil {
+		return err
+	}
+	if err := b.Recording.CheckGiven(b.Given); err != nil {
+		return err
+	}
+	return q.executeSteps(o, b.Recording.AddSteps(nil, b.Binds, b.Given, true), b.Binds, b.Given)
+}
+
+// readNumber copies a number of 4 bytes to pinned memory.
+func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block) (err error) {
+	s := q.get(work.Download)
+	s.Op.Count, s.staging.Block = 4, to.Hold()
+	number.Buffer.HoldMore()
+	s.keep(number.Buffer)
+	s.between(nil, number.Buffer)
+	if s.Src, err = number.Check("control", q.dev.mem()); err != nil {
+		s.drop()
+		return err
+	}
+	return q.submit(s, o)
+}
+
+// with adds an operation to the stream. submit submits it with an Order.
+func (s *Stream) with(submit func(o *Order) error) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	return s.end(submit(s.next()))
+}

@@ -1,0 +1,485 @@
+package recording
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/work"
+)
+
+// A control command reads a number from memory and executes one of its bodies, or none. Its bodies
+// are other recordings. There are two ways to run it.
+//
+// In a graph, each body has a test node and a conditional node. The graph of the conditional node
+// has the body's commands, which the recording copies to its list bodies. All tests come before all
+// bodies, because a body may change the number. A loop has one more test at the end of its body.
+//
+// On the host, a control command is a part of its own. Package gpu reads the number and executes
+// the body as a recording, in a goroutine (see Part.Control).
+
+// A conditional is the data of a control command.
+type conditional struct {
+	loop   bool
+	bodies []body
+	refs   [2]int32 // from and to: the references of the bodies
+	why    string   // why the host runs it; "" if a graph can
+}
+
+// A body is a body of a conditional. It runs if the number is at least low and at most high.
+type body struct {
+	low, high uint32
+	child     *Recording
+	binds     []bindRef
+	params    []nestedParam
+	from, to  int    // its commands in bodies of the recording, if a graph can run them
+	name      string // for messages
+}
+
+// A bindRef is a range for a binding of a body.
+type bindRef struct {
+	ref  int32
+	size uint64 // bindingSize is all from the reference on
+}
+
+// nameOf returns the name of a command of the body for messages.
+func (b *body) nameOf(number int) string { return b.name + b.child.names.of(number) }
+
+// A Body is a body of a control command that is to be recorded. It runs if the number is at least
+// Low and at most High.
+type Body struct {
+	Low, High uint32
+	Child     *Recording
+	Binds     []memory.Range
+	Given     []Given
+	Uses      []Use
+}
+
+// Control records a command that reads a number of 4 bytes and executes the body whose bounds
+// contain the number. No two bodies are for the same number. With loop there is one body, and the
+// command repeats this until the number is out of its bounds.
+func (c *Recording) Control(number memory.Range, loop bool, bodies []Body, after []Command) (Command, error) {
+	var wrong error
+	for i := range bodies { // before c.mu is locked: mayNest locks the child's mu
+		if err := c.mayNest(bodies[i].Child); err != nil && wrong == nil {
+			wrong = inBody(bodies, i, err)
+		}
+	}
+	if err := c.Begin(work.Control); err != nil {
+		return -1, err
+	}
+	defer c.Leave()
+	if wrong != nil {
+		return -1, c.Fail(work.Control, wrong)
+	}
+	if err := c.checkAfter(work.Control, after); err != nil {
+		return -1, err
+	}
+	src, err := c.refer(work.Control, number, 4)
+	if err != nil {
+		return -1, err
+	}
+	x := &conditional{loop: loop, bodies: make([]body, len(bodies)), why: c.noConditionals()}
+	if x.why == "" && c.dev.Memory.Foreign(number.Buffer) {
+		x.why = "the number is in memory of another device"
+	}
+	words, refers := 0, 0
+	for i := range bodies {
+		b := &bodies[i]
+		if x.bodies[i], err = c.newBody(b); err != nil {
+			return -1, c.Fail(work.Control, inBody(bodies, i, err))
+		}
+		if why := b.Child.noBody(); why != "" && x.why == "" {
+			x.why = why
+		}
+		words, refers = words+len(b.Child.args)+1, refers+len(b.Child.refers)
+	}
+	if err := c.roomFor(words, refers); err != nil {
+		return -1, c.Fail(work.Control, err)
+	}
+	held := 0
+	for ; held < len(bodies) && engine.HoldLive(&bodies[held].Child.refs, 1); held++ {
+	}
+	at := Command(-1)
+	if err = errs.ErrClosed; held == len(bodies) {
+		at, err = c.record(&command{op: work.Op{Kind: work.Control}, dst: -1, src: src, rare: c.cmds.rare(rareCommand{cond: x})}, after)
+	}
+	if err != nil {
+		for _, b := range bodies[:held] {
+			b.Child.release()
+		}
+		return -1, c.Fail(work.Control, err)
+	}
+	x.refs[0] = src
+	for i := range x.bodies {
+		b := &x.bodies[i]
+		b.name = fmt.Sprintf("%s, body %d, ", c.names.of(int(at)), i)
+		c.held.addNested(b.child)
+		forwardLimits(b.params, 0)
+		if x.why == "" {
+			c.copyBody(b, bodies[i].Binds)
+		}
+	}
+	x.refs[1] = int32(len(c.refers))
+	return at, nil
+}
+
+// inBody adds the number of a body to an error, if there are several.
+func inBody(bodies []Body, i int, err error) error {
+	if len(bodies) == 1 {
+		return err
+	}
+	return fmt.Errorf("body %d: %w", i, err)
+}
+
+// newBody checks a body, and makes references to its bindings.
+func (c *Recording) newBody(b *Body) (body, error) {
+	if err := checkBindings(b.Child.slots, b.Binds, c.dev, c); err != nil {
+		return body{}, err
+	}
+	params, err := c.checkNested(b.Child, b.Given, b.Uses)
+	if err != nil {
+		return body{}, err
+	}
+	x := body{low: b.Low, high: b.High, child: b.Child, params: params, binds: make([]bindRef, len(b.Binds))}
+	if err := c.roomFor(0, len(b.Binds)); err != nil {
+		return body{}, err
+	}
+	for i, r := range b.Binds {
+		s := &b.Child.slots[i]
+		x.binds[i] = bindRef{int32(len(c.refers)), r.Size}
+		c.refers = append(c.refers, reference{buffer: r.Buffer, offset: r.Offset, size: s.size, align: s.align,
+			late: r.Buffer.HasNoAddress(), written: s.written, used: s.used, valued: s.valued})
+	}
+	return x, nil
+}
+
+// noConditionals returns why no graph of the recording can run a conditional, or "".
+func (c *Recording) noConditionals() string {
+	switch {
+	case c.mode == StreamMode:
+		return "the command buffer has StreamMode"
+	case c.dev.Faces.Conditions == nil || c.dev.Faces.Graphs == nil:
+		return "the device has no conditional nodes"
+	case c.dev.timesCalls():
+		return "a tracer times the commands"
+	}
+	if err := c.dev.readyConditionals(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// noBody returns why the commands of a recording cannot be the body of a conditional node, or "".
+func (c *Recording) noBody() string {
+	if c.mode == StreamMode {
+		return "a body has StreamMode"
+	}
+	if c.refused != nil {
+		return c.refused.Error()
+	}
+	for i := range c.cmds.n {
+		cmd := c.cmds.at(i)
+		switch kind := cmd.op.Kind; {
+		case kind == work.Control:
+			if why := cmd.rare.cond.why; why != "" {
+				return why
+			}
+		case kind == work.HostCall, kind == work.Collect, kind == work.Timestamp, kind != work.Barrier && kind != work.Nothing && c.noNode(cmd):
+			return fmt.Sprintf("a body has a %s, which no conditional node can do (its %s)", kind, c.names.of(i))
+		}
+	}
+	return ""
+}
+
+// readyConditionals makes what conditional nodes need on the device.
+func (d *Device) readyConditionals() error {
+	d.condMu.Lock()
+	defer d.condMu.Unlock()
+	if d.condReady {
+		return nil
+	}
+	err := d.Engine.Do(d.Faces.Conditions.ReadyConditionals)
+	if err != nil {
+		d.Engine.Check(err)
+		return err
+	}
+	d.condReady = true
+	return nil
+}
+
+// copyBody copies the commands of a body to the recording's bodies, with their references and
+// arguments. The scratch memory of the body becomes one scratch buffer, which keeps its layout.
+func (c *Recording) copyBody(b *body, binds []memory.Range) {
+	child := b.child // it has ended: its lists no longer change
+	c.args = work.AlignEnd(c.args)
+	by := shift{ref: int32(len(c.refers)), arg: int32(len(c.args))}
+	var scratch *memory.Buffer
+	for _, r := range child.refers {
+		if i := slotOf(r.buffer); i >= 0 {
+			r.buffer, r.offset = binds[i].Buffer, binds[i].Offset+r.offset
+			r.late = r.buffer.HasNoAddress()
+			c.ask(&r)
+		} else if r.scratch != nil {
+			if scratch == nil {
+				scratch = c.newScratch(child.scratch.layout.Size)
+			}
+			r.buffer, r.scratch, r.late = scratch, nil, true
+		}
+		c.refers = append(c.refers, r)
+	}
+	c.nrefers = len(c.refers)
+	child.mu.Lock() // an execution of child may be writing addresses into its arguments
+	c.args = append(c.args, child.args...)
+	child.mu.Unlock()
+	b.from, b.to = c.bodies.n, c.bodies.n+child.cmds.n
+	by.body = b.to
+	c.copyTo(&c.bodies, &child.cmds, by, b.params)
+	c.copyTo(&c.bodies, &child.bodies, by, b.params)
+}
+
+// copyTo appends shifted commands of another recording to a list. The recording has their arguments
+// already.
+func (c *Recording) copyTo(to, from *commandList, by shift, params []nestedParam) {
+	for i := range from.n {
+		cmd := c.shifted(*from.at(i), by, params)
+		c.nestParams(&cmd, params)
+		to.add(&cmd)
+	}
+}
+
+// shifted returns a copy of a conditional for another recording, in which references and commands of
+// bodies have other numbers. params replace the parameters of the first recording.
+func (x *conditional) shifted(by shift, params []nestedParam) *conditional {
+	n := *x
+	n.bodies = slices.Clone(x.bodies)
+	n.refs[0], n.refs[1] = x.refs[0]+by.ref, x.refs[1]+by.ref
+	for i := range n.bodies {
+		b := &n.bodies[i]
+		b.from, b.to = b.from+by.body, b.to+by.body
+		b.binds = slices.Clone(b.binds)
+		for k := range b.binds {
+			b.binds[k].ref += by.ref
+		}
+		b.params = slices.Clone(b.params)
+		for k := range b.params {
+			if p := &b.params[k]; p.outer != nil {
+				as := &params[p.outer.index]
+				p.outer, p.value = as.outer, as.value
+			}
+		}
+	}
+	return &n
+}
+
+// conditionals returns how many of the commands from one number to another are conditionals that
+// graphs run.
+func (c *Recording) conditionals(from, to int) (n int) {
+	for i := from; i < to; i++ {
+		if cmd := c.cmds.at(i); cmd.op.Kind == work.Control && cmd.rare.cond.why == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// each returns the commands of a part and those of the bodies that its graph runs.
+func (c *Recording) each(p *part) iter.Seq[*command] {
+	return func(yield func(*command) bool) { c.eachOf(&c.cmds, p.from, p.to, yield) }
+}
+
+func (c *Recording) eachOf(l *commandList, from, to int, yield func(*command) bool) bool {
+	for i := from; i < to; i++ {
+		cmd := l.at(i)
+		if !yield(cmd) {
+			return false
+		}
+		if cmd.op.Kind != work.Control || cmd.rare.cond.why != "" {
+			continue
+		}
+		for _, b := range cmd.rare.cond.bodies {
+			if !c.eachOf(&c.bodies, b.from, b.to, yield) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// graphsCan reports whether graphs can run the conditionals of a layout in an execution. A part with
+// conditionals cannot be run without its graph.
+func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) bool {
+	foreign, sized := c.bindsForeign(binds), false
+	for i := l.from; i < l.to; i++ {
+		sized = sized || len(c.parts[i].grids) > 0
+	}
+	if !foreign && !sized {
+		return true
+	}
+	values := c.values(nil, given)
+	for i := l.from; i < l.to; i++ {
+		p := &c.parts[i]
+		if c.conditionals(p.from, p.to) > 0 && (foreign && c.crosses(p, binds) || p.leavesOut(values)) {
+			return false
+		}
+	}
+	return true
+}
+
+// nodes returns how many nodes of a graph have the address or the parameters of a command.
+func (cmd *command) nodes() int {
+	if cmd.op.Kind != work.Control {
+		return cmd.op.Nodes()
+	}
+	n := len(cmd.rare.cond.bodies)
+	if cmd.rare.cond.loop {
+		n *= 2
+	}
+	return n
+}
+
+// addConditional adds the nodes of a control command to a graph that is being made, behind the nodes
+// in before, and returns its conditional nodes.
+func (c *Recording) addConditional(to *building, cmd *command, number int, before []driver.Node) (nodes []driver.Node, err error) {
+	x, conditions, name := cmd.rare.cond, c.dev.Faces.Conditions, ""
+	if c.dev.Engine.Caps.ChecksOrder {
+		name = c.nameIn(to, number)
+	}
+	tests := make([]driver.NodeOp, len(x.bodies))
+	ready := make([]driver.Node, len(x.bodies))
+	for i := range x.bodies {
+		b := &x.bodies[i]
+		condition, err := conditions.NewCondition(to.graph)
+		if err != nil {
+			return nil, err
+		}
+		tests[i] = driver.NodeOp{Kind: driver.TestNode, Src: c.current.address(cmd.src), Name: name,
+			Test: driver.Test{Condition: condition, Low: b.low, High: b.high}}
+		if ready[i], err = c.addTest(to, to.graph, cmd, &tests[i], before); err != nil {
+			return nil, err
+		}
+	}
+	for i := range x.bodies {
+		b, op := &x.bodies[i], driver.NodeOp{Kind: driver.IfNode, Test: tests[i].Test, Name: name}
+		if x.loop {
+			op.Kind = driver.WhileNode
+		}
+		n, graph, err := conditions.AddConditional(to.graph, ready, &op)
+		if err != nil {
+			return nil, err
+		}
+		c.observeNode(to, n, number)
+		nodes = append(nodes, n)
+		in := building{made: to.made, graph: graph, list: &c.bodies, first: b.from, body: b, stands: to.stands, of: number}
+		if to.body != nil {
+			in.of = to.of
+		}
+		ends, err := c.addNodes(&in, b.from, b.to)
+		if err == nil && x.loop {
+			_, err = c.addTest(to, graph, cmd, &tests[i], ends)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
+}
+
+// addTest adds a test node of a control command to a graph.
+func (c *Recording) addTest(to *building, graph driver.Graph, cmd *command, op *driver.NodeOp, before []driver.Node) (driver.Node, error) {
+	n, err := c.dev.Faces.Graphs.AddNode(graph, before, op)
+	if err == nil && cmd.moves {
+		to.made.noteNode(c, cmd, n, op)
+	}
+	return n, err
+}
+
+// WhyHost returns why the host runs a control command of a recording that has ended, or "" if a
+// graph does.
+func (c *Recording) WhyHost(at Command) (why string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !c.ended:
+		return "", errs.Argument("control", "the command buffer has not ended")
+	case at < 0 || int(at) >= c.cmds.n || c.cmds.at(int(at)).op.Kind != work.Control:
+		return "", errs.Argument("control", "command %d is no control command", at)
+	}
+	if c.refused != nil {
+		return c.refused.Error(), nil
+	}
+	return c.cmds.at(int(at)).rare.cond.why, nil
+}
+
+// A Branch is a body of a control command in an execution. It runs if the number is at least Low and
+// at most High.
+type Branch struct {
+	Low, High uint32
+	Recording *Recording
+	Binds     []memory.Range
+	Given     []Given
+	Lanes     bool // it has collectives
+}
+
+// Control returns what the control step of a submission does in this execution: the range of its
+// number, whether it is a loop, and its bodies.
+func (p *Part) Control() (number memory.Range, loop bool, bodies []Branch) {
+	c := p.recording
+	cmd := c.parts[p.part].control
+	x := cmd.rare.cond
+	for i := range x.bodies {
+		b := &x.bodies[i]
+		to := Branch{Low: b.low, High: b.high, Recording: b.child}
+		for _, r := range b.binds {
+			to.Binds = append(to.Binds, p.rangeOf(r.ref, r.size))
+		}
+		for _, q := range b.params {
+			v := q.value
+			if q.outer != nil {
+				v = p.values[q.outer.index]
+			}
+			to.Given = append(to.Given, Given{q.inner, v})
+		}
+		for k := range b.child.parts {
+			to.Lanes = to.Lanes || b.child.parts[k].lane != nil
+		}
+		bodies = append(bodies, to)
+	}
+	return p.rangeOf(cmd.src, c.refers[cmd.src].size), x.loop, bodies
+}
+
+// rangeOf returns the range of a reference in the submission's execution.
+func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
+	r := &p.recording.refers[ref]
+	at := memory.Range{Buffer: r.buffer, Offset: r.offset, Size: size}
+	end := at.Buffer.Size()
+	if slot := slotOf(r.buffer); slot >= 0 {
+		bound := &p.binds[slot]
+		at.Buffer, at.Offset, end = bound.Buffer, bound.Offset+r.offset, bound.Offset+bound.Size
+	} else if r.scratch != nil {
+		at.Buffer = p.block().mem
+		end = at.Buffer.Size()
+	}
+	at.Size = min(at.Size, end-at.Offset)
+	return at
+}
+
+// Abandon is called when a control step of the submission has failed. Work of its body may be in
+// flight, at the latest at the mark m. If keep is set, other work may be, too, and the block stays
+// in use.
+func (p *Part) Abandon(m engine.Mark, keep bool) {
+	r := p.run
+	if r == nil || r.block == nil {
+		return
+	}
+	r.of.blocks.mu.Lock()
+	defer r.of.blocks.mu.Unlock()
+	if r.begun, r.block.last = true, m; keep {
+		r.left = math.MaxInt
+	}
+}
