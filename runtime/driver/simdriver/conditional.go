@@ -143,12 +143,13 @@ func (x *exec) track() {
 	}
 }
 
-// enter adds n to the numbers of launches that use a plan and the plans of its bodies.
+// enter adds n to the numbers of launches that use a plan and the plans of its bodies. A plan without
+// launches may change, so the plan comes last.
 func (p *plan) enter(n int32) {
-	p.launches.Add(n)
 	for _, b := range p.exec.bodies {
 		p.ops[b.at].body.enter(n)
 	}
+	p.launches.Add(n)
 }
 
 // testNow executes a test.

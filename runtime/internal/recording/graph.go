@@ -132,10 +132,10 @@ func (c *Recording) addNodes(b *building, from, to int) (ends []driver.Node, err
 	order := nodeOrder{from: from - b.first, ends: make([][]driver.Node, to-from)}
 	for i := from; i < to; i++ {
 		cmd, number := b.list.at(i), i-b.first
-		switch cmd.op.Kind {
-		case work.Barrier:
+		switch kind := cmd.op.Kind; {
+		case kind == work.Barrier:
 			err = order.addBarrier(number, g, b.graph)
-		case work.Nothing:
+		case kind == work.Nothing, kind == work.Control && len(cmd.rare.cond.bodies) == 0:
 			order.ends[i-from] = order.before(cmd)
 		default:
 			var nodes []driver.Node

@@ -109,6 +109,7 @@ var rows = [][]row{
 	HostCall: {{name: "host call", noNode: true, onHost: true}},
 	Notify:   {{name: "notify", noNode: true, onHost: true}},
 	Transfer: {{name: "transfer", noNode: true, onHost: true}},
+	Control:  {{name: "control", noNode: true, onHost: true}},
 }
 
 // each calls a function for each row, with the kind set in its operation.
