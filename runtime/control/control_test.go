@@ -3,13 +3,17 @@ package control_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/control"
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/interop"
 )
 
 func must[T any](v T, err error) func(testing.TB) T {
@@ -150,6 +154,21 @@ func (r *rig) run(ops ...gpu.Op) {
 	check(r, s.Wait(context.Background()))
 }
 
+// wait waits for a stream. It steps a simulated GPU that is Deterministic.
+func (r *rig) wait(s *gpu.Stream) error {
+	done := make(chan error, 1)
+	go func() { done <- s.Wait(context.Background()) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		default:
+			r.sim.Run()
+			runtime.Gosched()
+		}
+	}
+}
+
 func (r *rig) plus(at gpu.Slice[uint32], n int) gpu.Op {
 	return gpu.Launch(r.add, gpu.Grid{}, at, uint32(n), uint32(0))
 }
@@ -192,4 +211,263 @@ func TestWhile(t *testing.T) {
 		}
 		_ = before
 	})
+}
+
+// TestChoices runs each case of if and switch.
+func TestChoices(t *testing.T) {
+	each(t, func(t *testing.T, r *rig, onDevice bool) {
+		value, out := r.numbers(0), r.numbers(0)
+		body := func(n int) gpu.Op {
+			// The body changes the value, which was read before.
+			return gpu.Execute(r.record(func(c *gpu.CommandBuffer) { r.Do(c, r.plus(out, n), gpu.Fill(value.Range(), one(uint32(n)))) }))
+		}
+		a, b, d := body(10), body(20), body(30)
+		for _, x := range []struct {
+			op   gpu.Op
+			want []uint32 // the numbers added for the values 0, 1, …
+		}{
+			{control.If(value, a), []uint32{0, 10, 10}},
+			{control.IfElse(value, a, b), []uint32{20, 10, 10}},
+			{control.IfElse(value, gpu.Barrier(), b), []uint32{20, 0, 0}},
+			{control.Switch(value, d, a, b), []uint32{10, 20, 30, 30}},
+			{control.Switch(value, gpu.Barrier(), a, b), []uint32{10, 20, 0, 0}},
+			{control.Switch(value, d), []uint32{30, 30}},
+			{control.Switch(value, gpu.Barrier()), []uint32{0, 0}},
+		} {
+			var at gpu.Command
+			recorded := r.record(func(c *gpu.CommandBuffer) { at = r.Do(c, x.op, r.plus(out, 1)) - 1 })
+			if why := must(control.Host(recorded, at))(t); (why == "") != onDevice {
+				t.Errorf("%v: the host runs it because %q", x.op, why)
+			}
+			for v, want := range append(x.want, x.want[len(x.want)-1]) {
+				if v == len(x.want) {
+					v = -1
+				}
+				for _, op := range []gpu.Op{x.op, gpu.Execute(recorded)} {
+					value.Host()[0], out.Host()[0] = uint32(v), 0
+					r.run(op)
+					if got := out.Host()[0]; got != want && got != want+1 {
+						t.Errorf("%v of %d adds %d, want %d", x.op, v, got, want)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestDecode is a decode loop that stops on the device when all sequences have ended.
+func TestDecode(t *testing.T) {
+	each(t, func(t *testing.T, r *rig, onDevice bool) {
+		ends := []uint32{3, 17, 8, 1}
+		e, lengths, more := r.numbers(ends...), r.numbers(0, 0, 0, 0), r.numbers(0)
+		step := r.record(func(c *gpu.CommandBuffer) {
+			r.Do(c, gpu.Launch(r.decode, gpu.Grid{}, lengths, e, more, uint32(4)))
+		})
+		loop := r.record(func(c *gpu.CommandBuffer) {
+			r.Do(c, gpu.Fill(lengths.Range(), []byte{0}), gpu.Fill(more.Range(), one(1)), control.While(more, gpu.Execute(step)))
+		})
+		before := r.sim.Counters()
+		r.run(gpu.Execute(loop))
+		equal(t, lengths, ends...)
+		if n := r.sim.Counters().Devices[0].Calls[simdriver.OpLaunch] - before.Devices[0].Calls[simdriver.OpLaunch]; onDevice != (n == 0) {
+			t.Errorf("%d launches", n)
+		}
+	})
+}
+
+// TestOrder records control operations with an order of their own. The simulated GPU finds missing
+// orders, also inside bodies and between a body and other commands.
+func TestOrder(t *testing.T) {
+	r := newRig(t, simdriver.Config{})
+	cond, x, y := r.numbers(1), r.numbers(0), r.numbers(0)
+	set := func(n int) gpu.Op { return gpu.Fill(x.Range(), one(uint32(n))) }
+	body := r.record(func(c *gpu.CommandBuffer) { r.Do(c, set(1)) })
+	for name, c := range map[string]struct {
+		record func(c *gpu.CommandBuffer)
+		found  bool
+	}{
+		"after the body": {func(c *gpu.CommandBuffer) {
+			at := r.Do(c, control.If(cond, gpu.Execute(body)))
+			must(c.Add(set(2), at))(t)
+		}, false},
+		"no order": {func(c *gpu.CommandBuffer) { r.Do(c, control.If(cond, gpu.Execute(body)).Label("maybe"), set(2)) }, true},
+		"no order with the condition": {func(c *gpu.CommandBuffer) {
+			r.Do(c, gpu.Fill(cond.Range(), one(1)), control.If(cond, gpu.Execute(body)))
+		}, true},
+		"other memory": {func(c *gpu.CommandBuffer) {
+			r.Do(c, control.If(cond, gpu.Execute(body)), gpu.Fill(y.Range(), one(1)))
+		}, false},
+		"inside": {func(c *gpu.CommandBuffer) {
+			wild := must(r.dev.NewCommandBuffer(gpu.CommandOptions{}))(t)
+			r.Do(wild, set(1), set(2))
+			check(t, wild.End())
+			r.Do(c, control.If(cond, gpu.Execute(wild)))
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, manual := range []bool{false, true} {
+				r = newRig(t, simdriver.Config{Deterministic: manual})
+				cond, x, y = r.numbers(1), r.numbers(0), r.numbers(0)
+				body = r.record(func(c *gpu.CommandBuffer) { r.Do(c, set(1)) })
+				buffer := must(r.dev.NewCommandBuffer(gpu.CommandOptions{}))(t)
+				c.record(buffer)
+				check(t, buffer.End())
+				s := r.dev.Queue(0).NewStream()
+				check(t, s.Do(gpu.Execute(buffer)))
+				err := r.wait(s)
+				var found *simdriver.OrderError
+				if errors.As(err, &found) != c.found || (err == nil) == c.found {
+					t.Errorf("manual %v: %v", manual, err)
+				}
+			}
+		})
+	}
+}
+
+// TestMistakes checks the errors of wrong arguments.
+func TestMistakes(t *testing.T) {
+	each(t, func(t *testing.T, r *rig, _ bool) {
+		cond := r.numbers(1)
+		body := r.record(func(c *gpu.CommandBuffer) { r.Do(c, r.plus(cond, 1)) })
+		open := must(r.dev.NewCommandBuffer(gpu.CommandOptions{}))(t)
+		closed := r.record(func(c *gpu.CommandBuffer) { r.Do(c, r.plus(cond, 1)) })
+		closed.Close()
+		bound := r.record(func(c *gpu.CommandBuffer) { must(c.Binding())(t) })
+		other := must(gpu.Open(r.sim, 0, gpu.Options{}))(t)
+		defer other.Close()
+		foreign := must(other.NewCommandBuffer(gpu.CommandOptions{}))(t)
+		check(t, foreign.End())
+		var timing gpu.Timing
+		good := gpu.Execute(body)
+		for name, c := range map[string]struct {
+			op   gpu.Op
+			want error
+		}{
+			"zero condition":         {control.If(gpu.Slice[uint32]{}, good), gpu.ErrArgument},
+			"empty condition":        {control.If(cond.Slice(1, 1), good), gpu.ErrArgument},
+			"condition outside":      {control.If(cond.Slice(1, 2), good), gpu.ErrRange},
+			"no body":                {control.While(cond, gpu.Op{}), gpu.ErrArgument},
+			"loop of nothing":        {control.While(cond, gpu.Barrier()), gpu.ErrArgument},
+			"body that is a fill":    {control.If(cond, gpu.Fill(cond.Range(), []byte{0})), gpu.ErrArgument},
+			"body with a timing":     {control.If(cond, good.Timed(&timing)), gpu.ErrArgument},
+			"body of no recording":   {control.If(cond, gpu.Execute(nil)), gpu.ErrArgument},
+			"body that has no end":   {control.If(cond, gpu.Execute(open)), gpu.ErrArgument},
+			"closed body":            {control.IfElse(cond, good, gpu.Execute(closed)), gpu.ErrClosed},
+			"too few bindings":       {control.If(cond, gpu.Execute(bound)), gpu.ErrArgument},
+			"too many bindings":      {control.If(cond, gpu.Execute(body, cond.Range())), gpu.ErrArgument},
+			"body of another device": {control.If(cond, gpu.Execute(foreign)), gpu.ErrArgument},
+			"wrong body":             {control.If(cond, gpu.BadOp(gpu.ErrRange)), gpu.ErrRange},
+		} {
+			c2 := must(r.dev.NewCommandBuffer(gpu.CommandOptions{}))(t)
+			if _, err := c2.Add(c.op); !errors.Is(err, c.want) {
+				t.Errorf("%s, recorded: %v", name, err)
+			}
+			if err := r.dev.Queue(0).Submit(gpu.Order{}, c.op); !errors.Is(err, c.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			check(t, c2.End())
+			r.run(gpu.Execute(c2)) // nothing was recorded
+		}
+		c := r.record(func(c *gpu.CommandBuffer) { r.Do(c, gpu.Fill(cond.Range(), []byte{0})) })
+		for _, at := range []gpu.Command{-1, 0, 1} {
+			if _, err := control.Host(c, at); !errors.Is(err, gpu.ErrArgument) {
+				t.Error(err)
+			}
+		}
+		if _, err := control.Host(nil, 0); !errors.Is(err, gpu.ErrArgument) {
+			t.Error(err)
+		}
+		if _, err := control.Host(open, 0); !errors.Is(err, gpu.ErrArgument) {
+			t.Error(err)
+		}
+		equal(t, cond, 1)
+	})
+}
+
+// TestReasons records bodies that no conditional node can run.
+func TestReasons(t *testing.T) {
+	r := newRig(t, simdriver.Config{Devices: 2})
+	other := must(gpu.Open(r.sim, 1, gpu.Options{}))(t)
+	defer other.Close()
+	far := must(gpu.AllocSlice[uint32](other, gpu.DeviceMem, 1))(t)
+	cond, x := r.numbers(1), r.numbers(0)
+	called := 0
+	for name, c := range map[string]struct {
+		body func(c *gpu.CommandBuffer)
+		mode gpu.Mode
+		want string
+	}{
+		"plain":     {func(c *gpu.CommandBuffer) {}, gpu.AutoMode, ""},
+		"graph":     {func(c *gpu.CommandBuffer) {}, gpu.GraphMode, ""},
+		"stream":    {func(c *gpu.CommandBuffer) {}, gpu.StreamMode, "StreamMode"},
+		"host call": {func(c *gpu.CommandBuffer) { r.Do(c, gpu.HostCall(func() error { called++; return nil })) }, gpu.AutoMode, "host call"},
+		"timestamp": {func(c *gpu.CommandBuffer) { must(c.Timestamp())(t) }, gpu.AutoMode, "timestamp"},
+		"value": {func(c *gpu.CommandBuffer) {
+			v := must(r.dev.Alloc(gpu.DeviceMem, 8))(t)
+			r.Do(c, interop.WriteValue(v.All(), 1))
+		}, gpu.AutoMode, "value write"},
+		"far": {func(c *gpu.CommandBuffer) { r.Do(c, gpu.Copy(x.Range(), far.Range()), gpu.Fill(x.Range(), one(0))) }, gpu.AutoMode, "copy"},
+		"nested": {func(c *gpu.CommandBuffer) {
+			r.Do(c, control.If(cond, gpu.Execute(r.record(func(c *gpu.CommandBuffer) { must(c.Timestamp())(t) }))))
+		}, gpu.AutoMode, "timestamp"},
+		"native": {func(c *gpu.CommandBuffer) {
+			r.Do(c, gpu.Native("fill", func(n gpu.NativeCall) error { return n.Device.Fill(n.Stream, n.Ptrs[0], 0, 4, 1) }, x.Range()))
+		}, gpu.AutoMode, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x.Host()[0] = 0
+			body := r.record(func(b *gpu.CommandBuffer) {
+				c.body(b)
+				r.Do(b, r.plus(x, 1))
+			})
+			outer := must(r.dev.NewCommandBuffer(gpu.CommandOptions{Mode: c.mode}))(t)
+			at := r.Do(outer, control.If(cond, gpu.Execute(body)))
+			check(t, outer.End())
+			why := must(control.Host(outer, at))(t)
+			if (why == "") != (c.want == "") || !strings.Contains(why, c.want) {
+				t.Errorf("the host runs it because %q, want %q", why, c.want)
+			}
+			r.run(gpu.Execute(outer))
+			equal(t, x, 1)
+		})
+	}
+	if called != 1 {
+		t.Errorf("%d calls", called)
+	}
+}
+
+// TestSwitchesToHost gives single executions ranges and blocks that no conditional node can have.
+func TestSwitchesToHost(t *testing.T) {
+	r := newRig(t, simdriver.Config{Devices: 2})
+	other := must(gpu.Open(r.sim, 1, gpu.Options{}))(t)
+	defer other.Close()
+	near, far := r.numbers(7), must(gpu.AllocSlice[uint32](other, gpu.DeviceMem, 1))(t)
+	cond, x := r.numbers(1), r.numbers(0)
+	var blocks gpu.Param[[3]uint32]
+	body := r.record(func(c *gpu.CommandBuffer) {
+		from := must(c.Binding())(t)
+		blocks = must(gpu.NewParam(c, [3]uint32{1}))(t)
+		r.Do(c, gpu.Copy(x.Range(), from.Range(0, 4)), r.plus(x, 1).GridParam(blocks))
+	})
+	var outerBlocks gpu.Param[[3]uint32]
+	var at gpu.Command
+	outer := r.record(func(c *gpu.CommandBuffer) {
+		from := must(c.Binding())(t)
+		outerBlocks = must(gpu.NewParam(c, [3]uint32{1}))(t)
+		at = r.Do(c, control.If(cond, gpu.Execute(body, from.Range(0, 4)).Param(0, outerBlocks)))
+	})
+	if why := must(control.Host(outer, at))(t); why != "" {
+		t.Error(why)
+	}
+	s := other.Queue(0).NewStream()
+	check(t, s.Fill(far.Range(), one(100)))
+	check(t, s.Wait(context.Background()))
+	for range 2 {
+		r.run(gpu.Execute(outer, near.Range()))
+		equal(t, x, 8)
+		r.run(gpu.Execute(outer, far.Range()))
+		equal(t, x, 101)
+		r.run(gpu.Execute(outer, near.Range()).With(outerBlocks.Value([3]uint32{})))
+		equal(t, x, 7)
+	}
 }
