@@ -130,7 +130,7 @@ func TestProbe(t *testing.T) {
 	}
 	want := driver.Caps{
 		RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
-		Pools: true, HostPools: true, Graphs: true, Timers: true, Peers: true, Comms: true, Native: true, Capture: true,
+		Pools: true, HostPools: true, Graphs: true, Conditionals: true, Timers: true, Peers: true, Comms: true, Native: true, Capture: true,
 		Prefetch: true, ReadOnlyRegister: true, ResizeNodes: true, ManagedPools: true,
 		IPCMem: true, IPCEvents: true, MemSharing: true, PoolSharing: true, Adopt: true, Values: true,
 		MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},

@@ -188,11 +188,11 @@ func TestGraphErrors(t *testing.T) {
 		"copy of 3 bytes from 0x20 to 0x40, after":                                             add(&driver.NodeOp{Kind: driver.CopyNode, Dst: 64, Src: 32, Count: 3}),
 		"child graph 0x12, after":                                                              add(&driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
 		"record of event 0x13, after":                                                          add(&driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
-		"node of unknown kind 6, after":                                                        add(&driver.NodeOp{Kind: driver.RecordNode + 1}),
+		"node of unknown kind 9, after":                                                        add(&driver.NodeOp{Kind: driver.WhileNode + 1}),
 		"node of unknown kind -1, after":                                                       add(&driver.NodeOp{Kind: -1}),
-		"set node: device 0 (Fake 0): empty node, node 0x3 of exec 0x20000: only kernels, fills, copies and child nodes can ": d.SetNode(exec0, 3, &driver.NodeOp{}),
-		"child graph 0x12, node 0x3 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE":                                          d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
-		"record of event 0x13, node 0x3 of exec 0x20000: only":                                                                d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
+		"set node: device 0 (Fake 0): empty node, node 0x3 of exec 0x20000: only kernels, fills, copies, tests and child nodes can ": d.SetNode(exec0, 3, &driver.NodeOp{}),
+		"child graph 0x12, node 0x3 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE":                                                 d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
+		"record of event 0x13, node 0x3 of exec 0x20000: only":                                                                       d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
 		// The node is a fill.
 		"copy of 3 bytes from 0x20 to 0x40, node 0x30000 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE": d.SetNode(exec0, node0, &driver.NodeOp{Kind: driver.CopyNode, Dst: 64, Src: 32, Count: 3}),
 	} {

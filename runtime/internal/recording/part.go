@@ -1,6 +1,8 @@
 package recording
 
 import (
+	"slices"
+
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
@@ -61,8 +63,13 @@ func (c *Recording) split(how int) {
 	if len(c.parts) == first {
 		c.parts = append(c.parts, part{to: c.cmds.n})
 	}
-	if n := len(c.parts); n > first+1 && c.parts[n-1].control != nil {
-		c.parts = append(c.parts, part{}) // so that a Timing covers the conditional
+	if n := len(c.parts); n > first+1 { // a Timing measures from stream work to stream work
+		if c.parts[n-1].control != nil {
+			c.parts = append(c.parts, part{})
+		}
+		if c.parts[first].control != nil {
+			c.parts = slices.Insert(c.parts, first, part{})
+		}
 	}
 }
 

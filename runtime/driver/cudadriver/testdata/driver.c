@@ -452,8 +452,8 @@ int cuModuleGetFunction(uintptr_t *f, uintptr_t m, const char *name)
 {
 	CREATE("%s", name);
 	if (get("late log")) strcpy(infoLog, "compiled when it was needed");
-	if (strcmp(name, "empty") && strcmp(name, "count") && strcmp(name, "touch")) return NOT_FOUND;
-	*f = FUNCTION + (*name == 'c') + 2 * (*name == 't');
+	if (strcmp(name, "empty") && strcmp(name, "count") && strcmp(name, "touch") && strcmp(name, "puregpu_test")) return NOT_FOUND;
+	*f = FUNCTION + (*name == 'c') + 2 * (*name == 't') + 3 * (*name == 'p');
 	return OK;
 }
 int cuModuleGetGlobal_v2(uint64_t *p, size_t *n, uintptr_t m, const char *name)
@@ -821,9 +821,19 @@ typedef struct { side src, dst; size_t width, height, depth; } copyParams;
 _Static_assert(sizeof(kernelParams) == 72 && sizeof(fillParams) == 40 && sizeof(copyParams) == 200, "layout");
 
 enum { GRAPHS = 64, NODES = 256 }; // so many that none is used again while threads of a test have it
-enum kind { EMPTY, KERNEL, FILL_, COPY, CHILD, RECORD };
+enum kind { EMPTY, KERNEL, FILL_, COPY, CHILD, RECORD, IF, WHILE };
 struct graph;
-typedef struct { enum kind kind; uintptr_t function; uint64_t *counter; uint32_t by; fillParams fill; copyParams copy; struct graph *child; } node;
+typedef struct {
+	enum kind kind;
+	uintptr_t function;
+	uint64_t *counter;
+	uint32_t by;
+	fillParams fill;
+	copyParams copy;
+	struct graph *child;
+	uint64_t condition; // of a conditional node or a test
+	uint32_t *tested, low, high;
+} node;
 typedef struct graph { int n; node nodes[NODES]; } graph;
 static graph graphs[GRAPHS], execs[GRAPHS];
 static int numGraphs;
@@ -871,6 +881,10 @@ static void setKernel(node *n, const kernelParams *p)
 	n->kind = KERNEL;
 	n->function = p->function;
 	if (p->function == FUNCTION + 1) n->counter = *(uint64_t **)p->params[0], n->by = *(uint32_t *)p->params[1];
+	if (p->function == FUNCTION + 3) {
+		n->condition = *(uint64_t *)p->params[0], n->tested = *(uint32_t **)p->params[1];
+		n->low = *(uint32_t *)p->params[2], n->high = *(uint32_t *)p->params[3];
+	}
 }
 static void setFill(node *n, const fillParams *p) { n->kind = FILL_; n->fill = *p; }
 static void setCopy(node *n, const copyParams *p) { n->kind = COPY; n->copy = *p; }
@@ -1013,11 +1027,45 @@ int cuStreamEndCapture(uintptr_t s, uintptr_t *g)
 	return OK;
 }
 
+#if VERSION >= 12040
+enum { CONDITION = 0x700, CONDITIONS = 64 };
+static int conditions[CONDITIONS], numConditions;
+
+int cuGraphConditionalHandleCreate(uint64_t *h, uintptr_t g, uintptr_t c, unsigned value, unsigned flags)
+{
+	CREATE("%#lx, %#lx, %u, %u", (long)g, (long)c, value, flags);
+	GRAPH_OF(i, g);
+	*h = CONDITION + __sync_fetch_and_add(&numConditions, 1) % CONDITIONS;
+	return OK;
+}
+int cuGraphAddNode_v2(uintptr_t *out, uintptr_t g, const uintptr_t *deps, const void *edges, size_t n, uint64_t *params)
+{
+	int type = (int)params[0], kind = (int)params[3];
+	static uintptr_t bodies[GRAPHS];
+	ADD("%d, %#lx, %d %d, %#lx", type, (long)params[2], kind, (int)(params[3] >> 32), (long)params[5]);
+	if (type != 13 || edges || kind > 1) return INVALID_VALUE;
+	int j = __sync_fetch_and_add(&numGraphs, 1) % GRAPHS;
+	graphs[j].n = 0;
+	new->kind = kind ? WHILE : IF, new->condition = params[2], new->child = &graphs[j];
+	bodies[j] = GRAPH + j;
+	params[4] = (uintptr_t)&bodies[j];
+	return OK;
+}
+#else
+enum { CONDITION = 0, CONDITIONS = 1 };
+static int conditions[CONDITIONS];
+#endif
+
 static void run(const graph *g)
 {
 	for (const node *n = g->nodes; n < g->nodes + g->n; n++)
 		switch (n->kind) {
-		case KERNEL: if (n->counter) *n->counter += n->by; break;
+		case KERNEL:
+			if (n->counter) *n->counter += n->by;
+			if (n->tested) conditions[(n->condition - CONDITION) % CONDITIONS] = *n->tested >= n->low && *n->tested <= n->high;
+			break;
+		case IF: if (conditions[(n->condition - CONDITION) % CONDITIONS]) run(n->child); break;
+		case WHILE: while (conditions[(n->condition - CONDITION) % CONDITIONS]) run(n->child); break;
 		case FILL_: fill2D(n->fill.dst, n->fill.height > 1 ? n->fill.pitch : 0, n->fill.value, n->fill.size, n->fill.width, n->fill.height); break;
 		case COPY: memcpy(mem(n->copy.dst.device), mem(n->copy.src.device), n->copy.width); break;
 		case CHILD: run(n->child); break;
