@@ -15,7 +15,7 @@ TAGS      := puregpu_syscalln nogpu
 # Packages whose code depends on the tag puregpu_static.
 STATIC    := ./runtime/dl/... ./cuda ./nccl ./runtime/driver/cudadriver ./runtime/drivers ./tools/gpuinfo
 # Packages whose code is the same under every tag, because they call no library themselves.
-UNTAGGED  := puregpu/(runtime/(blas|collective|compile|dnn|fft|gpu|health|interop|random|solver|sparse|trace|internal/(blockpool|engine|memory|points|recording|sema|testkit|work)|rendezvous|smallfloat|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|release|shape|explore(/.*)?))$$
+UNTAGGED  := puregpu/(runtime/(blas|collective|compile|control|dnn|fft|gpu|health|interop|random|solver|sparse|trace|internal/(blockpool|engine|memory|points|recording|sema|testkit|work)|rendezvous|smallfloat|driver/simdriver)|symbols|internal/(explore(/.*)?|apitest|extract|cproof|headerfuzz|programs|kernelobject|testkernels|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|gpubench|gputrace|faults|kernelgen|release|shape|explore(/.*)?))$$
 # Packages that use one goroutine only. The race detector can find nothing in them.
 SERIAL    := puregpu/(gen|tools/release|cublas|cublaslt|cudnn|cufft|curand|cusparse|cusolver|cufile|hipblas|hipfft|hiprand|internal/(mathtest|toolkittest)|runtime/internal/(points|work)|runtime/(blas|dnn|fft|random|smallfloat|solver|sparse)|symbols|internal/(apitest|extract|cproof|headerfuzz|programs|kernelobject|traceformat)|tools/(bindgen|extract|refresh|symbols|ctxprobe|faults|kernelgen|release|shape|reallibs|explore|explore/internal/.*))$$
 

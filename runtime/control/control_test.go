@@ -439,7 +439,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestSwitchesToHost gives single executions ranges and blocks that no conditional node can have.
+// TestSwitchesToHost (B202) gives single executions ranges and blocks that no conditional node can have.
 func TestSwitchesToHost(t *testing.T) {
 	r := newRig(t, simdriver.Config{Devices: 2})
 	other := must(gpu.Open(r.sim, 1, gpu.Options{}))(t)

@@ -26,7 +26,7 @@ func endless(t *testing.T, r *rig, recorded bool) *gpu.Stream {
 	return s
 }
 
-// TestCloseEndsLoop closes a device during a loop that never ends.
+// TestCloseEndsLoop (B203) closes a device during a loop that never ends.
 func TestCloseEndsLoop(t *testing.T) {
 	for name, c := range caps() {
 		for _, recorded := range []bool{false, true} {
@@ -96,7 +96,7 @@ func TestFailingBody(t *testing.T) {
 	check(t, r.dev.Close())
 }
 
-// TestRefused makes the driver refuse each call that conditional nodes need. Then the host runs the
+// TestRefused (B202) makes the driver refuse each call that conditional nodes need. Then the host runs the
 // control operation, and says why.
 func TestRefused(t *testing.T) {
 	for _, op := range []simdriver.Op{simdriver.OpReadyConditionals, simdriver.OpNewCondition, simdriver.OpAddConditional, simdriver.OpInstantiate} {

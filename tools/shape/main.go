@@ -25,7 +25,7 @@ const (
 
 // core lists the folders to read if none is named. Missing folders are left out.
 var core = []string{
-	"runtime/gpu", "runtime/internal/...", "runtime/collective/...", "runtime/compile/...", "runtime/interop/...", "runtime/trace/...",
+	"runtime/gpu", "runtime/internal/...", "runtime/collective/...", "runtime/compile/...", "runtime/control/...", "runtime/interop/...", "runtime/trace/...",
 }
 
 func main() {

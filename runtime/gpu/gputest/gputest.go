@@ -77,6 +77,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"nested recordings", nested},
 		{"parameters", params},
 		{"scratch memory", scratchMemory},
+		{"control", controls},
 		{"collectives", collectives},
 		{"devices", slices.Concat(devices, peers)},
 		{"groups", groups},
