@@ -290,6 +290,11 @@ func TestOrder(t *testing.T) {
 			at := r.Do(c, control.If(cond, gpu.Execute(body)))
 			must(c.Add(set(2), at))(t)
 		}, false},
+		"after nothing": {func(c *gpu.CommandBuffer) {
+			at := r.Do(c, set(1))
+			at = must(c.Add(control.Switch(cond, gpu.Barrier()), at))(t)
+			must(c.Add(set(2), at))(t)
+		}, false},
 		"no order": {func(c *gpu.CommandBuffer) { r.Do(c, control.If(cond, gpu.Execute(body)).Label("maybe"), set(2)) }, true},
 		"no order with the condition": {func(c *gpu.CommandBuffer) {
 			r.Do(c, gpu.Fill(cond.Range(), one(1)), control.If(cond, gpu.Execute(body)))
