@@ -431,7 +431,7 @@ func TestTraceOperations(t *testing.T) {
 		t.Fatal("the page has no operations")
 	}
 	var want []string
-	for k := work.Barrier; k <= work.Transfer; k++ {
+	for k := work.Barrier; k <= work.Control; k++ {
 		if k != work.Timestamp && !slices.Contains(want, "`"+k.String()+"`") { // a timestamp is only a command of a recording
 			want = append(want, "`"+k.String()+"`")
 		}

@@ -54,7 +54,7 @@ func (traced) Tracer() gpu.Tracer { return Tracer{} }
 var (
 	domain         = nvtx.NewDomain("puregpu")
 	nameCategories = sync.OnceFunc(func() {
-		for k := work.Barrier; k <= work.Transfer; k++ {
+		for k := work.Barrier; k <= work.Control; k++ {
 			domain.NameCategory(category(k), k.String())
 		}
 	})
