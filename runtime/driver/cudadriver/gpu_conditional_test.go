@@ -132,8 +132,8 @@ func TestGPUConditional(t *testing.T) {
 	ok(t, d.ReadyConditionals())
 	s := newStream(t, d)
 	bump, _ := load(t, d, []byte(decodePTX), "bump")
-	mem := alloc(t, d, driver.HostMem, 4096)
-	w := unsafe.Slice((*uint32)(mem.Host), 1024)
+	mem, host := alloc(t, d, driver.DeviceMem, 4096), alloc(t, d, driver.HostMem, 4096)
+	w := unsafe.Slice((*uint32)(host.Host), 16)
 	at := func(i int) driver.Ptr { return mem.Ptr + driver.Ptr(4*i) }
 	g := newGraph(t, d)
 	test := func(in driver.Graph, c driver.Condition, i int, after ...driver.Node) (driver.Node, *driver.NodeOp) {
@@ -164,7 +164,9 @@ func TestGPUConditional(t *testing.T) {
 	x := instantiate(t, d, g)
 	run := func(want ...uint32) {
 		t.Helper()
+		ok(t, d.Upload(s, mem.Ptr, host.Host, 64))
 		ok(t, d.LaunchGraph(s, x))
+		ok(t, d.Download(s, host.Host, mem.Ptr, 64))
 		finish(t, d, s)
 		if !slices.Equal(w[:len(want)], want) {
 			t.Errorf("%v, want %v", w[:len(want)], want)
