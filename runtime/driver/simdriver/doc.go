@@ -9,7 +9,7 @@
 // The devices implement [driver.Pools], [driver.Graphs], [driver.Timers], [driver.Peers],
 // [driver.Comms], [driver.CommSuspension], [driver.MemInfo], [driver.Links], [driver.Occupancy],
 // [driver.Compilers], [driver.Priorities], [driver.Adopter], [driver.Values], [driver.IPCMem],
-// [driver.IPCEvents], [driver.MemSharing] and [driver.PoolSharing] if their [driver.Caps] say so.
+// [driver.IPCEvents], [driver.MemSharing], [driver.VirtualMem] and [driver.PoolSharing] if their [driver.Caps] say so.
 // Otherwise these methods fail with [driver.ErrUnsupported]. Unordered nodes of a graph execute
 // concurrently. A dependent launch begins when the previous launch is done. Priorities have no
 // effect.
