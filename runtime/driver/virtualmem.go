@@ -20,8 +20,9 @@ type VirtualMem interface {
 	// FreePages gives up pages. Their memory is freed when it is mapped nowhere. Creating.
 	FreePages(Pages) error
 
-	// MapPages maps whole pages at reserved addresses where nothing is mapped. The same pages may be
-	// mapped at several places. No device has access yet. Nothing in flight is disturbed. Creating.
+	// MapPages maps whole pages at reserved addresses where nothing is mapped. The same pages may
+	// be mapped at several places. No device has access yet. Nothing in flight is disturbed.
+	// Creating.
 	MapPages(p Ptr, pages Pages, size uint64) error
 	// UnmapPages undoes one call of MapPages. It may wait for the device. Work that touches the
 	// addresses must be over. Creating.

@@ -10,9 +10,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/growing"
 )
 
-// TestFaults makes each call of the driver fail, one at a time, in a life of two memories. A call of
-// the program that fails changes nothing. Nothing leaks.
+// TestFaults makes each call of the driver fail, one at a time, in a life of two memories. A call
+// of the program that fails changes nothing. Nothing leaks.
 func TestFaults(t *testing.T) {
+	needsSharing(t)
 	for _, op := range []simdriver.Op{simdriver.OpReserveAddresses, simdriver.OpNewPages, simdriver.OpMapPages, simdriver.OpAccessPages,
 		simdriver.OpUnmapPages, simdriver.OpFreePages, simdriver.OpFreeAddresses} {
 		for _, f := range []simdriver.Fault{{}, {OOM: true}, {Lost: true}} {

@@ -14,10 +14,10 @@
 // Grow and Share are immediate: when they return, all work may use the new pages. Nothing in flight
 // can be disturbed by mapping, because no work has had the pages before.
 //
-// Unmapping is different: the device must be done with the pages. So [Memory.Shrink] takes the pages
-// away from new work at once, and returns. The driver unmaps them later, when the given points are
-// over and the streams have passed the work that may use the memory. No stream waits for that.
-// Close works in the same way.
+// Unmapping is different: the device must be done with the pages. So [Memory.Shrink] takes the
+// pages away from new work at once, and returns. The driver unmaps them later, when the given
+// points are over and the streams have passed the work that may use the memory. No stream waits for
+// that. Close works in the same way.
 //
 // # Drivers
 //
@@ -43,8 +43,8 @@ type Options struct {
 	Page uint64
 
 	// Peers are other devices of the same driver whose kernels use the memory, such as those of a
-	// [gpu.Group]. Without access a device can only copy. If the hardware has no link to a peer, Grow
-	// is [gpu.ErrUnsupported].
+	// [gpu.Group]. Without access a device can only copy. If the hardware has no link to a peer,
+	// Grow is [gpu.ErrUnsupported].
 	Peers []*gpu.Device
 }
 
@@ -97,8 +97,8 @@ func (m *Memory) Buffer() *gpu.Buffer {
 // has removed and that are not unmapped yet, without a call of the driver.
 //
 // More than [Memory.Max] is [gpu.ErrRange]. If the device has no memory left, Grow first frees
-// unused memory, which may take the driver up to a second, and tries again. If that fails, the error
-// is [gpu.ErrOutOfMemory], and the size is unchanged. Grow blocks while the driver does.
+// unused memory, which may take the driver up to a second, and tries again. If that fails, the
+// error is [gpu.ErrOutOfMemory], and the size is unchanged. Grow blocks while the driver does.
 func (m *Memory) Grow(size uint64) error {
 	b, err := m.in("grow")
 	if err != nil {
@@ -107,10 +107,10 @@ func (m *Memory) Grow(size uint64) error {
 	return b.Grow(size)
 }
 
-// Share maps the pages of size bytes of other Memory, from offset on, behind the end of this Memory,
-// which grows by size. Both have the same memory there: a prompt's prefix, for example, is in many
-// sequences and takes memory once. A write through one of them is seen through both, so the program
-// must order such work. The pages exist until neither has them.
+// Share maps the pages of size bytes of other Memory, from offset on, behind the end of this
+// Memory, which grows by size. Both have the same memory there: a prompt's prefix, for example, is
+// in many sequences and takes memory once. A write through one of them is seen through both, so the
+// program must order such work. The pages exist until neither has them.
 //
 // Both must be of one device and have pages of the same size. Offset and size are multiples of it.
 // Share blocks while the driver does. If Shrink has removed pages of this Memory that are not
@@ -135,9 +135,9 @@ func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) e
 // more are mapped. It does not wait: a range beyond the new size is [gpu.ErrRange] from now on.
 //
 // Pass the points of work that may use the removed pages, such as [gpu.Stream.Point]. When all have
-// been reached or have failed, the pages are taken away from work that has been submitted too: if it
-// is issued after that, its signals fail with ErrRange. So does an execution of a recording with a
-// range there. The driver unmaps the pages when the streams have passed all work that may use the
+// been reached or have failed, the pages are taken away from work that has been submitted too: if
+// it is issued after that, its signals fail with ErrRange. So does an execution of a recording with
+// a range there. The driver unmaps the pages when the streams have passed all work that may use the
 // memory. Memory that a lost device may use stays mapped until Close.
 func (m *Memory) Shrink(size uint64, after ...gpu.Point) error {
 	b, err := m.in("shrink")
@@ -172,8 +172,8 @@ func (m *Memory) Granularity() uint64 {
 	return 0
 }
 
-// Close releases the memory, and returns nil. It closes the Buffer. Work in flight may still use it.
-// Pages are unmapped, and the addresses given back, when nothing uses the memory any more.
+// Close releases the memory, and returns nil. It closes the Buffer. Work in flight may still use
+// it. Pages are unmapped, and the addresses given back, when nothing uses the memory any more.
 func (m *Memory) Close() error {
 	if m == nil || m.buffer == nil {
 		return nil

@@ -1,6 +1,8 @@
 package growing_test
 
 import (
+	"math/bits"
+	"runtime"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -30,6 +32,13 @@ func reserve(t testing.TB, dev *gpu.Device, max, size uint64, o growing.Options)
 	must(t, err)
 	must(t, m.Grow(size))
 	return m
+}
+
+// needsSharing skips a test where the simulated GPU cannot map pages twice.
+func needsSharing(t *testing.T) {
+	if runtime.GOOS != "linux" || bits.UintSize < 64 {
+		t.Skip("the simulated GPU cannot share pages on this platform")
+	}
 }
 
 // mapped returns how many bytes of pages a device has.

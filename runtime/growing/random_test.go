@@ -17,6 +17,7 @@ import (
 // Work fails with ErrRange or runs, and never touches a page that is not mapped, which would lose
 // the device.
 func TestRandom(t *testing.T) {
+	needsSharing(t)
 	rounds := 400
 	if testing.Short() {
 		rounds = 60

@@ -36,8 +36,8 @@
 // implement driver.MemSharing. Before ROCm 7.1 hipMemImportFromShareableHandle seems to take the
 // address of a descriptor, and later the descriptor; AMD does not document it.
 //
-// Virtual memory (hipMemCreate, hipMemMap) needs HIP 5.3, because structs had another layout before,
-// and a device with the attribute for it. It has not been run on an AMD GPU.
+// Virtual memory (hipMemCreate, hipMemMap) needs HIP 5.3, because structs had another layout
+// before, and a device with the attribute for it. It has not been run on an AMD GPU.
 //
 // # Memory pools
 //

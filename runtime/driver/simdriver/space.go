@@ -179,7 +179,8 @@ func (s *space) give(size uint64) {
 	s.mu.Unlock()
 }
 
-// withdraw removes a reservation or a pool's segment. It returns false if the segment was removed before.
+// withdraw removes a reservation or a pool's segment. It returns false if the segment was removed
+// before.
 func (s *space) withdraw(a *allocation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 // A pageMemory is the place of pages in the file of their device.
 type pageMemory struct{ offset int64 }
 
-// A pageStore is a file without a path, with the physical memory of a device. Parts of it are mapped
-// at the host addresses of reservations.
+// A pageStore is a file without a path, with the physical memory of a device. Parts of it are
+// mapped at the host addresses of reservations.
 type pageStore struct {
 	file *os.File // closed when nothing refers to the device any more
 	end  int64

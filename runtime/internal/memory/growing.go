@@ -17,19 +17,19 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A Growing is a reserved range of addresses with physical pages mapped at its begin. Its buffer has
-// the address of the range, which never changes.
+// A Growing is a reserved range of addresses with physical pages mapped at its begin. Its buffer
+// has the address of the range, which never changes.
 //
-// Two sizes count. Size is the program's: a call that submits or records a range checks it. reach is
-// checked again when work is issued (Holding.Ptr). Grow raises both after the pages have been
+// Two sizes count. Size is the program's: a call that submits or records a range checks it. reach
+// is checked again when work is issued (Holding.Ptr). Grow raises both after the pages have been
 // mapped. No work uses new pages before that, so mapping disturbs nothing in flight.
 //
 // Shrink lowers only size, at once, and marks the pages behind it as gone. A goroutine then waits
 // for the points given to Shrink (trim). It lowers reach, and after that reads the uses of the
 // buffer. A submission adds its mark to the uses, and after that checks reach. So either the
 // submission fails with ErrRange, or its mark is seen, as for the Free of pool memory. When the
-// streams have passed the marks, the reclaimer unmaps the pages. No stream waits for that. Until the
-// pages are unmapped, a Grow takes them back without a native call.
+// streams have passed the marks, the reclaimer unmaps the pages. No stream waits for that. Until
+// the pages are unmapped, a Grow takes them back without a native call.
 //
 // A Growing has no reference to its Buffer, so that a dropped Buffer is found.
 type Growing struct {
@@ -75,8 +75,8 @@ type physical struct {
 	maps   atomic.Int32 // pages of Growings
 }
 
-// Reserve reserves max bytes of addresses, rounded up to pages. page is the size of a page, or 0 for
-// the driver's. Devices of peers get access to the memory.
+// Reserve reserves max bytes of addresses, rounded up to pages. page is the size of a page, or 0
+// for the driver's. Devices of peers get access to the memory.
 func (d *Device) Reserve(max, page uint64, peers []*Device) (*Buffer, error) {
 	const op = "reserve addresses"
 	if err := d.ready(op); err != nil {
@@ -187,6 +187,9 @@ func (b *Buffer) grows(op string) (m *Growing, leave func(), err error) {
 	}, nil
 }
 
+// growingMemory is the label of growing and shrinking in traces.
+const growingMemory = "growing memory"
+
 // Grow maps pages of growing memory until size bytes are mapped.
 func (b *Buffer) Grow(size uint64) error {
 	const op = "grow"
@@ -208,7 +211,7 @@ func (b *Buffer) Grow(size uint64) error {
 	err = d.collecting(driver.DeviceMem, more, func() error {
 		return d.Engine.Do(func() error { return m.add(have, n, d.newPhysical) })
 	})
-	observe.Tell(d.Observer, observe.Grow, began, "", more, err)
+	observe.Tell(d.Observer, observe.Grow, began, growingMemory, more, err)
 	if err != nil {
 		d.Engine.Check(err)
 		return fmt.Errorf("gpu: %s to %d bytes of growing memory, of which %d are mapped, on %s: %w", op, size, m.Size(), d.Engine.Info.Name, err)
@@ -217,8 +220,8 @@ func (b *Buffer) Grow(size uint64) error {
 }
 
 // takeBack makes pages that Shrink has removed and that are still mapped the program's again, up to
-// n pages in all. It returns the pages that are mapped. If these are less than n, no trim unmaps one
-// of them before the caller unlocks growMu.
+// n pages in all. It returns the pages that are mapped. If these are less than n, no trim unmaps
+// one of them before the caller unlocks growMu.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -232,8 +235,8 @@ func (m *Growing) takeBack(n int) (have int) {
 	return len(m.pages)
 }
 
-// add maps pages from number have up to n. next returns the physical memory for a page, with a count
-// in maps for it. If something fails, add undoes everything. It runs on a bound thread.
+// add maps pages from number have up to n. next returns the physical memory for a page, with a
+// count in maps for it. If something fails, add undoes everything. It runs on a bound thread.
 func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (err error) {
 	v := m.dev.Faces.VirtualMem
 	var fresh []page
@@ -549,7 +552,7 @@ func (m *Growing) unmap(trim uint64) error {
 	}
 	began, gone := time.Now(), m.pages[keep:]
 	err := m.remove(keep, gone)
-	observe.Tell(m.dev.Observer, observe.Shrink, began, "", uint64(len(gone))*m.page, err)
+	observe.Tell(m.dev.Observer, observe.Shrink, began, growingMemory, uint64(len(gone))*m.page, err)
 	clear(gone)
 	m.pages = m.pages[:keep]
 	m.tell()

@@ -52,9 +52,9 @@ func (b *Buffer) ofHostPool() bool {
 }
 
 // Usable returns an error if only copies may use the range on the device: shareable memory of
-// another device, or memory of a pool or growing memory that gives the device no access. The range has been checked.
-// A driver may end the process if it gets another operation. A kernel that accesses such memory
-// loses the device.
+// another device, or memory of a pool or growing memory that gives the device no access. The range
+// has been checked. A driver may end the process if it gets another operation. A kernel that
+// accesses such memory loses the device.
 func (r Range) Usable(op string, d *Device) error {
 	b := r.Buffer
 	if b.mem.Kind == driver.ShareableMem && !d.same(b.dev) {

@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// virtualCalls returns calls of the methods of driver.VirtualMem, by the operation that errors name.
-// Each works once.
+// virtualCalls returns calls of the methods of driver.VirtualMem, by the operation that errors
+// name. Each works once.
 func virtualCalls(d Device) map[string]func() error {
 	size := d.PageSize()
 	var at, free driver.Ptr // a reservation of two pages, the first of them mapped, and another of one
