@@ -24,7 +24,7 @@ func (e *env) growing(d *gpu.Device, max, pages uint64, o growing.Options) (m *g
 }
 
 var growingMemory = []test{
-	{name: "B201 memory grows at one address, under work and recordings", kernels: true, run: func(e *env) {
+	{name: "B204 memory grows at one address, under work and recordings", kernels: true, run: func(e *env) {
 		e.eachMode(func(e *env, mode gpu.Mode) {
 			m, page := e.growing(e.devs[0], 1<<30, 1, growing.Options{})
 			b, at := m.Buffer(), m.Buffer().Ptr()
@@ -58,7 +58,7 @@ var growingMemory = []test{
 			}
 		})
 	}},
-	{name: "B202 shrinking takes pages from new work, and keeps them for issued work", run: func(e *env) {
+	{name: "B205 shrinking takes pages from new work, and keeps them for issued work", run: func(e *env) {
 		m, page := e.growing(e.devs[0], 1<<30, 4, growing.Options{})
 		b, s, start := m.Buffer(), e.q(0).NewStream(), e.sem()
 		c := e.commands(gpu.AutoMode)
@@ -95,7 +95,7 @@ var growingMemory = []test{
 			e.Errorf("%v after it has grown again", got[:16])
 		}
 	}},
-	{name: "B203 memories share pages", run: func(e *env) {
+	{name: "B206 memories share pages", run: func(e *env) {
 		first, page := e.growing(e.devs[0], 1<<30, 2, growing.Options{})
 		second, _ := e.growing(e.devs[0], 1<<30, 1, growing.Options{})
 		want := random(int(2*page), 3)
@@ -124,7 +124,7 @@ var growingMemory = []test{
 			e.Errorf("of closed memory: %v", err)
 		}
 	}},
-	{name: "B204 devices use growing memory if they were given access, and copy it anyway", devices: 2, run: func(e *env) {
+	{name: "B207 devices use growing memory if they were given access, and copy it anyway", devices: 2, run: func(e *env) {
 		d, other := e.devs[0], e.devs[1]
 		private, page := e.growing(d, 1<<30, 1, growing.Options{})
 		open, err := growing.Reserve(d, 1<<30, growing.Options{Peers: []*gpu.Device{other}})
