@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "add to the record what the API has gain
 // imported are the packages that programs import.
 var imported = append(symbols.Names(),
 	"nvtx", "runtime/blas", "runtime/collective", "runtime/compile", "runtime/control", "runtime/dl", "runtime/dl/dltest", "runtime/dnn", "runtime/driver", "runtime/driver/cudadriver", "runtime/driver/simdriver", "runtime/drivers", "runtime/fft", "runtime/gpu",
-	"runtime/gpu/gputest", "runtime/health", "runtime/health/nvmlhealth", "runtime/interop", "runtime/metrics", "runtime/random", "runtime/rendezvous", "runtime/smallfloat", "runtime/solver", "runtime/sparse", "runtime/trace", "runtime/trace/cuptitrace", "runtime/trace/nvtxtrace",
+	"runtime/gpu/gputest", "runtime/growing", "runtime/health", "runtime/health/nvmlhealth", "runtime/interop", "runtime/metrics", "runtime/random", "runtime/rendezvous", "runtime/smallfloat", "runtime/solver", "runtime/sparse", "runtime/trace", "runtime/trace/cuptitrace", "runtime/trace/nvtxtrace",
 )
 
 // TestAPI compares every exported declaration with testdata/api, one line each. No recorded line

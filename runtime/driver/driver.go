@@ -105,6 +105,7 @@ type Caps struct {
 	Values         bool // the device is a [Values]
 	IPCMem         bool // the device is an [IPCMem]
 	MemSharing     bool // the device is a [MemSharing]
+	VirtualMem     bool // the device is a [VirtualMem]
 	IPCEvents      bool // the device is an [IPCEvents]
 	Compile        bool // the device is a [Compilers]
 

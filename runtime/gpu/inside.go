@@ -5,6 +5,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/comm"
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/inside"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -50,6 +51,12 @@ func newInside(d *Device) inside.Device {
 			q := newQueue(d, -1)
 			q.tl.Stream, q.priority = stream, priority
 			return q.tl
+		},
+		Semaphore: func(s any) *sema.Semaphore {
+			if s := s.(*Semaphore); s != nil {
+				return &s.sema
+			}
+			return nil
 		}}
 }
 

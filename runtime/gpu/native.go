@@ -182,11 +182,7 @@ func (nativeAction) Issue(s *engine.Submission, tl *engine.Timeline) (bool, erro
 func (s *record) callNative(tl *engine.Timeline) (started bool, err error) {
 	s.ptrs = s.ptrs[:0]
 	for _, r := range s.uses {
-		at, err := r.CheckRecorded("native", s.q.dev.mem())
-		if err != nil {
-			return false, err
-		}
-		ptr, err := at.Resolve()
+		ptr, err := r.Address().Resolve()
 		if err != nil {
 			return false, err
 		}

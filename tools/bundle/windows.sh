@@ -17,7 +17,7 @@ export CGO_ENABLED=0
 mkdir -p "$1"
 dir=$(cd "$1" && pwd)
 shift
-packages=${*:-runtime/dl cuda nccl nvml nvrtc nvjitlink cublas cublaslt cudnn cufft curand cusparse cusolver cufile cupti hip hiprtc hipblas hipfft hiprand tools/gpuinfo runtime/driver runtime/driver/simdriver runtime/driver/cudadriver runtime/driver/hipdriver runtime/drivers internal/busyfile internal/traceformat tools/gputrace tools/kernelgen runtime/rendezvous runtime/fft runtime/random runtime/health runtime/health/nvmlhealth runtime/metrics runtime/trace runtime/compile runtime/internal/blockpool runtime/internal/diskcache runtime/internal/engine runtime/internal/memory runtime/internal/recording runtime/internal/sema runtime/internal/wake runtime/collective runtime/control runtime/gpu runtime/interop}
+packages=${*:-runtime/dl cuda nccl nvml nvrtc nvjitlink cublas cublaslt cudnn cufft curand cusparse cusolver cufile cupti hip hiprtc hipblas hipfft hiprand tools/gpuinfo runtime/driver runtime/driver/simdriver runtime/driver/cudadriver runtime/driver/hipdriver runtime/drivers internal/busyfile internal/traceformat tools/gputrace tools/kernelgen runtime/rendezvous runtime/fft runtime/random runtime/health runtime/health/nvmlhealth runtime/metrics runtime/trace runtime/compile runtime/internal/blockpool runtime/internal/diskcache runtime/internal/engine runtime/internal/memory runtime/internal/recording runtime/internal/sema runtime/internal/wake runtime/collective runtime/control runtime/growing runtime/gpu runtime/interop}
 module=$PWD
 
 fail() {

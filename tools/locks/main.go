@@ -45,7 +45,7 @@ var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engin
 
 // tested are the packages whose tests are run by default.
 var tested = []string{"./runtime/internal/engine", "./runtime/internal/sema", "./runtime/internal/memory",
-	"./runtime/internal/recording", "./runtime/gpu", "./runtime/collective", "./runtime/control", "./runtime/interop"}
+	"./runtime/internal/recording", "./runtime/gpu", "./runtime/collective", "./runtime/control", "./runtime/interop", "./runtime/growing"}
 
 // unfit lists the tests that do not run here: tests that hold mutexes of the runtime, submit inside
 // a call of the driver while the runtime holds some, or count allocations.

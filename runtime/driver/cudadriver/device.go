@@ -37,6 +37,7 @@ type device struct {
 	noPools, noGraphs error // why the device has none, or nil
 	hostPools         *hostPools
 	physical          physical // used if Caps.MemSharing is set
+	private           physical // used if Caps.VirtualMem is set
 	nvrtc             func() (*nvrtcLibrary, error)
 	nvjitlink         func() (*nvjitlink.Library, error)
 	nvml              func() (*nvml.Library, error)
@@ -137,7 +138,7 @@ func (d *device) askCaps() error {
 			return err
 		}
 	}
-	memSharing, err := d.askPhysical(has)
+	virtual, memSharing, err := d.askPhysical(has)
 	if err != nil {
 		return err
 	}
@@ -165,6 +166,7 @@ func (d *device) askCaps() error {
 		IPCMem:         ipc,
 		IPCEvents:      ipc,
 		MemSharing:     memSharing,
+		VirtualMem:     virtual,
 		Compile:        true, // a call without the library says what is missing
 	}
 	d.caps.Adopt = d.lib.HasSymbol("cuStreamGetCtx") && d.lib.HasSymbol("cuStreamGetPriority") && d.lib.HasSymbol("cuStreamIsCapturing")

@@ -132,7 +132,7 @@ func TestProbe(t *testing.T) {
 		RerecordEvents: true, Managed: true, HostRegister: true, KernelParams: true,
 		Pools: true, HostPools: true, Graphs: true, Conditionals: true, Timers: true, Peers: true, Comms: true, Native: true, Capture: true,
 		Prefetch: true, ReadOnlyRegister: true, ResizeNodes: true, ManagedPools: true,
-		IPCMem: true, IPCEvents: true, MemSharing: true, PoolSharing: true, Adopt: true, Values: true,
+		IPCMem: true, IPCEvents: true, MemSharing: true, VirtualMem: true, PoolSharing: true, Adopt: true, Values: true,
 		MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
 		Cooperative: true, Clusters: true, DependentLaunch: true, LaunchEvents: true, NodeAttrs: true,
 		Compile: true,
@@ -142,6 +142,7 @@ func TestProbe(t *testing.T) {
 	}
 	f.Want(
 		"cuDevicePrimaryCtxRetain(40)",
+		"cuMemGetAllocationGranularity(1 0, 1 0, 1, 0)",
 		"cuMemGetAllocationGranularity(1 1, 1 0, 1, 0)",
 		"cuCtxPushCurrent_v2(0xc0)",
 		"cuCtxGetStreamPriorityRange()",
@@ -286,7 +287,7 @@ func TestProbe(t *testing.T) {
 		"attr 83":  func(c *driver.Caps) { c.Managed, c.Prefetch, c.ManagedPools = false, false, false },
 		"attr 89":  func(c *driver.Caps) { c.Managed, c.Prefetch, c.ManagedPools = false, false, false },
 		"attr 99":  func(c *driver.Caps) { c.HostRegister, c.ReadOnlyRegister = false, false },
-		"attr 102": func(c *driver.Caps) { c.MemSharing = false },
+		"attr 102": func(c *driver.Caps) { c.MemSharing, c.VirtualMem = false, false },
 		"attr 103": func(c *driver.Caps) { c.MemSharing = false },
 		"attr 113": func(c *driver.Caps) { c.ReadOnlyRegister = false },
 		"attr 115": func(c *driver.Caps) {

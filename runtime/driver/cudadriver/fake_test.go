@@ -50,7 +50,8 @@ func newFake(t testing.TB, release dl.Version, defines ...string) *fake {
 	}
 	for _, fn := range tab.Funcs {
 		if dl.Version(1000*fn.Since.Major+10*fn.Since.Minor) <= release && !strings.HasPrefix(fn.Symbol, "cuGetProcAddress") &&
-			!(slices.Contains(defines, "NOPOOLS") && ofPools.MatchString(fn.Symbol)) {
+			!(slices.Contains(defines, "NOPOOLS") && ofPools.MatchString(fn.Symbol)) &&
+			!(slices.Contains(defines, "NOVIRTUAL") && fn.Symbol == "cuMemMap") {
 			lib.Symbols = append(lib.Symbols, fn.Symbol)
 		}
 	}

@@ -16,36 +16,46 @@ var _ driver.MemSharing = (*device)(nil)
 // memory.
 const rdmaAttribute = 11030
 
-// physical holds the properties and the granularity of physical memory that processes share. A
-// mapping keeps such memory alive, so no handle is stored.
+// physical holds the properties and the granularity of physical memory.
 type physical struct {
 	prop    cuda.MemAllocationProp
 	granule uint64
 }
 
-// askPhysical finds whether the device can share physical memory. has returns an attribute of the
-// device.
-func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (able bool, err error) {
-	if runtime.GOOS != "linux" || lacks(d.lib, "virtual-memory") != nil {
-		return false, nil
+// askPhysical finds whether the device can map physical memory, and whether processes can share it.
+func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (virtual, shares bool, err error) {
+	if lacks(d.lib, "virtual-memory") != nil {
+		return false, false, nil
 	}
-	for _, attr := range [...]cuda.DeviceAttribute{cuda.DeviceAttributeVirtualMemoryManagementSupported, cuda.DeviceAttributeHandleTypePosixFileDescriptorSupported} {
-		if able, err = has(attr); !able || err != nil {
-			return false, err
+	if virtual, err = has(cuda.DeviceAttributeVirtualMemoryManagementSupported); !virtual || err != nil {
+		return false, false, err
+	}
+	if runtime.GOOS == "linux" {
+		if shares, err = has(cuda.DeviceAttributeHandleTypePosixFileDescriptorSupported); err != nil {
+			return false, false, err
 		}
 	}
-	p := &d.physical
-	p.prop = cuda.MemAllocationProp{Type: cuda.MemAllocationTypePinned, RequestedHandleTypes: cuda.MemHandleTypePosixFileDescriptor,
-		Location: location(int32(d.info.Index))}
+	prop := cuda.MemAllocationProp{Type: cuda.MemAllocationTypePinned, Location: location(int32(d.info.Index))}
 	if d.lib.Version() >= rdmaAttribute { // other memory has this property by default
 		rdma, err := has(cuda.DeviceAttributeGPUDirectRDMAWithCUDAVMMSupported)
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
 		if rdma {
-			p.prop.AllocFlags.GpuDirectRDMACapable = 1
+			prop.AllocFlags.GpuDirectRDMACapable = 1
 		}
 	}
+	if virtual, err = d.setPhysical(&d.private, prop); shares && err == nil {
+		prop.RequestedHandleTypes = cuda.MemHandleTypePosixFileDescriptor
+		shares, err = d.setPhysical(&d.physical, prop)
+	}
+	return virtual, shares, err
+}
+
+// setPhysical sets the properties of physical memory, and finds its granularity. It reports whether
+// there is such memory.
+func (d *device) setPhysical(p *physical, prop cuda.MemAllocationProp) (able bool, err error) {
+	p.prop = prop
 	if p.granule, err = d.lib.MemGetAllocationGranularity(&p.prop, cuda.MemAllocGranularityMinimum); err != nil {
 		return false, d.fail("open", err, "granularity of physical memory")
 	}
@@ -73,7 +83,8 @@ func (d *device) allocShareable(size uint64) (driver.Mem, error) {
 	return d.mapped(op, h, size)
 }
 
-// mapped maps physical memory and gives the device access. It takes over the handle's reference and
+// mapped maps physical memory, which processes share, and gives the device access. A mapping keeps
+// such memory alive, so no handle is stored. mapped takes over the handle's reference and
 // releases it, because the mapping has its own.
 func (d *device) mapped(op string, h cuda.MemGenericAllocationHandle, size uint64) (driver.Mem, error) {
 	n := d.physical.whole(size)

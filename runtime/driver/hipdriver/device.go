@@ -34,6 +34,8 @@ type device struct {
 	reminds  bool   // HIP keeps "event not ready" as the thread's last error
 	sets     bool   // submitting calls must set the thread's device; set by open
 	closed   atomic.Bool
+	pages    hip.MemAllocationProp // of physical memory
+	pageSize uint64
 
 	mu      sync.Mutex
 	images  map[driver.Module][]byte  // the images of loaded modules
@@ -169,6 +171,9 @@ func (d *device) askCaps() error {
 		if d.caps.Cooperative, err = d.has(hip.DeviceAttributeCooperativeLaunch, false); err != nil {
 			return err
 		}
+	}
+	if d.caps.VirtualMem, err = d.askVirtual(symbols); err != nil {
+		return err
 	}
 	if symbols("hipDeviceGetStreamPriorityRange", "hipStreamCreateWithPriority") {
 		least, greatest, err := d.lib.DeviceGetStreamPriorityRange()

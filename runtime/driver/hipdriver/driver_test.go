@@ -65,6 +65,7 @@ func TestOldReleases(t *testing.T) {
 			if d.sets != (c.release < fromStream) {
 				t.Errorf("submitting sets the device: %t", d.sets)
 			}
+			c.caps.VirtualMem = c.release > hip52
 			c.caps.Adopt = c.release > hip52 && !slices.Contains(c.without, "hipStreamGetDevice")
 			c.caps.Cooperative = c.release > hip52 && !slices.Contains(c.without, "hipModuleLaunchCooperativeKernel")
 			if d.Caps() != c.caps || d.Info().Arch != c.arch || d.Info().SharedOptIn != 64<<10 {

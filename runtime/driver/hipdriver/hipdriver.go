@@ -36,6 +36,9 @@
 // implement driver.MemSharing. Before ROCm 7.1 hipMemImportFromShareableHandle seems to take the
 // address of a descriptor, and later the descriptor; AMD does not document it.
 //
+// Virtual memory (hipMemCreate, hipMemMap) needs HIP 5.3, because structs had another layout
+// before, and a device with the attribute for it. It has not been run on an AMD GPU.
+//
 // # Memory pools
 //
 // Devices have HIP's own memory pools only with [WithPools], from HIP 6.2 on. Pools of earlier

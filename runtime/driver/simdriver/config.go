@@ -107,7 +107,7 @@ func CUDACaps() driver.Caps {
 		Pools: true, HostPools: true, Graphs: true, Conditionals: true, Timers: true, Peers: true, Comms: true, Prefetch: true, ReadOnlyRegister: true,
 		ResizeNodes: true, ManagedPools: true, Native: true, Capture: true, MemInfo: true, Links: true, Occupancy: true, PriorityRange: [2]int{0, -5},
 		Cooperative: true, Clusters: true, DependentLaunch: true, LaunchEvents: true, NodeAttrs: true,
-		IPCMem: true, IPCEvents: true, MemSharing: true, PoolSharing: true, Adopt: true, Values: true, Compile: true,
+		IPCMem: true, IPCEvents: true, MemSharing: true, VirtualMem: true, PoolSharing: true, Adopt: true, Values: true, Compile: true,
 	}
 }
 

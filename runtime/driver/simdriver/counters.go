@@ -22,19 +22,22 @@ type DeviceCounters struct {
 	Pending  uint64 // operations that streams have not executed yet
 
 	// Live objects.
-	Streams     int
-	Events      int
-	Timers      int
-	Modules     int
-	Graphs      int
-	Execs       int
-	Comms       int    // ranks of communicators
-	CommMemory  int    // registrations and windows
-	Allocations int    // of all kinds, except modules' variables and pools
-	Bytes       uint64 // of device memory, with modules' variables, without pools
-	HostBytes   uint64 // of host and managed memory, counted like Bytes
-	Registered  uint64 // bytes of the program's memory that are registered
-	Opened      int    // allocations of other processes that are open
+	Streams      int
+	Events       int
+	Timers       int
+	Modules      int
+	Graphs       int
+	Execs        int
+	Comms        int    // ranks of communicators
+	CommMemory   int    // registrations and windows
+	Allocations  int    // of all kinds, except modules' variables and pools
+	Bytes        uint64 // of device memory, with modules' variables, without pools
+	HostBytes    uint64 // of host and managed memory, counted like Bytes
+	Registered   uint64 // bytes of the program's memory that are registered
+	Reservations int    // of addresses
+	Pages        int    // handles of physical memory
+	PageBytes    uint64 // of physical memory with a handle
+	Opened       int    // allocations of other processes that are open
 
 	Pools           int    // except the default pool
 	PoolAllocations int    // pool allocations without a FreeAsync
@@ -64,6 +67,9 @@ func (d *Driver) Counters() Counters {
 				return
 			case a.origin != nil:
 				dc.Opened++
+				return
+			case a.virtual != nil:
+				dc.Reservations++
 				return
 			case a.kind.OfDevice():
 				dc.Bytes += a.size
@@ -97,6 +103,10 @@ func (d *Driver) Counters() Counters {
 		} else {
 			c.Devices[e.dev.index].Events++
 		}
+	})
+	d.virtualPages.all(func(_ uintptr, p *pages) {
+		c.Devices[p.dev.index].Pages++
+		c.Devices[p.dev.index].PageBytes += p.size
 	})
 	d.graphs.all(func(_ uintptr, g *graph) { c.Devices[g.dev.index].Graphs++ })
 	d.execs.all(func(_ uintptr, x *exec) { c.Devices[x.dev.index].Execs++ })
@@ -184,6 +194,11 @@ func (v *device) objects() []string {
 			add("event %#x", h)
 		}
 	})
+	v.d.virtualPages.all(func(h uintptr, p *pages) {
+		if p.dev == v {
+			add("pages %#x, %d bytes,", h, p.size)
+		}
+	})
 	v.d.graphs.all(func(h uintptr, g *graph) {
 		if g.dev == v {
 			add("graph %#x", h)
@@ -223,6 +238,8 @@ func (v *device) objects() []string {
 			add("%d bytes of memory for communicators at %#x", a.size, uint64(a.base))
 		case a.kind == driver.ShareableMem:
 			add("%d bytes of shareable device memory at %#x", a.size, uint64(a.base))
+		case a.virtual != nil:
+			add("%d bytes of reserved addresses at %#x", a.size, uint64(a.base))
 		case a.kind == driver.DeviceMem:
 			add("%d bytes of device memory at %#x", a.size, uint64(a.base))
 		case a.kind == driver.ManagedMem:

@@ -27,6 +27,8 @@ type device struct {
 	goFunctions goFunctions
 	nodeTimes   nodeTimes
 
+	virtualMem virtualMemory
+
 	peers []atomic.Bool // by device index: kernels may use that device's memory
 
 	tight atomic.Int32 // number of pools with a threshold below all they have
@@ -164,6 +166,7 @@ func (v *device) destroyAll() []string {
 	})
 	v.clearComms()
 	v.clearPools()
+	v.clearVirtual()
 	v.space.clear(v)
 	d.host.clear(v)
 	d.mu.Lock()

@@ -33,6 +33,8 @@ type Driver struct {
 	graphs    table[graph]
 	execs     table[exec]
 
+	virtualPages table[pages]
+
 	nodes   atomic.Uintptr // the last handle given to a graph node
 	records atomic.Uint64  // the number of the last timer record
 	pooled  atomic.Bool    // set when the first pool is made

@@ -43,6 +43,7 @@ type AccessError struct {
 	Apart  bool          // it is another device's, and this device's kernels have no access
 
 	Opened   bool // it is another process's; with Freed, it was freed there or closed here
+	Unmapped bool // that allocation is reserved addresses, and no pages are mapped there; with Barred, no pages of this device
 	ReadOnly bool // that allocation is the program's memory, and read-only for devices
 }
 
@@ -69,10 +70,14 @@ func (e *AccessError) Error() string {
 		s += there + " was freed"
 	case e.Early:
 		s += there + "is not made yet: nothing orders the access after the allocation"
+	case e.Barred && e.Unmapped:
+		s += fmt.Sprintf("at %d bytes from %#x on addresses are reserved, and this device has no access to the pages there", e.Length, uint64(e.Base))
 	case e.Barred:
 		s += there + " is in another device's pool or shareable, and this device has no access"
 	case e.Apart:
 		s += there + " is on another device, and EnablePeer was not called for this device"
+	case e.Unmapped:
+		s += fmt.Sprintf("at %d bytes from %#x on addresses are reserved, and no pages are mapped at all of the %d bytes", e.Length, uint64(e.Base), e.Size)
 	case e.ReadOnly:
 		s += there + " is registered as read-only"
 	case e.Addr < e.Base:

@@ -127,7 +127,7 @@ func (v *device) ExportMem(m driver.Mem) (driver.MemHandle, error) {
 	switch {
 	case a == nil || a.base != m.Ptr:
 		return none, failf(codeExportMem, "memory at %#x: %w: no allocation of device %d begins there", uint64(m.Ptr), ErrInvalidValue, v.index)
-	case a.kind != driver.DeviceMem || a.segment != nil || a.origin != nil:
+	case a.kind != driver.DeviceMem || a.segment != nil || a.virtual != nil || a.origin != nil:
 		return none, failf(codeExportMem, "memory at %#x: %w: it was not allocated as device memory", uint64(m.Ptr), ErrInvalidValue)
 	}
 	s := v.d.machine

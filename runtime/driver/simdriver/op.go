@@ -85,6 +85,14 @@ const (
 	OpExportShareable Op = "export shareable memory"
 	OpImportShareable Op = "import shareable memory"
 
+	OpReserveAddresses Op = "reserve addresses"
+	OpFreeAddresses    Op = "free addresses"
+	OpNewPages         Op = "new pages"
+	OpFreePages        Op = "free pages"
+	OpMapPages         Op = "map pages"
+	OpUnmapPages       Op = "unmap pages"
+	OpAccessPages      Op = "access pages"
+
 	OpExportPool    Op = "export pool"
 	OpImportPool    Op = "import pool"
 	OpExportPoolMem Op = "export pool memory"
@@ -182,6 +190,13 @@ const (
 	codeOpenEvent
 	codeExportShareable
 	codeImportShareable
+	codeReserveAddresses
+	codeFreeAddresses
+	codeNewPages
+	codeFreePages
+	codeMapPages
+	codeUnmapPages
+	codeAccessPages
 	codeExportPool
 	codeImportPool
 	codeExportPoolMem
@@ -222,6 +237,7 @@ var ops = [codes]Op{
 	OpAdoptStream, OpCapturing, OpWriteValue, OpWaitValue,
 	OpExportMem, OpOpenMem, OpCloseMem, OpNewIPCEvent, OpExportEvent, OpOpenEvent,
 	OpExportShareable, OpImportShareable,
+	OpReserveAddresses, OpFreeAddresses, OpNewPages, OpFreePages, OpMapPages, OpUnmapPages, OpAccessPages,
 	OpExportPool, OpImportPool, OpExportPoolMem, OpOpenPoolMem, OpClosePoolMem,
 	OpNewUniqueID, OpNewComm, OpSplitComm, OpShrinkComm, OpCommReady, OpCommRank, OpCommError, OpAbortComm, OpDestroyComm,
 	OpCollect, OpRegisterComm, OpNewWindow, OpReleaseCommMemory, OpCommStats, OpSuspendComm, OpResumeComm,

@@ -138,6 +138,10 @@ func (v *device) access(p driver.Ptr, n uint64, writes bool) ([]byte, *AccessErr
 		if e := a.segment.allows(v, p, n); e != nil {
 			return nil, e
 		}
+	} else if a != nil && a.virtual != nil {
+		if e := a.virtual.allows(v, a, p, n); e != nil {
+			return nil, e
+		}
 	} else if a == nil || n > a.size-uint64(p-a.base) {
 		return nil, v.d.miss(p, n)
 	}

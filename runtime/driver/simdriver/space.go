@@ -36,6 +36,7 @@ type allocation struct {
 	origin     *allocation    // the other process's allocation, if it was opened; else nil
 	opens      int            // open count; protected by the space's mu
 	withdrawn  atomic.Bool    // exported, and freed before its process ended
+	virtual    *reservation   // set if only its addresses are reserved
 	shared     *sharedMem     // set if others may have imported it; protected by Machine.mu
 
 	mu   sync.Mutex
@@ -128,7 +129,7 @@ func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.search(p)
-	if i < 0 || s.live[i].base != p || s.live[i].registered != registered || s.live[i].segment != nil || s.live[i].origin != nil && kind != driver.ShareableMem {
+	if i < 0 || s.live[i].base != p || s.live[i].registered != registered || s.live[i].segment != nil || s.live[i].virtual != nil || s.live[i].origin != nil && kind != driver.ShareableMem {
 		return nil, s.whyNot(p, i)
 	}
 	a := s.live[i]
@@ -147,14 +148,39 @@ func (s *space) take(i int) {
 	a := s.live[i]
 	s.live = slices.Delete(s.live, i, i+1)
 	if !a.registered {
-		if a.origin == nil {
-			s.used -= a.size
-		}
+		s.used -= a.counts()
 		s.freed = append(s.freed, a)
 	}
 }
 
-// withdraw removes a pool's segment. It returns false if the segment was removed before.
+// counts returns the bytes of memory that an allocation takes. Pages take memory by themselves.
+func (a *allocation) counts() uint64 {
+	if a.registered || a.origin != nil || a.virtual != nil {
+		return 0
+	}
+	return a.size
+}
+
+// claim counts memory for pages, up to limit bytes in use.
+func (s *space) claim(v *device, size, limit uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if size > limit-min(s.used, limit) {
+		return fmt.Errorf("%d bytes, while %d of device %d's %d are allocated: %w", size, s.used, v.index, limit, driver.ErrOutOfMemory)
+	}
+	s.used += size
+	return nil
+}
+
+// give undoes claim.
+func (s *space) give(size uint64) {
+	s.mu.Lock()
+	s.used -= size
+	s.mu.Unlock()
+}
+
+// withdraw removes a reservation or a pool's segment. It returns false if the segment was removed
+// before.
 func (s *space) withdraw(a *allocation) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,6 +202,9 @@ func (s *space) whyNot(p driver.Ptr, i int) error {
 	}
 	if i >= 0 && uint64(p-s.live[i].base) < s.live[i].size {
 		a := s.live[i]
+		if a.virtual != nil {
+			return fmt.Errorf("memory at %#x: %w: its addresses are reserved: call UnmapPages and FreeAddresses", uint64(p), ErrInvalidValue)
+		}
 		if a.segment != nil {
 			return fmt.Errorf("memory at %#x: %w: it is in a pool: free it with FreeAsync", uint64(p), ErrInvalidValue)
 		}
@@ -206,8 +235,8 @@ func (s *space) clear(v *device) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live = slices.DeleteFunc(s.live, func(a *allocation) bool {
-		if a.dev == v && !a.registered && a.origin == nil {
-			s.used -= a.size
+		if a.dev == v {
+			s.used -= a.counts()
 		}
 		return a.dev == v
 	})
@@ -265,7 +294,9 @@ func (s *deviceSpace) release(p driver.Ptr, v *device, kind driver.MemKind) erro
 
 // bury drops the memory of a removed allocation.
 func (s *deviceSpace) bury(a *allocation) {
-	a.data.Store(nil) // a goroutine that still uses the memory holds the slice
+	if a.virtual == nil { // otherwise its host addresses stay valid
+		a.data.Store(nil) // a goroutine that still uses the memory holds the slice
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.freed) > graves {

@@ -72,6 +72,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"native streams and events", adopted},
 		{"values in memory", values},
 		{"pools", pools},
+		{"growing memory", growingMemory},
 		{"pools at random", randomPools},
 		{"command buffers", commandBuffers},
 		{"nested recordings", nested},

@@ -87,17 +87,19 @@ type Rest interface {
 	Leave(why error)
 }
 
-// An Address is a device address. If Late is nil, the address is Ptr. Otherwise it is Ptr bytes
-// behind the start of Late, which is known only when the operation is issued.
+// An Address is the device address of Size bytes. If Late is nil, the address is Ptr, and Size does
+// not matter. Otherwise it is Ptr bytes behind the start of Late, which is known only when the
+// operation is issued.
 type Address struct {
 	Ptr  driver.Ptr
+	Size uint64
 	Late Memory
 }
 
-// A Memory is device memory that may not be allocated yet.
+// A Memory is device memory that may not be allocated yet, or of which a part may be gone.
 type Memory interface {
-	// Ptr returns the address of the memory, or an error if it is not allocated.
-	Ptr() (driver.Ptr, error)
+	// Ptr returns the address of the memory, or an error if its first size bytes are not allocated.
+	Ptr(size uint64) (driver.Ptr, error)
 }
 
 // Resolve returns the address as a pointer. It is called when the operation is issued.
@@ -105,7 +107,7 @@ func (a Address) Resolve() (driver.Ptr, error) {
 	if a.Late == nil {
 		return a.Ptr, nil
 	}
-	base, err := a.Late.Ptr()
+	base, err := a.Late.Ptr(uint64(a.Ptr) + a.Size)
 	return base + a.Ptr, err
 }
 

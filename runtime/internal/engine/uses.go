@@ -67,6 +67,24 @@ func (u *Uses) Leave(recording *Uses) {
 	u.mu.Unlock()
 }
 
+// InFlight returns the uses that streams may not have passed yet.
+func (u *Uses) InFlight() (left Frontier) {
+	u.mu.Lock()
+	marks, recordings := slices.Clone(u.marks), slices.Clone(u.recordings)
+	u.mu.Unlock()
+	for _, m := range marks {
+		if !m.Retiring() {
+			left.Add(m)
+		}
+	}
+	for _, r := range recordings {
+		for _, m := range r.InFlight() {
+			left.Add(m)
+		}
+	}
+	return left
+}
+
 // Left returns the uses that a free on tl must still wait for. It leaves out a use that is done,
 // and a use that the free is ordered after, by its stream or by its waits (deps).
 func (u *Uses) Left(tl *Timeline, deps Frontier) (left Frontier) {

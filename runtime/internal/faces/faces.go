@@ -19,6 +19,7 @@ type Faces struct {
 	IPCEvents   driver.IPCEvents
 	MemSharing  driver.MemSharing
 	PoolSharing driver.PoolSharing
+	VirtualMem  driver.VirtualMem
 }
 
 // Of returns the interfaces that a device has according to its Caps.
@@ -38,6 +39,7 @@ func Of(drv driver.Device, caps *driver.Caps) Faces {
 		IPCEvents:   face[driver.IPCEvents](drv, caps.IPCEvents),
 		MemSharing:  face[driver.MemSharing](drv, caps.MemSharing),
 		PoolSharing: face[driver.PoolSharing](drv, caps.PoolSharing),
+		VirtualMem:  face[driver.VirtualMem](drv, caps.VirtualMem),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/events"
 	"github.com/puregpu/puregpu/runtime/internal/faces"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
@@ -24,6 +25,9 @@ type Device struct {
 	// NewQueue makes a queue for a stream. The Queue of its timeline is a *gpu.Queue. The device
 	// does not list the timeline yet.
 	NewQueue func(stream driver.Stream, priority int) *engine.Timeline
+
+	// Semaphore returns the engine's part of a *gpu.Semaphore, or nil for nil.
+	Semaphore func(any) *sema.Semaphore
 }
 
 // Ready returns an error if the device accepts no more work. A nil or zero gpu.Device accepts no

@@ -49,6 +49,8 @@ type rare struct {
 	opened driver.Mem             // the other process's memory; the buffer is a part of it
 	close  func(driver.Mem) error // releases opened
 	shared bool                   // opened is from a pool
+
+	growing *Growing // the pages of growing memory
 }
 
 // A Place names the binding or the scratch memory of a recording that a placeholder stands for.
@@ -67,6 +69,7 @@ const (
 	registered               // the runtime unregisters it
 	pooled                   // it goes back to its pool
 	opened                   // another process's memory, which the runtime closes
+	mapped                   // pages of a Growing, which the runtime unmaps
 )
 
 // Alloc allocates a buffer of a kind of memory.
@@ -166,10 +169,13 @@ func (b *Buffer) Kind() driver.MemKind {
 	return b.mem.Kind
 }
 
-// Size returns the size in bytes.
+// Size returns the size in bytes. Of growing memory it is the size that is mapped.
 func (b *Buffer) Size() uint64 {
-	if b == nil {
+	switch {
+	case b == nil:
 		return 0
+	case b.from == mapped:
+		return b.rare.growing.Size()
 	}
 	return b.mem.Size
 }
@@ -193,8 +199,20 @@ func (b *Buffer) Bytes() []byte {
 }
 
 // Late reports whether the address becomes known only when the operation that uses the buffer is
-// issued.
-func (b *Buffer) Late() bool { return b.from == pooled || b.Place().Recording != nil }
+// issued. The address of growing memory is known before, but not whether pages are mapped there.
+func (b *Buffer) Late() bool { return b.hasUses() || b.Place().Recording != nil }
+
+// hasUses reports whether the memory can be taken away while the buffer is open. Then the buffer
+// knows the uses of the memory.
+func (b *Buffer) hasUses() bool { return b.from == pooled || b.from == mapped }
+
+// usesOf returns the uses of the memory, for a buffer that has some.
+func (b *Buffer) usesOf() *engine.Uses {
+	if b.from == mapped {
+		return &b.rare.growing.uses
+	}
+	return &b.uses
+}
 
 // HasNoAddress reports whether the buffer has no address now: it is a placeholder, or pool memory
 // that is not allocated.
@@ -216,15 +234,15 @@ func (b *Buffer) IsClosed() bool { return b.closed.Load() }
 
 // JoinUses adds the uses of a recording to the uses of the memory, until LeaveUses is called.
 func (b *Buffer) JoinUses(u *engine.Uses) {
-	if b.from == pooled {
-		b.uses.Join(u)
+	if b.hasUses() {
+		b.usesOf().Join(u)
 	}
 }
 
 // LeaveUses undoes JoinUses.
 func (b *Buffer) LeaveUses(u *engine.Uses) {
-	if b.from == pooled {
-		b.uses.Leave(u)
+	if b.hasUses() {
+		b.usesOf().Leave(u)
 	}
 }
 
@@ -306,6 +324,8 @@ func (b *Buffer) free(h driver.Stream) (err error) {
 		err = b.pool.giveBack(b, h)
 	case opened:
 		err = b.rare.close(b.rare.opened)
+	case mapped:
+		err = b.rare.growing.free()
 	}
 	b.over()
 	return err

@@ -29,6 +29,7 @@ type Device struct {
 	current  atomic.Pointer[PoolHandle]
 	sweeping atomic.Bool // another sweep of closed pools is scheduled
 	frees    parkedFrees
+	trims    trims
 }
 
 // Init sets up the memory of a device. stageSize is the size of a block of pinned memory.
@@ -48,12 +49,19 @@ func (d *Device) ready(op string) error {
 	return d.Engine.Failed()
 }
 
-// FreeUnused waits until the parked Frees whose uses have been passed are issued. Then it waits
+// FreeUnused waits until the parked Frees whose uses have been passed are issued, and until the
+// trims whose uses have been passed have given their pages to the reclaimer. Then it waits
 // until the reclaimer has freed unused memory. It returns early if the context ends.
 func (d *Device) FreeUnused(ctx context.Context) {
 	for _, p := range d.frees.ready() {
 		select {
 		case <-p.over:
+		case <-ctx.Done():
+		}
+	}
+	for _, t := range d.trims.ready() {
+		select {
+		case <-t.over:
 		case <-ctx.Done():
 		}
 	}

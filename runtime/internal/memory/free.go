@@ -41,8 +41,8 @@ func (b *Buffer) Holding() *Holding { return (*Holding)(b) }
 // Use records that the work at a mark may use the memory.
 func (u *Holding) Use(m engine.Mark) error {
 	b := (*Buffer)(u)
-	if b.from == pooled {
-		b.uses.Add(m)
+	if b.hasUses() {
+		b.usesOf().Add(m)
 	}
 	return b.borrow(m)
 }
@@ -56,21 +56,30 @@ func (b *Buffer) borrow(m engine.Mark) error {
 	return nil
 }
 
-// Unuse undoes Use. It returns true if the memory has been freed: that Free may have seen the mark.
+// Unuse undoes Use. It returns true if the memory has been freed, or pages of it: the goroutine
+// that frees it may have seen the mark.
 func (u *Holding) Unuse(m engine.Mark) (awaited bool) {
 	b := (*Buffer)(u)
-	if b.from != pooled {
+	if !b.hasUses() {
 		return false
 	}
-	b.uses.Lower(m)
-	return b.state.Load() == isFreed
+	b.usesOf().Lower(m)
+	return b.state.Load() == isFreed || b.from == mapped && b.rare.growing.unmaps.Load() > 0
 }
 
 // Release releases n references.
 func (u *Holding) Release(n int32) { (*Buffer)(u).releaseAll(n) }
 
-// Ptr returns the address of the memory, or an error if it is not allocated.
-func (u *Holding) Ptr() (driver.Ptr, error) { return (*Buffer)(u).address() }
+// Ptr returns the address of the memory, or an error if its first size bytes are not allocated.
+func (u *Holding) Ptr(size uint64) (driver.Ptr, error) {
+	b := (*Buffer)(u)
+	if b.from == mapped {
+		if err := b.rare.growing.has(size); err != nil {
+			return 0, err
+		}
+	}
+	return b.address()
+}
 
 // address returns the address of the memory, or an error if it is not allocated.
 func (b *Buffer) address() (driver.Ptr, error) {

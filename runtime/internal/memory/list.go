@@ -33,6 +33,7 @@ type books struct {
 	device ByteStats
 	host   ByteStats
 	peak   uint64 // highest sum of device.Live and host.Live
+	pages  uint64 // bytes of the pages of growing memory; device counts them too
 
 	unpinning *Buffer // the buffer whose memory the reclaimer is unpinning, or nil
 
@@ -150,6 +151,25 @@ func (s *books) unlink(b *Buffer) {
 	s.n--
 	at, n := s.bytes(b)
 	at.Live -= n
+}
+
+// countPages counts new pages of growing memory.
+func (s *books) countPages(n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pages += n
+	s.device.Live += n
+	s.device.Allocated += n
+	s.device.Peak = max(s.device.Peak, s.device.Live)
+	s.peak = max(s.peak, s.device.Live+s.host.Live)
+}
+
+// uncountPages undoes countPages when pages are freed.
+func (s *books) uncountPages(n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pages -= n
+	s.device.Live -= n
 }
 
 func (s *books) statistics() Statistics {

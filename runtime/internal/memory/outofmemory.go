@@ -66,6 +66,7 @@ type memoryError struct {
 	of      *Pool  // the pool of the allocation, or nil
 	device  string
 	buffers uint64 // bytes of buffers that are not from a pool
+	growing uint64 // bytes of pages of growing memory
 	pools   []poolUse
 	err     error
 }
@@ -94,6 +95,9 @@ func (d *Device) holders(kind driver.MemKind, size uint64, of *Pool, err error) 
 	stats := &d.buffers
 	stats.mu.Lock()
 	defer stats.mu.Unlock()
+	if !isHost(kind) {
+		e.growing = stats.pages
+	}
 	for b := stats.list; b != nil; b = b.after {
 		if isHost(b.mem.Kind) != isHost(kind) {
 			continue
@@ -115,6 +119,9 @@ func (e *memoryError) Error() string {
 		fmt.Fprintf(&s, " of %s", e.of.mention())
 	}
 	fmt.Fprintf(&s, ": on %s buffers hold %d bytes", e.device, e.buffers)
+	if e.growing > 0 {
+		fmt.Fprintf(&s, ", growing memory holds %d", e.growing)
+	}
 	for _, u := range e.pools {
 		if u.used > 0 {
 			fmt.Fprintf(&s, ", %s holds %d", u.pool.mention(), u.used)

@@ -52,13 +52,19 @@ func (b *Buffer) ofHostPool() bool {
 }
 
 // Usable returns an error if only copies may use the range on the device: shareable memory of
-// another device, or memory of a pool that gives the device no access. The range has been checked.
-// A driver may end the process if it gets another operation. A kernel that accesses such memory
-// loses the device.
+// another device, or memory of a pool or growing memory that gives the device no access. The range
+// has been checked. A driver may end the process if it gets another operation. A kernel that
+// accesses such memory loses the device.
 func (r Range) Usable(op string, d *Device) error {
 	b := r.Buffer
 	if b.mem.Kind == driver.ShareableMem && !d.same(b.dev) {
 		return errs.Argument(op, "the buffer is shareable memory of %s, which %s can only copy", b.dev.Engine.Info.Name, d.Engine.Info.Name)
+	}
+	if b.from == mapped {
+		if b.rare.growing.allows(d) {
+			return nil
+		}
+		return errs.Argument(op, "the buffer is growing memory of %s, to which %s was given no access: Options.Peers of package growing gives it", b.dev.Engine.Info.Name, d.Engine.Info.Name)
 	}
 	if d.same(b.dev) || b.from != pooled || b.pool.blocks != nil || b.mem.Kind != driver.DeviceMem {
 		return nil

@@ -29,7 +29,7 @@ func (p *Pool) makeOver(b *Buffer) error {
 	case b.dev != p.dev:
 		return errs.Argument("new pool", "the buffer is of another device")
 	case b.Late():
-		return errs.Argument("new pool", "over memory from another pool, or what stands for memory in a command buffer")
+		return errs.Argument("new pool", "over memory from another pool, growing memory, or what stands for memory in a command buffer")
 	case b.ReadOnly():
 		return errs.Argument("new pool", "over a buffer that was imported for reading only")
 	}

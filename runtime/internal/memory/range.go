@@ -59,15 +59,33 @@ func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 		return engine.Address{}, errs.Argument(op, "the buffer is of driver %s, the queue of %s", b.dev.Engine.Driver.Name(), d.Engine.Driver.Name())
 	case r.Offset == Outside && r.Size == Outside:
 		return engine.Address{}, fmt.Errorf("gpu: %s: elements that are not in the slice that they were taken from: the indices given to Slice are reversed, negative or too large: %w", op, errs.ErrRange)
-	case r.Offset > b.mem.Size || r.Size > b.mem.Size-r.Offset:
-		return engine.Address{}, fmt.Errorf("gpu: %s: %d bytes at %d of a buffer of %d: %w", op, r.Size, r.Offset, b.mem.Size, errs.ErrRange)
+	case r.beyond(b.Size()):
+		return engine.Address{}, fmt.Errorf("gpu: %s: %d bytes at %d of %s: %w", op, r.Size, r.Offset, b.mention(), errs.ErrRange)
 	case b.Late():
 		if b.hasGone() && b.dev.Failed() == nil { // otherwise the device's error is returned
 			return engine.Address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, errs.ErrUnallocated)
 		}
-		return engine.Address{Ptr: driver.Ptr(r.Offset), Late: b.Holding()}, nil
 	}
-	return engine.Address{Ptr: b.mem.Ptr + driver.Ptr(r.Offset)}, nil
+	return r.Address(), nil
+}
+
+// beyond reports whether the range lies outside a buffer of a size.
+func (r Range) beyond(size uint64) bool { return r.Offset > size || r.Size > size-r.Offset }
+
+// mention describes the buffer in the error of a range: "a buffer of 64".
+func (b *Buffer) mention() string {
+	if b.from == mapped {
+		return fmt.Sprintf("growing memory, of which %d are mapped and %d reserved", b.Size(), b.mem.Size)
+	}
+	return fmt.Sprintf("a buffer of %d", b.mem.Size)
+}
+
+// Address returns the address of a range that has been checked.
+func (r Range) Address() engine.Address {
+	if r.Buffer.Late() {
+		return engine.Address{Ptr: driver.Ptr(r.Offset), Size: r.Size, Late: r.Buffer.Holding()}
+	}
+	return engine.Address{Ptr: r.Buffer.mem.Ptr + driver.Ptr(r.Offset)}
 }
 
 // NoValues describes the buffer's memory if streams cannot wait for values in it or write them, and

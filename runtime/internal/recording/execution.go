@@ -29,6 +29,7 @@ type source struct {
 	buffer  *memory.Buffer
 	scratch bool       // it is the scratch memory of a block
 	base    driver.Ptr // its last address
+	size    uint64     // bytes of the buffer that the recording uses
 }
 
 // init finds the addresses that are the same in all executions, and the sources of the others.
@@ -47,6 +48,8 @@ func (x *execution) init(refers []reference, params int) {
 				r.source = len(x.sources)
 				x.sources = append(x.sources, source{buffer: r.buffer, scratch: r.scratch != nil})
 			}
+			s := &x.sources[r.source]
+			s.size = max(s.size, r.offset+r.size)
 		}
 	}
 }
@@ -82,22 +85,19 @@ func (x *execution) find(refers []reference, b *block, binds []memory.Range, val
 func (s *source) address(b *block, binds []memory.Range) engine.Address {
 	if slot := slotOf(s.buffer); slot >= 0 {
 		r := &binds[slot]
-		if r.Buffer.Late() {
-			return engine.Address{Ptr: driver.Ptr(r.Offset), Late: r.Buffer.Holding()}
-		}
-		return engine.Address{Ptr: r.Buffer.Addr() + driver.Ptr(r.Offset)}
+		return r.Address()
 	}
 	if s.scratch {
 		return engine.Address{Ptr: b.mem.Addr()}
 	}
-	return engine.Address{Late: s.buffer.Holding()}
+	return engine.Address{Size: s.size, Late: s.buffer.Holding()}
 }
 
 // findLive finds the addresses of pool memory that is allocated already, for making a graph.
 func (x *execution) findLive(refers []reference) error {
 	for _, i := range x.moving {
 		if r := &refers[i]; !r.depends() && r.buffer.Late() {
-			ptr, err := (engine.Address{Ptr: driver.Ptr(r.offset), Late: r.buffer.Holding()}).Resolve()
+			ptr, err := (engine.Address{Ptr: driver.Ptr(r.offset), Size: r.size, Late: r.buffer.Holding()}).Resolve()
 			if err != nil {
 				return err
 			}

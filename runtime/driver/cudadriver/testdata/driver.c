@@ -4,6 +4,7 @@
 //	VERSION  the release; functions that came later are left out
 //	DEVICES  how many devices there are
 //	NOPOOLS  leaves functions of memory pools out
+//	NOVIRTUAL leaves a function of virtual memory out
 //	CRASHES  has nodes of kernels set without a context crash, and the use of another device's pool, as releases of the driver do
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -544,9 +545,8 @@ typedef struct {
 _Static_assert(sizeof(physicalProp) == 32, "layout");
 enum { PHYSICAL = 0x40000, HANDLES = 64, GRANULE = 2 << 20 };
 static struct { int fd, refs; } physical[HANDLES]; // without references there is none
-typedef struct range { uint64_t p, n; int fd; struct range *next; } range; // fd is -1 without memory
-static range *ranges;
-
+typedef struct range { uint64_t p, n; int fd; struct range *next; } range; // fd is that of memory mapped there
+static range *reserved, *mapped;
 static int newPhysical(uint64_t *h, int fd) // which it takes
 {
 	pthread_mutex_lock(&mu);
@@ -560,11 +560,31 @@ static int newPhysical(uint64_t *h, int fd) // which it takes
 	return OK;
 }
 static int isPhysical(uint64_t h) { return h >= PHYSICAL && h < PHYSICAL + HANDLES && physical[h - PHYSICAL].refs; }
-static range *findRange(uint64_t p, uint64_t n)
+// findRange finds the range with the bytes. Without the exact one that is the range around them.
+static range **findRange(range **at, uint64_t p, uint64_t n, int exact)
 {
-	range *r = ranges;
-	while (r && (r->p != p || r->n != n)) r = r->next;
-	return r;
+	while (*at && (exact ? (*at)->p != p || (*at)->n != n : p < (*at)->p || p + n > (*at)->p + (*at)->n)) at = &(*at)->next;
+	return at;
+}
+static int overlapsMapped(uint64_t p, uint64_t n)
+{
+	range *r = mapped;
+	while (r && (r->p >= p + n || p >= r->p + r->n)) r = r->next;
+	return r != 0;
+}
+static void addRange(range **to, uint64_t p, uint64_t n, int fd)
+{
+	range *r = malloc(sizeof *r);
+	*r = (range){p, n, fd, *to};
+	*to = r;
+	LIVE(1);
+}
+static void dropRange(range **at)
+{
+	range *r = *at;
+	*at = r->next;
+	free(r);
+	LIVE(-1);
 }
 // With the setting "granularity" that is 1 less than this.
 int cuMemGetAllocationGranularity(size_t *n, const physicalProp *prop, int option)
@@ -576,7 +596,7 @@ int cuMemGetAllocationGranularity(size_t *n, const physicalProp *prop, int optio
 int cuMemCreate(uint64_t *h, size_t n, const physicalProp *prop, unsigned long flags)
 {
 	CREATE("%zu, %d %d, %d %d, %d, %lu", n, prop->type, prop->handles, prop->loc.type, prop->loc.id, prop->rdma, flags);
-	if (!n || n % GRANULE || prop->type != 1 || prop->handles != 1 || prop->win32 || prop->compression || prop->usage) return INVALID_VALUE;
+	if (!n || n % GRANULE || prop->type != 1 || prop->handles > 1 || prop->win32 || prop->compression || prop->usage) return INVALID_VALUE;
 	int fd = memfd_create("physical memory", 0);
 	if (fd < 0 || ftruncate(fd, n)) return OUT_OF_MEMORY;
 	return newPhysical(h, fd);
@@ -595,67 +615,61 @@ int cuMemAddressReserve(uint64_t *p, size_t n, size_t alignment, uint64_t at, un
 	if (!n || n % GRANULE || at || flags) return INVALID_VALUE;
 	void *m = mmap(0, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m == MAP_FAILED) return OUT_OF_MEMORY;
-	range *r = malloc(sizeof *r);
 	*p = (uintptr_t)m;
 	pthread_mutex_lock(&mu);
-	*r = (range){*p, n, -1, ranges};
-	ranges = r;
+	addRange(&reserved, *p, n, -1);
 	pthread_mutex_unlock(&mu);
-	LIVE(1);
 	return OK;
 }
 int cuMemAddressFree(uint64_t p, size_t n)
 {
 	CREATE("%zu", n);
 	pthread_mutex_lock(&mu);
-	range **at = &ranges;
-	while (*at && ((*at)->p != p || (*at)->n != n)) at = &(*at)->next;
-	range *r = *at;
-	if (r && r->fd < 0) *at = r->next; else r = 0;
+	range **r = findRange(&reserved, p, n, 1);
+	int found = *r && !overlapsMapped(p, n);
+	if (found) dropRange(r), munmap((void *)(uintptr_t)p, n);
 	pthread_mutex_unlock(&mu);
-	if (!r) return INVALID_VALUE;
-	free(r);
-	munmap((void *)(uintptr_t)p, n);
-	LIVE(-1);
-	return OK;
+	return found ? OK : INVALID_VALUE;
 }
+#ifndef NOVIRTUAL
 int cuMemMap(uint64_t p, size_t n, size_t offset, uint64_t h, unsigned long flags)
 {
 	CREATE("%zu, %zu, %#lx, %lu", n, offset, (long)h, flags);
-	range *r = findRange(p, n);
 	struct stat st;
-	if (!r || r->fd >= 0 || offset || flags || !isPhysical(h)) return INVALID_VALUE;
+	if (!n || n % GRANULE || !*findRange(&reserved, p, n, 0) || overlapsMapped(p, n) || offset || flags || !isPhysical(h)) return INVALID_VALUE;
 	if (fstat(physical[h - PHYSICAL].fd, &st) || (uint64_t)st.st_size < n) return INVALID_VALUE;
-	r->fd = dup(physical[h - PHYSICAL].fd);
-	mmap((void *)(uintptr_t)p, n, PROT_NONE, MAP_SHARED | MAP_FIXED, r->fd, 0);
-	LIVE(1);
+	int fd = dup(physical[h - PHYSICAL].fd);
+	mmap((void *)(uintptr_t)p, n, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0);
+	pthread_mutex_lock(&mu);
+	addRange(&mapped, p, n, fd);
+	pthread_mutex_unlock(&mu);
 	return OK;
 }
+#endif
 int cuMemUnmap(uint64_t p, size_t n)
 {
 	CREATE("%zu", n);
-	range *r = findRange(p, n);
-	if (!r || r->fd < 0) return INVALID_VALUE;
+	range **r = findRange(&mapped, p, n, 1);
+	if (!*r) return INVALID_VALUE;
 	mmap((void *)(uintptr_t)p, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-	close(r->fd);
-	r->fd = -1;
-	LIVE(-1);
+	close((*r)->fd);
+	pthread_mutex_lock(&mu);
+	dropRange(r);
+	pthread_mutex_unlock(&mu);
 	return OK;
 }
 int cuMemSetAccess(uint64_t p, size_t n, const accessDesc *descs, size_t count)
 {
 	CREATE("%zu, %d %d %d, %zu", n, descs->loc.type, descs->loc.id, descs->flags, count);
-	range *r = findRange(p, n);
-	if (!r || r->fd < 0 || count != 1 || mprotect((void *)(uintptr_t)p, n, PROT_READ | PROT_WRITE)) return INVALID_VALUE;
-	return OK;
+	for (uint64_t at = p; at < p + n; at += GRANULE)
+		if (!*findRange(&mapped, at, GRANULE, 0)) return INVALID_VALUE;
+	return !count || mprotect((void *)(uintptr_t)p, n, PROT_READ | PROT_WRITE) ? INVALID_VALUE : OK;
 }
 int cuMemRetainAllocationHandle(uint64_t *h, uint64_t p)
 {
 	CREATE("");
-	range *r = ranges;
-	while (r && (p < r->p || p - r->p >= r->n)) r = r->next;
-	if (!r || r->fd < 0) return INVALID_VALUE;
-	return newPhysical(h, dup(r->fd));
+	range *r = *findRange(&mapped, p, 1, 0);
+	return r ? newPhysical(h, dup(r->fd)) : INVALID_VALUE;
 }
 int cuMemExportToShareableHandle(int *fd, uint64_t h, int type, unsigned long flags)
 {

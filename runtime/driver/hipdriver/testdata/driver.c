@@ -5,12 +5,16 @@
 //	VERSION       the release; functions that came later are left out
 //	DEVICES       how many devices there are
 //	WITHOUT_name  leaves a function out
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #ifndef VERSION
 #define VERSION 60443484
@@ -345,6 +349,136 @@ int hipFreeAsync(uint64_t p, uintptr_t s)
 	LIVE(-1);
 	free(m);
 	return OK;
+}
+
+// Physical memory is a file of Linux's; handles are PHYSICAL and a number. A range of addresses is reserved before memory is
+// mapped there, and nothing is accessible before access is set. Before 5.3 the properties had another layout.
+typedef struct {
+	int type, handles;
+	location loc;
+	void *win32;
+	unsigned char compression, rdma;
+	unsigned short usage;
+} physicalProp;
+_Static_assert(sizeof(physicalProp) == 32, "layout");
+enum { PHYSICAL = 0x140000, HANDLES = 64, GRANULE = 2 << 20 };
+static struct { int fd, refs; } physical[HANDLES]; // without references there is none
+typedef struct range { uint64_t p, n; int fd; struct range *next; } range; // fd is that of memory mapped there
+static range *reserved, *mapped;
+static int newPhysical(uintptr_t *h, int fd) // which it takes
+{
+	pthread_mutex_lock(&mu);
+	int i = 0;
+	while (i < HANDLES && physical[i].refs) i++;
+	if (i < HANDLES) physical[i].fd = fd, physical[i].refs = 1;
+	pthread_mutex_unlock(&mu);
+	if (i == HANDLES) return remember(OUT_OF_MEMORY);
+	LIVE(1);
+	*h = PHYSICAL + i;
+	return OK;
+}
+static int isPhysical(uintptr_t h) { return h >= PHYSICAL && h < PHYSICAL + HANDLES && physical[h - PHYSICAL].refs; }
+// findRange finds the range with the bytes. Without the exact one that is the range around them.
+static range **findRange(range **at, uint64_t p, uint64_t n, int exact)
+{
+	while (*at && (exact ? (*at)->p != p || (*at)->n != n : p < (*at)->p || p + n > (*at)->p + (*at)->n)) at = &(*at)->next;
+	return at;
+}
+static int overlapsMapped(uint64_t p, uint64_t n)
+{
+	range *r = mapped;
+	while (r && (r->p >= p + n || p >= r->p + r->n)) r = r->next;
+	return r != 0;
+}
+static void addRange(range **to, uint64_t p, uint64_t n, int fd)
+{
+	range *r = malloc(sizeof *r);
+	*r = (range){p, n, fd, *to};
+	*to = r;
+	LIVE(1);
+}
+static void dropRange(range **at)
+{
+	range *r = *at;
+	*at = r->next;
+	free(r);
+	LIVE(-1);
+}
+int hipMemGetAllocationGranularity(size_t *n, const physicalProp *prop, int option)
+{
+	CREATE("%d %d, %d %d, %d, %d", prop->type, prop->handles, prop->loc.type, prop->loc.id, prop->rdma, option);
+	*n = GRANULE;
+	return OK;
+}
+int hipMemCreate(uintptr_t *h, size_t n, const physicalProp *prop, unsigned long flags)
+{
+	CREATE("%zu, %d %d, %d %d, %d, %lu", n, prop->type, prop->handles, prop->loc.type, prop->loc.id, prop->rdma, flags);
+	if (!n || n % GRANULE || prop->type != 1 || prop->handles > 1 || prop->win32 || prop->compression || prop->usage) return remember(INVALID_VALUE);
+	int fd = memfd_create("physical memory", 0);
+	if (fd < 0 || ftruncate(fd, n)) return remember(OUT_OF_MEMORY);
+	return newPhysical(h, fd);
+}
+int hipMemRelease(uintptr_t h)
+{
+	CREATE("%#lx", (long)h);
+	if (!isPhysical(h)) return remember(INVALID_VALUE);
+	if (!--physical[h - PHYSICAL].refs) close(physical[h - PHYSICAL].fd);
+	LIVE(-1);
+	return OK;
+}
+int hipMemAddressReserve(uint64_t *p, size_t n, size_t alignment, uint64_t at, unsigned long flags)
+{
+	CREATE("%zu, %zu, %lu, %lu", n, alignment, (long)at, flags);
+	if (!n || n % GRANULE || at || flags) return remember(INVALID_VALUE);
+	void *m = mmap(0, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m == MAP_FAILED) return remember(OUT_OF_MEMORY);
+	*p = (uintptr_t)m;
+	pthread_mutex_lock(&mu);
+	addRange(&reserved, *p, n, -1);
+	pthread_mutex_unlock(&mu);
+	return OK;
+}
+int hipMemAddressFree(uint64_t p, size_t n)
+{
+	CREATE("%zu", n);
+	pthread_mutex_lock(&mu);
+	range **r = findRange(&reserved, p, n, 1);
+	int found = *r && !overlapsMapped(p, n);
+	if (found) dropRange(r), munmap((void *)(uintptr_t)p, n);
+	pthread_mutex_unlock(&mu);
+	return remember(found ? OK : INVALID_VALUE);
+}
+int hipMemMap(uint64_t p, size_t n, size_t offset, uintptr_t h, unsigned long flags)
+{
+	CREATE("%zu, %zu, %#lx, %lu", n, offset, (long)h, flags);
+	struct stat st;
+	if (!n || n % GRANULE || !*findRange(&reserved, p, n, 0) || overlapsMapped(p, n) || offset || flags || !isPhysical(h)) return remember(INVALID_VALUE);
+	if (fstat(physical[h - PHYSICAL].fd, &st) || (uint64_t)st.st_size < n) return remember(INVALID_VALUE);
+	int fd = dup(physical[h - PHYSICAL].fd);
+	mmap((void *)(uintptr_t)p, n, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0);
+	pthread_mutex_lock(&mu);
+	addRange(&mapped, p, n, fd);
+	pthread_mutex_unlock(&mu);
+	return OK;
+}
+int hipMemUnmap(uint64_t p, size_t n)
+{
+	CREATE("%zu", n);
+	range **r = findRange(&mapped, p, n, 1);
+	if (!*r) return remember(INVALID_VALUE);
+	mmap((void *)(uintptr_t)p, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	close((*r)->fd);
+	pthread_mutex_lock(&mu);
+	dropRange(r);
+	pthread_mutex_unlock(&mu);
+	return OK;
+}
+int hipMemSetAccess(uint64_t p, size_t n, const accessDesc *descs, size_t count)
+{
+	CREATE("%zu, %d %d %d, %zu", n, descs->loc.type, descs->loc.id, descs->flags, count);
+	for (uint64_t at = p; at < p + n; at += GRANULE)
+		if (!*findRange(&mapped, at, GRANULE, 0)) return remember(INVALID_VALUE);
+	return !count || mprotect((void *)(uintptr_t)p, n, PROT_READ | PROT_WRITE) ? remember(INVALID_VALUE) : OK;
 }
 
 // What processes share: a handle has the address as text. With the setting "own process" it is as this process's own.

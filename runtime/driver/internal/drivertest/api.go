@@ -60,6 +60,7 @@ type Device interface {
 	driver.Prefetcher
 	driver.Priorities
 	driver.Timers
+	driver.VirtualMem
 }
 
 // A Library is a fake library of an API.
@@ -153,6 +154,7 @@ func Run(t *testing.T, a *API) {
 		{"PoolErrors", testPoolErrors}, {"SubmittingAllocatesNothing", testAllocs}, {"CaptureErrors", testCaptureErrors},
 		{"AdoptStream", testAdopt}, {"Facts", testFacts}, {"IPC", testIPC}, {"Peers", testPeers}, {"Compile", testCompile}, {"CompileErrors", testCompileErrors},
 		{"NoCompiler", testNoCompiler}, {"WithCompiler", testWithCompiler}, {"NoComms", testNoComms}, {"WithComms", testWithComms},
+		{"VirtualMem", testVirtualMem}, {"VirtualMemErrors", testVirtualMemErrors},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, a) })
 	}

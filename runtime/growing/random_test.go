@@ -1,0 +1,87 @@
+package growing_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/growing"
+	"github.com/puregpu/puregpu/runtime/internal/testkit"
+)
+
+// TestRandom grows, shrinks and shares memories from several goroutines that have work in flight.
+// Work fails with ErrRange or runs, and never touches a page that is not mapped, which would lose
+// the device.
+func TestRandom(t *testing.T) {
+	needsSharing(t)
+	rounds := 400
+	if testing.Short() {
+		rounds = 60
+	}
+	d := newSim(t, simdriver.Config{Memory: 40 * page})
+	dev := openDevice(t, d, 0, gpu.Options{Queues: 4})
+	var all [3]*growing.Memory
+	for i := range all {
+		all[i] = reserve(t, dev, 8*page, page, growing.Options{})
+	}
+	var workers sync.WaitGroup
+	for w := range uint64(4) {
+		workers.Go(func() {
+			r := rand.New(rand.NewPCG(w, 1))
+			own := reserve(t, dev, 8*page, 0, growing.Options{}) // nobody else uses it
+			for range rounds {
+				s, m := dev.Queue(int(w)).NewStream(), all[r.IntN(len(all))]
+				var err error
+				switch r.IntN(6) {
+				case 0:
+					err = m.Grow(r.Uint64N(9) * page)
+				case 1:
+					err = m.Shrink(r.Uint64N(4)*page, s.Point())
+				case 2:
+					err = m.Share(t.Context(), all[r.IntN(len(all))], 0, page)
+				case 3: // without an order
+					at := r.Uint64N(8) * page
+					if err = s.Do(gpu.Fill(m.Buffer().Range(at, page/64), []byte{byte(w)})); err == nil {
+						err = s.Wait(t.Context())
+					}
+				case 4:
+					c := testkit.CommandBuffer(t, dev, gpu.GraphMode)
+					if _, err = c.Add(gpu.Fill(m.Buffer().Range(r.Uint64N(8)*page, 64), []byte{byte(w)})); err == nil {
+						err = c.End()
+					}
+					if err == nil {
+						err = s.Do(gpu.Execute(c))
+					}
+					if err == nil {
+						err = s.Wait(t.Context())
+					}
+					must(t, c.Close())
+				case 5: // in order: it never fails
+					n := 1 + r.Uint64N(4)
+					must(t, own.Grow(n*page))
+					data, got := bytes.Repeat([]byte{byte(w) + 1}, page/8), make([]byte, page/8)
+					at := own.Buffer().Range((n-1)*page, page/8)
+					must(t, s.Do(gpu.Upload(at, data), gpu.Download(got, at)))
+					must(t, own.Shrink(r.Uint64N(n)*page, s.Point()))
+					must(t, s.Wait(t.Context()))
+					if !bytes.Equal(got, data) {
+						t.Error("wrong contents")
+					}
+				}
+				if err != nil && !errors.Is(err, gpu.ErrRange) && !errors.Is(err, gpu.ErrOutOfMemory) {
+					t.Error(err)
+				}
+			}
+			must(t, own.Close())
+		})
+	}
+	workers.Wait()
+	for _, m := range all {
+		must(t, m.Close())
+	}
+	eventually(t, "all memory is freed", func() bool { return mapped(d, 0) == 0 && dev.Stats().Device.Live == 0 }, dev)
+}

@@ -1,0 +1,585 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/internal/engine"
+	"github.com/puregpu/puregpu/runtime/internal/errs"
+	"github.com/puregpu/puregpu/runtime/internal/observe"
+	"github.com/puregpu/puregpu/runtime/internal/sema"
+)
+
+// A Growing is a reserved range of addresses with physical pages mapped at its begin. Its buffer
+// has the address of the range, which never changes.
+//
+// Two sizes count. Size is the program's: a call that submits or records a range checks it. reach
+// is checked again when work is issued (Holding.Ptr). Grow raises both after the pages have been
+// mapped. No work uses new pages before that, so mapping disturbs nothing in flight.
+//
+// Shrink lowers only size, at once, and marks the pages behind it as gone. A goroutine then waits
+// for the points given to Shrink (trim). It lowers reach, and after that reads the uses of the
+// buffer. A submission adds its mark to the uses, and after that checks reach. So either the
+// submission fails with ErrRange, or its mark is seen, as for the Free of pool memory. When the
+// streams have passed the marks, the reclaimer unmaps the pages. No stream waits for that. Until
+// the pages are unmapped, a Grow takes them back without a native call.
+//
+// A Growing has no reference to its Buffer, so that a dropped Buffer is found.
+type Growing struct {
+	dev    *Device
+	ptr    driver.Ptr
+	max    uint64
+	page   uint64          // bytes of a page
+	users  []*Device       // the devices with access; the buffer's is the first
+	ctx    context.Context // ends when the memory is freed
+	cancel context.CancelFunc
+
+	size   atomic.Uint64 // changed with growMu and mu locked
+	reach  atomic.Uint64 // at least size; changed with mu locked
+	unmaps atomic.Int32  // trims that may have read the uses
+	uses   engine.Uses
+
+	// growMu is held by one call of Grow, Share or Shrink at a time, and locked before mu. Such a
+	// call blocks on the driver.
+	growMu sync.Mutex
+
+	mu    sync.Mutex // protects the following; held while pages are unmapped
+	pages []page     // from the begin of the range; those with gone == 0 come first
+	trims uint64     // how many calls of Shrink have removed pages; they are numbered from 1
+	// waits has the trims that wait for points. A later trim waits for these points too: pages that
+	// Grow has taken back meanwhile may still be used by work before them.
+	waits    map[uint64]*trim
+	freed    bool
+	stuck    error         // why pages that Shrink has removed stay for ever, or nil
+	unmapped chan struct{} // closed when pages are unmapped, and replaced; nil unless somebody waits
+}
+
+// A page is mapped in a Growing.
+type page struct {
+	of   *physical
+	gone uint64 // the trim that may unmap the page; 0 while the program has it
+}
+
+// A physical is a page of memory of a device. It is freed when no Growing maps it any more.
+type physical struct {
+	dev    *Device
+	handle driver.Pages
+	size   uint64
+	maps   atomic.Int32 // pages of Growings
+}
+
+// Reserve reserves max bytes of addresses, rounded up to pages. page is the size of a page, or 0
+// for the driver's. Devices of peers get access to the memory.
+func (d *Device) Reserve(max, page uint64, peers []*Device) (*Buffer, error) {
+	const op = "reserve addresses"
+	if err := d.ready(op); err != nil {
+		return nil, err
+	}
+	v := d.Faces.VirtualMem
+	if v == nil {
+		return nil, fmt.Errorf("gpu: %s on %s: its driver maps no physical memory at reserved addresses: %w", op, d.Engine.Info.Name, driver.ErrUnsupported)
+	}
+	granule := v.PageSize()
+	if page == 0 {
+		page = granule
+	}
+	switch {
+	case max == 0:
+		return nil, errs.Argument(op, "0 bytes")
+	case page%granule != 0:
+		return nil, errs.Argument(op, "pages of %d bytes are not a multiple of the granularity of %d", page, granule)
+	case CanBe(max) != nil || CanBe(page) != nil || CanBe(roundUp(max, page)) != nil:
+		return nil, fmt.Errorf("gpu: %s on %s: %w", op, d.Engine.Info.Name, CanBe(max|page|1<<63))
+	}
+	m := &Growing{dev: d, max: roundUp(max, page), page: page, users: []*Device{d}, waits: make(map[uint64]*trim)}
+	for _, p := range peers {
+		switch {
+		case p == nil || p.Engine == nil || p.Engine.Driver != d.Engine.Driver:
+			return nil, errs.Argument(op, "a peer is no device, or is of another driver")
+		case p.Failed() != nil:
+			return nil, p.Failed()
+		case !m.allows(p):
+			m.users = append(m.users, p)
+		}
+	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	b := newBuffer(d, m.max)
+	b.setRare(&rare{growing: m})
+	err := d.Engine.Do(func() (err error) {
+		if m.ptr, err = v.ReserveAddresses(m.max); err == nil {
+			b.mem.Ptr, b.from = m.ptr, mapped
+			d.buffers.add(b)
+		}
+		return err
+	})
+	if err != nil {
+		m.cancel()
+		d.Engine.Check(err)
+		return nil, fmt.Errorf("gpu: %s: %d bytes on %s: %w", op, m.max, d.Engine.Info.Name, err)
+	}
+	return b, nil
+}
+
+// roundUp rounds a size up to a multiple of unit. If that overflows, the result is more than any
+// device has.
+func roundUp(size, unit uint64) uint64 {
+	if rest := size % unit; rest > 0 {
+		if size > size+(unit-rest) {
+			return 1 << 63
+		}
+		return size + unit - rest
+	}
+	return size
+}
+
+// Growing returns the pages of growing memory, or nil for another buffer.
+func (b *Buffer) Growing() *Growing {
+	if b.rare == nil {
+		return nil
+	}
+	return b.rare.growing
+}
+
+// Size returns the bytes that work may use.
+func (m *Growing) Size() uint64 { return m.size.Load() }
+
+// Max returns the bytes that are reserved.
+func (m *Growing) Max() uint64 { return m.max }
+
+// Page returns the bytes of a page.
+func (m *Growing) Page() uint64 { return m.page }
+
+// allows reports whether a device has access to the memory.
+func (m *Growing) allows(d *Device) bool { return slices.ContainsFunc(m.users, d.same) }
+
+// has returns an error unless pages are mapped for the first size bytes. The caller is about to
+// issue work that uses them, and has added its mark to the uses.
+func (m *Growing) has(size uint64) error {
+	if reach := m.reach.Load(); size > reach {
+		return fmt.Errorf("the first %d bytes of growing memory, of which %d are mapped: Shrink has unmapped the others, and nothing orders it after this: %w", size, reach, errs.ErrRange)
+	}
+	return nil
+}
+
+// at returns the address of a page.
+func (m *Growing) at(i int) driver.Ptr { return m.ptr + driver.Ptr(uint64(i)*m.page) }
+
+// grows begins a call of the program that changes growing memory. leave ends it.
+func (b *Buffer) grows(op string) (m *Growing, leave func(), err error) {
+	if err := b.dev.Failed(); err != nil {
+		return nil, nil, err
+	}
+	if err := b.Hold(); err != nil {
+		return nil, nil, fmt.Errorf("gpu: %s: %w", op, err)
+	}
+	m = b.rare.growing
+	m.growMu.Lock()
+	return m, func() {
+		m.growMu.Unlock()
+		b.Release()
+	}, nil
+}
+
+// growingMemory is the label of growing and shrinking in traces.
+const growingMemory = "growing memory"
+
+// Grow maps pages of growing memory until size bytes are mapped.
+func (b *Buffer) Grow(size uint64) error {
+	const op = "grow"
+	m, leave, err := b.grows(op)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if size > m.max {
+		return fmt.Errorf("gpu: %s to %d bytes: %d are reserved, and %d are mapped: %w", op, size, m.max, m.Size(), errs.ErrRange)
+	}
+	n := int(roundUp(size, m.page) / m.page)
+	have := m.takeBack(n)
+	if n <= have {
+		return nil
+	}
+	d, began := m.dev, time.Now()
+	more := uint64(n-have) * m.page
+	err = d.collecting(driver.DeviceMem, more, func() error {
+		return d.Engine.Do(func() error { return m.add(have, n, d.newPhysical) })
+	})
+	observe.Tell(d.Observer, observe.Grow, began, growingMemory, more, err)
+	if err != nil {
+		d.Engine.Check(err)
+		return fmt.Errorf("gpu: %s to %d bytes of growing memory, of which %d are mapped, on %s: %w", op, size, m.Size(), d.Engine.Info.Name, err)
+	}
+	return nil
+}
+
+// takeBack makes pages that Shrink has removed and that are still mapped the program's again, up to
+// n pages in all. It returns the pages that are mapped. If these are less than n, no trim unmaps
+// one of them before the caller unlocks growMu.
+func (m *Growing) takeBack(n int) (have int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range min(n, len(m.pages)) {
+		m.pages[i].gone = 0
+	}
+	if have = min(n, len(m.pages)); uint64(have)*m.page > m.Size() {
+		m.reach.Store(max(m.reach.Load(), uint64(have)*m.page))
+		m.size.Store(uint64(have) * m.page)
+	}
+	return len(m.pages)
+}
+
+// add maps pages from number have up to n. next returns the physical memory for a page, with a
+// count in maps for it. If something fails, add undoes everything. It runs on a bound thread.
+func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (err error) {
+	v := m.dev.Faces.VirtualMem
+	var fresh []page
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.remove(have, fresh))
+		}
+	}()
+	for i := have; i < n; i++ {
+		p, err := next(m.page)
+		if err != nil {
+			return err
+		}
+		if err := v.MapPages(m.at(i), p.handle, m.page); err != nil {
+			return errors.Join(err, p.unmap())
+		}
+		fresh = append(fresh, page{of: p})
+	}
+	if err := v.AccessPages(m.at(have), uint64(n-have)*m.page, m.access()); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pages = append(m.pages, fresh...)
+	m.reach.Store(uint64(n) * m.page)
+	m.size.Store(uint64(n) * m.page)
+	return nil
+}
+
+// access returns the driver's devices that get access to new pages. Closed peers get none.
+func (m *Growing) access() []driver.Device {
+	all := []driver.Device{m.dev.Engine.Native}
+	for _, u := range m.users[1:] {
+		if u.Failed() == nil {
+			all = append(all, u.Engine.Native)
+		}
+	}
+	return all
+}
+
+// remove unmaps pages, the first of which has the number first. It runs on a bound thread.
+func (m *Growing) remove(first int, pages []page) error {
+	var all []error
+	for i, p := range slices.Backward(pages) { // so that the rest is always at the begin
+		all = append(all, m.dev.Faces.VirtualMem.UnmapPages(m.at(first+i), m.page), p.of.unmap())
+	}
+	return errors.Join(all...)
+}
+
+// newPhysical allocates a page. It runs on a bound thread.
+func (d *Device) newPhysical(size uint64) (*physical, error) {
+	h, err := d.Faces.VirtualMem.NewPages(size)
+	if err != nil {
+		return nil, err
+	}
+	p := &physical{dev: d, handle: h, size: size}
+	p.maps.Store(1)
+	d.buffers.countPages(size)
+	return p, nil
+}
+
+// unmap frees the page if no Growing maps it any more. It runs on a bound thread.
+func (p *physical) unmap() error {
+	if p.maps.Add(-1) > 0 {
+		return nil
+	}
+	p.dev.buffers.uncountPages(p.size)
+	return p.dev.Faces.VirtualMem.FreePages(p.handle)
+}
+
+// Share maps size bytes of other growing memory, from offset on, behind the end of this memory. It
+// blocks until the driver has unmapped pages that Shrink has removed there.
+func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) error {
+	const op = "share pages"
+	if from == nil || from.Growing() == nil {
+		return errs.Argument(op, "not of growing memory")
+	}
+	m, leave, err := b.grows(op)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	d, of := m.dev, from.rare.growing
+	switch {
+	case of.dev != d:
+		return errs.Argument(op, "of growing memory of another device")
+	case of.page != m.page:
+		return errs.Argument(op, "pages of %d bytes, in memory with pages of %d", of.page, m.page)
+	case offset%m.page != 0 || size%m.page != 0:
+		return errs.Argument(op, "%d bytes at %d are no whole pages of %d bytes", size, offset, m.page)
+	case size > m.max-m.Size():
+		return fmt.Errorf("gpu: %s: %d bytes behind %d of growing memory that reserves %d: %w", op, size, m.Size(), m.max, errs.ErrRange)
+	case size == 0:
+		return nil
+	}
+	if err := from.Hold(); err != nil {
+		return fmt.Errorf("gpu: %s: %w", op, err)
+	}
+	defer from.Release()
+	if err := m.awaitUnmapped(ctx); err != nil {
+		return fmt.Errorf("gpu: %s: work still uses pages that Shrink has removed behind %d bytes: %w", op, m.Size(), err)
+	}
+	have := int(m.Size() / m.page)
+	err = d.Engine.Do(func() error { return m.addShared(have, of, offset, size) })
+	if err != nil {
+		d.Engine.Check(err)
+		return fmt.Errorf("gpu: %s: %d bytes at %d of %s, on %s: %w", op, size, offset, from.mention(), d.Engine.Info.Name, err)
+	}
+	return nil
+}
+
+// addShared maps pages of another Growing from number have on. It runs on a bound thread.
+func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
+	of.mu.Lock()
+	if all := of.Size(); offset > all || size > all-offset {
+		of.mu.Unlock()
+		return errs.ErrRange
+	}
+	var shared []*physical
+	for _, p := range of.pages[offset/m.page : (offset+size)/m.page] {
+		p.of.maps.Add(1)
+		shared = append(shared, p.of)
+	}
+	of.mu.Unlock()
+	err := m.add(have, have+len(shared), func(uint64) (p *physical, _ error) {
+		p, shared = shared[0], shared[1:]
+		return p, nil
+	})
+	for _, p := range shared { // not mapped because of the error
+		err = errors.Join(err, p.unmap())
+	}
+	return err
+}
+
+// awaitUnmapped blocks until no pages that Shrink has removed are left.
+func (m *Growing) awaitUnmapped(ctx context.Context) error {
+	for {
+		m.mu.Lock()
+		if done := uint64(len(m.pages))*m.page == m.Size(); done || m.stuck != nil {
+			m.mu.Unlock()
+			if done {
+				return nil
+			}
+			return m.stuck
+		}
+		if m.unmapped == nil {
+			m.unmapped = make(chan struct{})
+		}
+		unmapped := m.unmapped
+		m.mu.Unlock()
+		select {
+		case <-unmapped:
+		case <-m.ctx.Done():
+			return cmp.Or(m.dev.Failed(), errBufferClosed)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Shrink removes the pages of growing memory behind the first size bytes, rounded up to pages. They
+// are unmapped when the points are over and the streams have passed the work issued until then.
+func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
+	const op = "shrink"
+	for _, p := range after {
+		if p.Semaphore == nil {
+			return errs.Argument(op, "a point without a semaphore")
+		}
+	}
+	m, leave, err := b.grows(op)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if size >= m.Size() {
+		return nil
+	}
+	size = roundUp(size, m.page)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if size == m.Size() {
+		return nil
+	}
+	m.trims++
+	t := &trim{of: m, number: m.trims, points: slices.Clone(after), over: make(chan struct{})}
+	for i := size / m.page; i < m.Size()/m.page; i++ {
+		m.pages[i].gone = t.number
+	}
+	m.size.Store(size)
+	for _, earlier := range m.waits {
+		t.points = append(t.points, earlier.points...)
+	}
+	t.points = slices.DeleteFunc(t.points, sema.Point.Over)
+	m.waits[t.number] = t
+	m.dev.trims.add(t)
+	go t.run()
+	return nil
+}
+
+// A trim unmaps the pages that a call of Shrink has removed.
+type trim struct {
+	of     *Growing
+	number uint64
+	points []sema.Point                    // it waits for these first
+	uses   atomic.Pointer[engine.Frontier] // then for these; nil before
+	over   chan struct{}                   // closed when the reclaimer is to unmap the pages, or the trim has ended
+}
+
+// run unmaps the pages unless Grow takes them back.
+func (t *trim) run() {
+	m := t.of
+	defer func() {
+		m.dev.trims.remove(t)
+		close(t.over)
+	}()
+	for _, p := range t.points {
+		if !over(m.ctx, p) {
+			return
+		}
+	}
+	m.unmaps.Add(1) // before the uses are read: see Holding.Unuse
+	defer m.unmaps.Add(-1)
+	m.mu.Lock()
+	delete(m.waits, t.number)
+	keep := m.kept(t.number)
+	if m.freed || keep == len(m.pages) {
+		m.mu.Unlock()
+		return
+	}
+	m.reach.Store(min(m.reach.Load(), uint64(keep)*m.page))
+	m.mu.Unlock()
+	uses := m.uses.InFlight()
+	t.uses.Store(&uses)
+	for _, u := range uses {
+		if !u.Await(m.ctx) {
+			return
+		}
+	}
+	if lost := uses.Lost(); lost != nil { // nobody will know when the lost device stops using the pages
+		m.mu.Lock()
+		m.stuck = lost
+		m.tell()
+		m.mu.Unlock()
+		return
+	}
+	m.dev.Engine.Reclaim(func() { m.dev.Engine.NotTaken(m.unmap(t.number)) })
+}
+
+// isReady reports whether nothing keeps the pages any more, so that the trim is about to end.
+func (t *trim) isReady() bool {
+	if uses := t.uses.Load(); uses != nil {
+		return uses.Passed()
+	}
+	return !slices.ContainsFunc(t.points, func(p sema.Point) bool { return !p.Over() }) && t.of.uses.InFlight().Passed()
+}
+
+// trims are the trims of a device that have not ended.
+type trims struct {
+	mu  sync.Mutex // protects all; no other lock is taken while it is held
+	all []*trim
+}
+
+func (l *trims) add(t *trim) {
+	l.mu.Lock()
+	l.all = append(l.all, t)
+	l.mu.Unlock()
+}
+
+func (l *trims) remove(t *trim) {
+	l.mu.Lock()
+	l.all = slices.DeleteFunc(l.all, func(o *trim) bool { return o == t })
+	l.mu.Unlock()
+}
+
+// ready returns the trims that are about to end.
+func (l *trims) ready() (ready []*trim) {
+	l.mu.Lock()
+	all := slices.Clone(l.all)
+	l.mu.Unlock()
+	return slices.DeleteFunc(all, func(t *trim) bool { return !t.isReady() })
+}
+
+// over blocks until a point is reached or has failed. It returns false if the context ends first.
+func over(ctx context.Context, p sema.Point) bool {
+	done := make(chan struct{})
+	cancel := p.Semaphore.OnReached(p.Value, func(error) { close(done) })
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		cancel()
+		return false
+	}
+}
+
+// kept returns how many pages are left when a trim has unmapped its own. The caller holds mu.
+func (m *Growing) kept(trim uint64) int {
+	n := len(m.pages)
+	for n > 0 && m.pages[n-1].gone != 0 && m.pages[n-1].gone <= trim {
+		n--
+	}
+	return n
+}
+
+// unmap unmaps the pages of a trim that Grow has not taken back. It runs on a bound thread. If the
+// driver refuses, nobody tries again: a later Grow gets the driver's error.
+func (m *Growing) unmap(trim uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	keep := m.kept(trim)
+	if m.freed || keep == len(m.pages) {
+		return nil
+	}
+	began, gone := time.Now(), m.pages[keep:]
+	err := m.remove(keep, gone)
+	observe.Tell(m.dev.Observer, observe.Shrink, began, growingMemory, uint64(len(gone))*m.page, err)
+	clear(gone)
+	m.pages = m.pages[:keep]
+	m.tell()
+	return err
+}
+
+// tell wakes the goroutines in awaitUnmapped. The caller holds mu.
+func (m *Growing) tell() {
+	if m.unmapped != nil {
+		close(m.unmapped)
+		m.unmapped = nil
+	}
+}
+
+// free unmaps all pages and gives the addresses back. It runs on a bound thread, when nothing uses
+// the buffer any more.
+func (m *Growing) free() error {
+	m.cancel()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.freed {
+		return nil
+	}
+	m.freed = true
+	err := m.remove(0, m.pages)
+	m.pages = nil
+	m.size.Store(0)
+	m.reach.Store(0)
+	return errors.Join(err, m.dev.Faces.VirtualMem.FreeAddresses(m.ptr, m.max))
+}
