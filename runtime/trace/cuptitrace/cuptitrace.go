@@ -19,7 +19,9 @@
 package cuptitrace
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -70,7 +72,8 @@ func newTimer(driver.Device) driver.NodeTimer { return &timer{c: collector.c} }
 //
 // A node gets its number when it is added to its graph. To instantiate the graph, CUDA clones its
 // nodes, and records have the number of the clone. So a callback notes for each clone the node that
-// it is a clone of. A launch is found by a number of the program: CUPTI writes a record that relates
+// it is a clone of. There is no callback for the nodes of a child graph: in the instance they get the
+// numbers that its other nodes leave free, in the order of the children. A launch is found by a number of the program: CUPTI writes a record that relates
 // this number to the correlation number of the call that launches the graph, and the records of all
 // of its nodes have that correlation number.
 //
@@ -83,10 +86,18 @@ type collecting struct {
 	mu       sync.Mutex
 	timers   latest.Map[uint64, *timer]    // by number of a node
 	origins  latest.Map[uint64, uint64]    // by number of a clone, the number of the first node
+	children latest.Map[uint64, []uint64]  // by number of a child graph's node, the first nodes of the child
+	inside   latest.Map[uint64, []child]   // by instance, its children whose nodes have no origin yet
 	launches latest.Map[uint64, launching] // by number of the program
 	calls    latest.Map[uint32, uint64]    // numbers of the program, by correlation number
 	last     uint64                        // number of the program
 	pending  []record
+}
+
+// A child is a clone of a node that is a child graph.
+type child struct {
+	node  uint64
+	first []uint64 // the nodes of the graph
 }
 
 // A launching is a launch of a graph.
@@ -119,7 +130,7 @@ const (
 // open opens CUPTI and starts to collect.
 func open() (*collecting, error) {
 	c := new(collecting)
-	c.timers.Keep, c.origins.Keep = mostNodes, mostNodes
+	c.timers.Keep, c.origins.Keep, c.children.Keep, c.inside.Keep = mostNodes, mostNodes, mostNodes, mostNodes
 	var err error
 	if c.cupti, err = cupti.Open(cupti.Options{}); err != nil {
 		return nil, err
@@ -169,10 +180,48 @@ func (c *collecting) called(domain cupti.CallbackDomain, cbid cupti.CallbackId, 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if first, ok := c.children.Of(from); ok {
+		list, _ := c.inside.Of(instance(to))
+		c.inside.Set(instance(to), append(list, child{to, first}))
+	}
 	if first, ok := c.origins.Of(from); ok {
 		from = first
 	}
 	c.origins.Set(to, from)
+}
+
+// instance returns the graph of a node's number: the upper half. The lower half counts the graph's
+// nodes from 0.
+func instance(node uint64) uint64 { return node >> 32 }
+
+// first returns the number of the node that a node of an instance is a clone of. The caller holds
+// mu.
+func (c *collecting) first(node uint64) uint64 {
+	if first, ok := c.origins.Of(node); ok {
+		return first
+	}
+	children, _ := c.inside.Of(instance(node))
+	if len(children) == 0 {
+		return node
+	}
+	slices.SortFunc(children, func(a, b child) int { return cmp.Compare(a.node, b.node) })
+	next := instance(node) << 32
+	for _, x := range children {
+		for _, first := range x.first {
+			for {
+				if _, taken := c.origins.Of(next); !taken {
+					break
+				}
+				next++
+			}
+			c.origins.Set(next, first)
+		}
+	}
+	c.inside.Set(instance(node), nil)
+	if first, ok := c.origins.Of(node); ok {
+		return first
+	}
+	return node
 }
 
 // take takes the records of a buffer that belong to graphs.
@@ -227,6 +276,10 @@ type timer struct{ c *collecting }
 func (t *timer) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	from := len(to)
 	to = t.c.nodeIDs(to, cuda.GraphNode(n))
+	var child uint64
+	if kind, err := t.c.cuda.GraphNodeGetType(cuda.GraphNode(n)); err == nil && kind == cuda.GraphNodeTypeGraph {
+		child, _ = t.c.cupti.GetGraphNodeId(cuda.GraphNode(n)) // after an error its nodes have no times
+	}
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	for i, id := range to[from:] {
@@ -234,6 +287,9 @@ func (t *timer) NodeIDs(to []uint64, n driver.Node) []uint64 {
 			to[from+i], id = first, first
 		}
 		t.c.timers.Set(id, t)
+	}
+	if child != 0 {
+		t.c.children.Set(child, slices.Clone(to[from:]))
 	}
 	return to
 }
@@ -298,10 +354,7 @@ func (t *timer) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime {
 	left := c.pending[:0]
 	for _, x := range c.pending {
 		x.age++
-		node := x.node
-		if first, ok := c.origins.Of(node); ok {
-			node = first
-		}
+		node := c.first(x.node)
 		call, known := c.calls.Of(x.correlation)
 		l, ok := c.launches.Of(call)
 		if !known || !ok {

@@ -174,3 +174,19 @@ func TestCUPTIIsBusyOrMissing(t *testing.T) {
 		t.Errorf("without CUPTI: %v", err)
 	}
 }
+
+// TestNodesOfChildren resolves numbers of an instance with two child graphs. Their nodes have the
+// numbers that the callback has not named, in the order of the children.
+func TestNodesOfChildren(t *testing.T) {
+	const at = 7 << 32 // the instance
+	var c collecting
+	for i, from := range []uint64{100, 101, 102, 103} {
+		c.origins.Set(at+uint64(i), from)
+	}
+	c.inside.Set(instance(at), []child{{at + 3, []uint64{300, 301}}, {at + 1, []uint64{200}}})
+	for node, want := range map[uint64]uint64{at: 100, at + 3: 103, at + 4: 200, at + 5: 300, at + 6: 301, at + 7: at + 7, 8 << 32: 8 << 32} {
+		if got := c.first(node); got != want {
+			t.Errorf("node %#x is a clone of %d, want %d", node, got, want)
+		}
+	}
+}

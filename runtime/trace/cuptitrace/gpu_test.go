@@ -121,6 +121,11 @@ func graphs(t *testing.T, name string) {
 	add(chain, gpu.Native("of a library", func(n gpu.NativeCall) error {
 		return lib.MemsetD8Async(cuda.DevicePtr(n.Ptrs[0]), 3, 1<<20, cuda.Stream(n.Stream))
 	}, mem.Range(0, 1<<20)))
+	add(chain, gpu.Launch(spin, gpu.Grid{}, uint64(50_000)).Label("between"))
+	add(chain, gpu.Native("of two calls", func(n gpu.NativeCall) error {
+		return errors.Join(lib.MemsetD8Async(cuda.DevicePtr(n.Ptrs[0]), 4, 1<<20, cuda.Stream(n.Stream)),
+			lib.MemsetD8Async(cuda.DevicePtr(n.Ptrs[0]), 5, 1<<19, cuda.Stream(n.Stream)))
+	}, mem.Range(0, 1<<20)))
 	testkit.Must(t, chain.End())
 	side, err := dev.NewCommandBuffer(gpu.CommandOptions{})
 	testkit.Must(t, err)
@@ -172,8 +177,8 @@ func graphs(t *testing.T, name string) {
 	if err != io.EOF {
 		t.Fatal(err)
 	}
-	if len(listed) != 8 {
-		t.Errorf("the trace lists %d commands, want 8", len(listed))
+	if len(listed) != 10 {
+		t.Errorf("the trace lists %d commands, want 10", len(listed))
 	}
 	var all []command
 	for at := range listed {
@@ -188,9 +193,13 @@ func graphs(t *testing.T, name string) {
 	fmt.Fprintln(w, "command\tlabel\tcount\tmean\tleast\tmost\twithout its launch\toutside its launch by up to")
 	for _, at := range all {
 		a, list := listed[at], ran[at]
-		want := map[string][2]time.Duration{"short": {50e3, 50e3}, "long, by a parameter": {200e3, 300e3}, "side 0": {100e3, 100e3}, "side 1": {100e3, 100e3}, "side 2": {100e3, 100e3}}[a.Label]
-		if len(list) != executions {
-			t.Errorf("command %d of recording %d (%s, %q) has %d times, want %d", at.index, at.recording, a.Op, a.Label, len(list), executions)
+		want := map[string][2]time.Duration{"short": {50e3, 50e3}, "long, by a parameter": {200e3, 300e3}, "side 0": {100e3, 100e3}, "side 1": {100e3, 100e3}, "side 2": {100e3, 100e3}, "between": {50e3, 50e3}}[a.Label]
+		each := executions
+		if a.Label == "of two calls" {
+			each *= 2
+		}
+		if len(list) != each {
+			t.Errorf("command %d of recording %d (%s, %q) has %d times, want %d", at.index, at.recording, a.Op, a.Label, len(list), each)
 		}
 		var sum, most, out traceformat.Time
 		least, lost := traceformat.Time(1<<62), 0
