@@ -1,0 +1,249 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// weights are one shard's part of the model, in one buffer of the device.
+type weights struct {
+	mem    *gpu.Buffer
+	kind   checkpoint.DType // of all but quantised matrices: BF16 or F16
+	embed  gpu.Range
+	layers []layer
+	norm   gpu.Range
+	head   gpu.Range // the embeddings if the model ties them
+}
+
+type layer struct {
+	attentionNorm, ffnNorm gpu.Range
+
+	qkv    matrix // rows: the queries, keys and values of this shard's heads
+	o      matrix // columns: this shard's heads
+	gateUp matrix // rows: this shard's gates, then as many ups
+	down   matrix // columns: this shard's products of gates and ups
+}
+
+// A matrix lies row by row, with a row for each output.
+type matrix struct {
+	rows, cols int
+	data       gpu.Range
+	scales     gpu.Range // a float32 for each row, if the elements have 8 bits
+}
+
+// quantised reports whether the layers' matrices have elements of 8 bits.
+func (w *weights) quantised() bool { return w.layers[0].qkv.scales.Size > 0 }
+
+// loadWeights uploads the weights. Each shard reads only its own part of the files.
+func loadWeights(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (_ *weights, err error) {
+	l := loader{ck: ck, config: ck.Config(), rank: rank, ranks: ranks}
+	if _, err := l.weights(); err != nil { // only counts
+		return nil, err
+	}
+	free, _, err := dev.MemInfo()
+	if err != nil {
+		return nil, err
+	}
+	if l.used > free {
+		return nil, fmt.Errorf("model: the weights need %s of device memory, and %s are free: %w", bytes(l.used), bytes(free), gpu.ErrOutOfMemory)
+	}
+	if l.mem, err = dev.Alloc(gpu.DeviceMem, l.used); err != nil {
+		return nil, fmt.Errorf("model: %s for the weights: %w", bytes(l.used), err)
+	}
+	l.used = 0
+	w, err := l.weights()
+	if err = errors.Join(err, l.read(ctx, dev.Queue(0))); err != nil {
+		return nil, errors.Join(err, l.mem.Close())
+	}
+	return w, nil
+}
+
+// A loader lays tensors into device memory, and collects the reads that fill it.
+type loader struct {
+	ck          *checkpoint.Checkpoint
+	config      checkpoint.Config
+	rank, ranks int
+	kind        checkpoint.DType
+
+	mem   *gpu.Buffer // nil: only count
+	used  uint64
+	reads []gpu.Op
+	err   error // the first one
+}
+
+func (l *loader) fail(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+// read does the reads, some at the same time: one tensor is on its way to the device while the next
+// is read.
+func (l *loader) read(ctx context.Context, q *gpu.Queue) error {
+	var lanes [4]*gpu.Stream
+	for i := range lanes {
+		lanes[i] = q.NewStream()
+	}
+	for i, op := range l.reads {
+		lanes[i%len(lanes)].Do(op) // Wait returns its error
+	}
+	var all error
+	for _, s := range lanes {
+		all = errors.Join(all, s.Wait(ctx))
+	}
+	return all
+}
+
+func (l *loader) weights() (*weights, error) {
+	w := &weights{mem: l.mem}
+	embed, err := l.ck.Tensor("model.embed_tokens.weight")
+	if err != nil {
+		return nil, err
+	}
+	if w.kind = embed.DType; w.kind != checkpoint.F16 {
+		w.kind = checkpoint.BF16
+	}
+	l.kind = w.kind
+	w.embed = l.whole("model.embed_tokens")
+	for i := range l.config.Layers {
+		w.layers = append(w.layers, l.layer(fmt.Sprintf("model.layers.%d.", i)))
+		if q := w.layers[i].qkv.scales.Size > 0; q != w.quantised() {
+			l.fail(fmt.Errorf("model: layers 0 and %d differ: one is quantised", i))
+		}
+	}
+	w.norm = l.whole("model.norm")
+	if w.head = w.embed; !l.config.Tied {
+		w.head = l.whole("lm_head")
+	}
+	return w, l.err
+}
+
+func (l *loader) layer(prefix string) layer {
+	c, attention, ffn := &l.config, prefix+"self_attn.", prefix+"mlp."
+	return layer{
+		attentionNorm: l.whole(prefix + "input_layernorm"),
+		ffnNorm:       l.whole(prefix + "post_attention_layernorm"),
+		qkv:           l.rows(c.Width, attention+"q_proj", attention+"k_proj", attention+"v_proj"),
+		o:             l.columns(attention + "o_proj"),
+		gateUp:        l.rows(c.Width, ffn+"gate_proj", ffn+"up_proj"),
+		down:          l.columns(ffn + "down_proj"),
+	}
+}
+
+// take returns the next bytes of the memory.
+func (l *loader) take(size uint64) gpu.Range {
+	at := l.used
+	l.used += (size + gpu.Alignment - 1) / gpu.Alignment * gpu.Alignment
+	if l.mem == nil {
+		return gpu.Range{Size: size}
+	}
+	return l.mem.Range(at, size)
+}
+
+// fill reads into a range, beginning at an offset of the tensor.
+func (l *loader) fill(to gpu.Range, from source, at int64) {
+	if l.mem != nil {
+		l.reads = append(l.reads, gpu.ReadFrom(to, from, at).Label(from.name))
+	}
+}
+
+// whole loads a tensor that all shards have in common.
+func (l *loader) whole(name string) gpu.Range {
+	s := l.source(name)
+	to := l.take(uint64(s.size))
+	l.fill(to, s, 0)
+	return to
+}
+
+// rows loads the shard's rows of matrices with cols columns into one matrix, those of the first
+// name on top.
+func (l *loader) rows(cols int, names ...string) matrix {
+	m := matrix{cols: cols}
+	var all []source
+	for _, name := range names {
+		s := l.source(name)
+		if len(all) > 0 && s.quantised != all[0].quantised {
+			l.fail(fmt.Errorf("model: %s and %s differ: one is quantised", names[0], name))
+		}
+		all = append(all, s)
+		m.rows += s.rows / l.ranks
+		m.data.Size += uint64(s.size) / uint64(l.ranks)
+	}
+	if l.err != nil {
+		return m
+	}
+	m.data = l.take(m.data.Size)
+	to := m.data
+	var scales []float32
+	for _, s := range all {
+		n := s.size / int64(l.ranks)
+		to.Size = uint64(n)
+		l.fill(to, s, n*int64(l.rank))
+		to.Offset += to.Size
+		if mine := s.rows / l.ranks; s.quantised {
+			scales = append(scales, l.scales(s)[mine*l.rank:][:mine]...)
+		}
+	}
+	l.takeScales(&m, scales)
+	return m
+}
+
+// columns loads the shard's columns of a matrix.
+func (l *loader) columns(name string) matrix {
+	s := l.source(name)
+	if l.err != nil {
+		return matrix{}
+	}
+	row := s.size / int64(s.rows) // bytes
+	m := matrix{rows: s.rows, data: l.take(uint64(s.size) / uint64(l.ranks))}
+	if m.cols = int(row) / l.ranks; !s.quantised {
+		m.cols /= 2
+	}
+	if s.quantised {
+		l.takeScales(&m, l.scales(s))
+	}
+	if l.ranks > 1 {
+		mine := row / int64(l.ranks)
+		s.ReaderAt = strided{s.ReaderAt, row, mine * int64(l.rank), mine}
+	}
+	l.fill(m.data, s, 0)
+	return m
+}
+
+// scales returns the factors of the rows of a quantised matrix.
+func (l *loader) scales(m source) []float32 {
+	t, err := l.ck.Tensor(m.name + ".weight_scale")
+	if err != nil {
+		l.fail(err)
+		return make([]float32, m.rows)
+	}
+	all, err := floats(t)
+	if err != nil {
+		l.fail(err)
+		return make([]float32, m.rows)
+	}
+	if len(all) == 1 {
+		return slices.Repeat(all, m.rows)
+	}
+	return all
+}
+
+func (l *loader) takeScales(m *matrix, scales []float32) {
+	if len(scales) > 0 {
+		m.scales = l.take(4 * uint64(len(scales)))
+		l.fill(m.scales, source{ReaderAt: memory(gpu.BytesOf(scales)), name: "scales"}, 0)
+	}
+}
+
+// bytes writes a size for people.
+func bytes(n uint64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+}
