@@ -2,165 +2,109 @@ package model_test
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A toy is a small model with random weights, in Go. It is the reference for the shard, which reads
-// the same weights from a file.
-type toy struct {
-	layers, width, heads, kvHeads, headDim, ffn, vocab, maxTokens int
-
-	tied, half bool // half: Float16 weights, not BFloat16
-	weights    map[string]tensor
+// A reference computes with a checkpoint's weights in float64, on the host.
+type reference struct {
+	checkpoint.Config
+	weights map[string]weight
 }
 
-type tensor struct {
-	rows, cols int // a vector has 1 row
+type weight struct {
+	rows, cols int // a vector is a row
 	data       []float64
 }
 
-var small = toy{layers: 2, width: 64, heads: 4, kvHeads: 2, headDim: 16, ffn: 96, vocab: 131, maxTokens: 96}
-
-// made returns the toy with random weights.
-func (m toy) made(seed uint64) *toy {
-	r := rand.New(rand.NewPCG(seed, 1))
-	m.weights = map[string]tensor{}
-	add := func(name string, rows, cols int, mean, deviation float64) {
-		w := tensor{rows, cols, make([]float64, rows*cols)}
-		for i := range w.data {
-			w.data[i] = m.round(mean + deviation*r.NormFloat64())
+func newReference(t testing.TB, ck *checkpoint.Checkpoint) *reference {
+	t.Helper()
+	m := &reference{ck.Config(), map[string]weight{}}
+	read := func(name string) {
+		x, err := ck.Tensor(name + "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := make([]byte, x.Size)
+		if n, err := x.ReadAt(raw, 0); n < len(raw) {
+			t.Fatal(err)
+		}
+		w := weight{rows: 1, cols: x.Shape[len(x.Shape)-1]}
+		if len(x.Shape) == 2 {
+			w.rows = x.Shape[0]
+		}
+		for i := range w.rows * w.cols {
+			var f float32
+			switch x.DType {
+			case checkpoint.BF16:
+				f = smallfloat.BFloat16(binary.LittleEndian.Uint16(raw[2*i:])).Float32()
+			case checkpoint.F16:
+				f = smallfloat.Float16(binary.LittleEndian.Uint16(raw[2*i:])).Float32()
+			case checkpoint.F8E4M3:
+				f = smallfloat.Float8E4M3(raw[i]).Float32()
+			default:
+				t.Fatalf("%s is %v", name, x.DType)
+			}
+			w.data = append(w.data, float64(f))
+		}
+		if x.DType == checkpoint.F8E4M3 {
+			scales, err := ck.Scales(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range w.data {
+				w.data[i] *= float64(scales[i/w.cols])
+			}
 		}
 		m.weights[name] = w
 	}
-	matrix := func(name string, rows, cols int) { add(name, rows, cols, 0, 1/math.Sqrt(float64(cols))) }
-	add("model.embed_tokens.weight", m.vocab, m.width, 0, 1)
-	for l := range m.layers {
-		p := fmt.Sprintf("model.layers.%d.", l)
-		add(p+"input_layernorm.weight", 1, m.width, 1, 0.1)
-		add(p+"post_attention_layernorm.weight", 1, m.width, 1, 0.1)
-		matrix(p+"self_attn.q_proj.weight", m.heads*m.headDim, m.width)
-		matrix(p+"self_attn.k_proj.weight", m.kvHeads*m.headDim, m.width)
-		matrix(p+"self_attn.v_proj.weight", m.kvHeads*m.headDim, m.width)
-		matrix(p+"self_attn.o_proj.weight", m.width, m.heads*m.headDim)
-		matrix(p+"mlp.gate_proj.weight", m.ffn, m.width)
-		matrix(p+"mlp.up_proj.weight", m.ffn, m.width)
-		matrix(p+"mlp.down_proj.weight", m.width, m.ffn)
-	}
-	add("model.norm.weight", 1, m.width, 1, 0.1)
-	if !m.tied {
-		matrix("lm_head.weight", m.vocab, m.width)
-	}
-	return &m
-}
-
-// round rounds a weight as the file does.
-func (m *toy) round(x float64) float64 {
-	if m.half {
-		return float64(smallfloat.ToFloat16(float32(x)).Float32())
-	}
-	return float64(smallfloat.ToBFloat16(float32(x)).Float32())
-}
-
-// write writes config.json and model.safetensors, and returns their folder.
-func (m *toy) write(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
-	kind := "bfloat16"
-	if m.half {
-		kind = "float16"
-	}
-	config := map[string]any{
-		"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "hidden_act": "silu", "torch_dtype": kind,
-		"num_hidden_layers": m.layers, "hidden_size": m.width, "num_attention_heads": m.heads, "num_key_value_heads": m.kvHeads,
-		"head_dim": m.headDim, "intermediate_size": m.ffn, "vocab_size": m.vocab, "max_position_embeddings": m.maxTokens,
-		"rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": m.tied, "bos_token_id": 1, "eos_token_id": 2,
-	}
-	put(t, filepath.Join(dir, "config.json"), mustJSON(t, config))
-
-	header, data := map[string]any{}, []byte(nil)
-	var names []string
-	for name := range m.weights {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		w, from := m.weights[name], len(data)
-		for _, x := range w.data {
-			bits := uint16(smallfloat.ToBFloat16(float32(x)))
-			if m.half {
-				bits = uint16(smallfloat.ToFloat16(float32(x)))
-			}
-			data = binary.LittleEndian.AppendUint16(data, bits)
+	read("model.embed_tokens")
+	for l := range m.Layers {
+		for _, name := range []string{
+			"input_layernorm", "post_attention_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+			"self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+		} {
+			read(fmt.Sprintf("model.layers.%d.%s", l, name))
 		}
-		shape, dtype := []int{w.rows, w.cols}, "BF16"
-		if w.rows == 1 {
-			shape = shape[1:]
-		}
-		if m.half {
-			dtype = "F16"
-		}
-		header[name] = map[string]any{"dtype": dtype, "shape": shape, "data_offsets": []int{from, len(data)}}
 	}
-	text := mustJSON(t, header)
-	for len(text)%8 != 0 {
-		text = append(text, ' ')
+	read("model.norm")
+	if !m.Tied {
+		read("lm_head")
 	}
-	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
-	put(t, filepath.Join(dir, "model.safetensors"), append(file, data...))
-	return dir
-}
-
-func mustJSON(t testing.TB, v any) []byte {
-	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
-func put(t testing.TB, name string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(name, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return m
 }
 
 // logits returns the logits after each token, in float64, by the formulas: there is no cache.
-func (m *toy) logits(tokens []int32) [][]float64 {
-	embed, group := m.weights["model.embed_tokens.weight"], m.heads/m.kvHeads
+func (m *reference) logits(tokens []int32) [][]float64 {
+	embed, group := m.weights["model.embed_tokens"], m.Heads/m.KVHeads
 	x := make([][]float64, len(tokens))
 	for i, t := range tokens {
-		x[i] = slices.Clone(embed.data[int(t)*m.width:][:m.width])
+		x[i] = slices.Clone(embed.data[int(t)*m.Width:][:m.Width])
 	}
-	for l := range m.layers {
+	for l := range m.Layers {
 		p := fmt.Sprintf("model.layers.%d.", l)
-		product := func(name string, x []float64) []float64 { return m.weights[p+name+".weight"].times(x) }
+		product := func(name string, x []float64) []float64 { return m.weights[p+name].times(x) }
 		var keys, values [][]float64
 		for i := range x {
-			h := normed(x[i], m.weights[p+"input_layernorm.weight"].data)
+			h := normed(x[i], m.weights[p+"input_layernorm"].data, m.Eps)
 			q, k := product("self_attn.q_proj", h), product("self_attn.k_proj", h)
 			m.rotate(q, i)
 			m.rotate(k, i)
 			keys, values = append(keys, k), append(values, product("self_attn.v_proj", h))
-			sum := make([]float64, m.heads*m.headDim)
-			for head := range m.heads {
-				at, kv := head*m.headDim, head/group*m.headDim
+			sum := make([]float64, m.Heads*m.HeadDim)
+			for head := range m.Heads {
+				at, kv := head*m.HeadDim, head/group*m.HeadDim
 				scores := make([]float64, i+1)
 				for j := range scores {
-					scores[j] = dot(q[at:at+m.headDim], keys[j][kv:kv+m.headDim]) / math.Sqrt(float64(m.headDim))
+					scores[j] = dot(q[at:at+m.HeadDim], keys[j][kv:kv+m.HeadDim]) / math.Sqrt(float64(m.HeadDim))
 				}
 				for j, p := range softmax(scores) {
-					for d := range m.headDim {
+					for d := range m.HeadDim {
 						sum[at+d] += p * values[j][kv+d]
 					}
 				}
@@ -168,7 +112,7 @@ func (m *toy) logits(tokens []int32) [][]float64 {
 			add(x[i], product("self_attn.o_proj", sum))
 		}
 		for i := range x {
-			h := normed(x[i], m.weights[p+"post_attention_layernorm.weight"].data)
+			h := normed(x[i], m.weights[p+"post_attention_layernorm"].data, m.Eps)
 			gate, up := product("mlp.gate_proj", h), product("mlp.up_proj", h)
 			for j, g := range gate {
 				up[j] *= g / (1 + math.Exp(-g))
@@ -176,29 +120,29 @@ func (m *toy) logits(tokens []int32) [][]float64 {
 			add(x[i], product("mlp.down_proj", up))
 		}
 	}
-	head := m.weights["lm_head.weight"]
-	if m.tied {
+	head := m.weights["lm_head"]
+	if m.Tied {
 		head = embed
 	}
 	for i := range x {
-		x[i] = head.times(normed(x[i], m.weights["model.norm.weight"].data))
+		x[i] = head.times(normed(x[i], m.weights["model.norm"].data, m.Eps))
 	}
 	return x
 }
 
 // rotate applies the rotary embedding to each head of a query or key.
-func (m *toy) rotate(x []float64, position int) {
-	half := m.headDim / 2
-	for h := 0; h < len(x); h += m.headDim {
+func (m *reference) rotate(x []float64, position int) {
+	half, freq := m.HeadDim/2, m.InvFreq()
+	for h := 0; h < len(x); h += m.HeadDim {
 		for i := range half {
-			sin, cos := math.Sincos(float64(position) * math.Pow(10000, -float64(i)/float64(half)))
-			a, b := x[h+i], x[h+i+half]
+			sin, cos := math.Sincos(float64(position) * float64(freq[i]))
+			a, b := x[h+i]*m.Rope.Attention, x[h+i+half]*m.Rope.Attention
 			x[h+i], x[h+i+half] = a*cos-b*sin, b*cos+a*sin
 		}
 	}
 }
 
-func (w tensor) times(x []float64) []float64 {
+func (w weight) times(x []float64) []float64 {
 	y := make([]float64, w.rows)
 	for r := range y {
 		y[r] = dot(w.data[r*w.cols:][:w.cols], x)
@@ -206,8 +150,8 @@ func (w tensor) times(x []float64) []float64 {
 	return y
 }
 
-func normed(x, w []float64) []float64 {
-	y, scale := make([]float64, len(x)), 1/math.Sqrt(dot(x, x)/float64(len(x))+1e-5)
+func normed(x, w []float64, eps float64) []float64 {
+	y, scale := make([]float64, len(x)), 1/math.Sqrt(dot(x, x)/float64(len(x))+eps)
 	for i := range y {
 		y[i] = x[i] * scale * w[i]
 	}

@@ -13,7 +13,7 @@ import (
 // A source is a tensor as it goes to the device.
 type source struct {
 	io.ReaderAt
-	name      string // without ".weight"
+	name      string // of the module: the weight's without ".weight"
 	rows      int
 	size      int64 // bytes
 	quantised bool
@@ -77,26 +77,6 @@ func (s narrowed) ReadAt(p []byte, at int64) (int, error) {
 		binary.LittleEndian.PutUint16(p[2*i:], bits)
 	}
 	return n / 2, err
-}
-
-// floats reads a tensor of floats into host memory.
-func floats(t *checkpoint.Tensor) ([]float32, error) {
-	data := make([]byte, t.Size)
-	if n, err := t.ReadAt(data, 0); n < len(data) {
-		return nil, fmt.Errorf("model: %s: %w", t.Name, err)
-	}
-	all := make([]float32, len(data)/t.DType.Size())
-	for i := range all {
-		switch t.DType {
-		case checkpoint.F32:
-			all[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-		case checkpoint.F16:
-			all[i] = smallfloat.Float16(binary.LittleEndian.Uint16(data[2*i:])).Float32()
-		default:
-			all[i] = smallfloat.BFloat16(binary.LittleEndian.Uint16(data[2*i:])).Float32()
-		}
-	}
-	return all, nil
 }
 
 // memory reads bytes of the host's memory.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -185,7 +184,8 @@ func (l *loader) rows(cols int, names ...string) matrix {
 		to.Size = uint64(n)
 		l.fill(to, s, n*int64(l.rank))
 		to.Offset += to.Size
-		if mine := s.rows / l.ranks; s.quantised {
+		if s.quantised {
+			mine := s.rows / l.ranks
 			scales = append(scales, l.scales(s)[mine*l.rank:][:mine]...)
 		}
 	}
@@ -217,18 +217,10 @@ func (l *loader) columns(name string) matrix {
 
 // scales returns the factors of the rows of a quantised matrix.
 func (l *loader) scales(m source) []float32 {
-	t, err := l.ck.Tensor(m.name + ".weight_scale")
+	all, err := l.ck.Scales(m.name)
 	if err != nil {
 		l.fail(err)
 		return make([]float32, m.rows)
-	}
-	all, err := floats(t)
-	if err != nil {
-		l.fail(err)
-		return make([]float32, m.rows)
-	}
-	if len(all) == 1 {
-		return slices.Repeat(all, m.rows)
 	}
 	return all
 }
