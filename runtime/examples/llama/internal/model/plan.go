@@ -81,7 +81,7 @@ func (p Plan) check(i Info, tokens int) error {
 		if err := slot(s.Slot); err != nil {
 			return err
 		}
-		if most := (i.MaxTokens + i.PageTokens - 1) / i.PageTokens; len(s.Pages) > most {
+		if most := i.maxPages(); len(s.Pages) > most {
 			return fmt.Errorf("%w: %d pages for slot %d, but %d hold the longest sequence", ErrPlan, len(s.Pages), s.Slot, most)
 		}
 		for _, page := range s.Pages {

@@ -71,6 +71,9 @@ func (t *team) Run(p Plan, tokens []int32) (func(context.Context) error, error) 
 			to = spare[:p.Tokens()]
 		}
 		done, err := s.Run(p, to)
+		if i == 0 && errors.Is(err, ErrPlan) {
+			return nil, err // the others have not seen the plan
+		}
 		if err != nil { // the shards before wait for this one in vain
 			t.broken = fmt.Errorf("model: shard %d of %d: %w", i, len(t.shards), err)
 			return nil, t.broken

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/kernels"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -30,13 +31,13 @@ type layer struct {
 
 // A matrix lies row by row, with a row for each output.
 type matrix struct {
+	kernels.Matrix
 	rows, cols int
-	data       gpu.Range
-	scales     gpu.Range // a float32 for each row, if the elements have 8 bits
+	quantised  bool // elements of 8 bits, with scales
 }
 
-// quantised reports whether the layers' matrices have elements of 8 bits.
-func (w *weights) quantised() bool { return w.layers[0].qkv.scales.Size > 0 }
+// quantised reports whether the layers' matrices are.
+func (w *weights) quantised() bool { return w.layers[0].qkv.quantised }
 
 // loadWeights uploads the weights. Each shard reads only its own part of the files.
 func loadWeights(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (_ *weights, err error) {
@@ -49,10 +50,10 @@ func loadWeights(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint
 		return nil, err
 	}
 	if l.used > free {
-		return nil, fmt.Errorf("model: the weights need %s of device memory, and %s are free: %w", bytes(l.used), bytes(free), gpu.ErrOutOfMemory)
+		return nil, fmt.Errorf("model: the weights need %s of device memory, and %s are free: %w", sized(l.used), sized(free), gpu.ErrOutOfMemory)
 	}
 	if l.mem, err = dev.Alloc(gpu.DeviceMem, l.used); err != nil {
-		return nil, fmt.Errorf("model: %s for the weights: %w", bytes(l.used), err)
+		return nil, fmt.Errorf("model: %s for the weights: %w", sized(l.used), err)
 	}
 	l.used = 0
 	w, err := l.weights()
@@ -69,16 +70,8 @@ type loader struct {
 	rank, ranks int
 	kind        checkpoint.DType
 
-	mem   *gpu.Buffer // nil: only count
-	used  uint64
+	layout
 	reads []gpu.Op
-	err   error // the first one
-}
-
-func (l *loader) fail(err error) {
-	if l.err == nil {
-		l.err = err
-	}
 }
 
 // read does the reads, some at the same time: one tensor is on its way to the device while the next
@@ -111,7 +104,7 @@ func (l *loader) weights() (*weights, error) {
 	w.embed = l.whole("model.embed_tokens")
 	for i := range l.config.Layers {
 		w.layers = append(w.layers, l.layer(fmt.Sprintf("model.layers.%d.", i)))
-		if q := w.layers[i].qkv.scales.Size > 0; q != w.quantised() {
+		if w.layers[i].qkv.quantised != w.quantised() {
 			l.fail(fmt.Errorf("model: layers 0 and %d differ: one is quantised", i))
 		}
 	}
@@ -134,16 +127,6 @@ func (l *loader) layer(prefix string) layer {
 	}
 }
 
-// take returns the next bytes of the memory.
-func (l *loader) take(size uint64) gpu.Range {
-	at := l.used
-	l.used += (size + gpu.Alignment - 1) / gpu.Alignment * gpu.Alignment
-	if l.mem == nil {
-		return gpu.Range{Size: size}
-	}
-	return l.mem.Range(at, size)
-}
-
 // fill reads into a range, beginning at an offset of the tensor.
 func (l *loader) fill(to gpu.Range, from source, at int64) {
 	if l.mem != nil {
@@ -164,27 +147,30 @@ func (l *loader) whole(name string) gpu.Range {
 func (l *loader) rows(cols int, names ...string) matrix {
 	m := matrix{cols: cols}
 	var all []source
-	for _, name := range names {
+	size := uint64(0)
+	for i, name := range names {
 		s := l.source(name)
-		if len(all) > 0 && s.quantised != all[0].quantised {
+		if i == 0 {
+			m.quantised = s.quantised
+		} else if s.quantised != m.quantised {
 			l.fail(fmt.Errorf("model: %s and %s differ: one is quantised", names[0], name))
 		}
 		all = append(all, s)
 		m.rows += s.rows / l.ranks
-		m.data.Size += uint64(s.size) / uint64(l.ranks)
+		size += uint64(s.size) / uint64(l.ranks)
 	}
 	if l.err != nil {
 		return m
 	}
-	m.data = l.take(m.data.Size)
-	to := m.data
+	m.Data = l.take(size)
+	to := m.Data
 	var scales []float32
 	for _, s := range all {
 		n := s.size / int64(l.ranks)
 		to.Size = uint64(n)
 		l.fill(to, s, n*int64(l.rank))
 		to.Offset += to.Size
-		if s.quantised {
+		if m.quantised {
 			mine := s.rows / l.ranks
 			scales = append(scales, l.scales(s)[mine*l.rank:][:mine]...)
 		}
@@ -200,18 +186,18 @@ func (l *loader) columns(name string) matrix {
 		return matrix{}
 	}
 	row := s.size / int64(s.rows) // bytes
-	m := matrix{rows: s.rows, data: l.take(uint64(s.size) / uint64(l.ranks))}
-	if m.cols = int(row) / l.ranks; !s.quantised {
+	mine := row / int64(l.ranks)
+	m := matrix{rows: s.rows, cols: int(mine), quantised: s.quantised}
+	m.Data = l.take(uint64(mine) * uint64(s.rows))
+	if m.quantised {
+		l.takeScales(&m, l.scales(s))
+	} else {
 		m.cols /= 2
 	}
-	if s.quantised {
-		l.takeScales(&m, l.scales(s))
-	}
 	if l.ranks > 1 {
-		mine := row / int64(l.ranks)
 		s.ReaderAt = strided{s.ReaderAt, row, mine * int64(l.rank), mine}
 	}
-	l.fill(m.data, s, 0)
+	l.fill(m.Data, s, 0)
 	return m
 }
 
@@ -226,16 +212,11 @@ func (l *loader) scales(m source) []float32 {
 }
 
 func (l *loader) takeScales(m *matrix, scales []float32) {
-	if len(scales) > 0 {
-		m.scales = l.take(4 * uint64(len(scales)))
-		l.fill(m.scales, source{ReaderAt: memory(gpu.BytesOf(scales)), name: "scales"}, 0)
+	if m.quantised {
+		m.Scale = takeSlice[float32](&l.layout, len(scales))
+		l.fill(m.Scale.Range(), source{ReaderAt: memory(gpu.BytesOf(scales)), name: "scales"}, 0)
 	}
 }
 
-// bytes writes a size for people.
-func bytes(n uint64) string {
-	if n < 1e9 {
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-}
+// size is the number of elements.
+func (m *matrix) size() int { return m.rows * m.cols }
