@@ -1,0 +1,191 @@
+package model_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/puregpu/puregpu/runtime/drivers"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// realGPUs opens the first n GPUs, or skips the test.
+func realGPUs(t *testing.T, n int) []*gpu.Device {
+	t.Helper()
+	d, err := drivers.Best(drivers.WithoutSim())
+	if errors.Is(err, drivers.ErrNoGPU) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gpu.OpenGroup(d, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	if all := g.Devices(); len(all) >= n {
+		return all[:n]
+	}
+	t.Skipf("there are fewer than %d GPUs", n)
+	return nil
+}
+
+// folder returns the folder that an environment variable names, or skips the test.
+func folder(t *testing.T, variable string) string {
+	t.Helper()
+	dir := os.Getenv(variable)
+	if dir == "" {
+		t.Skipf("%s does not name a folder", variable)
+	}
+	return dir
+}
+
+// TestGPUSmall compares the kernels of a GPU with the reference, on a small random model.
+func TestGPUSmall(t *testing.T) {
+	dev := realGPUs(t, 1)[0]
+	for _, invariant := range []bool{false, true} {
+		t.Run(fmt.Sprint("invariant ", invariant), func(t *testing.T) {
+			ck := written(t, tiny)
+			s := openOn(t, dev, ck, model.Options{Slots: 3, ChunkTokens: 16, Pages: 64, Invariant: invariant})
+			checkLogits(t, ck, s, s)
+		})
+	}
+}
+
+func TestGPUTeam(t *testing.T) {
+	ck := written(t, tiny)
+	team, shards := teamOn(t, realGPUs(t, 2), ck, model.Options{Slots: 3, ChunkTokens: 16, Pages: 64})
+	for _, s := range shards {
+		checkLogits(t, ck, team, s)
+	}
+}
+
+// TestGPUTimes prints the times of a model, if PUREGPU_LLAMA_TIMES names its folder.
+func TestGPUTimes(t *testing.T) {
+	dir := folder(t, "PUREGPU_LLAMA_TIMES")
+	dev := realGPUs(t, 1)[0]
+	var table strings.Builder
+	row := func(what, format string, args ...any) {
+		fmt.Fprintf(&table, "%-44s "+format+"\n", append([]any{what}, args...)...)
+	}
+	row("device", "%s", dev.Info().Name)
+	bandwidth := copyBandwidth(t, dev)
+	row("copy on the device, read and written", "%.0f GB/s", bandwidth/1e9)
+
+	start := time.Now()
+	ck := opened(t, dir)
+	row("open the checkpoint", "%v", time.Since(start).Round(time.Millisecond/10))
+	for _, when := range []string{"first", "again"} {
+		start = time.Now()
+		n, err := model.Upload(t.Context(), dev, ck)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(start)
+		row("upload the weights, "+when, "%v, %.2f GB, %.1f GB/s", took.Round(time.Millisecond), float64(n)/1e9, float64(n)/1e9/took.Seconds())
+	}
+	for _, invariant := range []bool{false, true} {
+		start = time.Now()
+		s := openOn(t, dev, ck, model.Options{MaxTokens: min(2048, ck.Config().MaxTokens), ChunkTokens: 512, Pages: model.MaxRows * 128, Invariant: invariant})
+		row(fmt.Sprintf("open the model, invariant %t", invariant), "%v", time.Since(start).Round(time.Millisecond))
+		times(t, s, s, ck, bandwidth, row)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("\n%s", table.String())
+}
+
+// TestGPUTeamTimes prints the times of a model on two GPUs, if PUREGPU_LLAMA_TIMES names its folder.
+func TestGPUTeamTimes(t *testing.T) {
+	dir := folder(t, "PUREGPU_LLAMA_TIMES")
+	devices := realGPUs(t, 2)
+	var table strings.Builder
+	row := func(what, format string, args ...any) {
+		fmt.Fprintf(&table, "%-44s "+format+"\n", append([]any{what}, args...)...)
+	}
+	row("devices", "2 × %s", devices[0].Info().Name)
+	ck := opened(t, dir)
+	start := time.Now()
+	team, shards := teamOn(t, devices, ck, model.Options{MaxTokens: min(2048, ck.Config().MaxTokens), ChunkTokens: 512, Pages: model.MaxRows * 128})
+	row("open the model", "%v", time.Since(start).Round(time.Millisecond))
+	times(t, team, shards[0], ck, copyBandwidth(t, devices[0]), row)
+	t.Logf("\n%s", table.String())
+}
+
+// times measures prompts and decode steps of a runner that has the shard.
+func times(t *testing.T, r model.Runner, s *model.Shard, ck *checkpoint.Checkpoint, bandwidth float64, row func(what, format string, args ...any)) {
+	const length, steps = 512, 64
+	prompt := random(rand.New(rand.NewPCG(1, 1)), length, ck.Config().Vocab)
+	for slot := range model.MaxRows {
+		q := &sequence{slot: slot, prompt: prompt, pages: pages(r, slot)}
+		start := time.Now()
+		q.begin(t, r)
+		if slot == 0 || slot == model.MaxRows-1 {
+			row(fmt.Sprintf("first token of a prompt of %d, time %d", length, slot+1), "%v", time.Since(start).Round(time.Microsecond))
+		}
+	}
+	for _, rows := range []int{1, 2, 4, 8, 16, 32, 64} {
+		var p model.Plan
+		for slot := range rows {
+			p.Decode = append(p.Decode, slot)
+		}
+		ahead(t, r, p, 3)
+		start := time.Now()
+		ahead(t, r, p, steps)
+		step := time.Since(start) / steps
+		share := float64(s.StepBytes(rows*(length+steps))) / step.Seconds() / bandwidth
+		row(fmt.Sprintf("decode step of %d", rows), "%.1f µs, %.0f tokens/s, %.0f %% of the copy's bandwidth",
+			float64(step.Nanoseconds())/1e3, float64(rows)/step.Seconds(), 100*share)
+	}
+}
+
+// ahead runs a plan some times, without waiting in between.
+func ahead(t *testing.T, r model.Runner, p model.Plan, n int) {
+	t.Helper()
+	var done func(context.Context) error
+	tokens := make([]int32, model.MaxRows)
+	for range n {
+		var err error
+		if done, err = r.Run(p, tokens); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyBandwidth returns the bytes that copies on the device read and write in a second.
+func copyBandwidth(t *testing.T, dev *gpu.Device) float64 {
+	t.Helper()
+	const size, count = 1 << 30, 20
+	a, err1 := dev.Alloc(gpu.DeviceMem, size)
+	b, err2 := dev.Alloc(gpu.DeviceMem, size)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer b.Close()
+	s := dev.Queue(0).NewStream()
+	run := func(n int) time.Duration {
+		start := time.Now()
+		for range n {
+			s.Copy(b.All(), a.All())
+		}
+		if err := s.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(start)
+	}
+	run(2)
+	return 2 * size * count / run(count).Seconds()
+}
