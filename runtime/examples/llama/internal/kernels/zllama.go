@@ -15,12 +15,21 @@ import (
 //go:embed llama.cu
 var llamaText string
 
+//go:embed number.h
+var llamaHeader0 string
+
+//go:embed product.h
+var llamaHeader1 string
+
+//go:embed attend.h
+var llamaHeader2 string
+
+//go:embed sample.h
+var llamaHeader3 string
+
 // LlamaCode has the kernels of llama.cu, compiled for a device by [CompileLlama]. Goroutines may
 // launch them concurrently.
 type LlamaCode struct {
-	Embed        Embed
-	EmbedChunk   EmbedChunk
-	Norm         Norm
 	QkvOne       QkvOne
 	GateUpOne    GateUpOne
 	AddOne       AddOne
@@ -42,9 +51,12 @@ type LlamaCode struct {
 	LogitsMany32 LogitsMany32
 	LogitsMany64 LogitsMany64
 	Attend       Attend
-	Sample       Sample
-	RopeChunk    RopeChunk
 	AttendChunk  AttendChunk
+	Sample       Sample
+	Embed        Embed
+	EmbedChunk   EmbedChunk
+	Norm         Norm
+	RopeChunk    RopeChunk
 	Swiglu       Swiglu
 	Last         Last
 	Dequantize   Dequantize
@@ -58,6 +70,12 @@ type LlamaCode struct {
 // their place: see [SimLlama].
 func CompileLlama(d *gpu.Device, options compile.Options) (*LlamaCode, compile.Info, error) {
 	exe, info, err := options.Compile(d, compile.Source{
+		Headers: map[string]string{
+			"attend.h":  llamaHeader2,
+			"number.h":  llamaHeader0,
+			"product.h": llamaHeader1,
+			"sample.h":  llamaHeader3,
+		},
 		Name:  "llama.cu",
 		Names: []string{"qkvMany<8>", "qkvMany<16>", "qkvMany<32>", "qkvMany<64>", "gateUpMany<8>", "gateUpMany<16>", "gateUpMany<32>", "gateUpMany<64>", "addMany<8>", "addMany<16>", "addMany<32>", "addMany<64>", "logitsMany<8>", "logitsMany<16>", "logitsMany<32>", "logitsMany<64>"},
 		Text:  llamaText,
@@ -74,24 +92,6 @@ func CompileLlama(d *gpu.Device, options compile.Options) (*LlamaCode, compile.I
 }
 
 func (c *LlamaCode) find() (err error) {
-	if c.Embed.kernel, err = c.exe.Kernel("embed"); err != nil {
-		return err
-	}
-	if c.Embed.typed, err = gpu.Typed[embedArgs](c.Embed.kernel); err != nil {
-		return err
-	}
-	if c.EmbedChunk.kernel, err = c.exe.Kernel("embedChunk"); err != nil {
-		return err
-	}
-	if c.EmbedChunk.typed, err = gpu.Typed[embedChunkArgs](c.EmbedChunk.kernel); err != nil {
-		return err
-	}
-	if c.Norm.kernel, err = c.exe.Kernel("norm"); err != nil {
-		return err
-	}
-	if c.Norm.typed, err = gpu.Typed[normArgs](c.Norm.kernel); err != nil {
-		return err
-	}
 	if c.QkvOne.kernel, err = c.exe.Kernel("qkvOne"); err != nil {
 		return err
 	}
@@ -218,22 +218,40 @@ func (c *LlamaCode) find() (err error) {
 	if c.Attend.typed, err = gpu.Typed[attendArgs](c.Attend.kernel); err != nil {
 		return err
 	}
+	if c.AttendChunk.kernel, err = c.exe.Kernel("attendChunk"); err != nil {
+		return err
+	}
+	if c.AttendChunk.typed, err = gpu.Typed[attendChunkArgs](c.AttendChunk.kernel); err != nil {
+		return err
+	}
 	if c.Sample.kernel, err = c.exe.Kernel("sample"); err != nil {
 		return err
 	}
 	if c.Sample.typed, err = gpu.Typed[sampleArgs](c.Sample.kernel); err != nil {
 		return err
 	}
+	if c.Embed.kernel, err = c.exe.Kernel("embed"); err != nil {
+		return err
+	}
+	if c.Embed.typed, err = gpu.Typed[embedArgs](c.Embed.kernel); err != nil {
+		return err
+	}
+	if c.EmbedChunk.kernel, err = c.exe.Kernel("embedChunk"); err != nil {
+		return err
+	}
+	if c.EmbedChunk.typed, err = gpu.Typed[embedChunkArgs](c.EmbedChunk.kernel); err != nil {
+		return err
+	}
+	if c.Norm.kernel, err = c.exe.Kernel("norm"); err != nil {
+		return err
+	}
+	if c.Norm.typed, err = gpu.Typed[normArgs](c.Norm.kernel); err != nil {
+		return err
+	}
 	if c.RopeChunk.kernel, err = c.exe.Kernel("ropeChunk"); err != nil {
 		return err
 	}
 	if c.RopeChunk.typed, err = gpu.Typed[ropeChunkArgs](c.RopeChunk.kernel); err != nil {
-		return err
-	}
-	if c.AttendChunk.kernel, err = c.exe.Kernel("attendChunk"); err != nil {
-		return err
-	}
-	if c.AttendChunk.typed, err = gpu.Typed[attendChunkArgs](c.AttendChunk.kernel); err != nil {
 		return err
 	}
 	if c.Swiglu.kernel, err = c.exe.Kernel("swiglu"); err != nil {
@@ -261,81 +279,6 @@ func (c *LlamaCode) find() (err error) {
 // afterwards.
 func (c *LlamaCode) Close() error {
 	return c.exe.Close()
-}
-
-// Embed is the kernel embed of llama.cu, a value that may be copied. In C it is:
-//
-//	void embed(Dims d, const int *active, const int *token, const void *table, float *x)
-type Embed struct {
-	kernel *gpu.Kernel
-	typed  *gpu.TypedKernel[embedArgs]
-}
-
-type embedArgs struct {
-	d             Dims
-	active, token gpu.Slice[int32]
-	table         gpu.Range
-	x             gpu.Slice[float32]
-}
-
-// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
-func (k Embed) Launch(grid gpu.Grid, d Dims, active, token gpu.Slice[int32], table gpu.Range, x gpu.Slice[float32]) gpu.Op {
-	return k.typed.Launch(grid, embedArgs{d, active, token, table, x})
-}
-
-// Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k Embed) Kernel() *gpu.Kernel {
-	return k.kernel
-}
-
-// EmbedChunk is the kernel embedChunk of llama.cu, a value that may be copied. In C it is:
-//
-//	void embedChunk(Dims d, const int *tokens, const void *table, float *x)
-type EmbedChunk struct {
-	kernel *gpu.Kernel
-	typed  *gpu.TypedKernel[embedChunkArgs]
-}
-
-type embedChunkArgs struct {
-	d      Dims
-	tokens gpu.Slice[int32]
-	table  gpu.Range
-	x      gpu.Slice[float32]
-}
-
-// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
-func (k EmbedChunk) Launch(grid gpu.Grid, d Dims, tokens gpu.Slice[int32], table gpu.Range, x gpu.Slice[float32]) gpu.Op {
-	return k.typed.Launch(grid, embedChunkArgs{d, tokens, table, x})
-}
-
-// Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k EmbedChunk) Kernel() *gpu.Kernel {
-	return k.kernel
-}
-
-// Norm is the kernel norm of llama.cu, a value that may be copied. In C it is:
-//
-//	void norm(Dims d, const float *x, const void *weight, act *h)
-type Norm struct {
-	kernel *gpu.Kernel
-	typed  *gpu.TypedKernel[normArgs]
-}
-
-type normArgs struct {
-	d      Dims
-	x      gpu.Slice[float32]
-	weight gpu.Range
-	h      gpu.Slice[uint16]
-}
-
-// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
-func (k Norm) Launch(grid gpu.Grid, d Dims, x gpu.Slice[float32], weight gpu.Range, h gpu.Slice[uint16]) gpu.Op {
-	return k.typed.Launch(grid, normArgs{d, x, weight, h})
-}
-
-// Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k Norm) Kernel() *gpu.Kernel {
-	return k.kernel
 }
 
 // QkvOne is the kernel qkvOne of llama.cu, a value that may be copied. In C it is:
@@ -872,7 +815,7 @@ func (k LogitsMany64) Kernel() *gpu.Kernel {
 
 // Attend is the kernel attend of llama.cu, a value that may be copied. In C it is:
 //
-//	void attend(Dims d, int layer, const int *active, const int *position, const int *pages, const void *cache, const act *q, act *a, unsigned *work)
+//	void attend(Dims d, int layer, const int *active, const int *position, const int *pages, const void *cache, const act *q, act *a, u32 *work)
 type Attend struct {
 	kernel *gpu.Kernel
 	typed  *gpu.TypedKernel[attendArgs]
@@ -894,6 +837,32 @@ func (k Attend) Launch(grid gpu.Grid, d Dims, layer int32, active, position, pag
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k Attend) Kernel() *gpu.Kernel {
+	return k.kernel
+}
+
+// AttendChunk is the kernel attendChunk of llama.cu, a value that may be copied. In C it is:
+//
+//	void attendChunk(Dims d, int all, int layer, const int *chunk, const int *pages, const void *cache, const act *q, act *a)
+type AttendChunk struct {
+	kernel *gpu.Kernel
+	typed  *gpu.TypedKernel[attendChunkArgs]
+}
+
+type attendChunkArgs struct {
+	d            Dims
+	all, layer   int32
+	chunk, pages gpu.Slice[int32]
+	cache        gpu.Range
+	q, a         gpu.Slice[uint16]
+}
+
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k AttendChunk) Launch(grid gpu.Grid, d Dims, all, layer int32, chunk, pages gpu.Slice[int32], cache gpu.Range, q, a gpu.Slice[uint16]) gpu.Op {
+	return k.typed.Launch(grid, attendChunkArgs{d, all, layer, chunk, pages, cache, q, a})
+}
+
+// Kernel returns the kernel. Its Info tells what it takes and uses.
+func (k AttendChunk) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
@@ -923,6 +892,81 @@ func (k Sample) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
+// Embed is the kernel embed of llama.cu, a value that may be copied. In C it is:
+//
+//	void embed(Dims d, const int *active, const int *token, const void *table, float *x)
+type Embed struct {
+	kernel *gpu.Kernel
+	typed  *gpu.TypedKernel[embedArgs]
+}
+
+type embedArgs struct {
+	d             Dims
+	active, token gpu.Slice[int32]
+	table         gpu.Range
+	x             gpu.Slice[float32]
+}
+
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k Embed) Launch(grid gpu.Grid, d Dims, active, token gpu.Slice[int32], table gpu.Range, x gpu.Slice[float32]) gpu.Op {
+	return k.typed.Launch(grid, embedArgs{d, active, token, table, x})
+}
+
+// Kernel returns the kernel. Its Info tells what it takes and uses.
+func (k Embed) Kernel() *gpu.Kernel {
+	return k.kernel
+}
+
+// EmbedChunk is the kernel embedChunk of llama.cu, a value that may be copied. In C it is:
+//
+//	void embedChunk(Dims d, const int *tokens, const void *table, float *x)
+type EmbedChunk struct {
+	kernel *gpu.Kernel
+	typed  *gpu.TypedKernel[embedChunkArgs]
+}
+
+type embedChunkArgs struct {
+	d      Dims
+	tokens gpu.Slice[int32]
+	table  gpu.Range
+	x      gpu.Slice[float32]
+}
+
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k EmbedChunk) Launch(grid gpu.Grid, d Dims, tokens gpu.Slice[int32], table gpu.Range, x gpu.Slice[float32]) gpu.Op {
+	return k.typed.Launch(grid, embedChunkArgs{d, tokens, table, x})
+}
+
+// Kernel returns the kernel. Its Info tells what it takes and uses.
+func (k EmbedChunk) Kernel() *gpu.Kernel {
+	return k.kernel
+}
+
+// Norm is the kernel norm of llama.cu, a value that may be copied. In C it is:
+//
+//	void norm(Dims d, const float *x, const void *weight, act *h)
+type Norm struct {
+	kernel *gpu.Kernel
+	typed  *gpu.TypedKernel[normArgs]
+}
+
+type normArgs struct {
+	d      Dims
+	x      gpu.Slice[float32]
+	weight gpu.Range
+	h      gpu.Slice[uint16]
+}
+
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k Norm) Launch(grid gpu.Grid, d Dims, x gpu.Slice[float32], weight gpu.Range, h gpu.Slice[uint16]) gpu.Op {
+	return k.typed.Launch(grid, normArgs{d, x, weight, h})
+}
+
+// Kernel returns the kernel. Its Info tells what it takes and uses.
+func (k Norm) Kernel() *gpu.Kernel {
+	return k.kernel
+}
+
 // RopeChunk is the kernel ropeChunk of llama.cu, a value that may be copied. In C it is:
 //
 //	void ropeChunk(Dims d, int layer, const int *chunk, const int *pages, void *cache, const float *freq, const act *qkv, act *q)
@@ -947,32 +991,6 @@ func (k RopeChunk) Launch(grid gpu.Grid, d Dims, layer int32, chunk, pages gpu.S
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
 func (k RopeChunk) Kernel() *gpu.Kernel {
-	return k.kernel
-}
-
-// AttendChunk is the kernel attendChunk of llama.cu, a value that may be copied. In C it is:
-//
-//	void attendChunk(Dims d, int layer, const int *chunk, const int *pages, const void *cache, const act *q, act *a)
-type AttendChunk struct {
-	kernel *gpu.Kernel
-	typed  *gpu.TypedKernel[attendChunkArgs]
-}
-
-type attendChunkArgs struct {
-	d            Dims
-	layer        int32
-	chunk, pages gpu.Slice[int32]
-	cache        gpu.Range
-	q, a         gpu.Slice[uint16]
-}
-
-// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
-func (k AttendChunk) Launch(grid gpu.Grid, d Dims, layer int32, chunk, pages gpu.Slice[int32], cache gpu.Range, q, a gpu.Slice[uint16]) gpu.Op {
-	return k.typed.Launch(grid, attendChunkArgs{d, layer, chunk, pages, cache, q, a})
-}
-
-// Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k AttendChunk) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
@@ -1053,9 +1071,6 @@ func (k Dequantize) Kernel() *gpu.Kernel {
 // method is called once per launch, and does the work of all its threads: see simdriver.NewKernel.
 // Embed [NoLlamaTwins] to leave some out.
 type LlamaTwins interface {
-	Embed(grid *simdriver.Grid, d Dims, active, token, table, x driver.Ptr) error
-	EmbedChunk(grid *simdriver.Grid, d Dims, tokens, table, x driver.Ptr) error
-	Norm(grid *simdriver.Grid, d Dims, x, weight, h driver.Ptr) error
 	QkvOne(grid *simdriver.Grid, d Dims, layer int32, active, position, pages, cache, freq, x, norm, w, scale, q driver.Ptr) error
 	GateUpOne(grid *simdriver.Grid, d Dims, x, norm, w, scale, g driver.Ptr) error
 	AddOne(grid *simdriver.Grid, d Dims, in, add int32, a, w, scale, x driver.Ptr) error
@@ -1077,9 +1092,12 @@ type LlamaTwins interface {
 	LogitsMany32(grid *simdriver.Grid, d Dims, rows int32, h, w, logits driver.Ptr) error
 	LogitsMany64(grid *simdriver.Grid, d Dims, rows int32, h, w, logits driver.Ptr) error
 	Attend(grid *simdriver.Grid, d Dims, layer int32, active, position, pages, cache, q, a, work driver.Ptr) error
+	AttendChunk(grid *simdriver.Grid, d Dims, all, layer int32, chunk, pages, cache, q, a driver.Ptr) error
 	Sample(grid *simdriver.Grid, d Dims, active, token, position, sampling, logits, out driver.Ptr) error
+	Embed(grid *simdriver.Grid, d Dims, active, token, table, x driver.Ptr) error
+	EmbedChunk(grid *simdriver.Grid, d Dims, tokens, table, x driver.Ptr) error
+	Norm(grid *simdriver.Grid, d Dims, x, weight, h driver.Ptr) error
 	RopeChunk(grid *simdriver.Grid, d Dims, layer int32, chunk, pages, cache, freq, qkv, q driver.Ptr) error
-	AttendChunk(grid *simdriver.Grid, d Dims, layer int32, chunk, pages, cache, q, a driver.Ptr) error
 	Swiglu(grid *simdriver.Grid, d Dims, gu, g driver.Ptr) error
 	Last(grid *simdriver.Grid, d Dims, chunk, position, from, to driver.Ptr) error
 	Dequantize(grid *simdriver.Grid, d Dims, in int32, w, scale, dst driver.Ptr) error
@@ -1092,9 +1110,6 @@ func SimLlama(t LlamaTwins) map[string]simdriver.Kernel {
 		t = NoLlamaTwins{}
 	}
 	return map[string]simdriver.Kernel{
-		"embed":          simdriver.MustKernel(t.Embed),
-		"embedChunk":     simdriver.MustKernel(t.EmbedChunk),
-		"norm":           simdriver.MustKernel(t.Norm),
 		"qkvOne":         simdriver.MustKernel(t.QkvOne),
 		"gateUpOne":      simdriver.MustKernel(t.GateUpOne),
 		"addOne":         simdriver.MustKernel(t.AddOne),
@@ -1116,9 +1131,12 @@ func SimLlama(t LlamaTwins) map[string]simdriver.Kernel {
 		"logitsMany<32>": simdriver.MustKernel(t.LogitsMany32),
 		"logitsMany<64>": simdriver.MustKernel(t.LogitsMany64),
 		"attend":         simdriver.MustKernel(t.Attend),
-		"sample":         simdriver.MustKernel(t.Sample),
-		"ropeChunk":      simdriver.MustKernel(t.RopeChunk),
 		"attendChunk":    simdriver.MustKernel(t.AttendChunk),
+		"sample":         simdriver.MustKernel(t.Sample),
+		"embed":          simdriver.MustKernel(t.Embed),
+		"embedChunk":     simdriver.MustKernel(t.EmbedChunk),
+		"norm":           simdriver.MustKernel(t.Norm),
+		"ropeChunk":      simdriver.MustKernel(t.RopeChunk),
 		"swiglu":         simdriver.MustKernel(t.Swiglu),
 		"last":           simdriver.MustKernel(t.Last),
 		"dequantize":     simdriver.MustKernel(t.Dequantize),
@@ -1127,18 +1145,6 @@ func SimLlama(t LlamaTwins) map[string]simdriver.Kernel {
 
 // NoLlamaTwins has no twins: on a simulated GPU, launches fail with an error that names the kernel.
 type NoLlamaTwins struct{}
-
-func (NoLlamaTwins) Embed(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
-	return errors.New("kernel embed of llama.cu has no twin: implement LlamaTwins.Embed")
-}
-
-func (NoLlamaTwins) EmbedChunk(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, driver.Ptr) error {
-	return errors.New("kernel embedChunk of llama.cu has no twin: implement LlamaTwins.EmbedChunk")
-}
-
-func (NoLlamaTwins) Norm(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, driver.Ptr) error {
-	return errors.New("kernel norm of llama.cu has no twin: implement LlamaTwins.Norm")
-}
 
 func (NoLlamaTwins) QkvOne(*simdriver.Grid, Dims, int32, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
 	return errors.New("kernel qkvOne of llama.cu has no twin: implement LlamaTwins.QkvOne")
@@ -1224,16 +1230,28 @@ func (NoLlamaTwins) Attend(*simdriver.Grid, Dims, int32, driver.Ptr, driver.Ptr,
 	return errors.New("kernel attend of llama.cu has no twin: implement LlamaTwins.Attend")
 }
 
+func (NoLlamaTwins) AttendChunk(*simdriver.Grid, Dims, int32, int32, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
+	return errors.New("kernel attendChunk of llama.cu has no twin: implement LlamaTwins.AttendChunk")
+}
+
 func (NoLlamaTwins) Sample(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
 	return errors.New("kernel sample of llama.cu has no twin: implement LlamaTwins.Sample")
 }
 
-func (NoLlamaTwins) RopeChunk(*simdriver.Grid, Dims, int32, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
-	return errors.New("kernel ropeChunk of llama.cu has no twin: implement LlamaTwins.RopeChunk")
+func (NoLlamaTwins) Embed(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
+	return errors.New("kernel embed of llama.cu has no twin: implement LlamaTwins.Embed")
 }
 
-func (NoLlamaTwins) AttendChunk(*simdriver.Grid, Dims, int32, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
-	return errors.New("kernel attendChunk of llama.cu has no twin: implement LlamaTwins.AttendChunk")
+func (NoLlamaTwins) EmbedChunk(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, driver.Ptr) error {
+	return errors.New("kernel embedChunk of llama.cu has no twin: implement LlamaTwins.EmbedChunk")
+}
+
+func (NoLlamaTwins) Norm(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, driver.Ptr) error {
+	return errors.New("kernel norm of llama.cu has no twin: implement LlamaTwins.Norm")
+}
+
+func (NoLlamaTwins) RopeChunk(*simdriver.Grid, Dims, int32, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
+	return errors.New("kernel ropeChunk of llama.cu has no twin: implement LlamaTwins.RopeChunk")
 }
 
 func (NoLlamaTwins) Swiglu(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr) error {
