@@ -80,7 +80,7 @@ struct Sums {
 __device__ inline void clear(Sums &s)
 {
 	s = Sums{};
-	s.top[0] = s.top[1] = -INFINITY;
+	s.top[0] = s.top[1] = -infinity;
 }
 
 // attendTokens adds TOKENS tokens of a tile, which begin at row of the tile and position of the
@@ -108,12 +108,12 @@ template <int TOKENS> __device__ inline void attendTokens(Sums &s, const u32 (*q
 #pragma unroll
 			for (int i = 0; i < 2; i++) {
 				float &v = p[j][half * 2 + i];
-				v = position + j * 8 + t * 2 + i <= limit[half] ? v * scale : -INFINITY;
+				v = position + j * 8 + t * 2 + i <= limit[half] ? v * scale : -infinity;
 				top = fmaxf(top, v);
 			}
 		top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
 		top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
-		float base = top == -INFINITY ? 0 : top, factor = exponential(s.top[half] - base), sum = 0;
+		float base = top == -infinity ? 0 : top, factor = exponential(s.top[half] - base), sum = 0;
 #pragma unroll
 		for (int j = 0; j < TOKENS / 8; j++)
 #pragma unroll
@@ -180,7 +180,6 @@ __device__ inline int splitTokens(int n)
 extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, const int *active, const int *position, const int *pages,
 	const void *cache, const act *q, act *a, u32 *work)
 {
-	extern __shared__ uint4 shared[];
 	__shared__ float tops[4][16], weights[4][16];
 	__shared__ bool lastSplit;
 	const int ratio = d.heads / d.kvHeads, groups = (ratio + 15) / 16, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -292,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, cons
 			work[row * gridDim.x + blockIdx.x] = 0;
 		for (int h = warp; h < heads; h += 4) {
 			const float *from = partial + h * maxSplits * (HEAD_DIM + 2);
-			float top = lane < splits ? __ldcg(from + lane * (HEAD_DIM + 2)) : -INFINITY, most = top;
+			float top = lane < splits ? __ldcg(from + lane * (HEAD_DIM + 2)) : -infinity, most = top;
 #pragma unroll
 			for (int i = 16; i > 0; i /= 2)
 				most = fmaxf(most, __shfl_xor_sync(~0u, most, i));
@@ -319,7 +318,6 @@ extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, cons
 extern "C" __global__ void __launch_bounds__(128) attendChunk(Dims d, int all, int layer, const int *chunk, const int *pages, const void *cache,
 	const act *q, act *a)
 {
-	extern __shared__ uint4 shared[];
 	const int ratio = d.heads / d.kvHeads, warp = threadIdx.x / 32, lane = threadIdx.x % 32, kvHead = blockIdx.y;
 	const int firstRow = (gridDim.x - 1 - blockIdx.x) * 64; // the longest work begins first
 	const u32 queries = sharedAddress(shared), tiles = queries + 64 * HEAD_DIM * 2;

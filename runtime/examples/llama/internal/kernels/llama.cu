@@ -38,8 +38,8 @@ extern "C" __global__ void __launch_bounds__(256) embedChunk(Dims d, const int *
 	copyEmbedding(d, table, tokens[blockIdx.x], x + (size_t)blockIdx.x * d.width);
 }
 
-// norm computes the RMS norm, one block for each row.
-extern "C" __global__ void __launch_bounds__(256) norm(Dims d, const float *x, const void *weight, act *h)
+// rmsNorm computes the RMS norm, one block for each row.
+extern "C" __global__ void __launch_bounds__(256) rmsNorm(Dims d, const float *x, const void *weight, act *h)
 {
 	launchNext();
 	waitPrevious();

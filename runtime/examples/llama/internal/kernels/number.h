@@ -24,6 +24,9 @@ struct Dims {
 };
 
 const int pageTokens = 16;
+#define infinity __int_as_float(0x7f800000)
+
+extern __shared__ uint4 shared[]; // a block's memory, as large as the launch says
 
 // launchNext lets the next kernel begin. It then waits in waitPrevious until this one has ended.
 __device__ inline void launchNext()

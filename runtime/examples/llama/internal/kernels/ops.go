@@ -145,7 +145,7 @@ func (k *Kernels) EmbedChunk(rows int, tokens gpu.Slice[int32], table gpu.Range,
 
 // Norm sets H to the norm of X, with the given weight [Width].
 func (k *Kernels) Norm(rows int, weight gpu.Range, b *Buffers) []gpu.Op {
-	return []gpu.Op{k.code.Norm.Launch(k.grid(256, 0, rows), k.dims, b.X, weight, b.H)}
+	return []gpu.Op{k.code.RmsNorm.Launch(k.grid(256, 0, rows), k.dims, b.X, weight, b.H)}
 }
 
 // RopeChunk rotates queries and keys of a layer. qkv is the product of H with the matrix of QKV:

@@ -102,7 +102,6 @@ template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in
 {
 	constexpr bool fp8 = FP8 && KIND != logitsKind;
 	constexpr int each = fp8 ? 16 : 8; // weights of 16 bytes
-	extern __shared__ uint4 shared[];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = gridDim.x * 8;
 	const int out = outputs<KIND>(d), pairs = (out + 1) / 2, steps = (in + 32 * each - 1) / (32 * each);
 	const size_t rowBytes = (size_t)in * (fp8 ? 1 : 2);
@@ -221,7 +220,6 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 	constexpr int piece = 256 * 16;        // 16 bytes for each thread
 	constexpr int stage = (MT * 2 + NT * wide) * piece;
 	constexpr int M = 16 * MT, stride = ROWS + 1;
-	extern __shared__ uint4 shared[];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	const int out = outputs<KIND>(d), pairs = (out + 1) / 2, firstPair = blockIdx.x * (M / 2);
 	const int parts = gridDim.y * 8, part = blockIdx.y * 8 + warp; // this warp's columns

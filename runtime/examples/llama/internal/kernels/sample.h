@@ -152,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(Dims d, const int *act
 	const Sampling s = sampling[slot];
 
 	// The largest logit, and the first token that has it.
-	float top = -INFINITY;
+	float top = -infinity;
 	int first = vocab;
 	auto take = [&](float v, int i) {
 		if (v > top || (v == top && i < first)) {
@@ -186,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(Dims d, const int *act
 		token[slot] = out[row] = chosen;
 		position[slot]++;
 	};
-	if (!(s.temperature >= 1e-5f) || !(top < INFINITY) || top == -INFINITY) {
+	if (!(s.temperature >= 1e-5f) || !(top < infinity) || top == -infinity) {
 		if (threadIdx.x == 0)
 			finish(first);
 		return;

@@ -55,7 +55,7 @@ type LlamaCode struct {
 	Sample       Sample
 	Embed        Embed
 	EmbedChunk   EmbedChunk
-	Norm         Norm
+	RmsNorm      RmsNorm
 	RopeChunk    RopeChunk
 	Swiglu       Swiglu
 	Last         Last
@@ -242,10 +242,10 @@ func (c *LlamaCode) find() (err error) {
 	if c.EmbedChunk.typed, err = gpu.Typed[embedChunkArgs](c.EmbedChunk.kernel); err != nil {
 		return err
 	}
-	if c.Norm.kernel, err = c.exe.Kernel("norm"); err != nil {
+	if c.RmsNorm.kernel, err = c.exe.Kernel("rmsNorm"); err != nil {
 		return err
 	}
-	if c.Norm.typed, err = gpu.Typed[normArgs](c.Norm.kernel); err != nil {
+	if c.RmsNorm.typed, err = gpu.Typed[rmsNormArgs](c.RmsNorm.kernel); err != nil {
 		return err
 	}
 	if c.RopeChunk.kernel, err = c.exe.Kernel("ropeChunk"); err != nil {
@@ -942,15 +942,15 @@ func (k EmbedChunk) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
-// Norm is the kernel norm of llama.cu, a value that may be copied. In C it is:
+// RmsNorm is the kernel rmsNorm of llama.cu, a value that may be copied. In C it is:
 //
-//	void norm(Dims d, const float *x, const void *weight, act *h)
-type Norm struct {
+//	void rmsNorm(Dims d, const float *x, const void *weight, act *h)
+type RmsNorm struct {
 	kernel *gpu.Kernel
-	typed  *gpu.TypedKernel[normArgs]
+	typed  *gpu.TypedKernel[rmsNormArgs]
 }
 
-type normArgs struct {
+type rmsNormArgs struct {
 	d      Dims
 	x      gpu.Slice[float32]
 	weight gpu.Range
@@ -958,12 +958,12 @@ type normArgs struct {
 }
 
 // Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
-func (k Norm) Launch(grid gpu.Grid, d Dims, x gpu.Slice[float32], weight gpu.Range, h gpu.Slice[uint16]) gpu.Op {
-	return k.typed.Launch(grid, normArgs{d, x, weight, h})
+func (k RmsNorm) Launch(grid gpu.Grid, d Dims, x gpu.Slice[float32], weight gpu.Range, h gpu.Slice[uint16]) gpu.Op {
+	return k.typed.Launch(grid, rmsNormArgs{d, x, weight, h})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
-func (k Norm) Kernel() *gpu.Kernel {
+func (k RmsNorm) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
@@ -1096,7 +1096,7 @@ type LlamaTwins interface {
 	Sample(grid *simdriver.Grid, d Dims, active, token, position, sampling, logits, out driver.Ptr) error
 	Embed(grid *simdriver.Grid, d Dims, active, token, table, x driver.Ptr) error
 	EmbedChunk(grid *simdriver.Grid, d Dims, tokens, table, x driver.Ptr) error
-	Norm(grid *simdriver.Grid, d Dims, x, weight, h driver.Ptr) error
+	RmsNorm(grid *simdriver.Grid, d Dims, x, weight, h driver.Ptr) error
 	RopeChunk(grid *simdriver.Grid, d Dims, layer int32, chunk, pages, cache, freq, qkv, q driver.Ptr) error
 	Swiglu(grid *simdriver.Grid, d Dims, gu, g driver.Ptr) error
 	Last(grid *simdriver.Grid, d Dims, chunk, position, from, to driver.Ptr) error
@@ -1135,7 +1135,7 @@ func SimLlama(t LlamaTwins) map[string]simdriver.Kernel {
 		"sample":         simdriver.MustKernel(t.Sample),
 		"embed":          simdriver.MustKernel(t.Embed),
 		"embedChunk":     simdriver.MustKernel(t.EmbedChunk),
-		"norm":           simdriver.MustKernel(t.Norm),
+		"rmsNorm":        simdriver.MustKernel(t.RmsNorm),
 		"ropeChunk":      simdriver.MustKernel(t.RopeChunk),
 		"swiglu":         simdriver.MustKernel(t.Swiglu),
 		"last":           simdriver.MustKernel(t.Last),
@@ -1246,8 +1246,8 @@ func (NoLlamaTwins) EmbedChunk(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, dr
 	return errors.New("kernel embedChunk of llama.cu has no twin: implement LlamaTwins.EmbedChunk")
 }
 
-func (NoLlamaTwins) Norm(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, driver.Ptr) error {
-	return errors.New("kernel norm of llama.cu has no twin: implement LlamaTwins.Norm")
+func (NoLlamaTwins) RmsNorm(*simdriver.Grid, Dims, driver.Ptr, driver.Ptr, driver.Ptr) error {
+	return errors.New("kernel rmsNorm of llama.cu has no twin: implement LlamaTwins.RmsNorm")
 }
 
 func (NoLlamaTwins) RopeChunk(*simdriver.Grid, Dims, int32, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr) error {
