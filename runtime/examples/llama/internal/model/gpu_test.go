@@ -2,10 +2,13 @@ package model_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +61,92 @@ func TestGPUSmall(t *testing.T) {
 			checkLogits(t, ck, s, s)
 		})
 	}
+}
+
+// TestGPUReference compares logits with those that testdata/reference.py wrote to the folder that
+// PUREGPU_LLAMA_REFERENCE names. Each sequence is given the reference's tokens, whatever the shard
+// would choose.
+func TestGPUReference(t *testing.T) {
+	dir := folder(t, "PUREGPU_LLAMA_REFERENCE")
+	dev := realGPUs(t, 1)[0]
+	ck := opened(t, dir)
+	sequences, want := readLogits(t, dir)
+	for _, invariant := range []bool{false, true} {
+		s := openOn(t, dev, ck, model.Options{Slots: len(sequences), Invariant: invariant})
+		for i := range sequences {
+			forced(t, fmt.Sprintf("sequence %d alone, invariant %t", i, invariant), s, sequences[i:i+1], want[i:i+1])
+		}
+		forced(t, fmt.Sprintf("sequences together, invariant %t", invariant), s, sequences, want)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// readLogits returns the sequences of the reference, and the logits for each of their tokens.
+func readLogits(t *testing.T, dir string) (all []sequence, logits [][][]float32) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "logits.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Vocab     int
+		Sequences []struct{ Prompt, Tokens []int32 }
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "logits.f32"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, q := range file.Sequences {
+		all = append(all, sequence{slot: i, prompt: q.Prompt, tokens: q.Tokens})
+		var rows [][]float32
+		for range q.Tokens {
+			row := make([]float32, file.Vocab)
+			data = data[copy(gpu.BytesOf(row), data):]
+			rows = append(rows, row)
+		}
+		logits = append(logits, rows)
+	}
+	return all, logits
+}
+
+// forced decodes the sequences' tokens, and compares the logits for them.
+func forced(t *testing.T, what string, s *model.Shard, sequences []sequence, want [][][]float32) {
+	t.Helper()
+	var wrong, squares float64
+	check := func(i, row, step int, token int32) {
+		got, err := s.Logits(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, fmt.Sprintf("%s: token %d behind a prompt of %d", what, step, len(sequences[i].prompt)), got, token, want[i][step])
+		for k, w := range want[i][step] {
+			wrong += float64(w-got[k]) * float64(w-got[k])
+			squares += float64(w) * float64(w)
+		}
+	}
+	var p model.Plan
+	for i, q := range sequences {
+		q := sequence{slot: q.slot, prompt: q.prompt, pages: pages(s, q.slot)}
+		q.begin(t, s)
+		check(i, 0, 0, q.tokens[0])
+		p.Decode = append(p.Decode, q.slot)
+	}
+	for step := 1; step < len(sequences[0].tokens); step++ {
+		for _, q := range sequences {
+			if err := s.Force(q.slot, q.tokens[step-1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, token := range run(t, s, p) {
+			check(i, i, step, token)
+		}
+	}
+	t.Logf("%s: relative error of the logits %.2e", what, math.Sqrt(wrong/squares))
 }
 
 func TestGPUTeam(t *testing.T) {

@@ -68,6 +68,11 @@ func (r *recorder) add(ops ...gpu.Op) {
 // decodeStep records a token of each of the active slots.
 func (r *recorder) decodeStep() {
 	k, w, b, s := r.kernels, r.weights, r.Shard.rows, &r.state
+	if r.rows == 1 && r.alone != nil {
+		r.add(r.alone())
+		r.add(k.Sample(1, r.active, s, b, r.out.Slice(0, MaxRows))...)
+		return
+	}
 	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
 	for i := range w.layers {
 		y := &w.layers[i]

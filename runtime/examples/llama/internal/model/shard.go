@@ -43,6 +43,7 @@ type Shard struct {
 	kernels *kernels.Kernels
 	blas    *blas.Library
 	stream  *gpu.Stream
+	alone   func() gpu.Op // returns the launch that computes the logits of the first row; may be nil
 
 	closers []io.Closer // in the order in which they were opened
 
@@ -114,6 +115,9 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 		return err
 	}
 	if err := s.allocCache(uint64(d.PageBytes())); err != nil {
+		return err
+	}
+	if err := s.openAlone(ctx, &d); err != nil {
 		return err
 	}
 	s.slots = make([]slot, o.Slots)
