@@ -35,15 +35,13 @@ func (p *program) bench(ctx context.Context) error {
 		rows = append(rows, n)
 	}
 	return p.with(ctx, func(ctx context.Context) error {
-		fmt.Fprintf(p.out, "%s on %s, %d process(es), prompts of %d tokens\n", p.name(), p.deviceName(), max(p.place.Count, 1), b.prompt)
+		fmt.Fprintf(p.out, "%s on %s, %d process(es), prompts of %d tokens; ready %v after the start of the process\n",
+			p.name(), p.deviceName(), max(p.place.Count, 1), b.prompt, time.Since(started).Round(time.Millisecond))
 		fmt.Fprintf(p.out, "%5s  %14s  %12s  %10s\n", "rows", "first token ms", "µs a step", "tokens/s")
-		for i, n := range rows {
+		for _, n := range rows {
 			first, step, err := p.measure(ctx, n)
 			if err != nil {
 				return err
-			}
-			if i == 0 {
-				fmt.Fprintf(p.err, "the first measurement began %v after the start of the process, with the compilation\n", time.Since(started).Round(time.Millisecond))
 			}
 			fmt.Fprintf(p.out, "%5d  %14.3f  %12.1f  %10.0f\n", n, first.Seconds()*1e3, step.Seconds()*1e6, float64(n)/step.Seconds())
 		}

@@ -92,10 +92,12 @@ func (p *program) with(ctx context.Context, command func(context.Context) error)
 	var open stack
 	defer func() { err = errors.Join(err, open.close()) }()
 	if p.folder == "" && p.sim {
-		if p.folder, err = os.MkdirTemp("", "llama"); err != nil {
+		dir, err := os.MkdirTemp("", "llama")
+		if err != nil {
 			return err
 		}
-		open.push(func() error { return os.RemoveAll(p.folder) })
+		open.push(func() error { return os.RemoveAll(dir) })
+		p.folder = filepath.Join(dir, "tiny")
 		if err := writeTiny(p.folder); err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint/checkpointtest"
 )
 
-// writeTiny writes a tiny model with random weights. Its tokens are the bytes, and one that ends a
+// writeTiny writes a new folder with a tiny model with random weights. Its tokens are the bytes, and one that ends a
 // text.
 func writeTiny(folder string) error {
 	const bytes, end = 256, 256
@@ -30,6 +30,9 @@ func writeTiny(folder string) error {
 		"model":         map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}},
 	})
 	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(folder, 0o777); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(folder, "tokenizer.json"), text, 0o666); err != nil {
