@@ -64,12 +64,12 @@ def load(folder):
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_float32_matmul_precision("highest")
     fields = read_json(folder + "/config.json")
     if "quantization_config" in fields:
         # transformers needs another package for FP8: multiply the scales here.
         del fields["quantization_config"]
-        model, all = LlamaForCausalLM(LlamaConfig(**fields)), stored(folder)
+        model, all = LlamaForCausalLM(LlamaConfig.from_dict(fields)), stored(folder)
         scales = {name: s for name, s in all.items() if name.endswith("_scale")}
         all = {
             name: w.float() * scales[name + "_scale"].float() if name + "_scale" in scales else w.float()
