@@ -131,9 +131,12 @@ func (p *program) with(ctx context.Context, command func(context.Context) error)
 	}
 	abort := func(err error) { comms[0].Abort(err) } // else this rank waits for the lost one in vain
 	if p.place.Rank > 0 {
-		p.log.Info("working for rank 0", "rank", p.place.Rank, "ranks", p.place.Count, "device", p.deviceName())
-		err := remote.Follow(context.WithoutCancel(ctx), p.meet(), p.runner) // a signal ends rank 0, and rank 0 ends this
+		f, err := remote.Join(ctx, p.meet(), p.runner)
 		if err != nil {
+			return err
+		}
+		p.log.Info("working for rank 0", "rank", p.place.Rank, "ranks", p.place.Count, "device", p.deviceName())
+		if err = f.Run(context.WithoutCancel(ctx)); err != nil { // a signal ends rank 0, and rank 0 ends this
 			abort(err)
 		}
 		return err

@@ -130,21 +130,21 @@ func (e *Engine) Generate(ctx context.Context, r Request) iter.Seq2[int32, error
 
 // submit puts a request into the queue.
 func (e *Engine) submit(ctx context.Context, r Request) (*sequence, error) {
-	if err := e.check(&r); err != nil {
-		e.count(func(s *Stats) { s.Refused++ })
-		return nil, err
-	}
-	s := &sequence{Request: r, ctx: ctx, accepted: time.Now(), tokens: make(chan int32, r.MaxTokens)}
+	err := e.check(&r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := e.closed
-	if err == nil && len(e.waiting) >= e.queue {
+	switch {
+	case err != nil:
+	case e.closed != nil:
+		err = e.closed
+	case len(e.waiting) >= e.queue:
 		err = ErrBusy
 	}
 	if err != nil {
 		e.stats.Refused++
 		return nil, err
 	}
+	s := &sequence{Request: r, ctx: ctx, accepted: time.Now(), tokens: make(chan int32, r.MaxTokens)}
 	e.waiting = append(e.waiting, s)
 	e.wake()
 	return s, nil
@@ -196,12 +196,6 @@ func (e *Engine) wake() {
 	case e.news <- struct{}{}:
 	default:
 	}
-}
-
-func (e *Engine) count(f func(*Stats)) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	f(&e.stats)
 }
 
 // Shutdown refuses new requests, and waits until the accepted ones have ended. If the context ends

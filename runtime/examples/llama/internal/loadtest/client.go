@@ -39,12 +39,12 @@ func (l *load) newQuestion(r *rand.Rand) question {
 }
 
 type answer struct {
-	tokens      []int32
-	text        string
-	finish      string
-	left        bool // the client has left, as it was told
-	err         error
-	first, next Times
+	tokens []int32
+	times  []time.Duration // from the token before, or from the request
+	text   string
+	finish string
+	left   bool // the client has left, as it was told
+	err    error
 }
 
 // A statusError is the server's error.
@@ -110,11 +110,8 @@ func (l *load) ask(ctx context.Context, q question, leave int) (a answer) {
 			if len(c.TokenIDs) == 0 {
 				continue
 			}
-			now, to := time.Now(), &a.next
-			if len(a.tokens) == 0 {
-				to = &a.first
-			}
-			to.add(now.Sub(last))
+			now := time.Now()
+			a.times = append(a.times, now.Sub(last))
 			last = now
 			a.tokens = append(a.tokens, c.TokenIDs...)
 		}

@@ -128,8 +128,13 @@ func (l *load) request(ctx context.Context, r *rand.Rand) {
 	defer l.mu.Unlock()
 	p := &l.report
 	p.Tokens += uint64(len(got.tokens))
-	p.First.merge(&got.first)
-	p.Next.merge(&got.next)
+	for i, d := range got.times {
+		if i == 0 {
+			p.First.add(d)
+		} else {
+			p.Next.add(d)
+		}
+	}
 	bad := q.MaxTokens == math.MaxInt32
 	problem := ""
 	switch {
@@ -203,13 +208,6 @@ func (t *Times) add(d time.Duration) {
 	i := int(math.Log(max(float64(d)/1e3, 1)) / math.Log(1.01))
 	t.counts[min(i, len(t.counts)-1)]++
 	t.n++
-}
-
-func (t *Times) merge(o *Times) {
-	for i, n := range o.counts {
-		t.counts[i] += n
-	}
-	t.n += o.n
 }
 
 // Quantile returns the duration that a share of all does not exceed, to 1 %.

@@ -196,43 +196,59 @@ func (r *runner) Close() error {
 	return nil
 }
 
-// Follow runs the plans of rank 0 on the shard of this process, until rank 0 ends, or until an
-// error. It does not close the shard.
-func Follow(ctx context.Context, meet Rendezvous, shard model.Runner) error {
+// A Follower runs the plans of rank 0 on the shard of another rank.
+type Follower struct {
+	shard model.Runner
+	conn  net.Conn
+	out   *gob.Encoder
+}
+
+// Join connects a rank to rank 0. The context limits only the time that this takes.
+func Join(ctx context.Context, meet Rendezvous, shard model.Runner) (*Follower, error) {
 	rank, _, err := meet.Place()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	id, err := meet.Share(ctx, "plans", nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	key, address, _ := strings.Cut(string(id), " ")
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	in, out := gob.NewDecoder(conn), gob.NewEncoder(conn)
+	f := &Follower{shard, conn, gob.NewEncoder(conn)}
 	if _, err = io.WriteString(conn, key); err == nil {
-		err = out.Encode(hello{rank, shard.Info()})
+		err = f.out.Encode(hello{rank, shard.Info()})
 	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("join rank 0 at %s: %w", address, err), conn.Close())
+	}
+	return f, nil
+}
+
+// Run runs plans until rank 0 ends, or until an error. It does not close the shard.
+func (f *Follower) Run(ctx context.Context) error {
+	defer f.conn.Close()
+	defer context.AfterFunc(ctx, func() { f.conn.Close() })()
+	in := gob.NewDecoder(f.conn)
 	steps := make(chan func(context.Context) error, 8) // in flight
 	failed := make(chan error, 1)
 	go func() {
-		err := answer(ctx, steps, out)
+		err := answer(ctx, steps, f.out)
 		if err != nil {
-			conn.Close() // ends the loop below
+			f.conn.Close() // ends the loop below
 		}
 		failed <- err
 	}()
-	for err == nil {
+	var err error
+	for {
 		var m message
 		if err = in.Decode(&m); err != nil || m.End {
 			break
 		}
-		done, failure := shard.Run(m.Plan, make([]int32, m.Plan.Tokens()))
+		done, failure := f.shard.Run(m.Plan, make([]int32, m.Plan.Tokens()))
 		if failure != nil {
 			done = func(context.Context) error { return failure }
 		}
@@ -243,7 +259,7 @@ func Follow(ctx context.Context, meet Rendezvous, shard model.Runner) error {
 		return failure
 	}
 	if err != nil {
-		err = errors.Join(context.Cause(ctx), fmt.Errorf("the connection to rank 0 at %s is lost: %w", address, err))
+		err = errors.Join(context.Cause(ctx), fmt.Errorf("the connection to rank 0 at %v is lost: %w", f.conn.RemoteAddr(), err))
 	}
 	return err
 }

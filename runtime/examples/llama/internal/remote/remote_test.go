@@ -65,7 +65,7 @@ func newTeam(t *testing.T, count int) *team {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		m.cancels, m.ended = append(m.cancels, cancel), append(m.ended, ended)
-		go func() { ended <- remote.Follow(ctx, meeting{rank, count, id}, m.models[rank]) }()
+		go func() { ended <- follow(ctx, meeting{rank, count, id}, m.models[rank]) }()
 	}
 	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, count, id}, func(err error) { m.lost <- err })
 	if err != nil {
@@ -73,6 +73,15 @@ func newTeam(t *testing.T, count int) *team {
 	}
 	m.runner = model.NewTeam(append([]model.Runner{m.models[0]}, others...)...)
 	return m
+}
+
+// follow joins rank 0 and runs its plans.
+func follow(ctx context.Context, m meeting, shard model.Runner) error {
+	f, err := remote.Join(ctx, m, shard)
+	if err != nil {
+		return err
+	}
+	return f.Run(ctx)
 }
 
 func generate(ctx context.Context, e *engine.Engine, r engine.Request) (tokens []int32, err error) {
@@ -183,7 +192,7 @@ func TestLostLeader(t *testing.T) {
 	}()
 	id := make(chan []byte, 1)
 	id <- []byte("key " + l.Addr().String())
-	if err := remote.Follow(t.Context(), meeting{1, 2, id}, fakemodel.New(info)); err == nil || !strings.Contains(err.Error(), "rank 0 at") {
+	if err := follow(t.Context(), meeting{1, 2, id}, fakemodel.New(info)); err == nil || !strings.Contains(err.Error(), "rank 0 at") {
 		t.Errorf("%v", err)
 	}
 }
@@ -216,7 +225,7 @@ func TestStrangers(t *testing.T) {
 		shown <- got
 	}()
 	ended := make(chan error, 1)
-	go func() { ended <- remote.Follow(t.Context(), meeting{1, 2, shown}, fakemodel.New(info)) }()
+	go func() { ended <- follow(t.Context(), meeting{1, 2, shown}, fakemodel.New(info)) }()
 	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, 2, id}, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
