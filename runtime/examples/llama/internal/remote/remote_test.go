@@ -53,12 +53,14 @@ type team struct {
 	ended   []chan error
 }
 
-func newTeam(t *testing.T, count int) *team {
+func newTeam(t *testing.T, count int, step func(rank int) error) *team {
 	t.Helper()
 	m := &team{lost: make(chan error, count)}
 	id := make(chan []byte, count)
 	for rank := range count {
-		m.models = append(m.models, fakemodel.New(info))
+		of := fakemodel.New(info)
+		of.Step = func(model.Plan) (time.Duration, error, error) { return time.Millisecond, nil, step(rank) }
+		m.models = append(m.models, of)
 		if rank == 0 {
 			continue
 		}
@@ -96,7 +98,7 @@ func generate(ctx context.Context, e *engine.Engine, r engine.Request) (tokens [
 
 // TestTeam serves requests with three ranks. All must run the same plans.
 func TestTeam(t *testing.T) {
-	m := newTeam(t, 3)
+	m := newTeam(t, 3, func(int) error { return nil })
 	e := engine.New(m.runner, engine.Options{})
 	var all sync.WaitGroup
 	for i := range 20 {
@@ -139,14 +141,16 @@ func TestLostRank(t *testing.T) {
 		"broken": {func(m *team) {}, "the device fell off the bus"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newTeam(t, 3)
-			steps := 0
-			m.models[2].Step = func(model.Plan) (time.Duration, error, error) {
-				if steps++; steps == 50 && name == "broken" {
-					return 0, nil, errors.New(test.want)
+			steps := 0 // of rank 2
+			m := newTeam(t, 3, func(rank int) error {
+				if rank != 2 {
+					return nil
 				}
-				return time.Millisecond, nil, nil
-			}
+				if steps++; steps == 50 && name == "broken" {
+					return errors.New(test.want)
+				}
+				return nil
+			})
 			e := engine.New(m.runner, engine.Options{})
 			var all sync.WaitGroup
 			for range 6 {
