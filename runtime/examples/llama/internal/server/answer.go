@@ -56,25 +56,22 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	if q.Stream {
 		answering = s.stream
 	}
-	n, err := answering(ctx, w, q, request, a)
-	if err != nil {
-		if n < 0 { // nothing is sent
-			s.refuse(w, r, err)
-			return
-		}
-		// The status of a stream is sent already, so the error is an event.
+	n, begun, err := answering(ctx, w, q, request, a)
+	switch {
+	case err == nil:
+		s.logEnd(r, http.StatusOK, nil, "prompt", len(request.Prompt), "tokens", n, "took", time.Since(begin))
+	case begun: // the status is sent already, so the error is an event
 		f := s.explain(r, err)
 		s.count(f.code)
 		s.logEnd(r, f.code, f)
 		event(w, map[string]any{"error": f})
-		return
+	default:
+		s.refuse(w, r, err)
 	}
-	s.logEnd(r, http.StatusOK, nil, "prompt", len(request.Prompt), "tokens", n, "took", time.Since(begin))
 }
 
-// whole answers in one piece. It returns the number of tokens. On an error it sends nothing, and
-// returns -1.
-func (s *Server) whole(ctx context.Context, w http.ResponseWriter, q *question, request *engine.Request, a *answer) (int, error) {
+// whole answers in one piece. It returns the number of tokens, and whether it has begun to answer.
+func (s *Server) whole(ctx context.Context, w http.ResponseWriter, q *question, request *engine.Request, a *answer) (n int, begun bool, err error) {
 	var text strings.Builder
 	var tokens []int32
 	n, finish, err := s.generate(ctx, q, request, func(part string, token []int32) error {
@@ -83,7 +80,7 @@ func (s *Server) whole(ctx context.Context, w http.ResponseWriter, q *question, 
 		return nil
 	})
 	if err != nil {
-		return -1, err
+		return n, false, err
 	}
 	a.Choices = []choice{{Text: text.String(), FinishReason: &finish}}
 	if q.TokenIDs {
@@ -91,14 +88,12 @@ func (s *Server) whole(ctx context.Context, w http.ResponseWriter, q *question, 
 	}
 	a.Usage = used(request, n)
 	s.write(w, http.StatusOK, a)
-	return n, nil
+	return n, true, nil
 }
 
-// stream sends each token when it is there, as server-sent events. It returns the number of tokens,
-// or -1 if it has failed and sent nothing.
-func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question, request *engine.Request, a *answer) (int, error) {
+// stream sends each token when it is there, as server-sent events. It returns the same as whole.
+func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question, request *engine.Request, a *answer) (n int, begun bool, err error) {
 	control := http.NewResponseController(w)
-	begun := false
 	send := func() error {
 		if !begun {
 			begun = true
@@ -120,25 +115,19 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question,
 		}
 		return send()
 	})
-	if err != nil {
-		if !begun {
-			n = -1
-		}
-		return n, err
+	if err == nil {
+		a.Choices[0] = choice{FinishReason: &finish}
+		err = send()
 	}
-	a.Choices[0] = choice{FinishReason: &finish}
-	if err := send(); err != nil {
-		return n, err
-	}
-	if o := q.StreamOptions; o != nil && o.IncludeUsage {
+	if o := q.StreamOptions; err == nil && o != nil && o.IncludeUsage {
 		a.Choices, a.Usage = []choice{}, used(request, n)
-		if err := send(); err != nil {
-			return n, err
-		}
+		err = send()
 	}
-	s.count(http.StatusOK)
-	_, err = w.Write([]byte("data: [DONE]\n\n"))
-	return n, err
+	if err == nil {
+		s.count(http.StatusOK)
+		_, err = w.Write([]byte("data: [DONE]\n\n"))
+	}
+	return n, begun, err
 }
 
 // event sends an event.
