@@ -58,7 +58,7 @@ func (c *Checkpoint) open(dir string) (err error) {
 // file, and its own header says everything.
 func readIndex(dir string) (map[string][]string, error) {
 	const name = "model.safetensors.index.json"
-	b, err := readFile(filepath.Join(dir, name))
+	b, err := os.ReadFile(filepath.Join(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string][]string{"model.safetensors": nil}, nil
 	} else if err != nil {

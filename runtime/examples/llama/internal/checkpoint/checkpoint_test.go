@@ -196,7 +196,7 @@ func TestDamaged(t *testing.T) {
 		"reversed":      {replace("[0,4]", "[4,0]"), "data_offsets"},
 		"one offset":    {replace("[0,4]", "[4]"), "data_offsets"},
 		"size":          {replace(`"shape":[2]`, `"shape":[3]`), "has 6"},
-		"overflow":      {replace(`"shape":[2]`, `"shape":[4294967296,4294967296]`), "not possible"},
+		"overflow":      {replace(`"shape":[2]`, `"shape":[2147483647,2147483647,2147483647]`), "not possible"},
 		"minus":         {replace(`"shape":[2]`, `"shape":[-2]`), "not possible"},
 		"unknown dtype": {replace("BF16", "BF17"), "BF17"},
 		"metadata":      {replace(`"a"`, `"__metadata__"`), "__metadata__"},
@@ -265,8 +265,8 @@ func TestScales(t *testing.T) {
 		{"BF16", []int{24}, repeat(24, func(i int) []byte { return []byte{byte(i), 0x3f} }), func(i int) float32 {
 			return []float32{0.5, 0.50390625, 0.5078125}[i]
 		}},
-		{"F16", []int{1}, []byte{0x00, 0xc2}, func(int) float32 { return -3 }},
-		{"F16", []int{}, []byte{0x01, 0x00}, func(int) float32 { return 1.0 / (1 << 24) }},
+		{"BF16", []int{1}, []byte{0x40, 0xc0}, func(int) float32 { return -3 }},
+		{"F32", []int{}, []byte{0, 0, 0x80, 0x3e}, func(int) float32 { return 0.25 }},
 	} {
 		t.Run(fmt.Sprint(test.dtype, test.shape), func(t *testing.T) {
 			dir := t.TempDir()

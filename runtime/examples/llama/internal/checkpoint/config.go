@@ -87,45 +87,38 @@ func (l *tokenList) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// readConfig reads config.json of a folder, and the end tokens of generation_config.json if there
-// is one: it lists those of a chat too.
+// readConfig reads config.json of a folder. If there is a generation_config.json, its tokens that
+// end a sequence are added: they may include those of a chat.
 func readConfig(dir string) (Config, error) {
-	b, err := readFile(filepath.Join(dir, "config.json"))
+	b, err := os.ReadFile(filepath.Join(dir, "config.json"))
 	if err != nil {
 		return Config{}, err
 	}
-	c, err := parseConfig(b)
-	if err != nil {
-		return Config{}, fmt.Errorf("config.json: %w", err)
-	}
-	b, err = readFile(filepath.Join(dir, "generation_config.json"))
+	generation, err := os.ReadFile(filepath.Join(dir, "generation_config.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
+		generation = []byte("{}")
 	} else if err != nil {
 		return Config{}, err
 	}
-	var generation struct {
-		EOS tokenList `json:"eos_token_id"`
-	}
-	if err := json.Unmarshal(b, &generation); err != nil {
-		return Config{}, fmt.Errorf("generation_config.json: %w", err)
-	}
-	for _, token := range generation.EOS {
-		if token < 0 || token >= c.Vocab {
-			return Config{}, fmt.Errorf("generation_config.json: eos_token_id: %d is not a token: the vocabulary has %d", token, c.Vocab)
-		}
-		if !slices.Contains(c.EOS, token) {
-			c.EOS = append(c.EOS, token)
-		}
+	c, err := parseConfig(b, generation)
+	if err != nil {
+		return Config{}, fmt.Errorf("config.json: %w", err)
 	}
 	return c, nil
 }
 
-// parseConfig reads config.json. It refuses a model that this program would compute wrongly.
-func parseConfig(b []byte) (Config, error) {
+// parseConfig reads config.json and generation_config.json. It refuses a model that this program
+// would compute wrongly.
+func parseConfig(b, generation []byte) (Config, error) {
 	f := configFile{Activation: "silu"}
 	if err := json.Unmarshal(b, &f); err != nil {
 		return Config{}, err
+	}
+	var g struct {
+		EOS tokenList `json:"eos_token_id"`
+	}
+	if err := json.Unmarshal(generation, &g); err != nil {
+		return Config{}, fmt.Errorf("generation_config.json: %w", err)
 	}
 	if err := f.supported(); err != nil {
 		return Config{}, err
@@ -134,6 +127,11 @@ func parseConfig(b []byte) (Config, error) {
 		Layers: f.Layers, Width: f.Width, Heads: f.Heads, KVHeads: value(f.KVHeads, f.Heads), FFN: f.FFN,
 		Vocab: f.Vocab, MaxTokens: f.MaxTokens, Eps: value(f.Eps, 1e-6), Theta: value(f.Theta, 10000),
 		Tied: f.Tied, BOS: value(f.BOS, -1), EOS: f.EOS,
+	}
+	for _, token := range g.EOS {
+		if !slices.Contains(c.EOS, token) {
+			c.EOS = append(c.EOS, token)
+		}
 	}
 	const large = 1 << 24 // far above any model, and products of two do not overflow
 	for _, d := range []struct {
@@ -214,16 +212,4 @@ func value[T any](p *T, def T) T {
 		return def
 	}
 	return *p
-}
-
-// readFile reads a small file. It refuses one above 64 MiB, which no configuration is.
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > 64<<20 {
-		return nil, fmt.Errorf("%s has %d bytes: too large for a configuration", path, info.Size())
-	}
-	return os.ReadFile(path)
 }

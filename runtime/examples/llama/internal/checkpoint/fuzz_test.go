@@ -38,7 +38,7 @@ func FuzzConfig(f *testing.F) {
 		"intermediate_size":8,"vocab_size":8,"max_position_embeddings":64,"eos_token_id":1,
 		"rope_parameters":{"rope_type":"yarn","factor":4,"rope_theta":1e6,"original_max_position_embeddings":16}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := parseConfig(b)
+		c, err := parseConfig(b, []byte("{}"))
 		if err != nil {
 			return
 		}

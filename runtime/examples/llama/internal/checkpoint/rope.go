@@ -103,7 +103,11 @@ func isSet(b json.RawMessage) bool { return len(b) > 0 && string(b) != "null" }
 // of the angles are multiplied by Rope.Attention.
 func (c *Config) InvFreq() []float32 {
 	r, freq := &c.Rope, make([]float32, c.HeadDim/2)
-	low, high := r.yarnRange(c.HeadDim, c.Theta)
+	low := max(math.Floor(c.yarnIndex(r.BetaFast)), 0)
+	high := min(math.Ceil(c.yarnIndex(r.BetaSlow)), float64(c.HeadDim-1))
+	if low == high {
+		high += 0.001
+	}
 	for i := range freq {
 		exponent := float32(2*i) / float32(c.HeadDim)
 		f := float64(float32(1 / math.Pow(c.Theta, float64(exponent))))
@@ -123,19 +127,7 @@ func (c *Config) InvFreq() []float32 {
 	return freq
 }
 
-// yarnRange returns the indexes of the last frequency that yarn keeps and of the first that it
-// divides by the factor.
-func (r *Rope) yarnRange(headDim int, theta float64) (low, high float64) {
-	if r.Type != "yarn" {
-		return 0, 1
-	}
-	index := func(turns float64) float64 {
-		return float64(headDim) * math.Log(float64(r.Original)/(turns*2*math.Pi)) / (2 * math.Log(theta))
-	}
-	low = max(math.Floor(index(r.BetaFast)), 0)
-	high = min(math.Ceil(index(r.BetaSlow)), float64(headDim-1))
-	if low == high {
-		high += 0.001
-	}
-	return low, high
+// yarnIndex returns the index, not rounded, of the frequency that makes so many turns in Original.
+func (c *Config) yarnIndex(turns float64) float64 {
+	return float64(c.HeadDim) * math.Log(float64(c.Rope.Original)/(turns*2*math.Pi)) / (2 * math.Log(c.Theta))
 }

@@ -47,7 +47,7 @@ func TestInvFreq(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c, err := parseConfig(fmt.Appendf(nil, `{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1,
 				"hidden_size": 64, "num_attention_heads": 1, "intermediate_size": 8, "vocab_size": 8,
-				"max_position_embeddings": 131072, "head_dim": %d, %s}`, test.headDim, test.fields))
+				"max_position_embeddings": 131072, "head_dim": %d, %s}`, test.headDim, test.fields), []byte("{}"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -55,6 +55,7 @@ type Tensor struct {
 	Size  int64 // in bytes
 
 	stored string // the type's name in the file
+	begin  int64  // place behind the header
 	data   *io.SectionReader
 }
 
@@ -88,7 +89,7 @@ func readHeader(r io.ReaderAt, size int64) ([]*Tensor, error) {
 	}
 	var end int64
 	for _, t := range tensors {
-		t.Tensor.data = io.NewSectionReader(r, start+t.begin, t.Size)
+		t.data = io.NewSectionReader(r, start+t.begin, t.Size)
 		if t.begin != end {
 			return nil, fmt.Errorf("tensor %s begins at %d, and the one before it ends at %d", t.Name, t.begin, end)
 		}
@@ -97,26 +98,16 @@ func readHeader(r io.ReaderAt, size int64) ([]*Tensor, error) {
 	if end != size-start {
 		return nil, fmt.Errorf("the tensors end at %d, and the file has %d bytes for them: truncated?", end, size-start)
 	}
-	list := make([]*Tensor, len(tensors))
-	for i, t := range tensors {
-		list[i] = t.Tensor
-	}
-	return list, nil
-}
-
-// A placed is a tensor and the place where it begins behind the header.
-type placed struct {
-	*Tensor
-	begin int64
+	return tensors, nil
 }
 
 // parseHeader returns the tensors that a header lists, sorted by place.
-func parseHeader(header []byte, size int64) ([]placed, error) {
+func parseHeader(header []byte, size int64) ([]*Tensor, error) {
 	d := json.NewDecoder(bytes.NewReader(header))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil, errors.New("not a JSON object")
 	}
-	var list []placed
+	var list []*Tensor
 	seen := make(map[string]bool)
 	for d.More() {
 		t, err := d.Token()
@@ -135,12 +126,12 @@ func parseHeader(header []byte, size int64) ([]placed, error) {
 			}
 			continue
 		}
-		p, err := parseTensor(d, size)
+		tensor, err := parseTensor(d, size)
 		if err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", name, err)
 		}
-		p.Name = name
-		list = append(list, p)
+		tensor.Name = name
+		list = append(list, tensor)
 	}
 	if _, err := d.Token(); err != nil { // the closing brace
 		return nil, err
@@ -148,39 +139,38 @@ func parseHeader(header []byte, size int64) ([]placed, error) {
 	if rest := bytes.Trim(header[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
 		return nil, fmt.Errorf("%d bytes follow the JSON object", len(rest))
 	}
-	slices.SortFunc(list, func(a, b placed) int {
+	slices.SortFunc(list, func(a, b *Tensor) int {
 		return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.Size, b.Size))
 	})
 	return list, nil
 }
 
 // parseTensor reads one entry of a header and checks that its place lies within size bytes.
-func parseTensor(d *json.Decoder, size int64) (placed, error) {
+func parseTensor(d *json.Decoder, size int64) (*Tensor, error) {
 	var e struct {
 		DType   string  `json:"dtype"`
 		Shape   []int   `json:"shape"`
 		Offsets []int64 `json:"data_offsets"`
 	}
 	if err := d.Decode(&e); err != nil {
-		return placed{}, err
+		return nil, err
 	}
 	t, ok := typesOf[e.DType]
 	if !ok {
-		return placed{}, fmt.Errorf("dtype %q is unknown", e.DType)
+		return nil, fmt.Errorf("dtype %q is unknown", e.DType)
 	}
 	bytes := t.size
 	for _, n := range e.Shape {
 		if n < 0 || n > 0 && bytes > math.MaxInt64/int64(n) {
-			return placed{}, fmt.Errorf("shape %v is not possible", e.Shape)
+			return nil, fmt.Errorf("shape %v is not possible", e.Shape)
 		}
 		bytes *= int64(n)
 	}
 	if len(e.Offsets) != 2 || e.Offsets[0] < 0 || e.Offsets[1] < e.Offsets[0] || e.Offsets[1] > size {
-		return placed{}, fmt.Errorf("data_offsets %v do not lie in the file's %d bytes of numbers", e.Offsets, size)
+		return nil, fmt.Errorf("data_offsets %v do not lie in the file's %d bytes of numbers", e.Offsets, size)
 	}
 	if got := e.Offsets[1] - e.Offsets[0]; got != bytes {
-		return placed{}, fmt.Errorf("data_offsets %v hold %d bytes, and %s of shape %v has %d", e.Offsets, got, e.DType, e.Shape, bytes)
+		return nil, fmt.Errorf("data_offsets %v hold %d bytes, and %s of shape %v has %d", e.Offsets, got, e.DType, e.Shape, bytes)
 	}
-	tensor := &Tensor{DType: t.dtype, Shape: e.Shape, Size: bytes, stored: e.DType}
-	return placed{tensor, e.Offsets[0]}, nil
+	return &Tensor{DType: t.dtype, Shape: e.Shape, Size: bytes, stored: e.DType, begin: e.Offsets[0]}, nil
 }

@@ -30,26 +30,10 @@ func (c *Checkpoint) Scales(module string) ([]float32, error) {
 	return scales, nil
 }
 
-// number returns number i of data of a float type with 16 or 32 bits.
+// number returns number i of data of type F32 or BF16.
 func number(d DType, data []byte, i int) float32 {
-	switch d {
-	case BF16:
+	if d == BF16 {
 		return math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16)
-	case F16:
-		return fromF16(binary.LittleEndian.Uint16(data[2*i:]))
-	default:
-		return math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 	}
-}
-
-// fromF16 converts a number of IEEE half precision.
-func fromF16(h uint16) float32 {
-	sign, exponent, mantissa := uint32(h>>15)<<31, int(h>>10&31), uint32(h&1023)
-	switch exponent {
-	case 31: // infinity or not a number
-		return math.Float32frombits(sign | 0xff<<23 | mantissa<<13)
-	case 0: // zero or subnormal
-		return math.Float32frombits(sign | math.Float32bits(float32(mantissa)/(1<<24)))
-	}
-	return math.Float32frombits(sign | uint32(exponent+127-15)<<23 | mantissa<<13)
+	return math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 }

@@ -50,30 +50,21 @@ func (c *Checkpoint) check(module string, shape ...int) error {
 	if !slices.Equal(t.Shape, shape) {
 		return fmt.Errorf("tensor %s has shape %v: the configuration asks for %v", t.Name, t.Shape, shape)
 	}
-	switch t.DType {
-	case BF16, F16, F32:
+	if t.DType == BF16 || t.DType == F16 || t.DType == F32 {
 		return nil
-	case F8E4M3:
-		if len(shape) == 2 && strings.HasSuffix(module, "_proj") {
-			break
-		}
-		fallthrough
-	default:
+	}
+	if t.DType != F8E4M3 || !strings.HasSuffix(module, "_proj") {
 		return fmt.Errorf("tensor %s has numbers of type %s: not supported", t.Name, t.DType)
 	}
 	scale, err := c.Tensor(module + ".weight_scale")
 	if err != nil {
 		return err
 	}
-	numbers := 1
-	for _, n := range scale.Shape {
-		numbers *= n
-	}
-	if numbers != 1 && !slices.Equal(scale.Shape, shape[:1]) && !slices.Equal(scale.Shape, []int{shape[0], 1}) {
-		return fmt.Errorf("tensor %s has shape %v: must be a number for each of %d rows, or one", scale.Name, scale.Shape, shape[0])
-	}
-	if scale.DType != F32 && scale.DType != BF16 && scale.DType != F16 {
+	if scale.DType != F32 && scale.DType != BF16 {
 		return fmt.Errorf("tensor %s has numbers of type %s: not supported", scale.Name, scale.DType)
+	}
+	if n := int(scale.Size) / scale.DType.Size(); n != 1 && n != shape[0] {
+		return fmt.Errorf("tensor %s has %d numbers: must be one for each of %d rows, or one", scale.Name, n, shape[0])
 	}
 	return nil
 }

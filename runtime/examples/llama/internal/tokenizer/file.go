@@ -66,27 +66,13 @@ type bpeComponent struct {
 type mergeText [2]string
 
 func (m *mergeText) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '[' {
-		var list []string
-		if err := json.Unmarshal(b, &list); err != nil {
-			return err
-		}
-		if len(list) != 2 {
-			return fmt.Errorf("merge %q does not have two texts", list)
-		}
-		*m = mergeText(list)
-		return nil
+	if b[0] == '[' {
+		return json.Unmarshal(b, (*[2]string)(m))
 	}
 	var text string
-	if err := json.Unmarshal(b, &text); err != nil {
-		return err
-	}
-	left, right, ok := strings.Cut(text, " ")
-	if !ok {
-		return fmt.Errorf("merge %q does not have two texts", text)
-	}
-	*m = mergeText{left, right}
-	return nil
+	err := json.Unmarshal(b, &text)
+	m[0], m[1], _ = strings.Cut(text, " ")
+	return err
 }
 
 // Load reads tokenizer.json of a folder. It refuses a file that this package would not follow
@@ -247,11 +233,10 @@ func (t *Tokenizer) readPreTokenizer(c *component) error {
 			}
 			t.splits = append(t.splits, s)
 		case "Digits":
-			if c.IndividualDigits {
-				t.splits = append(t.splits, splitDigits)
-			} else {
-				t.splits = append(t.splits, splitDigitRuns)
+			if !c.IndividualDigits {
+				return errors.New("Digits without individual_digits is not supported")
 			}
+			t.splits = append(t.splits, splitDigits)
 		default:
 			return fmt.Errorf("%s is not supported", c.Type)
 		}

@@ -2,6 +2,8 @@ package tokenizer
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -70,8 +72,6 @@ func run(text string, c class, limit int) (length int) {
 	return length
 }
 
-const noLimit = int(^uint(0) >> 1)
-
 // splitGPT2 cuts as gpt2Pattern does: contractions, and runs of letters, digits or others with a
 // space before them.
 func splitGPT2(text string) int {
@@ -84,9 +84,10 @@ func splitGPT2(text string) int {
 	}
 	switch c, _ := classOf(text[skip:]); c {
 	case letter, digit, other:
-		return skip + run(text[skip:], c, noLimit)
+		return skip + run(text[skip:], c, math.MaxInt)
 	}
-	return blanks(text)
+	length, _ := blanks(text)
+	return length
 }
 
 // splitLlama cuts as llamaPattern does, with runs of so many digits, or as qwenPattern does, with
@@ -102,51 +103,44 @@ func splitLlama(text string, digits int) int {
 	}
 	switch {
 	case first == letter:
-		return run(text, letter, noLimit)
+		return run(text, letter, math.MaxInt)
 	case first != digit && first != newline && n < len(text) && second == letter:
-		return n + run(text[n:], letter, noLimit)
+		return n + run(text[n:], letter, math.MaxInt)
 	case first == digit:
 		return run(text, digit, digits)
 	case first == other:
-		n = run(text, other, noLimit)
-		return n + run(text[n:], newline, noLimit)
+		n = run(text, other, math.MaxInt)
+		return n + run(text[n:], newline, math.MaxInt)
 	case text[0] == ' ' && n < len(text) && second == other:
-		n += run(text[1:], other, noLimit)
-		return n + run(text[n:], newline, noLimit)
+		n += run(text[1:], other, math.MaxInt)
+		return n + run(text[n:], newline, math.MaxInt)
 	}
-	// White space up to its last newline, or as in GPT-2's pattern.
-	end := 0
-	for i := 0; i < len(text); {
-		c, n := classOf(text[i:])
-		if c != newline && c != space {
-			break
-		}
-		i += n
-		if c == newline {
-			end = i
-		}
+	length, newlines := blanks(text)
+	if newlines > 0 {
+		return newlines
 	}
-	if end > 0 {
-		return end
-	}
-	return blanks(text)
+	return length
 }
 
-// blanks returns the length of the white space at the beginning of a text. The last character of
-// it belongs to the word that follows, unless it is the only one.
-func blanks(text string) int {
-	length, last := 0, 0
+// blanks returns the length of the white space at the beginning of a text, and the length of it up
+// to its last newline. The last character of it belongs to the word that follows, unless it is the
+// only one.
+func blanks(text string) (length, newlines int) {
+	last := 0
 	for length < len(text) {
 		c, n := classOf(text[length:])
 		if c != newline && c != space {
 			break
 		}
 		length, last = length+n, n
+		if c == newline {
+			newlines = length
+		}
 	}
 	if length < len(text) && length > last {
-		return length - last
+		length -= last
 	}
-	return length
+	return length, newlines
 }
 
 // contraction returns the length of an English ending with an apostrophe, such as 's or 'll, at the
@@ -158,18 +152,14 @@ func contraction(text string, fold bool) int {
 	if fold && len(text) >= 3 && text[1:3] == "ſ" {
 		return 3
 	}
-	lower := func(i int) byte {
-		if i < len(text) && fold && 'A' <= text[i] && text[i] <= 'Z' {
-			return text[i] + 'a' - 'A'
-		} else if i < len(text) {
-			return text[i]
-		}
-		return 0
+	end := text[1:min(3, len(text))]
+	if fold {
+		end = strings.ToLower(end)
 	}
-	switch a, b := lower(1), lower(2); {
-	case a == 's' || a == 't' || a == 'm' || a == 'd':
+	switch {
+	case strings.IndexByte("stmd", end[0]) >= 0:
 		return 2
-	case a == 'r' && b == 'e' || a == 'v' && b == 'e' || a == 'l' && b == 'l':
+	case end == "re" || end == "ve" || end == "ll":
 		return 3
 	}
 	return 0
@@ -186,12 +176,4 @@ func splitDigits(text string) int {
 		}
 	}
 	return len(text)
-}
-
-// splitDigitRuns cuts runs of digits off.
-func splitDigitRuns(text string) int {
-	if n := run(text, digit, noLimit); n > 0 {
-		return n
-	}
-	return splitDigits(text)
 }

@@ -161,8 +161,8 @@ func TestRefused(t *testing.T) {
 		{`"!":33`, `"!":99999999`, "99999999"},
 		{`"!":33`, `"!":1`, "same number"},
 		{`"merges":[[`, `"merges":[["a","zz"],[`, "merge 0"},
-		{`"merges":[[`, `"merges":[["a"],[`, "two texts"},
-		{`"merges":[[`, `"merges":["a",[`, "two texts"},
+		{`"merges":[[`, `"merges":[["a"],[`, "merge 0"},
+		{`"merges":[[`, `"merges":["a",[`, "merge 0"},
 		{`"content":"<|eot|>"`, `"content":""`, "no text"},
 	} {
 		t.Run(test.new, func(t *testing.T) {
