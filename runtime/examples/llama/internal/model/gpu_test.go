@@ -59,6 +59,20 @@ func TestGPUSmall(t *testing.T) {
 			ck := written(t, tiny)
 			s := openOn(t, dev, ck, model.Options{Slots: 3, ChunkTokens: 16, Pages: 64, Invariant: invariant})
 			checkLogits(t, ck, s, s)
+			p, tokens, ctx := model.Plan{Decode: []int{2, 0}}, make([]int32, 2), t.Context()
+			step := func() {
+				done, err := s.Run(p, tokens)
+				if err == nil {
+					err = done(ctx)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			step()
+			if n := testing.AllocsPerRun(10, step); n > 4 { // the function that Run returns, and its wait
+				t.Errorf("a step allocates %v times", n)
+			}
 		})
 	}
 }

@@ -26,7 +26,7 @@ func newReference(t testing.TB, ck *checkpoint.Checkpoint) *reference {
 	t.Helper()
 	m := &reference{ck.Config(), map[string]weight{}}
 	read := func(name string) {
-		x, err := ck.Tensor(name + "")
+		x, err := ck.Tensor(name + ".weight")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,6 +45,8 @@ func newReference(t testing.TB, ck *checkpoint.Checkpoint) *reference {
 				f = smallfloat.BFloat16(binary.LittleEndian.Uint16(raw[2*i:])).Float32()
 			case checkpoint.F16:
 				f = smallfloat.Float16(binary.LittleEndian.Uint16(raw[2*i:])).Float32()
+			case checkpoint.F32:
+				f = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
 			case checkpoint.F8E4M3:
 				f = smallfloat.Float8E4M3(raw[i]).Float32()
 			default:
