@@ -8,11 +8,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// Twins are the kernels of a simulated GPU:
-//
-//	drivers.WithSim(simdriver.Config{Kernels: kernels.SimLlama(kernels.Twins{})})
-//
-// They are also the reference for the kernels of real GPUs. They sum in float64, and round where the
+// Sim returns the kernels of a simulated GPU, for simdriver.Config.Kernels.
+func Sim() map[string]simdriver.Kernel { return SimLlama(Twins{}) }
+
+// Twins are Go functions for the kernels. They are also the reference for the kernels of real GPUs. They sum in float64, and round where the
 // kernels round: to 16 bits at the end of an operation.
 type Twins struct{}
 
