@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -104,48 +103,106 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestServe serves with two ranks, until a signal.
-func TestServe(t *testing.T) {
+// A service is two ranks that serve, each with a simulated GPU. Goroutines stand for the processes.
+type service struct {
+	d      *simdriver.Driver
+	url    string
+	client *http.Client
+	stop   func()
+	ranks  [2]chan error // the ends of the ranks
+	logs   [2]string     // valid after the ends
+}
+
+func serve(t *testing.T) *service {
+	t.Helper()
 	alone(t)
-	d := simdriver.New(simdriver.Config{Devices: 2, Kernels: kernels.Sim()})
 	address, meet := freeAddress(t), freeAddress(t)
+	s := &service{
+		d:   simdriver.New(simdriver.Config{Devices: 2, Kernels: kernels.Sim()}),
+		url: "http://" + address, client: &http.Client{Transport: &http.Transport{}},
+	}
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer stop()
-	var ranks sync.WaitGroup
-	for rank := range 2 {
-		ranks.Go(func() {
-			_, text, err := llama(ctx, d, "serve", "-sim", "-slots", "4", "-pages", "40", "-addr", address,
+	t.Cleanup(stop)
+	s.stop = stop
+	for rank := range s.ranks {
+		s.ranks[rank] = make(chan error, 1)
+		go func() {
+			_, text, err := llama(ctx, s.d, "serve", "-sim", "-slots", "4", "-pages", "80", "-addr", address,
 				"-rank", fmt.Sprint(rank), "-ranks", "2", "-rendezvous", meet)
-			if err != nil || strings.Contains(text, "level=ERROR") {
-				t.Errorf("rank %d: %v\n%s", rank, err, text)
-			}
-		})
+			s.logs[rank] = text
+			s.ranks[rank] <- err
+		}()
 	}
-	client := &http.Client{Transport: &http.Transport{}}
-	for ready := false; !ready && ctx.Err() == nil; {
-		resp, err := client.Get("http://" + address + "/healthz")
-		if err != nil {
-			time.Sleep(10 * time.Millisecond)
-			continue
+	for ctx.Err() == nil {
+		if resp, err := s.client.Get(s.url + "/healthz"); err == nil {
+			resp.Body.Close()
+			return s
 		}
-		resp.Body.Close()
-		ready = true
+		time.Sleep(10 * time.Millisecond)
 	}
-	resp, err := client.Post("http://"+address+"/v1/completions", "application/json", strings.NewReader(`{"prompt": "hello", "max_tokens": 5}`))
+	t.Fatal("the server does not start")
+	return nil
+}
+
+// ask returns the status and the body of an answer.
+func (s *service) ask(t *testing.T, body string) (int, string) {
+	t.Helper()
+	resp, err := s.client.Post(s.url+"/v1/completions", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := io.ReadAll(resp.Body)
-	if resp.Body.Close(); err != nil || resp.StatusCode != 200 || !bytes.Contains(body, []byte(`"prompt_tokens":5`)) {
-		t.Errorf("%v %s %s", err, resp.Status, body)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
 	}
-	client.CloseIdleConnections()
-	stop()
-	ranks.Wait()
-	if left := d.Leaks(); len(left) > 0 {
+	return resp.StatusCode, string(b)
+}
+
+// TestServe serves with two ranks, until a signal.
+func TestServe(t *testing.T) {
+	s := serve(t)
+	if code, body := s.ask(t, `{"prompt": "hello", "max_tokens": 5}`); code != 200 || !strings.Contains(body, `"prompt_tokens":5,"completion_tokens":5`) {
+		t.Errorf("%d %s", code, body)
+	}
+	s.client.CloseIdleConnections()
+	s.stop()
+	for rank, ended := range s.ranks {
+		if err := <-ended; err != nil || strings.Contains(s.logs[rank], "level=ERROR") {
+			t.Errorf("rank %d: %v\n%s", rank, err, s.logs[rank])
+		}
+	}
+	if left := s.d.Leaks(); len(left) > 0 {
 		t.Errorf("not given back: %v", left)
 	}
-	if !errors.Is(ctx.Err(), context.Canceled) {
-		t.Error(ctx.Err())
+}
+
+// TestLostRank loses the GPU of rank 1. Requests must say so, and the server must still end well.
+func TestLostRank(t *testing.T) {
+	s := serve(t)
+	resp, err := s.client.Post(s.url+"/v1/completions", "application/json", strings.NewReader(`{"prompt": "hello", "max_tokens": 500, "stream": true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := s.d.LoseDevice(1, errors.New("fell off the bus")); err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(resp.Body); err != nil || !bytes.Contains(body, []byte("rank 1")) || bytes.Contains(body, []byte("[DONE]")) {
+		t.Errorf("the running request: %v %s", err, body)
+	}
+	if code, body := s.ask(t, `{"prompt": "hello"}`); code != 503 || !strings.Contains(body, "rank 1") {
+		t.Errorf("a later request: %d %s", code, body)
+	}
+	if err := <-s.ranks[1]; err == nil || !strings.Contains(err.Error(), "fell off the bus") {
+		t.Errorf("rank 1: %v", err)
+	}
+	s.client.CloseIdleConnections()
+	s.stop()
+	if err := <-s.ranks[0]; err != nil {
+		t.Errorf("rank 0: %v", err)
+	}
+	if left := s.d.Leaks(); len(left) > 0 {
+		t.Errorf("not given back: %v", left)
 	}
 }

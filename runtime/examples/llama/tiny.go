@@ -9,10 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint/checkpointtest"
 )
 
-// writeTiny writes a new folder with a tiny model with random weights. Its tokens are the bytes, and one that ends a
-// text.
+// writeTiny writes a new folder with a tiny model with random weights. Its tokens are the bytes.
 func writeTiny(folder string) error {
-	const bytes, end = 256, 256
+	const bytes = 256
 	vocab := map[string]int{}
 	next := rune(bytes) // bytes that are no printable characters are written as those from U+0100
 	for b := range bytes {
@@ -24,7 +23,6 @@ func writeTiny(folder string) error {
 		vocab[string(r)] = b
 	}
 	text, err := json.Marshal(map[string]any{
-		"added_tokens":  []map[string]any{{"id": end, "content": "<|end|>", "special": true}},
 		"pre_tokenizer": map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
 		"decoder":       map[string]any{"type": "ByteLevel"},
 		"model":         map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}},
@@ -39,7 +37,7 @@ func writeTiny(folder string) error {
 		return err
 	}
 	return checkpointtest.Write(folder, checkpoint.Config{
-		Layers: 2, Width: 128, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 256, Vocab: 288, MaxTokens: 512,
-		Eps: 1e-5, Theta: 10000, Rope: checkpoint.Rope{Type: "default", Factor: 1, Attention: 1}, BOS: -1, EOS: []int{end},
+		Layers: 2, Width: 128, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 256, Vocab: bytes, MaxTokens: 512,
+		Eps: 1e-5, Theta: 10000, Rope: checkpoint.Rope{Type: "default", Factor: 1, Attention: 1}, BOS: -1,
 	}, 1, 1)
 }
