@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -22,11 +23,11 @@ func (s *Shard) Force(slot int, token int32) error {
 
 // Upload uploads a model's weights, frees them, and returns their size.
 func Upload(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint) (uint64, error) {
-	w, err := loadWeights(ctx, dev, ck, 0, 1)
+	w, err := loadWeights(dev, ck, 0, 1)
 	if err != nil {
 		return 0, err
 	}
-	return w.mem.Size(), w.mem.Close()
+	return w.mem.Size(), errors.Join(w.wait(ctx), w.mem.Close())
 }
 
 // StepBytes returns how many bytes a decode step reads: all matrices once, and the keys and values

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/puregpu/puregpu/runtime/blas"
 	"github.com/puregpu/puregpu/runtime/collective"
@@ -85,7 +86,7 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 		return err
 	}
 	o = s.options
-	if s.weights, err = loadWeights(ctx, s.dev, ck, o.Rank, o.Ranks); err != nil {
+	if s.weights, err = loadWeights(s.dev, ck, o.Rank, o.Ranks); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.weights.mem)
@@ -103,14 +104,9 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 	if s.weights.quantised() {
 		d.FP8 = 1
 	}
-	if s.kernels, err = kernels.Open(s.dev, d, o.Invariant, compile.Options{}); err != nil {
+	if err := s.openCode(&d); err != nil {
 		return err
 	}
-	s.closers = append(s.closers, s.kernels)
-	if s.blas, err = blas.Open(s.dev, blas.Options{}); err != nil {
-		return err
-	}
-	s.closers = append(s.closers, s.blas)
 	if err := s.alloc(&d); err != nil {
 		return err
 	}
@@ -126,7 +122,22 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 		s.hostActive[i] = -1
 	}
 	s.stream.Do(s.state.Freq.UploadCopy(c.InvFreq()))
-	return s.stream.Wait(ctx)
+	return errors.Join(s.weights.wait(ctx), s.stream.Wait(ctx))
+}
+
+// openCode opens the kernels and cuBLAS, at the same time as both take long.
+func (s *Shard) openCode(d *kernels.Dims) error {
+	var other sync.WaitGroup
+	var err error
+	other.Go(func() { s.blas, err = blas.Open(s.dev, blas.Options{}) })
+	k, kernelsErr := kernels.Open(s.dev, *d, s.options.Invariant, compile.Options{})
+	if s.kernels = k; kernelsErr == nil {
+		s.closers = append(s.closers, k)
+	}
+	if other.Wait(); err == nil {
+		s.closers = append(s.closers, s.blas)
+	}
+	return errors.Join(kernelsErr, err)
 }
 
 // complete returns o with its defaults, or an error if the model does not allow it.
@@ -240,6 +251,9 @@ func (s *Shard) Info() Info { return s.info }
 // Close waits for the plans that run, and frees the shard's memory.
 func (s *Shard) Close() error {
 	s.stream.Wait(context.Background()) // the functions that Run returned report its error
+	if s.weights != nil {
+		s.weights.wait(context.Background()) // Open reported its error
+	}
 	var all error
 	for _, r := range s.recordings {
 		all = errors.Join(all, r.Close())

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -494,6 +496,44 @@ func TestDoesNotFit(t *testing.T) {
 		for dev.Stats().Buffers > 0 { // they are freed when the last work that used them has ended
 			runtime.Gosched()
 		}
+	}
+}
+
+func TestBadWeights(t *testing.T) {
+	dir := t.TempDir()
+	if err := checkpointtest.Write(dir, tiny, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "model.safetensors")
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := simulated(t, 1, simdriver.Config{})[0]
+
+	cut := opened(t, dir)
+	if err := os.Truncate(file, int64(len(whole)-100)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Open(t.Context(), dev, cut, model.Options{Slots: 1}); err == nil || !strings.Contains(err.Error(), "upload of the weights") {
+		t.Errorf("a file that was cut: error %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := model.Open(ended, dev, written(t, tiny), model.Options{Slots: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: error %v", err)
+	}
+
+	// The first matrix of 128 × 128 becomes float16.
+	mixed := strings.Replace(string(whole), `"BF16","shape":[128,128]`, `"F16","shape":[128,128] `, 1)
+	if mixed == string(whole) {
+		t.Fatal("the header has no matrix of 128 × 128")
+	}
+	if err := os.WriteFile(file, []byte(mixed), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Open(t.Context(), dev, opened(t, dir), model.Options{Slots: 1}); err == nil || !strings.Contains(err.Error(), "F16") {
+		t.Errorf("matrices of two types: error %v", err)
 	}
 }
 

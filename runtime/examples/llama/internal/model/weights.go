@@ -13,6 +13,7 @@ import (
 // weights are one shard's part of the model, in one buffer of the device.
 type weights struct {
 	mem    *gpu.Buffer
+	reads  []*gpu.Stream    // that fill it
 	kind   checkpoint.DType // of all but quantised matrices: BF16 or F16
 	embed  gpu.Range
 	layers []layer
@@ -39,8 +40,9 @@ type matrix struct {
 // quantised reports whether the layers' matrices are.
 func (w *weights) quantised() bool { return w.layers[0].qkv.quantised }
 
-// loadWeights uploads the weights. Each shard reads only its own part of the files.
-func loadWeights(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (_ *weights, err error) {
+// loadWeights begins to upload the weights; wait waits for the end. Each shard reads only its own
+// part of the files.
+func loadWeights(dev *gpu.Device, ck *checkpoint.Checkpoint, rank, ranks int) (*weights, error) {
 	l := loader{ck: ck, config: ck.Config(), rank: rank, ranks: ranks}
 	if _, err := l.weights(); err != nil { // only counts
 		return nil, err
@@ -57,10 +59,33 @@ func loadWeights(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint
 	}
 	l.used = 0
 	w, err := l.weights()
-	if err = errors.Join(err, l.read(ctx, dev.Queue(0))); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, l.mem.Close())
 	}
+	for i, op := range l.reads {
+		if i < lanes {
+			w.reads = append(w.reads, dev.Queue(0).NewStream())
+		}
+		w.reads[i%lanes].Do(op) // wait returns its error
+	}
 	return w, nil
+}
+
+// lanes is the number of tensors that are on their way to the device at the same time: some are
+// small.
+const lanes = 4
+
+// wait waits until the weights are on the device. If the context ends, it stops the upload.
+func (w *weights) wait(ctx context.Context) error {
+	for _, s := range w.reads {
+		if err := s.Wait(ctx); err != nil {
+			for _, s := range w.reads {
+				s.Fail(err)
+			}
+			return fmt.Errorf("model: upload of the weights: %w", err)
+		}
+	}
+	return nil
 }
 
 // A loader lays tensors into device memory, and collects the reads that fill it.
@@ -72,23 +97,6 @@ type loader struct {
 
 	layout
 	reads []gpu.Op
-}
-
-// read does the reads, some at the same time: one tensor is on its way to the device while the next
-// is read.
-func (l *loader) read(ctx context.Context, q *gpu.Queue) error {
-	var lanes [4]*gpu.Stream
-	for i := range lanes {
-		lanes[i] = q.NewStream()
-	}
-	for i, op := range l.reads {
-		lanes[i%len(lanes)].Do(op) // Wait returns its error
-	}
-	var all error
-	for _, s := range lanes {
-		all = errors.Join(all, s.Wait(ctx))
-	}
-	return all
 }
 
 func (l *loader) weights() (*weights, error) {
