@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -56,23 +57,31 @@ func (s step) limit(d *Dims) float64 {
 // TestGPU compares each operation on a GPU with its twin.
 func TestGPU(t *testing.T) {
 	dev, sim := openGPU(t), openSim(t)
-	worst := map[string]float64{}
+	var worst differences
+	t.Run("shapes", func(t *testing.T) { testShapes(t, dev, sim, &worst) })
+	worst.print()
+}
+
+func testShapes(t *testing.T, dev, sim *gpu.Device, worst *differences) {
 	for i, s := range shapes() {
 		t.Run(s.name, func(t *testing.T) {
-			const slots = 4
-			g, w := newWorld(t, dev, s.d, slots, false, uint64(i)), newWorld(t, sim, s.d, slots, false, uint64(i))
+			t.Parallel()
+			g, w := newWorld(t, dev, s.d, MaxRows, false, uint64(i)), newWorld(t, sim, s.d, MaxRows, false, uint64(i))
 			most := int(s.d.MaxPages) * PageTokens
-			for round, rows := range s.rows {
+			for _, rows := range s.rows {
 				// Different slots, none, and lengths around the borders of pages and tiles.
-				active, position := make([]int32, MaxRows), []int32{int32(round), int32(min(62+round, most-1)), int32(most / 2), int32(most - 1 - round)}
-				for r := range active {
-					active[r] = int32(r%(slots+1)) - 1
-					if rows <= 2 {
-						active[r] = slots - 1 - int32(r)
+				active, position := make([]int32, MaxRows), make([]int32, MaxRows)
+				for r, p := range w.r.Perm(MaxRows) {
+					active[r] = int32(p)
+					if r%5 == 4 {
+						active[r] = -1
 					}
+					position[p] = int32(min([]int{most - 1 - r, 62 + r, most * r / MaxRows, r}[r%4], most-1))
+					position[p] = max(position[p], 0)
 				}
 				for _, x := range []*world{g, w} {
-					x.do(x.active.Upload(active), x.s.Position.Upload(position))
+					x.do(x.active.Upload(active))
+					x.setPositions(position)
 				}
 				compare(t, g, w, g.b, w.b, g.steps(), w.steps(), rows, worst)
 			}
@@ -91,14 +100,32 @@ func TestGPU(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(worst)) {
-		fmt.Printf("%-16s differs from its twin by at most %.2g\n", name, worst[name])
+}
+
+// differences are the largest ones of each operation.
+type differences struct {
+	mu   sync.Mutex
+	list map[string]float64
+}
+
+func (d *differences) add(name string, e float64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.list == nil {
+		d.list = map[string]float64{}
+	}
+	d.list[name] = max(d.list[name], e)
+}
+
+func (d *differences) print() {
+	for _, name := range slices.Sorted(maps.Keys(d.list)) {
+		fmt.Printf("%-16s differs from its twin by at most %.2g\n", name, d.list[name])
 	}
 }
 
 // compare runs each step on a GPU's buffers gb and on a simulated one's buffers wb, with the same
 // random numbers in front of each.
-func compare(t *testing.T, g, w *world, gb, wb *Buffers, gs, ws []step, rows int, worst map[string]float64) {
+func compare(t *testing.T, g, w *world, gb, wb *Buffers, gs, ws []step, rows int, worst *differences) {
 	t.Helper()
 	for i, s := range gs {
 		g.source.Seed(uint64(i), uint64(rows))
@@ -108,7 +135,7 @@ func compare(t *testing.T, g, w *world, gb, wb *Buffers, gs, ws []step, rows int
 		g.do(s.ops(rows)...)
 		w.do(ws[i].ops(rows)...)
 		e := differ(g.resultOf(s, rows), w.resultOf(ws[i], rows))
-		worst[s.name] = max(worst[s.name], e)
+		worst.add(s.name, e)
 		if !(e <= s.limit(&w.d)) {
 			t.Errorf("%s, %d rows: differs from the twin by %.3g, and %.3g is allowed", s.name, rows, e, s.limit(&w.d))
 		}

@@ -167,26 +167,37 @@ func (m *mem) attend(row, slot, last, layer int, pages, cache, q, a driver.Ptr) 
 	if slot < 0 {
 		return
 	}
-	for h := range heads {
-		kvHead := h / (heads / int(d.KVHeads))
-		weights, top := make([]float64, last+1), math.Inf(-1)
-		for p := range weights {
-			for i, v := range m.page(pages, cache, slot, layer, 0, kvHead, p) {
-				weights[p] += float64(qs[h*dim+i]) * float64(m.float(v))
+	kvHeads := int(d.KVHeads)
+	for kvHead := range kvHeads {
+		keys, values := make([]float32, 0, (last+1)*dim), make([]float32, 0, (last+1)*dim)
+		for p := range last + 1 {
+			for _, v := range m.page(pages, cache, slot, layer, 0, kvHead, p) {
+				keys = append(keys, m.float(v))
 			}
-			weights[p] /= math.Sqrt(float64(dim))
-			top = max(top, weights[p])
-		}
-		sum, o := 0., make([]float64, dim)
-		for p, w := range weights {
-			w = math.Exp(w - top)
-			sum += w
-			for i, v := range m.page(pages, cache, slot, layer, 1, kvHead, p) {
-				o[i] += w * float64(m.float(v))
+			for _, v := range m.page(pages, cache, slot, layer, 1, kvHead, p) {
+				values = append(values, m.float(v))
 			}
 		}
-		for i, v := range o {
-			as[h*dim+i] = m.round(v / sum)
+		for h := kvHead * heads / kvHeads; h < (kvHead+1)*heads/kvHeads; h++ {
+			weights, top := make([]float64, last+1), math.Inf(-1)
+			for p := range weights {
+				for i, v := range keys[p*dim:][:dim] {
+					weights[p] += float64(qs[h*dim+i]) * float64(v)
+				}
+				weights[p] /= math.Sqrt(float64(dim))
+				top = max(top, weights[p])
+			}
+			sum, o := 0., make([]float64, dim)
+			for p, w := range weights {
+				w = math.Exp(w - top)
+				sum += w
+				for i, v := range values[p*dim:][:dim] {
+					o[i] += w * float64(v)
+				}
+			}
+			for i, v := range o {
+				as[h*dim+i] = m.round(v / sum)
+			}
 		}
 	}
 }

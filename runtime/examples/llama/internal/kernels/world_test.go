@@ -86,19 +86,27 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 	w.qkv, w.out = w.matrix(d.QKVRows(), width), w.matrix(width, heads)
 	w.gateUp, w.down = w.matrix(2*int(d.FFN), width), w.matrix(width, int(d.FFN))
 
-	// Each slot has pages of its own, in any order.
+	// Up to 4 slots have pages of their own, in any order. More slots share pages, except the one that
+	// setPositions gives them.
 	pages := make([]int32, slots*int(d.MaxPages))
-	for i, p := range w.r.Perm(len(pages)) {
+	shared := min(slots, 4) * int(d.MaxPages)
+	for i, p := range w.r.Perm(shared) {
 		pages[i] = int32(p)
 	}
+	for i := shared; i < len(pages); i += int(d.MaxPages) {
+		for j, p := range w.r.Perm(shared)[:d.MaxPages] {
+			pages[i+j] = int32(p)
+		}
+	}
 	w.s.Pages = put(w, pages)
-	w.s.Cache = put(w, w.halves(len(pages)*d.PageBytes()/2, -1, 1)).Range()
+	w.s.Cache = put(w, w.halves((shared+slots)*d.PageBytes()/2, -1, 1)).Range()
 	freq := make([]float32, d.HeadDim/2)
 	for i := range freq {
 		freq[i] = float32(math.Pow(10000, -2*float64(i)/float64(d.HeadDim)))
 	}
 	w.s.Freq = put(w, freq)
-	w.s.Token, w.s.Position = put(w, w.ints(slots, int(d.Vocab))), put(w, w.ints(slots, int(d.MaxPages)*PageTokens))
+	w.s.Token, w.s.Position = put(w, w.ints(slots, int(d.Vocab))), put(w, make([]int32, slots))
+	w.setPositions(w.ints(slots, int(d.MaxPages)*PageTokens))
 	w.s.Sampling = put(w, make([]Sampling, slots))
 	active := make([]int32, MaxRows)
 	for i := range active {
@@ -106,6 +114,15 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 	}
 	w.active, w.result = put(w, active), put(w, make([]int32, MaxRows))
 	return w
+}
+
+// setPositions sets the position of each slot. The page there is the slot's own.
+func (w *world) setPositions(positions []int32) {
+	pages := get(w, w.s.Pages)
+	for i, p := range positions {
+		pages[i*int(w.d.MaxPages)+int(p)/PageTokens] = int32(min(w.slots, 4)*int(w.d.MaxPages) + i)
+	}
+	w.do(w.s.Position.Upload(positions), w.s.Pages.Upload(pages))
 }
 
 func (w *world) close() {
