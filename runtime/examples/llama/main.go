@@ -8,15 +8,15 @@
 //
 // Serve answers OpenAI's completions:
 //
-//	curl localhost:8080/v1/completions -d '{"prompt": "Once upon a time", "max_tokens": 50, "stream": true}'
+//	curl localhost:8080/v1/completions -d '{"prompt": "Once upon", "max_tokens": 50, "stream": true}'
 //
-// Bench measures the time to the first token and the time of a step by the number of sequences. Load
-// sends requests of many clients, to a server of its own or to one at -url, and checks that each
-// answer is the same as without load. A server for it needs -invariant.
+// Bench measures the time to the first token, and the time of a step by the number of sequences.
+// Load sends requests of many clients, to a server of its own or to one at -url, and checks that
+// each answer is the same as without load. A server for it needs -invariant.
 //
 // With -sim each command runs on simulated GPUs, with a tiny random model if there is no -model.
-// With -tp 2 two GPUs of the process share the model's work. Started by torchrun, mpirun or srun, or
-// with -rank and -ranks, the program is one process of several, with one GPU each:
+// With -tp 2 two GPUs of the process share the model's work. Started by torchrun, mpirun or srun,
+// or with -rank and -ranks, the program is one process of several, with one GPU each:
 //
 //	llama serve -model folder -rank 0 -ranks 2 -rendezvous node1:4000
 //	llama serve -model folder -rank 1 -ranks 2 -rendezvous node1:4000
@@ -24,8 +24,8 @@
 // Rank 0 runs the command, and the others work for it until it ends.
 //
 // The packages below internal have one subject each: checkpoint and tokenizer read a model, kernels
-// and model compute with it, engine decides which requests take part in each step, and server speaks
-// HTTP.
+// and model compute with it, engine decides which requests take part in each step, and server
+// speaks HTTP.
 package main
 
 import (

@@ -39,8 +39,8 @@ type hello struct {
 	Info model.Info
 }
 
-// Lead connects rank 0 to the other ranks, in their order. They reach it at the host. lost is called
-// with an error when a rank has failed or its connection breaks.
+// Lead connects rank 0 to the other ranks, in their order. They reach it at the host. Lead returns
+// their shards. It calls lost with an error when a rank has failed or its connection breaks.
 func Lead(ctx context.Context, host string, meet Rendezvous, lost func(error)) (runners []model.Runner, err error) {
 	_, count, err := meet.Place()
 	if err != nil {
