@@ -412,21 +412,26 @@ func teamOn(t *testing.T, devices []*gpu.Device, ck *checkpoint.Checkpoint, o mo
 }
 
 func TestTeam(t *testing.T) {
-	ck := written(t, tiny)
-	team, shards := teamOn(t, simulated(t, 2, simdriver.Config{}), ck, model.Options{Slots: 3, ChunkTokens: 16})
-	if got, want := team.Info(), shards[0].Info(); got != want {
-		t.Errorf("the team is %+v, its first shard %+v", got, want)
-	}
-	for i, s := range shards {
-		t.Run(fmt.Sprint("logits of shard ", i), func(t *testing.T) { checkLogits(t, ck, team, s) })
-	}
-	if _, err := team.Run(model.Plan{Decode: []int{3}}, make([]int32, 1)); !errors.Is(err, model.ErrPlan) {
-		t.Errorf("a bad plan: error %v", err)
-	}
-	prompt := []int32{1, 2, 3}
-	got := alone(t, team, prompt, 5, model.Sampling{Temperature: 1, Seed: 3})
-	if again := alone(t, team, prompt, 5, model.Sampling{Temperature: 1, Seed: 3}); !slices.Equal(got, again) {
-		t.Errorf("one seed gave the tokens %v and then %v", got, again)
+	for name, ck := range map[string]*checkpoint.Checkpoint{
+		"bfloat16": written(t, tiny), "float32": converted(t, tiny, checkpoint.F32), "FP8": converted(t, tiny, checkpoint.F8E4M3),
+	} {
+		t.Run(name, func(t *testing.T) {
+			team, shards := teamOn(t, simulated(t, 2, simdriver.Config{}), ck, model.Options{Slots: 3, ChunkTokens: 16})
+			if got, want := team.Info(), shards[0].Info(); got != want {
+				t.Errorf("the team is %+v, its first shard %+v", got, want)
+			}
+			for _, s := range shards {
+				checkLogits(t, ck, team, s)
+			}
+			if _, err := team.Run(model.Plan{Decode: []int{3}}, make([]int32, 1)); !errors.Is(err, model.ErrPlan) {
+				t.Errorf("a bad plan: error %v", err)
+			}
+			prompt, sampling := []int32{1, 2, 3}, model.Sampling{Temperature: 1, Seed: 3}
+			got := alone(t, team, prompt, 5, sampling)
+			if again := alone(t, team, prompt, 5, sampling); !slices.Equal(got, again) {
+				t.Errorf("one seed gave the tokens %v and then %v", got, again)
+			}
+		})
 	}
 }
 

@@ -111,9 +111,12 @@ func (l *loader) weights() (*weights, error) {
 	l.kind = w.kind
 	w.embed = l.whole("model.embed_tokens")
 	for i := range l.config.Layers {
-		w.layers = append(w.layers, l.layer(fmt.Sprintf("model.layers.%d.", i)))
-		if w.layers[i].qkv.quantised != w.quantised() {
-			l.fail(fmt.Errorf("model: layers 0 and %d differ: one is quantised", i))
+		y := l.layer(fmt.Sprintf("model.layers.%d.", i))
+		w.layers = append(w.layers, y)
+		for _, m := range []matrix{y.qkv, y.o, y.gateUp, y.down} {
+			if m.quantised != w.quantised() {
+				l.fail(fmt.Errorf("model: some matrices of layers 0 to %d are quantised, and others are not", i))
+			}
 		}
 	}
 	w.norm = l.whole("model.norm")
