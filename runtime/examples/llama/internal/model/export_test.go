@@ -40,3 +40,6 @@ func (s *Shard) StepBytes(tokens int) uint64 {
 	d := s.kernels.Dims()
 	return n + uint64(d.PageBytes()/PageTokens*tokens)
 }
+
+// WithoutAlone makes a sequence that decodes alone use the kernels of several.
+func (s *Shard) WithoutAlone() { s.alone = nil }

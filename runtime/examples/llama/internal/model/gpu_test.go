@@ -195,10 +195,15 @@ func TestGPUTimes(t *testing.T) {
 		took := time.Since(start)
 		row("upload the weights, "+when, "%v, %.2f GB, %.1f GB/s", took.Round(time.Millisecond), float64(n)/1e9, float64(n)/1e9/took.Seconds())
 	}
-	for _, invariant := range []bool{false, true} {
+	for _, how := range []string{"as usual", "without the kernel for one row", "invariant"} {
 		start = time.Now()
-		s := openOn(t, dev, ck, model.Options{MaxTokens: min(2048, ck.Config().MaxTokens), ChunkTokens: 512, Pages: model.MaxRows * 128, Invariant: invariant})
-		row(fmt.Sprintf("open the model, invariant %t", invariant), "%v", time.Since(start).Round(time.Millisecond))
+		s := openOn(t, dev, ck, model.Options{
+			MaxTokens: min(2048, ck.Config().MaxTokens), ChunkTokens: 512, Pages: model.MaxRows * 128, Invariant: how == "invariant",
+		})
+		row("open the model, "+how, "%v", time.Since(start).Round(time.Millisecond))
+		if how == "without the kernel for one row" {
+			s.WithoutAlone()
+		}
 		times(t, s, s, ck, bandwidth, row)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

@@ -205,6 +205,9 @@ func TestLogits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, ck, model.Options{ChunkTokens: 16, Slots: 3})
 			checkLogits(t, ck, s, s)
+			s = open(t, ck, model.Options{ChunkTokens: 16, Slots: 3})
+			s.WithoutAlone()
+			checkLogits(t, ck, s, s)
 		})
 	}
 }
