@@ -141,17 +141,19 @@ func (r *runner) receive(in *gob.Decoder) {
 // fail fails the plans without a reply, and later ones.
 func (r *runner) fail(err error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err != nil {
-		return
+	first := r.err == nil
+	if first {
+		r.err = err
+		for _, w := range r.waiting {
+			w <- err
+		}
+		r.waiting = nil
 	}
-	r.err = err
-	for _, w := range r.waiting {
-		w <- err
+	r.mu.Unlock()
+	if first {
+		r.conn.Close()
+		r.lost(err)
 	}
-	r.waiting = nil
-	r.conn.Close()
-	r.lost(err)
 }
 
 func (r *runner) Info() model.Info { return r.info }
@@ -167,7 +169,7 @@ func (r *runner) Run(p model.Plan, _ []int32) (func(context.Context) error, erro
 	r.mu.Unlock()
 	if err := r.out.Encode(message{Plan: p}); err != nil {
 		r.fail(fmt.Errorf("%s: the connection is lost: %w", r.name, err))
-		return nil, r.err
+		return nil, <-replied
 	}
 	return func(ctx context.Context) error {
 		select {
