@@ -41,6 +41,11 @@ func realGPUs(t *testing.T, n int) []*gpu.Device {
 	return nil
 }
 
+// Ways to decode.
+const withoutAlone, invariant = "without the kernel for a lone sequence", "invariant"
+
+var hows = []string{"as usual", withoutAlone, invariant}
+
 // folder returns the folder that an environment variable names, or skips the test.
 func folder(t *testing.T, variable string) string {
 	t.Helper()
@@ -54,10 +59,13 @@ func folder(t *testing.T, variable string) string {
 // TestGPUSmall compares the kernels of a GPU with the reference, on a small random model.
 func TestGPUSmall(t *testing.T) {
 	dev := realGPUs(t, 1)[0]
-	for _, invariant := range []bool{false, true} {
-		t.Run(fmt.Sprint("invariant ", invariant), func(t *testing.T) {
+	for _, how := range hows {
+		t.Run(how, func(t *testing.T) {
 			ck := written(t, tiny)
-			s := openOn(t, dev, ck, model.Options{Slots: 3, ChunkTokens: 16, Pages: 64, Invariant: invariant})
+			s := openOn(t, dev, ck, model.Options{Slots: 3, ChunkTokens: 16, Pages: 64, Invariant: how == invariant})
+			if how == withoutAlone {
+				s.WithoutAlone()
+			}
 			checkLogits(t, ck, s, s)
 			p, tokens, ctx := model.Plan{Decode: []int{2, 0}}, make([]int32, 2), t.Context()
 			step := func() {
@@ -85,12 +93,15 @@ func TestGPUReference(t *testing.T) {
 	dev := realGPUs(t, 1)[0]
 	ck := opened(t, dir)
 	sequences, want := readLogits(t, dir)
-	for _, invariant := range []bool{false, true} {
-		s := openOn(t, dev, ck, model.Options{Slots: len(sequences), Invariant: invariant})
-		for i := range sequences {
-			forced(t, fmt.Sprintf("sequence %d alone, invariant %t", i, invariant), s, sequences[i:i+1], want[i:i+1])
+	for _, how := range hows {
+		s := openOn(t, dev, ck, model.Options{Slots: len(sequences), Invariant: how == invariant})
+		if how == withoutAlone {
+			s.WithoutAlone()
 		}
-		forced(t, fmt.Sprintf("sequences together, invariant %t", invariant), s, sequences, want)
+		for i := range sequences {
+			forced(t, fmt.Sprintf("sequence %d alone, %s", i, how), s, sequences[i:i+1], want[i:i+1])
+		}
+		forced(t, "sequences together, "+how, s, sequences, want)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -195,13 +206,13 @@ func TestGPUTimes(t *testing.T) {
 		took := time.Since(start)
 		row("upload the weights, "+when, "%v, %.2f GB, %.1f GB/s", took.Round(time.Millisecond), float64(n)/1e9, float64(n)/1e9/took.Seconds())
 	}
-	for _, how := range []string{"as usual", "without the kernel for one row", "invariant"} {
+	for _, how := range hows {
 		start = time.Now()
 		s := openOn(t, dev, ck, model.Options{
-			MaxTokens: min(2048, ck.Config().MaxTokens), ChunkTokens: 512, Pages: model.MaxRows * 128, Invariant: how == "invariant",
+			MaxTokens: min(2048, ck.Config().MaxTokens), ChunkTokens: 512, Pages: model.MaxRows * 128, Invariant: how == invariant,
 		})
 		row("open the model, "+how, "%v", time.Since(start).Round(time.Millisecond))
-		if how == "without the kernel for one row" {
+		if how == withoutAlone {
 			s.WithoutAlone()
 		}
 		times(t, s, s, ck, bandwidth, row)
@@ -212,7 +223,8 @@ func TestGPUTimes(t *testing.T) {
 	t.Logf("\n%s", table.String())
 }
 
-// TestGPUTeamTimes prints the times of a model on two GPUs, if PUREGPU_LLAMA_TIMES names its folder.
+// TestGPUTeamTimes prints the times of a model on two GPUs, if PUREGPU_LLAMA_TIMES names its
+// folder.
 func TestGPUTeamTimes(t *testing.T) {
 	dir := folder(t, "PUREGPU_LLAMA_TIMES")
 	devices := realGPUs(t, 2)

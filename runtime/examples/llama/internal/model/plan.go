@@ -1,6 +1,6 @@
-// Package model decodes with a Llama-style model on a GPU. A [Shard] holds the weights and the cache
-// of keys and values. It runs plans: each says which sequences take a step. It knows nothing of
-// requests; package engine makes the plans.
+// Package model decodes with a Llama-style model on a GPU. A [Shard] holds the weights and the
+// cache of keys and values. It runs plans: each says which sequences take a step. It knows nothing
+// of requests; package engine makes the plans.
 package model
 
 import (

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// A Runner runs plans in the order of the calls, without waiting for them. Its methods may be called
-// by one goroutine at a time; the functions that Run returns may be called by any.
+// A Runner runs plans in the order of the calls, without waiting for them. Its methods may be
+// called by one goroutine at a time; the functions that Run returns may be called by any.
 type Runner interface {
 	Info() Info
 
