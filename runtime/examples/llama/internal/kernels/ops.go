@@ -21,7 +21,8 @@ type State struct {
 	Freq     gpu.Slice[float32]  // [HeadDim/2]: radians of rotation for each position
 }
 
-// A Matrix is a weight matrix of a layer: 16-bit numbers, or FP8 e4m3 if Dims.FP8 is 1.
+// A Matrix is a weight matrix of a layer: 16-bit numbers, or FP8 e4m3 if Dims.FP8 is 1. Its address
+// is a multiple of 16, as are those of all other memory of an operation.
 type Matrix struct {
 	Data  gpu.Range
 	Scale gpu.Slice[float32] // one for each row, for FP8 only; otherwise the zero Slice

@@ -25,6 +25,22 @@ struct Place {
 	float *x; // or logits
 };
 
+// A RowState is the slot of a row, its position, and the page there.
+struct RowState {
+	int slot, position, page;
+};
+
+// stateOf reads numbers that no kernel of this recording writes in front of this one.
+__device__ inline RowState stateOf(const Dims &d, const Place &p, int r)
+{
+	RowState s = {p.active[r], 0, 0};
+	if (s.slot >= 0) {
+		s.position = p.position[s.slot];
+		s.page = p.pages[(size_t)s.slot * d.maxPages + s.position / pageTokens];
+	}
+	return s;
+}
+
 // rowOf returns the matrix's row for one of the two results (half) of a pair.
 template <Kind KIND> __device__ inline int rowOf(const Dims &d, int pair, int half)
 {
@@ -45,32 +61,29 @@ template <Kind KIND> __device__ inline int outputs(const Dims &d)
 	}
 }
 
-// store does what the kind says with a pair of results of row r.
-template <Kind KIND> __device__ inline void store(const Dims &d, const Place &p, int r, int pair, float a, float b)
+// store does what the kind says with a pair of results of row r. Only qkvKind needs the row's state.
+template <Kind KIND> __device__ inline void store(const Dims &d, const Place &p, const RowState &state, int r, int pair, float a, float b)
 {
 	if (FP8 && KIND != logitsKind) {
 		a *= p.scale[rowOf<KIND>(d, pair, 0)];
 		b *= p.scale[rowOf<KIND>(d, pair, 1)];
 	}
 	if (KIND == qkvKind) {
-		int head = pair / (HEAD_DIM / 2), i = pair % (HEAD_DIM / 2), slot = p.active[r];
-		if (slot < 0) {
-			if (head < d.heads)
-				p.q[(r * d.heads + head) * HEAD_DIM + i] = p.q[(r * d.heads + head) * HEAD_DIM + i + HEAD_DIM / 2] = 0;
+		int head = pair / (HEAD_DIM / 2), i = pair % (HEAD_DIM / 2), kv = head - d.heads;
+		act *to = p.q + ((size_t)r * d.heads + head) * HEAD_DIM;
+		if (state.slot < 0) {
+			if (kv < 0)
+				to[i] = to[i + HEAD_DIM / 2] = 0;
 			return;
 		}
-		int position = p.position[slot], kv = head - d.heads;
 		if (kv < d.kvHeads) {
-			float2 t = rotation(position, p.freq[i], d.ropeFactor);
+			float2 t = rotation(state.position, p.freq[i], d.ropeFactor);
 			float c = a * t.x - b * t.y;
 			b = b * t.x + a * t.y;
 			a = c;
 		}
-		act *to = p.q + ((size_t)r * d.heads + head) * HEAD_DIM;
-		if (kv >= 0) {
-			int page = p.pages[(size_t)slot * d.maxPages + position / pageTokens];
-			to = pageOf(d, p.cache, page, p.layer, kv / d.kvHeads, kv % d.kvHeads) + position % pageTokens * HEAD_DIM;
-		}
+		if (kv >= 0)
+			to = pageOf(d, p.cache, state.page, p.layer, kv / d.kvHeads, kv % d.kvHeads) + state.position % pageTokens * HEAD_DIM;
 		to[i] = toAct(a);
 		to[i + HEAD_DIM / 2] = toAct(b);
 	} else if (KIND == gateUpKind) {
@@ -107,6 +120,7 @@ template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in
 	const size_t rowBytes = (size_t)in * (fp8 ? 1 : 2);
 	const u32 slots = sharedAddress(shared + warp * ONE_STAGES * 64 + lane);
 	act *row = (act *)(shared + 8 * ONE_STAGES * 64);
+	RowState state;
 	launchNext();
 
 	// The copies run ahead: of pair next, step nextStep, whose rows are at r0 and r1.
@@ -135,6 +149,8 @@ template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in
 #pragma unroll
 	for (int i = 0; i < ONE_STAGES - 1; i++)
 		copy(i);
+	if (KIND == qkvKind)
+		state = stateOf(d, p, 0);
 
 	waitPrevious();
 	if (NORM) {
@@ -186,7 +202,7 @@ template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in
 		sum0 = sumWarp(sum0);
 		sum1 = sumWarp(sum1);
 		if (lane == 0)
-			store<KIND>(d, p, 0, pair, sum0, sum1);
+			store<KIND>(d, p, state, 0, pair, sum0, sum1);
 	}
 }
 
@@ -257,6 +273,9 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 	for (int i = 0; i < STAGES - 1; i++)
 		if (i < steps)
 			copyWeights(i, i);
+	__shared__ RowState states[ROWS];
+	if (KIND == qkvKind && threadIdx.x < rows)
+		states[threadIdx.x] = stateOf(d, p, threadIdx.x);
 	waitPrevious();
 #pragma unroll
 	for (int i = 0; i < STAGES - 1; i++) {
@@ -345,7 +364,7 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 				b += sums[(k * M + j + M / 2) * stride + r];
 			}
 			if (firstPair + j < pairs)
-				store<KIND>(d, p, r, firstPair + j, a, b);
+				store<KIND>(d, p, states[r], r, firstPair + j, a, b);
 		}
 		return;
 	}
@@ -374,7 +393,7 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 			b += v2;
 		}
 		if (firstPair + j < pairs)
-			store<KIND>(d, p, r, firstPair + j, a, b);
+			store<KIND>(d, p, states[r], r, firstPair + j, a, b);
 	}
 	// A block's memory is there until all have read it.
 	asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");

@@ -160,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(Dims d, const int *act
 			first = i;
 		}
 	};
-#pragma unroll 8
+#pragma unroll 16
 	for (int i = threadIdx.x; i < vocab; i += 1024)
 		take(logits[i], i);
 #pragma unroll
