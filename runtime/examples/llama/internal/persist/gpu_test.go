@@ -4,11 +4,11 @@ package persist
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +19,10 @@ import (
 
 // A wait of more clock cycles than this is an error of the kernel: about two seconds.
 const spinLimit = "-DSPIN_LIMIT=4000000000ll"
+
+// Keys, values and the parts of the attention are rounded to 16 bits. The twin
+// does not round the parts, and some keys and values to the other of two neighbours.
+const tolerance = 1e-2
 
 // openGPU opens the GPU, or skips the test.
 func openGPU(t testing.TB) *gpu.Device {
@@ -63,24 +67,29 @@ func TestGPUEqualsTwin(t *testing.T) {
 			if name == "wide" {
 				tunes = slices.DeleteFunc(slices.Clone(variants), func(v variant) bool { return strings.HasPrefix(v.name, "untagged") })
 			}
+			var all []Tuning
 			for _, v := range tunes {
 				v.Defines = append(slices.Clone(v.Defines), spinLimit)
-				kernels = append(kernels, got.decoder(Options{Tuning: v.Tuning}))
+				all = append(all, v.Tuning)
+			}
+			warm(t, dev, d, all...)
+			for _, tune := range all {
+				kernels = append(kernels, got.decoder(Options{Tuning: tune}))
 			}
 			for _, n := range contexts {
 				want.fillCache(n - 1)
 				want.set(n%500%int(d.Vocab), n-1)
 				want.do(twin.Op())
 				logits, added := want.logits(), want.numbers(want.added(n-1))
+				got.fillCache(n - 1)
 				for i, k := range kernels {
-					got.fillCache(n - 1)
 					got.set(n%500%int(d.Vocab), n-1)
 					got.do(got.args.Logits.Fill(-7), k.Op())
 					e, c := difference(got.logits(), logits), difference(got.numbers(got.added(n-1)), added)
 					if i == 0 {
 						t.Logf("%d tokens: logits differ by %.2g, the cache by %.2g", n, e, c)
 					}
-					if !(e < 4e-3) || !(c < 4e-3) {
+					if !(e < tolerance) || !(c < tolerance) {
 						t.Errorf("%s, %d tokens: logits differ by %.2g, the cache by %.2g", tunes[i].name, n, e, c)
 					}
 				}
@@ -104,7 +113,7 @@ func TestGPUSequence(t *testing.T) {
 			b.set(position*31%int(d.Vocab), position)
 			b.do(gpu.Execute(rec))
 		}
-		if e := difference(got.logits(), want.logits()); !(e < 4e-3) {
+		if e := difference(got.logits(), want.logits()); !(e < tolerance) {
 			t.Errorf("position %d: logits differ by %.2g", position, e)
 		}
 	}
@@ -136,6 +145,29 @@ func TestGPURepeated(t *testing.T) {
 			}
 		})
 	}
+}
+
+// warm compiles tunings at once, so that they are in the cache on disk when a decoder needs them.
+func warm(t *testing.T, dev *gpu.Device, d Dims, tunes ...Tuning) {
+	t.Helper()
+	start := time.Now()
+	var wait sync.WaitGroup
+	for _, tune := range tunes {
+		p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), tune)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait.Go(func() {
+			code, _, err := CompilePersist(dev, compile.Options{Options: p.options()})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			code.Close()
+		})
+	}
+	wait.Wait()
+	t.Logf("compiled %d variants in %v", len(tunes), time.Since(start))
 }
 
 // streams measures a device's memory.
@@ -231,11 +263,16 @@ func TestGPUTimes(t *testing.T) {
 	say("%s: a copy kernel has %.0f GB/s, a reading one %.0f", dev.Info().Name, copied, read)
 	say("%-22s %8s %6s %6s %9s %9s %7s %9s", "variant", "context", "regs", "stages", "best µs", "median", "GB/s", "of copy")
 	var right []float32
-	names := strings.Split(os.Getenv("PUREGPU_LLAMA_VARIANTS"), ",")
-	for i, v := range variants {
-		if names[0] != "" && !slices.Contains(names, v.name) {
-			continue
-		}
+	chosen := variants
+	if names := os.Getenv("PUREGPU_LLAMA_VARIANTS"); names != "" {
+		chosen = slices.DeleteFunc(slices.Clone(variants), func(v variant) bool { return !slices.Contains(strings.Split(names, ","), v.name) })
+	}
+	var tunes []Tuning
+	for _, v := range chosen {
+		tunes = append(tunes, v.Tuning)
+	}
+	warm(t, dev, d, tunes...)
+	for i, v := range chosen {
 		p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), v.Tuning)
 		if err != nil {
 			t.Error(v.name, err)
@@ -252,7 +289,8 @@ func TestGPUTimes(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			b.stream.Do(gpu.Execute(rec))
 			if err := b.stream.Wait(ctx); err != nil {
-				t.Fatalf("%s hangs: %v", v.name, errors.Join(err, context.Cause(ctx)))
+				say("%s: %v", v.name, err)
+				os.Exit(1) // closing would wait for a kernel that hangs
 			}
 			cancel()
 			var took []time.Duration
@@ -268,7 +306,7 @@ func TestGPUTimes(t *testing.T) {
 			if n == 512 && !strings.HasPrefix(v.name, "untagged") {
 				if right == nil {
 					right = b.logits()
-				} else if e := difference(b.logits(), right); !(e < 4e-3) {
+				} else if e := difference(b.logits(), right); !(e < tolerance) {
 					t.Errorf("%s: logits differ from the first variant's by %.2g", v.name, e)
 				}
 			}

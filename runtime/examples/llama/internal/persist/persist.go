@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,7 +110,7 @@ func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, o Options) (*D
 	if err != nil {
 		return nil, err
 	}
-	p.compile(&o.Compile)
+	o.Compile.Options = slices.Concat(o.Compile.Options, p.options())
 	c := &Decoder{dims: d, args: args, grid: p.grid()}
 	if c.code, _, err = CompilePersist(dev, o.Compile); err == nil {
 		err = c.upload(ctx, dev, p.words())
@@ -264,8 +265,9 @@ func (p *plan) grid() gpu.Grid {
 	return g
 }
 
-// compile adds the compiler's options.
-func (p *plan) compile(o *compile.Options) {
+// options are the compiler's options.
+func (p *plan) options() []string {
+	options := []string{"--std=c++17"}
 	for _, m := range []struct {
 		name  string
 		value int
@@ -274,8 +276,7 @@ func (p *plan) compile(o *compile.Options) {
 		{"HEAD_DIM", int(p.HeadDim)}, {"FFN", int(p.FFN)}, {"VOCAB", int(p.Vocab)}, {"MAX_PAGES", int(p.MaxPages)}, {"HALF", int(p.Half)},
 		{"TEAM", p.Team}, {"TEAMS", p.Teams}, {"ROWS", p.Rows}, {"STAGES", p.Stages}, {"GATHER", p.Gather}, {"TASK_HEADS", p.TaskHeads},
 	} {
-		o.Options = append(o.Options, "-D"+m.name+"="+strconv.Itoa(m.value))
+		options = append(options, "-D"+m.name+"="+strconv.Itoa(m.value))
 	}
-	o.Options = append(o.Options, "--std=c++17")
-	o.Options = append(o.Options, p.Defines...)
+	return append(options, p.Defines...)
 }

@@ -15,7 +15,8 @@ func halfSize() Dims {
 	return Dims{Layers: 2, Width: 2560, Heads: 20, KVHeads: 5, HeadDim: 128, FFN: 1032, Vocab: 777, MaxPages: 160, Half: 1, Eps: 1e-6, RopeFactor: 1.2}
 }
 
-// A variant is a tuning that is tried.
+// A variant is a tuning that is tried. Those whose name begins with untagged compute nothing useful:
+// they show how fast a block is without waiting for others, and without multiplying either.
 type variant struct {
 	name string
 	Tuning
@@ -35,10 +36,15 @@ var variants = []variant{
 	{"task-heads-2", Tuning{TaskHeads: 2}},
 	{"task-heads-4", Tuning{TaskHeads: 4}},
 	{"half-the-ring", Tuning{Stages: 6}},
-	{"sleep-20", Tuning{Defines: []string{"-DSLEEP=20"}}},
-	{"sleep-100", Tuning{Defines: []string{"-DSLEEP=100"}}},
+	{"same-policy", Tuning{Defines: []string{"-DSAME_POLICY"}}},
+	{"sleep-50", Tuning{Defines: []string{"-DSLEEP=50"}}},
+	{"sleep-300", Tuning{Defines: []string{"-DSLEEP=300"}}},
+	{"probe-8", Tuning{Defines: []string{"-DPROBE=8"}}},
+	{"probe-32", Tuning{Defines: []string{"-DPROBE=32"}}},
+	{"probe-32-two-teams", Tuning{Teams: 2, Defines: []string{"-DPROBE=32"}}},
 	{"barrier", Tuning{Defines: []string{"-DBARRIER"}}},
 	{"barrier-two-teams", Tuning{Teams: 2, Defines: []string{"-DBARRIER"}}},
 	{"untagged", Tuning{Defines: []string{"-DUNTAGGED"}}},
 	{"untagged-two-teams", Tuning{Teams: 2, Defines: []string{"-DUNTAGGED"}}},
+	{"untagged-idle", Tuning{Defines: []string{"-DUNTAGGED", "-DIDLE"}}},
 }
