@@ -46,7 +46,7 @@ func shapes() []shape {
 func (s step) limit(d *Dims) float64 {
 	limit := 0.0005
 	if s.halves != (gpu.Slice[uint16]{}) {
-		limit = 0.0015
+		limit = 0.002
 	}
 	if d.Half == 0 {
 		limit *= 6
