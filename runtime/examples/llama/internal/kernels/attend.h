@@ -172,8 +172,8 @@ __device__ inline int splitTokens(int n)
 }
 
 // attend computes a row's attention for up to 16 heads that share keys and values. The sequence is
-// split, as its length alone tells. A block takes every gridDim.z-th split. The block that finishes
-// the last split adds the splits' results, in order.
+// split, as its length alone tells. A block takes every gridDim.z-th split. The block that ends last
+// adds the splits' results, in order.
 //
 // work has a counter for each of 64 rows and group of heads, all 0 between launches, then results of
 // splits: for each row, head and split HEAD_DIM + 2 numbers.
@@ -215,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, cons
 
 	float *partial = (float *)(work + 64 * gridDim.x) + ((size_t)row * d.heads + firstHead) * maxSplits * (HEAD_DIM + 2);
 	u32 qs[HEAD_DIM / 16][4];
-	int buffer = 0;
+	int buffer = 0, done = 0; // splits
 	for (; split < splits; split += gridDim.z) {
 		const int end = min(n, (split + 1) * length);
 		Sums sums;
@@ -277,38 +277,41 @@ extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, cons
 				}
 			}
 		}
-		if (splits == 1)
-			return;
-		__threadfence();
-		__syncthreads(); // also: tops, weights and o are free again
-		if (threadIdx.x == 0)
-			lastSplit = atomicAdd(work + row * gridDim.x + blockIdx.x, 1) == splits - 1;
-		__syncthreads();
-		if (!lastSplit)
-			continue;
-		__threadfence();
-		if (threadIdx.x == 0)
-			work[row * gridDim.x + blockIdx.x] = 0;
-		for (int h = warp; h < heads; h += 4) {
-			const float *from = partial + h * maxSplits * (HEAD_DIM + 2);
-			float top = lane < splits ? __ldcg(from + lane * (HEAD_DIM + 2)) : -infinity, most = top;
+		__syncthreads(); // tops, weights and o are free again
+		done++;
+	}
+	if (splits == 1)
+		return;
+	__threadfence();
+	__syncthreads();
+	u32 *counter = work + row * gridDim.x + blockIdx.x;
+	if (threadIdx.x == 0)
+		lastSplit = atomicAdd(counter, done) + done == splits;
+	__syncthreads();
+	if (!lastSplit)
+		return;
+	__threadfence();
+	if (threadIdx.x == 0)
+		*counter = 0;
+	for (int h = warp; h < heads; h += 4) {
+		const float *from = partial + h * maxSplits * (HEAD_DIM + 2);
+		float top = lane < splits ? __ldcg(from + lane * (HEAD_DIM + 2)) : -infinity, most = top;
 #pragma unroll
-			for (int i = 16; i > 0; i /= 2)
-				most = fmaxf(most, __shfl_xor_sync(~0u, most, i));
-			float factor = exponential(top - most); // of split lane
-			factor /= sumWarp(lane < splits ? __ldcg(from + lane * (HEAD_DIM + 2) + 1) * factor : 0);
-			float v[HEAD_DIM / 32] = {};
+		for (int i = 16; i > 0; i /= 2)
+			most = fmaxf(most, __shfl_xor_sync(~0u, most, i));
+		float factor = exponential(top - most); // of split lane
+		factor /= sumWarp(lane < splits ? __ldcg(from + lane * (HEAD_DIM + 2) + 1) * factor : 0);
+		float v[HEAD_DIM / 32] = {};
 #pragma unroll 8
-			for (int k = 0; k < splits; k++) {
-				float f = __shfl_sync(~0u, factor, k);
-#pragma unroll
-				for (int i = 0; i < HEAD_DIM / 32; i++)
-					v[i] = fmaf(__ldcg(from + k * (HEAD_DIM + 2) + 2 + i * 32 + lane), f, v[i]);
-			}
+		for (int k = 0; k < splits; k++) {
+			float f = __shfl_sync(~0u, factor, k);
 #pragma unroll
 			for (int i = 0; i < HEAD_DIM / 32; i++)
-				a[((size_t)row * d.heads + firstHead + h) * HEAD_DIM + i * 32 + lane] = toAct(v[i]);
+				v[i] = fmaf(__ldcg(from + k * (HEAD_DIM + 2) + 2 + i * 32 + lane), f, v[i]);
 		}
+#pragma unroll
+		for (int i = 0; i < HEAD_DIM / 32; i++)
+			a[((size_t)row * d.heads + firstHead + h) * HEAD_DIM + i * 32 + lane] = toAct(v[i]);
 	}
 }
 

@@ -49,7 +49,7 @@ func (s step) limit(d *Dims) float64 {
 		limit = 0.002
 	}
 	if d.Half == 0 {
-		limit *= 6
+		limit *= 8
 	}
 	return limit
 }
