@@ -16,7 +16,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
-	"github.com/puregpu/puregpu/runtime/examples/llama/internal/kernels"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
 )
 
 // alone makes the test's processes forget a launcher.
@@ -118,7 +118,7 @@ func serve(t *testing.T) *service {
 	alone(t)
 	address, meet := freeAddress(t), freeAddress(t)
 	s := &service{
-		d:   simdriver.New(simdriver.Config{Devices: 2, Kernels: kernels.Sim()}),
+		d:   simdriver.New(simdriver.Config{Devices: 2, Kernels: model.Sim()}),
 		url: "http://" + address, client: &http.Client{Transport: &http.Transport{}},
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -18,7 +18,6 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/drivers"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
-	"github.com/puregpu/puregpu/runtime/examples/llama/internal/kernels"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/loadtest"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/remote"
@@ -187,7 +186,7 @@ func (p *program) driver() (driver.Driver, error) {
 	case p.place.Count > 1:
 		return nil, fmt.Errorf("the simulated GPUs of %d processes cannot reach each other: run one, with -tp %[1]d", p.place.Count)
 	}
-	return simdriver.New(simdriver.Config{Devices: max(p.device, 0) + p.tp, Kernels: kernels.Sim()}), nil
+	return simdriver.New(simdriver.Config{Devices: max(p.device, 0) + p.tp, Kernels: model.Sim()}), nil
 }
 
 // openDevices opens the process's devices, and a communicator for each if there are several in all.
