@@ -14,8 +14,10 @@
 //
 // Macros, by options -D: BLOCKS, LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB, MAX_PAGES,
 // HALF, and for speed TEAM, TEAMS, ROWS, STAGES, GATHER, TASK_HEADS. With SPIN_LIMIT a wait of so many
-// clock cycles traps. Only for measurements: SLEEP (nanoseconds between polls), BARRIER (a barrier of the grid
-// before each exchange), UNTAGGED (no block waits for another, so results are wrong).
+// clock cycles traps. Only for measurements: SLEEP (nanoseconds between polls), PROBE (each warp polls
+// the words of each PROBE-th lane first), BARRIER (a barrier of the grid before each exchange),
+// SAME_POLICY (weights stay in the L2 cache as long as other data), UNTAGGED (no block waits for
+// another, so results are wrong), IDLE (nothing is multiplied).
 
 typedef unsigned long long u64;
 typedef unsigned int u32;
@@ -44,7 +46,7 @@ constexpr int PART_PAGES = (MAX_PAGES + PARTS - 1) / PARTS;
 constexpr int SLOT_PAGES = SLOT / (2 * PAGE) < 16 ? SLOT / (2 * PAGE) : 16;
 constexpr int TOKEN_LANES = HEAD_DIM / 8; // lanes that share a token's key
 
-static_assert(ROWS <= 32 && (ROWS & (ROWS - 1)) == 0 && GATHER % ROWS == 0 && GATHER % 2 == 0, "ROWS, GATHER");
+static_assert(ROWS <= 32 && (ROWS & (ROWS - 1)) == 0 && GATHER % ROWS == 0 && GATHER % 4 == 0, "ROWS, GATHER");
 static_assert(SLOT_PAGES > 0, "a stage must hold a page of keys and values");
 static_assert(PARTS > 0 && HEADS % TASK_HEADS == 0 && HEADS / KV_HEADS % TASK_HEADS == 0, "TASK_HEADS");
 static_assert(WIDTH % 8 == 0 && FFN % 8 == 0 && HEAD_DIM % 16 == 0 && HEAD_DIM <= 256, "sizes");
@@ -54,7 +56,7 @@ constexpr int AT_OUT = (BLOCKS + 2) & ~1;          // residual stream behind the
 constexpr int AT_DOWN = AT_OUT + padded(WIDTH);    // residual stream behind the layer
 constexpr int AT_QKV = AT_DOWN + padded(WIDTH);
 constexpr int AT_GATE = AT_QKV + QKV;
-constexpr int AT_STATS = AT_GATE + padded(FFN);    // of a part and head: maximum, sum
+constexpr int AT_STATS = AT_GATE + padded(FFN) / 2; // of a part and head: maximum, sum
 constexpr int AT_PARTS = AT_STATS + PARTS * HEADS * 2;
 constexpr int PART_WORDS = padded(HEADS * HEAD_DIM) / 2;
 
@@ -154,6 +156,20 @@ __device__ __forceinline__ bool tagged(u64 w, u32 tag)
 
 __device__ __forceinline__ float value(u64 w) { return __uint_as_float((u32)w); }
 
+// probe waits for a few of a warp's words, so that most polls are small.
+__device__ __forceinline__ void probe(const u64 *at, u32 tag)
+{
+#ifdef PROBE
+	if (threadIdx.x % PROBE == 0) {
+		u64 a, b;
+		Patience p;
+		for (peek(at, a, b); !tagged(a, tag) || !tagged(b, tag); peek(at, a, b))
+			p.poll();
+	}
+	__syncwarp(__activemask());
+#endif
+}
+
 __device__ __forceinline__ void pause()
 {
 #ifdef SLEEP
@@ -169,9 +185,18 @@ __device__ __forceinline__ int spread(int e)
 	return e - o + ((o % 8 / 2) * TEAM + o / 8) * 2 + (o & 1);
 }
 
+// spreadPairs is the same for a vector whose words have two 16-bit elements: e and e+1. Word pair j of
+// thread t is elements 8t+4j to 8t+4j+3 of the segment.
+__device__ __forceinline__ int spreadPairs(int e)
+{
+	int o = e % SEGMENT;
+	return (e - o) / 2 + ((o % 8 / 4) * TEAM + o / 8) * 2 + (o / 2 & 1);
+}
+
 // take reads a thread's elements of a vector of K tagged words. The others become 0.
 template <int K> __device__ __forceinline__ void take(const u64 *from, u32 tag, int t, float (&x)[segments(K)][8])
 {
+	probe(from + (t * 8 < K ? t : 0) * 2, tag);
 	Patience p;
 	for (;;) {
 		bool ok = true;
@@ -192,6 +217,39 @@ template <int K> __device__ __forceinline__ void take(const u64 *from, u32 tag, 
 				if (mine)
 					ok = ok && tagged(w[s][j], tag);
 				x[s][j] = mine ? value(w[s][j]) : 0;
+			}
+		}
+		if (ok)
+			return;
+		p.poll();
+		pause();
+	}
+}
+
+// takePairs is take for words of two elements.
+template <int K> __device__ __forceinline__ void takePairs(const u64 *from, u32 tag, int t, float (&x)[segments(K)][8])
+{
+	probe(from + (t * 8 < K ? t : 0) * 2, tag);
+	Patience p;
+	for (;;) {
+		bool ok = true;
+		u64 w[segments(K)][4];
+#pragma unroll
+		for (int s = 0; s < segments(K); s++) {
+			if (s * SEGMENT + t * 8 < K) {
+				peek(from + s * SEGMENT / 2 + t * 2, w[s][0], w[s][1]);
+				peek(from + s * SEGMENT / 2 + (TEAM + t) * 2, w[s][2], w[s][3]);
+			}
+		}
+#pragma unroll
+		for (int s = 0; s < segments(K); s++) {
+			bool mine = s * SEGMENT + t * 8 < K;
+#pragma unroll
+			for (int j = 0; j < 4; j++) {
+				if (mine)
+					ok = ok && tagged(w[s][j], tag);
+				x[s][2 * j] = mine ? low((u32)w[s][j]) : 0;
+				x[s][2 * j + 1] = mine ? high((u32)w[s][j]) : 0;
 			}
 		}
 		if (ok)
@@ -237,7 +295,7 @@ struct Rows {
 
 __device__ __forceinline__ Rows rowsOfQKV(int layer) { return Rows(QKV, layer * 4); }
 __device__ __forceinline__ Rows rowsOfOut(int layer) { return Rows(WIDTH, layer * 4 + 1); }
-__device__ __forceinline__ Rows rowsOfGate(int layer) { return Rows(FFN, layer * 4 + 2); }
+__device__ __forceinline__ Rows rowsOfGate(int layer) { return Rows(FFN / 2, layer * 4 + 2); } // two of gate, two of up
 __device__ __forceinline__ Rows rowsOfDown(int layer) { return Rows(WIDTH, layer * 4 + 3); }
 __device__ __forceinline__ Rows rowsOfHead() { return Rows(VOCAB, LAYERS * 4); }
 
@@ -280,21 +338,23 @@ struct Producer {
 	__device__ __forceinline__ void copy(int stage, int offset, const void *from, int bytes, bool once)
 	{
 		u32 to = address(ring) + stage * SLOT + offset, full = address(&sh.full[stage]);
+#ifndef SAME_POLICY
 		if (once)
 			asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
 				:: "r"(to), "l"(from), "r"(bytes), "r"(full), "l"(policy) : "memory");
 		else
+#endif
 			asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
 				:: "r"(to), "l"(from), "r"(bytes), "r"(full) : "memory");
 	}
 
-	// rows sends rows of a matrix of K columns. In pairs, row 2i is row i and row 2i+1 is row FFN+i.
-	template <int K, bool PAIRS> __device__ __forceinline__ void rows(const u16 *w, Rows r)
+	// rows sends rows of a matrix of K columns. In fours these are rows 2i, 2i+1, FFN+2i, FFN+2i+1.
+	template <int K, bool FOURS> __device__ __forceinline__ void rows(const u16 *w, Rows r)
 	{
-		int n = PAIRS ? 2 * r.n : r.n;
+		int n = FOURS ? 4 * r.n : r.n;
 		for (int g = 0; g < n; g += ROWS) {
 			int m = min(ROWS, n - g), i = g + lane;
-			int row = PAIRS ? r.first + i / 2 + (i & 1) * FFN : r.first + i;
+			int row = FOURS ? (r.first + i / 4) * 2 + (i & 1) + (i / 2 & 1) * FFN : r.first + i;
 			const u16 *from = w + (u64)row * K;
 #pragma unroll
 			for (int s = 0; s < segments(K); s++) {
@@ -349,13 +409,13 @@ struct Consumer {
 	u32 phase = 0; // only for BARRIER
 	u32 launch;
 
-	// multiply multiplies n rows of K columns with x, and calls done(row, sum) or, with PAIRS,
-	// done(pair, sum, sum) in one thread for each.
-	template <int K, bool PAIRS, class Done> __device__ __forceinline__ void multiply(const float (&x)[segments(K)][8], int n, Done done)
+	// multiply multiplies n rows of K columns with x, and calls done(row, sum) in a thread for each. With
+	// FOURS, n is the number of fours, and it calls done(four, sum, sum, sum, sum).
+	template <int K, bool FOURS, class Done> __device__ __forceinline__ void multiply(const float (&x)[segments(K)][8], int n, Done done)
 	{
 		int w = t / 32;
-		if (PAIRS)
-			n *= 2;
+		if (FOURS)
+			n *= 4;
 		for (int first = 0; first < n; first += GATHER) {
 			int m = min(GATHER, n - first), groups = (m + ROWS - 1) / ROWS;
 			float (&sums)[GATHER][TEAM_WARPS] = sh.sums[parity];
@@ -375,7 +435,11 @@ struct Consumer {
 					u32 chunk = at + g * segments(K) + s, stage = chunk % STAGES;
 					await(&sh.full[stage], chunk / STAGES & 1);
 					const unsigned char *from = ring + stage * SLOT + t * 16;
+#ifdef IDLE
+					bool mine = false;
+#else
 					bool mine = s * SEGMENT + t * 8 < K;
+#endif
 					uint4 v[ROWS];
 					if (mine) {
 #pragma unroll
@@ -413,9 +477,9 @@ struct Consumer {
 			}
 			at += groups * segments(K);
 			consumers();
-			for (int i = threadIdx.x; i < (PAIRS ? m / 2 : m); i += CONSUMERS) {
-				if constexpr (PAIRS)
-					done(first / 2 + i, total(sums[2 * i]), total(sums[2 * i + 1]));
+			for (int i = threadIdx.x; i < (FOURS ? m / 4 : m); i += CONSUMERS) {
+				if constexpr (FOURS)
+					done(first / 4 + i, total(sums[4 * i]), total(sums[4 * i + 1]), total(sums[4 * i + 2]), total(sums[4 * i + 3]));
 				else
 					done(first + i, total(sums[i]));
 			}
@@ -593,9 +657,8 @@ struct Consumer {
 				all += sh.heads[w][i][HEAD_DIM + 1] * f;
 				a += sh.heads[w][i][o] * f, b += sh.heads[w][i][o + 1] * f;
 			}
-			int to = head * HEAD_DIM + e, s = to % SEGMENT;
 			u64 *parts = work + AT_PARTS + number * PART_WORDS;
-			put(parts + (to - s) / 2 + ((s % 8 / 4) * TEAM + s / 8) * 2 + (s / 2 & 1), __uint_as_float(pack(a / all, b / all)), tag);
+			put(parts + spreadPairs(head * HEAD_DIM + e), __uint_as_float(pack(a / all, b / all)), tag);
 			if (o == 0) {
 				u64 *stats = work + AT_STATS + (number * HEADS + head + i) * 2;
 				put(stats, top, tag), put(stats + 1, all, tag);
@@ -630,6 +693,7 @@ struct Consumer {
 				continue;
 			for (int first = 0; first < used; first += BATCH) {
 				u64 stats[BATCH][2], w[BATCH][4];
+				probe(work + AT_STATS + ((min(first + BATCH, used) - 1) * HEADS + e / HEAD_DIM) * 2, tag);
 				Patience p;
 				for (bool ok = false; !ok; p.poll()) {
 					ok = true;
@@ -754,14 +818,15 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 		c.weights(sh.layers[l].norm2, weight);
 		take<WIDTH>(work + AT_OUT, tag, c.t, x);
 		c.norm(x, weight, sh.residual[1], down);
-		c.multiply<WIDTH, true>(x, gate.n, [&](int i, float g, float u) {
+		c.multiply<WIDTH, true>(x, gate.n, [&](int i, float g, float h, float u, float v) {
 			float f = Consumer::scale(dims.eps);
-			g *= f, u *= f;
-			put(work + AT_GATE + spread(gate.first + i), g / (1 + __expf(-g)) * u, tag);
+			g *= f, h *= f, u *= f, v *= f;
+			u32 both = pack(g / (1 + __expf(-g)) * u, h / (1 + __expf(-h)) * v);
+			put(work + AT_GATE + spreadPairs((gate.first + i) * 2), __uint_as_float(both), tag);
 		});
 		{
 			float h[segments(FFN)][8];
-			take<FFN>(work + AT_GATE, tag, c.t, h);
+			takePairs<FFN>(work + AT_GATE, tag, c.t, h);
 			c.multiply<FFN, false>(h, down.n, [&](int i, float y) {
 				put(work + AT_DOWN + spread(down.first + i), sh.residual[1][i] + y, tag);
 			});

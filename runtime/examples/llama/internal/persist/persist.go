@@ -41,7 +41,7 @@ type Tuning struct {
 	Teams     int // teams of a block
 	Rows      int // rows that a team takes at once, a power of 2
 	Stages    int // stages of the ring; 0: as many as fit
-	Gather    int // rows between two barriers of a block, a multiple of Rows and of 2
+	Gather    int // rows between two barriers of a block, a multiple of Rows and of 4
 	TaskHeads int // heads of a task of the attention, a divisor of the heads that share keys
 
 	Defines []string // further options -D of the compiler
@@ -205,7 +205,7 @@ type plan struct {
 // plan completes a tuning for a device. Every block must have a row of each matrix.
 func (d *Dims) plan(processors, shared int, t Tuning) (*plan, error) {
 	p := &plan{Dims: *d, Tuning: t}
-	p.blocks = min(processors, d.qkv(), int(d.Width), int(d.FFN), int(d.Vocab))
+	p.blocks = min(processors, d.qkv(), int(d.Width), int(d.FFN)/2, int(d.Vocab))
 	for _, c := range []struct {
 		field *int
 		value int
@@ -256,7 +256,7 @@ func (p *plan) static() int {
 // words is the length of the exchanged words.
 func (p *plan) words() int {
 	q := p.padded(p.Heads * p.HeadDim)
-	return p.blocks + 2 + 2*p.padded(p.Width) + p.qkv() + p.padded(p.FFN) + p.parts()*(int(p.Heads)*2+q/2)
+	return p.blocks + 2 + 2*p.padded(p.Width) + p.qkv() + p.padded(p.FFN)/2 + p.parts()*(int(p.Heads)*2+q/2)
 }
 
 func (p *plan) grid() gpu.Grid {
