@@ -9,8 +9,8 @@ const int tileTokens = 64;         // tokens of a tile of keys and values
 const int tilePieces = HEAD_DIM / 8; // 16 bytes each, of a row of a tile
 const int tileBytes = tileTokens * HEAD_DIM * 2;
 
-// pieceAddress returns where a piece of a row of a tile lies in shared memory. The place differs from row
-// to row, so that 8 rows' pieces with the same number lie in different banks.
+// pieceAddress returns where a piece of a row of a tile lies in shared memory. The place differs
+// from row to row, so that 8 rows' pieces with the same number lie in different banks.
 __device__ inline u32 pieceAddress(u32 tile, int row, int piece)
 {
 	return tile + row * (HEAD_DIM * 2) + ((piece ^ (row & 7)) << 4);
@@ -71,8 +71,8 @@ __device__ inline void copyTile(const Sequence &s, u32 keys, u32 values, int fir
 	}
 }
 
-// Sums are a warp's results for 16 rows of queries: the largest score (times log2 e), the sum of the
-// weights, and the weighted sum of the values. A lane has rows lane/4 and lane/4 + 8.
+// Sums are a warp's results for 16 rows of queries: the largest score (times log2 e), the sum of
+// the weights, and the weighted sum of the values. A lane has rows lane/4 and lane/4 + 8.
 struct Sums {
 	float top[2], weight[2], o[HEAD_DIM / 8][4];
 };
@@ -172,11 +172,11 @@ __device__ inline int splitTokens(int n)
 }
 
 // attend computes a row's attention for up to 16 heads that share keys and values. The sequence is
-// split, as its length alone tells. A block takes every gridDim.z-th split. The block that ends last
-// adds the splits' results, in order.
+// split, as its length alone tells. A block takes every gridDim.z-th split. The block that ends
+// last adds the splits' results, in order.
 //
-// work has a counter for each of 64 rows and group of heads, all 0 between launches, then results of
-// splits: for each row, head and split HEAD_DIM + 2 numbers.
+// work has a counter for each of 64 rows and group of heads, all 0 between launches, then results
+// of splits: for each row, head and split HEAD_DIM + 2 numbers.
 extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, const int *active, const int *position, const int *pages,
 	const void *cache, const act *q, act *a, u32 *work)
 {
@@ -187,8 +187,8 @@ extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, cons
 	const int heads = min(16, (kvHead + 1) * ratio - firstHead);
 	const u32 queries = sharedAddress(shared), tiles = queries + 16 * HEAD_DIM * 2; // two tiles of keys and of values
 	launchNext();
-	// No kernel of this recording in front of this one writes these numbers, or the cache before the
-	// row's own position.
+	// No kernel of this recording in front of this one writes these numbers, or the cache before
+	// the row's own position.
 	const int slot = active[row];
 	if (slot < 0) {
 		waitPrevious();
@@ -316,8 +316,8 @@ extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, cons
 }
 
 // attendChunk computes the attention of a chunk of a prompt. Rows of the tile of a block are pairs
-// of a query and a head, for all heads that share keys and values: 64 rows, 16 for each warp. Of the
-// all queries, those behind the chunk's tokens become 0.
+// of a query and a head, for all heads that share keys and values: 64 rows, 16 for each warp. Of
+// the all queries, those behind the chunk's tokens become 0.
 extern "C" __global__ void __launch_bounds__(128) attendChunk(Dims d, int all, int layer, const int *chunk, const int *pages, const void *cache,
 	const act *q, act *a)
 {

@@ -95,15 +95,15 @@ func (k *Kernels) grid(threads, shared int, blocks ...int) gpu.Grid {
 
 // gridOne returns the grid of a product with one row. Each warp computes pairs of results. If the
 // device does not hold a warp for each pair at once, all warps have about the same number of pairs.
-func (k *Kernels) gridOne(out, in int, fp8 bool) gpu.Grid {
+func (k *Kernels) gridOne(out, in int) gpu.Grid {
 	shared := k.plan.sharedOne(in)
 	pairs, most := (out+1)/2, 8*k.processors*max(k.plan.perProcessor/(shared+1024), 1)
 	rounds := (pairs + most - 1) / most
 	return k.grid(256, shared, (pairs+8*rounds-1)/(8*rounds))
 }
 
-// gridMany returns the grid of a product with up to size rows. If there are few results, blocks of a
-// cluster share the columns. Their number does not depend on size.
+// gridMany returns the grid of a product with up to size rows. If there are few results, blocks of
+// a cluster share the columns. Their number does not depend on size.
 func (k *Kernels) gridMany(size, out, in int, fp8 bool) gpu.Grid {
 	columns := 32
 	if fp8 {

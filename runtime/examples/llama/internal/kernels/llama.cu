@@ -1,5 +1,5 @@
-// The kernels of a Llama-style decoder. Package kernels says what each operation does. This file has
-// the small kernels; products, attention and the choice of a token have files of their own.
+// The kernels of a Llama-style decoder. Package kernels says what each operation does. This file
+// has the small kernels; products, attention and the choice of a token have files of their own.
 
 #include "number.h"
 #include "product.h"

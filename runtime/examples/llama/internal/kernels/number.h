@@ -98,7 +98,8 @@ __device__ inline float upper(u32 v)
 }
 
 // unpackFP8 converts four FP8 e4m3 numbers to four 16-bit numbers, exactly: it moves exponent and
-// fraction to their places, and multiplies by the power of two by which the exponents' biases differ.
+// fraction to their places, and multiplies by the power of two by which the exponents' biases
+// differ.
 __device__ inline void unpackFP8(u32 v, u32 &a, u32 &b)
 {
 	u32 h[2] = {__byte_perm(v, 0, 0x1404), __byte_perm(v, 0, 0x3424)};

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A State is what the device knows about the slots.
+// A State is the device's knowledge of the slots.
 type State struct {
 	Token    gpu.Slice[int32]    // [slots]: the token that the next step takes as input
 	Position gpu.Slice[int32]    // [slots]: that token's position in its sequence
@@ -43,13 +43,13 @@ func (k *Kernels) Embed(rows int, active gpu.Slice[int32], s *State, table gpu.R
 	return []gpu.Op{k.code.Embed.Launch(g, k.dims, active, s.Token, table, b.X)}
 }
 
-// QKV computes queries, keys and values of a layer for each row of X: norm (weight [Width]), product
-// with w [QKVRows][Width], and rotation. The queries go to Q; keys and values go to the slot's page
-// at its position.
+// QKV computes queries, keys and values of a layer for each row of X: norm (weight [Width]),
+// product with w [QKVRows][Width], and rotation. The queries go to Q; keys and values go to the
+// slot's page at its position.
 func (k *Kernels) QKV(rows int, active gpu.Slice[int32], s *State, layer int, norm gpu.Range, w Matrix, b *Buffers) []gpu.Op {
 	out, in, q := k.dims.QKVRows(), int(k.dims.Width), int(k.dims.Heads*k.dims.HeadDim)
 	if k.single(rows) {
-		return []gpu.Op{k.code.QkvOne.Launch(k.gridOne(out, in, k.dims.FP8 == 1), k.dims, int32(layer), active, s.Position, s.Pages, s.Cache, s.Freq,
+		return []gpu.Op{k.code.QkvOne.Launch(k.gridOne(out, in), k.dims, int32(layer), active, s.Position, s.Pages, s.Cache, s.Freq,
 			b.X, norm, w.Data, k.scale(w), b.Q)}
 	}
 	ops := k.Norm(rows, norm, b)
@@ -87,7 +87,7 @@ func (k *Kernels) product(rows, in int, add bool, a gpu.Slice[uint16], w Matrix,
 		adds = 1
 	}
 	if k.single(rows) {
-		return []gpu.Op{k.code.AddOne.Launch(k.gridOne(width, in, k.dims.FP8 == 1), k.dims, int32(in), adds, a, w.Data, k.scale(w), b.X)}
+		return []gpu.Op{k.code.AddOne.Launch(k.gridOne(width, in), k.dims, int32(in), adds, a, w.Data, k.scale(w), b.X)}
 	}
 	var ops []gpu.Op
 	for _, p := range k.parts(rows) {
@@ -102,7 +102,7 @@ func (k *Kernels) product(rows, in int, add bool, a gpu.Slice[uint16], w Matrix,
 func (k *Kernels) GateUp(rows int, norm gpu.Range, w Matrix, b *Buffers) []gpu.Op {
 	out, in, ffn := 2*int(k.dims.FFN), int(k.dims.Width), int(k.dims.FFN)
 	if k.single(rows) {
-		return []gpu.Op{k.code.GateUpOne.Launch(k.gridOne(out, in, k.dims.FP8 == 1), k.dims, b.X, norm, w.Data, k.scale(w), b.G)}
+		return []gpu.Op{k.code.GateUpOne.Launch(k.gridOne(out, in), k.dims, b.X, norm, w.Data, k.scale(w), b.G)}
 	}
 	ops := k.Norm(rows, norm, b)
 	for _, p := range k.parts(rows) {
@@ -117,7 +117,7 @@ func (k *Kernels) GateUp(rows int, norm gpu.Range, w Matrix, b *Buffers) []gpu.O
 func (k *Kernels) Logits(rows int, norm, w gpu.Range, b *Buffers) []gpu.Op {
 	out, in := int(k.dims.Vocab), int(k.dims.Width)
 	if k.single(rows) {
-		return []gpu.Op{k.code.LogitsOne.Launch(k.gridOne(out, in, false), k.dims, b.X, norm, w, b.Logits)}
+		return []gpu.Op{k.code.LogitsOne.Launch(k.gridOne(out, in), k.dims, b.X, norm, w, b.Logits)}
 	}
 	ops := k.Norm(rows, norm, b)
 	for _, p := range k.parts(rows) {
@@ -138,7 +138,8 @@ func (k *Kernels) Sample(rows int, active gpu.Slice[int32], s *State, b *Buffers
 // device memory: slot, position, n. Operations on a chunk are launched for rows >= n rows, so that
 // one recording serves all chunks; rows from n on change nothing in the cache.
 
-// EmbedChunk sets row i of X to the embedding of tokens[i]. Give a valid token for each of the rows.
+// EmbedChunk sets row i of X to the embedding of tokens[i]. Give a valid token for each of the
+// rows.
 func (k *Kernels) EmbedChunk(rows int, tokens gpu.Slice[int32], table gpu.Range, b *Buffers) []gpu.Op {
 	g := gpu.Grid{Blocks: [3]uint32{uint32(rows)}, Threads: [3]uint32{256}} // not dependent
 	return []gpu.Op{k.code.EmbedChunk.Launch(g, k.dims, tokens, table, b.X)}
@@ -155,8 +156,8 @@ func (k *Kernels) RopeChunk(rows int, chunk gpu.Slice[int32], s *State, layer in
 	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), k.dims, int32(layer), chunk, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
 }
 
-// AttendChunk computes the attention of each row of Q over all positions up to its own: A. Rows from
-// n on become 0.
+// AttendChunk computes the attention of each row of Q over all positions up to its own: A. Rows
+// from n on become 0.
 func (k *Kernels) AttendChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, b *Buffers) []gpu.Op {
 	d := &k.dims
 	g := k.grid(128, 640*int(d.HeadDim), (rows*int(d.Heads/d.KVHeads)+63)/64, int(d.KVHeads))
@@ -165,7 +166,7 @@ func (k *Kernels) AttendChunk(rows int, chunk gpu.Slice[int32], s *State, layer 
 
 // SwiGLU sets G to silu(gate) * up. gateUp is the product of H with the matrix of GateUp:
 // [rows][2*FFN]. (Products with the matrices of Out and Down are added to X by the product itself:
-// C is X as float32, with a factor of 1 for what X was.)
+// C is X as float32, with a factor of 1 for its old value.)
 func (k *Kernels) SwiGLU(rows int, gateUp gpu.Slice[uint16], b *Buffers) []gpu.Op {
 	return []gpu.Op{k.code.Swiglu.Launch(k.grid(256, 0, rows), k.dims, gateUp, b.G)}
 }

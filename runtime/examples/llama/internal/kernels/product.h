@@ -12,10 +12,10 @@
 
 #include "number.h"
 
-// What is done with a product.
+// A Kind says which matrix it is, and where its products go.
 enum Kind { qkvKind, gateUpKind, addKind, logitsKind };
 
-// Place says where results go. Only the fields of the kind are set.
+// A Place says where results go. Only the fields of the kind are set.
 struct Place {
 	int layer, add;
 	const int *active, *position, *pages;
@@ -61,7 +61,8 @@ template <Kind KIND> __device__ inline int outputs(const Dims &d)
 	}
 }
 
-// store does what the kind says with a pair of results of row r. Only qkvKind needs the row's state.
+// store does as the kind says with a pair of results of row r. Only qkvKind needs the row's
+// state.
 template <Kind KIND> __device__ inline void store(const Dims &d, const Place &p, const RowState &state, int r, int pair, float a, float b)
 {
 	if (FP8 && KIND != logitsKind) {

@@ -39,8 +39,8 @@ func (d *Dims) check() error {
 	return nil
 }
 
-// PageBytes is the size of a page of the cache. A page has the keys and values of PageTokens tokens:
-// 16-bit numbers [Layers][2: K, V][KVHeads][PageTokens][HeadDim].
+// PageBytes is the size of a page of the cache. A page has the keys and values of PageTokens
+// tokens: 16-bit numbers [Layers][2: K, V][KVHeads][PageTokens][HeadDim].
 func (d *Dims) PageBytes() int {
 	return int(d.Layers) * 2 * int(d.KVHeads) * PageTokens * int(d.HeadDim) * 2
 }

@@ -11,8 +11,8 @@ import (
 // Sim returns the kernels of a simulated GPU, for simdriver.Config.Kernels.
 func Sim() map[string]simdriver.Kernel { return SimLlama(Twins{}) }
 
-// Twins are Go functions for the kernels. They are also the reference for the kernels of real GPUs. They sum in float64, and round where the
-// kernels round: to 16 bits at the end of an operation.
+// Twins are Go functions for the kernels. They are also the reference for the kernels of real GPUs.
+// They sum in float64, and round where the kernels round: to 16 bits at the end of an operation.
 type Twins struct{}
 
 // A mem reads and writes the memory of a launch. It keeps the first error.

@@ -86,8 +86,8 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 	w.qkv, w.out = w.matrix(d.QKVRows(), width), w.matrix(width, heads)
 	w.gateUp, w.down = w.matrix(2*int(d.FFN), width), w.matrix(width, int(d.FFN))
 
-	// Up to 4 slots have pages of their own, in any order. More slots share pages, except the one that
-	// setPositions gives them.
+	// Up to 4 slots have pages of their own, in any order. More slots share pages, except the one
+	// that setPositions gives them.
 	pages := make([]int32, slots*int(d.MaxPages))
 	shared := min(slots, 4) * int(d.MaxPages)
 	for i, p := range w.r.Perm(shared) {
@@ -230,8 +230,8 @@ type step struct {
 	width  int // of a row of the result
 }
 
-// steps returns the operations of a decode step, with a layer's result in front of its cause, so that
-// each reads random numbers.
+// steps returns the operations of a decode step, with a layer's result in front of its cause, so
+// that each reads random numbers.
 func (w *world) steps() []step {
 	d, b := &w.d, w.b
 	var f gpu.Slice[float32]
