@@ -34,6 +34,7 @@ func (p *program) serveFlags() {
 }
 
 func (p *program) serve(ctx context.Context) error {
+	p.warm()
 	return p.with(ctx, func(ctx context.Context) error {
 		l, err := net.Listen("tcp", p.serving.addr)
 		if err != nil {
@@ -43,6 +44,18 @@ func (p *program) serve(ctx context.Context) error {
 			"pages", p.runner.Info().Pages, "started_in", time.Since(started).Round(time.Millisecond))
 		return p.newServer().Serve(ctx, l, p.serving.grace)
 	})
+}
+
+// warm makes all steps ready before the first request.
+func (p *program) warm() {
+	most := p.options.Slots
+	if most <= 0 || most > model.MaxRows {
+		most = model.MaxRows
+	}
+	for n := 1; n < most; n *= 2 {
+		p.options.Warm = append(p.options.Warm, n)
+	}
+	p.options.Warm = append(p.options.Warm, most)
 }
 
 // newServer makes a server with an engine on the model.
@@ -150,6 +163,7 @@ func (p *program) load(ctx context.Context) error {
 		return test(ctx)
 	}
 	p.options.Invariant = true
+	p.warm()
 	return p.with(ctx, func(ctx context.Context) error {
 		l, err := net.Listen("tcp", "localhost:0")
 		if err != nil {

@@ -15,8 +15,11 @@
 // each answer is the same as without load. A server for it needs -invariant.
 //
 // With -sim each command runs on simulated GPUs, with a tiny random model if there is no -model.
-// With -tp 2 two GPUs of the process share the model's work. Started by torchrun, mpirun or srun,
-// or with -rank and -ranks, the program is one process of several, with one GPU each:
+// With -tp 2 two GPUs of the process share the model's work. They add their products by a kernel
+// that writes to each other's memory, or with -reduce collective by NCCL.
+//
+// Started by torchrun, mpirun or srun, or with -rank and -ranks, the program is one process of
+// several, with one GPU each:
 //
 //	llama serve -model folder -rank 0 -ranks 2 -rendezvous node1:4000
 //	llama serve -model folder -rank 1 -ranks 2 -rendezvous node1:4000

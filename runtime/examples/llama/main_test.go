@@ -35,7 +35,7 @@ func llama(ctx context.Context, d driver.Driver, args ...string) (out, err strin
 // TestGenerate continues a text on one simulated GPU and on two. The same seed gives the same text.
 func TestGenerate(t *testing.T) {
 	alone(t)
-	for _, flags := range [][]string{nil, {"-temperature", "0.8", "-top-p", "0.9", "-seed", "5"}, {"-tp", "2"}} {
+	for _, flags := range [][]string{nil, {"-temperature", "0.8", "-top-p", "0.9", "-seed", "5"}, {"-tp", "2"}, {"-tp", "2", "-reduce", "collective"}} {
 		var before string
 		for range 2 {
 			out, text, err := llama(t.Context(), nil, append(append([]string{"generate", "-sim", "-n", "12"}, flags...), "hello", "world")...)
@@ -79,6 +79,8 @@ func TestErrors(t *testing.T) {
 		{"generate -sim -model absent", "absent"},
 		{"generate -sim -tp 0", "-tp 0"},
 		{"generate -sim -tp 2 -ranks 2", "has one GPU"},
+		{"generate -sim -reduce sum", "-reduce sum"},
+		{"generate -sim -reduce peer", "several GPUs"},
 		{"generate -sim -rank 2 -ranks 2", "ranks begin at 0"},
 		{"generate -sim -ranks 2", "cannot reach each other"},
 		{"generate -sim -n 1000", "longer than the model's"},

@@ -20,6 +20,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/loadtest"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/remote"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/tokenizer"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -40,6 +41,7 @@ type program struct {
 	place      rendezvous.Place
 	rendezvous string
 	wait       time.Duration
+	reduce     string
 	options    model.Options
 	serving    serveSettings
 	generating generateSettings
@@ -63,6 +65,7 @@ func (p *program) modelFlags() {
 	p.IntVar(&p.place.Count, "ranks", 0, "`number` of processes (default: what the launcher says)")
 	p.StringVar(&p.rendezvous, "rendezvous", "", "`host:port` of rank 0 at which the ranks meet (default: by MASTER_ADDR and MASTER_PORT)")
 	p.DurationVar(&p.wait, "rank-timeout", 30*time.Second, "how long ranks wait for each other in a step before they give up")
+	p.StringVar(&p.reduce, "reduce", "", "`way` in which GPUs add their products: peer, a kernel that writes to the memory of the process's other GPUs, or collective (default: peer if possible)")
 	o := &p.options
 	p.IntVar(&o.Slots, "slots", 0, "`number` of sequences at once (default 64)")
 	p.IntVar(&o.Pages, "pages", 0, "`number` of pages of 16 tokens of the cache (default: what fits into the memory)")
@@ -115,11 +118,14 @@ func (p *program) with(ctx context.Context, command func(context.Context) error)
 	if err != nil {
 		return err
 	}
-	comms, err := p.openDevices(ctx, d, &open)
+	if err := p.openDevices(d, &open); err != nil {
+		return err
+	}
+	peers, comms, err := p.join(ctx, &open)
 	if err != nil {
 		return err
 	}
-	shards, err := p.openShards(ctx, comms)
+	shards, err := p.openShards(ctx, peers, comms)
 	if err != nil {
 		return err
 	}
@@ -164,6 +170,12 @@ func (p *program) findPlace() error {
 	if p.tp < 1 || p.tp > 1 && p.place.Count > 1 {
 		return fmt.Errorf("-tp %d in %d process(es): a process of several has one GPU", p.tp, p.place.Count)
 	}
+	switch {
+	case p.reduce != "" && p.reduce != "peer" && p.reduce != "collective":
+		return fmt.Errorf("-reduce %s: it is peer or collective", p.reduce)
+	case p.reduce == "peer" && p.tp == 1:
+		return errors.New("-reduce peer: it needs several GPUs in the process, as with -tp 2")
+	}
 	return nil
 }
 
@@ -189,11 +201,11 @@ func (p *program) driver() (driver.Driver, error) {
 	return simdriver.New(simdriver.Config{Devices: max(p.device, 0) + p.tp, Kernels: model.Sim()}), nil
 }
 
-// openDevices opens the process's devices, and a communicator for each if there are several in all.
-func (p *program) openDevices(ctx context.Context, d driver.Driver, open *stack) ([]*collective.Communicator, error) {
+// openDevices opens the process's devices.
+func (p *program) openDevices(d driver.Driver, open *stack) error {
 	all, err := d.Devices()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	first := p.device
 	if first < 0 {
@@ -208,26 +220,50 @@ func (p *program) openDevices(ctx context.Context, d driver.Driver, open *stack)
 	}
 	g, err := gpu.OpenGroup(d, gpu.Options{}, indices...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	open.push(g.Close) // also closes the communicators
+	open.push(g.Close) // also closes communicators
 	p.devices = g.Devices()
+	return nil
+}
+
+// join makes a peer or a communicator for each device, if several devices share the model.
+func (p *program) join(ctx context.Context, open *stack) ([]*peer.Sum, []*collective.Communicator, error) {
 	o := collective.Options{Name: "llama", Timeout: p.wait}
 	switch {
 	case p.place.Count > 1:
 		o.Rank, o.Rendezvous = -1, p.meet()
 	case p.tp == 1:
-		return nil, nil
+		return nil, nil, nil
+	case p.reduce != "collective":
+		peers, err := peer.New(ctx, p.devices, p.wait)
+		if err == nil {
+			open.push(func() (err error) {
+				for _, s := range peers {
+					err = errors.Join(err, s.Close())
+				}
+				return err
+			})
+			return peers, nil, nil
+		}
+		if p.reduce != "" || !errors.Is(err, gpu.ErrUnsupported) {
+			return nil, nil, err
+		}
+		p.log.Info("the GPUs add their products by collectives", "reason", err)
 	}
-	return collective.NewAll(ctx, p.devices, o)
+	comms, err := collective.NewAll(ctx, p.devices, o)
+	return nil, comms, err
 }
 
 // openShards opens a shard of the model on each device.
-func (p *program) openShards(ctx context.Context, comms []*collective.Communicator) ([]model.Runner, error) {
+func (p *program) openShards(ctx context.Context, peers []*peer.Sum, comms []*collective.Communicator) ([]model.Runner, error) {
 	shards, errs := make([]model.Runner, len(p.devices)), make([]error, len(p.devices))
 	var all sync.WaitGroup
 	for i, dev := range p.devices {
 		o := p.options
+		if peers != nil {
+			o.Rank, o.Ranks, o.Peer = i, len(peers), peers[i]
+		}
 		if comms != nil {
 			o.Rank, o.Ranks, o.Comm = comms[i].Rank(), comms[i].Count(), comms[i]
 		}

@@ -175,10 +175,16 @@ func forced(t *testing.T, what string, s *model.Shard, sequences []sequence, wan
 }
 
 func TestGPUTeam(t *testing.T) {
-	ck := written(t, tiny)
-	team, shards := teamOn(t, realGPUs(t, 2), ck, model.Options{Slots: 3, ChunkTokens: 16, Pages: 64})
-	for _, s := range shards {
-		checkLogits(t, ck, team, s)
+	for name, ck := range map[string]*checkpoint.Checkpoint{"bfloat16": written(t, tiny), "FP8": converted(t, tiny, checkpoint.F8E4M3)} {
+		for _, way := range ways {
+			t.Run(name+", "+way, func(t *testing.T) {
+				team, shards := teamOn(t, way, realGPUs(t, 2), ck, model.Options{Slots: 3, ChunkTokens: 16, Pages: 64})
+				for _, s := range shards {
+					checkLogits(t, ck, team, s)
+				}
+				checkSame(t, shards)
+			})
+		}
 	}
 }
 
@@ -223,8 +229,8 @@ func TestGPUTimes(t *testing.T) {
 	t.Logf("\n%s", table.String())
 }
 
-// TestGPUTeamTimes prints the times of a model on two GPUs, if PUREGPU_LLAMA_TIMES names its
-// folder.
+// TestGPUTeamTimes prints the times of a model on one GPU and on two, if PUREGPU_LLAMA_TIMES names
+// its folder.
 func TestGPUTeamTimes(t *testing.T) {
 	dir := folder(t, "PUREGPU_LLAMA_TIMES")
 	devices := realGPUs(t, 2)
@@ -232,12 +238,26 @@ func TestGPUTeamTimes(t *testing.T) {
 	row := func(what, format string, args ...any) {
 		fmt.Fprintf(&table, "%-44s "+format+"\n", append([]any{what}, args...)...)
 	}
-	row("devices", "2 × %s", devices[0].Info().Name)
+	row("device", "%s", devices[0].Info().Name)
+	bandwidth := copyBandwidth(t, devices[0])
 	ck := opened(t, dir)
-	start := time.Now()
-	team, shards := teamOn(t, devices, ck, model.Options{MaxTokens: min(2048, ck.Config().MaxTokens), ChunkTokens: 512, Pages: model.MaxRows * 128})
-	row("open the model", "%v", time.Since(start).Round(time.Millisecond))
-	times(t, team, shards[0], ck, copyBandwidth(t, devices[0]), row)
+	o := model.Options{MaxTokens: min(2048, ck.Config().MaxTokens), ChunkTokens: 512, Pages: model.MaxRows * 128}
+	row("one GPU", "")
+	s := openOn(t, devices[0], ck, o)
+	times(t, s, s, ck, bandwidth, row)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, way := range ways {
+		row("two GPUs, "+way, "")
+		start := time.Now()
+		team, shards := teamOn(t, way, devices, ck, o)
+		row("open the model", "%v", time.Since(start).Round(time.Millisecond))
+		times(t, team, shards[0], ck, bandwidth, row)
+		if err := team.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Logf("\n%s", table.String())
 }
 

@@ -73,15 +73,17 @@ func (r *recorder) decodeStep() {
 		r.add(k.Sample(1, r.active, s, b, r.out.Slice(0, MaxRows))...)
 		return
 	}
+	to := *b // takes the products that are summed
+	to.X = r.summed(b.X)
 	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
 	for i := range w.layers {
 		y := &w.layers[i]
 		r.add(k.QKV(r.rows, r.active, s, i, y.attentionNorm, y.qkv.Matrix, b)...)
 		r.add(k.Attend(r.rows, r.active, s, i, b)...)
-		r.add(k.Out(r.rows, r.adds(), y.o.Matrix, b)...)
+		r.add(k.Out(r.rows, r.adds(), y.o.Matrix, &to)...)
 		r.sum(b.X)
 		r.add(k.GateUp(r.rows, y.ffnNorm, y.gateUp.Matrix, b)...)
-		r.add(k.Down(r.rows, r.adds(), y.down.Matrix, b)...)
+		r.add(k.Down(r.rows, r.adds(), y.down.Matrix, &to)...)
 		r.sum(b.X)
 	}
 	r.add(k.Logits(r.rows, w.norm, w.head, b)...)
@@ -113,15 +115,28 @@ func (r *recorder) chunkStep(last bool) {
 	}
 }
 
-// adds reports whether this shard adds its products to the residual stream. The others replace it
-// by their products, and then the shards' sum is the new residual stream of all.
-func (r *recorder) adds() bool { return r.options.Rank == 0 }
+// summed returns where a product goes that is to be summed: with a peer to memory of its own, and
+// otherwise to the residual stream.
+func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
+	if r.options.Peer != nil {
+		return r.part
+	}
+	return x
+}
 
-// sum makes the residual stream the sum of the shards'.
+// adds reports whether this shard adds its products to the residual stream. The others replace it
+// by their products, and then the shards' sum is the new residual stream of all. With a peer no
+// product is added: the sum is.
+func (r *recorder) adds() bool { return r.options.Rank == 0 && r.options.Peer == nil }
+
+// sum makes the residual stream x the sum of the shards'.
 func (r *recorder) sum(x gpu.Slice[float32]) {
-	if r.options.Ranks > 1 {
-		all := x.Slice(0, r.rows*int(r.kernels.Dims().Width)).Range()
-		r.add(r.options.Comm.Group(collective.AllReduce(all, all, collective.Float32, collective.Sum())))
+	n := r.rows * int(r.kernels.Dims().Width)
+	if o := &r.options; o.Peer != nil {
+		r.add(o.Peer.Op(x, r.part, n))
+	} else if o.Ranks > 1 {
+		all := x.Slice(0, n).Range()
+		r.add(o.Comm.Group(collective.AllReduce(all, all, collective.Float32, collective.Sum())))
 	}
 }
 
@@ -137,14 +152,14 @@ func (r *recorder) product(c, a gpu.Slice[uint16], m *matrix) {
 
 // productSum records x += a·mᵀ, with the sum of all shards' products.
 func (r *recorder) productSum(x gpu.Slice[float32], a gpu.Slice[uint16], m *matrix) {
-	w, old := r.in16(m), 0.0
+	w, old, to := r.in16(m), 0.0, r.summed(x).Range()
 	if r.adds() {
 		old = 1
 	}
 	if r.weights.kind == checkpoint.F16 {
-		r.add(gemm[float32, smallfloat.Float16](r, x.Range(), a, w, m, old))
+		r.add(gemm[float32, smallfloat.Float16](r, to, a, w, m, old))
 	} else {
-		r.add(gemm[float32, smallfloat.BFloat16](r, x.Range(), a, w, m, old))
+		r.add(gemm[float32, smallfloat.BFloat16](r, to, a, w, m, old))
 	}
 	r.sum(x)
 }

@@ -28,7 +28,27 @@ func (s *Shard) Run(p Plan, tokens []int32) (func(context.Context) error, error)
 		return nil, fmt.Errorf("model: %w", err)
 	}
 	point := s.stream.Point()
-	return func(ctx context.Context) error { return point.Semaphore.Wait(ctx, point.Value) }, nil
+	return func(ctx context.Context) error {
+		if err := point.Semaphore.Wait(ctx, point.Value); err != nil || s.options.Peer == nil {
+			return err
+		}
+		return s.options.Peer.Err() // a sum that has waited in vain has written wrong numbers
+	}, nil
+}
+
+// prepare makes the recordings that a plan needs.
+func (s *Shard) prepare(p Plan) error {
+	if c := p.Chunk; c != nil {
+		if _, err := s.recording(len(c.Tokens), true, c.Last); err != nil {
+			return err
+		}
+	}
+	if n := len(p.Decode); n > 0 {
+		if _, err := s.recording(n, false, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // follow checks that the plan continues the slots' sequences within their pages, and notes where

@@ -59,6 +59,16 @@ func (t *team) Run(p Plan, tokens []int32) (func(context.Context) error, error) 
 	if err := p.check(t.Info(), len(tokens)); err != nil {
 		return nil, err
 	}
+	// A shard that waits for another one may delay calls of the driver, so no shard begins before all
+	// have made their recordings.
+	for i, s := range t.shards {
+		if s, ok := s.(*Shard); ok {
+			if err := s.prepare(p); err != nil {
+				t.broken = fmt.Errorf("model: shard %d of %d: %w", i, len(t.shards), err)
+				return nil, t.broken
+			}
+		}
+	}
 	waits := make([]func(context.Context) error, len(t.shards))
 	for i, s := range t.shards {
 		to := tokens

@@ -13,6 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/compile"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/kernels"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -23,15 +24,21 @@ type Options struct {
 	MaxTokens   int // tokens in a sequence; 0: what the model was made for
 	ChunkTokens int // tokens in a chunk of a prompt, a multiple of 16; 0: 256
 
-	// Rank and Ranks say which part of each matrix this shard has, with tensor parallelism. Comm
-	// joins the shards' devices. It stays the caller's, who closes it after the shard. With a
-	// Timeout it fails if a shard is missing; without one the others wait forever.
+	// Rank and Ranks say which part of each matrix this shard has, with tensor parallelism. Peer adds
+	// the shards' products by a kernel, if the devices of one process have access to each other's
+	// memory. Otherwise Comm adds them. Both stay the caller's, who closes them after all shards. A
+	// Comm with a Timeout fails if a shard is missing; without one the others wait forever.
 	Rank, Ranks int
+	Peer        *peer.Sum
 	Comm        *collective.Communicator
 
 	// Invariant makes a sequence's tokens independent of the others that are decoded with it: a
 	// sequence that is alone uses the same kernels as many do.
 	Invariant bool
+
+	// Warm has numbers of sequences that are decoded together. What they need is made when the shard
+	// is opened, and not in the first such step.
+	Warm []int
 }
 
 // A Shard is a model on a device, or one device's part of it. It is a [Runner].
@@ -50,13 +57,14 @@ type Shard struct {
 
 	// Memory of the device. Work of the stream uses it, one plan after the other.
 	state  kernels.State
-	active gpu.Slice[int32]  // [MaxRows]: the slots that decode, or -1
-	chunk  gpu.Slice[int32]  // [chunkHead+ChunkTokens]: slot, position and length of a chunk, and its tokens
-	out    gpu.Slice[int32]  // [MaxRows+1]: the new tokens, and last that of the chunk
-	rows   *kernels.Buffers  // of a decode step
-	prompt *kernels.Buffers  // of a chunk
-	wide   gpu.Slice[uint16] // of a chunk: products before the rotation and before SwiGLU
-	plain  gpu.Slice[uint16] // of a chunk, if the model is quantised: a matrix in 16 bits
+	active gpu.Slice[int32]   // [MaxRows]: the slots that decode, or -1
+	chunk  gpu.Slice[int32]   // [chunkHead+ChunkTokens]: slot, position and length of a chunk, and its tokens
+	out    gpu.Slice[int32]   // [MaxRows+1]: the new tokens, and last that of the chunk
+	rows   *kernels.Buffers   // of a decode step
+	prompt *kernels.Buffers   // of a chunk
+	wide   gpu.Slice[uint16]  // of a chunk: products before the rotation and before SwiGLU
+	plain  gpu.Slice[uint16]  // of a chunk, if the model is quantised: a matrix in 16 bits
+	part   gpu.Slice[float32] // this shard's part of a sum, with Options.Peer
 
 	recordings map[recorded]*gpu.CommandBuffer // made when they are first needed
 
@@ -122,6 +130,11 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 		s.hostActive[i] = -1
 	}
 	s.stream.Do(s.state.Freq.UploadCopy(c.InvFreq()))
+	for _, rows := range o.Warm {
+		if _, err := s.recording(rows, false, false); err != nil {
+			return err
+		}
+	}
 	return errors.Join(s.weights.wait(ctx), s.stream.Wait(ctx))
 }
 
@@ -164,9 +177,13 @@ func (o Options) complete(c *checkpoint.Config) (Options, error) {
 		return bad("rank %d of %d", o.Rank, o.Ranks)
 	case c.KVHeads%o.Ranks != 0 || c.Heads%o.Ranks != 0 || c.FFN%o.Ranks != 0:
 		return bad("%d shards cannot divide %d heads, %d of them with keys, and %d inner columns", o.Ranks, c.Heads, c.KVHeads, c.FFN)
-	case o.Ranks > 1 && o.Comm == nil:
-		return bad("%d shards need a communicator", o.Ranks)
-	case o.Ranks > 1 && (o.Comm.Rank() != o.Rank || o.Comm.Count() != o.Ranks):
+	case slices.ContainsFunc(o.Warm, func(rows int) bool { return rows < 1 || rows > MaxRows }):
+		return bad("steps of %v sequences: 1 to %d are decoded together", o.Warm, MaxRows)
+	case o.Ranks > 1 && o.Peer == nil && o.Comm == nil:
+		return bad("%d shards need peers or a communicator", o.Ranks)
+	case o.Peer != nil && (o.Peer.Rank() != o.Rank || o.Peer.Count() != o.Ranks):
+		return bad("rank %d of %d with a peer of rank %d of %d", o.Rank, o.Ranks, o.Peer.Rank(), o.Peer.Count())
+	case o.Ranks > 1 && o.Peer == nil && (o.Comm.Rank() != o.Rank || o.Comm.Count() != o.Ranks):
 		return bad("rank %d of %d with a communicator of rank %d of %d", o.Rank, o.Ranks, o.Comm.Rank(), o.Comm.Count())
 	}
 	return o, nil
@@ -199,6 +216,9 @@ func (s *Shard) alloc(d *kernels.Dims) (err error) {
 		s.chunk = takeSlice[int32](&l, chunkHead+s.info.ChunkTokens)
 		s.out = takeSlice[int32](&l, MaxRows+1)
 		s.wide = takeSlice[uint16](&l, s.info.ChunkTokens*max(d.QKVRows(), 2*int(d.FFN)))
+		if s.options.Peer != nil {
+			s.part = takeSlice[float32](&l, max(MaxRows, s.info.ChunkTokens)*int(d.Width))
+		}
 		if y := &s.weights.layers[0]; d.FP8 == 1 {
 			s.plain = takeSlice[uint16](&l, max(y.qkv.size(), y.o.size(), y.gateUp.size(), y.down.size()))
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint/checkpointtest"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
@@ -387,19 +388,38 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// teamOn opens a model on several devices.
-func teamOn(t *testing.T, devices []*gpu.Device, ck *checkpoint.Checkpoint, o model.Options) (model.Runner, []*model.Shard) {
+// Ways to add the shards' products.
+const byPeer, byCollective = "peer", "collective"
+
+var ways = []string{byPeer, byCollective}
+
+// teamOn opens a model on several devices, whose products are added in a way.
+func teamOn(t *testing.T, way string, devices []*gpu.Device, ck *checkpoint.Checkpoint, o model.Options) (model.Runner, []*model.Shard) {
 	t.Helper()
-	ranks, err := collective.NewAll(t.Context(), devices, collective.Options{Timeout: time.Minute})
+	o.Ranks = len(devices)
+	var peers []*peer.Sum
+	var comms []*collective.Communicator
+	var err error
+	if way == byPeer {
+		peers, err = peer.New(t.Context(), devices, time.Minute)
+	} else {
+		comms, err = collective.NewAll(t.Context(), devices, collective.Options{Timeout: time.Minute})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	var shards []*model.Shard
 	var runners []model.Runner
-	for i, c := range ranks {
-		t.Cleanup(func() { c.Close() })
-		o.Rank, o.Ranks, o.Comm = i, len(ranks), c
-		s, err := model.Open(t.Context(), devices[i], ck, o)
+	for i, dev := range devices {
+		o.Rank = i
+		if way == byPeer {
+			t.Cleanup(func() { peers[i].Close() })
+			o.Peer = peers[i]
+		} else {
+			t.Cleanup(func() { comms[i].Close() })
+			o.Comm = comms[i]
+		}
+		s, err := model.Open(t.Context(), dev, ck, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -418,23 +438,91 @@ func TestTeam(t *testing.T) {
 	for name, ck := range map[string]*checkpoint.Checkpoint{
 		"bfloat16": written(t, tiny), "float32": converted(t, tiny, checkpoint.F32), "FP8": converted(t, tiny, checkpoint.F8E4M3),
 	} {
-		t.Run(name, func(t *testing.T) {
-			team, shards := teamOn(t, simulated(t, 2, simdriver.Config{}), ck, model.Options{Slots: 3, ChunkTokens: 16})
-			if got, want := team.Info(), shards[0].Info(); got != want {
-				t.Errorf("the team is %+v, its first shard %+v", got, want)
-			}
-			for _, s := range shards {
-				checkLogits(t, ck, team, s)
-			}
-			if _, err := team.Run(model.Plan{Decode: []int{3}}, make([]int32, 1)); !errors.Is(err, model.ErrPlan) {
-				t.Errorf("a bad plan: error %v", err)
-			}
-			prompt, sampling := []int32{1, 2, 3}, model.Sampling{Temperature: 1, Seed: 3}
-			got := alone(t, team, prompt, 5, sampling)
-			if again := alone(t, team, prompt, 5, sampling); !slices.Equal(got, again) {
-				t.Errorf("one seed gave the tokens %v and then %v", got, again)
-			}
-		})
+		for _, way := range ways {
+			t.Run(name+", "+way, func(t *testing.T) {
+				team, shards := teamOn(t, way, simulated(t, 2, simdriver.Config{}), ck, model.Options{Slots: 3, ChunkTokens: 16, Warm: []int{1, 3}})
+				if got, want := team.Info(), shards[0].Info(); got != want {
+					t.Errorf("the team is %+v, its first shard %+v", got, want)
+				}
+				for _, s := range shards {
+					checkLogits(t, ck, team, s)
+				}
+				checkSame(t, shards)
+				if _, err := team.Run(model.Plan{Decode: []int{3}}, make([]int32, 1)); !errors.Is(err, model.ErrPlan) {
+					t.Errorf("a bad plan: error %v", err)
+				}
+				prompt, sampling := []int32{1, 2, 3}, model.Sampling{Temperature: 1, Seed: 3}
+				got := alone(t, team, prompt, 5, sampling)
+				if again := alone(t, team, prompt, 5, sampling); !slices.Equal(got, again) {
+					t.Errorf("one seed gave the tokens %v and then %v", got, again)
+				}
+			})
+		}
+	}
+}
+
+// TestOneGraph counts what a decode step of a team submits: with peers one graph on each device.
+func TestOneGraph(t *testing.T) {
+	d := simdriver.New(simdriver.Config{Devices: 2, Kernels: model.Sim()})
+	g, err := gpu.OpenGroup(d, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	team, _ := teamOn(t, byPeer, g.Devices(), written(t, tiny), model.Options{Slots: 1, ChunkTokens: 16})
+	q := &sequence{prompt: []int32{1, 2, 3}, pages: pages(team, 0)}
+	q.begin(t, team)
+	before := d.Counters()
+	const steps = 5
+	decode(t, team, steps, q)
+	for i, c := range d.Counters().Devices {
+		if n := c.Calls[simdriver.OpLaunchGraph] - before.Devices[i].Calls[simdriver.OpLaunchGraph]; n != steps {
+			t.Errorf("device %d: %d graphs in %d steps", i, n, steps)
+		}
+		if n := c.Calls[simdriver.OpCollect]; n > 0 {
+			t.Errorf("device %d: %d collectives", i, n)
+		}
+	}
+}
+
+// checkSame checks that the shards have the same bits: else they could choose other tokens.
+func checkSame(t *testing.T, shards []*model.Shard) {
+	t.Helper()
+	want, err := shards[0].Logits(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range shards {
+		if got, err := s.Logits(0); err != nil || !slices.Equal(got, want) {
+			t.Errorf("shard %d has other logits than shard 0, or the error %v", i, err)
+		}
+	}
+}
+
+// TestLostPeer runs plans on one shard of two only. They must fail, and must not run forever.
+func TestLostPeer(t *testing.T) {
+	devices := simulated(t, 2, simdriver.Config{})
+	ck := written(t, tiny)
+	peers, err := peer.New(t.Context(), devices, 20*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openOn(t, devices[0], ck, model.Options{Slots: 1, ChunkTokens: 16, Ranks: 2, Peer: peers[0]})
+	t.Cleanup(func() { // before the shard is closed
+		s.Close()
+		for _, p := range peers {
+			p.Close()
+		}
+	})
+	q := &sequence{prompt: []int32{1, 2, 3}, pages: pages(s, 0)}
+	for range 2 {
+		done, err := s.Run(q.plans(s.Info())[0], make([]int32, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := done(t.Context()); err == nil || !strings.Contains(err.Error(), "for the numbers of rank 1") {
+			t.Errorf("a plan without shard 1: error %v", err)
+		}
 	}
 }
 
@@ -549,7 +637,7 @@ func TestBadOptions(t *testing.T) {
 	ck := written(t, tiny)
 	dev := simulated(t, 1, simdriver.Config{})[0]
 	for _, o := range []model.Options{
-		{MaxTokens: 91}, {ChunkTokens: 24}, {Slots: -1}, {Pages: -1}, {Ranks: 2}, {Rank: 1}, {Ranks: 3}, {Rank: -1},
+		{MaxTokens: 91}, {ChunkTokens: 24}, {Slots: -1}, {Pages: -1}, {Warm: []int{0}}, {Warm: []int{65}}, {Ranks: 2}, {Rank: 1}, {Ranks: 3}, {Rank: -1},
 	} {
 		if _, err := model.Open(t.Context(), dev, ck, o); !errors.Is(err, gpu.ErrArgument) {
 			t.Errorf("%+v: error %v", o, err)
