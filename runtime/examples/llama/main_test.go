@@ -16,6 +16,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/driver"
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/leaktest"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
 )
 
@@ -34,6 +35,7 @@ func llama(ctx context.Context, d driver.Driver, args ...string) (out, err strin
 
 // TestGenerate continues a text on one simulated GPU and on two. The same seed gives the same text.
 func TestGenerate(t *testing.T) {
+	leaktest.Check(t)
 	alone(t)
 	for _, flags := range [][]string{nil, {"-temperature", "0.8", "-top-p", "0.9", "-seed", "5"}, {"-tp", "2"}, {"-tp", "2", "-reduce", "collective"}} {
 		var before string
@@ -48,6 +50,7 @@ func TestGenerate(t *testing.T) {
 }
 
 func TestBench(t *testing.T) {
+	leaktest.Check(t)
 	alone(t)
 	out, _, err := llama(t.Context(), nil, "bench", "-sim", "-pages", "40", "-rows", "1,3", "-prompt", "20", "-steps", "4")
 	if err != nil || !regexp.MustCompile(`(?m)^ +3 +[0-9.]+ +[0-9.]+ +[0-9]+$`).MatchString(out) {
@@ -59,6 +62,7 @@ func TestBench(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
+	leaktest.Check(t)
 	alone(t)
 	out, text, err := llama(t.Context(), nil, "load", "-sim", "-slots", "4", "-pages", "24", "-duration", "1s", "-clients", "6", "-questions", "6",
 		"-prompt", "30", "-tokens", "10", "-cancel", "0.3", "-bad", "0.1")
@@ -69,6 +73,7 @@ func TestLoad(t *testing.T) {
 
 // TestErrors checks errors that a user sees.
 func TestErrors(t *testing.T) {
+	leaktest.Check(t)
 	alone(t)
 	for _, test := range []struct {
 		args, want string
@@ -163,6 +168,7 @@ func (s *service) ask(t *testing.T, body string) (int, string) {
 
 // TestServe serves with two ranks, until a signal.
 func TestServe(t *testing.T) {
+	leaktest.Check(t)
 	s := serve(t)
 	if code, body := s.ask(t, `{"prompt": "hello", "max_tokens": 5}`); code != 200 || !strings.Contains(body, `"prompt_tokens":5,"completion_tokens":5`) {
 		t.Errorf("%d %s", code, body)
@@ -181,6 +187,7 @@ func TestServe(t *testing.T) {
 
 // TestLostRank loses the GPU of rank 1. Requests must say so, and the server must still end well.
 func TestLostRank(t *testing.T) {
+	leaktest.Check(t)
 	s := serve(t)
 	resp, err := s.client.Post(s.url+"/v1/completions", "application/json", strings.NewReader(`{"prompt": "hello", "max_tokens": 500, "stream": true}`))
 	if err != nil {

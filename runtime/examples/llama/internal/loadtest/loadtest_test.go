@@ -13,6 +13,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/engine"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/fakemodel"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/leaktest"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/loadtest"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/server"
@@ -71,6 +72,7 @@ func same(h http.Handler) http.Handler { return h }
 
 // TestGood loads a good server, with cancelled and impossible requests too.
 func TestGood(t *testing.T) {
+	leaktest.Check(t)
 	r, err := run(t, "", func(o *loadtest.Options) { o.Cancel, o.Bad = .3, .1 }, same)
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +89,7 @@ func TestGood(t *testing.T) {
 
 // TestFaults checks that the test finds wrong tokens, broken models and lost streams.
 func TestFaults(t *testing.T) {
+	leaktest.Check(t)
 	var requests atomic.Int32
 	cut := func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -132,6 +135,7 @@ func (c *cutter) Write(b []byte) (int, error) {
 
 // TestUnreachable has no server.
 func TestUnreachable(t *testing.T) {
+	leaktest.Check(t)
 	_, err := run(t, "", func(o *loadtest.Options) { o.URL = "http://127.0.0.1:1" }, same)
 	if err == nil || !strings.Contains(err.Error(), "question 0 alone") {
 		t.Errorf("%v", err)

@@ -135,7 +135,10 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 			return err
 		}
 	}
-	return errors.Join(s.weights.wait(ctx), s.stream.Wait(ctx))
+	if err := errors.Join(s.weights.wait(ctx), s.stream.Wait(ctx)); err != nil {
+		return err
+	}
+	return ctx.Err() // the uploads may have been faster
 }
 
 // openCode opens the kernels and cuBLAS, at the same time as both take long.

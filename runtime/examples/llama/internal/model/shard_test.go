@@ -18,6 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint/checkpointtest"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/leaktest"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -435,6 +436,7 @@ func teamOn(t *testing.T, way string, devices []*gpu.Device, ck *checkpoint.Chec
 }
 
 func TestTeam(t *testing.T) {
+	leaktest.Check(t)
 	for name, ck := range map[string]*checkpoint.Checkpoint{
 		"bfloat16": written(t, tiny), "float32": converted(t, tiny, checkpoint.F32), "FP8": converted(t, tiny, checkpoint.F8E4M3),
 	} {
@@ -501,6 +503,7 @@ func checkSame(t *testing.T, shards []*model.Shard) {
 
 // TestLostPeer runs plans on one shard of two only. They must fail, and must not run forever.
 func TestLostPeer(t *testing.T) {
+	leaktest.Check(t)
 	devices := simulated(t, 2, simdriver.Config{})
 	ck := written(t, tiny)
 	peers, err := peer.New(t.Context(), devices, 20*time.Millisecond)
@@ -575,6 +578,7 @@ func TestBadPlans(t *testing.T) {
 }
 
 func TestDoesNotFit(t *testing.T) {
+	leaktest.Check(t)
 	ck := written(t, tiny)
 	for _, c := range []struct {
 		memory uint64
@@ -596,6 +600,7 @@ func TestDoesNotFit(t *testing.T) {
 }
 
 func TestBadWeights(t *testing.T) {
+	leaktest.Check(t)
 	dir := t.TempDir()
 	if err := checkpointtest.Write(dir, tiny, 1, 1); err != nil {
 		t.Fatal(err)

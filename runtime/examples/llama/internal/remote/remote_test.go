@@ -16,6 +16,7 @@ import (
 
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/engine"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/fakemodel"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/leaktest"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/model"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/remote"
 )
@@ -99,6 +100,7 @@ func generate(ctx context.Context, e *engine.Engine, r engine.Request) (tokens [
 
 // TestTeam serves requests with three ranks. All must run the same plans.
 func TestTeam(t *testing.T) {
+	leaktest.Check(t)
 	m := newTeam(t, 3, func(int) error { return nil })
 	e := engine.New(m.runner, engine.Options{})
 	var all sync.WaitGroup
@@ -134,6 +136,7 @@ func TestTeam(t *testing.T) {
 
 // TestLostRank ends a rank, or fails its device, in the middle of requests.
 func TestLostRank(t *testing.T) {
+	leaktest.Check(t)
 	for name, test := range map[string]struct {
 		harm func(m *team)
 		want string
@@ -185,6 +188,7 @@ func TestLostRank(t *testing.T) {
 
 // TestLostLeader closes the connection of rank 0 without a word.
 func TestLostLeader(t *testing.T) {
+	leaktest.Check(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -204,6 +208,7 @@ func TestLostLeader(t *testing.T) {
 
 // TestStrangers connects before the rank does: without the key, and with a wrong rank.
 func TestStrangers(t *testing.T) {
+	leaktest.Check(t)
 	id, shown := make(chan []byte, 2), make(chan []byte, 2)
 	go func() {
 		got := <-id
@@ -245,6 +250,7 @@ func TestStrangers(t *testing.T) {
 
 // TestMissingRank gives up when a rank does not come.
 func TestMissingRank(t *testing.T) {
+	leaktest.Check(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := remote.Lead(ctx, "127.0.0.1", meeting{0, 2, make(chan []byte, 1)}, func(error) {})
