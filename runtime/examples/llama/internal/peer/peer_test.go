@@ -119,14 +119,18 @@ func (r *rank) add(t *testing.T, n int) {
 	}
 }
 
-// check adds arrays of several lengths again and again, and compares the ranks' bits with sums in the
-// order of the ranks. Some lengths take several rounds.
-func check(t *testing.T, devices []*gpu.Device, start uint32) {
-	const most = 2*blocks*threads*4 + 40
+// Lengths of sums that take one round, and of sums that take several.
+var lengths, rounds = []int{4, 512, 2048, 2052, 512, 4}, []int{most, 4, 2052, most, most / 2, 4, most - 36}
+
+const most = 2*blocks*threads*4 + 40
+
+// check adds arrays of the lengths, and compares the ranks' bits with sums in the order of the ranks.
+// The blocks' tags begin with start, or with 1 if start is 0.
+func check(t *testing.T, devices []*gpu.Device, patience time.Duration, start uint32, lengths []int) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var all []*rank
 	var parts [][]float32
-	for _, s := range ranks(t, devices, 0) {
+	for _, s := range ranks(t, devices, patience) {
 		r, part := newRank(t, s, most), make([]float32, most)
 		for i := range part {
 			part[i] = rnd.Float32() - 0.5
@@ -140,7 +144,6 @@ func check(t *testing.T, devices []*gpu.Device, start uint32) {
 		all, parts = append(all, r), append(parts, part)
 	}
 	want := make([]float32, most)
-	lengths := []int{most, 4, 512, 2048, 2052, most, blocks * threads * 4, 131072, 4, most - 36}
 	for _, n := range lengths {
 		for range 2 {
 			for _, r := range all {
@@ -171,14 +174,17 @@ func check(t *testing.T, devices []*gpu.Device, start uint32) {
 
 func TestSum(t *testing.T) {
 	for _, n := range []int{2, 3, 8} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) { check(t, simulated(t, n, simdriver.Config{}), 0) })
+		t.Run(fmt.Sprint(n), func(t *testing.T) { check(t, simulated(t, n, simdriver.Config{}), 5*time.Minute, 0, lengths) })
 	}
-	t.Run("tags begin again", func(t *testing.T) { check(t, simulated(t, 2, simdriver.Config{}), 1<<32-4) })
+	t.Run("rounds", func(t *testing.T) { check(t, simulated(t, 2, simdriver.Config{}), 5*time.Minute, 1<<32-4, rounds) })
 }
 
 func TestGPUSum(t *testing.T) {
-	check(t, real(t, 2), 0)
-	check(t, real(t, 2), 1<<32-4)
+	devices := real(t, 2)
+	for range 20 {
+		check(t, devices, 2*time.Second, 0, lengths)
+		check(t, devices, 2*time.Second, 1<<32-4, rounds)
+	}
 }
 
 // lost launches sums on the first of several ranks only.

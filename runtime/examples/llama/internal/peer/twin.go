@@ -33,7 +33,6 @@ func (Twins) PeerSum(g *simdriver.Grid, p Peers, n int32, part, x, state driver.
 	if err != nil || tags[0] != 0 {
 		return err
 	}
-	deadline := time.Now().Add(time.Duration(p.Patience))
 	grid := int(g.Blocks[0]) * threads
 	for round := 0; round < int(n); round += grid {
 		// Number i of all has its pair in the half for the tag, and the place of its block, rank,
@@ -55,7 +54,7 @@ func (Twins) PeerSum(g *simdriver.Grid, p Peers, n int32, part, x, state driver.
 			for r := range all {
 				v := parts[i]
 				if r != int(p.Rank) {
-					word, ok := await(&all[p.Rank][at(r, i)], tag(i), deadline)
+					word, ok := await(&all[p.Rank][at(r, i)], tag(i), time.Duration(p.Patience))
 					if !ok {
 						tags[0] = 1
 						atomic.StoreUint32(&lost[0], uint32(1+r))
@@ -77,14 +76,18 @@ func (Twins) PeerSum(g *simdriver.Grid, p Peers, n int32, part, x, state driver.
 	return nil
 }
 
-// await returns the word as soon as it has the tag. It reports false at the deadline.
-func await(word *uint64, tag uint32, deadline time.Time) (w uint64, ok bool) {
-	for polls := 1; ; polls++ {
+// await returns the word as soon as it has the tag. It reports false if that takes too long.
+func await(word *uint64, tag uint32, patience time.Duration) (w uint64, ok bool) {
+	var begin time.Time
+	for polls := 0; ; polls++ {
 		if w = atomic.LoadUint64(word); uint32(w>>32) == tag {
 			return w, true
 		}
-		if runtime.Gosched(); polls%100 == 0 {
-			if time.Now().After(deadline) {
+		if runtime.Gosched(); polls%100 == 99 {
+			if begin.IsZero() {
+				begin = time.Now()
+			}
+			if time.Since(begin) > patience {
 				return 0, false
 			}
 			time.Sleep(20 * time.Microsecond)
