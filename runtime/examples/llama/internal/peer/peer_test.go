@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -85,7 +86,7 @@ func newRank(t *testing.T, s *Sum, most int) *rank {
 	}
 	r := &rank{Sum: s, stream: s.dev.Queue(0).NewStream(), x: x, part: part, made: map[int]*gpu.CommandBuffer{}}
 	t.Cleanup(func() {
-		r.stream.Wait(t.Context())
+		r.stream.Wait(context.Background())
 		for _, c := range r.made {
 			c.Close()
 		}
