@@ -7,6 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/blas"
 	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
@@ -75,18 +76,40 @@ func (r *recorder) decodeStep() {
 	}
 	to := *b // takes the products that are summed
 	to.X = r.summed(b.X)
+	fused := r.options.Peer != nil && (r.rows > 1 || r.options.Invariant)
+	sum := func(norm gpu.Range) {
+		if fused {
+			d := k.Dims()
+			r.add(r.options.Peer.OpNorm(b.X, r.part, r.rows, int(d.Width), peer.Norm{Weight: norm, Eps: d.Eps, Half: d.Half, To: b.H}))
+		} else {
+			r.sum(b.X)
+		}
+	}
+	behind := func(ops []gpu.Op) { // a sum
+		if fused {
+			ops = ops[1:] // the norm, which products of several rows do first
+		}
+		r.add(ops...)
+	}
 	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
 	for i := range w.layers {
-		y := &w.layers[i]
-		r.add(k.QKV(r.rows, r.active, s, i, y.attentionNorm, y.qkv.Matrix, b)...)
+		y, next := &w.layers[i], w.norm
+		if i+1 < len(w.layers) {
+			next = w.layers[i+1].attentionNorm
+		}
+		if qkv := k.QKV(r.rows, r.active, s, i, y.attentionNorm, y.qkv.Matrix, b); i == 0 {
+			r.add(qkv...)
+		} else {
+			behind(qkv)
+		}
 		r.add(k.Attend(r.rows, r.active, s, i, b)...)
 		r.add(k.Out(r.rows, r.adds(), y.o.Matrix, &to)...)
-		r.sum(b.X)
-		r.add(k.GateUp(r.rows, y.ffnNorm, y.gateUp.Matrix, b)...)
+		sum(y.ffnNorm)
+		behind(k.GateUp(r.rows, y.ffnNorm, y.gateUp.Matrix, b))
 		r.add(k.Down(r.rows, r.adds(), y.down.Matrix, &to)...)
-		r.sum(b.X)
+		sum(next)
 	}
-	r.add(k.Logits(r.rows, w.norm, w.head, b)...)
+	behind(k.Logits(r.rows, w.norm, w.head, b))
 	r.add(k.Sample(r.rows, r.active, s, b, r.out.Slice(0, MaxRows))...)
 }
 

@@ -453,6 +453,8 @@ func TestTeam(t *testing.T) {
 				if _, err := team.Run(model.Plan{Decode: []int{3}}, make([]int32, 1)); !errors.Is(err, model.ErrPlan) {
 					t.Errorf("a bad plan: error %v", err)
 				}
+				invariant, shards := teamOn(t, way, simulated(t, 2, simdriver.Config{}), ck, model.Options{Slots: 3, ChunkTokens: 16, Invariant: true})
+				checkLogits(t, ck, invariant, shards[1])
 				prompt, sampling := []int32{1, 2, 3}, model.Sampling{Temperature: 1, Seed: 3}
 				got := alone(t, team, prompt, 5, sampling)
 				if again := alone(t, team, prompt, 5, sampling); !slices.Equal(got, again) {

@@ -20,16 +20,16 @@ func TestCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, arch := range []string{"sm_80", "sm_86", "sm_90"} {
+	for arch, ranks := range map[string]int{"sm_80": 8, "sm_86": 3, "sm_90": 2} {
 		program, err := lib.CreateProgram(sumText, "sum.cu", nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		options, err := nvrtc.Texts("--std=c++17", "--gpu-architecture="+arch, "--ptxas-options=-v")
+		flags, err := nvrtc.Texts(append(options(ranks), "--gpu-architecture="+arch, "--ptxas-options=-v")...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		failed := lib.CompileProgram(program, options)
+		failed := lib.CompileProgram(program, flags)
 		size, err := lib.GetProgramLogSize(program)
 		if err != nil {
 			t.Fatal(err)

@@ -22,9 +22,9 @@ import (
 // MaxRanks is the largest number of devices.
 const MaxRanks = 8
 
-// A block of the kernel has threads with four numbers each, and a grid has up to blocks of them in
-// each round. As in sum.cu.
-const threads, blocks = 128, 256
+// A grid has up to blocks blocks, and a block's round up to capacity groups of four numbers, as in
+// sum.cu.
+const blocks, capacity = 128, 1024
 
 // Peers is struct Peers in C.
 type Peers struct {
@@ -36,7 +36,7 @@ type Peers struct {
 }
 
 // words is the number of words that ranks exchange through the memory of one.
-func words(ranks int) int { return 2 * blocks * ranks * 2 * threads * 2 }
+func words(ranks int) int { return 2 * blocks * ranks * 2 * capacity * 2 }
 
 // A Sum is one rank of devices that add numbers.
 type Sum struct {
@@ -104,7 +104,7 @@ func access(devices []*gpu.Device) error {
 }
 
 func (s *Sum) open(ctx context.Context) (err error) {
-	if s.code, _, err = CompileSum(s.dev, compile.Options{Options: []string{"--std=c++17"}}); err != nil {
+	if s.code, _, err = CompileSum(s.dev, compile.Options{Options: options(s.Count())}); err != nil {
 		return err
 	}
 	if s.words, err = gpu.AllocSlice[uint64](s.dev, gpu.DeviceMem, words(int(s.peers.Ranks))); err != nil {
@@ -123,6 +123,8 @@ func (s *Sum) open(ctx context.Context) (err error) {
 	return stream.Wait(ctx)
 }
 
+func options(ranks int) []string { return []string{"--std=c++17", fmt.Sprintf("-DRANKS=%d", ranks)} }
+
 func address[T any](s gpu.Slice[T]) uint64 { return uint64(s.Range().Buffer.Ptr()) + s.Range().Offset }
 
 // Rank returns the rank.
@@ -136,13 +138,49 @@ func (s *Sum) Count() int { return int(s.peers.Ranks) }
 // ranks must launch the same sums in the same order, or they wait for each other in vain. Where the
 // kernel before allows it, the launch is dependent.
 func (s *Sum) Op(x, part gpu.Slice[float32], n int) gpu.Op {
-	if n <= 0 || n%4 != 0 || n > x.Len() || n > part.Len() {
-		return gpu.BadOp(fmt.Errorf("peer: a sum of %d numbers of %d and %d: it must be a multiple of 4: %w", n, x.Len(), part.Len(), gpu.ErrArgument))
+	if err := fits(x, part, n); err != nil {
+		return gpu.BadOp(err)
 	}
-	g := gpu.Grid{Blocks: [3]uint32{uint32(min((n/4+threads-1)/threads, blocks))}, Threads: [3]uint32{threads}}
+	groups, length, threads := n/4, 128, 128 // few numbers are spread over many multiprocessors
+	if groups > blocks*length {
+		length, threads = capacity, 512
+	}
+	return s.code.PeerSum.Launch(s.grid((groups+length-1)/length, threads), s.peers, int32(groups), int32(length), part, x, s.state)
+}
+
+// A Norm is an RMS norm with a weight [width] of 16-bit numbers: float16 if Half is 1, or bfloat16.
+type Norm struct {
+	Weight gpu.Range
+	Eps    float32
+	Half   int32
+	To     gpu.Slice[uint16] // the norms of all rows
+}
+
+// OpNorm is Op for rows of some width, and also computes the norm of each row of x.
+func (s *Sum) OpNorm(x, part gpu.Slice[float32], rows, width int, n Norm) gpu.Op {
+	if err := fits(x, part, rows*width); err != nil {
+		return gpu.BadOp(err)
+	}
+	if width%4 != 0 || n.Weight.Size < uint64(2*width) || n.To.Len() < rows*width {
+		return gpu.BadOp(fmt.Errorf("peer: norms of %d rows of %d numbers, with %d bytes of weights, to %d numbers: %w",
+			rows, width, n.Weight.Size, n.To.Len(), gpu.ErrArgument))
+	}
+	return s.code.PeerSumNorm.Launch(s.grid(rows, 512), s.peers, int32(rows*width/4), int32(width/4), part, x, s.state, n.Weight, n.Eps, n.Half, n.To)
+}
+
+func fits(x, part gpu.Slice[float32], n int) error {
+	if n <= 0 || n%4 != 0 || n > x.Len() || n > part.Len() {
+		return fmt.Errorf("peer: a sum of %d numbers of %d and %d: it must be a multiple of 4: %w", n, x.Len(), part.Len(), gpu.ErrArgument)
+	}
+	return nil
+}
+
+// grid depends on nothing that could differ between the ranks' devices.
+func (s *Sum) grid(rows, threads int) gpu.Grid {
+	g := gpu.Grid{Blocks: [3]uint32{uint32(min(rows, blocks))}, Threads: [3]uint32{uint32(threads)}}
 	info := s.dev.Info()
 	g.Attrs.Dependent = info.Arch != "sim" && info.Major >= 9
-	return s.code.PeerSum.Launch(g, s.peers, int32(n/4), part, x, s.state)
+	return g
 }
 
 // Err returns an error once a sum has waited in vain. All later sums then end at once, with wrong

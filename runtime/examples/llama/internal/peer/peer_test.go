@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 	"github.com/puregpu/puregpu/runtime/drivers"
 	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
 // open opens the first n devices of a driver, or skips the test.
@@ -121,9 +123,9 @@ func (r *rank) add(t *testing.T, n int) {
 }
 
 // Lengths of sums that take one round, and of sums that take several.
-var lengths, rounds = []int{4, 512, 2048, 2052, 512, 4}, []int{most, 4, 2052, most, most / 2, 4, most - 36}
+var lengths, rounds = []int{4, 512, 2048, 2052, 512 * 130, 512, 4}, []int{most, 4, 2052, most, most / 2, 4, most - 36}
 
-const most = 2*blocks*threads*4 + 40
+const most = 2*blocks*capacity*4 + 40
 
 // check adds arrays of the lengths, and compares the ranks' bits with sums in the order of the ranks.
 // The blocks' tags begin with start, or with 1 if start is 0.
@@ -187,6 +189,79 @@ func TestGPUSum(t *testing.T) {
 		check(t, devices, 2*time.Second, 1<<32-4, rounds)
 	}
 }
+
+// checkNorm adds rows of several sizes, and compares sums and norms with the host's.
+func checkNorm(t *testing.T, devices []*gpu.Device, patience time.Duration) {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(3, 4))
+	sums := ranks(t, devices, patience)
+	for _, c := range []struct {
+		rows, width int
+		half        int32
+	}{{2, 128, 0}, {5, 3072, 0}, {1, 2048, 1}, {130, 64, 1}, {3, 9216, 0}, {64, 2048, 0}} {
+		n := c.rows * c.width
+		number := func(v float32) (uint16, float64) {
+			if c.half == 1 {
+				h := smallfloat.ToFloat16(v)
+				return uint16(h), float64(h.Float32())
+			}
+			h := smallfloat.ToBFloat16(v)
+			return uint16(h), float64(h.Float32())
+		}
+		weight, weights, want := make([]uint16, c.width), make([]float64, c.width), make([]float32, n)
+		for i := range weight {
+			weight[i], weights[i] = number(rnd.Float32() + 0.5)
+		}
+		var all []*rank
+		var to []gpu.Slice[uint16]
+		for _, s := range sums {
+			r, part := newRank(t, s, n), make([]float32, n)
+			for i := range part {
+				part[i] = rnd.Float32() - 0.5
+				want[i] += part[i]
+			}
+			w, err1 := gpu.AllocSlice[uint16](s.dev, gpu.DeviceMem, c.width)
+			h, err2 := gpu.AllocSlice[uint16](s.dev, gpu.DeviceMem, n)
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			err := r.stream.Do(r.x.Fill(0), r.part.UploadCopy(part), w.UploadCopy(weight),
+				r.OpNorm(r.x, r.part, c.rows, c.width, Norm{w.Range(), 1e-5, c.half, h}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, to = append(all, r), append(to, h)
+		}
+		for k, r := range all {
+			x, h := make([]float32, n), make([]uint16, n)
+			r.stream.Do(r.x.Download(x), to[k].Download(h))
+			if err := errors.Join(r.stream.Wait(t.Context()), r.Err()); err != nil {
+				t.Fatalf("%+v: %v", c, err)
+			}
+			for row := range c.rows {
+				squares := 0.0
+				for _, v := range want[row*c.width:][:c.width] {
+					squares += float64(v) * float64(v)
+				}
+				inverse := 1 / math.Sqrt(squares/float64(c.width)+1e-5)
+				for i := range c.width {
+					at := row*c.width + i
+					norm := float64(want[at]) * inverse * weights[i]
+					got := float64(smallfloat.BFloat16(h[at]).Float32())
+					if c.half == 1 {
+						got = float64(smallfloat.Float16(h[at]).Float32())
+					}
+					if x[at] != want[at] || math.Abs(got-norm) > math.Abs(norm)/200+1e-6 {
+						t.Fatalf("%+v, rank %d: number %d of row %d is %v, want %v; its norm is %v, want %v", c, k, i, row, x[at], want[at], got, norm)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestNorm(t *testing.T)    { checkNorm(t, simulated(t, 2, simdriver.Config{}), 5*time.Minute) }
+func TestGPUNorm(t *testing.T) { checkNorm(t, real(t, 2), 2*time.Second) }
 
 // lost launches sums on the first of several ranks only.
 func lost(t *testing.T, devices []*gpu.Device) {

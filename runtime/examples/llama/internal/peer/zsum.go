@@ -18,7 +18,8 @@ var sumText string
 // SumCode has the kernels of sum.cu, compiled for a device by [CompileSum]. Goroutines may launch
 // them concurrently.
 type SumCode struct {
-	PeerSum PeerSum
+	PeerSum     PeerSum
+	PeerSumNorm PeerSumNorm
 
 	exe *gpu.Module
 }
@@ -50,6 +51,12 @@ func (c *SumCode) find() (err error) {
 	if c.PeerSum.typed, err = gpu.Typed[peerSumArgs](c.PeerSum.kernel); err != nil {
 		return err
 	}
+	if c.PeerSumNorm.kernel, err = c.exe.Kernel("peerSumNorm"); err != nil {
+		return err
+	}
+	if c.PeerSumNorm.typed, err = gpu.Typed[peerSumNormArgs](c.PeerSumNorm.kernel); err != nil {
+		return err
+	}
 	return nil
 }
 
@@ -61,22 +68,22 @@ func (c *SumCode) Close() error {
 
 // PeerSum is the kernel peerSum of sum.cu, a value that may be copied. In C it is:
 //
-//	void peerSum(Peers p, int n, const float *part, float *x, u32 *state)
+//	void peerSum(Peers p, int n, int length, const float *part, float *x, u32 *state)
 type PeerSum struct {
 	kernel *gpu.Kernel
 	typed  *gpu.TypedKernel[peerSumArgs]
 }
 
 type peerSumArgs struct {
-	p       Peers
-	n       int32
-	part, x gpu.Slice[float32]
-	state   gpu.Slice[uint32]
+	p         Peers
+	n, length int32
+	part, x   gpu.Slice[float32]
+	state     gpu.Slice[uint32]
 }
 
 // Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
-func (k PeerSum) Launch(grid gpu.Grid, p Peers, n int32, part, x gpu.Slice[float32], state gpu.Slice[uint32]) gpu.Op {
-	return k.typed.Launch(grid, peerSumArgs{p, n, part, x, state})
+func (k PeerSum) Launch(grid gpu.Grid, p Peers, n, length int32, part, x gpu.Slice[float32], state gpu.Slice[uint32]) gpu.Op {
+	return k.typed.Launch(grid, peerSumArgs{p, n, length, part, x, state})
 }
 
 // Kernel returns the kernel. Its Info tells what it takes and uses.
@@ -84,11 +91,41 @@ func (k PeerSum) Kernel() *gpu.Kernel {
 	return k.kernel
 }
 
+// PeerSumNorm is the kernel peerSumNorm of sum.cu, a value that may be copied. In C it is:
+//
+//	void peerSumNorm(Peers p, int n, int length, const float *part, float *x, u32 *state, const void *weight, float eps, int half, unsigned short *h)
+type PeerSumNorm struct {
+	kernel *gpu.Kernel
+	typed  *gpu.TypedKernel[peerSumNormArgs]
+}
+
+type peerSumNormArgs struct {
+	p         Peers
+	n, length int32
+	part, x   gpu.Slice[float32]
+	state     gpu.Slice[uint32]
+	weight    gpu.Range
+	eps       float32
+	half      int32
+	h         gpu.Slice[uint16]
+}
+
+// Launch launches the kernel. Arguments may be bindings of the recording to which the Op is added.
+func (k PeerSumNorm) Launch(grid gpu.Grid, p Peers, n, length int32, part, x gpu.Slice[float32], state gpu.Slice[uint32], weight gpu.Range, eps float32, half int32, h gpu.Slice[uint16]) gpu.Op {
+	return k.typed.Launch(grid, peerSumNormArgs{p, n, length, part, x, state, weight, eps, half, h})
+}
+
+// Kernel returns the kernel. Its Info tells what it takes and uses.
+func (k PeerSumNorm) Kernel() *gpu.Kernel {
+	return k.kernel
+}
+
 // SumTwins are Go functions that a simulated GPU runs in place of the kernels of sum.cu. Each
 // method is called once per launch, and does the work of all its threads: see simdriver.NewKernel.
 // Embed [NoSumTwins] to leave some out.
 type SumTwins interface {
-	PeerSum(grid *simdriver.Grid, p Peers, n int32, part, x, state driver.Ptr) error
+	PeerSum(grid *simdriver.Grid, p Peers, n, length int32, part, x, state driver.Ptr) error
+	PeerSumNorm(grid *simdriver.Grid, p Peers, n, length int32, part, x, state, weight driver.Ptr, eps float32, half int32, h driver.Ptr) error
 }
 
 // SimSum returns the twins by the names of their kernels, for simdriver.Config.Kernels. If t is
@@ -98,13 +135,18 @@ func SimSum(t SumTwins) map[string]simdriver.Kernel {
 		t = NoSumTwins{}
 	}
 	return map[string]simdriver.Kernel{
-		"peerSum": simdriver.MustKernel(t.PeerSum),
+		"peerSum":     simdriver.MustKernel(t.PeerSum),
+		"peerSumNorm": simdriver.MustKernel(t.PeerSumNorm),
 	}
 }
 
 // NoSumTwins has no twins: on a simulated GPU, launches fail with an error that names the kernel.
 type NoSumTwins struct{}
 
-func (NoSumTwins) PeerSum(*simdriver.Grid, Peers, int32, driver.Ptr, driver.Ptr, driver.Ptr) error {
+func (NoSumTwins) PeerSum(*simdriver.Grid, Peers, int32, int32, driver.Ptr, driver.Ptr, driver.Ptr) error {
 	return errors.New("kernel peerSum of sum.cu has no twin: implement SumTwins.PeerSum")
+}
+
+func (NoSumTwins) PeerSumNorm(*simdriver.Grid, Peers, int32, int32, driver.Ptr, driver.Ptr, driver.Ptr, driver.Ptr, float32, int32, driver.Ptr) error {
+	return errors.New("kernel peerSumNorm of sum.cu has no twin: implement SumTwins.PeerSumNorm")
 }
