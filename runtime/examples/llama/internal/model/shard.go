@@ -129,7 +129,9 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 	for i := range s.hostActive {
 		s.hostActive[i] = -1
 	}
-	s.stream.Do(s.state.Freq.UploadCopy(c.InvFreq()))
+	// The download is for nothing but the memory of the host that the first one may need: its
+	// allocation could wait for another shard's device, which waits for this shard in a step.
+	s.stream.Do(s.state.Freq.UploadCopy(c.InvFreq()), s.out.Download(make([]int32, s.out.Len())))
 	for _, rows := range o.Warm {
 		if _, err := s.recording(rows, false, false); err != nil {
 			return err

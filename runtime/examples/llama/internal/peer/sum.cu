@@ -27,11 +27,12 @@ const int BLOCKS = 128, CAPACITY = 1024, MOST = 8; // as in peer.go
 #endif
 
 struct Peers {
-	u64 words[MOST]; // addresses: [2 halves][BLOCKS][ranks that write][2][CAPACITY] pairs of words
+	u64 words[MOST];  // addresses: [2 halves][BLOCKS][ranks that write][2][CAPACITY] pairs of
+	                  // words
 	u64 own;          // the address of this rank
 	u64 lost;         // address of a word of the host: 1 + the rank that did not write in time
 	u64 patience;     // nanoseconds
-	int rank, ranks; // the number of ranks is RANKS
+	int rank, ranks;  // ranks is RANKS
 };
 
 struct Pair {
