@@ -6,9 +6,11 @@
 package examples_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +19,10 @@ import (
 	"testing"
 )
 
-const module = "github.com/puregpu/puregpu"
+const (
+	module = "github.com/puregpu/puregpu"
+	copied = "example.com/copied" // the module of the copies
+)
 
 // simulated has the arguments of each program on the simulated GPU, and the beginning of its last
 // line of output. The other programs need a library.
@@ -30,6 +35,7 @@ var simulated = map[string]struct {
 	"pipeline":  {nil, "pipeline: 12 batches of 262144 floats on Simulated GPU 0: ok"},
 	"serve":     {[]string{"-selftest"}, "serve: 200 requests, half of them cancelled, on Simulated GPU 0: ok"},
 	"allreduce": {[]string{"-devices", "3"}, "allreduce: rank 2 of 3 on Simulated GPU 2: 30 steps with 4096 samples: ok"},
+	"llama":     {[]string{"generate", "-sim"}, "llama: 64 tokens on Simulated GPU 0: "},
 	"mlp":       {nil, "mlp: 12 layers of 128, batch of 8, 8 executions on sim (Simulated GPU 0): largest error "},
 }
 
@@ -61,7 +67,8 @@ func TestCopyOut(t *testing.T) {
 		for _, path := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
 			imports[path] = true
 			first, _, _ := strings.Cut(path, "/")
-			if strings.Contains(first, ".") && (!strings.HasPrefix(path, module+"/") || strings.HasPrefix(path, module+"/testdata/")) {
+			if strings.Contains(first, ".") && !strings.HasPrefix(path, copied+"/") &&
+				(!strings.HasPrefix(path, module+"/") || strings.HasPrefix(path, module+"/testdata/")) {
 				t.Errorf("%s imports %s, which is neither of the standard library nor for programs", filepath.Base(p.Dir), path)
 			}
 		}
@@ -115,7 +122,7 @@ func copyExamples(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod := "module example.com/copied\n\ngo 1.26\n\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"
+	mod := "module " + copied + "\n\ngo 1.26\n\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n"
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	if err != nil {
 		t.Fatal(err)
@@ -133,6 +140,7 @@ func copyExamples(t *testing.T, dir string) {
 		if err := os.CopyFS(filepath.Join(dir, e.Name()), os.DirFS(e.Name())); err != nil {
 			t.Fatal(err)
 		}
+		moveImports(t, filepath.Join(dir, e.Name()))
 		kernels, err := filepath.Glob(filepath.Join(e.Name(), "*.ptx"))
 		if err != nil {
 			t.Fatal(err)
@@ -142,6 +150,28 @@ func copyExamples(t *testing.T, dir string) {
 				t.Errorf("the source of %s is not beside it: %v", k, err)
 			}
 		}
+	}
+}
+
+// moveImports changes the imports of an example's own packages to those of the copy.
+func moveImports(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		own := filepath.Base(dir) + "/internal/"
+		if moved := bytes.ReplaceAll(text, []byte(`"`+module+"/runtime/examples/"+own), []byte(`"`+copied+"/"+own)); !bytes.Equal(moved, text) {
+			return os.WriteFile(path, moved, 0o666)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

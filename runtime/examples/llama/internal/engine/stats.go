@@ -1,0 +1,50 @@
+package engine
+
+import "slices"
+
+// Stats are numbers of an engine, since it was made.
+type Stats struct {
+	Waiting, Running int // requests
+	Pages, PagesUsed int // of the cache
+
+	// Requests by their ends.
+	Stopped   uint64 // at a stop token
+	Complete  uint64 // with as many tokens as they asked for
+	Cancelled uint64 // by their contexts or readers
+	Failed    uint64 // with the model, or at a shutdown
+	Refused   uint64 // never accepted
+
+	PromptTokens uint64 // of prompts that are computed
+	Tokens       uint64 // returned
+	Dropped      uint64 // computed for sequences that had ended
+
+	Batch      Histogram // sequences decoded in a step
+	FirstToken Histogram // seconds from a request to its first token
+	NextToken  Histogram // seconds from a token to the next of its sequence
+}
+
+func newStats() Stats {
+	seconds := []float64{.0005, .001, .002, .003, .005, .0075, .01, .02, .03, .05, .1, .2, .5, 1, 2, 5, 10, 30}
+	return Stats{
+		Batch:      newHistogram(1, 2, 4, 8, 16, 32, 64),
+		FirstToken: newHistogram(seconds...),
+		NextToken:  newHistogram(seconds...),
+	}
+}
+
+// A Histogram counts values in buckets.
+type Histogram struct {
+	Bounds []float64 // bucket i has the values up to Bounds[i] that are in no earlier bucket
+	Counts []uint64  // has one more bucket, for larger values
+	Sum    float64
+}
+
+func newHistogram(bounds ...float64) Histogram {
+	return Histogram{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
+}
+
+func (h *Histogram) add(v float64) {
+	i, _ := slices.BinarySearch(h.Bounds, v)
+	h.Counts[i]++
+	h.Sum += v
+}

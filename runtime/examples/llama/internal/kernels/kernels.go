@@ -1,0 +1,278 @@
+package kernels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/puregpu/puregpu/runtime/compile"
+	"github.com/puregpu/puregpu/runtime/driver"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// Kernels are the kernels for a model, compiled for a device. Its methods return the launches of an
+// operation: add them to a recording one after the other, each after the one before, with nothing
+// else between them. Most launches are dependent: they begin early, and wait themselves for the
+// launch before. So the first launch of a recording must be that of Embed or EmbedChunk, which is
+// not dependent. A launch behind something other than a launch is a usual one.
+type Kernels struct {
+	dims       Dims
+	invariant  bool
+	processors int
+	dependent  bool // launches can be dependent, and in clusters
+	plan       plan
+	code       *LlamaCode
+
+	qkv    map[int]qkvMany // by the most rows: 8, 16, 32, 64
+	gateUp map[int]gateUpMany
+	add    map[int]addMany
+	logits map[int]logitsMany
+}
+
+type (
+	qkvMany interface {
+		Launch(grid gpu.Grid, d Dims, rows, layer int32, active, position, pages gpu.Slice[int32], cache gpu.Range, freq gpu.Slice[float32],
+			h gpu.Slice[uint16], w, scale gpu.Range, q gpu.Slice[uint16]) gpu.Op
+	}
+	gateUpMany interface {
+		Launch(grid gpu.Grid, d Dims, rows int32, h gpu.Slice[uint16], w, scale gpu.Range, g gpu.Slice[uint16]) gpu.Op
+	}
+	addMany interface {
+		Launch(grid gpu.Grid, d Dims, rows, in, add int32, a gpu.Slice[uint16], w, scale gpu.Range, x gpu.Slice[float32]) gpu.Op
+	}
+	logitsMany interface {
+		Launch(grid gpu.Grid, d Dims, rows int32, h gpu.Slice[uint16], w gpu.Range, logits gpu.Slice[float32]) gpu.Op
+	}
+)
+
+// Open compiles the kernels, or finds them in the cache. With invariant, a row's result does not
+// depend on the number of rows. Otherwise a step of one row is faster, and rounds differently.
+func Open(dev *gpu.Device, d Dims, invariant bool, options compile.Options) (*Kernels, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	info := dev.Info()
+	if nvidia := strings.HasPrefix(info.Arch, "sm_"); info.Arch != "sim" && (!nvidia || info.Major < 8) {
+		return nil, fmt.Errorf("kernels: %w: %s is %s; the kernels need an NVIDIA GPU of compute capability 8.0 or later", gpu.ErrUnsupported, info.Name, info.Arch)
+	}
+	p, err := newPlan(&d, info)
+	if err != nil {
+		return nil, err
+	}
+	options.Options = append(p.options(&d), options.Options...)
+	code, _, err := CompileLlama(dev, options)
+	if err != nil {
+		return nil, err
+	}
+	return &Kernels{
+		dims: d, invariant: invariant, processors: info.Processors, dependent: info.Arch != "sim" && info.Major >= 9, plan: p, code: code,
+		qkv:    map[int]qkvMany{8: code.QkvMany8, 16: code.QkvMany16, 32: code.QkvMany32, 64: code.QkvMany64},
+		gateUp: map[int]gateUpMany{8: code.GateUpMany8, 16: code.GateUpMany16, 32: code.GateUpMany32, 64: code.GateUpMany64},
+		add:    map[int]addMany{8: code.AddMany8, 16: code.AddMany16, 32: code.AddMany32, 64: code.AddMany64},
+		logits: map[int]logitsMany{8: code.LogitsMany8, 16: code.LogitsMany16, 32: code.LogitsMany32, 64: code.LogitsMany64},
+	}, nil
+}
+
+// Close unloads the kernels once the launches in flight are done with them.
+func (k *Kernels) Close() error { return k.code.Close() }
+
+// Dims returns the sizes.
+func (k *Kernels) Dims() Dims { return k.dims }
+
+// single says whether kernels for one row are used.
+func (k *Kernels) single(rows int) bool { return rows == 1 && !k.invariant }
+
+// grid returns a grid of dependent blocks.
+func (k *Kernels) grid(threads, shared int, blocks ...int) gpu.Grid {
+	g := gpu.Grid{Threads: [3]uint32{uint32(threads)}, SharedMem: uint32(shared)}
+	for i, n := range blocks {
+		g.Blocks[i] = uint32(n)
+	}
+	g.Attrs.Dependent = k.dependent
+	return g
+}
+
+// gridOne returns the grid of a product with one row. Each warp computes pairs of results. If the
+// device does not hold a warp for each pair at once, all warps have about the same number of pairs.
+func (k *Kernels) gridOne(out, in int) gpu.Grid {
+	shared := k.plan.sharedOne(in)
+	pairs, most := (out+1)/2, 8*k.processors*max(k.plan.perProcessor/(shared+1024), 1)
+	rounds := (pairs + most - 1) / most
+	return k.grid(256, shared, (pairs+8*rounds-1)/(8*rounds))
+}
+
+// gridMany returns the grid of a product with up to size rows. If there are few results, blocks of
+// a cluster share the columns. Their number does not depend on size.
+func (k *Kernels) gridMany(size, out, in int, fp8 bool) gpu.Grid {
+	columns := 32
+	if fp8 {
+		columns = 64
+	}
+	splits := 1
+	for k.dependent && splits < 8 && (out+31)/32*splits*10 < k.processors*14 && in/columns >= 32*splits {
+		splits *= 2
+	}
+	tile := 16 * k.plan.many[size].tiles
+	g := k.grid(256, k.plan.many[size].shared, (out+tile-1)/tile, splits)
+	if splits > 1 {
+		g.Attrs.Cluster = [3]uint32{1, uint32(splits), 1}
+	}
+	return g
+}
+
+// A part is a range of rows that one launch takes.
+type part struct{ size, from, to int }
+
+func (p part) rows() int32 { return int32(p.to - p.from) }
+
+// parts returns a single part if the device has a block for so many rows.
+func (k *Kernels) parts(rows int) []part {
+	var list []part
+	for from := 0; from < rows; {
+		size := 8
+		for size < rows-from && size < MaxRows && k.plan.many[2*size].tiles > 0 {
+			size *= 2
+		}
+		to := min(from+size, rows)
+		list = append(list, part{size, from, to})
+		from = to
+	}
+	return list
+}
+
+// A plan is how blocks of products use a multiprocessor's shared memory.
+type plan struct {
+	perProcessor int
+	stagesOne    int
+	many         map[int]manyPlan // by the most rows
+}
+
+// A manyPlan has 0 tiles if such a block does not fit.
+type manyPlan struct{ tiles, stages, shared int }
+
+func newPlan(d *Dims, info driver.Info) (plan, error) {
+	block, all := info.SharedOptIn-1024, info.ProcessorSharedMem // without what the kernels declare
+	if info.Arch == "sim" {
+		// The twins use no shared memory.
+		p := plan{many: map[int]manyPlan{}}
+		for size := 8; size <= MaxRows; size *= 2 {
+			p.many[size] = manyPlan{tiles: 2, stages: 2}
+		}
+		return p, nil
+	}
+	p := plan{perProcessor: all, stagesOne: 8, many: map[int]manyPlan{}}
+	if block < 160<<10 {
+		p.stagesOne = 4
+	}
+	if n := p.sharedOne(int(max(d.Width, d.FFN, d.Heads*d.HeadDim))); n > block {
+		return p, fmt.Errorf("kernels: the widest matrix needs %d bytes of shared memory, and %s gives a block %d", n, info.Name, block)
+	}
+	for size := 8; size <= MaxRows; size *= 2 {
+		tiles := 2
+		if size == 64 {
+			tiles = 4
+		}
+		for ; tiles > 0; tiles /= 2 {
+			stage := (2*tiles + size/8*(1+int(d.FP8))) * 256 * 16
+			stages := min(block, all/2-1024) / stage // of two blocks
+			if stages < 3 || size == 64 {
+				stages = block / stage // of one
+			}
+			stages = min(stages, 6)
+			shared := max(stages*stage, 8*16*tiles*(size+1)*4) // copies, then sums of the warps
+			if stages >= 2 && shared <= block {
+				p.many[size] = manyPlan{tiles, stages, shared}
+				break
+			}
+		}
+	}
+	if p.many[8].tiles == 0 {
+		return p, fmt.Errorf("kernels: %s gives a block only %d bytes of shared memory", info.Name, block)
+	}
+	return p, nil
+}
+
+func (p *plan) sharedOne(in int) int {
+	if p.stagesOne == 0 {
+		return 0
+	}
+	return 8*p.stagesOne*1024 + (in+511)/512*1024
+}
+
+// options are the compiler's.
+func (p *plan) options(d *Dims) []string {
+	list := []string{"--std=c++17", fmt.Sprintf("-DHEAD_DIM=%d", d.HeadDim), fmt.Sprintf("-DHALF=%d", d.Half), fmt.Sprintf("-DFP8=%d", d.FP8),
+		fmt.Sprintf("-DONE_STAGES=%d", p.stagesOne)}
+	for size := 8; size <= MaxRows; size *= 2 {
+		m := p.many[size]
+		if m.tiles == 0 { // never launched
+			m = manyPlan{tiles: 1, stages: 2}
+		}
+		list = append(list, fmt.Sprintf("-DMANY_TILES_%d=%d", size, m.tiles), fmt.Sprintf("-DMANY_STAGES_%d=%d", size, m.stages))
+	}
+	return list
+}
+
+const maxSplits = 32 // of a sequence, in attend.h
+
+// Buffers are the memory that operations on up to Rows rows use. Row r of a decode step is slot
+// active[r], or nothing if active[r] is -1.
+type Buffers struct {
+	Rows   int
+	X      gpu.Slice[float32] // [Rows][Width]: the residual stream
+	H      gpu.Slice[uint16]  // [Rows][Width]: X after the norm
+	Q      gpu.Slice[uint16]  // [Rows][Heads*HeadDim]: queries
+	A      gpu.Slice[uint16]  // [Rows][Heads*HeadDim]: result of the attention
+	G      gpu.Slice[uint16]  // [Rows][FFN]: silu(gate) * up
+	Logits gpu.Slice[float32] // [Rows][Vocab]; of NewBuffers only
+	Work   gpu.Slice[uint32]  // for Attend; of NewBuffers only
+}
+
+// NewBuffers allocates memory for decode steps of up to rows rows. A step of fewer rows uses the
+// first rows. Only one step at a time may use it.
+func (k *Kernels) NewBuffers(dev *gpu.Device, rows int) (*Buffers, error) {
+	if rows < 1 || rows > MaxRows {
+		return nil, fmt.Errorf("kernels: a step of %d rows: 1 to %d are supported", rows, MaxRows)
+	}
+	d := &k.dims
+	b, err := k.NewChunkBuffers(dev, rows)
+	if err != nil {
+		return nil, err
+	}
+	if b.Logits, err = gpu.AllocSlice[float32](dev, gpu.DeviceMem, rows*int(d.Vocab)); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	work := MaxRows*int(d.KVHeads*((d.Heads/d.KVHeads+15)/16)) + rows*int(d.Heads*maxSplits*(d.HeadDim+2))
+	if b.Work, err = gpu.AllocSlice[uint32](dev, gpu.DeviceMem, work); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	s := dev.Queue(0).NewStream()
+	if err = errors.Join(s.Do(b.Work.Fill(0)), s.Wait(context.Background())); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// NewChunkBuffers allocates memory for chunks of up to rows tokens of a prompt: no Logits and Work.
+func (k *Kernels) NewChunkBuffers(dev *gpu.Device, rows int) (*Buffers, error) {
+	d, b := &k.dims, &Buffers{Rows: rows}
+	var err error
+	if b.X, err = gpu.AllocSlice[float32](dev, gpu.DeviceMem, rows*int(d.Width)); err != nil {
+		return nil, err
+	}
+	for _, n := range []struct {
+		s     *gpu.Slice[uint16]
+		width int32
+	}{{&b.H, d.Width}, {&b.Q, d.Heads * d.HeadDim}, {&b.A, d.Heads * d.HeadDim}, {&b.G, d.FFN}} {
+		if *n.s, err = gpu.AllocSlice[uint16](dev, gpu.DeviceMem, rows*int(n.width)); err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+	}
+	return b, nil
+}
+
+// Close frees the memory after the work that uses it.
+func (b *Buffers) Close() error {
+	return errors.Join(b.X.Close(), b.H.Close(), b.Q.Close(), b.A.Close(), b.G.Close(), b.Logits.Close(), b.Work.Close())
+}

@@ -1,0 +1,122 @@
+// The kernels of a Llama-style decoder. Package kernels says what each operation does. This file
+// has the small kernels; products, attention and the choice of a token have files of their own.
+
+#include "number.h"
+#include "product.h"
+#include "attend.h"
+#include "sample.h"
+
+// copyEmbedding writes a row of the table as float32. A block of 256 threads calls it.
+__device__ inline void copyEmbedding(const Dims &d, const void *table, int token, float *x)
+{
+	const uint2 *from = (const uint2 *)table + (size_t)token * d.width / 4;
+	for (int i = threadIdx.x; i < d.width / 4; i += 256) {
+		uint2 v = from[i];
+		((float4 *)x)[i] = make_float4(lower(v.x), upper(v.x), lower(v.y), upper(v.y));
+	}
+}
+
+// embed writes the embedding of the token of each row's slot, one block for each row.
+extern "C" __global__ void __launch_bounds__(256) embed(Dims d, const int *active, const int *token, const void *table, float *x)
+{
+	launchNext();
+	waitPrevious();
+	int slot = active[blockIdx.x];
+	x += (size_t)blockIdx.x * d.width;
+	if (slot >= 0) {
+		copyEmbedding(d, table, token[slot], x);
+	} else {
+		for (int i = threadIdx.x; i < d.width; i += 256)
+			x[i] = 0;
+	}
+}
+
+extern "C" __global__ void __launch_bounds__(256) embedChunk(Dims d, const int *tokens, const void *table, float *x)
+{
+	launchNext();
+	waitPrevious();
+	copyEmbedding(d, table, tokens[blockIdx.x], x + (size_t)blockIdx.x * d.width);
+}
+
+// rmsNorm computes the RMS norm, one block for each row.
+extern "C" __global__ void __launch_bounds__(256) rmsNorm(Dims d, const float *x, const void *weight, act *h)
+{
+	launchNext();
+	waitPrevious();
+	normRow(d, x + (size_t)blockIdx.x * d.width, weight, h + (size_t)blockIdx.x * d.width);
+}
+
+// ropeChunk rotates the queries and keys of a chunk, and writes keys and values to their pages, one
+// block for each row.
+extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, const int *chunk, const int *pages, void *cache,
+	const float *freq, const act *qkv, act *q)
+{
+	__shared__ float2 turns[HEAD_DIM / 2];
+	launchNext();
+	waitPrevious();
+	const int row = blockIdx.x, position = chunk[1] + row, heads = d.heads + 2 * d.kvHeads;
+	const bool valid = row < chunk[2];
+	if (threadIdx.x < HEAD_DIM / 2)
+		turns[threadIdx.x] = rotation(position, freq[threadIdx.x], d.ropeFactor);
+	__syncthreads();
+	const int page = valid ? pages[(size_t)chunk[0] * d.maxPages + position / pageTokens] : 0;
+	for (int k = threadIdx.x; k < heads * (HEAD_DIM / 4); k += 256) { // two pairs each
+		int head = k / (HEAD_DIM / 4), i = k % (HEAD_DIM / 4) * 2, kv = head - d.heads;
+		const act *from = qkv + ((size_t)row * heads + head) * HEAD_DIM + i;
+		act *to = q + ((size_t)row * d.heads + head) * HEAD_DIM + i;
+		if (kv >= 0) {
+			if (!valid)
+				continue;
+			to = pageOf(d, cache, page, layer, kv / d.kvHeads, kv % d.kvHeads) + position % pageTokens * HEAD_DIM + i;
+		}
+		u32 a = *(const u32 *)from, b = *(const u32 *)(from + HEAD_DIM / 2);
+		if (kv < d.kvHeads) {
+			float2 t = turns[i], u = turns[i + 1];
+			float a0 = lower(a), a1 = upper(a), b0 = lower(b), b1 = upper(b);
+			a = pack(a0 * t.x - b0 * t.y, a1 * u.x - b1 * u.y);
+			b = pack(b0 * t.x + a0 * t.y, b1 * u.x + a1 * u.y);
+		}
+		*(u32 *)to = a;
+		*(u32 *)(to + HEAD_DIM / 2) = b;
+	}
+}
+
+// swiglu computes silu(gate) * up, one block for each row.
+extern "C" __global__ void __launch_bounds__(256) swiglu(Dims d, const act *gu, act *g)
+{
+	launchNext();
+	waitPrevious();
+	const u32 *gate = (const u32 *)(gu + (size_t)blockIdx.x * 2 * d.ffn), *up = gate + d.ffn / 2;
+	u32 *to = (u32 *)(g + (size_t)blockIdx.x * d.ffn);
+	for (int i = threadIdx.x; i < d.ffn / 2; i += 256) {
+		float a = lower(gate[i]), b = upper(gate[i]);
+		to[i] = pack(a / (1 + __expf(-a)) * lower(up[i]), b / (1 + __expf(-b)) * upper(up[i]));
+	}
+}
+
+// last copies the chunk's last row, and sets the slot's position.
+extern "C" __global__ void __launch_bounds__(256) last(Dims d, const int *chunk, int *position, const float *from, float *to)
+{
+	launchNext();
+	waitPrevious();
+	from += (size_t)(chunk[2] - 1) * d.width;
+	for (int i = threadIdx.x; i < d.width; i += 256)
+		to[i] = from[i];
+	if (threadIdx.x == 0)
+		position[chunk[0]] = chunk[1] + chunk[2] - 1;
+}
+
+// dequantize converts an FP8 matrix to 16-bit numbers, one block for each row.
+extern "C" __global__ void __launch_bounds__(256) dequantize(Dims d, int in, const void *w, const float *scale, act *dst)
+{
+	launchNext();
+	waitPrevious();
+	const u32 *from = (const u32 *)w + (size_t)blockIdx.x * in / 4;
+	uint2 *to = (uint2 *)dst + (size_t)blockIdx.x * in / 4;
+	float s = scale[blockIdx.x];
+	for (int i = threadIdx.x; i < in / 4; i += 256) {
+		u32 a, b;
+		unpackFP8(from[i], a, b);
+		to[i] = make_uint2(pack(lower(a) * s, upper(a) * s), pack(lower(b) * s, upper(b) * s));
+	}
+}

@@ -1,0 +1,34 @@
+// Package leaktest finds goroutines that outlive a test.
+package leaktest
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// Check makes the test fail if more goroutines run at its end than now. It counts after all cleanups
+// that the test registers later, and gives goroutines some seconds to end. Tests that call it must
+// not run in parallel with others.
+func Check(t testing.TB) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		if err := left(before, 10*time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// left waits until at most count goroutines run. If there are more at the end of its patience, the
+// error has their stacks.
+func left(count int, patience time.Duration) error {
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > count; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			stacks := make([]byte, 1<<20)
+			return fmt.Errorf("%d goroutines run, and %d did before the test:\n%s", runtime.NumGoroutine(), count, stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+	return nil
+}

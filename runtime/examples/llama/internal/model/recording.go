@@ -1,0 +1,216 @@
+package model
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/puregpu/puregpu/runtime/blas"
+	"github.com/puregpu/puregpu/runtime/collective"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
+	"github.com/puregpu/puregpu/runtime/gpu"
+	"github.com/puregpu/puregpu/runtime/smallfloat"
+)
+
+// recorded says what a recording is for: decoding up to so many rows, or a chunk of up to so many
+// tokens.
+type recorded struct {
+	rows        int
+	chunk, last bool
+}
+
+// recording returns the recording for n rows or tokens. Sizes are powers of two, so there are few.
+// Which one computes a chunk depends only on the chunk.
+func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
+	key := recorded{1 << bits.Len(uint(n-1)), chunk, last}
+	if chunk {
+		key.rows = min(max(key.rows, PageTokens), s.info.ChunkTokens)
+	}
+	if r := s.recordings[key]; r != nil {
+		return r, nil
+	}
+	c, err := s.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true})
+	if err != nil {
+		return nil, err
+	}
+	r := recorder{Shard: s, rows: key.rows, commands: c}
+	if chunk {
+		r.chunkStep(last)
+	} else {
+		r.decodeStep()
+	}
+	if r.err == nil {
+		r.err = c.End()
+	}
+	if r.err != nil {
+		c.Close()
+		return nil, fmt.Errorf("model: recording %+v: %w", key, r.err)
+	}
+	s.recordings[key] = c
+	return c, nil
+}
+
+// A recorder records a step of the model.
+type recorder struct {
+	*Shard
+	rows     int
+	commands *gpu.CommandBuffer
+	err      error // the first one
+}
+
+func (r *recorder) add(ops ...gpu.Op) {
+	for _, op := range ops {
+		if r.err == nil {
+			_, r.err = r.commands.Add(op)
+		}
+	}
+}
+
+// decodeStep records a token of each of the active slots.
+func (r *recorder) decodeStep() {
+	k, w, b, s := r.kernels, r.weights, r.Shard.rows, &r.state
+	if r.rows == 1 && r.alone != nil {
+		r.add(r.alone())
+		r.add(k.Sample(1, r.active, s, b, r.out.Slice(0, MaxRows))...)
+		return
+	}
+	to := *b // takes the products that are summed
+	to.X = r.summed(b.X)
+	fused := r.options.Peer != nil && (r.rows > 1 || r.options.Invariant)
+	sum := func(norm gpu.Range) {
+		if fused {
+			d := k.Dims()
+			r.add(r.options.Peer.OpNorm(b.X, r.part, r.rows, int(d.Width), peer.Norm{Weight: norm, Eps: d.Eps, Half: d.Half, To: b.H}))
+		} else {
+			r.sum(b.X)
+		}
+	}
+	behind := func(ops []gpu.Op) { // a sum
+		if fused {
+			ops = ops[1:] // the norm, which products of several rows do first
+		}
+		r.add(ops...)
+	}
+	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
+	for i := range w.layers {
+		y, next := &w.layers[i], w.norm
+		if i+1 < len(w.layers) {
+			next = w.layers[i+1].attentionNorm
+		}
+		if qkv := k.QKV(r.rows, r.active, s, i, y.attentionNorm, y.qkv.Matrix, b); i == 0 {
+			r.add(qkv...)
+		} else {
+			behind(qkv)
+		}
+		r.add(k.Attend(r.rows, r.active, s, i, b)...)
+		r.add(k.Out(r.rows, r.adds(), y.o.Matrix, &to)...)
+		sum(y.ffnNorm)
+		behind(k.GateUp(r.rows, y.ffnNorm, y.gateUp.Matrix, b))
+		r.add(k.Down(r.rows, r.adds(), y.down.Matrix, &to)...)
+		sum(next)
+	}
+	behind(k.Logits(r.rows, w.norm, w.head, b))
+	r.add(k.Sample(r.rows, r.active, s, b, r.out.Slice(0, MaxRows))...)
+}
+
+// chunkStep records a chunk of a prompt. After the last one it samples.
+func (r *recorder) chunkStep(last bool) {
+	k, w, b, s := r.kernels, r.weights, r.prompt, &r.state
+	chunk := r.chunk.Slice(0, 3)
+	r.add(k.EmbedChunk(r.rows, r.chunk.Slice(chunkHead, chunkHead+r.rows), w.embed, b)...)
+	for i := range w.layers {
+		y := &w.layers[i]
+		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
+		r.product(r.wide, b.H, &y.qkv)
+		r.add(k.RopeChunk(r.rows, chunk, s, i, r.wide, b)...)
+		r.add(k.AttendChunk(r.rows, chunk, s, i, b)...)
+		r.productSum(b.X, b.A, &y.o)
+		r.add(k.Norm(r.rows, y.ffnNorm, b)...)
+		r.product(r.wide, b.H, &y.gateUp)
+		r.add(k.SwiGLU(r.rows, r.wide, b)...)
+		r.productSum(b.X, b.G, &y.down)
+	}
+	if last {
+		one := r.Shard.rows
+		r.add(k.Last(chunk, s, b, one)...)
+		r.add(k.Logits(1, w.norm, w.head, one)...)
+		r.add(k.Sample(1, chunk.Slice(0, 1), s, one, r.out.Slice(MaxRows, MaxRows+1))...)
+	}
+}
+
+// summed returns where a product goes that is to be summed: with a peer to memory of its own, and
+// otherwise to the residual stream.
+func (r *recorder) summed(x gpu.Slice[float32]) gpu.Slice[float32] {
+	if r.options.Peer != nil {
+		return r.part
+	}
+	return x
+}
+
+// adds reports whether this shard adds its products to the residual stream. The others replace it
+// by their products, and then the shards' sum is the new residual stream of all. With a peer no
+// product is added: the sum is.
+func (r *recorder) adds() bool { return r.options.Rank == 0 && r.options.Peer == nil }
+
+// sum makes the residual stream x the sum of the shards'.
+func (r *recorder) sum(x gpu.Slice[float32]) {
+	n := r.rows * int(r.kernels.Dims().Width)
+	if o := &r.options; o.Peer != nil {
+		r.add(o.Peer.Op(x, r.part, n))
+	} else if o.Ranks > 1 {
+		all := x.Slice(0, n).Range()
+		r.add(o.Comm.Group(collective.AllReduce(all, all, collective.Float32, collective.Sum())))
+	}
+}
+
+// product records c = a·mᵀ.
+func (r *recorder) product(c, a gpu.Slice[uint16], m *matrix) {
+	w := r.in16(m)
+	if r.weights.kind == checkpoint.F16 {
+		r.add(gemm[smallfloat.Float16, smallfloat.Float16](r, c.Range(), a, w, m, 0))
+	} else {
+		r.add(gemm[smallfloat.BFloat16, smallfloat.BFloat16](r, c.Range(), a, w, m, 0))
+	}
+}
+
+// productSum records x += a·mᵀ, with the sum of all shards' products.
+func (r *recorder) productSum(x gpu.Slice[float32], a gpu.Slice[uint16], m *matrix) {
+	w, old, to := r.in16(m), 0.0, r.summed(x).Range()
+	if r.adds() {
+		old = 1
+	}
+	if r.weights.kind == checkpoint.F16 {
+		r.add(gemm[float32, smallfloat.Float16](r, to, a, w, m, old))
+	} else {
+		r.add(gemm[float32, smallfloat.BFloat16](r, to, a, w, m, old))
+	}
+	r.sum(x)
+}
+
+// in16 returns the matrix in 16 bits. If it is quantised, it records the conversion.
+func (r *recorder) in16(m *matrix) gpu.Range {
+	if !m.quantised {
+		return m.Data
+	}
+	r.add(r.kernels.Dequantize(m.rows, m.cols, m.Matrix, r.plain)...)
+	return r.plain.Range()
+}
+
+// gemm returns the Op of c = old·c + a·wᵀ, where w has the shape of m.
+func gemm[C, T blas.Element](r *recorder, c gpu.Range, a gpu.Slice[uint16], w gpu.Range, m *matrix, old float64) gpu.Op {
+	return blas.GemmWith(r.blas,
+		blas.Matrix[C]{Data: as[C](r, c, r.rows*m.rows), Rows: r.rows, Cols: m.rows},
+		blas.Matrix[T]{Data: as[T](r, a.Range(), r.rows*m.cols), Rows: r.rows, Cols: m.cols},
+		blas.Matrix[T]{Data: as[T](r, w, m.size()), Rows: m.rows, Cols: m.cols}.T(),
+		blas.GemmOptions[C]{Beta: old})
+}
+
+// as returns the first n elements of a range.
+func as[T any](r *recorder, all gpu.Range, n int) gpu.Slice[T] {
+	s, err := gpu.SliceOf[T](all)
+	if err != nil {
+		r.err = err
+		return s
+	}
+	return s.Slice(0, n)
+}

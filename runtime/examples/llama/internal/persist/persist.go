@@ -1,0 +1,282 @@
+// Package persist decodes one token of a Llama-style model in one launch, for a sequence that runs
+// alone. All multiprocessors work from the beginning to the end and read the weights without a pause.
+// Launches of single operations reach about two thirds of the memory's bandwidth.
+package persist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/puregpu/puregpu/runtime/compile"
+	"github.com/puregpu/puregpu/runtime/gpu"
+)
+
+// PageTokens is the number of tokens of a page of the cache.
+const PageTokens = 16
+
+// Dims are the sizes of a model. In C it is struct Dims.
+type Dims struct {
+	Layers, Width, Heads, KVHeads, HeadDim, FFN, Vocab int32
+
+	MaxPages   int32   // length of a row of the page table
+	Half       int32   // 1: 16-bit numbers are float16; 0: they are bfloat16
+	FP8        int32   // must be 0
+	Eps        float32 // of the RMS norm
+	RopeFactor float32 // factor of the rotation's cosine and sine: 1 except for YaRN
+}
+
+func (d *Dims) pageBytes() int {
+	return int(d.Layers) * 2 * int(d.KVHeads) * PageTokens * int(d.HeadDim) * 2
+}
+
+func (d *Dims) qkv() int { return int(d.Heads+2*d.KVHeads) * int(d.HeadDim) }
+
+// Tuning are parameters that change the speed only. A zero field has a good value.
+type Tuning struct {
+	Team      int // threads that share a row, a multiple of 32
+	Teams     int // teams of a block
+	Rows      int // rows that a team takes at once, a power of 2
+	Stages    int // stages of the ring; 0: as many as fit
+	Gather    int // rows between two barriers of a block, a multiple of Rows and of 4
+	TaskHeads int // heads of a task of the attention, a divisor of the heads that share keys
+
+	Defines []string // further options -D of the compiler
+}
+
+// Options are how a [Decoder] is made. The zero value is good.
+type Options struct {
+	Tuning  Tuning
+	Compile compile.Options
+}
+
+// Supported reports whether the device can run a Decoder: NVIDIA's with compute capability 9.0 or
+// later, and simulated ones.
+func Supported(dev *gpu.Device) bool {
+	arch := dev.Info().Arch
+	n, err := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
+	return arch == "sim" || err == nil && n >= 90 && dev.Info().Cooperative
+}
+
+// Layer are the weights of a layer. Matrices are row-major [out][in].
+type Layer struct {
+	Norm1  gpu.Range // [Width]
+	QKV    gpu.Range // [(Heads + 2 KVHeads) HeadDim][Width]: rows of q, then of k, then of v
+	Out    gpu.Range // [Width][Heads HeadDim]
+	Norm2  gpu.Range // [Width]
+	GateUp gpu.Range // [2 FFN][Width]: rows of gate, then of up
+	Down   gpu.Range // [Width][FFN]
+}
+
+// Args are the memory that a decode step uses. It must stay until the work is done. The addresses of
+// weights must be multiples of 16. The slot is Active[0]; if that is -1, the step does nothing.
+type Args struct {
+	Layers               []Layer
+	Embeddings, LastNorm gpu.Range // [Vocab][Width], [Width]
+	Head                 gpu.Range // [Vocab][Width]
+
+	Freq     gpu.Slice[float32] // [HeadDim/2]: radians of rotation for each position
+	Cache    gpu.Range          // 16-bit numbers [pages][Layers][2: K, V][KVHeads][PageTokens][HeadDim]
+	Pages    gpu.Slice[int32]   // [slots][MaxPages]: the pages of a slot's sequence, in order
+	Active   gpu.Slice[int32]
+	Token    gpu.Slice[int32]   // [slots]: the input
+	Position gpu.Slice[int32]   // [slots]: the input's position
+	Logits   gpu.Slice[float32] // [Vocab]: the result
+}
+
+// A Decoder is the kernel for a model. It serves one sequence of steps: two of its launches must not
+// run at once.
+type Decoder struct {
+	dims  Dims
+	code  *PersistCode
+	grid  gpu.Grid
+	work  gpu.Slice[uint64] // what blocks exchange; see persist.cu
+	table gpu.Slice[uint64] // addresses of the layers' weights
+	args  Args
+}
+
+// New compiles the kernel for a device, or finds it in the cache, and allocates its memory.
+func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, o Options) (*Decoder, error) {
+	if !Supported(dev) {
+		return nil, fmt.Errorf("persist: %s: compute capability 9.0 is needed: %w", dev.Info().Arch, gpu.ErrUnsupported)
+	}
+	if err := d.check(&args); err != nil {
+		return nil, err
+	}
+	p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), o.Tuning)
+	if err != nil {
+		return nil, err
+	}
+	o.Compile.Options = slices.Concat(o.Compile.Options, p.options())
+	c := &Decoder{dims: d, args: args, grid: p.grid()}
+	if c.code, _, err = CompilePersist(dev, o.Compile); err == nil {
+		err = c.upload(ctx, dev, p.words())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("persist: %w", err), c.Close())
+	}
+	return c, nil
+}
+
+// upload clears the exchanged words and writes the table of addresses.
+func (c *Decoder) upload(ctx context.Context, dev *gpu.Device, words int) (err error) {
+	if c.work, err = gpu.AllocSlice[uint64](dev, gpu.DeviceMem, words); err != nil {
+		return err
+	}
+	if c.table, err = gpu.AllocSlice[uint64](dev, gpu.DeviceMem, 6*len(c.args.Layers)); err != nil {
+		return err
+	}
+	var table []uint64
+	for _, l := range c.args.Layers {
+		for _, r := range []gpu.Range{l.Norm1, l.QKV, l.Out, l.Norm2, l.GateUp, l.Down} {
+			a := uint64(r.Buffer.Ptr()) + r.Offset
+			if a%16 != 0 {
+				return fmt.Errorf("weights at %#x: the address must be a multiple of 16: %w", a, gpu.ErrArgument)
+			}
+			table = append(table, a)
+		}
+	}
+	s := dev.Queue(0).NewStream()
+	s.Do(c.work.Fill(0), c.table.UploadCopy(table))
+	return s.Wait(ctx)
+}
+
+// Op returns the launch of a step: the logits behind the token of slot Active[0], whose keys and
+// values it adds to the cache. It can be recorded.
+func (c *Decoder) Op() gpu.Op {
+	a := &c.args
+	return c.code.Decode.Launch(c.grid, c.dims, c.table, a.Embeddings, a.LastNorm, a.Head, a.Freq, a.Cache, a.Pages, a.Active,
+		a.Token, a.Position, c.work, a.Logits)
+}
+
+// Close unloads the kernel and frees its memory after the work that uses them.
+func (c *Decoder) Close() (err error) {
+	if c.code != nil {
+		err = c.code.Close()
+	}
+	for _, s := range []gpu.Slice[uint64]{c.work, c.table} {
+		if s.Range().Buffer != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}
+	return err
+}
+
+// check refuses sizes that the kernel does not support, and weights of other sizes.
+func (d *Dims) check(a *Args) error {
+	w, q, f := uint64(d.Width), uint64(d.Heads*d.HeadDim), uint64(d.FFN)
+	switch {
+	case d.FP8 != 0:
+		return fmt.Errorf("persist: FP8 weights: %w", gpu.ErrUnsupported)
+	case d.Layers <= 0 || d.Vocab <= 0 || d.MaxPages <= 0:
+		return fmt.Errorf("persist: %d layers, %d tokens, %d pages of a sequence: %w", d.Layers, d.Vocab, d.MaxPages, gpu.ErrArgument)
+	case d.Width <= 0 || d.Width%8 != 0 || d.FFN <= 0 || d.FFN%8 != 0:
+		return fmt.Errorf("persist: width %d, FFN %d: they must be multiples of 8: %w", d.Width, d.FFN, gpu.ErrUnsupported)
+	case d.HeadDim != 32 && d.HeadDim != 64 && d.HeadDim != 128:
+		return fmt.Errorf("persist: heads of %d numbers: %w", d.HeadDim, gpu.ErrUnsupported)
+	case d.KVHeads <= 0 || d.Heads <= 0 || d.Heads%d.KVHeads != 0:
+		return fmt.Errorf("persist: %d heads for %d heads of keys and values: %w", d.Heads, d.KVHeads, gpu.ErrArgument)
+	case len(a.Layers) != int(d.Layers):
+		return fmt.Errorf("persist: weights of %d layers for %d: %w", len(a.Layers), d.Layers, gpu.ErrArgument)
+	}
+	for i, l := range a.Layers {
+		for _, c := range []struct {
+			r gpu.Range
+			n uint64
+		}{{l.Norm1, w}, {l.QKV, uint64(d.qkv()) * w}, {l.Out, w * q}, {l.Norm2, w}, {l.GateUp, 2 * f * w}, {l.Down, w * f}} {
+			if c.r.Buffer == nil || c.r.Size != c.n*2 {
+				return fmt.Errorf("persist: weights of layer %d have %d bytes for %d: %w", i, c.r.Size, c.n*2, gpu.ErrArgument)
+			}
+		}
+	}
+	return nil
+}
+
+// A plan has the parameters with which the kernel is compiled.
+type plan struct {
+	Dims
+	Tuning
+	blocks int
+}
+
+// plan completes a tuning for a device. Every block must have a row of each matrix.
+func (d *Dims) plan(processors, shared int, t Tuning) (*plan, error) {
+	p := &plan{Dims: *d, Tuning: t}
+	p.blocks = min(processors, d.qkv(), int(d.Width), int(d.FFN)/2, int(d.Vocab))
+	for _, c := range []struct {
+		field *int
+		value int
+	}{{&p.Team, 256}, {&p.Teams, 1}, {&p.Rows, 4}, {&p.Gather, 96}, {&p.TaskHeads, 1}} {
+		if *c.field == 0 {
+			*c.field = c.value
+		}
+	}
+	for p.TaskHeads < int(d.Heads/d.KVHeads) && int(d.Heads)/p.TaskHeads > p.blocks {
+		p.TaskHeads *= 2
+	}
+	group := int(d.Heads / d.KVHeads)
+	switch {
+	case group%p.TaskHeads != 0 || int(d.Heads)/p.TaskHeads > p.blocks:
+		return nil, fmt.Errorf("persist: %d heads on %d multiprocessors: %w", d.Heads, p.blocks, gpu.ErrUnsupported)
+	case p.slot() < 2*PageTokens*int(d.HeadDim)*2:
+		return nil, fmt.Errorf("persist: a stage has %d bytes: too few for a page: %w", p.slot(), gpu.ErrArgument)
+	}
+	if p.Stages == 0 {
+		p.Stages = (shared - p.static()) / (p.slot() + 16)
+	}
+	if p.Stages < 2 {
+		return nil, fmt.Errorf("persist: %d bytes of shared memory: %w", shared, gpu.ErrUnsupported)
+	}
+	return p, nil
+}
+
+// slot is the size of a stage.
+func (p *plan) slot() int { return p.Rows * p.Team * 16 }
+
+func (p *plan) groups() int { return int(p.Heads) / p.TaskHeads }
+func (p *plan) parts() int  { return p.blocks / p.groups() }
+
+// padded is the length of an exchanged vector.
+func (p *plan) padded(n int32) int {
+	segment := p.Team * 8
+	return (int(n) + segment - 1) / segment * segment
+}
+
+// static is an upper bound of the size of struct Shared without the stages' barriers.
+func (p *plan) static() int {
+	warps := p.Team / 32
+	floats := 2*p.Gather*warps + warps + 2*(int(p.Width)/p.blocks+1) + int(p.HeadDim) +
+		warps*p.Teams*p.TaskHeads*(int(p.HeadDim)+2) + int(p.MaxPages)/p.parts() + 1
+	return 4*floats + 48*int(p.Layers) + 256
+}
+
+// words is the length of the exchanged words.
+func (p *plan) words() int {
+	q := p.padded(p.Heads * p.HeadDim)
+	return p.blocks + 2 + 2*p.padded(p.Width) + p.qkv() + p.padded(p.FFN)/2 + p.parts()*(int(p.Heads)*2+q/2)
+}
+
+func (p *plan) grid() gpu.Grid {
+	g := gpu.Grid{Blocks: [3]uint32{uint32(p.blocks)}, Threads: [3]uint32{uint32(p.Team*p.Teams + 32)}, SharedMem: uint32(p.Stages * p.slot())}
+	g.Attrs.Cooperative = true
+	return g
+}
+
+// options are the compiler's options.
+func (p *plan) options() []string {
+	options := []string{"--std=c++17"}
+	for _, m := range []struct {
+		name  string
+		value int
+	}{
+		{"BLOCKS", p.blocks}, {"LAYERS", int(p.Layers)}, {"WIDTH", int(p.Width)}, {"HEADS", int(p.Heads)}, {"KV_HEADS", int(p.KVHeads)},
+		{"HEAD_DIM", int(p.HeadDim)}, {"FFN", int(p.FFN)}, {"VOCAB", int(p.Vocab)}, {"MAX_PAGES", int(p.MaxPages)}, {"HALF", int(p.Half)},
+		{"TEAM", p.Team}, {"TEAMS", p.Teams}, {"ROWS", p.Rows}, {"STAGES", p.Stages}, {"GATHER", p.Gather}, {"TASK_HEADS", p.TaskHeads},
+	} {
+		options = append(options, "-D"+m.name+"="+strconv.Itoa(m.value))
+	}
+	return append(options, p.Defines...)
+}

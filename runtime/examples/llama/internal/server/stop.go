@@ -1,0 +1,44 @@
+package server
+
+import "strings"
+
+// A stopper passes text on, up to the first stop string. It holds back text that may be the
+// beginning of one, because a stop string may begin in one token and end in another.
+type stopper struct {
+	stops []string
+	held  string
+}
+
+// next takes more text. It returns what can be passed on, and reports whether a stop string came
+// after it.
+func (s *stopper) next(text string) (pass string, stopped bool) {
+	text = s.held + text
+	end := len(text)
+	for _, stop := range s.stops {
+		if i := strings.Index(text, stop); i >= 0 && (i < end || !stopped) {
+			end, stopped = i, true
+		}
+	}
+	if stopped {
+		s.held = ""
+		return text[:end], true
+	}
+	for at := range text {
+		if s.begins(text[at:]) {
+			end = at
+			break
+		}
+	}
+	s.held = text[end:]
+	return text[:end], false
+}
+
+// begins reports whether the text is the beginning of a stop string.
+func (s *stopper) begins(text string) bool {
+	for _, stop := range s.stops {
+		if strings.HasPrefix(stop, text) {
+			return true
+		}
+	}
+	return false
+}

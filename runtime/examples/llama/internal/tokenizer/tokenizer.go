@@ -1,0 +1,80 @@
+// Package tokenizer turns text into tokens and back, as the file tokenizer.json of a model says. It
+// supports byte-level BPE, with the patterns of GPT-2, Llama 3 and Qwen.
+package tokenizer
+
+import (
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// A Tokenizer may be used by several goroutines at the same time.
+type Tokenizer struct {
+	texts   []string // of each token; empty where the vocabulary has no token
+	special []bool   // of each token: it controls the model and is no text
+
+	added         [2]matcher // tokens that are cut out of the text first, in two passes
+	splits        []split    // rules that cut the rest into pieces, each cutting the pieces of the one before
+	bpe           bpe        // makes tokens of a piece
+	before, after []int32    // special tokens around a text
+}
+
+// Vocab returns the number of tokens, including holes in their numbering. A model may have more.
+func (t *Tokenizer) Vocab() int { return len(t.texts) }
+
+// Encode returns the tokens of a text. If special is true, the special tokens are added that the
+// model expects around a text, such as the one that begins it. Special tokens that are written out
+// in the text are found in any case. Text that is not UTF-8 is an error.
+func (t *Tokenizer) Encode(text string, special bool) ([]int32, error) {
+	if len(text) > math.MaxInt32 {
+		return nil, fmt.Errorf("tokenizer: the text has %d bytes: too long", len(text))
+	}
+	if !utf8.ValidString(text) {
+		return nil, fmt.Errorf("tokenizer: the text is not UTF-8")
+	}
+	var e encoder
+	if special {
+		e.tokens = append(e.tokens, t.before...)
+	}
+	t.encode(&e, text, 0)
+	if special {
+		e.tokens = append(e.tokens, t.after...)
+	}
+	return e.tokens, nil
+}
+
+// An encoder has the tokens of one text so far, and space for a piece.
+type encoder struct {
+	tokens []int32
+	merger merger
+}
+
+// encode cuts added tokens out of a text, beginning with a pass, and encodes the text between them.
+func (t *Tokenizer) encode(e *encoder, text string, pass int) {
+	if pass == len(t.added) {
+		t.pieces(e, text, t.splits)
+		return
+	}
+	for text != "" {
+		begin, end, token := t.added[pass].find(text)
+		t.encode(e, text[:begin], pass+1)
+		if begin == end {
+			return
+		}
+		e.tokens = append(e.tokens, token)
+		text = text[end:]
+	}
+}
+
+// pieces cuts a text by the rules and encodes the pieces.
+func (t *Tokenizer) pieces(e *encoder, text string, splits []split) {
+	if len(splits) == 0 {
+		e.tokens = t.bpe.encode(&e.merger, e.tokens, text)
+		return
+	}
+	for text != "" {
+		n := splits[0](text)
+		t.pieces(e, text[:n], splits[1:])
+		text = text[n:]
+	}
+}
