@@ -47,6 +47,7 @@ demo: generate ## generate the bindings, then run the examples on the GPU, or sa
 	@$(GO) run ./runtime/examples/mlp
 	@$(GO) run ./runtime/examples/allreduce
 	@$(GO) run ./runtime/examples/serve -selftest
+	@$(GO) run ./runtime/examples/llama generate -sim
 	@$(GO) run ./examples/math
 	@for p in saxpy ncclrank; do $(GO) run ./runtime/examples/$$p 2>/dev/null || echo "$$p: not run: it needs an NVIDIA GPU"; done
 	@$(GO) run ./tools/gpuinfo
