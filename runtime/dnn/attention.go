@@ -94,7 +94,7 @@ func NewAttention[T Half](l *Library, s AttentionShape) (*Attention[T], error) {
 	}
 	var err error
 	a.plan, err = newPlan(l, "attention",
-		func(h cudnn.Handle) ([]step, error) { return attentionSteps[T](l.lib, h, s) },
+		func(h cudnn.Handle) ([]step, error) { return attentionSteps[T](l.in.Lib, h, s) },
 		func(m standin.Memory, p []driver.Ptr) error { return attend[T](m, s, p) })
 	if err != nil {
 		return nil, err

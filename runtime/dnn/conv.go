@@ -153,7 +153,7 @@ func NewConv[T Element](l *Library, s ConvShape) (*Conv[T], error) {
 	}
 	var err error
 	c.plan, err = newPlan(l, "convolution",
-		func(h cudnn.Handle) ([]step, error) { return convSteps[T](l.lib, h, s) },
+		func(h cudnn.Handle) ([]step, error) { return convSteps[T](l.in.Lib, h, s) },
 		func(m standin.Memory, p []driver.Ptr) error { return convolve[T](m, s, p) })
 	if err != nil {
 		return nil, err

@@ -20,64 +20,55 @@ type Options struct {
 
 // A Library is cuDNN for one device. All methods may be called concurrently.
 type Library struct {
-	dev    libcall.Device
-	lib    *cudnn.Library // nil on a simulated device
-	handle *libcall.Handle[cudnn.Handle]
+	in *libcall.Library[cudnn.Library, cudnn.Handle] // nil in a zero Library
 
-	steps map[step]bool // of plans, that are not destroyed; used only by functions that use handle
+	steps map[step]bool // steps of plans that are not destroyed; used only while the handle is held, and by end
 }
 
 // Open loads cuDNN for a device and makes a handle. It blocks while the library initializes. If the
 // library is not there, the error is dl.ErrNotFound. Close the Library before the device.
 func Open(dev *gpu.Device, o Options) (*Library, error) {
-	on, err := libcall.For("dnn", dev)
-	if err != nil {
-		return nil, err
-	}
-	l := &Library{dev: on, steps: make(map[step]bool)}
-	if !on.Simulated() {
-		if l.lib, err = cudnn.Open(o.CuDNN); err != nil {
-			return nil, fmt.Errorf("dnn: %w", err)
-		}
-	}
-	create := func() (h cudnn.Handle, err error) {
-		err = l.lib.WithReason(func() (err error) {
-			h, err = l.lib.Create()
+	load := func() (*cudnn.Library, error) { return cudnn.Open(o.CuDNN) }
+	create := func(lib *cudnn.Library) (h cudnn.Handle, err error) {
+		err = lib.WithReason(func() (err error) {
+			h, err = lib.Create()
 			return err
 		})
 		return h, err
 	}
-	set := func(h cudnn.Handle, s cuda.Stream, _ cuda.DevicePtr) error {
-		return l.lib.WithReason(func() error { return l.lib.SetStream(h, s) })
+	set := func(lib *cudnn.Library, h cudnn.Handle, s cuda.Stream) error {
+		return lib.WithReason(func() error { return lib.SetStream(h, s) })
 	}
-	if l.handle, err = libcall.NewHandle(on, create, set, l.end); err != nil {
+	l := &Library{steps: make(map[step]bool)}
+	var err error
+	if l.in, err = libcall.Open("dnn", "cuDNN", dev, load, create, set, l.end); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
 // end destroys the plans and the handle.
-func (l *Library) end(h cudnn.Handle) error {
-	errs := []error{l.dev.Idle()}
+func (l *Library) end(lib *cudnn.Library, h cudnn.Handle) error {
+	errs := []error{l.in.Dev.Idle()}
 	for p := range l.steps {
 		errs = append(errs, p.destroy())
 	}
 	l.steps = nil
-	return errors.Join(append(errs, l.lib.Destroy(h))...)
+	return errors.Join(append(errs, lib.Destroy(h))...)
 }
 
 // Close destroys the plans and the handle. It blocks until the device is done with all work. Work
 // that was submitted and has not been issued fails with gpu.ErrClosed. Close the recordings that use
 // the library first. Closing again does nothing.
 func (l *Library) Close() error {
-	if l == nil {
+	if l.isZero() {
 		return nil
 	}
-	return l.handle.Close()
+	return l.in.Handle.Close()
 }
 
-// isZero reports whether Open did not make the Library.
-func (l *Library) isZero() bool { return l == nil || l.dev.GPU() == nil }
+// isZero reports whether the Library is nil or a zero value.
+func (l *Library) isZero() bool { return l == nil || l.in == nil }
 
 // A Call is what a function given to [Library.Call] works with.
 type Call struct {
@@ -93,33 +84,24 @@ type Call struct {
 // workspace. gpu.Native says what the function may do. If the device is simulated, the Op carries
 // gpu.ErrUnsupported.
 func (l *Library) Call(name string, workspace uint64, fn func(Call) error, uses ...gpu.Range) gpu.Op {
-	switch {
-	case l.isZero():
+	if l.isZero() {
 		return gpu.BadOp(errZero)
-	case fn == nil:
-		return gpu.BadOp(fmt.Errorf("dnn: call: no function: %w", gpu.ErrArgument))
-	case l.dev.Simulated():
-		return gpu.BadOp(fmt.Errorf("dnn: a simulated device has no cuDNN to call: %w", gpu.ErrUnsupported))
 	}
-	return gpu.Native(name, func(n gpu.NativeCall) error {
-		return l.handle.Use(n, 0, func(h cudnn.Handle) error {
-			return fn(Call{l.lib, h, cudadriver.Stream(n.Stream), slices.Clip(n.Ptrs)})
-		})
-	}, uses...).Scratch(workspace)
+	return libcall.Call(l.in, name, workspace, newCall, fn, uses)
 }
 
 var errZero = fmt.Errorf("dnn: a nil or zero Library: use Open: %w", gpu.ErrArgument)
 
+// newCall makes the argument of a function given to [Library.Call].
+func newCall(lib *cudnn.Library, h cudnn.Handle, n gpu.NativeCall) Call {
+	return Call{lib, h, cudadriver.Stream(n.Stream), slices.Clip(n.Ptrs)}
+}
+
 // With calls a function with the handle, and with the device current on the thread, at once. It is
 // for functions that make plans. If the device is simulated, the error is gpu.ErrUnsupported.
 func (l *Library) With(fn func(*cudnn.Library, cudnn.Handle) error) error {
-	switch {
-	case l.isZero():
+	if l.isZero() {
 		return errZero
-	case fn == nil:
-		return fmt.Errorf("dnn: with: no function: %w", gpu.ErrArgument)
-	case l.dev.Simulated():
-		return fmt.Errorf("dnn: a simulated device has no cuDNN: %w", gpu.ErrUnsupported)
 	}
-	return l.handle.With(func(h cudnn.Handle) error { return fn(l.lib, h) })
+	return l.in.With(fn)
 }

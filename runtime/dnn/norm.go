@@ -48,7 +48,7 @@ func NewNorm[T Element](l *Library, s NormShape) (*Norm[T], error) {
 	}
 	var err error
 	n.plan, err = newPlan(l, "norm",
-		func(h cudnn.Handle) ([]step, error) { return normSteps[T](l.lib, h, s) },
+		func(h cudnn.Handle) ([]step, error) { return normSteps[T](l.in.Lib, h, s) },
 		func(m standin.Memory, p []driver.Ptr) error { return normalizeRows[T](m, s, p) })
 	if err != nil {
 		return nil, err

@@ -33,17 +33,17 @@ type plan struct {
 // newPlan makes a plan. make makes its steps, and inGo is its stand-in.
 func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]step, error), inGo func(m standin.Memory, p []driver.Ptr) error) (*plan, error) {
 	p := &plan{lib: l, name: name}
-	if l.dev.Simulated() {
+	if l.in.Dev.Simulated() {
 		p.run = func(n gpu.NativeCall) error {
 			if err := p.ready(); err != nil {
 				return err
 			}
 			at := append([]driver.Ptr(nil), n.Ptrs...)
-			return l.handle.StandIn(n, name, func(m standin.Memory) error { return inGo(m, at) })
+			return l.in.Handle.StandIn(n, name, func(m standin.Memory) error { return inGo(m, at) })
 		}
 		return p, nil
 	}
-	err := l.handle.With(func(h cudnn.Handle) (err error) {
+	err := l.in.Handle.With(func(h cudnn.Handle) (err error) {
 		p.steps, err = make(h)
 		for _, x := range p.steps {
 			l.steps[x] = true
@@ -55,7 +55,7 @@ func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]step, error),
 		return nil, fmt.Errorf("dnn: %s: %w", name, err)
 	}
 	p.run = func(n gpu.NativeCall) error {
-		return l.handle.Use(n, 0, func(h cudnn.Handle) error {
+		return l.in.Handle.Use(n, 0, func(h cudnn.Handle) error {
 			if err := p.ready(); err != nil {
 				return err
 			}
@@ -125,12 +125,12 @@ func overlap(a, b gpu.Range) bool {
 
 // close destroys the steps.
 func (p *plan) close() error {
-	if p == nil || p.closed.Swap(true) || p.lib.dev.Simulated() {
+	if p == nil || p.closed.Swap(true) || p.lib.in.Dev.Simulated() {
 		return nil
 	}
 	// The device's work may wait for a call that needs the handle, so wait without it.
-	idle := p.lib.dev.Current(p.lib.dev.Idle)
-	err := p.lib.handle.With(func(cudnn.Handle) error {
+	idle := p.lib.in.Dev.Current(p.lib.in.Dev.Idle)
+	err := p.lib.in.Handle.With(func(cudnn.Handle) error {
 		errs := []error{idle}
 		for _, x := range p.steps {
 			errs = append(errs, x.destroy())

@@ -26,10 +26,10 @@ func Softmax[T Element](l *Library, y, x gpu.Slice[T], cols int) gpu.Op {
 		return gpu.BadOp(fmt.Errorf("dnn: softmax: x and y overlap, and are not the same: %w", gpu.ErrArgument))
 	}
 	rows := n / cols
-	if l.dev.Simulated() {
+	if l.in.Dev.Simulated() {
 		return gpu.Native("softmax", func(c gpu.NativeCall) error {
 			at := [2]driver.Ptr(c.Ptrs)
-			return l.handle.StandIn(c, "softmax", func(m standin.Memory) error { return softmax[T](m, at[0], at[1], rows, cols) })
+			return l.in.Handle.StandIn(c, "softmax", func(m standin.Memory) error { return softmax[T](m, at[0], at[1], rows, cols) })
 		}, y.Range(), x.Range())
 	}
 	return l.Call("softmax", 0, func(c Call) error {

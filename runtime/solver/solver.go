@@ -28,7 +28,7 @@ func Cholesky[T Element](l *Library, a blas.Matrix[T], info gpu.Slice[int32]) gp
 	f := routinesFor[T]()
 	return l.op("cholesky", m,
 		func(h cusolver.DnHandle) (int32, error) {
-			return f.potrfSize(l.lib, h, cublas.FillModeUpper, m.n, 0, m.stride)
+			return f.potrfSize(l.in.Lib, h, cublas.FillModeUpper, m.n, 0, m.stride)
 		},
 		func(c Call, work cuda.DevicePtr, size int32) error {
 			return f.potrf(c.Library, c.Handle, cublas.FillModeUpper, m.n, at(c, 0), m.stride, work, size, at(c, 1))
@@ -67,7 +67,7 @@ func LU[T Element](l *Library, a blas.Matrix[T], pivots, info gpu.Slice[int32]) 
 	}
 	f := routinesFor[T]()
 	return l.op("lu", m,
-		func(h cusolver.DnHandle) (int32, error) { return f.getrfSize(l.lib, h, m.n, m.n, 0, m.stride) },
+		func(h cusolver.DnHandle) (int32, error) { return f.getrfSize(l.in.Lib, h, m.n, m.n, 0, m.stride) },
 		func(c Call, work cuda.DevicePtr, _ int32) error {
 			return f.getrf(c.Library, c.Handle, m.n, m.n, at(c, 0), m.stride, work, at(c, 1), at(c, 2))
 		},
@@ -112,7 +112,7 @@ func Eigen[T Element](l *Library, a blas.Matrix[T], values gpu.Slice[T], vectors
 	}
 	return l.op("eigen", m,
 		func(h cusolver.DnHandle) (int32, error) {
-			return f.syevdSize(l.lib, h, mode, cublas.FillModeUpper, m.n, 0, m.stride, 0)
+			return f.syevdSize(l.in.Lib, h, mode, cublas.FillModeUpper, m.n, 0, m.stride, 0)
 		},
 		func(c Call, work cuda.DevicePtr, size int32) error {
 			return f.syevd(c.Library, c.Handle, mode, cublas.FillModeUpper, m.n, at(c, 0), m.stride, at(c, 1), work, size, at(c, 2))
@@ -129,15 +129,15 @@ func at(c Call, i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 // allocate memory in stream order, which a graph inside a graph cannot have, and others wait.
 func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, error), call func(c Call, work cuda.DevicePtr, size int32) error,
 	inGo func(standin.Memory, []driver.Ptr) error, uses ...gpu.Range) gpu.Op {
-	if l.dev.Simulated() {
+	if l.in.Dev.Simulated() {
 		return libcall.EachExecution(gpu.Native(name, func(n gpu.NativeCall) error {
 			p := append([]driver.Ptr(nil), n.Ptrs...)
-			return l.handle.StandIn(n, name, func(mem standin.Memory) error { return inGo(mem, p) })
+			return l.in.Handle.StandIn(n, name, func(mem standin.Memory) error { return inGo(mem, p) })
 		}, uses...))
 	}
 	var elements int32
 	if size != nil {
-		err := l.handle.With(func(h cusolver.DnHandle) (err error) {
+		err := l.in.Handle.With(func(h cusolver.DnHandle) (err error) {
 			elements, err = size(h)
 			return err
 		})
@@ -145,7 +145,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 			return gpu.BadOp(fmt.Errorf("solver: %s: %w", name, err))
 		}
 	}
-	return libcall.EachExecution(l.call(name, uint64(elements)*m.size, func(c Call) error {
+	return libcall.EachExecution(l.Call(name, uint64(elements)*m.size, func(c Call) error {
 		var work cuda.DevicePtr
 		if elements > 0 {
 			work = at(c, len(uses))

@@ -20,55 +20,46 @@ type Options struct {
 
 // A Library is cuSPARSE for one device. All methods may be called concurrently.
 type Library struct {
-	dev    libcall.Device
-	lib    *cusparse.Library // nil on a simulated device
-	handle *libcall.Handle[cusparse.Handle]
+	in *libcall.Library[cusparse.Library, cusparse.Handle] // nil in a zero Library
 
-	plans map[planKey]*plan // used only by functions that use handle, and by the one that ends it
+	plans map[planKey]*plan // used only while the handle is held, and by end
 }
 
 // Open loads cuSPARSE for a device and makes a handle. It blocks while the library initializes. If
 // the library is not installed, the error is dl.ErrNotFound. Close the Library before the device.
 func Open(dev *gpu.Device, o Options) (*Library, error) {
-	on, err := libcall.For("sparse", dev)
+	load := func() (*cusparse.Library, error) { return cusparse.Open(o.CuSPARSE) }
+	l := &Library{plans: make(map[planKey]*plan)}
+	var err error
+	l.in, err = libcall.Open("sparse", "cuSPARSE", dev, load, (*cusparse.Library).Create, (*cusparse.Library).SetStream, l.end)
 	if err != nil {
-		return nil, err
-	}
-	l := &Library{dev: on, plans: make(map[planKey]*plan)}
-	if !on.Simulated() {
-		if l.lib, err = cusparse.Open(o.CuSPARSE); err != nil {
-			return nil, fmt.Errorf("sparse: %w", err)
-		}
-	}
-	set := func(h cusparse.Handle, s cuda.Stream, _ cuda.DevicePtr) error { return l.lib.SetStream(h, s) }
-	if l.handle, err = libcall.NewHandle(on, l.lib.Create, set, l.end); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
 // end destroys the plans and the handle.
-func (l *Library) end(h cusparse.Handle) error {
+func (l *Library) end(lib *cusparse.Library, h cusparse.Handle) error {
 	var errs []error
 	for _, p := range l.plans {
-		errs = append(errs, p.destroy(l.lib))
+		errs = append(errs, p.destroy(lib))
 	}
 	l.plans = nil
-	return errors.Join(append(errs, l.lib.Destroy(h))...)
+	return errors.Join(append(errs, lib.Destroy(h))...)
 }
 
 // Close destroys the handle. It blocks until the device is done with the library's work. Work that
 // was submitted and has not been issued fails with gpu.ErrClosed. Close recordings with such work
 // first, because their graphs may use memory of the handle. Closing again does nothing.
 func (l *Library) Close() error {
-	if l == nil {
+	if l.isZero() {
 		return nil
 	}
-	return l.handle.Close()
+	return l.in.Handle.Close()
 }
 
 // isZero reports whether the Library is nil or a zero value.
-func (l *Library) isZero() bool { return l == nil || l.dev.GPU() == nil }
+func (l *Library) isZero() bool { return l == nil || l.in == nil }
 
 // A Call has the library, the handle and the memory for a function given to [Library.Call].
 type Call struct {
@@ -83,26 +74,17 @@ type Call struct {
 // [Library.With]. The ranges in uses are the memory that the work uses. gpu.Native says what the
 // function may do. If the device is simulated, the Op carries gpu.ErrUnsupported.
 func (l *Library) Call(name string, workspace uint64, fn func(Call) error, uses ...gpu.Range) gpu.Op {
-	switch {
-	case l.isZero():
+	if l.isZero() {
 		return gpu.BadOp(errZero)
-	case fn == nil:
-		return gpu.BadOp(fmt.Errorf("sparse: call: no function: %w", gpu.ErrArgument))
-	case l.dev.Simulated():
-		return gpu.BadOp(fmt.Errorf("sparse: a simulated device has no cuSPARSE to call: %w", gpu.ErrUnsupported))
 	}
-	return l.call(name, workspace, fn, uses...)
+	return libcall.Call(l.in, name, workspace, newCall, fn, uses)
 }
 
 var errZero = fmt.Errorf("sparse: a nil or zero Library: use Open: %w", gpu.ErrArgument)
 
-// call is Call on a device that is not simulated.
-func (l *Library) call(name string, workspace uint64, fn func(Call) error, uses ...gpu.Range) gpu.Op {
-	return gpu.Native(name, func(n gpu.NativeCall) error {
-		return l.handle.Use(n, 0, func(h cusparse.Handle) error {
-			return fn(Call{l.lib, h, cudadriver.Stream(n.Stream), slices.Clip(n.Ptrs)})
-		})
-	}, uses...).Scratch(workspace)
+// newCall makes the argument of a function given to [Library.Call].
+func newCall(lib *cusparse.Library, h cusparse.Handle, n gpu.NativeCall) Call {
+	return Call{lib, h, cudadriver.Stream(n.Stream), slices.Clip(n.Ptrs)}
 }
 
 // With calls a function immediately, with the handle, and with the device current on the thread. It
@@ -110,13 +92,8 @@ func (l *Library) call(name string, workspace uint64, fn func(Call) error, uses 
 // [Library.Call] has the handle already, and must not call With. If the device is simulated, the
 // error is gpu.ErrUnsupported.
 func (l *Library) With(fn func(*cusparse.Library, cusparse.Handle) error) error {
-	switch {
-	case l.isZero():
+	if l.isZero() {
 		return errZero
-	case fn == nil:
-		return fmt.Errorf("sparse: with: no function: %w", gpu.ErrArgument)
-	case l.dev.Simulated():
-		return fmt.Errorf("sparse: a simulated device has no cuSPARSE: %w", gpu.ErrUnsupported)
 	}
-	return l.handle.With(func(h cusparse.Handle) error { return fn(l.lib, h) })
+	return l.in.With(fn)
 }

@@ -81,14 +81,14 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 		f.alpha = 1
 	}
 	uses := []gpu.Range{y.Range(), a.RowStarts.Range(), a.Columns.Range(), a.Values.Range(), x.Range()}
-	if l.dev.Simulated() {
+	if l.in.Dev.Simulated() {
 		return gpu.Native("mat vec", func(n gpu.NativeCall) error {
 			p := [5]driver.Ptr(n.Ptrs)
-			return l.handle.StandIn(n, "mat vec", func(m standin.Memory) error { return multiply[T](m, k, f, p) })
+			return l.in.Handle.StandIn(n, "mat vec", func(m standin.Memory) error { return multiply[T](m, k, f, p) })
 		}, uses...)
 	}
 	var workspace uint64
-	err := l.handle.With(func(h cusparse.Handle) error {
+	err := l.in.Handle.With(func(h cusparse.Handle) error {
 		p, err := l.plan(h, k)
 		if err == nil {
 			workspace = p.workspace
@@ -98,7 +98,7 @@ func MatVecWith[T Element](l *Library, y gpu.Slice[T], a Matrix[T], x gpu.Slice[
 	if err != nil {
 		return gpu.BadOp(fmt.Errorf("sparse: mat vec: %w", err))
 	}
-	return l.call("mat vec", workspace, func(c Call) error {
+	return l.Call("mat vec", workspace, func(c Call) error {
 		p, err := l.plan(c.Handle, k)
 		switch {
 		case err == nil && p.workspace > workspace:
@@ -135,12 +135,12 @@ func (l *Library) plan(h cusparse.Handle, k planKey) (*plan, error) {
 	if p := l.plans[k]; p != nil {
 		return p, nil
 	}
-	if err := libcall.MakeRoom(l.plans, func(p *plan) error { return p.destroy(l.lib) }); err != nil {
+	if err := libcall.MakeRoom(l.plans, func(p *plan) error { return p.destroy(l.in.Lib) }); err != nil {
 		return nil, err
 	}
 	p := &plan{key: k}
-	if err := p.describe(l.lib, h); err != nil {
-		return nil, errors.Join(err, p.destroy(l.lib))
+	if err := p.describe(l.in.Lib, h); err != nil {
+		return nil, errors.Join(err, p.destroy(l.in.Lib))
 	}
 	l.plans[k] = p
 	return p, nil
