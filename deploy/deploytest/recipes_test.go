@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A builder follows recipes.
+// A builder follows container files and keeps the finished build stages.
 type builder struct {
 	debian  string // a root folder with Debian's C library, musl and busybox
 	scratch string
@@ -195,7 +195,7 @@ func fakeCUDA(t *testing.T) string {
 // a driver in the folder that container runtimes use.
 func TestRecipes(t *testing.T) {
 	b := newBuilder(t)
-	t.Chdir("../..") // to the root of the module with the programs and the driver's C source
+	t.Chdir("../..") // the root of the module, which has the programs and the fake driver's C source
 	driver := fakeCUDA(t)
 	files, err := filepath.Glob("deploy/*.Containerfile")
 	if err != nil || len(files) != 3 {
@@ -213,7 +213,7 @@ func TestRecipes(t *testing.T) {
 			}
 			for _, folder := range []string{"/usr/local/nvidia/lib64", "/usr/lib64", "/usr/lib/x86_64-linux-gnu"} {
 				if strings.HasPrefix(filepath.Base(file), "glibc") && folder == "/usr/lib64" {
-					continue // Debian's images have it in another folder
+					continue // container runtimes do not use this folder in Debian's images
 				}
 				name := filepath.Join(img.dir, folder, "libcuda.so.1")
 				copyFile(t, name, driver)

@@ -71,7 +71,7 @@ func run(ctx context.Context) (err error) {
 	if missing == nil {
 		defer func() { err = errors.Join(err, torch.close()) }()
 		if *file == "" {
-			*file = torch.CuBLAS // the same library must give the same result
+			*file = torch.CuBLAS // with the same library the results must be identical
 		}
 		fmt.Printf("PyTorch %s with %s on %s\n", torch.Version, torch.CuBLAS, torch.Device)
 	}
@@ -81,7 +81,7 @@ func run(ctx context.Context) (err error) {
 	} else if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lib.Close()) }() // before the device
+	defer func() { err = errors.Join(err, lib.Close()) }() // runs before the device is closed
 	x := &multiplier{dev, lib, dev.Queue(0).NewStream()}
 	if err := x.check(ctx); errors.Is(err, dl.ErrNotFound) {
 		return fmt.Errorf("%w: %w", errMissing, err)
@@ -99,7 +99,7 @@ func run(ctx context.Context) (err error) {
 	if missing == nil && !bytes.Equal(gpu.BytesOf(c), torch.result) {
 		return fmt.Errorf("the product of %d × %d is not PyTorch's: %s", *side, *side, difference(c, torch.result))
 	}
-	var times [3][]float64 // queue, loop, PyTorch
+	var times [3][]float64 // times of the queue, of the loop and of PyTorch
 	for range *rounds {
 		for i, time := range []func(context.Context, int) (float64, error){p.queue, p.loop, torch.time} {
 			if i == 2 && missing != nil {

@@ -33,7 +33,7 @@ func TestProgram(t *testing.T) {
 		}
 	}
 	cuda := driver.Build(t)
-	fake := testlib.Fake{File: "libcublas.so.12", Source: "../../examples/cublas/testdata/cublas.c"} // cuBLASLt too
+	fake := testlib.Fake{File: "libcublas.so.12", Source: "../../examples/cublas/testdata/cublas.c"} // the same fake also stands for cuBLASLt
 	for _, library := range []string{"cublas", "cublaslt"} {
 		tab, err := symbols.Load(library)
 		if err != nil {

@@ -69,7 +69,7 @@ func (x *multiplier) check(ctx context.Context) error {
 		name   string
 		narrow bool                                                           // bfloat16, else float32
 		count  int                                                            // number of matrices
-		call   func(l blas.Call, at arguments, lists [3]cuda.DevicePtr) error // nil: use package blas
+		call   func(l blas.Call, at arguments, lists [3]cuda.DevicePtr) error // nil means that blas.Gemm multiplies
 	}{
 		{"GemmEx", true, 1, func(l blas.Call, at arguments, _ [3]cuda.DevicePtr) error { return gemm(l, n, at.c, at.a, at.b) }},
 		{"LtMatmul", true, 1, nil},
@@ -102,7 +102,7 @@ func (x *multiplier) check(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var lists []byte // of the addresses of c, a and b
+		var lists []byte // the addresses of all c, of all a and of all b
 		for i := range uint64(3) {
 			for k := range uint64(batch) {
 				lists = binary.LittleEndian.AppendUint64(lists, uint64(mem.Ptr())+i*size+k*matrix)

@@ -18,7 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// TestRun wants every result to be right on the simulated GPU, and all memory to be given back.
+// TestRun checks that every result is right on the simulated GPU, and that all memory is freed.
 func TestRun(t *testing.T) {
 	d := simdriver.New(simdriver.Config{Strict: true})
 	var out bytes.Buffer
@@ -43,7 +43,7 @@ math: ok
 	}
 }
 
-// TestMissing wants a library that is not there to be said, and a wrong result to be an error.
+// TestMissing checks that run reports a missing library and returns a wrong result as an error.
 func TestMissing(t *testing.T) {
 	fails := func(name string, err error) example {
 		return example{name, func(context.Context, *gpu.Device) (string, error) { return "", err }}
@@ -62,7 +62,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestNoMemory wants each example to return the error of an allocation that fails.
+// TestNoMemory checks that each example returns the error of an allocation that fails.
 func TestNoMemory(t *testing.T) {
 	for _, e := range examples {
 		d := simdriver.New(simdriver.Config{Memory: 8})
@@ -75,7 +75,7 @@ func TestNoMemory(t *testing.T) {
 	}
 }
 
-// TestProfiled wants a profiler to be told of each example.
+// TestProfiled checks that a profiler gets a range for each example, and a mark for each failure.
 func TestProfiled(t *testing.T) {
 	tool := nvtxtest.Attach(t)
 	if tool == nil {
@@ -86,7 +86,7 @@ func TestProfiled(t *testing.T) {
 	if err := run(t.Context(), simdriver.New(simdriver.Config{}), &out, []example{examples[0], wrong}); err == nil || !strings.Contains(out.String(), " (in the profile)\n") {
 		t.Errorf("%v, printed %q", err, &out)
 	}
-	wrote := strings.Split(regexp.MustCompile(` on [0-9]+ `).ReplaceAllString(strings.Join(tool.Wrote(), "\n"), " "), "\n") // threads
+	wrote := strings.Split(regexp.MustCompile(` on [0-9]+ `).ReplaceAllString(strings.Join(tool.Wrote(), "\n"), " "), "\n") // remove the numbers of threads
 	for _, want := range []string{"push 0 math good 1:matrices", "push 0 math good 1:wrong", "mark math good 1:no good", "pop 0 math"} {
 		if !slices.Contains(wrote, want) {
 			t.Errorf("the profiler was not told %q, but %q", want, wrote)

@@ -9,8 +9,8 @@ import (
 
 var domain = nvtx.NewDomain("math")
 
-// profiled runs an example in a range, which NVIDIA's profilers show above the work that the example submits, and marks
-// the moment if it fails: nsys profile --trace=cuda,nvtx ./math
+// profiled runs an example in an NVTX range, and adds a mark if the example fails. NVIDIA's
+// profilers show the range above the example's work: nsys profile --trace=cuda,nvtx ./math
 func profiled(ctx context.Context, dev *gpu.Device, e example) (string, error) {
 	defer domain.Push(e.name).Pop()
 	text, err := e.run(ctx, dev)

@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// tone finds the frequency of the loudest tone in a second of sound. Number k of the transform is for k turns a second.
+// tone finds the frequency of the loudest tone in a second of sound. Element k of the transform is
+// the strength of the frequency k Hz.
 func tone(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := fft.Open(dev, fft.Options{})
 	if err != nil {

@@ -29,7 +29,7 @@ type Library struct {
 	workspace uint64
 	lt        *cublaslt.Library // nil on a simulated device
 	light     *libcall.Handle[cublaslt.Handle]
-	plans     map[planKey]*plan // used only by functions that use light, and by the one that ends it
+	plans     map[planKey]*plan // used only while light is held, and by endLight
 
 	mu     sync.Mutex // protects the following fields
 	blas   *cublas.Library
@@ -145,7 +145,7 @@ func (l *Library) open() (*cublas.Library, *libcall.Handle[cublas.Handle], error
 		return nil, nil, fmt.Errorf("blas: %w", err)
 	}
 	set := func(h cublas.Handle, s cuda.Stream, workspace cuda.DevicePtr) error {
-		if err := lib.SetStream(h, s); err != nil { // takes the workspace away
+		if err := lib.SetStream(h, s); err != nil { // SetStream also resets the workspace
 			return err
 		}
 		return lib.SetWorkspace(h, workspace, l.workspace)

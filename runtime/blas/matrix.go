@@ -17,7 +17,7 @@ type Element interface {
 // is Data[k*BatchStride + i*Stride + j].
 type Matrix[T Element] struct {
 	Data        gpu.Slice[T]
-	Rows, Cols  int  // as the matrix lies in memory
+	Rows, Cols  int  // of the matrix in memory, also if Transposed is set
 	Stride      int  // elements from one row to the next; 0 means Cols
 	Transposed  bool // a product uses the transpose: Cols × Rows elements
 	Batch       int  // matrices; 0 means 1

@@ -21,7 +21,7 @@ type planKey struct {
 	activation             Activation
 	bias, scaleA, scaleB   bool
 	tf32, fast             bool
-	alignC, alignA, alignB uint8 // powers of two of addresses
+	alignC, alignA, alignB uint8 // binary logarithms of the alignments of c, a and b
 }
 
 // A plan is a product for which cuBLASLt has chosen an algorithm.
@@ -30,7 +30,7 @@ type plan struct {
 	layouts [3]cublaslt.MatrixLayout // of c, a, b
 	algo    cublaslt.MatmulAlgo
 
-	pointers [3]cuda.DevicePtr // the pointers in desc: bias, scale of a, scale of b
+	pointers [3]cuda.DevicePtr // the addresses that desc has: bias, scale of a, scale of b
 	alpha    [8]byte           // the factors, in the type of the computation
 	beta     [8]byte
 }
@@ -82,7 +82,7 @@ func (l *Library) matmul(h cublaslt.Handle, n gpu.NativeCall, g *gemm) error {
 		}
 		p.pointers[i] = want[i]
 		if err := l.lt.MatmulDescSetAttribute(p.desc, attr, unsafe.Pointer(&p.pointers[i]), 8); err != nil {
-			p.pointers[i] = 0 // so that it is set again
+			p.pointers[i] = 0 // unknown after a failure: the next call sets it again
 			return fmt.Errorf("blas: gemm: %w", err)
 		}
 	}
@@ -106,13 +106,13 @@ func (p *plan) factors(g *gemm) {
 	*(*float32)(unsafe.Pointer(&p.alpha)), *(*float32)(unsafe.Pointer(&p.beta)) = float32(g.alpha), float32(g.beta)
 }
 
-// newPlan describes a product and has cuBLASLt choose an algorithm.
+// newPlan describes a product, and lets cuBLASLt choose an algorithm.
 func (l *Library) newPlan(h cublaslt.Handle, k *planKey) (p *plan, err error) {
 	compute, scale := k.compute()
 	p = &plan{}
 	defer func() {
 		if err != nil {
-			_ = p.destroy(l.lt) // err says more
+			_ = p.destroy(l.lt) // the error of destroy would add nothing to err
 		}
 	}()
 	if p.desc, err = l.lt.MatmulDescCreate(compute, scale); err != nil {
@@ -123,7 +123,7 @@ func (l *Library) newPlan(h cublaslt.Handle, k *planKey) (p *plan, err error) {
 			err = l.lt.MatmulDescSetAttribute(p.desc, attr, unsafe.Pointer(&v), size)
 		}
 	}
-	// The first matrix of cuBLASLt is b.
+	// cuBLASLt computes the transpose, so its matrix A is b.
 	set(cublaslt.MatmulDescTransa, uint32(operation(k.b.transposed)), 4)
 	set(cublaslt.MatmulDescTransb, uint32(operation(k.a.transposed)), 4)
 	set(cublaslt.MatmulDescEpilogue, uint32(k.epilogue()), 4)

@@ -106,7 +106,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				ended(t, "the all-reduce", reduced.Wait(soon(t), 1))
 				ended(t, "work behind it", x[0].Wait(soon(t), 1))
 				ended(t, "work behind that", x[1].Wait(soon(t), 1))
-				must(t, gate.Signal(1)) // the second wait of the parked work
+				must(t, gate.Signal(1)) // now both waits of the parked work are reached
 				ended(t, "parked work", x[2].Wait(soon(t), 1))
 				must(t, q.Submit(order(x[1], 1, x[3], 1), gpu.Fill(waiting.All(), []byte{2})))
 				ended(t, "work that is submitted after the failure", x[3].Wait(soon(t), 1))
@@ -180,7 +180,7 @@ func TestPoolsAndNativeBehindFailedCollective(t *testing.T) {
 		done := semaphores(t, 1)[0]
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Fill(made.All(), []byte{1})))
 		must(t, done.Wait(soon(t), 1))
-		must(t, made.Close()) // frees it here: the failed stream does not
+		must(t, made.Close()) // frees the memory now, because the failed stream does not
 	})
 }
 

@@ -27,7 +27,7 @@ func TestShutdown(t *testing.T) {
 					d := newSim(t, simdriver.Config{Devices: 2, LazyComms: lazy})
 					g, err := gpu.OpenGroup(d, gpu.Options{})
 					must(t, err)
-					defer g.Close() // with the same error, if the device has it
+					defer g.Close() // may return the communicator's error again
 					comms, err := collective.NewAll(minute(t), g.Devices(), collective.Options{})
 					must(t, err)
 					s := semaphores(t, 1)[0]

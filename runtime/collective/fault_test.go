@@ -219,7 +219,7 @@ func (v *stubbornDevice) Close() error {
 	return v.Device.Close()
 }
 
-func (v *stubbornDevice) Caps() driver.Caps { // without the interfaces that the wrapper hides
+func (v *stubbornDevice) Caps() driver.Caps { // without features whose interfaces the wrapper hides
 
 	return driver.Caps{Comms: true, RerecordEvents: v.Device.Caps().RerecordEvents}
 
@@ -988,7 +988,7 @@ func TestAbortedStreamTakesTime(t *testing.T) {
 				v := uint64(0)
 				for n := range 25 {
 					time.Sleep(100 * time.Millisecond)
-					for range n { // more and more work, which takes new events
+					for range n { // each round submits more work, which needs new events
 						v++
 						must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], v)}, gpu.Fill(x.All(), []byte{1})))
 					}

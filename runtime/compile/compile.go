@@ -114,7 +114,7 @@ func (c Cache) CompileAll(devs []*gpu.Device, src Source) ([]*gpu.Module, []Info
 	}
 	var programs []*program
 	byKey := map[diskcache.Key]*program{}
-	of := make([]*program, len(devs)) // by device
+	of := make([]*program, len(devs)) // program of each device
 	for i, dev := range devs {
 		key := src.key(compilers[i].Info())
 		p := byKey[key]

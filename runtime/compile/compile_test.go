@@ -59,8 +59,8 @@ func newCache(t testing.TB) compile.Cache {
 	return compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
 }
 
-// A compiling is a driver with a compiler whose code the simulated devices can load.
-type compiling struct {
+// A compilingDriver is a driver that has a compiler. The simulated devices can load the compiled code.
+type compilingDriver struct {
 	driver.Driver
 	info  func(device int) driver.CompilerInfo
 	made  atomic.Int32  // number of sources compiled
@@ -70,14 +70,14 @@ type compiling struct {
 	newer string // the linker's version
 }
 
-func newCompiling(t testing.TB, devices int) *compiling {
+func newCompiling(t testing.TB, devices int) *compilingDriver {
 	t.Helper()
-	return &compiling{Driver: newSim(t, devices), info: func(int) driver.CompilerInfo {
+	return &compilingDriver{Driver: newSim(t, devices), info: func(int) driver.CompilerInfo {
 		return driver.CompilerInfo{Name: "C", Version: "1", Build: "b", Target: "t"}
 	}}
 }
 
-func (c *compiling) Open(i int) (driver.Device, error) {
+func (c *compilingDriver) Open(i int) (driver.Device, error) {
 	d, err := c.Driver.Open(i)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (c *compiling) Open(i int) (driver.Device, error) {
 // A compilingDevice has a compiler and no other optional interface.
 type compilingDevice struct {
 	driver.Device
-	of *compiling
+	of *compilingDriver
 }
 
 func (d compilingDevice) Caps() driver.Caps {
@@ -98,15 +98,15 @@ func (d compilingDevice) Caps() driver.Caps {
 func (d compilingDevice) Compiler() (driver.Compiler, error) {
 	c := compilerOf{d.of, d.Device.Info().Index}
 	if d.of.links {
-		return linkingOf{c}, nil
+		return linkingCompiler{c}, nil
 	}
 	return c, nil
 }
 
-// A linkingOf is a compiler that can also link.
-type linkingOf struct{ compilerOf }
+// A linkingCompiler is a compiler that can also link.
+type linkingCompiler struct{ compilerOf }
 
-func (c linkingOf) Linker() (driver.Compiler, error) { return linkerOf(c), nil }
+func (c linkingCompiler) Linker() (driver.Compiler, error) { return linkerOf(c), nil }
 
 type linkerOf struct{ compilerOf }
 
@@ -125,7 +125,7 @@ func (c linkerOf) Compile(src *driver.Source) (driver.Code, error) {
 }
 
 type compilerOf struct {
-	*compiling
+	*compilingDriver
 	device int
 }
 

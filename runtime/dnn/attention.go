@@ -26,7 +26,7 @@ type AttentionShape struct {
 	Scale       float64 // positive; 0 means 1/√HeadDim
 	Causal      bool    // a query attends to no later keys; the last query attends to all keys
 	TokensFirst bool    // the dimensions are sequences, tokens, heads, elements
-	Lengths     bool    // sequences have fewer tokens than Queries and Keys: [Attention.ForwardLengths] is told how many
+	Lengths     bool    // sequences have fewer tokens than Queries and Keys: [Attention.ForwardLengths] takes their numbers
 }
 
 // defaults returns the shape with defaults filled in.
@@ -127,7 +127,7 @@ func (a *Attention[T]) ForwardLengths(out, q, k, v gpu.Slice[T], queries, keys g
 // that use the plan first. Closing again does nothing.
 func (a *Attention[T]) Close() error { return a.plan.close() }
 
-// The tensors of attention, as a call has them.
+// Indexes of attention's tensors in the addresses of a call.
 const (
 	attentionOut = iota
 	attentionQ
@@ -148,8 +148,8 @@ func (s AttentionShape) strides(heads, tokens int) []int64 {
 
 // attentionSteps makes the only step of attention. It has the steps of attention as single
 // operations, because all releases of cuDNN 9 have an engine that fuses them. The unified operation
-// (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) is of cuDNN 9.13, and takes a causal mask since 9.21
-// only.
+// (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) exists since cuDNN 9.13, and takes a causal mask
+// only since 9.21.
 func attentionSteps[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionShape) ([]step, error) {
 	version := lib.Version()
 	switch {
@@ -208,8 +208,8 @@ func attentionSteps[T Half](lib *cudnn.Library, h cudnn.Handle, s AttentionShape
 		}
 		score = show(score, point(cudnn.DataBoolean, cudnn.DataBoolean, cudnn.PointwiseCmpGe, row, column))
 	}
-	// cuDNN's engines know attention with the logarithms of sums, which training keeps. Here they stay
-	// inside the graph.
+	// cuDNN's engines expect a step with the logarithms of the sums, which training stores. Here it
+	// stays inside the graph.
 	most := g.reduce(cudnn.ReduceTensorMax, score)
 	exp := g.arithmetic(cudnn.PointwiseExp, g.arithmetic(cudnn.PointwiseSub, score, most))
 	sum := g.reduce(cudnn.ReduceTensorAdd, exp)

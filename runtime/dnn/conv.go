@@ -41,7 +41,7 @@ func (s ConvShape) OutSize() []int {
 	return size
 }
 
-// or returns an element of a list, or a number if there is no list.
+// or returns element i of a list, or otherwise if the list is nil.
 func or(list []int, i, otherwise int) int {
 	if list == nil {
 		return otherwise
@@ -175,7 +175,7 @@ func (c *Conv[T]) Forward(y, x, w, bias gpu.Slice[T]) gpu.Op {
 // that use the plan first. Closing again does nothing.
 func (c *Conv[T]) Close() error { return c.plan.close() }
 
-// The tensors of a convolution, as a call has them.
+// Indexes of a convolution's tensors in the addresses of a call.
 const (
 	convY = iota
 	convX
@@ -183,8 +183,8 @@ const (
 	convBias
 )
 
-// convSteps makes the steps of a convolution: one for all if cuDNN has an engine for that, or one
-// for the convolution and its epilogue.
+// convSteps makes the steps of a convolution: a single one if cuDNN has an engine that also applies
+// bias and ReLU, else one for the convolution and one for the epilogue.
 func convSteps[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape) ([]step, error) {
 	all, err := convProgram[T](lib, h, s, s.Bias, s.ReLU)
 	if err == nil {
@@ -211,14 +211,14 @@ func convProgram[T Element](lib *cudnn.Library, h cudnn.Handle, s ConvShape, bia
 	xDims, xStrides := s.layout(s.Batch, s.In, s.Size)
 	wDims, wStrides := s.layout(s.Out, s.In/s.groups(), s.Kernel)
 	y, x, w := g.memory(convY, kind, yDims, yStrides), g.memory(convX, kind, xDims, xStrides), g.memory(convW, kind, wDims, wStrides)
-	result := func(last bool) node { // of an operation
+	result := func(last bool) node { // returns the tensor for the result of an operation
 		if last {
 			return y
 		}
 		return g.between(cudnn.DataFloat, yDims, yStrides)
 	}
 	n := len(yDims) - 2
-	list := func(values []int, otherwise int) []int64 { // of one more dimension if there is only one
+	list := func(values []int, otherwise int) []int64 { // adds a value for the dimension that layout adds to images of one dimension
 		all := slices.Repeat([]int64{int64(otherwise)}, n)
 		for i := range s.Size {
 			all[n-len(s.Size)+i] = int64(or(values, i, otherwise))

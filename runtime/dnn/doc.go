@@ -1,6 +1,6 @@
 // Package dnn computes convolutions, attention, normalizations and softmax of neural networks on a
-// device by NVIDIA's cuDNN. Its operations are Ops of package gpu: streams, queues and recordings take
-// them.
+// device with NVIDIA's cuDNN. Its operations are Ops of package gpu: streams, queues and recordings
+// take them.
 //
 //	lib, err := dnn.Open(dev, dnn.Options{})
 //	attention, err := dnn.NewAttention[smallfloat.BFloat16](lib, dnn.AttentionShape{Batch: 1, Heads: 32, KVHeads: 8, Queries: 512, HeadDim: 128, Causal: true})
@@ -10,9 +10,9 @@
 // NewAttention and NewNorm make plans, which takes milliseconds to seconds. So make plans in advance,
 // and keep them.
 //
-// A Library and its plans may be used by several goroutines, streams and recordings at once. One call
-// at a time uses the handle of the Library. While a plan is made, other calls wait. Each queue and
-// each recording has memory to compute in of its own.
+// A Library and its plans may be used by several goroutines, streams and recordings at once. One
+// call at a time uses the handle of the Library. While a plan is made, other calls wait. Each queue
+// and each recording has its own workspace.
 //
 // Tensors have no gaps, and begin at addresses that are multiples of 16. Sums and intermediate
 // results are float32.

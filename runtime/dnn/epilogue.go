@@ -14,8 +14,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// An epilogue adds the bias to the result of a convolution and applies ReLU, where no engine does so
-// in the convolution's kernel.
+// An epilogue adds the bias to the result of a convolution and applies ReLU if no engine does so in
+// the convolution's kernel.
 type epilogue struct {
 	lib     *cudnn.Library
 	y, bias cudnn.TensorDescriptor     // bias is 0 if there is none
@@ -68,7 +68,7 @@ func tensorDescriptor(lib *cudnn.Library, kind cudnn.DataType, dims, strides []i
 	return d, lib.SetTensorNdDescriptor(d, kind, numbers[0], numbers[1])
 }
 
-// run gives the handle's stream the epilogue.
+// run gives the epilogue to the handle's stream.
 func (e *epilogue) run(h cudnn.Handle, at []driver.Ptr, _ driver.Ptr) error {
 	return e.lib.WithReason(func() error {
 		one, zero, y := float32(1), float32(0), cuda.DevicePtr(at[convY])

@@ -13,8 +13,8 @@ import (
 // A graph describes operations to cuDNN. After an error its methods do nothing.
 type graph struct {
 	lib  *cudnn.Library
-	err  error               // the first
-	all  []*cudnn.Descriptor // that have been made; one may have earlier ones as attributes
+	err  error               // the first error
+	all  []*cudnn.Descriptor // all descriptors; a later one may have earlier ones as attributes
 	ops  []cudnn.BackendDescriptor
 	args []argument
 	next int64 // the id of the next tensor
@@ -27,14 +27,14 @@ type node struct {
 	dims, strides []int64
 }
 
-// An argument is a tensor whose data a call names.
+// An argument is a tensor whose address or value is set at each call.
 type argument struct {
 	id    int64
-	index int    // of the call's addresses; -1 means that the tensor is a number in host memory
-	bits  uint32 // of that number
+	index int    // of its address in a call; -1 means that the tensor is a number in host memory
+	bits  uint32 // the number, if index is -1
 }
 
-// with returns a function that sets an attribute.
+// with returns a function that sets an attribute of a descriptor.
 func with[T cudnn.Attribute](name cudnn.BackendAttributeName, values ...T) func(*cudnn.Descriptor) error {
 	return func(d *cudnn.Descriptor) error { return cudnn.Set(d, name, values...) }
 }
@@ -70,7 +70,7 @@ func (g *graph) finalized(kind cudnn.BackendDescriptorType, set ...func(*cudnn.D
 	return d
 }
 
-// make is finalized for descriptors that are only attributes of others.
+// make is like finalized, for descriptors that serve only as attributes: it returns the handle.
 func (g *graph) make(kind cudnn.BackendDescriptorType, set ...func(*cudnn.Descriptor) error) cudnn.BackendDescriptor {
 	if d := g.finalized(kind, set...); d != nil {
 		return d.Handle()
@@ -96,10 +96,10 @@ func (g *graph) tensor(kind cudnn.DataType, dims, strides []int64, set ...func(*
 	return node{g.make(cudnn.BackendTensorDescriptor, set...), kind, dims, strides}
 }
 
-// alignment is that of all tensors' addresses.
+// alignment is the alignment of all tensors' addresses, in bytes.
 const alignment = 16
 
-// memory makes a tensor in device memory. index is that of its address in a call.
+// memory makes a tensor in device memory. index is the index of its address in a call.
 func (g *graph) memory(index int, kind cudnn.DataType, dims, strides []int64) node {
 	n := g.tensor(kind, dims, strides)
 	g.args = append(g.args, argument{id: g.next, index: index})
@@ -129,8 +129,8 @@ func (g *graph) operation(kind cudnn.BackendDescriptorType, set ...func(*cudnn.D
 	g.ops = append(g.ops, g.make(kind, set...))
 }
 
-// pointwise adds an operation of each element, and returns its result y. The inputs are x, then b,
-// then the condition of a selection. Those of fewer elements than y are repeated.
+// pointwise adds an operation on each element, and returns its result y. The inputs are x, then b,
+// then the condition of a selection. cuDNN repeats inputs that are smaller than y.
 func (g *graph) pointwise(y node, mode cudnn.PointwiseMode, compute cudnn.DataType, in ...node) node {
 	return g.each(y, compute, in, with(cudnn.AttrPointwiseMode, mode))
 }
@@ -175,8 +175,9 @@ func (g *graph) reduce(op cudnn.ReduceTensorOp, x node) node {
 	return y
 }
 
-// matmul adds a product of matrices, which are the last two dimensions. Nodes that are not zero tell
-// how many rows of a, columns of b, and columns of a each product has.
+// matmul adds a product of matrices, which are the last two dimensions. The nodes rows, cols and
+// depth, unless they are zero, limit each product to so many rows of a, columns of b, and columns
+// of a.
 func (g *graph) matmul(c, a, b node, rows, cols, depth node) node {
 	desc := g.make(cudnn.BackendMatmulDescriptor, with(cudnn.AttrMatmulCompType, cudnn.DataFloat))
 	set := []func(*cudnn.Descriptor) error{with(cudnn.AttrOperationMatmulDesc, desc), with(cudnn.AttrOperationMatmulAdesc, a.desc),
@@ -200,8 +201,8 @@ func (g *graph) close() error {
 	return errors.Join(errs...)
 }
 
-// program has cuDNN choose an engine for the graph, and returns its execution plan. avoid are notes
-// of engines that it must not choose. The graph must not be used afterwards.
+// program lets cuDNN choose an engine that has no note in avoid, and returns the graph's
+// execution plan. The graph must not be used afterwards.
 func (g *graph) program(h cudnn.Handle, avoid ...cudnn.BackendNumericalNote) (*program, error) {
 	whole := g.make(cudnn.BackendOperationgraphDescriptor, with(cudnn.AttrOperationgraphHandle, h), with(cudnn.AttrOperationgraphOps, g.ops...))
 	if g.err != nil {

@@ -70,7 +70,7 @@ func (n *Norm[T]) Forward(y, x, scale, bias gpu.Slice[T]) gpu.Op {
 // that use the plan first. Closing again does nothing.
 func (n *Norm[T]) Close() error { return n.plan.close() }
 
-// The tensors of a normalization, as a call has them.
+// Indexes of a normalization's tensors in the addresses of a call.
 const (
 	normY = iota
 	normX

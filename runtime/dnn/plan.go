@@ -12,12 +12,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A step is a part of a plan. It is used only by functions that use the library's handle.
+// A step is a part of a plan. It is used only while the library's handle is held.
 type step interface {
-	// run gives the handle's stream the step's work. at are the addresses of the call.
+	// run gives the step's work to the handle's stream. at has the addresses of the call.
 	run(h cudnn.Handle, at []driver.Ptr, workspace driver.Ptr) error
 	scratch() uint64 // size of the workspace
-	destroy() error  // what cuDNN has of the step
+	destroy() error  // destroys the step's objects of cuDNN
 }
 
 // A plan is the common part of all plans: steps that run one after the other.
@@ -25,12 +25,12 @@ type plan struct {
 	lib       *Library
 	name      string
 	steps     []step // none on a simulated device
-	workspace uint64 // that the steps share
+	workspace uint64 // the largest workspace of the steps, which share it
 	run       func(gpu.NativeCall) error
 	closed    atomic.Bool
 }
 
-// newPlan makes a plan. make makes its steps, and inGo is its stand-in.
+// newPlan makes a plan from the steps that make returns. On a simulated device inGo does the work.
 func newPlan(l *Library, name string, make func(h cudnn.Handle) ([]step, error), inGo func(m standin.Memory, p []driver.Ptr) error) (*plan, error) {
 	p := &plan{lib: l, name: name}
 	if l.in.Dev.Simulated() {
@@ -138,7 +138,7 @@ func (p *plan) close() error {
 		}
 		return errors.Join(errs...)
 	})
-	if errors.Is(err, gpu.ErrClosed) || errors.Is(err, gpu.ErrLost) { // the steps are gone with the library or the device
+	if errors.Is(err, gpu.ErrClosed) || errors.Is(err, gpu.ErrLost) { // closing the library or losing the device has ended the steps
 		return nil
 	}
 	return err

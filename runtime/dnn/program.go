@@ -13,17 +13,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A program is an execution plan, as a step.
+// A program is a step that executes an execution plan of cuDNN.
 type program struct {
-	graph     graph // has the descriptors
+	graph     graph // owns the descriptors
 	plan      *cudnn.Descriptor
 	workspace uint64
 	ids       []int64  // of the arguments
 	values    []uint32 // of the arguments that are numbers, in host memory
 
 	pack *cudnn.Descriptor // the variant pack of the last call; nil if there is none
-	used []cuda.DevicePtr  // that pack has: the arguments, then the workspace
-	want []cuda.DevicePtr  // the same of the present call
+	used []cuda.DevicePtr  // addresses in pack: the arguments, then the workspace
+	want []cuda.DevicePtr  // addresses of the present call, in the same order
 }
 
 func newProgram(g *graph, plan *cudnn.Descriptor, workspace uint64) *program {
@@ -36,7 +36,7 @@ func newProgram(g *graph, plan *cudnn.Descriptor, workspace uint64) *program {
 	return p
 }
 
-// run gives the handle's stream the program.
+// run gives the program to the handle's stream.
 func (p *program) run(h cudnn.Handle, at []driver.Ptr, workspace driver.Ptr) error {
 	lib := p.graph.lib
 	var pin runtime.Pinner // cuDNN reads values by their address
@@ -101,5 +101,5 @@ func (p *program) unpack() error {
 	return d.Close()
 }
 
-// destroy destroys what cuDNN has of the program.
+// destroy destroys the descriptors.
 func (p *program) destroy() error { return errors.Join(p.unpack(), p.graph.close()) }

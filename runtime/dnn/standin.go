@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// widen returns an element as a number.
+// widen returns an element as a float64.
 func widen[T Element](x T) float64 {
 	switch x := any(x).(type) {
 	case float32:
@@ -19,7 +19,7 @@ func widen[T Element](x T) float64 {
 	case smallfloat.BFloat16:
 		return float64(x.Float32())
 	}
-	return 0 // Element has no other types
+	return 0 // unreachable: Element has no other types
 }
 
 // round returns the element nearest to a number.
@@ -49,7 +49,8 @@ func load[T Element](m standin.Memory, p driver.Ptr, n int) ([]float64, error) {
 	return numbers, nil
 }
 
-// A volume is where the elements of images or weights are, in three dimensions.
+// A volume describes the places of the elements of images or weights in memory, as three
+// dimensions.
 type volume struct {
 	size    [3]int
 	strides [5]int // of images, channels and the dimensions
@@ -73,7 +74,8 @@ func (v *volume) at(outer, channel int, at [3]int) int {
 	return outer*v.strides[0] + channel*v.strides[1] + at[0]*v.strides[2] + at[1]*v.strides[3] + at[2]*v.strides[4]
 }
 
-// three returns values for three dimensions, of which the first may be missing.
+// three returns the n values of a list, or of the default if the list is nil, behind defaults for
+// the missing first dimensions.
 func three(list []int, n, otherwise int) [3]int {
 	all := [3]int{otherwise, otherwise, otherwise}
 	for i := range n {
@@ -82,8 +84,7 @@ func three(list []int, n, otherwise int) [3]int {
 	return all
 }
 
-// convolve does on the simulated GPU what a plan of cuDNN does. p has the addresses of y, x, w and
-// the bias.
+// convolve is the stand-in for a convolution of cuDNN. p has the addresses of y, x, w and the bias.
 func convolve[T Element](m standin.Memory, s ConvShape, p []driver.Ptr) error {
 	in, kernel, out := s.volume(s.Batch, s.In, s.Size), s.volume(s.Out, s.In/s.groups(), s.Kernel), s.volume(s.Batch, s.Out, s.OutSize())
 	x, err := load[T](m, p[convX], in.len)
@@ -106,7 +107,7 @@ func convolve[T Element](m standin.Memory, s ConvShape, p []driver.Ptr) error {
 	}
 	n := len(s.Size)
 	stride, padding, dilation := three(s.Stride, n, 1), three(s.Padding, n, 0), three(s.Dilation, n, 1)
-	channels, group := s.In/s.groups(), s.Out/s.groups() // of a group
+	channels, group := s.In/s.groups(), s.Out/s.groups() // numbers of input and of output channels of a group
 	for i := range s.Batch {
 		for o := range s.Out {
 			for at := range positions(out.size) {
@@ -150,7 +151,7 @@ func positions(size [3]int) func(yield func([3]int) bool) {
 	}
 }
 
-// attend does on the simulated GPU what a plan of cuDNN does. p has the addresses of out, q, k and v.
+// attend is the stand-in for cuDNN's attention. p has the addresses of out, q, k and v.
 func attend[T Half](m standin.Memory, s AttentionShape, p []driver.Ptr) error {
 	elements, kvElements := s.Batch*s.Heads*s.Queries*s.HeadDim, s.Batch*s.KVHeads*s.Keys*s.HeadDim
 	q, err := load[T](m, p[attentionQ], elements)
@@ -233,7 +234,7 @@ func normalize(x []float64) {
 	}
 }
 
-// softmax does on the simulated GPU what cudnnSoftmaxForward does.
+// softmax is the stand-in for cudnnSoftmaxForward.
 func softmax[T Element](m standin.Memory, dst, src driver.Ptr, rows, cols int) error {
 	x, err := load[T](m, src, rows*cols)
 	if err != nil {
@@ -253,8 +254,8 @@ func softmax[T Element](m standin.Memory, dst, src driver.Ptr, rows, cols int) e
 	return nil
 }
 
-// normalizeRows does on the simulated GPU what a plan of cuDNN does. p has the addresses of y, x,
-// scale and bias.
+// normalizeRows is the stand-in for a normalization of cuDNN. p has the addresses of y, x, scale
+// and bias.
 func normalizeRows[T Element](m standin.Memory, s NormShape, p []driver.Ptr) error {
 	x, err := load[T](m, p[normX], s.Rows*s.Cols)
 	if err != nil {

@@ -92,7 +92,7 @@ func TestCopyOut(t *testing.T) {
 		cmd := exec.Command(filepath.Join(bin, name), want.args...)
 		cmd.Env = append(os.Environ(), "PUREGPU_DRIVER=sim")
 		for _, v := range []string{"RANK", "WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_ID", "JOB_COMPLETION_INDEX"} {
-			cmd.Env = append(cmd.Env, v+"=") // it runs as one process
+			cmd.Env = append(cmd.Env, v+"=") // so that the program runs as a single process
 		}
 		out, err := cmd.CombinedOutput()
 		if text := strings.TrimSpace(string(out)); err != nil || !strings.HasPrefix(text[strings.LastIndexByte(text, '\n')+1:], want.last) {

@@ -14,13 +14,13 @@ import (
 // and [RealPlan] do not have: strides, half precision, callbacks.
 type CustomPlan struct {
 	plan plan
-	made made
+	made cufftPlan
 }
 
 // NewCustomPlan makes a plan with fn. fn calls a function of cuFFT, such as cufftMakePlanMany64 or
-// cufftXtMakePlanMany, with the handle, and stores the size of the work area in work. It is called
-// with the device current on the thread. cuFFT does not allocate the work area. On a simulated
-// device the error is [gpu.ErrUnsupported].
+// cufftXtMakePlanMany, with the handle, and stores the size of the work area in work. fn runs with
+// the device current on the thread. cuFFT does not allocate the work area. On a simulated device
+// the error is [gpu.ErrUnsupported].
 func NewCustomPlan(l *Library, fn func(l *cufft.Library, h cufft.Handle, work []uint64) error) (*CustomPlan, error) {
 	switch {
 	case l.isZero():

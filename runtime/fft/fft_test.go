@@ -155,7 +155,7 @@ func testReal[R fft.Real, C fft.Complex](t *testing.T, padded bool, eps float64)
 		forward, back := make([]C, rows*half), make([]R, rows*pitch)
 		must(t, st.Do(numbers.Upload(in), p.Forward(spectrum, numbers), spectrum.Download(forward), numbers.Fill(0),
 			p.Inverse(numbers, spectrum), numbers.Download(back), spectrum.Download(make([]C, rows*half))))
-		if padded { // in place
+		if padded { // a padded plan also transforms in place
 			shared, err := gpu.SliceOf[C](numbers.Range())
 			must(t, err)
 			forward, back = make([]C, rows*half), make([]R, rows*pitch)

@@ -189,15 +189,16 @@ type plan struct {
 	closed           atomic.Bool
 }
 
-// A direction is a function for gpu.Native with ranges destination and source.
+// A direction is the forward or the inverse transform of a plan. fn is for gpu.Native, with the
+// ranges destination and source.
 type direction struct {
 	name string
 	fn   func(gpu.NativeCall) error
 	work uint64 // size of the scratch memory
 }
 
-// A made is a handle of cuFFT with the size of its work area.
-type made struct {
+// A cufftPlan is a plan of cuFFT with the size of its work area.
+type cufftPlan struct {
 	*libcall.Handle[cufft.Handle]
 	work uint64
 }
@@ -218,9 +219,9 @@ func (p *plan) Close() error {
 // opened adds the plan to the library's plans.
 func (p *plan) opened() error { return p.lib.plans.Add(p.lib.dev, p) }
 
-// make makes a plan of cuFFT. in and out are the lengths of rows in memory, of the source and of
-// the destination. They are 0 if rows have the length in the shape.
-func (p *plan) make(kind cufft.Type, in, out int) (made, error) {
+// make makes a plan of cuFFT. in and out are the numbers from one row to the next in the source and
+// in the destination; 0 means the length of a row.
+func (p *plan) make(kind cufft.Type, in, out int) (cufftPlan, error) {
 	s := p.shape
 	n, inembed, onembed := s.sizes(s.row()), []int64(nil), []int64(nil)
 	var idist, odist int64
@@ -235,7 +236,7 @@ func (p *plan) make(kind cufft.Type, in, out int) (made, error) {
 }
 
 // make makes a handle of cuFFT that does not allocate its work area, and calls fn to make the plan.
-func (l *Library) make(p *plan, fn func(*cufft.Library, cufft.Handle, []uint64) error) (made, error) {
+func (l *Library) make(p *plan, fn func(*cufft.Library, cufft.Handle, []uint64) error) (cufftPlan, error) {
 	work := make([]uint64, 1)
 	create := func() (h cufft.Handle, err error) {
 		if h, err = l.cufft.Create(); err != nil {
@@ -258,14 +259,14 @@ func (l *Library) make(p *plan, fn func(*cufft.Library, cufft.Handle, []uint64) 
 	}
 	h, err := libcall.NewHandle(l.dev, create, set, l.cufft.Destroy)
 	if err != nil {
-		return made{}, err
+		return cufftPlan{}, err
 	}
 	p.handles = append(p.handles, h)
-	return made{h, work[0]}, nil
+	return cufftPlan{h, work[0]}, nil
 }
 
 // calls returns a direction that calls cuFFT.
-func (p *plan) calls(name string, h made, exec func(h cufft.Handle, dst, src cuda.DevicePtr) error) direction {
+func (p *plan) calls(name string, h cufftPlan, exec func(h cufft.Handle, dst, src cuda.DevicePtr) error) direction {
 	return direction{name, func(v gpu.NativeCall) error {
 		if err := p.ready(v); err != nil {
 			return err
@@ -275,14 +276,14 @@ func (p *plan) calls(name string, h made, exec func(h cufft.Handle, dst, src cud
 }
 
 // workspace returns the address of a call's scratch memory, or 0 if it has none.
-func (h made) workspace(v gpu.NativeCall) driver.Ptr {
+func (h cufftPlan) workspace(v gpu.NativeCall) driver.Ptr {
 	if h.work == 0 {
 		return 0
 	}
 	return v.Ptrs[len(v.Ptrs)-1]
 }
 
-// stands returns a direction that computes in Go.
+// stands returns a direction that a Go function computes, for a simulated device.
 func (p *plan) stands(name string, fn func(m standin.Memory, dst, src driver.Ptr) error) direction {
 	return direction{name, func(v gpu.NativeCall) error {
 		if err := p.ready(v); err != nil {
@@ -303,7 +304,7 @@ func (p *plan) ready(v gpu.NativeCall) error {
 			return fmt.Errorf("fft: memory at %#x, which is not a multiple of %d, the size of a complex number: %w", uint64(at), p.align, gpu.ErrArgument)
 		}
 	}
-	if v.Ptrs[0] == v.Ptrs[1] && !p.inPlace { // ranges of bindings may be
+	if v.Ptrs[0] == v.Ptrs[1] && !p.inPlace { // op cannot find this for bindings of a recording
 		return fmt.Errorf("fft: dst and src are the same memory: only a plan with padded rows transforms real numbers in place: %w", gpu.ErrArgument)
 	}
 	return nil

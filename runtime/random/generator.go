@@ -29,7 +29,7 @@ type GeneratorOptions struct {
 type Generator struct {
 	lib    *Library
 	handle *libcall.Handle[curand.Handle] // nil on a simulated device
-	state  *state                         // on a simulated device, for its one queue
+	state  *state                         // the generator's state on a simulated device; draws of the one queue change it in order
 
 	mu     sync.Mutex // protects the following fields
 	closed bool
@@ -72,7 +72,7 @@ func (l *Library) NewGenerator(o GeneratorOptions) (*Generator, error) {
 				err = l.curand.GenerateSeeds(h)
 			}
 			if err == nil {
-				err = l.dev.CUDA().StreamSynchronize(0) // the default stream, which computes the state
+				err = l.dev.CUDA().StreamSynchronize(0) // cuRAND computes the state on the default stream
 			}
 			if err != nil {
 				return 0, errors.Join(err, l.curand.DestroyGenerator(h))
@@ -126,7 +126,7 @@ func (g *Generator) own(v gpu.NativeCall) error {
 type draw struct {
 	name string
 	size uint64 // of a number
-	even bool   // the count must be even
+	even bool   // cuRAND draws only even counts of these
 	call func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error
 	fill func(s *state, m standin.Memory, to driver.Ptr, n int, count uint64) error
 }

@@ -119,7 +119,8 @@ func TestDistributions(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestSequence draws in pieces of any length, at any offset, what one draw gives.
+// TestSequence checks that draws of pieces of any length, at any offset, give the same numbers as
+// one draw.
 func TestSequence(t *testing.T) {
 	dev, lib := open(t)
 	const n = 300
@@ -226,7 +227,8 @@ func TestNested(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestOneQueue refuses draws in a second queue. Points order the first queue's.
+// TestOneQueue checks that a generator draws in one queue, ordered by points or in a stream, and
+// that draws in a second queue fail.
 func TestOneQueue(t *testing.T) {
 	dev, lib := open(t)
 	g, x := generator(t, lib, random.GeneratorOptions{}), alloc[float64](t, dev, 100)

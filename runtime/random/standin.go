@@ -45,9 +45,9 @@ func newState(seed, offset uint64) *state {
 	return s
 }
 
-// A result makes the i-th result of a group from the group's words.
+// A result makes a type of results from the words of a group. of returns the group's i-th result.
 type result[T any] struct {
-	steps uint64 // of a group
+	steps uint64 // steps of a subsequence that a group takes
 	of    func(words *[8]uint32, i int) T
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// A stopping has the kernels. In one step of one device the gradient blocks until goOn is closed.
-type stopping struct {
+// blockingTwins are the kernels' twins. In one step of one device the gradient blocks until goOn is closed.
+type blockingTwins struct {
 	twins
 	device  int
 	left    atomic.Int32 // gradients before the one that blocks
@@ -28,7 +28,7 @@ type stopping struct {
 	goOn    <-chan struct{}
 }
 
-func (s *stopping) Gradient(g *simdriver.Grid, n, k uint64, x, r, grad driver.Ptr) error {
+func (s *blockingTwins) Gradient(g *simdriver.Grid, n, k uint64, x, r, grad driver.Ptr) error {
 	if g.Device == s.device && s.left.Add(-1) == 0 {
 		close(s.stopped)
 		<-s.goOn
@@ -54,7 +54,7 @@ func TestKill(t *testing.T) {
 			// Ending the rank also ends the blocked kernel: a device that stays busy while its
 			// process closes it leaks native objects.
 			life, end := context.WithCancelCause(ctx)
-			k := &stopping{device: killed, stopped: make(chan struct{}), goOn: life.Done()}
+			k := &blockingTwins{device: killed, stopped: make(chan struct{}), goOn: life.Done()}
 			k.left.Store(saveEvery + 3)
 			d := simdriver.New(simdriver.Config{Devices: processes, Kernels: SimTrain(k)})
 			s := few
@@ -92,7 +92,7 @@ func TestKill(t *testing.T) {
 			case <-ctx.Done():
 				t.Fatal("the training does not come so far")
 			}
-			for p := range processes { // their steps are in the streams, after an all-reduce that fails
+			for p := range processes { // wait until their steps are in the streams, behind the all-reduce that will fail
 				for p != killed && d.Counters().Devices[p].Calls[simdriver.OpLaunch] < 3*2*saveEvery && ctx.Err() == nil {
 					runtime.Gosched()
 				}

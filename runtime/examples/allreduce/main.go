@@ -192,7 +192,7 @@ func attempt(ctx context.Context, g *gpu.Group, o collective.Options, n int, sta
 	}
 	if err := train(ctx, communicators, n, states); err != nil {
 		for _, c := range communicators {
-			c.Abort(err) // else this process's sound communicators would wait for the others
+			c.Abort(err) // otherwise the communicators of this process that still work would wait for the others
 		}
 		for _, c := range communicators {
 			err = errors.Join(err, c.Close())

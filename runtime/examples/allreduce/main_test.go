@@ -168,7 +168,7 @@ func TestDevices(t *testing.T) {
 		{nil, 4, 0, []int{0, 1, 2, 3}}, {nil, 4, 2, []int{0, 1}},
 		{at(9, 1), 8, 0, []int{1}}, {at(9, 1), 8, 2, []int{2, 3}}, {at(9, 3), 8, 2, []int{6, 7}}, {at(9, 1), 1, 1, []int{0}},
 		{at(9, -1), 8, 0, []int{1}}, {at(9, -1), 1, 0, []int{0}}, {at(0, -1), 8, 8, []int{0, 1, 2, 3, 4, 5, 6, 7}},
-		{at(9, 1), 0, 0, []int{0}}, // the error names the value as missing
+		{at(9, 1), 0, 0, []int{0}}, // the machine has no device: opening device 0 returns the error
 	} {
 		if got := test.t.devices(test.all, test.each); !slices.Equal(got, test.want) {
 			t.Errorf("%+v of %d, %d each: %v, want %v", test.t, test.all, test.each, got, test.want)

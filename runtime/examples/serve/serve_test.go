@@ -105,7 +105,7 @@ func TestConcurrent(t *testing.T) {
 					Caps: caps,
 					Latency: map[simdriver.Op]time.Duration{
 						simdriver.OpLaunch: 100 * time.Microsecond, simdriver.OpUpload: 30 * time.Microsecond,
-						simdriver.OpNewEvent: 100 * time.Microsecond, // so that submissions wait for events, and can be cancelled before they are issued
+						simdriver.OpNewEvent: 100 * time.Microsecond, // events are slow: submissions wait for them, and can be cancelled before they are issued
 					},
 				}, 200, time.Minute)
 				start := time.Now()
@@ -222,7 +222,7 @@ func TestLost(t *testing.T) {
 		if code := get(s); code != http.StatusServiceUnavailable {
 			t.Errorf("/ready: %d, want 503", code)
 		}
-		s.model.close(t.Context()) // its error says that the device was lost
+		s.model.close(t.Context()) // returns the loss of the device as an error
 		if left := d.Leaks(); len(left) > 0 {
 			t.Errorf("not given back: %v", left)
 		}

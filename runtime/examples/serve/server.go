@@ -16,7 +16,7 @@ import (
 // A server answers requests with a model.
 type server struct {
 	model   *model
-	timeout time.Duration // of a request
+	timeout time.Duration // limit for each request
 	slots   chan struct{} // one element for each request in progress
 }
 
@@ -69,7 +69,7 @@ func (s *server) infer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	text, err := json.Marshal(answer{output})
-	if err != nil { // such as infinity
+	if err != nil { // JSON has no infinity and no NaN
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 		return
 	}
