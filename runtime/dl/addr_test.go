@@ -25,7 +25,7 @@ func TestCallAddr(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan uint64)
-	go func() { // on a stack that moves
+	go func() { // a new goroutine has a small stack, which moves when the callback grows it
 		var out uint64
 		CallAddr(l.Addr(fCallBack), cb, 7, uintptr(unsafe.Pointer(&out)))
 		done <- out

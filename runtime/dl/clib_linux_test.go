@@ -212,7 +212,7 @@ func TestCLibraryRobustMutex(t *testing.T) {
 			var meet sync.WaitGroup
 			var once sync.Once
 			meet.Add(2)
-			onThreads(2, func(int) { // one of the two is not the process's first thread, which would not end
+			onThreads(2, func(int) { // at least one of two threads is not the process's first thread, which would not end
 				meet.Done()
 				meet.Wait()
 				if syscall.Gettid() != os.Getpid() {
@@ -413,7 +413,7 @@ func TestCLibraryStress(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
 	l.stress(t, *stressFor/2, 1)
 	before := l.held(t)
-	for same := 0; same < 20; same++ { // until ended threads and processes are gone
+	for same := 0; same < 20; same++ { // until the figures stay the same: ended threads and processes take time to go
 		if least := before.least(l.held(t)); least != before {
 			before, same = least, 0
 		}

@@ -204,7 +204,7 @@ type TooOldError struct {
 	Missing  []MissingSymbol // missing functions of the required set; empty if only the version is too old
 	Required int             // size of the required set
 	Hint     string
-	Others   []Attempt // other files that were found and are not better
+	Others   []Attempt // other files that were found; none was better
 
 	spec *Spec
 }

@@ -89,7 +89,7 @@ func TestOpenIrregularSearch(t *testing.T) {
 		return
 	}
 	machine := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	// A feature of every processor in use.
+	// The name of a processor feature that every processor in use has.
 	level := map[string]string{"amd64": "x86-64-v2", "arm64": "atomics"}[runtime.GOARCH]
 	for _, c := range []struct{ name, folder, search string }{
 		{"a folder", "", "/nowhere:DIR"},
@@ -104,7 +104,7 @@ func TestOpenIrregularSearch(t *testing.T) {
 			const name = "libpuregpu-absent.so"
 			dir := t.TempDir()
 			other := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)
-			other[16], other[18], other[20] = elfShared, 8, 1 // for MIPS
+			other[16], other[18], other[20] = elfShared, 8, 1 // an ELF file for MIPS, which the loader skips
 			for _, err := range []error{
 				os.MkdirAll(filepath.Join(dir, c.folder), 0o777),
 				syscall.Mkfifo(filepath.Join(dir, c.folder, name), 0o666),

@@ -46,7 +46,7 @@ func TestLookUp(t *testing.T) {
 		}
 	}
 	hwcap := slices.Clone(cache)
-	binary.LittleEndian.PutUint64(hwcap[cacheHead+16:], 1<<62) // of the first entry
+	binary.LittleEndian.PutUint64(hwcap[cacheHead+16:], 1<<62) // hardware that the first entry needs
 	if got, want := lookUp(hwcap, "libcuda.so.1", "amd64"), []string{want[1], want[0]}; !slices.Equal(got, want) {
 		t.Errorf("with a library for another processor: %q, want %q", got, want)
 	}

@@ -259,7 +259,7 @@ func TestValueGivenUp(t *testing.T) {
 		s := semaphores(t, 3)
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, interop.WaitValue(word.All(), 1)))
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 2), Free: pts(s[2], 1)}, gpu.Fill(word.All(), []byte{1})))
-		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, interop.WriteValue(word.All(), 1))) // which comes after it
+		must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], 1), Signal: pts(s[1], 1)}, interop.WriteValue(word.All(), 1))) // runs only after the wait that it should end
 		began := time.Now()
 		var late *gpu.CloseError
 		if err := dev.Close(); !errors.As(err, &late) || late.Submissions != 3 {
@@ -344,7 +344,7 @@ func TestAdoptedAllocatesNothing(t *testing.T) {
 		step(fill)
 		step(write)
 		step(own)
-		if err := s.Wait(ctx, v-1); err != nil { // the number has been written
+		if err := s.Wait(ctx, v-1); err != nil { // now the device has written number
 			t.Fatal(err)
 		}
 		at.Store(number + 1)

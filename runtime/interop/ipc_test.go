@@ -159,7 +159,7 @@ func TestImportMemoryErrors(t *testing.T) {
 				t.Errorf("%s: it was told that nobody uses it", what)
 			}
 		}
-		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // as in a program that knows no more
+		raw := interop.MemoryHandle{Handle: h.Handle, Offset: 8, Size: 8} // without driver and device, as another program may make the handle
 		o, err := interop.ImportMemory(b, raw, nil)
 		must(t, err)
 		if _, err := interop.ExportMemory(o); !errors.Is(err, gpu.ErrArgument) {
@@ -209,7 +209,7 @@ func TestSharedEvent(t *testing.T) {
 		there, thereIn := sharedEvent(t, a, b)
 		back, backIn := sharedEvent(t, b, a)
 		sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
-		must(t, ds[0].StallDevice(0)) // a wait for a device would never end
+		must(t, ds[0].StallDevice(0)) // so that a host that waits for a device never continues
 		must(t, ds[1].StallDevice(0))
 		for i := range uint64(rounds) {
 			must(t, a.Queue(0).Submit(order(sa, 3*i, sa, 3*i+1), gpu.Fill(mem.All(), []byte{byte(i + 1)})))
@@ -359,7 +359,7 @@ func TestSharedEventErrors(t *testing.T) {
 }
 
 // TestOtherProcessKilled ends a process while another one holds its memory and waits for an event
-// that it was about to record. Waiters can be told, other queues must work, and the device, whose
+// that it was about to record. Waiters can be failed, other queues must work, and the device, whose
 // stream never passes the wait, can be closed.
 func TestOtherProcessKilled(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
@@ -574,7 +574,7 @@ func sharingFaults(t *testing.T, share func(t *testing.T, d, other driver.Driver
 				if raceEnabled { // slow under the race detector
 					step = 9
 				}
-				for n := uint64(0); n <= min(total, 200)+10; n += step { // later work polls the device
+				for n := uint64(0); n <= min(total, 200)+10; n += step { // calls after the first 200 only poll the device
 					machine := new(simdriver.Machine)
 					d, other := newSim(t, simdriver.Config{Machine: machine}), newSim(t, simdriver.Config{Machine: machine})
 					var hit *simdriver.Injected
@@ -606,7 +606,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 			return failed(sound, err)
 		}
 		devs[i] = dev
-		defer dev.Close() // with its error, if the fault hits it
+		defer dev.Close() // may return the injected fault
 	}
 	var bufs, imported [2]*gpu.Buffer
 	var events, opened [2]*interop.Event
@@ -636,7 +636,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 	for i, dev := range devs {
 		streams[i] = dev.Queue(1).NewStream()
 	}
-	for round := range byte(3) { // a fault fails a stream, and its later operations do nothing
+	for round := range byte(3) { // after a fault, later operations of the stream do nothing
 		for i, s := range streams {
 			s.Fill(bufs[i].Range(uint64(round), 1), []byte{10*byte(i) + round + 1})
 			s.Do(interop.RecordEvent(events[i]))
@@ -652,7 +652,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 		got := make([]byte, 64)
 		s.Download(got, bufs[i].All())
 		err := s.Wait(ctx)
-		if i == 1 && err != nil && ctx.Err() != nil && !sound { // the first process has ended before it recorded this
+		if i == 1 && err != nil && ctx.Err() != nil && !sound { // the first process ended before it recorded the awaited event
 			s.Fail(err)
 			continue
 		}
@@ -664,7 +664,7 @@ func share(t *testing.T, d, other driver.Driver, sound bool) error {
 		}
 		errs = append(errs, failed(sound, err))
 	}
-	for i := range devs { // each first closes the other's memory
+	for i := range devs { // each process closes its imports before its device
 		imported[i].Close()
 		opened[i].Close()
 	}

@@ -197,7 +197,7 @@ func TestSharedFileKilled(t *testing.T) {
 				must(t, s.Wait(minute(t), 1))
 				must(t, ds[0].StallDevice(0))
 				must(t, ds[1].StallDevice(0))
-				must(t, gone.Queue(0).Submit(gpu.Order{Signal: pts(lost, 1)}, gpu.Fill(theirs.All(), []byte{2}))) // which it never reaches
+				must(t, gone.Queue(0).Submit(gpu.Order{Signal: pts(lost, 1)}, gpu.Fill(theirs.All(), []byte{2}))) // the killed process's device never runs this
 				must(t, left.Queue(0).Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Fill(mine.Range(0, 8), []byte{3})))
 				ds[killed].Kill()
 				if err := lost.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
@@ -232,7 +232,7 @@ func shareFiles(t *testing.T, d, other driver.Driver, sound bool) error {
 			return failed(sound, err)
 		}
 		devs[i] = dev
-		defer dev.Close() // with its error, if the fault hits it
+		defer dev.Close() // may return the injected fault
 	}
 	ctx := in(t, 30*time.Second)
 	var errs []error

@@ -147,7 +147,7 @@ func TestPoolSharingMistakes(t *testing.T) {
 		must(t, host.Signal(1))
 		o, err := q.Import(h, nil)
 		must(t, err)
-		must(t, b.Close()) // with the remaining memory
+		must(t, b.Close()) // also closes the memory and the pool that are still open
 		if _, err := interop.ImportPool(b, mine); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("import on a closed device: %v", err)
 		}
@@ -179,7 +179,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 		if err != nil {
 			return failed(sound, err)
 		}
-		defer dev.Close() // with its error, if the fault hits it
+		defer dev.Close() // may return the injected fault
 		sides[i] = &side{dev: dev, stream: dev.Queue(1).NewStream()}
 	}
 	// Before the devices are closed: a lost stream may still access the other's memory, and the
@@ -247,7 +247,7 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 			got := make([]byte, 4)
 			err := x.stream.Wait(ctx)
 			if err != nil {
-				synctest.Wait() // as at the end
+				synctest.Wait() // let all work end: the failed stream may still use the other process's memory
 			}
 			y.stream.Download(got, y.own.Range(0, 4))
 			y.stream.Free(y.own)
@@ -307,7 +307,7 @@ func TestPoolProcessKilled(t *testing.T) {
 			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, ds[0].StallDevice(0))
 			must(t, ds[1].StallDevice(0))
-			must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 1)}, gpu.Fill(own.All(), []byte{2}))) // which it never reaches
+			must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(sa, 1)}, gpu.Fill(own.All(), []byte{2}))) // the killed process's device never runs this
 			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.Fill(far.Range(0, 8), []byte{3})))
 			ds[0].Kill()
 			if err := sa.Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {
@@ -345,7 +345,7 @@ func TestPoolProcessKilled(t *testing.T) {
 			p, q, own, far, h, back := shared(t, devs)
 			sa, sb := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, ds[1].StallDevice(0))
-			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.Fill(far.All(), []byte{3}))) // which it never reaches
+			must(t, b.Queue(0).Submit(gpu.Order{Signal: pts(sb, 1)}, gpu.Fill(far.All(), []byte{3}))) // the killed process's device never runs this
 			must(t, b.Queue(1).Submit(order(sa, 2, sb, 2), gpu.Fill(far.All(), []byte{4})))
 			ds[1].Kill()
 			if err := sb.Wait(minute(t), 2); !errors.Is(err, driver.ErrLost) || !errors.Is(err, simdriver.ErrKilled) {

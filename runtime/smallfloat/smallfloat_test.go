@@ -11,7 +11,8 @@ import (
 	. "github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// A format is a type of floating-point numbers, written down once more.
+// A format describes a type of floating-point numbers. The tests compare the package's conversions
+// with numbers computed from it.
 type format struct {
 	name               string
 	exponent, fraction int
@@ -22,8 +23,8 @@ type format struct {
 	from64             func(float64) uint64
 	to32               func(uint64) float32
 
-	numbers []float64 // all that are finite and not negative, in order
-	bits    []uint64  // of each
+	numbers []float64 // all finite numbers that are not negative, ascending
+	bits    []uint64  // the bits of each number
 }
 
 func newFormat[T Float](name string, exponent, fraction int, infinite, saturates bool, max, least float64, from func(float32) T) *format {
@@ -80,7 +81,8 @@ func (f *format) value(b uint64) float64 {
 	return math.Copysign(math.Ldexp(float64(m+1<<f.fraction), e-bias-f.fraction), sign)
 }
 
-// nearest looks up the bits of the number that x rounds to. x is not NaN.
+// nearest returns the bits of the number nearest to x, which is not NaN. It searches all numbers of
+// the type.
 func (f *format) nearest(x float64) uint64 {
 	sign := uint64(0)
 	if math.Signbit(x) {
@@ -94,7 +96,7 @@ func (f *format) nearest(x float64) uint64 {
 		return sign | f.bits[i]
 	case i > last:
 		step := f.numbers[last] - f.numbers[last-1]
-		if !f.saturates && x >= f.max+step/2 { // the greatest number is odd
+		if !f.saturates && x >= f.max+step/2 { // a tie rounds up, because the last bit of the greatest number is 1
 			return sign | (f.bits[last] + 1)
 		}
 		return sign | f.bits[last]
@@ -106,7 +108,7 @@ func (f *format) nearest(x float64) uint64 {
 	return sign | f.bits[i]
 }
 
-// check compares the conversions of x, which is not NaN, with the number that is looked up.
+// check compares the conversions of x, which is not NaN, with the result of nearest.
 func (f *format) check(t *testing.T, x float64) {
 	t.Helper()
 	if got, want := f.from64(x), f.nearest(x); got != want {
@@ -192,7 +194,7 @@ func TestRandomNumbers(t *testing.T) {
 	})
 }
 
-// TestNaN converts NaN of float32 with many bits.
+// TestNaN checks that every NaN of float32 becomes the same NaN, whatever its sign and its bits.
 func TestNaN(t *testing.T) {
 	each(t, func(t *testing.T, f *format) {
 		want := f.from32(float32(math.NaN()))

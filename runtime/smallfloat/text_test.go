@@ -65,7 +65,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// A number is a value of one of the types that can be read.
+// A number is a pointer to a type of this package, with the methods that read text.
 type number[T Float] interface {
 	*T
 	encoding.TextUnmarshaler
@@ -85,7 +85,7 @@ func testText[T Float, P number[T]](t *testing.T, width int) {
 		if err := P(&back).UnmarshalText(text); err != nil {
 			t.Fatal(err)
 		}
-		if want := FromFloat64[T](f); back != want { // x, but for NaN, and infinity that is not kept
+		if want := FromFloat64[T](f); back != want { // x itself, unless x is a NaN, or infinity of a type that converts infinity to its greatest number
 			t.Fatalf("%v, %#x, comes back from text as %#x, want %#x", x, x, back, want)
 		}
 		data, err := json.Marshal(x)

@@ -268,7 +268,8 @@ var otherHeader = regexp.MustCompile(`: is declared in (\S+), which is not in he
 
 // summary reports the refused declarations.
 func (b *binding) summary(lib *symbols.Library) {
-	// Names; and the number of refused declarations, by the header they need.
+	// Names of functions that headers define, and the number of refused declarations by the header
+	// that they need.
 	inline, missing := map[string][]string{}, map[string]int{}
 	for _, r := range lib.Refused {
 		file, _, _ := strings.Cut(r.Where, ":")

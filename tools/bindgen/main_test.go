@@ -323,7 +323,7 @@ func TestOdd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := filepath.Join(u.dir, "odd_plain.h") // a header that no compiler here has
+	plain := filepath.Join(u.dir, "odd_plain.h") // the header without an attribute of C23, which older compilers refuse
 	text := strings.NewReplacer("[[deprecated]]", "").Replace(string(source))
 	if err := os.WriteFile(plain, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -385,7 +385,7 @@ func TestGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The module requirement that go get adds for the tool.
+	// go get adds this requirement for the tool.
 	_, rest, _ := strings.Cut(string(own), "\n")
 	mod, err := os.ReadFile(filepath.Join(u.dir, "go.mod"))
 	if err == nil {

@@ -36,7 +36,7 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// A Table has the findings.
+// A Table has the results of a run.
 type Table struct {
 	Driver  string `json:"driver"` // the release: "580.159.04"
 	CUDA    string `json:"cuda"`   // the newest CUDA version that it supports: "13.0"
@@ -54,7 +54,7 @@ type Row struct {
 	Answer   string `json:"answer"`   // "no", "yes: CUDA_ERROR_…", "crashes", or "not tried: …"
 }
 
-// The answers, or their beginnings.
+// The answers for functions. Some continue with details.
 const (
 	no       = "no"
 	yes      = "yes: "

@@ -40,7 +40,7 @@ func fake(t *testing.T, defines ...string) string {
 
 func TestProbe(t *testing.T) {
 	library, dir := fake(t, "CRASHES"), t.TempDir()
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each process waits a second at its end
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise the race detector makes each process wait a second at its end
 	var out, errs bytes.Buffer
 	args := []string{"-library", library, "-device", "1", "-json", filepath.Join(dir, "t.json"), "-text", filepath.Join(dir, "t.txt")}
 	if status := run(args, &out, &errs); status != 0 {
@@ -99,7 +99,7 @@ func testCases(t *testing.T, table *Table, text string) {
 		}
 		seen[name] = c
 		without, with := right, right
-		// Of these the driver accepts all.
+		// The driver accepts all memory in nodes of graphs.
 		node := strings.HasPrefix(c.Memory, "copy node, ") || strings.HasPrefix(c.Memory, "fill node, ")
 		if c.barred() && c.Function != "cuMemcpyPeerAsync" && c.Function != "cuMemAllocFromPoolAsync" && !node {
 			without, with = crashes, "CUDA_ERROR_INVALID_VALUE"

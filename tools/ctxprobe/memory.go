@@ -19,13 +19,13 @@ type Case struct {
 	With     string `json:"with"`    // the outcome with the device's context current
 }
 
-// The outcomes of cases besides crashes and notTried, or their beginnings. Other outcomes are names
-// of CUDA errors.
+// The outcomes of cases, besides crashes and notTried. Some continue with details. Other outcomes
+// are names of CUDA errors.
 const (
 	right = "right"          // the work is done and its output is right
 	wrong = "wrong data"     // the work is done and its output is wrong
-	later = "when waited: "  // the error of the work, not of the call
-	early = "when prepared:" // the error of preparing the call, with a context
+	later = "when waited: "  // waiting for the work failed; the call did not
+	early = "when prepared:" // preparing the call failed, with a context
 )
 
 // other begins the name of an origin on another device.
@@ -165,19 +165,19 @@ func (b *bench) second() *bench {
 	})
 }
 
-// value is the expected content of the memory after a case.
+// value is the byte that the memory must contain after a case.
 const value = 0x5a
 
-// A user is a function that gets one or two pieces of memory.
+// A user is a function to try with one or two pieces of memory.
 type user struct {
 	name    string                               // the exported name
 	what    string                               // what it submits, or ""
-	from    bool                                 // it takes two pieces
-	origins []string                             // of its pieces; nil means all
-	prepare func(b *bench, dst, src piece) error // runs with a context; or nil
-	// Runs without a context, and with one.
+	from    bool                                 // it takes two pieces: src and dst
+	origins []string                             // origins of its memory; nil means all
+	prepare func(b *bench, dst, src piece) error // runs before call, with a context; may be nil
+	// call runs once without a context, and once with a context.
 	call  func(b *bench, dst, src piece) error
-	check func(b *bench, dst, src piece) (got []byte, ok bool) // replaces the check of dst; or nil
+	check func(b *bench, dst, src piece) (got []byte, ok bool) // replaces the check that dst contains value; may be nil
 }
 
 var poolNames = []string{"default pool", "pool", "host pool"}
@@ -193,7 +193,8 @@ func (b *bench) launchable() error {
 	return nil
 }
 
-// users lists the submitting functions to which cudadriver passes memory, and one more.
+// users lists the submitting functions to which cudadriver passes memory, and cuMemcpyDtoDAsync_v2
+// for comparison.
 var users = []user{
 	{name: "cuMemcpyAsync", from: true, call: func(b *bench, dst, src piece) error { return b.lib.MemcpyAsync(dst.ptr, src.ptr, size, b.stream()) }},
 	{name: "cuMemcpyDtoDAsync_v2", from: true, call: func(b *bench, dst, src piece) error { return b.lib.MemcpyDtoDAsync(dst.ptr, src.ptr, size, b.stream()) }},
@@ -262,7 +263,7 @@ func (b *bench) spare() unsafe.Pointer {
 	})
 }
 
-// A given is a case before it is tried.
+// A given is a case that has not been tried yet.
 type given struct {
 	user     *user
 	dst, src string // names of origins; src may be ""
@@ -278,9 +279,9 @@ func (g *given) memory() string {
 // name is the argument by which the program tells a child which case to try.
 func (g *given) name() string { return g.user.name + ": " + g.memory() }
 
-// givens returns all cases, on one device or on two. A function with two pieces gets memory of
-// every origin on either device, paired with: the device's own ordinary memory, the host's, and
-// memory of the same origin on the other device.
+// givens returns all cases, on one device or on two. A function with one piece gets memory of every
+// origin on either device. A function with two pieces gets this memory together with ordinary
+// memory of the device, with host memory, and with memory of the same origin on the other device.
 func givens(devices int) (all []given) {
 	for i := range users {
 		u := &users[i]

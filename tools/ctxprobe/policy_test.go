@@ -42,8 +42,9 @@ func bindings(t *testing.T) map[string]string {
 	return names
 }
 
-// A function is a function of cudadriver with its callees. A value is true if every call is in a
-// function passed to one that makes the context current.
+// A function of cudadriver has the functions that it calls. The value of a callee is true if all
+// calls run with the context current: they are in a function literal passed to a function that
+// makes it current.
 type function struct {
 	native map[string]bool // methods of cuda.Library
 	own    map[string]bool // functions and methods of the package
@@ -121,7 +122,7 @@ func source(t *testing.T) map[string]*function {
 	return all
 }
 
-// ofLibrary reports whether an expression is a *cuda.Library, by its name in cudadriver.
+// ofLibrary reports whether an expression is a *cuda.Library, which cudadriver always calls lib.
 func ofLibrary(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -152,8 +153,8 @@ func submitting(t *testing.T) (names []string) {
 	return names
 }
 
-// reach calls f for each native function that a function of cudadriver may reach, and passes
-// whether the context is current then.
+// reach calls f for each native function that a function of cudadriver may reach. guarded says
+// whether the context is current there.
 func reach(all map[string]*function, name string, guarded bool, seen map[string]bool, f func(method string, guarded bool)) {
 	x := all[name]
 	if x == nil || seen[name] {
@@ -190,7 +191,8 @@ func tables(t *testing.T) map[string]*Table {
 	return all
 }
 
-// TestTrials compares the trials with the functions that cudadriver calls.
+// TestTrials checks that there is a trial for each function that cudadriver calls, and for no
+// other.
 func TestTrials(t *testing.T) {
 	c, called := bindings(t), map[string]bool{}
 	for _, x := range source(t) {
@@ -219,10 +221,12 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// unmeasured lists functions that submitting methods call and that a table made by hand may lack.
+// unmeasured lists functions that submitting methods call and that may be absent from a table that
+// was written by hand.
 var unmeasured = []string{"cuEventElapsedTime", "cuEventElapsedTime_v2"}
 
-// uncounted lists functions that submitting methods call and that tables older than cases lack.
+// uncounted lists functions that submitting methods call and that may be absent from tables without
+// cases.
 var uncounted = []string{"cuMemcpyPeerAsync"}
 
 // TestPolicy checks that every submitting method of cudadriver calls only functions that need no
@@ -234,7 +238,7 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s is not documented to be submitting", name)
 		}
 	}
-	// Functions without need of a context in one table, and absent from older ones.
+	// Functions that need no context according to one table. Older tables may lack them.
 	newer := map[string]bool{}
 	for _, table := range tables(t) {
 		for _, r := range table.Rows {
@@ -257,8 +261,8 @@ func TestPolicy(t *testing.T) {
 			reach(all, name, false, map[string]bool{}, func(m string, guarded bool) {
 				fn := c[m]
 				if fn == "" || strings.HasPrefix(fn, "cuCtx") {
-					// Not a function of CUDA, or one about the thread's contexts, which needs no
-					// context.
+					// Skip methods that are no function of CUDA, and functions for the thread's
+					// contexts, which need no context.
 					return
 				}
 				found++
@@ -283,7 +287,8 @@ func TestPolicy(t *testing.T) {
 		if len(checked) < 14 || !checked["cuLaunchKernel"] || !checked["cuEventRecord"] || !checked["cuMemcpyHtoDAsync_v2"] {
 			t.Errorf("%s: checked are %v", file, slices.Sorted(maps.Keys(checked)))
 		}
-		// Functions known to crash are called with the context. The test would find them otherwise.
+		// Check the test itself: this function is known to crash without a context, so cudadriver
+		// must call it with one.
 		if crash := "cuGraphExecKernelNodeSetParams_v2"; !guards[crash] || answers[crash] == no {
 			t.Errorf("%s: %s is %q, and guarded are %v", file, crash, answers[crash], slices.Sorted(maps.Keys(guards)))
 		}
@@ -350,14 +355,14 @@ func TestMemoryPolicy(t *testing.T) {
 			t.Errorf("%s: %s", file, breach)
 		}
 	}
-	// Cases that the test must find.
+	// Check the test itself: breaches must find these cases.
 	const refused = "CUDA_ERROR_INVALID_VALUE"
 	for _, x := range []struct {
 		c     Case
 		found int
 	}{
 		{Case{"cuMemcpyAsync", "other default pool from default pool", crashes, refused}, 0},
-		// By Copy, Upload and Download.
+		// Copy, Upload and Download call this function.
 		{Case{"cuMemcpyAsync", "other memory from default pool", crashes, right}, 3},
 		{Case{"cuMemsetD8Async", "other pool", crashes, refused}, 0},
 		{Case{"cuMemsetD8Async", "managed", crashes, right}, 1},

@@ -30,10 +30,10 @@ const emptyPTX = `.version 6.4
 }
 ` + "\x00"
 
-const size = 64 // bytes of memory
+const size = 64 // bytes of each memory
 
-// A bench makes arguments for functions, on demand, in the context. It panics with the error if it
-// cannot.
+// A bench makes arguments for functions when they are needed, in its context. If it cannot make
+// one, it panics with the error.
 type bench struct {
 	lib  *cuda.Library
 	dev  cuda.Device
@@ -599,7 +599,7 @@ func withoutContext(lib *cuda.Library, f func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		for { // the thread may have contexts from earlier
+		for { // removes contexts that earlier calls have left on the thread
 			ctx, err := lib.CtxGetCurrent()
 			if err != nil || ctx == 0 {
 				break

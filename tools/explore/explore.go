@@ -22,7 +22,7 @@ import (
 	"github.com/puregpu/puregpu/tools/explore/internal/rewrite"
 )
 
-// explorePackage rewrites, builds and runs.
+// explorePackage rewrites a package, builds it, and runs its scenarios.
 func explorePackage(ctx context.Context, o options, stdout io.Writer) (*campaign, error) {
 	tmp, err := os.MkdirTemp("", "explore")
 	if err != nil {
@@ -76,7 +76,8 @@ func build(ctx context.Context, o options, tmp string) (string, error) {
 	return program, nil
 }
 
-// patched returns the contents of the files that patches change. Names are separated by commas.
+// patched returns the new contents of the files that patches change. patches has the names,
+// separated by commas.
 func patched(ctx context.Context, dir, patches, tmp string) (map[string][]byte, error) {
 	tree := filepath.Join(tmp, "tree")
 	files := map[string][]byte{}
@@ -136,7 +137,7 @@ func list(ctx context.Context, program, run string) ([]string, error) {
 	return tests, nil
 }
 
-// A campaign runs scenarios on all cores.
+// A campaign is a run of explore: it runs scenarios in several processes at a time.
 type campaign struct {
 	o       options
 	program string
@@ -150,7 +151,7 @@ type campaign struct {
 	running  map[int]explore.Report
 	failures []*explore.Failure
 	told     time.Time
-	took     time.Duration // until the first failure
+	took     time.Duration // time until the first failure
 	stop     func()        // ends all processes
 }
 
@@ -163,7 +164,7 @@ type total struct {
 	all       bool
 }
 
-// slice is the longest time that a process runs one scenario before the next.
+// slice is the longest time that a process runs one scenario before it gets the next one.
 const slice = 10 * time.Second
 
 // A job is a process that runs one scenario.
@@ -333,7 +334,7 @@ func (c *campaign) do(ctx context.Context, j job) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// The process itself has ended: a fatal error of the Go runtime, or of memory.
+	// The process has crashed: a fatal error of the Go runtime, or no memory.
 	return c.found(&explore.Failure{Scenario: j.test, Kind: "crash", Text: fmt.Sprintf("after %d schedules from seed %d: %v\n%s", last.Schedules, j.config.Seed, err, tail(out.String(), 60)),
 		Strategy: j.config.Strategy, Seed: j.config.Seed + uint64(last.Schedules)})
 }
@@ -373,7 +374,7 @@ func (c *campaign) tell(j job, r explore.Report) {
 	}
 }
 
-// schedules counts them.
+// schedules returns the number of schedules that have run.
 func (c *campaign) schedules() (n int) {
 	for _, t := range c.per {
 		n += t.schedules
@@ -399,7 +400,8 @@ func (c *campaign) line() string {
 	return fmt.Sprintf("%d schedules, %d steps, %d distinct, %d faults; %.0f schedules/s, %.0f steps/s", schedules, steps, len(c.hashes), len(c.failures), float64(schedules)/s, float64(steps)/s)
 }
 
-// count adds the hashes of a process.
+// count reads the hashes of the schedules that a process has run, and adds them to those of the
+// campaign.
 func (c *campaign) count(j job) {
 	text, err := os.ReadFile(j.config.Hashes)
 	if err != nil {

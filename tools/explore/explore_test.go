@@ -110,7 +110,7 @@ func TestTextbook(t *testing.T) {
 					t.Errorf("%s: no race is found", name)
 				}
 			}
-			for k := range kinds { // the next round has other kinds
+			for k := range kinds { // both rounds use the map: empty it for the next one
 				delete(kinds, k)
 			}
 			if race {

@@ -58,7 +58,7 @@ type options struct {
 	seed                                        uint64
 	race, trace, planted                        bool
 	faults                                      string
-	program                                     string // built before; "" for none
+	program                                     string // file of a program that was built before; "" for none
 	first                                       bool   // stop at the first failure
 }
 

@@ -14,10 +14,10 @@ type barChart struct {
 	work  []barGroup
 }
 
-// A barGroup is one work, with the times in nanoseconds.
+// A barGroup has the bars of one work, in nanoseconds.
 type barGroup struct {
 	name    string
-	puregpu []float64 // one for each other way
+	puregpu []float64 // measured beside each of the others
 	others  map[string]float64
 }
 
@@ -58,7 +58,7 @@ func (c *barChart) end() error {
 // svg draws the chart. Each work has its own scale.
 func (c *barChart) svg() []byte {
 	const (
-		begin, most = 200.0, 470.0 // of bars
+		begin, most = 200.0, 470.0 // the place where bars begin, and their greatest length
 		thick, gap  = 15.0, 34.0
 	)
 	y := 50.0

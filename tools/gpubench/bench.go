@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// A bench is work that is timed on two sides, the raw one and puregpu's. It gives the figures of
-// some rows.
+// A bench times work on two sides, the raw side and puregpu's, and fills in some rows.
 type bench struct {
 	rows   []row
-	rounds int  // the default
-	cold   bool // no round warms up
+	rounds int  // the default number of rounds
+	cold   bool // there is no round to warm up
 	open   func(e *env) (sides, error)
 }
 
@@ -24,7 +23,7 @@ type row struct {
 	name string // "group/what"
 	unit unit
 	goal goal
-	base int // if goal.of is ofBase: the row to compare with
+	base int // index of the row to compare with if goal.of is ofBase
 
 	detail bool       // the table omits it
 	of     *allReduce // set if the row is of an all-reduce
@@ -44,14 +43,14 @@ type goal struct {
 	max    float64 // 0: no limit
 	min    float64 // 0: no limit
 	of     measure
-	device bool // depends on a real device
+	device bool // applies only on a real device
 }
 
 // A measure is the unit of a goal.
 type measure string
 
 const (
-	ofItself measure = ""     // the row's unit
+	ofItself measure = ""     // the row's own unit
 	ofRaw    measure = "raw"  // a multiple of the raw side
 	ofBase   measure = "base" // a multiple of another row
 )
@@ -77,7 +76,7 @@ func (g goal) met(v float64) bool { return v >= g.min && (g.max == 0 || v <= g.m
 // row, in the row's unit. NaN means no figure.
 type sides struct {
 	raw func(f []float64) error // may be nil
-	// raw is nil because it is missing here: goals relative to it do not apply.
+	// lone means that this machine lacks the raw side: goals relative to the raw side do not apply.
 	lone  bool
 	pure  func(f []float64) error
 	close func() error // may be nil
@@ -114,7 +113,7 @@ func (b *bench) measure(e *env, rounds int, line *progress) []result {
 	return results
 }
 
-// turns are the figures of all rounds.
+// turns have the figures of all rounds.
 type turns struct {
 	raw, pure [][]float64 // by row and round
 	lone      bool
@@ -214,5 +213,5 @@ func p50(x []time.Duration) float64 {
 	return float64(x[len(x)/2])
 }
 
-// each returns the share of one of n in nanoseconds.
+// each returns the time of one of n operations, in nanoseconds.
 func each(d time.Duration, n int) float64 { return float64(d) / float64(n) }

@@ -59,7 +59,7 @@ func (g *callGPU) settle() error { return g.l.StreamSynchronize(g.stream) }
 type pairing struct {
 	n      uint64
 	c, g   func(n uint64) (time.Duration, error)
-	settle func() error // waits for the device, not timed
+	settle func() error // waits for the device, outside of the time
 }
 
 // callNames are the names of the cases.
@@ -99,7 +99,7 @@ func (g *callGPU) cases(c *loop) ([]pairing, error) {
 			},
 			g: g.launch,
 		},
-		{ // as many as a program makes in a row
+		{ // a burst: as many launches as a program makes without waiting
 			n: 20000, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) {
 				return c.launch(addr["cuLaunchKernel"], g.fn, g.stream, &g.params[0], n)

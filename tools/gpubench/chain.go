@@ -43,7 +43,7 @@ func chain(e *env, n, streams int) (sides, error) {
 	}, nil
 }
 
-// chain submits the fills, on so many queues in turn, and waits for them.
+// chain submits n fills, on the given number of queues in turn, and waits for them.
 func (r *rig) chain(e *env, f []float64, n, queues int) error {
 	return ahead(f, n, func() error {
 		for i := range n {

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// A loop is the C side.
+// A loop is the library of loops in C, for the raw side.
 type loop struct {
 	dl.Library
 	fns [4]uintptr
@@ -59,8 +59,8 @@ func (c *loop) two(fn, a, b uintptr, n uint64) (time.Duration, error) {
 	return time.Duration(*ns), outcome(r, err)
 }
 
-// wake wakes a parked thread once for each element of times. It stores the times until the thread
-// ran, and the times of the calls that woke it.
+// wake wakes a parked thread once for each element of woken. woken gets the times until the thread
+// ran, and calls the times of the calls that woke it.
 func (c *loop) wake(woken, calls []time.Duration) error {
 	return outcome(c.Slow(loopWake, uintptr(len(woken)), uintptr(unsafe.Pointer(&woken[0])), uintptr(unsafe.Pointer(&calls[0]))))
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// A way is the distribution of the ranks of an all-reduce over processes.
+// A way says how the ranks of an all-reduce are spread over processes.
 type way string
 
 const (
 	inOne   way = "one process"
-	inMany  way = "processes" // one a device
-	pytorch way = "PyTorch"   // likewise
+	inMany  way = "processes" // one process for each device
+	pytorch way = "PyTorch"   // also one process for each device
 )
 
 // An allReduce describes a row, for programs that read the JSON.
@@ -123,7 +123,7 @@ func reduceBench(e *env, w way, size uint64) bench {
 		add("busbw", busBandwidth, gigabytes, wide, false)
 	}
 	c, rounds := reduceCounts(size, e.opt.sim)
-	chained := -1 // the row of the first chained figure
+	chained := -1 // index of the first row of chained all-reduces; -1 if there is none
 	if n > 1 && size <= chainedTo {
 		chained, c.Chained = len(rows), min(c.Ahead, 200)
 		few := goal{max: 1, of: ofRaw, device: true}
@@ -210,7 +210,7 @@ func smallBench(e *env, w way) bench {
 type teams struct {
 	byWay map[way]*team
 	torch answer // facts about PyTorch
-	known bool   // the remark about NCCL was printed
+	known bool   // whether the remark about NCCL was printed
 }
 
 // startLimit is how long processes may take to get ready: PyTorch is large.
@@ -266,7 +266,7 @@ func (e *env) workers(w way) (*team, error) {
 	case w == inMany && e.count < 2:
 		return nil, fmt.Errorf("%w: two devices are needed, and there is one", errNotRun)
 	}
-	e.pytorch() // sets the NCCL to use
+	e.pytorch() // starts PyTorch's processes first: both sides use their NCCL
 	t := e.team(w, func(ctx context.Context) *team { return e.startWorkers(ctx, w) })
 	if missing := (*missingError)(nil); errors.As(t.over, &missing) {
 		return nil, fmt.Errorf("%w: %v", errNotRun, missing)

@@ -15,7 +15,7 @@ func cpuTime() time.Duration {
 	return ticks(kernel) + ticks(user)
 }
 
-// ticks converts units of 100 ns. The value is no date, for which Nanoseconds would take it.
+// ticks converts a count of 100 ns. Filetime.Nanoseconds is only for dates.
 func ticks(t syscall.Filetime) time.Duration {
 	return time.Duration(uint64(t.HighDateTime)<<32|uint64(t.LowDateTime)) * 100
 }

@@ -64,7 +64,7 @@ func openTwo(e *env) (g *gpu.Group, indices [2]int, err error) {
 type pair struct {
 	group  *gpu.Group
 	rigs   [2]*rig
-	thread *thread // of the raw side
+	thread *thread // the raw side's thread
 	raw    [2]api
 }
 

@@ -36,16 +36,16 @@ type env struct {
 	count  int // number of devices
 	info   driver.Info
 	caps   driver.Caps
-	thread *thread // of the raw side
+	thread *thread // the raw side's thread
 	raw    api
-	ctx    context.Context // of the present bench
+	ctx    context.Context // ends with the current bench
 
 	lib    *cuda.Library // nil with -sim
 	opened time.Duration // time to open lib
 	hip    driver.Driver // nil until the group hip opens it
 	teams  teams
 
-	remarks []string // not printed yet
+	remarks []string // remarks that are not printed yet
 }
 
 func newEnv(opt options) (*env, error) {
@@ -129,9 +129,9 @@ func (e *env) remark(format string, args ...any) {
 	e.remarks = append(e.remarks, fmt.Sprintf(format, args...))
 }
 
-// beside runs puregpu's side on the raw side's thread, without a current device, as on a program's
-// goroutines. Use it for work of the host alone: one processor of a virtual machine may be twice as
-// fast as another.
+// beside runs puregpu's side on the raw side's thread, without a current device, as a program's
+// goroutines have none. Use it for work of the host alone: one processor of a virtual machine may
+// be twice as fast as another.
 func (e *env) beside(fn func() error) error {
 	return e.thread.do(func() error {
 		if err := e.raw.unbind(); err != nil {
@@ -142,8 +142,8 @@ func (e *env) beside(fn func() error) error {
 }
 
 // anywhere runs the raw side on a new thread, so that the operating system chooses its processor as
-// for puregpu's side. Use it for work that the host waits for: on a locked thread a goroutine wakes
-// later.
+// for puregpu's side. Use it for work that the host waits for, because a goroutine that is locked
+// to a thread wakes later.
 func (e *env) anywhere(fn func() error) error {
 	t := newThread()
 	defer t.end()

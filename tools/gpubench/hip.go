@@ -41,7 +41,7 @@ func hipBenches() []bench {
 	}
 }
 
-// throughHIP does the same with both drivers.
+// throughHIP makes the sides of a bench that does the same work with both drivers.
 func throughHIP(e *env, work func(r *rig, f []float64) error) (s sides, err error) {
 	switch {
 	case e.opt.hip == "":

@@ -26,7 +26,7 @@ func nativeBenches() []bench {
 	const each = ", raw with an event behind each"
 	small, slow := rows(side, ""), rows(large, "")
 	small[0].goal, small[1].goal = goal, goal
-	slow[0].goal = goal // while the device limits both sides
+	slow[0].goal = goal // the device is slower than the host on both sides
 	return []bench{
 		{rows: small, rounds: 31, open: func(e *env) (sides, error) { return products(e, side, n, false) }},
 		{rows: rows(side, each), rounds: 31, open: func(e *env) (sides, error) { return products(e, side, n, true) }},
@@ -98,7 +98,7 @@ func products(e *env, side, n int, events bool) (s sides, err error) {
 type producer struct {
 	e     *env
 	r     *rig
-	of    [2]*cublas.Multiplier // of the raw side, and of the queue
+	of    [2]*cublas.Multiplier // the raw side's, and the queue's
 	uses  [3]gpu.Range
 	mark  int // the last event that the raw side recorded
 	multi func(gpu.NativeCall) error
@@ -164,12 +164,12 @@ func newProducer(e *env, side int) (x *producer, err error) {
 	return x, err
 }
 
-// pure is the product in the order of the queue.
+// pure submits the product to the queue.
 func (x *producer) pure(o gpu.Order) error {
 	return x.r.q.Submit(o, gpu.Native("", x.multi, x.uses[0], x.uses[1], x.uses[2]))
 }
 
-// raw is the product on a stream, with or without an event behind it.
+// raw calls cuBLAS on a stream. With each it records an event behind the product.
 func (x *producer) raw(event bool) error {
 	p := [3]cuda.DevicePtr{}
 	for i, u := range x.uses {

@@ -26,13 +26,14 @@ var otherWorks = []struct{ name, work string }{
 // byHand is the loop over the driver, the raw side of the other groups.
 const byHand = "a loop over the driver"
 
-// byHandMarked is that loop with an event behind each operation. A program can then tell which
-// operations are done, as with a queue; the others only tell when all are done. It is not drawn.
+// byHandMarked is the same loop with an event behind each operation, by which a program can tell
+// which operations are done, as with a queue. The other ways only tell when all are done. It is not
+// drawn.
 const byHandMarked = "a loop over the driver, with events"
 
 var others = []string{byHand, "cuda.core", "CuPy", "PyTorch"}
 
-// A comparison is what a row of the group others compares.
+// A comparison says which work and which way a row of the group others compares.
 type comparison struct {
 	Work  string `json:"work"`
 	Ahead bool   `json:"ahead"` // 2,000 submitted ahead; otherwise each waited for
@@ -60,10 +61,10 @@ func otherBenches() (all []bench) {
 	return all
 }
 
-// often is how often a side does the work.
+// often has the numbers of times that a side does the work.
 var often = counts{Warm: 200, Timed: 500, Ahead: 2000}
 
-// beside compares another way with a stream.
+// beside compares a stream with another way.
 func beside(e *env, with, work string) (s sides, err error) {
 	open := besidePython
 	if with == byHand || with == byHandMarked {
@@ -88,7 +89,8 @@ func beside(e *env, with, work string) (s sides, err error) {
 	return s, nil
 }
 
-// both does some work and waits for it each time, and then many times ahead.
+// both does the work often, and waits for it each time. Then it does the work many times ahead, and
+// waits once.
 func both(f []float64, do, wait func() error) (err error) {
 	f[0], err = typical(make([]time.Duration, often.Timed), func() error {
 		if err := do(); err != nil {
@@ -167,7 +169,7 @@ func besidePython(e *env, library, work string) (raw func([]float64) error, end 
 		return nil
 	}
 	var f [2]float64
-	if err := raw(f[:]); err != nil { // finds out what is missing
+	if err := raw(f[:]); err != nil { // a first round, to find out what is missing
 		var missing *missingError
 		if errors.As(err, &missing) {
 			err = fmt.Errorf("%w: %s", errNotRun, missing.what)

@@ -40,9 +40,9 @@ func buildNCCL(t *testing.T) string {
 	return f.Build(t)
 }
 
-// usePyTorch puts a fake PyTorch that does nothing, with its NCCL, into the environment of Python.
-// It returns the Python program, which python3 starts only when it is its turn, after some time,
-// and the NCCL's file.
+// usePyTorch makes Python import a fake PyTorch that does nothing, and that has an NCCL. It returns
+// the file of the Python interpreter, because python3 may be a wrapper that starts it late, and the
+// NCCL's file.
 func usePyTorch(t *testing.T) (python, nccl string) {
 	t.Helper()
 	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
@@ -129,7 +129,7 @@ func TestPyTorch(t *testing.T) {
 	for fault, says := range map[string]string{
 		"FAKE_TORCH=1 2.28.3":    "collectives have no raw side: PyTorch 2.9.9+fake finds 1 of 2 devices",
 		"PYTHONPATH=":            "collectives have no raw side: PyTorch: No module named 'torch'",
-		"FAKE_TORCH=2 2.28.3 no": "process", // which of them fails first is chance
+		"FAKE_TORCH=2 2.28.3 no": "process", // any of the processes may fail first
 		"python":                 `collectives have no raw side: exec: "no-such-python": executable file not found`,
 	} {
 		t.Run(fault, func(t *testing.T) {

@@ -1,21 +1,22 @@
 package main
 
-// An api has the calls of the raw side, on its thread, with two streams, some events and a buffer.
+// An api makes the calls of the raw side on its thread. It has two streams, some events and a
+// buffer.
 type api interface {
 	fill(stream int) error
 	record(event, stream int) error
-	recordTime(stream int) error // record one more event, with the time
+	recordTime(stream int) error // record another event, which stores the time
 	query(event int) (done bool, err error)
 	wait(stream, event int) error
 	close() error
 	bind() error // make the device current on the thread
 	unbind() error
 
-	// With two devices; other is another device of the same kind.
+	// These need two devices. other is another device of the same driver.
 	follow(stream int, other api, event int) error                 // wait for an event of another device
 	copyTo(stream int, other api, dst, src uint64, n uint64) error // copy bytes from this device to another one
 
-	// If the device has memory pools.
+	// These need a device with memory pools.
 	keep() error                                  // keep freed memory in the current pool, as package gpu does
 	alloc(stream int) (address uint64, err error) // allocSize bytes of the current pool
 	free(stream int, address uint64) error
@@ -28,7 +29,7 @@ type api interface {
 
 // A rawGraph is a graph of empty kernels, one after the other.
 type rawGraph interface {
-	set(node int, to uint64) error // give a kernel an argument, from its next launch on
+	set(node int, to uint64) error // set the kernel's argument, for later launches
 	launch(stream int) error
 	close() error
 }
@@ -38,5 +39,5 @@ const (
 	fillPattern = 0x01020304
 	allocSize   = 1 << 20
 	rawStreams  = 2
-	rawEvents   = 64 // recorded again and again, as in hand-written programs
+	rawEvents   = 64 // recorded again and again in turn, as hand-written programs do
 )

@@ -18,9 +18,9 @@ type rawCUDA struct {
 	event  [rawEvents]cuda.Event
 	mem    cuda.DevicePtr
 	timed  cuda.Event
-	mod    cuda.Module // once loaded
+	mod    cuda.Module // 0 until it is loaded
 	empty  cuda.Function
-	arg    *uint64 // its argument
+	arg    *uint64 // the argument of empty
 	args   []unsafe.Pointer
 }
 

@@ -38,12 +38,12 @@ func (r *result) bad() bool { return r.Error != "" || r.Goal != nil && !r.Goal.O
 // A printer prints results as they come.
 type printer interface {
 	begin(e *env)
-	remark(text string) // about the results that follow
+	remark(text string) // a remark about the results that follow
 	print(r result)
 	end() error
 }
 
-// printers print to each.
+// printers pass everything to several printers.
 type printers []printer
 
 func (all printers) begin(e *env) {
@@ -151,7 +151,7 @@ type document struct {
 	body contents
 }
 
-// contents are those of a document.
+// contents are the fields of a document.
 type contents struct {
 	Device   string   `json:"device"`
 	Driver   string   `json:"driver"`

@@ -10,11 +10,11 @@ import (
 // A rig has the objects of puregpu's side.
 type rig struct {
 	dev  *gpu.Device
-	q    *gpu.Queue // the first queue
+	q    *gpu.Queue // the device's first queue
 	sem  *gpu.Semaphore
-	v    uint64 // the highest promised value of sem
+	v    uint64 // the highest value of sem that submitted work will signal
 	all  gpu.Range
-	wait [1]gpu.Point // argument lists, made once
+	wait [1]gpu.Point // wait and sig are lists for orders, so that making an order does not allocate
 	sig  [1]gpu.Point
 }
 

@@ -21,7 +21,7 @@ type team struct {
 	procs   []*process
 	replies chan reply
 	quit    chan struct{} // closed when replies are no longer read
-	over    error         // why it takes no more orders
+	over    error         // the error after which the team takes no more orders
 }
 
 // mark begins an answer, because libraries also write to standard output.
@@ -115,7 +115,7 @@ type reply struct {
 	err    error
 }
 
-// startTeam starts processes. If one cannot be started, the team is over.
+// startTeam starts processes. If one of them does not start, the team's error says why.
 func startTeam(what string, cmds ...*exec.Cmd) *team {
 	t := &team{what: what, replies: make(chan reply, 2*len(cmds)), quit: make(chan struct{})}
 	for i, cmd := range cmds {
@@ -190,7 +190,7 @@ func (t *team) ask(ctx context.Context, o func(i int) order) ([]answer, error) {
 		if err != nil {
 			return nil, t.end(err)
 		}
-		p.in.Write(append(line, '\n')) // if the process has ended, its reply says so
+		p.in.Write(append(line, '\n')) // ignore the error: if the process has ended, listen replies with the reason
 	}
 	all := make([]answer, len(t.procs))
 	for range t.procs {
@@ -240,7 +240,7 @@ const patience = 20 * time.Second
 // close lets the processes end, and reports those that fail at their end.
 func (t *team) close() error {
 	if t.over != nil {
-		return nil // already reported
+		return nil // an earlier call has returned the error
 	}
 	for _, p := range t.procs {
 		p.in.Close()

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// traceLevels are the levels of detail of traces. The device without a trace comes on top.
+// traceLevels are the levels of detail of traces. A device without a trace is measured too.
 var traceLevels = [...]struct {
 	name  string
 	times trace.Times
@@ -59,7 +59,7 @@ func traceBenches() (all []bench) {
 
 func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func(api) error) (s sides, err error) {
 	const n = 2000
-	const byEvent, beyond = len(traceLevels) * len(traceFigures), len(traceLevels)*len(traceFigures) + 1 // rows
+	const byEvent, beyond = len(traceLevels) * len(traceFigures), len(traceLevels)*len(traceFigures) + 1 // the rows behind those of the levels
 	var rigs []*rig
 	var traces []*trace.Trace
 	s.close = func() error {
@@ -81,7 +81,7 @@ func traceSides(e *env, make func(*rig) (func(gpu.Order) error, error), raw func
 		}
 		rigs = append(rigs, r)
 		submit, err := make(r)
-		return func() (f [3]float64, err error) { // total, submitting, CPU
+		return func() (f [3]float64, err error) { // figures: total time, time of submitting, processor time
 			err = e.beside(func() error {
 				return ahead(f[:], n, func() error {
 					for range n {

@@ -26,7 +26,7 @@ import (
 func wakeBench() bench {
 	const n, long = 100, 10
 	const fills = 8
-	const channel, send = 7, 8 // rows
+	const channel, send = 7, 8 // indexes of the last two rows
 	return bench{
 		rows: []row{
 			{name: "wake/host signals and waits, p50", unit: ns},
@@ -242,7 +242,7 @@ func (d *done) wakeUp(fills uint64) (time.Duration, error) {
 	}
 	end := time.Now()
 	w := <-woken
-	return max(w.at.Sub(end), 0), w.err // the other goroutine may see it first
+	return max(w.at.Sub(end), 0), w.err // negative if the goroutine saw the end before this one did
 }
 
 type waking struct {

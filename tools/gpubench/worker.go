@@ -27,11 +27,11 @@ const workerArg = "-worker"
 type worker struct {
 	drv   driver.Driver
 	sim   bool
-	first int // the first rank
+	first int // rank of the first device
 	group *gpu.Group
 	chans []*collective.Communicator
 	ranks []rank
-	v     uint64      // the highest promised value of the ranks' semaphores
+	v     uint64      // the highest value that the ranks' semaphores will reach
 	all   []gpu.Point // that value of each semaphore
 }
 
@@ -39,7 +39,7 @@ type worker struct {
 type rank struct {
 	c      *collective.Communicator
 	sem    *gpu.Semaphore
-	signal [1]gpu.Point // made once, as is:
+	signal [1]gpu.Point // signal and wait are lists for orders, so that making an order does not allocate
 	wait   [1]gpu.Point
 }
 
@@ -130,7 +130,7 @@ func (w *worker) join(ctx context.Context, o order) (a answer, err error) {
 		w.ranks[i] = rank{c: c, sem: sem}
 	}
 	if !w.sim {
-		lib, err := nccl.Open(nccl.Options{}) // the library that the communicators have opened
+		lib, err := nccl.Open(nccl.Options{}) // returns the library that the communicators have opened already
 		if err != nil {
 			return a, err
 		}
@@ -225,7 +225,7 @@ func (w *worker) time(ctx context.Context, o order) (a answer, err error) {
 	if a.P50, err = typical(times, once); err != nil {
 		return a, err
 	}
-	a.Min = float64(times[0]) // sorted by now
+	a.Min = float64(times[0]) // typical has sorted the times
 	if err := ahead(o.Warm); err != nil {
 		return a, err
 	}

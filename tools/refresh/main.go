@@ -1,14 +1,20 @@
-// Command refresh takes a new release of a library into its symbol table and its bindings.
+// Command refresh adds new releases of a library to its symbol table and its bindings.
 //
 //	refresh [-C DIR] [-library FILE] [-version V[,V...]] LIBRARY HEADERS[,HEADERS...]
 //
-// HEADERS are folders with the headers of releases, in any order of releases that the table does not have; LIBRARY and the flags are those of
-// tools/extract. DIR is the module's root, by default the nearest folder upwards with a go.mod.
+// HEADERS are folders with the headers of the new releases, in any order. LIBRARY and the flags
+// -library and -version are those of tools/extract. DIR is the module's root, by default the
+// nearest folder upwards with a go.mod.
 //
-// It adds the releases to the table, of which nothing that is bound goes, has a C compiler compare what the table then says of each with its headers, prints what they add and change, and puts an entry into the overlay for
-// everything that headers cannot say and somebody has to: which side writes what a parameter points to where the header is silent, which set a function
-// belongs to, its summary, and what an error code means. Then it stops with a list of all of them, each with its place. Once they are filled in, it is run again, and
-// generates the bindings. The exit status is 0 once nothing is left to say.
+// refresh adds the releases to the table. Bound functions, types and constants stay in it. A C
+// compiler compares the table with the headers of each new release. refresh prints what each
+// release adds and changes.
+//
+// Some facts are not in headers: whether C reads or writes the target of a pointer, the set and the
+// summary of a function, the meaning of an error code. For each of them refresh adds an entry with
+// blanks to the overlay. Then it lists the blanks with their places and stops with an error. Fill
+// them in and run it again with the same arguments: then it generates the bindings. The exit status
+// is 0 only if no blank is left.
 package main
 
 import (
@@ -63,17 +69,17 @@ func main() {
 
 const usage = "usage: refresh [-C DIR] [-library FILE] [-version V[,V...]] LIBRARY HEADERS[,HEADERS...]"
 
-// A refresh is one run.
+// A refresh has the settings of a run.
 type refresh struct {
 	out     io.Writer
-	folder  string   // with the library's description, table and overlay
+	folder  string   // has the library's description, table and overlay
 	pkg     string   // folder of the Go package
-	headers []string // folders
+	headers []string // folders with the headers of releases
 	library string
 	version string
 }
 
-// errUnsaid is what a run ends with that has asked.
+// errUnsaid is the error of a run that has added blanks to the overlay.
 var errUnsaid = errors.New("fill in what is listed above, and run it again")
 
 func (r *refresh) run() error {
@@ -121,7 +127,7 @@ func (r *refresh) run() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", overlayFile, err)
 	}
-	// Both are written, or none of them but after an error of the file system.
+	// Write both files only now, so that an earlier error changes neither.
 	if err := replace(filepath.Join(r.folder, "table.json"), text); err != nil {
 		return err
 	}
@@ -138,7 +144,7 @@ func (r *refresh) run() error {
 	return r.generate()
 }
 
-// generate writes the bindings, and says in which releases functions are refused.
+// generate writes the bindings, and prints which functions are refused in which releases.
 func (r *refresh) generate() error {
 	lib, err := symbols.Read(os.DirFS(r.folder), ".")
 	if err != nil {
@@ -174,7 +180,7 @@ func (r *refresh) table() (*symbols.Table, error) {
 func (r *refresh) extract(d *symbols.Description) (*symbols.Table, error) {
 	in := extract.Input{Report: func(s string) { fmt.Fprintln(r.out, "note:", s) }}
 	var err error
-	if in.Onto, err = r.table(); err != nil { // read anew, since it is changed
+	if in.Onto, err = r.table(); err != nil { // a second copy, because extract.Table changes it
 		return nil, err
 	}
 	if d.Headers.Version.Header == "" && r.version == "" {
@@ -202,7 +208,7 @@ func (r *refresh) extract(d *symbols.Description) (*symbols.Table, error) {
 	return extract.Table(d, in)
 }
 
-// prove has a C compiler compare what the table says of each release with that release's headers.
+// prove lets a C compiler compare the table with the headers of each new release.
 func (r *refresh) prove(d *symbols.Description, table *symbols.Table) error {
 	ctx := context.Background()
 	cc, err := cproof.Find(ctx, "")
@@ -240,7 +246,7 @@ func (r *refresh) prove(d *symbols.Description, table *symbols.Table) error {
 		if err != nil {
 			return err
 		}
-		report.Absent = nil // the table has functions from when a library exported them
+		report.Absent = nil // the table may have functions that this release's headers lack, because an older library exports them
 		if err := report.Err(); err != nil {
 			return fmt.Errorf("the table is not what %s makes of the headers in %s:\n%w", cc.Name, dir, err)
 		}
@@ -249,7 +255,7 @@ func (r *refresh) prove(d *symbols.Description, table *symbols.Table) error {
 	return nil
 }
 
-// versions returns the releases that -version gives.
+// versions returns the releases of the flag -version.
 func (r *refresh) versions() (out []symbols.Version, err error) {
 	if r.version == "" {
 		return nil, nil
@@ -267,11 +273,11 @@ func (r *refresh) versions() (out []symbols.Version, err error) {
 	return out, nil
 }
 
-// What stands in a stub where something is to be said. The checks of package symbols refuse it.
+// blank stands for text to fill in. The checks of package symbols refuse it.
 const blank = "?"
 
-// stubs makes an entry for everything that a table leaves open, where the overlay has none, nor the description a rule: of the error codes for
-// those that the old table lacks.
+// stubs makes an overlay entry for everything that the table leaves open, unless the overlay or a
+// rule of the description settles it. Error codes get an entry only if the old table lacks them.
 func stubs(old, t *symbols.Table, o *symbols.Overlay, rules []symbols.ParamNote) []symbols.Stub {
 	var out []symbols.Stub
 	params, docs, skipped := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -297,7 +303,7 @@ func stubs(old, t *symbols.Table, o *symbols.Overlay, rules []symbols.ParamNote)
 		}
 		if !docs[f.Symbol] && !docs[f.API] {
 			out = append(out, symbols.Stub{Section: "docs", Entry: symbols.DocNote{Name: f.Symbol, Text: blank}})
-			if o.CatchAll(f.Symbol, f.API) { // it is new, and no set takes it but the last one, which takes all
+			if o.CatchAll(f.Symbol, f.API) { // the function is new, and only the last set takes it, which takes all functions
 				homeless.Match = append(homeless.Match, f.Symbol)
 				if homeless.Since.IsZero() || f.Since.Compare(homeless.Since) < 0 {
 					homeless.Since = f.Since
@@ -327,7 +333,7 @@ func stubs(old, t *symbols.Table, o *symbols.Overlay, rules []symbols.ParamNote)
 	return out
 }
 
-// unsaid lists the lines of an overlay that have a blank, with their places.
+// unsaid lists the lines of an overlay that have a blank, with their places and what to fill in.
 func unsaid(file string, overlay []byte) []string {
 	what := map[string]string{
 		"dir":    "which side writes what it points to: dir is in, out or inout; and len where it is an array",
@@ -360,7 +366,7 @@ func unsaid(file string, overlay []byte) []string {
 	return out
 }
 
-// replace writes a file, whole or not at all.
+// replace writes a file as a whole, or leaves it unchanged.
 func replace(file string, text []byte) error {
 	if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, text) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A made-up library, as its release 1.0 is bound.
+// Release 1.0 of a made-up library, with its description and overlay.
 var made = map[string]string{
 	"symbols/vec/library.json": `{
 "library": "vec",
@@ -52,7 +52,8 @@ vecStatus vecVersion(int *version);
 vecStatus vecFill(const vecSettings *settings);
 vecStatus vecGone(int n);
 `,
-	// A struct in another order, a function that goes, and two that come, of which one takes an array that looks like an output.
+	// Release 1.1 changes the order of a struct's fields, removes a function and adds two. One of
+	// the two takes an array that looks like an output.
 	"1.1/vec.h": `#define VEC_MAJOR 1
 #define VEC_MINOR 1
 typedef enum { vecSuccess = 0, vecBusy = 1 } vecStatus;
@@ -101,7 +102,8 @@ func TestRefresh(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 
-	// The new release: what has to be said is listed, each with its place, and nothing is generated.
+	// The new release: refresh lists everything to fill in, each with its place, and generates
+	// nothing.
 	out, err := refreshTo("1.1")
 	if !errors.Is(err, errUnsaid) {
 		t.Fatalf("%v\n%s", err, out)
@@ -118,14 +120,14 @@ func TestRefresh(t *testing.T) {
 		"the set that [vecSum vecStop] belong to",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("it does not say %q:\n%s", want, out)
+			t.Errorf("refresh does not print %q:\n%s", want, out)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(root, "vec", "zfuncs.go")); err != nil {
 		t.Error(err)
 	}
 	if again, err := refreshTo("1.1"); !errors.Is(err, errUnsaid) || strings.Count(again, overlay) != 5 {
-		t.Errorf("run again with nothing said: %v\n%s", err, again)
+		t.Errorf("run again with the blanks: %v\n%s", err, again)
 	}
 
 	edit(`{"name":"vecSum.values","dir":"?","reason":"?"}`, `{"name":"vecSum.values","dir":"in","len":"n","reason":"the numbers to add"}`)
@@ -138,7 +140,7 @@ func TestRefresh(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if want := "refused: vecFill, where vecSettings has its fields in another order from 1.1 on;"; !strings.Contains(out, want) {
-		t.Errorf("it does not say %q:\n%s", want, out)
+		t.Errorf("refresh does not print %q:\n%s", want, out)
 	}
 	text, err := os.ReadFile(filepath.Join(root, "vec", "zsymbols.go"))
 	if err != nil {
@@ -154,9 +156,9 @@ func TestRefresh(t *testing.T) {
 		}
 	}
 	if out, err := refreshTo("1.1"); err != nil || strings.Contains(out, "wrote") {
-		t.Errorf("run once more: %v\n%s", err, out)
+		t.Errorf("run again after success: %v\n%s", err, out)
 	}
 	if _, err := refreshTo("1.2"); err == nil || !strings.Contains(err.Error(), filepath.Join(root, "1.2")) {
-		t.Errorf("a folder that is not there: %v", err)
+		t.Errorf("with a missing folder: %v", err)
 	}
 }

@@ -17,9 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestNextNCCL takes a release of NCCL into its table that is made up of the newest one and of the edits
-// in testdata/nccl.txtar, and compares what is printed with the record there. It tells nothing of constants
-// that only have another number because the release has.
+// TestNextNCCL adds a made-up release of NCCL to NCCL's table: the newest release with the edits in
+// testdata/nccl.txtar. It compares the printed text with the record in that file. Constants that
+// only contain the release's number must not be printed.
 func TestNextNCCL(t *testing.T) {
 	const golden = "testdata/nccl.txtar"
 	a, err := txtar.ParseFile(golden)
@@ -74,7 +74,7 @@ func TestNextNCCL(t *testing.T) {
 	}
 	var got strings.Builder
 	for line := range strings.Lines(filepath.ToSlash(strings.ReplaceAll(out, root+string(filepath.Separator), ""))) {
-		if !strings.Contains(line, " facts are as ") && !strings.HasPrefix(line, "NOTHING IS PROVEN") { // they tell of the compiler
+		if !strings.Contains(line, " facts are as ") && !strings.HasPrefix(line, "NOTHING IS PROVEN") { // these lines depend on the compiler
 			got.WriteString(line)
 		}
 	}
@@ -88,18 +88,18 @@ func TestNextNCCL(t *testing.T) {
 		return
 	}
 	if plain != want {
-		t.Errorf("it prints\n%s\nwant\n%s", plain, want)
+		t.Errorf("refresh prints\n%s\nwant\n%s", plain, want)
 	}
 
 	next.Minor++
 	if out, err := take(strings.Replace(header(lib, next), "\n", "\n#define NCCL_NEW 1\n", 1)); !errors.Is(err, errUnsaid) || !strings.Contains(out, "+ constant NCCL_NEW: 1 (int)\n") {
 		t.Errorf("a release with a new constant: %v\n%s", err, out)
 	} else if strings.Contains(out, "NCCL_MINOR") || strings.Contains(out, "NCCL_VERSION_CODE") {
-		t.Errorf("it tells of constants that only tell the release:\n%s", out)
+		t.Errorf("refresh prints constants that only contain the release's number:\n%s", out)
 	}
 }
 
-// header writes the header of a release that declares the same as the newest one in the table.
+// header writes a release's header with the declarations of the newest release in the table.
 func header(lib *symbols.Library, release symbols.Version) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

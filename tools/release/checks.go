@@ -17,7 +17,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// tree checks that the files are those of a commit, and that the tag is free or this commit's.
+// tree checks that all changes are committed, and that the version's tag does not exist or is on
+// this commit.
 func (r *release) tree(ctx context.Context) error {
 	changed, err := r.command(ctx, r.root, nil, "git", "status", "--porcelain")
 	if err != nil {
@@ -42,7 +43,7 @@ func (r *release) tree(ctx context.Context) error {
 	return nil
 }
 
-// A section of the changelog is a release's.
+// A section of the changelog describes one release.
 type section struct {
 	version string
 	text    string
@@ -50,7 +51,7 @@ type section struct {
 
 var sectionHeading = regexp.MustCompile(`(?m)^## \[?([^\]\s]+)\]?.*$`)
 
-// sections returns the sections of the changelog, as they stand there.
+// sections returns the sections of the changelog, in the order of the file.
 func (r *release) sections() ([]section, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md"))
 	if err != nil {
@@ -92,7 +93,7 @@ func (r *release) changelog(context.Context) error {
 	return nil
 }
 
-// What go.mod says.
+// A goMod has the contents of go.mod.
 type goMod struct {
 	text     []byte
 	language string // the Go release without its patch level: "1.26"
@@ -119,10 +120,11 @@ func (r *release) readGoMod() error {
 	return nil
 }
 
-// goReleases are how pages tell the Go release that puregpu needs.
+// goReleases matches the sentences of pages, and the images of recipes, that name the Go release
+// that puregpu needs.
 var goReleases = regexp.MustCompile(`Go (1\.\d+)(?:\.\d+)? or newer|names, now (1\.\d+)|golang:(1\.\d+)`)
 
-// versions compares the versions in pages and recipes with the release's and with go.mod's.
+// versions compares the versions in pages and recipes with this release and with go.mod.
 func (r *release) versions(context.Context) error {
 	if !semver.IsValid(r.version) || semver.Canonical(r.version) != r.version {
 		return fmt.Errorf("%q is no version such as v0.1.0", r.version)
@@ -141,7 +143,7 @@ func (r *release) versions(context.Context) error {
 			}
 		}
 		for _, m := range own.FindAllSubmatch(text, -1) {
-			// v0.0.0 stands for a module that is replaced by a folder.
+			// v0.0.0 is the version of a module that a folder replaces.
 			if is := strings.TrimRight(string(m[1]), "."); is != r.version && is != "v0.0.0" {
 				errs = append(errs, fmt.Errorf("%s names %s, and the release is %s", name, m[0], r.version))
 			}
@@ -156,8 +158,8 @@ func (r *release) versions(context.Context) error {
 	return errors.Join(errs...)
 }
 
-// files calls do with the module's files whose names end with one of endings. It leaves out what git
-// ignores as a rule, folders named build, and what begins with a point.
+// files calls do for each file of the module whose name ends with one of endings. It skips folders
+// named build, and names that begin with a dot, because git mostly ignores them.
 func (r *release) files(do func(name string, text []byte), endings ...string) error {
 	return filepath.WalkDir(r.root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -205,7 +207,7 @@ func (r *release) verify(ctx context.Context) error {
 	return err
 }
 
-// The tests that compare the API with its record, and follow links.
+// recordTests compare the API with its record, and check the links of pages and comments.
 var recordTests = []string{"TestAPI", "TestDocLinks", "TestPageLinks"}
 
 func (r *release) records(ctx context.Context) error {

@@ -14,19 +14,19 @@ import (
 	"strings"
 )
 
-// allowed are the licences, by their SPDX names, that a dependency may have.
+// allowed are the licences that a dependency may have, by their SPDX names.
 var allowed = []string{"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
-// A library is something that the module's packages and programs contain, or its tests.
+// A library is a dependency of the module's packages, programs or tests.
 type library struct {
 	purl, name, version string
-	sum                 string // as go.sum has it
-	licence             string // by its SPDX name, or several names with AND between them
-	test                bool   // only tests contain it
+	sum                 string // the hash in go.sum
+	licence             string // an SPDX name, or several with AND between them
+	test                bool   // only tests need it
 }
 
-// licences checks the licence of each module that the packages, programs and tests of the module are
-// built from, on any system, and of the scripts that gputrace puts into its pages.
+// licences checks the licence of each module that the packages, programs and tests import on any
+// system, and of the scripts in gputrace's pages.
 func (r *release) licences(ctx context.Context) error {
 	libraries := map[string]library{}
 	var errs []error
@@ -124,8 +124,8 @@ func licenceOf(dir string) (string, error) {
 	return strings.Join(names, " AND "), nil
 }
 
-// marks are sentences, without line ends, that only the text of one licence has. The first that fits
-// counts, and all of its sentences must be there.
+// marks are sentences by which a licence is known, in small letters and without line ends. The
+// first licence counts whose sentences are all in the text.
 var marks = []struct {
 	name      string
 	sentences []string
@@ -158,8 +158,8 @@ var (
 	scriptName = regexp.MustCompile(`([\w@/.-]+) ([0-9][\w.]*)`)
 )
 
-// scripts reads the list of what is in the script of gputrace's pages: names with versions in a line
-// that ends with a colon, and below them their licence.
+// scripts reads the list of libraries in the script of gputrace's pages: lines that have names with
+// versions and end with a colon, each followed by the licence.
 func (r *release) scripts() ([]library, error) {
 	name := filepath.Join(r.root, "tools", "gputrace", "web", "LICENSES")
 	text, err := os.ReadFile(name)

@@ -2,24 +2,25 @@
 //
 //	release [-C DIR] [-o DIR] [VERSION]
 //
-// VERSION is v0.1.0 or the like; without it, it is that of the first section of CHANGELOG.md. The
-// commit that is checked out is what the release will have. It is not tagged or published here.
+// VERSION is a version such as v0.1.0; by default, that of the first section of CHANGELOG.md. The
+// release is the commit that is checked out. release does not tag it and does not publish anything.
 //
-// These checks are made, and all of them also if one fails:
+// It makes these checks, and continues after one that fails:
 //
-//	tree        git has no change that is not committed, and no other commit has the tag
+//	tree        all changes are committed, and no other commit has the tag
 //	changelog   the first section of CHANGELOG.md is that of the version, and it is not empty
 //	versions    pages name this version and the Go release of go.mod
 //	tidy        go mod tidy changes no go.mod and no go.sum
-//	verify      the dependencies are what go.sum says
-//	records     the exported API is as recorded, and the links of pages and comments lead somewhere
-//	generated   the generated files are as the generators write them
+//	verify      the dependencies agree with go.sum
+//	records     the exported API is as recorded, and links of pages and comments have a target
+//	generated   the generators write the same files again
 //	licences    each dependency has a licence that is known and allowed
-//	module      the module's zip is good: through a module proxy, a program builds that imports all
-//	            packages, each program of the module installs, and gpuinfo tells the version
+//	module      the module's zip works through a module proxy: a program that imports all packages
+//	            builds, the module's own programs install, and gpuinfo prints the version
 //
-// If all hold, DIR (by default build/release) gets the module's zip as a module proxy serves it, a
-// bill of materials (CycloneDX), and SHA256SUMS of both. The exit status is 1 if a check fails.
+// If all checks succeed, it writes to DIR (by default build/release) the module's zip as a module
+// proxy serves it, a bill of materials (CycloneDX), and SHA256SUMS of both. The exit status is 1 if
+// a check fails.
 package main
 
 import (
@@ -64,16 +65,16 @@ func main() {
 	}
 }
 
-// A release is one of a module, at the commit that is checked out.
+// A release is a release of the module, at the commit that is checked out.
 type release struct {
 	root    string // folder of the module
-	path    string // of the module
+	path    string // the module's import path
 	goMod   goMod
 	version string
-	env     []string // variables of the environment that the commands have beside those of this process
+	env     []string // environment variables for the commands, besides those of this process
 
-	zip  []byte    // the module's, once it is made
-	bill []library // what programs contain, once it is known
+	zip  []byte    // the module's zip, made by the check module
+	bill []library // what programs and tests contain, found by the check licences
 }
 
 // newRelease reads go.mod, and takes the version from the changelog if it is empty.
@@ -115,7 +116,7 @@ func (r *release) checks() []check {
 	}
 }
 
-// run makes all checks, prints a line for each, and writes the files if all hold.
+// run makes all checks, prints a line for each, and writes the files if all checks succeed.
 func (r *release) run(ctx context.Context, w io.Writer, out string) error {
 	fmt.Fprintf(w, "%s %s\n", r.path, r.version)
 	failed := 0
@@ -138,8 +139,8 @@ func (r *release) run(ctx context.Context, w io.Writer, out string) error {
 	return r.write(w, out)
 }
 
-// command runs a command in a folder, and returns what it prints to standard output. The error has
-// what it prints at all.
+// command runs a command in a folder, and returns its standard output. The error contains the end
+// of its whole output.
 func (r *release) command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -19,8 +19,9 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
-// module makes the zip of the module at the commit that is checked out, and has a program and the
-// module's own programs built from it, as a module proxy serves it.
+// module makes the zip of the module at the commit that is checked out, and serves it as a module
+// proxy does. It builds a program that imports all packages, and installs the module's own
+// programs.
 func (r *release) module(ctx context.Context) error {
 	v := module.Version{Path: r.path, Version: r.version}
 	temp, err := os.MkdirTemp("", "release")
@@ -76,10 +77,10 @@ func (r *release) module(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// archive makes the zip of the module from the files that the commit has, by way of a folder.
+// archive makes the zip of the module from the files of the commit. dir is a new folder for them.
 func (r *release) archive(ctx context.Context, v module.Version, dir string) ([]byte, error) {
 	file := dir + ".zip"
-	// Line ends are those of the repository, whatever the user has set.
+	// Keep the line ends of the repository, whatever the user's settings are.
 	if _, err := r.command(ctx, r.root, nil, "git", "-c", "core.autocrlf=input", "-c", "core.eol=lf", "archive", "--format=zip", "--output="+file, "HEAD"); err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (r *release) archive(ctx context.Context, v module.Version, dir string) ([]
 	return b.Bytes(), err
 }
 
-// proxy serves the module as a module proxy does.
+// proxy starts a module proxy that serves the module.
 func (r *release) proxy(v module.Version) (*httptest.Server, error) {
 	escaped, err := module.EscapePath(v.Path)
 	if err != nil {
@@ -122,7 +123,7 @@ func (r *release) proxy(v module.Version) (*httptest.Server, error) {
 	})), nil
 }
 
-// packages lists the packages that others may import, and the programs.
+// packages lists the packages that other modules may import, and the programs.
 func (r *release) packages(ctx context.Context) (libraries, programs []string, err error) {
 	out, err := r.command(ctx, r.root, []string{"CGO_ENABLED=0"}, "go", "list", "-f", "{{.Name}} {{.ImportPath}}", "./...")
 	if err != nil {
@@ -143,7 +144,7 @@ func (r *release) packages(ctx context.Context) (libraries, programs []string, e
 	return libraries, programs, nil
 }
 
-// buildUser builds a program of another module that imports packages of this one.
+// buildUser builds a program of another module, which imports the packages of this module.
 func (r *release) buildUser(ctx context.Context, dir string, env, packages []string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

@@ -20,23 +20,23 @@ const mit = `Permission is hereby granted, free of charge, to any person obtaini
 The above copyright notice and this permission notice shall be included in all copies.
 `
 
-// A made is a module that is ready for a release, in a git repository, and what it depends on.
+// A made is a module in a git repository that passes all checks.
 type made struct {
 	t     *testing.T
-	dir   string // of the module
-	cache string // of modules
+	dir   string // folder of the module
+	cache string // the module cache
 	env   []string
 }
 
-// newMade unpacks testdata/ready.txtar and commits it.
+// newMade unpacks testdata/ready.txtar and commits the files.
 func newMade(t *testing.T) *made {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it builds programs")
+		t.Skip("the test builds programs")
 	}
 	for _, name := range []string{"go", "git", "sh"} {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skip("there is no ", name)
+			t.Skip("this machine has no ", name)
 		}
 	}
 	temp := t.TempDir()
@@ -68,7 +68,7 @@ func newMade(t *testing.T) *made {
 	return m
 }
 
-// serveDep puts the module example.com/dep v1.0.0 into the folder of a proxy.
+// serveDep puts the module example.com/dep v1.0.0 into the folder of a module proxy.
 func serveDep(t *testing.T, proxy string) {
 	t.Helper()
 	source, versions := t.TempDir(), filepath.Join(proxy, "example.com", "dep", "@v")
@@ -101,7 +101,7 @@ func (m *made) write(name, text string) {
 	writeFile(m.t, filepath.Join(m.dir, name), text)
 }
 
-// inDep writes a file of the module that this one depends on, in the cache of modules.
+// inDep changes a file of the dependency, in the module cache.
 func (m *made) inDep(name, text string) {
 	m.t.Helper()
 	writeFile(m.t, filepath.Join(m.cache, "example.com", "dep@v1.0.0", name), text)
@@ -148,7 +148,7 @@ func (m *made) release(version string) *release {
 	return r
 }
 
-// TestChecksFail has each check refuse what it is for, and nothing else change its mind.
+// TestChecksFail checks that each check reports the faults that it is for.
 func TestChecksFail(t *testing.T) {
 	for _, c := range []struct {
 		check, name string
@@ -213,7 +213,7 @@ func TestChecksFail(t *testing.T) {
 	}
 }
 
-// TestVersionsFail is about the version itself, and about go.mod.
+// TestVersionsFail tests invalid versions, and a go.mod that replaces a module.
 func TestVersionsFail(t *testing.T) {
 	m := newMade(t)
 	for _, v := range []string{"0.1.0", "v0.1", "v2.0.0", "Unreleased"} {
@@ -227,7 +227,7 @@ func TestVersionsFail(t *testing.T) {
 	}
 }
 
-// TestRelease makes a release, and then none of the same module with a fault.
+// TestRelease makes a release. With a fault in the same module, no release may be made.
 func TestRelease(t *testing.T) {
 	m := newMade(t)
 	var said strings.Builder
@@ -236,7 +236,7 @@ func TestRelease(t *testing.T) {
 		t.Fatalf("%v\n%s", err, &said)
 	}
 	if n := strings.Count(said.String(), "ok  "); n != 9 {
-		t.Errorf("it says of %d checks that they hold, want 9:\n%s", n, &said)
+		t.Errorf("%d checks succeeded, want 9:\n%s", n, &said)
 	}
 	sums, err := os.ReadFile(filepath.Join(out, "SHA256SUMS"))
 	if err != nil {
@@ -276,10 +276,10 @@ func TestRelease(t *testing.T) {
 	}
 	for _, want := range []string{"FAILED  tree ", "FAILED  versions ", "ok      module "} {
 		if !strings.Contains(said.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, &said)
+			t.Errorf("release does not print %q:\n%s", want, &said)
 		}
 	}
 	if _, err := os.Stat(out); !os.IsNotExist(err) {
-		t.Errorf("it has written something: %v", err)
+		t.Errorf("release wrote files although a check failed: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ func (r *release) write(w io.Writer, dir string) error {
 	return nil
 }
 
-// A component is one of a bill of materials in CycloneDX's format, version 1.5.
+// A component is an entry of a bill of materials in the format CycloneDX 1.5.
 type component struct {
 	Type       string     `json:"type"`
 	Ref        string     `json:"bom-ref"`
@@ -64,7 +64,7 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// billOfMaterials lists the module and what it contains.
+// billOfMaterials lists the module and its dependencies, in JSON.
 func (r *release) billOfMaterials(zipSum string) ([]byte, error) {
 	purl := "pkg:golang/" + r.path + "@" + r.version
 	var bom struct {
@@ -95,7 +95,8 @@ func (r *release) billOfMaterials(zipSum string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// licenceChoice is a licence as CycloneDX has it: by its name, or as an expression of several names.
+// licenceChoice returns CycloneDX's form of a licence: a name, or an expression if there are
+// several names.
 func licenceChoice(name string) []any {
 	if strings.Contains(name, " ") {
 		return []any{map[string]string{"expression": name}}

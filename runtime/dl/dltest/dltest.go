@@ -185,7 +185,7 @@ func Prove(t *testing.T, name, source string, functions []Function, open func(pa
 	}
 	if runtime.GOOS == "windows" {
 		functions = slices.Clone(functions)
-		for i := range functions { // indexes are the echo's
+		for i := range functions { // keep all functions in the list: the echo numbers them by index
 			functions[i].skip = slices.ContainsFunc(functions[i].Params, func(p Param) bool { return p.Type == "unsigned long *" })
 		}
 	}
@@ -193,7 +193,7 @@ func Prove(t *testing.T, name, source string, functions []Function, open func(pa
 	e := openEcho(t, path)
 	fast := 0
 	for _, heap := range []bool{false, true} {
-		e.fail = 2 // Open may ask for the version, as an output or a result, and for addresses; an echo has none
+		e.fail = 2 // the echo returns no version and no addresses while the package's Open asks for them
 		l, err := open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -479,7 +479,7 @@ func compareWord(f *Function, a Param, v reflect.Value, got []byte) error {
 	case Pointer:
 		return sameAddress(got, uintptr(v.UnsafePointer()))
 	}
-	// The overlay's narrower type, widened.
+	// The overlay gives the parameter a narrower Go type, which the call widens.
 	if a.Widened && (v.CanInt() || v.CanUint()) && int(v.Type().Size()) < len(got) {
 		var want uint64
 		if v.CanInt() {

@@ -151,7 +151,7 @@ func TestFailWhileIssued(t *testing.T) {
 		kind := x.Choose(6)
 		outer, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.StreamMode})
 		r.must(err)
-		if kind == 5 { // it would have the memory too
+		if kind == 5 { // other kinds must not have it, because the recording would use the memory too
 			_, err := outer.Add(gpu.Execute(c, a.All()))
 			r.must(err)
 		}
@@ -324,7 +324,7 @@ func TestCurrentPool(t *testing.T) {
 				var b *gpu.Buffer
 				err := d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Alloc(&b, nil, 64))
 				if errors.Is(err, gpu.ErrClosed) && !closes {
-					continue // it was the current pool when it was closed
+					continue // the pool was closed while it was the current one
 				}
 				if over(err) {
 					return
@@ -423,7 +423,7 @@ func TestBareOrder(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r, p := pools(x, simdriver.Config{})
 		d := r.devs[0]
-		big, other := r.alloc(d, 128<<10), r.alloc(d, 128<<10) // each fill of these takes an event
+		big, other := r.alloc(d, 128<<10), r.alloc(d, 128<<10) // large enough that each fill records an event
 		s := d.Queue(0).NewStream()
 		r.do(func() {
 			for range 3 {
@@ -546,12 +546,12 @@ func TestPoolAfterFailure(t *testing.T) {
 // it is done, while other goroutines query that work. The allocation must find it done too.
 func TestCollectAgainstQuery(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		config := cuda() // has its memory when the call returns
+		config := cuda() // with CUDA an allocation has its memory when the call returns
 		config.Memory = 1 << 17
 		r := open(x, config, quick())
 		d := r.devs[0]
 		x.Window(false)
-		b, s := r.alloc(d, 1<<17), r.sem() // too large to go without an event
+		b, s := r.alloc(d, 1<<17), r.sem() // large enough that each use records an event
 		r.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{2})))
 		r.must(b.Close())

@@ -46,7 +46,7 @@ func drain(v driver.Device, h driver.Stream) error {
 }
 
 // takeLeft destroys the streams that a closed device has left to the driver, and closes the
-// driver's.
+// driver's device.
 func (r *rig) takeLeft(v driver.Device) {
 	natively(v, func() error {
 		for _, h := range r.sim.Streams(0) {
@@ -192,7 +192,7 @@ func TestTimings(t *testing.T) {
 		b, s := r.alloc(d, 64), r.sem()
 		x.Window(true)
 		r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(b.All(), []byte{1}).Timed(timing)))
-		r.do(func() { timing.Duration() }) // it may have no time yet
+		r.do(func() { timing.Duration() }) // may fail, because there may be no time yet
 		r.must(r.wait(s, 1))
 		if _, err := timing.Duration(); err != nil {
 			r.Errorf("when it is done: %v", err)
@@ -482,7 +482,7 @@ func TestCodeClosed(t *testing.T) {
 			err = r.wait(u, 1)
 			r.is(err, ended...)
 		}
-		if how < 2 && err == nil { // otherwise it was closed before
+		if how < 2 && err == nil { // otherwise the device may be closed or lost
 			if got := r.bytes(d.Queue(0), b); got[0] != 1 {
 				r.Errorf("launches were reached, and have left %v", got)
 			}

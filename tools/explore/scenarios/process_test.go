@@ -211,7 +211,7 @@ func TestSharedAgainst(t *testing.T) {
 			case 3:
 				r.do(func() {
 					_, err := interop.ExportMemory(b)
-					r.is(err, gpu.ErrArgument) // use ExportMemoryFile for such memory
+					r.is(err, gpu.ErrArgument) // such memory is exported by ExportMemoryFile only
 				})
 			case 4:
 				s.Fail(errBoom)

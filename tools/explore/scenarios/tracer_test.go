@@ -79,18 +79,18 @@ func TestTracer(t *testing.T) {
 	})
 }
 
-// TestTracerFull makes work, waits and samples with hardly any room for records, while a goroutine
-// takes one now and then. Each record must be taken once or counted as dropped. A name without room
-// must be reported later.
+// TestTracerFull makes records of work, waits and samples with hardly any room for them, while a
+// goroutine takes some now and then. Each record must be taken once or counted as dropped. A name
+// that finds no room must be reported later.
 func TestTracerFull(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		tracer, r := traced(x, trace.TracerOptions{Records: 2 << x.Choose(2), Times: trace.NoTimes})
 		d := r.devs[0]
 		named := r.sem()
 		named.SetName("step")
-		submissions, others := map[uint64]bool{}, 0 // that were taken
+		submissions, others := map[uint64]bool{}, 0 // records taken: ids of submissions, and the number of other records
 		told, closed := false, false
-		take := func(records []trace.Record) bool { // one at a time
+		take := func(records []trace.Record) bool { // one goroutine at a time calls take
 			n := tracer.Take(records)
 			for i := range records[:n] {
 				z := &records[i]
@@ -113,7 +113,7 @@ func TestTracerFull(t *testing.T) {
 			}
 			return n > 0
 		}
-		wait := func(p gpu.Point) { // has a record in any case
+		wait := func(p gpu.Point) { // WaitAll makes a record even if it does not block
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			r.must(gpu.WaitAll(ctx, p))
@@ -155,7 +155,7 @@ func TestTracerFull(t *testing.T) {
 		}
 		sampled := x.Choose(2) == 1
 		if sampled {
-			r.do(func() { tracer.Sample() }) // of a device, or of none
+			r.do(func() { tracer.Sample() }) // makes a record only if it comes before the device is closed
 		}
 		r.must(d.Close())
 		made++
@@ -163,7 +163,7 @@ func TestTracerFull(t *testing.T) {
 		for take(room) {
 		}
 		st := tracer.Stats()
-		if told { // not a record unless there is room
+		if told { // a name counts as a record once it has found room
 			made++
 		}
 		if n := int(st.Records + st.Dropped); n != made && !(sampled && n == made+1) || int(st.Records) != len(submissions)+others {

@@ -57,7 +57,7 @@ func TestValueThatIsLate(t *testing.T) {
 			time.Sleep(time.Duration(written) * time.Second)
 			atomic.StoreUint64((*uint64)(unsafe.Pointer(&word.Bytes()[0])), 1)
 		})
-		r.do(func() { // another queue goes on
+		r.do(func() { // another queue must be able to continue
 			err := d.Queue(1).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(aside.All(), []byte{3}))
 			if r.is(err, ended...); err == nil {
 				r.is(r.wait(u, 1), ended...)

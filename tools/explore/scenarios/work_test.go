@@ -196,7 +196,7 @@ func TestSignalsTwice(t *testing.T) {
 			mistake = s.Signal(1) == nil // otherwise the work signalled it first
 		} else {
 			r.must(r.devs[1].Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(1), u.At(1)}}, gpu.Fill(two.All(), []byte{1})))
-			r.must(r.wait(u, 1)) // without a query of the first device
+			r.must(r.wait(u, 1)) // work of the second device has signalled s, and nobody has queried the first device
 			r.do(func() { r.must(r.sim.ResumeDevice(0)) })
 		}
 		if mistake && r.wait(s, 2) == nil {
@@ -218,7 +218,7 @@ func TestHostCalls(t *testing.T) {
 		b, s, gate := r.alloc(d, 8), r.sem(), r.sem()
 		var calls atomic.Int32
 		held := make(chan struct{})
-		gate.OnReached(1, func(error) { <-held }) // must block nothing else
+		gate.OnReached(1, func(error) { <-held }) // this function must not block others
 		gate.Link(1, s, 1)
 		r.must(d.Queue(0).Submit(gpu.Order{Wait: pts(s, 1), Signal: pts(s, 2)}, gpu.HostCall(func() error { calls.Add(1); return nil })))
 		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(s, 2), Signal: pts(s, 3)}, gpu.Fill(b.All(), []byte{1})))
@@ -227,7 +227,7 @@ func TestHostCalls(t *testing.T) {
 		r.must(r.wait(s, 4))
 		close(held)
 		r.must(b.Close())
-		r.end() // waits for functions
+		r.end() // also waits until all functions have returned
 		if n := calls.Load(); n != 2 {
 			r.Errorf("%d calls", n)
 		}
@@ -238,7 +238,7 @@ func TestHostCalls(t *testing.T) {
 // signal must be reached when Close returns.
 func TestBarrierAgainstClose(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		config := cuda() // has its memory when the call returns
+		config := cuda() // with CUDA an allocation has its memory when the call returns
 		config.Devices = 2
 		r := open(x, config, quick())
 		d, other := r.devs[0], r.devs[1]

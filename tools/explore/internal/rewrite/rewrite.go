@@ -27,13 +27,14 @@ const (
 	alias   = "_explore" // the import name in rewritten files
 )
 
-// standIns are the packages that others replace.
+// standIns are the packages that are replaced by packages of internal/explore, by import path.
 var standIns = map[string]string{
 	"context": "context", "maps": "maps", "math/rand/v2": "math/rand/v2", "runtime": "runtime", "sync": "sync", "sync/atomic": "sync/atomic",
 	"syscall": "syscall", "time": "time",
 }
 
-// harmless are the packages whose calls have no order that others can observe, except some names.
+// harmless are the packages whose calls cannot be observed by other goroutines, except the
+// functions listed.
 var harmless = map[string][]string{
 	"bufio": nil, "bytes": nil, "cmp": nil, "debug/elf": nil, "embed": nil, "encoding": nil, "errors": nil, "flag": nil, "fmt": nil, "io": {"Pipe"}, "io/fs": nil, "iter": {"Pull", "Pull2"},
 	"log/slog": nil, "math": nil, "math/big": nil, "math/bits": nil, "os": {"Pipe", "StartProcess"}, "path": nil, "path/filepath": nil,
@@ -41,7 +42,7 @@ var harmless = map[string][]string{
 	"unique": nil, "unsafe": nil, "weak": nil, "hash/fnv": nil, "hash/maphash": {"MakeSeed", "Comparable"},
 }
 
-// harmlessBelow are folders of such packages.
+// harmlessBelow are folders of more harmless packages.
 var harmlessBelow = []string{"crypto/", "encoding/", "hash/", "text/", "unicode/"}
 
 // A Refusal is code that cannot be rewritten.
@@ -56,7 +57,7 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s: %s", r.Pos, r.What) }
 type Options struct {
 	Dir     string            // the module's root
 	Package string            // the package whose test it is, by its name in go list
-	Source  map[string][]byte // replaces these files, by absolute path
+	Source  map[string][]byte // contents of files that replace those on disk, by absolute path
 	Race    bool
 	Out     string // the folder for the output
 }
@@ -121,7 +122,8 @@ func Overlay(o Options) (string, error) {
 		}
 	}
 	var errs []error
-	// Of variants the one with tests has all files.
+	// A package may be listed with and without its tests: the variant with tests has all files, so
+	// it comes first.
 	slices.SortStableFunc(pkgs, func(a, b *packages.Package) int { return len(b.Syntax) - len(a.Syntax) })
 	for _, p := range pkgs {
 		path := strings.TrimSuffix(p.PkgPath, "_test")
@@ -171,7 +173,7 @@ func errorsOf(pkgs []*packages.Package) error {
 }
 
 type rewriter struct {
-	exports map[string]*types.Scope // of stand-ins
+	exports map[string]*types.Scope // exported names of the stand-in packages
 	overlay map[string]string
 	out     string
 	source  map[string][]byte
@@ -209,17 +211,17 @@ type edit struct {
 	exports map[string]*types.Scope
 
 	changes []change
-	uses    bool // internal/explore
+	uses    bool // the file needs the import of internal/explore
 	selects int
 	errs    []error
 }
 
-// A change replaces bytes by text.
+// A change replaces the bytes from from to to by text.
 type change struct {
 	from, to int
 	text     string
-	// Of changes at one place: closing brackets before opening ones, and inner ones before or after
-	// outer ones.
+	// order sorts insertions at one place: closing brackets come before opening ones, outer opening
+	// brackets before inner ones, and inner closing brackets before outer ones.
 	order int
 }
 
@@ -233,7 +235,7 @@ func (e *edit) replace(from, to token.Pos, text string) {
 	e.changes = append(e.changes, change{e.at(from), e.at(to), text, 0})
 }
 
-// open and close put text before and after a node. Inner nodes must have theirs before outer ones.
+// open and close insert text before and after a node. Call them for inner nodes before outer ones.
 func (e *edit) open(p token.Pos, text string) {
 	e.changes = append(e.changes, change{e.at(p), e.at(p), text, 1_000_000 - len(e.changes)})
 }
@@ -242,7 +244,8 @@ func (e *edit) close(p token.Pos, text string) {
 	e.changes = append(e.changes, change{e.at(p), e.at(p), text, -1_000_000 + len(e.changes)})
 }
 
-// text returns a part of the file after the changes. Of overlapping changes the outermost counts.
+// text returns a part of the file after the changes. If changes overlap, only the outermost is
+// made.
 func (e *edit) text(from, to int) []byte {
 	var in []change
 	for _, c := range e.changes {
@@ -266,7 +269,7 @@ func (e *edit) text(from, to int) []byte {
 	var out []byte
 	for _, c := range in {
 		if c.from < from {
-			continue // inside another one
+			continue // lies inside a change that was made
 		}
 		out = append(out, e.src[from:c.from]...)
 		out = append(out, c.text...)
@@ -275,7 +278,7 @@ func (e *edit) text(from, to int) []byte {
 	return append(out, e.src[from:to]...)
 }
 
-// of is the text of a node on one line.
+// of returns the text of a node, joined to one line.
 func (e *edit) of(n ast.Node) string {
 	text := string(e.text(e.at(n.Pos()), e.at(n.End())))
 	if strings.Contains(text, "\n") {
@@ -302,7 +305,7 @@ func (e *edit) rewrite(f *ast.File) error {
 		}
 	}
 	var labels []string
-	done := map[ast.Node]bool{} // receives that were handled elsewhere
+	done := map[ast.Node]bool{} // receives that are rewritten together with their statement
 	astutil.Apply(f, func(c *astutil.Cursor) bool {
 		switch n := c.Node().(type) {
 		case *ast.ImportSpec:
@@ -392,7 +395,7 @@ func (e *edit) rewrite(f *ast.File) error {
 	return errors.Join(e.errs...)
 }
 
-// receive returns the receive of an expression, or nil.
+// receive returns x without parentheses if it receives from a channel, and otherwise nil.
 func receive(x ast.Expr) ast.Node {
 	if u, ok := ast.Unparen(x).(*ast.UnaryExpr); ok && u.Op == token.ARROW {
 		return u
@@ -573,7 +576,7 @@ func (e *edit) selectStmt(n *ast.SelectStmt) {
 		lines := strings.Count(string(e.src[e.at(c.Case):e.at(c.Colon)]), "\n")
 		e.replace(c.Case, c.Colon+1, head+strings.Repeat("\n", lines))
 	}
-	if name == "Select(" { // ends a function if the select did
+	if name == "Select(" { // a function may end with a select; with a switch only if the switch has a default case
 		e.close(n.Body.Rbrace, `; default: panic("unreachable") `)
 	}
 	text := "switch "

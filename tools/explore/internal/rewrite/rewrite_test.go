@@ -34,7 +34,7 @@ func rewritten(t *testing.T, src []byte) (string, error) {
 	}
 	_ = pkg
 	exports := map[string]*types.Scope{}
-	for _, s := range standIns { // the stand-ins have the names that the files here use, except one
+	for _, s := range standIns { // each stand-in has all names of the real package except Tick, to test the refusal of a missing name
 		real, err := conf.Importer.Import(s)
 		if err != nil {
 			t.Fatal(err)
