@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		os.Unsetenv(inside)
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, probes))
 	}
-	if filepath.Base(os.Args[0]) == "elevated" { // a program that must read no variable
+	if filepath.Base(os.Args[0]) == "elevated" { // this copy runs with more privileges than its caller, so it must ignore the variables
 		os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, probes))
 	}
 	os.Exit(m.Run())
@@ -46,8 +46,8 @@ var triplet = map[string]string{"amd64": "x86_64-linux-gnu", "arm64": "aarch64-l
 // An environment is a machine of some kind, with the expected output of gpuinfo -explain there.
 type environment struct {
 	name string
-	// By path: a library, as "cuda" or "cuda 100" for one that answers 100; "node" for a device
-	// node; or a text.
+	// The files by their paths: "cuda" is a fake library, "cuda 100" one whose functions return
+	// 100, "node" is a device node, and anything else is the text of a file.
 	files  map[string]string
 	env    []string
 	before func(*testroot.Root)

@@ -107,8 +107,8 @@ func cudaLinks(lib cudaDriver, n int, between paths) []Link {
 	})
 }
 
-// hipLinks does the same for HIP, which reports kinds and hops, and no ranks. If the system does
-// not tell HIP about a link, HIP returns an invalid handle.
+// hipLinks returns HIP's facts about the links between n devices: kinds and hops, but no ranks. If
+// the system does not tell HIP about a link, HIP returns an invalid handle.
 func hipLinks(lib hipRuntime, n int) []Link {
 	return links("hip", n, func(l *Link) error {
 		ask := func(attr hip.DeviceP2PAttr) (bool, error) {

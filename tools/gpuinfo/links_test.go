@@ -54,7 +54,7 @@ func TestCUDALinks(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		between paths
-		want    []string // cells in the same order
+		want    []string // cells in the order of TestHIPLinks
 	}{
 		{"nobody", nil, []string{"P2P r1 a", "?", "P2P r0 a", "P2P r2 a", "-", "P2P r1 a"}},
 		{"NVLink", func(from, to int) (nvtopology.Path, error) {

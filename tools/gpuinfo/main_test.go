@@ -84,7 +84,7 @@ func absent(name, pkg string) probe {
 	}}
 }
 
-// tell logs a candidate as dl does.
+// tell logs a candidate in the same way as package dl.
 func tell(opt dl.Options, path, source string, err error) {
 	opt.Logger.Debug("open library", "path", path, "source", source, "error", err)
 }

@@ -96,7 +96,7 @@ func (lib *Library) printPage(w io.Writer, err error, devices []Device) {
 		}
 		line(w, "taken", taken)
 	}
-	var names, places []string // libraries without a file
+	var names, places []string // candidates without a file, and where they were searched
 	for _, a := range lib.Attempts {
 		switch {
 		case a.Found:

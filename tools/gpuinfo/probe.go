@@ -51,7 +51,7 @@ type probe struct {
 	vendor  string // vendor of its devices, "" if it has none
 	format  func(dl.Version) string
 	open    func(dl.Options) (opened, error)
-	// The operating system's driver for its devices.
+	// The kernel module of the driver for the library's devices.
 	module  string
 	devices func(lib opened, memory bool) ([]Device, error) // nil if the library has none
 	links   func(lib opened, devices []Device) []Link
@@ -103,7 +103,7 @@ func opener[L opened](open func(dl.Options) (L, error)) func(dl.Options) (opened
 	return func(opt dl.Options) (opened, error) {
 		lib, err := open(opt)
 		if err != nil {
-			return nil, err // not a nil L
+			return nil, err // not lib: an interface with a nil pointer is not nil
 		}
 		return lib, nil
 	}
@@ -114,7 +114,7 @@ func opener[L opened](open func(dl.Options) (L, error)) func(dl.Options) (opened
 func (p *probe) look(explain, memory bool) (r Library, devices []Device, links []Link, err error) {
 	r = Library{Name: p.name, Package: p.pkg}
 	var seen attempts
-	var broken error // why a library without devices does not work
+	var broken error // the reason why a library without devices of its own cannot be used
 	lib, err := p.open(dl.Options{Logger: slog.New(&seen)})
 	for _, a := range seen.list {
 		switch {

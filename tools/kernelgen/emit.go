@@ -48,7 +48,7 @@ func plain(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// comment writes a documentation comment, wrapped.
+// comment writes a documentation comment and wraps it.
 func comment(f *File, format string, args ...any) {
 	line := ""
 	for w := range strings.FieldsSeq(plain(fmt.Sprintf(format, args...))) {
@@ -91,7 +91,8 @@ func (m *module) emitImages(f *File) {
 	f.Line()
 }
 
-// exe writes the module of an image, or of the source if there is no image.
+// exe writes the expression for the module of image i. If there is no image, it is the module of
+// the source.
 func (m *module) exe(i int) *Statement {
 	if len(m.images) <= 1 {
 		return Id("c").Dot("exe")

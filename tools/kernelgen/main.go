@@ -95,7 +95,7 @@ type generator struct {
 
 	src     *source         // nil if there is none
 	headers []runtimeHeader // the headers that it includes
-	used    map[string]bool // used types, args, renames and instances
+	used    map[string]bool // the types, args, renames and instances of the command line that were used
 	out     io.Writer       // for messages
 }
 

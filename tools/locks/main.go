@@ -52,8 +52,8 @@ var tested = []string{"./runtime/internal/engine", "./runtime/internal/sema", ".
 const unfit = "^(TestDump|TestParked|TestLostWhileFollowed|TestWaitForClosed|TestUseBeforeCheck|TestNearDeps|TestMishap)$|" +
 	"^(TestJoin|TestSharedEventGarbage|TestLargeArgumentsAligned|TestTraceRing)$|Allocs|Allocations|AllocatesNothing"
 
-// nested lists the mutexes that a goroutine may hold twice: a command buffer's, under that of one
-// that executes it.
+// nested lists the mutexes of which a goroutine may hold two: the recording that it executes may be
+// nested in another one.
 var nested = []string{"recording.Recording.mu"}
 
 func main() {
@@ -270,7 +270,7 @@ func (o orders) print(w io.Writer, verbose bool) {
 // judge returns an error for each forbidden order.
 func (o orders) judge(depth int) error {
 	var errs []error
-	after := map[string]map[string]string{} // mutexes locked under it, and the places
+	after := map[string]map[string]string{} // for each mutex, the mutexes locked while it was held, with the places
 	for _, order := range slices.Sorted(maps.Keys(o)) {
 		names := strings.Fields(order)
 		last := names[len(names)-1]
@@ -299,8 +299,9 @@ func (o orders) judge(depth int) error {
 	return errors.Join(errs...)
 }
 
-// circle returns the mutexes on a path from one mutex to another, each locked under the one before,
-// without the last. Only the mutex that is first in the alphabet begins a circle.
+// circle returns a path from one mutex to another, without the last: each mutex was locked while
+// the one before was held. It passes only mutexes that come after the last one in the alphabet, so
+// that each circle is found once.
 func circle(after map[string]map[string]string, from, to string, seen map[string]bool) []string {
 	for _, next := range slices.Sorted(maps.Keys(after[from])) {
 		if next == to {

@@ -31,7 +31,7 @@ type foreign struct {
 	name    string
 	unit    string
 	include []string // headers that a program includes
-	keep    []string // patterns for further headers whose declarations belong to the library
+	keep    []string // patterns for included headers that also belong to the library
 	prelude []string
 	stubs   map[string]string
 	uses    []string
@@ -79,7 +79,7 @@ var others = []foreign{
 	debian("X11", "X11/Xlib.h", "X11/*.h"), debian("xcb", "xcb/xcb.h", "xcb/*.h"), debian("XML 2", "libxml/parser.h", "libxml/*.h"), debian("YAML", "yaml.h"), debian("ZeroMQ", "zmq.h"), debian("Zstandard", "zstd.h"),
 }
 
-// foreigns returns all libraries: asked, others and the drawn ones.
+// foreigns returns all libraries: those in asked, those in others, and the drawn ones.
 func foreigns() ([]foreign, error) {
 	all := slices.Concat(asked, others)
 	list, err := drawnLibraries()
@@ -91,7 +91,7 @@ func foreigns() ([]foreign, error) {
 
 const drawnUnit = "bind-drawn"
 
-// fetchable returns the units with the headers.
+// fetchable returns the units that have the libraries' headers.
 func fetchable() ([]unit, error) {
 	list, err := drawnLibraries()
 	u := unit{name: drawnUnit, suites: []string{"bookworm"}, components: "main", bind: true}
@@ -103,15 +103,15 @@ func fetchable() ([]unit, error) {
 	return slices.Concat(bindUnits, headerUnits, []unit{u}), err
 }
 
-// A binding is the result for a library's headers.
+// A binding is the result of reading a library's headers.
 type binding struct {
-	bound, unsettled int // functions, and those of them with a pointer that the overlay must explain
-	inline           int // functions that the headers define
-	others           int // other refused declarations
+	bound, unsettled int // number of bound functions, and of bound functions with a pointer that the overlay must explain
+	inline           int // number of functions that the headers define
+	others           int // number of other declarations that are refused
 	facts            int
 	wrong            []string
-	refused          map[string]int // functions by the kind of reason
-	list             []string       // all refusals, without functions that the headers define
+	refused          map[string]int // number of functions for each kind of reason
+	list             []string       // all refused declarations, except functions that the headers define
 }
 
 // count returns the number of refused functions.
@@ -196,7 +196,7 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 	}
 	b := &binding{refused: map[string]int{}}
 	var more []symbols.Refusal
-	if len(t.Functions) > 0 { // otherwise there is nothing to generate
+	if len(t.Functions) > 0 { // without functions there is nothing to generate
 		lib, err := symbols.Decode("table", text, "overlay", overlay)
 		if err == nil {
 			err = lib.Describe("description", d)
@@ -232,7 +232,7 @@ func (f *foreign) bind(ctx context.Context, cc *cproof.Compiler, dirs []string) 
 	return b, nil
 }
 
-// included returns the headers that a library's header includes, and itself, without those of the C
+// included returns the headers of the library and those that they include, without headers of the C
 // library.
 func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []string) []string {
 	args := cc.Flags("-M", "-x", "c", "-")
@@ -244,7 +244,7 @@ func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []stri
 	out, _ := cmd.Output() // an error here is also one of the proof
 	files := slices.Clone(f.include)
 	for _, file := range strings.Fields(string(out)) {
-		for _, dir := range dirs { // by each name that an #include may have
+		for _, dir := range dirs { // a header has a name for each folder that contains it
 			if name, ok := strings.CutPrefix(file, dir+"/"); ok && strings.Contains(dir, "/"+drawnUnit+"/") && !slices.Contains(files, name) {
 				files = append(files, name)
 			}
@@ -282,7 +282,7 @@ func function(r symbols.Refusal, dirs []string) bool {
 	return strings.Contains(r.Reason, "parameter") || strings.Contains(r.Reason, "returns")
 }
 
-// dirs returns the folders of headers: the library's, then the C library's, which other units lack.
+// dirs returns the folders of headers: the library's, then the C library's if the unit lacks them.
 func (f *foreign) dirs(roots map[string]string) []string {
 	root := roots[f.unit]
 	dirs := folders(root)

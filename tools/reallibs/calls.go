@@ -17,15 +17,15 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// Called is the result of calling a recorder.
+// called has the results of the calls of a recorder.
 type called struct {
 	Compared []string // functions whose calls were compared field by field
-	Differ   []string // those of them that differ in the release, and are passed right all the same
+	Differ   []string // compared functions that differ in the release, and whose calls are right nevertheless
 	Refused  []string // functions that the package refuses to call
 	Wrong    []string
 }
 
-// recorderState is the recorder's puregpu_calls.
+// recorderState is the C variable puregpu_calls of a recorder.
 type recorderState struct {
 	function, fail, count, _ uint32
 	records                  [4096]struct{ param, leaf, element, size, offset uint32 }
@@ -55,7 +55,8 @@ func callAll(lib *library, path string, release symbols.Version, all []call) (*c
 			if all[i].fn.Registers != last {
 				continue
 			}
-			// Two enumerators in the same place may have the same number.
+			// Call again with other arguments: different enumerators may have the same number by
+			// chance.
 			for round := 0; round < 4 && all[i].try(l, state, arena, round, out); round++ {
 			}
 		}
@@ -64,7 +65,7 @@ func callAll(lib *library, path string, release symbols.Version, all []call) (*c
 }
 
 // try calls one function, with other arguments in each round. It reports whether another round may
-// find more.
+// find more differences.
 func (c *call) try(l opened, state *recorderState, arena uintptr, round int, out *called) bool {
 	symbol := c.fn.Symbol
 	wrong := func(format string, args ...any) {
@@ -96,7 +97,7 @@ func (c *call) try(l opened, state *recorderState, arena uintptr, round int, out
 		return false
 	}
 	var args []reflect.Value
-	given := map[int]reflect.Value{} // by parameter: the values that C reads
+	given := map[int]reflect.Value{} // arguments that C reads, by parameter
 	for k, q := range c.fn.Params {
 		switch q.Role {
 		case dltest.Value, dltest.Struct, dltest.Pointer, dltest.String, dltest.Slice:

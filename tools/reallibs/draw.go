@@ -26,7 +26,7 @@ const (
 	drawnFile     = "tools/reallibs/drawn.json"
 	drawnPackages = 30
 	drawnSeed     = 42
-	// Greatest number of bytes to fetch for a package with its -dev dependencies.
+	// The greatest number of bytes to fetch for a package, together with its -dev dependencies.
 	drawnSize = 3 << 20
 )
 
@@ -98,9 +98,9 @@ func draw(ctx context.Context, w io.Writer, dir string) error {
 
 type drawing struct {
 	ctx      context.Context
-	lists    string // folder of a unit
+	lists    string // folder with the package lists
 	cc       *cproof.Compiler
-	packages map[string]map[string]string // fields by package
+	packages map[string]map[string]string // the fields of each package in the lists
 }
 
 // read reads the list of all packages.

@@ -18,8 +18,8 @@ import (
 
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// The places of packages that have left the mirror: suites that are no longer supported, and
-// packages that have left a suite since a day on which Debian had all units.
+// Addresses of packages that have left the mirror: an archive of suites that are no longer
+// supported, and a snapshot of a day on which Debian still had the packages of all units.
 const (
 	archive  = "http://archive.debian.org/debian"
 	snapshot = "http://snapshot.debian.org/archive/debian/20261124T000000Z"
@@ -70,7 +70,7 @@ func (u *unit) fetch(ctx context.Context, dir string) (string, error) {
 		for i := range u.suites {
 			suites := u.suites[i:]
 			if !u.closure {
-				suites = suites[:1] // the others have the same packages
+				suites = suites[:1] // the packages come from the first suite
 			} else if i > 0 {
 				break
 			}
@@ -203,8 +203,8 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// find returns the file below root with the longest matching name: of libcuda.so.1 and
-// libcuda.so.550.163.01 the second.
+// find returns the file below root that matches a pattern. If several match, it returns the one
+// with the longest name: libcuda.so.550.163.01 and not libcuda.so.1.
 func find(root, pattern string) (string, error) {
 	var files []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

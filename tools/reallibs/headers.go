@@ -22,7 +22,7 @@ import (
 	"github.com/puregpu/puregpu/symbols"
 )
 
-// A headerFolder is the place of a release's headers of a library.
+// A headerFolder is a folder with a release's headers of a library.
 type headerFolder struct {
 	library string // its key
 	dir     string
@@ -91,10 +91,10 @@ func includes(d *symbols.Description) string {
 	return b.String()
 }
 
-// opaque returns, with their tags, the handles whose names in the headers mean the struct instead
-// of a pointer to it. NCCL 2.30.4 has typedef struct ncclParamHandle ncclParamHandle_t, and
+// opaque returns the tags of handles by their names, if the name means the struct in the headers
+// instead of a pointer to it. NCCL 2.30.4 has typedef struct ncclParamHandle ncclParamHandle_t, and
 // functions take a pointer to it. In 2.30.7 the name is the pointer. A macro for a deprecated type
-// may follow. Structs that only have a tag are included.
+// may follow. It also returns structs that only have a tag.
 func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]string, error) {
 	out := map[string]string{}
 	for i, name := range d.Headers.Files {
@@ -288,8 +288,8 @@ func (h headerFolder) prove(ctx context.Context, w io.Writer, tmp string) error 
 	return errors.Join(errs...)
 }
 
-// proveAll proves releases with headers in folders, or in units that it fetches first, for as long
-// as fetching allows.
+// proveAll proves releases with headers in folders, or in units. It fetches the units first, until
+// the context fetching ends.
 func proveAll(ctx, fetching context.Context, w io.Writer, dir string, folders []headerFolder, chosen []unit) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

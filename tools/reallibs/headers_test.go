@@ -66,8 +66,8 @@ func structNamed(t *symbols.Table, name string) *symbols.Struct {
 	return &t.Structs[slices.IndexFunc(t.Structs, func(s symbols.Struct) bool { return s.Name == name })]
 }
 
-// TestRecorderFindsOtherLayouts compiles recorders of a release that agrees with the table, and of
-// changed ones, and checks the reported errors.
+// TestRecorderFindsOtherLayouts compiles a recorder of a release that agrees with the table, and
+// recorders of releases that differ, and checks the reported errors.
 func TestRecorderFindsOtherLayouts(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("no gcc")
@@ -85,8 +85,8 @@ func TestRecorderFindsOtherLayouts(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*symbols.Table)
-		wrong  []string // functions
-		says   string   // about the first one
+		wrong  []string // functions whose calls must be reported
+		says   string   // part of the report about the first function
 	}{
 		{"nothing", func(*symbols.Table) {}, nil, ""},
 		{

@@ -17,17 +17,17 @@ type leaf struct {
 	// parameter itself.
 	path    string
 	offset  int
-	size    int // 0 if the type does not give it, as for an int parameter
+	size    int // 0 if the C type is not known, as for a parameter of type int
 	pointer bool
 	enum    *symbols.Enum // nil for other types
 }
 
-// Types look up the types of a table.
+// types finds the types of a table by name.
 type types struct {
 	table   *symbols.Table
 	structs map[string]*symbols.Struct
 	enums   map[string]*symbols.Enum
-	aliases map[string]string // also handles, which are opaque pointers
+	aliases map[string]string // also has the handles, as pointers to their tags
 }
 
 func typesOf(t *symbols.Table) *types {
@@ -70,8 +70,8 @@ func (x *types) resolve(ctype string) (symbols.CType, error) {
 	return t, err
 }
 
-// A chooser decides which member of an unnamed union counts, by the paths in it. With nil all
-// count.
+// A chooser decides whether a member of an unnamed union counts, by the leaves in it. A nil chooser
+// takes every member.
 type chooser func(paths []leaf) bool
 
 // leaves returns the leaves of a value of a type, in the order of the fields. It omits reserved
@@ -145,7 +145,7 @@ func (x *types) member(u *symbols.Struct, path string, offset int, choose choose
 	return chosen
 }
 
-// among returns a chooser for members of unnamed unions whose leaves are in a list.
+// among returns a chooser that takes members whose leaves are all in a list, by their paths.
 func among(others []leaf) chooser {
 	return func(paths []leaf) bool {
 		for _, l := range paths {
@@ -164,11 +164,12 @@ func (x *types) sized(t symbols.CType) bool {
 	return s != nil && !s.Union && len(s.Fields) > 0 && s.Fields[0].Name == "size" && s.Fields[0].Offset == 0
 }
 
-// sentinel matches enumerators that count or bound the others. They are no values to pass.
+// sentinel matches enumerators that give the number or the limit of the other enumerators. Programs
+// do not pass them.
 var sentinel = regexp.MustCompile(`(?i)(count|range|num_?(options|types|ops|results|input_types)|_num|_max|_end|domain_size|_undefined|max_enum|force_int|0x7fffffff)$`)
 
-// renumbered lists enumerators with another number in some releases, for which the bound number is
-// right on purpose.
+// renumbered lists enumerators that have another number in some releases, and for which the bound
+// number is right nevertheless.
 var renumbered = map[string]string{
 	// CUDA 12 gave these names to the enumerators _V2 of 11.7 and 11.8, with the same numbers.
 	// Earlier drivers refuse them.

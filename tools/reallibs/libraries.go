@@ -34,25 +34,25 @@ type opened interface {
 	Missing() []dl.MissingSymbol
 }
 
-// A library is a library with bindings.
+// A library is a library that puregpu binds.
 type library struct {
 	key  string // name of the record's file, and of -probe
 	name string
 	pkg  string // its package and its table
 	env  string // variable with which tests find the file
-	// Mark in the table for functions of this implementation alone, "" for the first
-	// implementation.
+	// Mark in the table for functions that only this implementation of the API has; "" for the
+	// first implementation.
 	lib    string
 	format func(dl.Version) string
 	open   func(dl.Options) (opened, error)
 
-	run string // what was run with it, for the guide
+	run string // for the guide: what was run with the library
 
-	unpackaged bool // Debian has no build of it, so there is no record of its exports
+	unpackaged bool // Debian does not have the library, so there is no record of its exports
 
-	// Function that returns the release, if the description names none.
+	// The function that returns the release, if the description does not name it.
 	tells string
-	text  func(symbols.Version) string // its text for a release, if that is no numbers
+	text  func(symbols.Version) string // the text that tells returns for a release, if it is not a number
 	// The file's name, if it contains the release; %d is each part of it.
 	file string
 }
@@ -87,8 +87,8 @@ var libraries = []library{
 	{key: "hiprand", name: "hipRAND", pkg: "hiprand", run: "not run on an AMD GPU", env: "PUREGPU_HIPRAND_LIBRARY", format: hiprand.FormatVersion, open: opener(hiprand.Open)},
 }
 
-// driverOf returns NVML's version of the driver that came with a CUDA release: the first part of
-// the release, and the driver's own.
+// driverOf returns the version of the driver that came with a CUDA release, as NVML reports it: the
+// release's first number, and the driver's.
 func driverOf(v symbols.Version) string {
 	branches := map[symbols.Version]int{
 		{Major: 11, Minor: 0}: 450, {Major: 11, Minor: 1}: 455, {Major: 11, Minor: 2}: 460, {Major: 11, Minor: 3}: 465, {Major: 11, Minor: 4}: 470,

@@ -135,7 +135,7 @@ func TestProbeFinds(t *testing.T) {
 	}
 }
 
-// TestRecordIsWhatWasWritten writes records and reads them.
+// TestRecordIsWhatWasWritten checks that reading returns the records that were written.
 func TestRecordIsWhatWasWritten(t *testing.T) {
 	dir := t.TempDir()
 	lib := libraryNamed("hip")
@@ -145,7 +145,7 @@ func TestRecordIsWhatWasWritten(t *testing.T) {
 	for _, all := range [][]found{
 		{find("5.7", "a", "b", "c"), find("5.10", "a", "c")},
 		{find("5.2", "a", "b"), find("6.4", "a", "c", "d")},
-		{find("5.7", "a", "b", "d")}, // recorded again
+		{find("5.7", "a", "b", "d")}, // 5.7 is recorded a second time
 	} {
 		if err := record(dir, all); err != nil {
 			t.Fatal(err)

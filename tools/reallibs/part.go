@@ -94,12 +94,12 @@ func (f packageFile) fetchHeaders(ctx context.Context, root string) error {
 	if err != nil {
 		return err
 	}
-	// The whole file if the server ignores the range.
+	// A server that ignores the range sends the whole file.
 	_, err = io.Copy(w, io.LimitReader(answer.Body, part))
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	// For a part both programs report, at their end, that the input ends early.
+	// If the file is only a part, both programs report at their end that the input ends early.
 	cmd := exec.CommandContext(ctx, "sh", "-c", `dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards './usr/include*'`, "sh", deb, root)
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -21,7 +21,7 @@ type facts struct {
 	Bound    int        // number of functions of the API that the package binds
 	Resolved []string   // functions that resolved
 	Refused  []string   // functions that the file exports and the package refuses to call
-	Absent   int        // number of the others
+	Absent   int        // number of functions that neither resolved nor were refused
 	Notes    []string   // differences between since-versions and the file
 	Wrong    []string   // errors
 }

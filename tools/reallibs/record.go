@@ -22,7 +22,7 @@ import (
 // each.
 const recordDir = "testdata/exports"
 
-// A recorded library is the exports of its releases, oldest first.
+// A recorded has the exports of a library's releases, oldest first.
 type recorded struct {
 	releases []recordedRelease
 }
@@ -34,9 +34,9 @@ type recordedRelease struct {
 	exports []string   // sorted
 }
 
-// A record's file has a line for each release, "release NAME VERSION FILE", oldest first, and a
-// line for each function: its name and the releases that export it, as NAME, as FIRST..LAST, or *
-// for all.
+// readRecord reads a record. The file has a line for each release, "release NAME VERSION FILE",
+// oldest first, and a line for each function: its name and the releases that export it, as NAME, as
+// FIRST..LAST, or * for all.
 func readRecord(path string) (*recorded, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

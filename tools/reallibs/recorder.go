@@ -51,9 +51,9 @@ static void puregpu_fill(volatile void *p, unsigned long size, unsigned long lon
 }
 `
 
-const recorderElements = 3 // of every array
+const recorderElements = 3 // the length of every array
 
-// seedOf returns the number from which the bytes of a leaf are made.
+// seedOf returns the number from which the bytes of an element of a leaf are made.
 func seedOf(symbol string, param int, path string, element int) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d/%s/%d", symbol, param, path, element)
@@ -72,23 +72,23 @@ func seedBytes(seed uint64, n int) []byte {
 	return b
 }
 
-// A call is a function in the package and in a release's headers.
+// A call is a function that both the package and the release have.
 type call struct {
 	index  int
 	fn     dltest.Function   // the Go method
 	bound  *symbols.Function // the function as the package binds it
 	theirs *symbols.Function // the function in the release
 	params []callParam
-	differ []string // differences between the two
-	tells  bool     // returns the release, and records nothing
+	differ []string // differences between bound and the release's function
+	tells  bool     // the function returns the release, and the recorder does not record it
 }
 
-// A callParam is a parameter in both.
+// A callParam is a parameter of a call, as the package binds it and in the release.
 type callParam struct {
 	role          dltest.Role
 	ours, theirs  []leaf
-	pointee       symbols.CType // in the release: the pointer's target, or the parameter's own type
-	ourSize, size int           // of a struct, else 0
+	pointee       symbols.CType // the release's type of the pointer's target, or of a parameter that is no pointer
+	ourSize, size int           // sizes of a struct; 0 for other types
 	sized         bool
 }
 
@@ -144,7 +144,7 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 		b.Pointers--
 	}
 	p.pointee = b
-	// No table here has the numbers of the borrowed type.
+	// One of the two types is borrowed: this table does not have its numbers.
 	if x.enums[a.Base] != nil && y.borrowed(b.Base) || x.borrowed(a.Base) && y.enums[b.Base] != nil {
 		differ = append(differ, fmt.Sprintf("parameter %s is %s, not %s", ours.Name, theirs.Type, ours.Type))
 	}
@@ -215,7 +215,8 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 		}
 		declaration := symbols.CDeclaration(f.Result, fmt.Sprintf("puregpu_f%d(%s)", i, strings.Join(params, ", ")))
 		fmt.Fprintf(&b, "\n#undef %s\n%s __asm__(\"%s\");\n", f.Symbol, declaration, f.Symbol)
-		// A table does not distinguish const T *const * from const T **.
+		// Do not compare functions with pointers to pointers: a table does not distinguish const T
+		// *const * from const T **.
 		if !slices.ContainsFunc(f.Params, func(p symbols.Param) bool { return strings.Contains(p.Type, "**") || unnamed(p) }) {
 			fmt.Fprintf(&b, "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), __typeof__(puregpu_f%d)), \"the type of %s\");\n", f.Symbol, i, f.Symbol)
 		}
@@ -258,14 +259,14 @@ func (lib *library) source(includes string, opaque map[string]string, d *symbols
 	return b.String()
 }
 
-// returned writes the statement that returns a code: in the first four bytes of a struct, or in
-// fewer if it is smaller.
+// returned writes a statement that returns a code. If the result is a struct, the code is in its
+// first bytes, at most four.
 func returned(result, code string) string {
 	return fmt.Sprintf("\tint code = %s;\n\t%s result;\n\t__builtin_memset(&result, 0, sizeof result);\n"+
 		"\t__builtin_memcpy(&result, &code, sizeof result < sizeof code ? sizeof result : sizeof code);\n\treturn result;\n", code, result)
 }
 
-// record writes the body of a function for its parameter k.
+// record writes the code for the parameter with index k in the body of a function.
 func (p *callParam) record(b *strings.Builder, symbol string, k int) {
 	if p.role == dltest.String || p.role == dltest.CountOut {
 		return
@@ -322,7 +323,7 @@ func (p *callParam) record(b *strings.Builder, symbol string, k int) {
 	}
 }
 
-// our returns the leaf of a path as the package binds it.
+// our returns the leaf with a path, as the package binds it.
 func (p *callParam) our(path string) (leaf, bool) {
 	for _, l := range p.ours {
 		if l.path == path {

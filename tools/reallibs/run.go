@@ -28,7 +28,7 @@ type found struct {
 	facts *facts
 }
 
-// runUnits fetches units one after the other, for as long as fetching allows, and tries their
+// runUnits fetches units one after the other, until the context fetching ends, and tries their
 // libraries.
 func runUnits(ctx, fetching context.Context, w io.Writer, dir string, chosen []unit, write bool) error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
@@ -43,7 +43,7 @@ func runUnits(ctx, fetching context.Context, w io.Writer, dir string, chosen []u
 		return err
 	}
 	tests := filepath.Join(dir, "tests")
-	if err := os.RemoveAll(tests); err != nil { // possibly compiled from other sources
+	if err := os.RemoveAll(tests); err != nil { // the programs in it may be from older sources
 		return err
 	}
 	if err := os.MkdirAll(tests, 0o777); err != nil {

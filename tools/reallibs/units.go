@@ -2,20 +2,20 @@ package main
 
 import "slices"
 
-// A unit is fetched together: packages of one suite, and the libraries in them.
+// A unit is a set of packages of one suite that are fetched together.
 type unit struct {
 	name     string   // name of its folder
-	suites   []string // the first has the packages, the others may have dependencies
+	suites   []string // the first suite has the packages; dependencies may come from the others
 	packages []string
-	// With all dependencies, also the C library; the libraries then run under its loader.
+	// Fetch all dependencies too, also the C library. The libraries then run under its loader.
 	closure  bool
-	long     bool // large to fetch
+	long     bool // the packages are large
 	releases []release
 	tests    []test
 
-	components string   // of the suites, if closure does not decide
+	components string   // components of the suites, such as "main"; "" chooses by closure
 	headers    []string // libraries whose headers the packages have
-	bind       bool     // only headers are unpacked
+	bind       bool     // unpack only headers
 }
 
 // A release is a library in a unit.
@@ -25,7 +25,8 @@ type release struct {
 	file    string // pattern for the file's name; the longest match counts
 }
 
-// A test is a run of a package's tests. It runs if no library of the unit is too old.
+// A test is a run of a package's tests, by their names. It is left out if a library of the unit is
+// too old.
 type test struct {
 	pkg, run string
 }
@@ -33,8 +34,8 @@ type test struct {
 // toolkitTests are those of the libraries of CUDA's toolkit.
 var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}, {"cusparse", "Real"}, {"cusolver", "Real"}}
 
-// NVIDIA's files run with the C library of any suite. Except for C libraries, the dependencies of
-// their packages are the rest of the driver and install scripts, which are not needed.
+// NVIDIA's files run with the C library of any suite, so these units do without dependencies: they
+// are other parts of the driver, and install scripts.
 var units = []unit{
 	{
 		name: "nvidia-450", suites: []string{"bullseye", "sid"}, packages: []string{"libnvidia-tesla-450-cuda1", "libnvidia-tesla-450-ml1"},

@@ -857,7 +857,7 @@ func (w *rewriter) render(from, to int) string {
 	for _, e := range w.edits {
 		if from <= e.from && e.to <= to {
 			if e.from == from && e.to == to && e.pieces == nil && from < to {
-				continue // this text moves: leave it out here
+				continue // this text moves elsewhere, so it is left out here
 			}
 			if e.closes {
 				closing = append(closing, e)
