@@ -1,7 +1,8 @@
-// Math shows the packages above NVIDIA's libraries, each by a function that can be copied: a line through points, the
-// frequency of a tone, π by random points, the ranks of web pages, the temperatures of a rod, a blurred picture,
-// attention. It checks each result. It runs on the GPU, or on a simulated one if the machine has none, and says
-// which libraries are missing.
+// Math shows the packages above NVIDIA's libraries, each by a function that can be copied. The
+// functions compute a line through points, the frequency of a tone, π by random points, the ranks
+// of web pages, the temperatures of a rod, a blurred picture, and attention. It checks each result.
+// It runs on the GPU, or on a simulated one if the machine has none, and says which libraries are
+// missing.
 package main
 
 import (
@@ -54,8 +55,8 @@ func main() {
 	}
 }
 
-// run runs examples on the first device of a driver, and prints a line for each. A library that the machine does not
-// have is no error.
+// run runs examples on the first device of a driver, and prints a line for each. A library that the
+// machine does not have is no error.
 func run(ctx context.Context, d driver.Driver, w io.Writer, examples []example) (err error) {
 	dev, err := gpu.Open(d, 0, gpu.Options{})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// line fits a line through points by least squares. The rows of a matrix m are 1, x and y of each point, so the product
-// mᵀ·m has all sums that the slope and the intercept are made of.
+// line fits a line through points by least squares. The rows of a matrix m are 1, x and y of each
+// point, so the product mᵀ·m has all sums from which the slope and the intercept follow.
 func line(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := blas.Open(dev, blas.Options{})
 	if err != nil {

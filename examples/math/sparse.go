@@ -9,8 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/sparse"
 )
 
-// pageRank ranks five web pages. A visitor follows one of a page's links with probability 0.85, else goes to any page.
-// Row i of the matrix has the links of page i, so its transpose moves the visitors.
+// pageRank ranks five web pages. A visitor follows one of a page's links with probability 0.85,
+// else goes to any page. Row i of the matrix has the links of page i, so its transpose moves the
+// visitors.
 func pageRank(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := sparse.Open(dev, sparse.Options{})
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/solver"
 )
 
-// rod computes the temperatures of a rod whose ends have 0 and 100 degrees. Each point between them has the mean of its
-// neighbours' temperatures: 2·t[i] - t[i-1] - t[i+1] = 0.
+// rod computes the temperatures of a rod whose ends have 0 and 100 degrees. Each point between them
+// has the mean of its neighbours' temperatures: 2·t[i] - t[i-1] - t[i+1] = 0.
 func rod(ctx context.Context, dev *gpu.Device) (string, error) {
 	lib, err := solver.Open(dev, solver.Options{})
 	if err != nil {

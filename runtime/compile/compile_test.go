@@ -59,7 +59,7 @@ func newCache(t testing.TB) compile.Cache {
 	return compile.Cache{Dir: filepath.Join(t.TempDir(), "cache")}
 }
 
-// A compilingDriver is a driver that has a compiler. The simulated devices can load the compiled code.
+// A compilingDriver is a driver that has a compiler. The simulated devices can load its code.
 type compilingDriver struct {
 	driver.Driver
 	info  func(device int) driver.CompilerInfo
@@ -172,7 +172,7 @@ func entries(t *testing.T, dir string) []string {
 	return found
 }
 
-// TestCompileCache: B189 code is found on disk if the source and the compiler are the same.
+// TestCompileCache tests B189: code is found on disk if the source and the compiler are the same.
 func TestCompileCache(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev, dir := openDevice(t, d), cache.Dir
@@ -239,8 +239,8 @@ func TestCompileCache(t *testing.T) {
 	}
 }
 
-// TestCompileLink: B188 linked sources are one program. B189 It is another program if anything in
-// one of them differs.
+// TestCompileLink tests B188 and B189: linked sources are one program. A difference in any of them
+// makes another program.
 func TestCompileLink(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev := openDevice(t, d)
@@ -311,7 +311,7 @@ func TestCompileLink(t *testing.T) {
 	must(t, x.Close())
 }
 
-// TestCompileCacheFolder: B189 the default folder is the user's. If a folder cannot be used,
+// TestCompileCacheFolder tests B189: the default folder is the user's. If a folder cannot be used,
 // compiling still works.
 func TestCompileCacheFolder(t *testing.T) {
 	home := t.TempDir()
@@ -347,8 +347,8 @@ func TestCompileCacheFolder(t *testing.T) {
 	}
 }
 
-// TestCompileForeignFolder: B195 a folder that others can write to is not used. Code is compiled
-// each time, and the reason is logged once a device.
+// TestCompileForeignFolder tests B195: a folder that other users can write to is not used. Code is
+// compiled each time, and the reason is logged once for each device.
 func TestCompileForeignFolder(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a mode says nothing about other users there")
@@ -377,7 +377,8 @@ func TestCompileForeignFolder(t *testing.T) {
 	}
 }
 
-// TestCompileFiles: B189 code that may depend on files is kept only if the source has a revision.
+// TestCompileFiles tests B189: code that may depend on files is kept only if the source has a
+// revision.
 func TestCompileFiles(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev := openDevice(t, d)
@@ -430,7 +431,7 @@ func TestCompileFiles(t *testing.T) {
 	}
 }
 
-// TestCompileErrors: B188 the error has the compiler's messages, and nothing is kept on disk.
+// TestCompileErrors tests B188: the error has the compiler's messages, and nothing is kept on disk.
 func TestCompileErrors(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	dev, dir := openDevice(t, d), cache.Dir
@@ -459,7 +460,7 @@ func TestCompileErrors(t *testing.T) {
 	}
 }
 
-// TestCompileHoldsNothing: B188 while the compiler runs, the device works and may be closed.
+// TestCompileHoldsNothing tests B188: while the compiler runs, the device works and may be closed.
 func TestCompileHoldsNothing(t *testing.T) {
 	d := newCompiling(t, 1)
 	d.begun, d.goOn = make(chan struct{}), make(chan struct{})
@@ -491,7 +492,7 @@ func TestCompileHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestCompileNothing: B143 compiling for an unopened device is an error, for any source.
+// TestCompileNothing tests B143: compiling for an unopened device is an error, for any source.
 func TestCompileNothing(t *testing.T) {
 	sources := []compile.Source{{}, {Text: "nothing", Names: []string{"nothing"}}, {Options: []string{""}}, {Text: "nothing", Link: make([]compile.Source, 1)},
 		{Headers: map[string]string{"": ""}, LinkOptions: []string{"nothing"}, Revision: "nothing"}}
@@ -519,8 +520,8 @@ func TestCompileNothing(t *testing.T) {
 	}
 }
 
-// TestCompileTrace: a tracer gets a record of each run of the compiler, with the source's name, and
-// no record for code found on disk.
+// TestCompileTrace checks that a tracer gets a record of each run of the compiler, with the
+// source's name, and no record for code found on disk.
 func TestCompileTrace(t *testing.T) {
 	d, cache := newCompiling(t, 1), newCache(t)
 	tracer, err := trace.NewTracer(trace.TracerOptions{})
@@ -551,7 +552,7 @@ func TestCompileTrace(t *testing.T) {
 	}
 }
 
-// TestCompileAll: B188 a source is compiled once for all devices of a kind.
+// TestCompileAll tests B188: a source is compiled once for all devices of a kind.
 func TestCompileAll(t *testing.T) {
 	d, cache := newCompiling(t, 4), newCache(t)
 	d.info = func(device int) driver.CompilerInfo {

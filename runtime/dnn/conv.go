@@ -94,7 +94,8 @@ func (s ConvShape) check() error {
 	return nil
 }
 
-// fits reports whether an int can count the bytes of a tensor of some dimensions, with room to spare.
+// fits reports whether the size in bytes of a tensor of some dimensions fits into an int, with room
+// to spare.
 func fits(dims ...int) bool {
 	n := 1
 	for _, d := range dims {

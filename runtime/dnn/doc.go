@@ -7,8 +7,8 @@
 //	err = stream.Do(attention.Forward(out, q, k, v))
 //
 // cuDNN makes a plan for one shape: it chooses kernels, and compiles some of them. NewConv,
-// NewAttention and NewNorm make plans, which takes milliseconds to seconds. So make plans in advance,
-// and keep them.
+// NewAttention and NewNorm make plans, which takes milliseconds to seconds. So make plans in
+// advance, and keep them.
 //
 // A Library and its plans may be used by several goroutines, streams and recordings at once. One
 // call at a time uses the handle of the Library. While a plan is made, other calls wait. Each queue

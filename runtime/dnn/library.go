@@ -13,7 +13,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/libcall"
 )
 
-// Options are the options of [Open]. The zero value finds the library of the system.
+// Options configure a [Library]. The zero value loads the system's library.
 type Options struct {
 	CuDNN cudnn.Options // where cuDNN is
 }
@@ -25,8 +25,8 @@ type Library struct {
 	steps map[step]bool // steps of plans that are not destroyed; used only while the handle is held, and by end
 }
 
-// Open loads cuDNN for a device and makes a handle. It blocks while the library initializes. If the
-// library is not there, the error is dl.ErrNotFound. Close the Library before the device.
+// Open loads cuDNN for a device and makes a handle. It blocks while the library initializes. If
+// the library is not installed, the error is dl.ErrNotFound. Close the Library before the device.
 func Open(dev *gpu.Device, o Options) (*Library, error) {
 	load := func() (*cudnn.Library, error) { return cudnn.Open(o.CuDNN) }
 	create := func(lib *cudnn.Library) (h cudnn.Handle, err error) {
@@ -70,7 +70,7 @@ func (l *Library) Close() error {
 // isZero reports whether the Library is nil or a zero value.
 func (l *Library) isZero() bool { return l == nil || l.in == nil }
 
-// A Call is what a function given to [Library.Call] works with.
+// A Call has the library, the handle and the memory for a function given to [Library.Call].
 type Call struct {
 	*cudnn.Library
 	Handle cudnn.Handle // has the stream
@@ -78,11 +78,10 @@ type Call struct {
 	Ptrs   []driver.Ptr // addresses of the ranges, in order, then of the workspace; valid until the function returns
 }
 
-// Call returns an Op that calls functions of cuDNN, which give the stream of Handle work. name is
-// the Op's label, workspace how many bytes of device memory the function computes in, and the ranges
-// in uses are the memory that it uses. [Library.With] makes plans and asks for the size of a
-// workspace. gpu.Native says what the function may do. If the device is simulated, the Op carries
-// gpu.ErrUnsupported.
+// Call returns an Op that calls functions of cuDNN. They give work to the stream of Handle. name is
+// the Op's label. workspace is the size of the function's workspace in bytes: query it in
+// [Library.With]. The ranges in uses are the memory that the work uses. gpu.Native says what the
+// function may do. If the device is simulated, the Op carries gpu.ErrUnsupported.
 func (l *Library) Call(name string, workspace uint64, fn func(Call) error, uses ...gpu.Range) gpu.Op {
 	if l.isZero() {
 		return gpu.BadOp(errZero)
@@ -97,8 +96,10 @@ func newCall(lib *cudnn.Library, h cudnn.Handle, n gpu.NativeCall) Call {
 	return Call{lib, h, cudadriver.Stream(n.Stream), slices.Clip(n.Ptrs)}
 }
 
-// With calls a function with the handle, and with the device current on the thread, at once. It is
-// for functions that make plans. If the device is simulated, the error is gpu.ErrUnsupported.
+// With calls a function immediately, with the handle, and with the device current on the thread. It
+// is for functions that make plans or return the size of a workspace. A function given to
+// [Library.Call] has the handle already, and must not call With. If the device is simulated, the
+// error is gpu.ErrUnsupported.
 func (l *Library) With(fn func(*cudnn.Library, cudnn.Handle) error) error {
 	if l.isZero() {
 		return errZero

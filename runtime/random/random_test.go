@@ -162,7 +162,8 @@ func TestOddNormals(t *testing.T) {
 	must(t, dev.Close())
 }
 
-// TestRecorded executes a recording with draws: each execution draws the next numbers, in every mode, also if its memory moves.
+// TestRecorded checks that each execution of a recording draws the next numbers, in every mode,
+// also if the recording's memory moves.
 func TestRecorded(t *testing.T) {
 	for _, mode := range []gpu.Mode{gpu.AutoMode, gpu.GraphMode, gpu.StreamMode} {
 		dev, lib := open(t)

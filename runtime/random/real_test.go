@@ -16,7 +16,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/random"
 )
 
-// TestRealPhilox compares the simulated GPU's numbers with those that cuRAND of this machine draws on the host, which needs no GPU.
+// TestRealPhilox compares the simulated GPU's numbers with numbers that this machine's cuRAND draws
+// on the host, without a GPU.
 func TestRealPhilox(t *testing.T) {
 	l, err := curand.Open(curand.Options{})
 	if errors.Is(err, dl.ErrNotFound) || errors.Is(err, dl.ErrUnsupported) {

@@ -530,8 +530,8 @@ var trials = []trial{
 	{name: "cuGraphLaunch", need: func(b *bench) { b.exec(); b.stream() }, call: func(b *bench) error { return b.lib.GraphLaunch(b.exec(), b.stream()) }},
 }
 
-// refusal returns nil for errors that reject an invalid argument: a function that returns one needs no
-// context. It returns other errors unchanged.
+// refusal returns nil for errors that reject an invalid argument: a function that returns one needs
+// no context. It returns other errors unchanged.
 func refusal(err error) error {
 	for _, known := range []cuda.Result{cuda.ErrorInvalidValue, cuda.ErrorInvalidHandle, cuda.ErrorMapFailed} {
 		if errors.Is(err, known) {

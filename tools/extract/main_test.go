@@ -171,9 +171,9 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestEmbeddedTablesAreWhatTheHeadersGive compares the embedded tables with their headers, whose folder an environment
-// variable names: adding the releases again must change nothing, and no note may report a
-// difference.
+// TestEmbeddedTablesAreWhatTheHeadersGive compares the embedded tables with their headers, whose
+// folder an environment variable names: adding the releases again must change nothing, and no note
+// may report a difference.
 func TestEmbeddedTablesAreWhatTheHeadersGive(t *testing.T) {
 	for _, library := range symbols.Names() {
 		t.Run(library, func(t *testing.T) {

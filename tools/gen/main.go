@@ -3,8 +3,8 @@
 //	gen [-C DIR] LIBRARY...
 //	gen -echo LIBRARY
 //
-// DIR is the module's root, by default the nearest folder upwards with a go.mod. With -echo it prints
-// the C source of the library that proves the bindings.
+// DIR is the module's root, by default the nearest folder upwards with a go.mod. With -echo it
+// prints the C source of the library that proves the bindings.
 package main
 
 import (

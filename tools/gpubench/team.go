@@ -31,8 +31,8 @@ const mark = "@gpubench "
 type order struct {
 	Do string `json:"do"`
 
-	// open: get ready, with the devices of the ranks that begin with Rank. The process of rank 0 makes an id, by which the others
-	// will find it. PyTorch's processes know all that.
+	// open: open the devices of the ranks from Rank on. The process of rank 0 also makes an id, by
+	// which the others find it. PyTorch's processes get this from their environment.
 	Simulated int   `json:"simulated,omitempty"` // number of simulated devices; 0: real ones
 	Devices   []int `json:"devices,omitempty"`
 	Rank      int   `json:"rank,omitempty"`
@@ -41,16 +41,17 @@ type order struct {
 	ID    []byte `json:"id,omitempty"`
 	Ranks int    `json:"ranks,omitempty"` // in all
 
-	// time: reduce so many bytes on all ranks, in memory behind Pad bytes.
+	// time: reduce Bytes on all ranks, in memory behind a padding of Pad bytes.
 	Bytes uint64 `json:"bytes,omitempty"`
 	Pad   uint64 `json:"pad,omitempty"`
 	counts
 
-	// measure: run work with a Python library, as often as counts say.
+	// measure: do Work with the Python library Library, as often as the counts say.
 	Library string `json:"library,omitempty"`
 	Work    string `json:"work,omitempty"`
 
-	// small: reduce Bytes so many times, one by one and as one group, each Timed times.
+	// small: reduce Bytes Group times, as separate groups and as one group. Time each of the two
+	// Timed times.
 	Group int `json:"group,omitempty"`
 }
 

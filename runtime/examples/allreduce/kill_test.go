@@ -19,7 +19,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// blockingTwins are the kernels' twins. In one step of one device the gradient blocks until goOn is closed.
+// blockingTwins are the kernels' twins. In one step of one device the gradient blocks until goOn is
+// closed.
 type blockingTwins struct {
 	twins
 	device  int
