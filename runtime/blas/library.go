@@ -97,7 +97,7 @@ var errZero = fmt.Errorf("a nil or zero Library: use Open: %w", gpu.ErrArgument)
 type Call struct {
 	*cublas.Library
 	Handle cublas.Handle // has the stream and a workspace
-	Stream cuda.Stream   // the stream
+	Stream cuda.Stream   // the stream that Handle has
 	Ptrs   []driver.Ptr  // addresses of the ranges, in order; valid until the function returns
 }
 

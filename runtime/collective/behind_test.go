@@ -73,7 +73,7 @@ func TestBehindFailedCollective(t *testing.T) {
 				p := s.Point()
 				must(t, p.Semaphore.WaitIssued(soon(t), p.Value))
 				must(t, s.Do(gpu.HostCall(func() error { t.Error("a host call behind the all-reduce runs"); return nil })))
-				must(t, s.Fill(waiting.All(), []byte{1})) // parked: it waits for the host call
+				must(t, s.Fill(waiting.All(), []byte{1})) // this work is parked until the host call returns
 				fail(t, d, comms)
 				err := s.Wait(soon(t))
 				ended(t, "the stream", err)

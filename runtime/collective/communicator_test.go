@@ -62,7 +62,7 @@ func TestDeadRank(t *testing.T) {
 				if n == 2 || raceEnabled {
 					rounds = 5
 				}
-				if way.notice < 0 { // then only the deadline finds it
+				if way.notice < 0 { // the library is not told of the failure: only the deadline finds it
 					rounds, limit = 5, 200*time.Millisecond
 				}
 				for round := range rounds {
@@ -73,7 +73,7 @@ func TestDeadRank(t *testing.T) {
 						bufs = append(bufs, allocate(t, dev, 4096))
 					}
 					dead := round % n
-					must(t, d.StallDevice(dead)) // so that no rank can finish
+					must(t, d.StallDevice(dead)) // the rank that will fail does not run, so no rank can finish
 					done := reduceAll(t, comms, bufs)
 					if way.lose {
 						must(t, d.LoseDevice(dead, errors.New("fell off the bus")))
@@ -93,12 +93,12 @@ func TestDeadRank(t *testing.T) {
 						}
 					}
 					cancel()
-					for i, c := range comms { // no rank hangs although one is missing
+					for i, c := range comms { // closing must not hang although one rank is missing
 						if err := c.Close(); err != nil && !(way.lose && i == dead) {
 							t.Errorf("close of rank %d: %v", i, err)
 						}
 					}
-					g.Close() // with the lost device's error
+					g.Close() // returns the loss of the device, if any
 				}
 			})
 		}
@@ -277,7 +277,7 @@ func scenario(ctx context.Context, d driver.Driver, sound bool) error {
 			defer rest.Abort(nil)
 			b, err := dev.Alloc(gpu.CommMem, 64)
 			if !note(err) {
-				c.Abort(err) // else the other rank waits for its timeout
+				c.Abort(err) // otherwise the other rank waits for its timeout
 				return
 			}
 			defer b.Close()
@@ -373,13 +373,13 @@ func TestRandomGroups(t *testing.T) {
 		}
 		g, err := gpu.OpenGroup(d, gpu.Options{Queues: 2}, indices...)
 		must(t, err)
-		rest := r.IntN(40) // the group before which the ranks suspend, if any
+		rest := r.IntN(40) // number of the group before which the ranks suspend; from 20 on they never do
 		comms, err := collective.NewAll(minute(t), g.Devices(), collective.Options{Timeout: time.Second, Plain: rest < 20})
 		must(t, err)
 		const groups = 20
 		host := semaphores(t, 1)[0]
 		done := make([][]*gpu.Semaphore, n)
-		waits := make([]int, groups) // the same on all ranks
+		waits := make([]int, groups) // kind of wait for each group, the same on all ranks
 		for i := range waits {
 			waits[i] = r.IntN(3)
 		}

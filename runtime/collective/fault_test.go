@@ -591,7 +591,7 @@ func TestRefusedOperation(t *testing.T) {
 		unsupported("a fill behind it", after)
 		unsupported("a group behind that", behind)
 	}
-	for i, c := range comms { // also if the stream already has work
+	for i, c := range comms { // the error is the same if the stream already has work
 		s := semaphores(t, 1)[0]
 		must(t, submitGroup(c, gpu.Order{Signal: pts(s, 1)}, collective.SendReceive(bufs[i].Range(0, 32), gpu.Range{}, collective.Uint8, -1, -1), collective.AllGather(bufs[i].All(), bufs[i].Range(32, 32), collective.Uint8)))
 		unsupported("zeros and a group", s)
@@ -819,7 +819,7 @@ func TestGroupFails(t *testing.T) {
 			defer mu.Unlock()
 			threads[thread()] = true
 			if calls++; calls == broken {
-				v.Comms.Collect(s, c, ops[:1]) // the stream has received part of the group
+				v.Comms.Collect(s, c, ops[:1]) // a part of the group enters the stream before the call fails
 				return why
 			}
 			return v.Comms.Collect(s, c, ops)
@@ -832,7 +832,7 @@ func TestGroupFails(t *testing.T) {
 			must(t, submitGroup(comms[0], gpu.Order{Wait: wait, Signal: pts(s, 1)}, sum(b), sum(b)))
 		}
 		for i := range 3 {
-			wg.Go(func() { // from different threads
+			wg.Go(func() { // submit from different threads
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				if i > 0 {
@@ -890,7 +890,7 @@ func TestLostUnderCommunicator(t *testing.T) {
 			must(t, comms[0].Device().Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, comms[0].GroupContext(t.Context(), sum(b))))
 			inFlight(t, dev, 1)
 			fault := d.Inject(simdriver.Fault{Op: simdriver.OpRecord})
-			// These are enough operations that an event follows them.
+			// This operation is large enough that an event follows it.
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(b.All(), []byte{1})))
 			fault.Remove()
 			for i, s := range s {
@@ -905,7 +905,7 @@ func TestLostUnderCommunicator(t *testing.T) {
 			if n := calls(d, 0, simdriver.OpAbortComm); n != 1 {
 				t.Errorf("the communicator was aborted %d times", n)
 			}
-			g.Close() // with the loss's error
+			g.Close() // returns the loss of the device
 		})
 	}
 }
@@ -934,7 +934,7 @@ func TestAbortWithoutEnd(t *testing.T) {
 		}
 		comms[0].Close()
 		must(t, d.ResumeStream(streams[len(streams)-1]))
-		g.Close() // with the loss's error
+		g.Close() // returns the loss of the device
 	})
 }
 
@@ -963,7 +963,7 @@ func TestAbortWithGroupInHand(t *testing.T) {
 		}
 		comms[0].Close()
 		must(t, d.ResumeStream(streams[len(streams)-1]))
-		g.Close() // with the loss's error
+		g.Close() // returns the loss of the device
 	})
 }
 
@@ -1030,7 +1030,7 @@ func TestShrunkWithoutEnd(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		must(t, d.ResumeStream(streams[len(streams)-1]))
-		g.Close() // with the loss's error
+		g.Close() // returns the loss of the device
 	})
 }
 
@@ -1043,7 +1043,7 @@ func TestCloseLookingForEnd(t *testing.T) {
 		defer d.Kill() // a stream that does not end leaks
 		d.destroy = func(v *stubbornDevice, c driver.Comm) error {
 			time.Sleep(1500 * time.Millisecond)
-			d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error { // the thread's calls
+			d.record = func(v *stubbornDevice, e driver.Event, s driver.Stream) error { // from now on only the communicator's thread records events
 				time.Sleep(5 * time.Second)
 				return v.Device.Record(e, s)
 			}
@@ -1101,7 +1101,7 @@ func TestLostWhileMade(t *testing.T) {
 		d.rank = func(*stubbornDevice) {
 			go func() {
 				d.LoseDevice(0, nil)
-				_, err := g.Devices()[0].Alloc(gpu.DeviceMem, 64) // which finds the loss
+				_, err := g.Devices()[0].Alloc(gpu.DeviceMem, 64) // this call finds the loss
 				lost <- err
 			}()
 		}
@@ -1127,7 +1127,7 @@ func TestLostBeforeListed(t *testing.T) {
 	must(t, err)
 	d.stream = func() {
 		d.LoseDevice(0, nil)
-		if _, err := g.Devices()[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // which finds the loss
+		if _, err := g.Devices()[0].Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) { // this call finds the loss
 			t.Errorf("it is not lost: %v", err)
 		}
 	}

@@ -310,7 +310,7 @@ func TestSuspendedEnds(t *testing.T) {
 				return fmt.Errorf("resumed: %w", err)
 			}
 			comms[1].Abort(nil)
-			g.Close() // with the loss's error
+			g.Close() // returns the loss of the device
 			return nil
 		},
 	} {

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/diskcache"
 )
 
-// keyFormat changes with the format of keys or entries.
+// keyFormat is a part of every key. Change it when the format of keys or entries changes.
 const keyFormat = "puregpu compiled code 1"
 
 // key returns the key of the code that a compiler makes from the source. The key covers the length

@@ -57,7 +57,7 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 			// Each parameter takes one slot. The caller fills both the integer and the vector
 			// register of each of the first four.
 			m.to, m.index = inStack, uint16(stack)
-			if p.kind == 'h' && (p.size == 4 || p.size == 8) { // the struct itself
+			if p.kind == 'h' && (p.size == 4 || p.size == 8) { // the slot holds the struct itself
 				m.from, m.size = 0, uint8(p.size)
 			}
 			moves = append(moves, m)
@@ -101,7 +101,7 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 			continue
 		}
 		if p.kind == 's' && p.size > 16 && a == aapcs64 {
-			p = param{kind: 'w'} // by reference
+			p = param{kind: 'w'} // the struct is passed by reference
 		}
 		n := p.words()
 		inRegisters := ints+n <= maxInts

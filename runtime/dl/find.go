@@ -194,7 +194,7 @@ func (c candidate) load(ld *loader) (handle uintptr, err error) {
 		e.plain = plain
 	}
 	if !c.bare() {
-		e.kind = ErrNotLoadable // the file exists
+		e.kind = ErrNotLoadable // the caller has found the file
 	}
 	return 0, e
 }

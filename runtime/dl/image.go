@@ -23,7 +23,7 @@ func inspectFile(path string) (fault, error) {
 		return fault{}, err
 	}
 	defer f.Close()
-	if fi.Size() == 0 { // or a file of the kernel, which the loader might wait for
+	if fi.Size() == 0 { // a file of /proc or /sys is also empty, and the loader might wait for it
 		return fault{plain: "an empty file", harmful: true}, nil
 	}
 	if runtime.GOOS == "windows" {

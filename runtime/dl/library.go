@@ -130,7 +130,7 @@ func openLibrary(spec *Spec, fast int, opt *Options, attempts *[]Attempt) (*libr
 	for _, c := range spec.candidates(opt) {
 		handle, err := c.load(ld)
 		if err != nil && c.loaded {
-			continue // only a probe
+			continue // the process has not loaded this file
 		}
 		if err == nil && seen[handle] {
 			continue // the same file under another name

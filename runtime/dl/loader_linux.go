@@ -90,7 +90,7 @@ func irregular(name string) string {
 		switch _, err := regular.Stat(path); {
 		case err == nil:
 			if fault, err := inspectFile(path); err == nil && fault.plain == "" {
-				return "" // the loader stops here
+				return "" // the loader takes this file and searches no further
 			}
 		case errors.Is(err, regular.ErrIrregular):
 			return path + ": " + plainIO(err)
@@ -108,7 +108,7 @@ func searched(value string) (dirs []string) {
 	}
 	for _, dir := range strings.Split(strings.ReplaceAll(value, ";", ":"), ":") {
 		if dir == "" {
-			dir = "." // as the loader parses it
+			dir = "." // glibc's loader takes an empty element as the working directory
 		}
 		hwcaps := dir + "/glibc-hwcaps"
 		levels, _ := os.ReadDir(hwcaps)
@@ -166,7 +166,7 @@ func (ld *loader) file(handle uintptr) string {
 
 // A linkMap is the head of C's struct link_map.
 type linkMap struct {
-	_    uintptr // the address
+	_    uintptr // the address at which the file is loaded
 	name unsafe.Pointer
 }
 

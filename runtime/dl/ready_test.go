@@ -76,7 +76,7 @@ func TestReady(t *testing.T) {
 				t.Errorf("resolved = %d, %v", r, err)
 			}
 			as := l.Attempts()
-			as = as[len(as)-c.asked:] // the system loader's candidate comes first
+			as = as[len(as)-c.asked:] // skip the attempt of the system loader, which comes first
 			for i, a := range as {
 				if a.File != filepath.Join(dirs[i], filepath.Base(fixture(t))) || a.Source != "directory "+dirs[i] || (a.Err == nil) != (c.errs[i] == nil) ||
 					c.errs[i] != nil && !errors.Is(c.errs[i], ErrStub) && (a.Err != c.errs[i] || a.Version != 12050) {

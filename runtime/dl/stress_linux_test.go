@@ -15,7 +15,7 @@ var stressFor = flag.Duration("dl.stress", 2*time.Second, "how long to call C wh
 // startProfile starts a CPU profile, which interrupts threads by SIGPROF.
 func startProfile(t *testing.T) (stop func()) {
 	if err := pprof.StartCPUProfile(io.Discard); err != nil {
-		return func() {} // the test itself is being profiled
+		return func() {} // a profile of the test itself is running
 	}
 	return pprof.StopCPUProfile
 }

@@ -18,7 +18,7 @@ import (
 // scaled_dot_product_attention.
 type AttentionShape struct {
 	Batch       int     // sequences
-	Heads       int     // of queries
+	Heads       int     // heads of queries
 	KVHeads     int     // of keys and values; each serves Heads/KVHeads heads of queries; 0 means Heads
 	Queries     int     // tokens of a sequence that attend
 	Keys        int     // tokens of a sequence that are attended to; 0 means Queries
@@ -40,7 +40,7 @@ func (s AttentionShape) defaults() AttentionShape {
 	if s.Scale == 0 {
 		s.Scale = 1 / math.Sqrt(float64(s.HeadDim))
 	}
-	if s.Queries == 1 { // it attends to all keys
+	if s.Queries == 1 { // the only query is the last, which attends to all keys
 		s.Causal = false
 	}
 	return s

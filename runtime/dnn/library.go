@@ -74,7 +74,7 @@ func (l *Library) isZero() bool { return l == nil || l.in == nil }
 type Call struct {
 	*cudnn.Library
 	Handle cudnn.Handle // has the stream
-	Stream cuda.Stream  // the stream
+	Stream cuda.Stream  // the stream that Handle has
 	Ptrs   []driver.Ptr // addresses of the ranges, in order, then of the workspace; valid until the function returns
 }
 

@@ -18,8 +18,8 @@ type program struct {
 	graph     graph // owns the descriptors
 	plan      *cudnn.Descriptor
 	workspace uint64
-	ids       []int64  // of the arguments
-	values    []uint32 // of the arguments that are numbers, in host memory
+	ids       []int64  // ids of the arguments' tensors
+	values    []uint32 // values of the arguments that are numbers in host memory
 
 	pack *cudnn.Descriptor // the variant pack of the last call; nil if there is none
 	used []cuda.DevicePtr  // addresses in pack: the arguments, then the workspace

@@ -53,7 +53,7 @@ func load[T Element](m standin.Memory, p driver.Ptr, n int) ([]float64, error) {
 // dimensions.
 type volume struct {
 	size    [3]int
-	strides [5]int // of images, channels and the dimensions
+	strides [5]int // of images, of channels, and of the three dimensions
 	len     int
 }
 

@@ -42,7 +42,7 @@ func NewCustomPlan(l *Library, fn func(l *cufft.Library, h cufft.Handle, work []
 type Call struct {
 	*cufft.Library
 	Plan   cufft.Handle // has the stream and the work area
-	Stream cuda.Stream  // the stream
+	Stream cuda.Stream  // the stream that Plan has
 	Ptrs   []driver.Ptr // addresses of the ranges, in order; valid until the function returns
 }
 

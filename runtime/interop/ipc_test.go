@@ -239,8 +239,8 @@ func TestSharedEvent(t *testing.T) {
 	})
 }
 
-// TestSharedEventParked checks that a wait takes the last record at the time that it is issued, and
-// that Stream's methods do the same as Queue's.
+// TestSharedEventParked checks that a wait is for the last record at the time when the wait is
+// issued.
 func TestSharedEventParked(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {
@@ -252,11 +252,11 @@ func TestSharedEventParked(t *testing.T) {
 		e, in := sharedEvent(t, a, b)
 		host := semaphores(t, 1)[0]
 		reader, writer := b.Queue(0).NewStream(), a.Queue(0).NewStream()
-		must(t, reader.Do(interop.WaitEvent(in))) // it was never recorded
+		must(t, reader.Do(interop.WaitEvent(in))) // waits for nothing, because the event was never recorded
 		must(t, reader.Wait(minute(t)))
 		got := make([]byte, 64)
 		must(t, reader.After(host.At(1)))
-		must(t, reader.Do(interop.WaitEvent(in))) // it is parked
+		must(t, reader.Do(interop.WaitEvent(in))) // this wait is parked until the host signals
 		parked := reader.Point()
 		must(t, reader.Download(got, far.All()))
 		must(t, ds[0].StallDevice(0))

@@ -49,7 +49,7 @@ func TestPoolSharing(t *testing.T) {
 			t.Error("another device, or options")
 		}
 		s := semaphores(t, 1)[0]
-		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // so that the other buffer is at an offset
+		first := alloca(t, a.Queue(0), gpu.Order{}, p, 512) // takes the pool's first bytes, so that own begins at an offset
 		own := alloca(t, a.Queue(0), gpu.Order{}, p, 1024)
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		h, err := interop.ExportMemory(own)
@@ -77,7 +77,7 @@ func TestPoolSharing(t *testing.T) {
 		if got := bytesOf(t, b.Queue(1), whole); got[256] != 2 || got[1023] != 1 {
 			t.Errorf("%v", got[250:280])
 		}
-		must(t, q.Close()) // the import stays
+		must(t, q.Close()) // the imported memory stays usable
 		must(t, q.Close())
 		if _, err := q.Import(h, nil); !errors.Is(err, gpu.ErrClosed) {
 			t.Errorf("import of a closed pool: %v", err)
@@ -168,9 +168,9 @@ func sharePools(t *testing.T, d, other driver.Driver, sound bool) error {
 	type side struct {
 		dev      *gpu.Device
 		pool     *gpu.Pool
-		imported *interop.Pool // the other's pool
+		imported *interop.Pool // the pool of the other process
 		stream   *gpu.Stream
-		own, far *gpu.Buffer // far is the other's memory
+		own, far *gpu.Buffer // far is memory of the other process
 		back     chan struct{}
 	}
 	var sides [2]*side

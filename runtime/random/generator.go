@@ -125,7 +125,7 @@ func (g *Generator) own(v gpu.NativeCall) error {
 // A draw is a kind of result.
 type draw struct {
 	name string
-	size uint64 // of a number
+	size uint64 // bytes of a number
 	even bool   // cuRAND draws only even counts of these
 	call func(l *curand.Library, h curand.Handle, to cuda.DevicePtr, n uint64) error
 	fill func(s *state, m standin.Memory, to driver.Ptr, n int, count uint64) error
@@ -180,7 +180,7 @@ var errZero = fmt.Errorf("random: a nil or zero Generator: use NewGenerator: %w"
 type Call struct {
 	*curand.Library
 	Handle curand.Handle // the generator, which has the stream
-	Stream cuda.Stream   // the stream
+	Stream cuda.Stream   // the stream that Handle has
 	Ptrs   []driver.Ptr  // addresses of the ranges, in order; valid until the function returns
 }
 

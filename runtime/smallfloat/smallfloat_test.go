@@ -16,7 +16,7 @@ import (
 type format struct {
 	name               string
 	exponent, fraction int
-	infinite           bool // the highest exponent is infinity and NaN
+	infinite           bool // numbers with the highest exponent are infinite or NaN
 	saturates          bool // numbers that are too great become the greatest one
 	max, least         float64
 	from32             func(float32) uint64

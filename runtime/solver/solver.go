@@ -161,7 +161,7 @@ func (l *Library) op(name string, m shape, size func(cusolver.DnHandle) (int32, 
 type shape struct {
 	n, stride         int32
 	sides, sideStride int32
-	size              uint64 // of an element
+	size              uint64 // bytes of an element
 }
 
 // square checks a square matrix and info.

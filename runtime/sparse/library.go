@@ -65,7 +65,7 @@ func (l *Library) isZero() bool { return l == nil || l.in == nil }
 type Call struct {
 	*cusparse.Library
 	Handle cusparse.Handle // has the stream
-	Stream cuda.Stream     // the stream
+	Stream cuda.Stream     // the stream that Handle has
 	Ptrs   []driver.Ptr    // addresses of the ranges, in order, then of the workspace; valid until the function returns
 }
 

@@ -127,7 +127,7 @@ type plan struct {
 	matrix      cusparse.SpMatDescr
 	x, y        cusparse.DnVecDescr
 	workspace   uint64
-	alpha, beta [8]byte // of the type of the elements
+	alpha, beta [8]byte // factors, in the type of the elements
 }
 
 // plan returns the plan for a shape.

@@ -321,7 +321,7 @@ var trials = []trial{
 	{name: "cuStreamWriteValue64_v2", need: func(b *bench) { b.stream(); b.mem() }, call: func(b *bench) error {
 		return b.lib.StreamWriteValue64(b.stream(), b.mem(), 1, cuda.StreamWriteValueDefault)
 	}},
-	{name: "cuStreamWaitValue64_v2", need: func(b *bench) { // a value that is in memory already
+	{name: "cuStreamWaitValue64_v2", need: func(b *bench) { // the wait is for a value that is already in memory
 		must(errors.Join(b.lib.StreamWriteValue64(b.stream(), b.mem(), 1, cuda.StreamWriteValueDefault), b.lib.StreamSynchronize(b.stream())))
 	}, call: func(b *bench) error {
 		return b.lib.StreamWaitValue64(b.stream(), b.mem(), 1, cuda.StreamWaitValueGeq)
@@ -391,7 +391,7 @@ var trials = []trial{
 	{name: "cuFuncGetParamInfo", need: func(b *bench) { b.function() }, call: func(b *bench) error {
 		err := third(b.lib.FuncGetParamInfo(b.function(), 0))
 		if errors.Is(err, cuda.ErrorInvalidValue) {
-			err = nil // the kernel has no parameters
+			err = nil // the call itself works: the kernel has no parameters
 		}
 		return err
 	}},

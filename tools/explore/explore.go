@@ -352,7 +352,7 @@ func tail(text string, lines int) string {
 	return strings.Join(l[max(0, len(l)-lines):], "\n")
 }
 
-// tell updates the counts, and prints a line each second.
+// tell updates the counts, and prints a line every five seconds.
 func (c *campaign) tell(j job, r explore.Report) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

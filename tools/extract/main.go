@@ -52,7 +52,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 		return errUsage
 	}
 	name, rest := args[0], args[1:]
-	if strings.HasPrefix(name, "-") { // for -h alone
+	if strings.HasPrefix(name, "-") { // only flags, such as -h
 		name, rest = "", args
 	}
 	d, err := description(name)

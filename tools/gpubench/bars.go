@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// A barChart draws the rows of the group others into an SVG file: for each work a bar for each way
-// to do it.
+// A barChart draws the rows of the group others into an SVG file. Each work has a bar for each way.
 type barChart struct {
 	file  string
 	title string

@@ -25,7 +25,7 @@ type row struct {
 	goal goal
 	base int // index of the row to compare with if goal.of is ofBase
 
-	detail bool       // the table omits it
+	detail bool       // only JSON has the row, not the table
 	of     *allReduce // set if the row is of an all-reduce
 	with   *comparison
 }
@@ -115,7 +115,7 @@ func (b *bench) measure(e *env, rounds int, line *progress) []result {
 
 // turns have the figures of all rounds.
 type turns struct {
-	raw, pure [][]float64 // by row and round
+	raw, pure [][]float64 // figures by row and round
 	lone      bool
 }
 
@@ -197,7 +197,7 @@ func (t *turns) sum(res *result, r row, i int, sim bool) {
 	res.Goal.OK = got != nil && g.met(*got)
 }
 
-// median returns nil if there is no figure.
+// median returns the median of the figures, or nil if there is none.
 func median(x []float64) *float64 {
 	x = slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 	if len(x) == 0 {

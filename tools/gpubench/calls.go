@@ -92,7 +92,7 @@ func (g *callGPU) cases(c *loop) ([]pairing, error) {
 				return time.Since(start), nil
 			},
 		},
-		{ // all fit into the device's queue: the host's time for a launch
+		{ // few enough launches for the device's queue, so that only the host's time counts
 			n: 500, settle: g.settle,
 			c: func(n uint64) (time.Duration, error) {
 				return c.launch(addr["cuLaunchKernel"], g.fn, g.stream, &g.params[0], n)

@@ -98,7 +98,7 @@ const chainedTo = 16 << 20
 // devices' caches. So each turn puts its memory behind padding of another size.
 const (
 	pads    = 31
-	padding = 2 << 20 // as large as pages
+	padding = 2 << 20 // the size of a large page
 )
 
 // reduceBench times all-reduces of one size.

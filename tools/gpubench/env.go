@@ -28,7 +28,7 @@ type options struct {
 	copySize uint64       // bytes of the copy between devices; 0 chooses a size
 }
 
-// env is the environment of benches.
+// env has what all benches use: the flags, the device, and the raw side's objects.
 type env struct {
 	opt    options
 	drv    driver.Driver
@@ -184,7 +184,7 @@ func (t *thread) end() { close(t.todo) }
 // await polls until the event is complete, or the bench has taken too long.
 func (e *env) await(event int) error { return e.awaitOn(e.raw, event) }
 
-// awaitOn is await for an event of a device.
+// awaitOn is await for an event of another device.
 func (e *env) awaitOn(a api, event int) error {
 	for n := 1; ; n++ {
 		if done, err := a.query(event); done || err != nil {

@@ -179,7 +179,7 @@ func besidePython(e *env, library, work string) (raw func([]float64) error, end 
 	return raw, python.close, nil
 }
 
-// streamWork returns the same work with a stream.
+// streamWork returns a function that does the work with a stream.
 func streamWork(r *rig, st *gpu.Stream, work string) (func() error, error) {
 	switch work {
 	case "launch":

@@ -37,7 +37,7 @@ func TestOthers(t *testing.T) {
 	seen := map[string]int{}
 	for _, b := range otherBenches() {
 		if strings.Contains(b.rows[0].name, "PyTorch") {
-			continue // its stub is for collectives
+			continue // the fake PyTorch is only for the group collectives
 		}
 		for _, r := range b.measure(e, 1, &progress{}) {
 			_, lib, _ := strings.Cut(r.Row, ": ")

@@ -20,11 +20,11 @@ type api interface {
 	keep() error                                  // keep freed memory in the current pool, as package gpu does
 	alloc(stream int) (address uint64, err error) // allocSize bytes of the current pool
 	free(stream int, address uint64) error
-	fillAt(stream int, address uint64) error // the first fillSize bytes
+	fillAt(stream int, address uint64) error // fill the first fillSize bytes
 
 	load() error // load the empty kernel for the calls below
 	launch(stream int) error
-	chain(n int) (rawGraph, error) // if the device has graphs
+	chain(n int) (rawGraph, error) // needs a device with graphs
 }
 
 // A rawGraph is a graph of empty kernels, one after the other.

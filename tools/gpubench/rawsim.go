@@ -13,7 +13,7 @@ import (
 // simKernels replace the kernels of testdata/kernels.
 var simKernels = map[string]simdriver.Kernel{"empty": simdriver.MustKernel(func(*simdriver.Grid, driver.Ptr) {})}
 
-// rawSim is a device of a driver, for the simulated one.
+// rawSim makes the calls with a device of package driver, for simulated devices.
 type rawSim struct {
 	d      driver.Device
 	stream [rawStreams]driver.Stream
@@ -23,7 +23,7 @@ type rawSim struct {
 	mod    driver.Module // once loaded
 	empty  driver.Launch
 	timed  driver.Event
-	arg    *uint64 // its argument
+	arg    *uint64 // the argument of empty
 }
 
 func newRawSim(d driver.Driver, index int) (*rawSim, error) {

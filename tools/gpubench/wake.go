@@ -261,7 +261,7 @@ func wait(e *env, r *rig, woken chan<- waking) {
 func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 	woken := make(chan waking, 1)
 	go wait(e, r, woken)
-	time.Sleep(300 * time.Microsecond) // longer than a waiter polls before it parks
+	time.Sleep(300 * time.Microsecond) // longer than a waiter polls, so that it is parked
 	start := time.Now()
 	if err := signal(); err != nil {
 		return 0, err
@@ -270,9 +270,10 @@ func wakeUp(e *env, r *rig, signal func() error) (time.Duration, error) {
 	return w.at.Sub(start), w.err
 }
 
-// wakeByChannel is wakeUp for the second row, with a Go channel. It returns the time until the
-// waiting goroutine runs, and the time of the send. It queues another goroutine behind the waiter:
-// otherwise Go leaves the waiter for some 80 µs to a processor that computes.
+// wakeByChannel is for comparison with wakeUp in row 2: it wakes a goroutine by a Go channel. It
+// returns the time until the waiting goroutine runs, and the time of the send. It starts another
+// goroutine after the send: otherwise Go leaves the waiter for some 80 µs in the queue of this
+// processor, which computes.
 func wakeByChannel() (woken, call time.Duration) {
 	ch, at := make(chan struct{}, 1), make(chan time.Time, 1)
 	go func() {

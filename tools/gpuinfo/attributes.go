@@ -17,8 +17,8 @@ const (
 
 // An attribute is a property of a device, with the number that each library has for it.
 type attribute struct {
-	name  string // in JSON
-	label string // in print
+	name  string // name in JSON
+	label string // name in the printed text
 	kind  kind
 	cuda  cuda.DeviceAttribute
 	hip   hip.DeviceAttribute

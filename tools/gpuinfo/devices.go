@@ -136,8 +136,9 @@ type hipRuntime interface {
 	MemGetInfo() (free, total uint64, err error)
 }
 
-// hipDevices does the same for HIP, which initializes itself: without a device the result of
-// hipInit is unclear in 5.2.
+// hipDevices returns HIP's facts about each device, like cudaDevices. It does not call hipInit,
+// because HIP initializes itself, and because without a device the result of hipInit is unclear in
+// 5.2.
 func hipDevices(lib hipRuntime, memory bool) ([]Device, error) {
 	n, err := lib.GetDeviceCount()
 	if err != nil {

@@ -53,7 +53,7 @@ type environment struct {
 	before func(*testroot.Root)
 	says   []string // parts of the output, in order
 	not    []string // parts that the output must not contain
-	status int      // of gpuinfo -explain -need
+	status int      // exit status of gpuinfo -explain -need
 }
 
 const (

@@ -17,7 +17,7 @@ import (
 const (
 	noLink = "none"
 	nvlink = "NVLink"
-	direct = "P2P" // of unknown kind
+	direct = "P2P" // direct access by a link of unknown kind
 	pcie   = "PCIe"
 	xgmi   = "xGMI"
 )

@@ -141,7 +141,7 @@ func (lib *Library) printPage(w io.Writer, err error, devices []Device) {
 	fmt.Fprintln(w)
 }
 
-// headers returns the folder in which NVRTC finds the toolkit's headers, or "".
+// headers returns the folder of the toolkit's headers that NVRTC finds, or "".
 func headers(all []found) string {
 	path := ""
 	for _, f := range all {

@@ -14,7 +14,7 @@ func TestClashes(t *testing.T) {
 	const source = "extern \"C\" __global__ void big(Big *x, int n);\n__constant__ float table[4];\n"
 	const ptx = ".version 7.0\n.target sm_75\n.visible .const .b8 table[16];\n.visible .entry big(.param .u64 x, .param .u32 n) {}\n"
 	for name, c := range map[string]struct {
-		args  string // without the files
+		args  string // the command line without the input files
 		files string // name: text; name: text
 		error string // "" for no error
 		note  string

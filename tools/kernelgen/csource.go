@@ -92,7 +92,7 @@ func parseFiles(text, file string, include func(name, from string) (text, path s
 	x.lex(text, file)
 	s.problems = x.problems
 	p := parser{source: s, tokens: x.tokens}
-	for len(p.tokens) > 0 { // a second time only after an unmatched closing brace
+	for len(p.tokens) > 0 { // an unmatched closing brace ends a block early
 		p.block(linkage{})
 	}
 	for name, body := range x.macros {
@@ -321,7 +321,7 @@ func (p *parser) kernel(decl []token, in linkage, template bool) {
 			if k.text() != had.text() && had.flaw == "" {
 				had.flaw = fmt.Sprintf("it is declared twice, differently, at %s and %s: declare it once, outside of #if", had.at, k.at)
 			}
-			return // a declaration followed by its definition
+			return // already known from its declaration
 		}
 	}
 	p.kernels = append(p.kernels, k)
@@ -457,7 +457,7 @@ func (p *parser) variable(decl []token) {
 			}
 			n := closing("[", part[i+1:])
 			count := int64(0)
-			if n == 2 { // a number and the closing bracket
+			if n == 2 { // only a number stands between the brackets
 				digits := strings.TrimRight(strings.ReplaceAll(part[i+1].text, "'", ""), "uUlLzZ")
 				count, _ = strconv.ParseInt(digits, 0, 32)
 			}

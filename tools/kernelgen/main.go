@@ -78,7 +78,7 @@ var errUsage = errors.New("usage")
 
 // A generator has the settings of the command line.
 type generator struct {
-	dir      string // the folder of relative paths
+	dir      string // the folder to which paths are relative
 	pkg      string
 	name     string
 	archs    []string
@@ -218,7 +218,7 @@ func (g *generator) generate(files []string) error {
 	for _, f := range slices.Concat(sources, metas, objects) {
 		from = append(from, filepath.Base(f))
 	}
-	if metas != nil { // the code files belong to the metadata
+	if metas != nil { // leave out the code files, which belong to the metadata
 		from = from[:len(sources)+len(metas)]
 	}
 	m := &module{pkg: g.pkg, name: goName(g.name), from: strings.Join(from, " and ")}

@@ -36,7 +36,7 @@ type image struct {
 	file  string
 	data  []byte
 	codes []kernelobject.Code
-	meta  *kernelobject.Triton // of Triton
+	meta  *kernelobject.Triton // metadata of a Triton kernel
 }
 
 // A kernel is a kernel whose parameters have Go types.
@@ -44,7 +44,7 @@ type kernel struct {
 	name   string
 	goName string
 	c      bool   // extern "C"
-	doc    string // the declaration
+	doc    string // the declaration, for the documentation
 	image  int    // index of its image
 	params []param
 	triton *kernelobject.Triton
@@ -53,9 +53,9 @@ type kernel struct {
 
 // A param is a parameter.
 type param struct {
-	name string // in Go
+	name string // name in Go
 	typ  goType
-	size int // as in the image, 0 if unknown
+	size int // bytes in the image, 0 if unknown
 }
 
 // A global is a device variable.

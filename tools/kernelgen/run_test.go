@@ -192,7 +192,7 @@ printf '// %s\n.version 7.0\n.target sm_75\n.visible .entry scale(.param .u64 x,
 				t.Errorf("a file that is included has changed: %q", out)
 			}
 			t.Setenv(c.variable, program)
-			if out := generate(); out != "kernelgen: wrote zk.go\n" { // with a new hash
+			if out := generate(); out != "kernelgen: wrote zk.go\n" { // the Go file has a new hash
 				t.Errorf("compiled again: %q", out)
 			}
 		})
@@ -286,7 +286,7 @@ func TestBroken(t *testing.T) {
 			}
 		}
 		writeFile(t, filepath.Join(dir, "k.cu"), []byte("extern \"C\" __global__ void scale(float *x);\n"))
-		if name == "an architecture that there is not" { // the existing file is not kept
+		if name == "an architecture that there is not" { // an existing file, which must not hide the error
 			writeFile(t, filepath.Join(dir, "zk.go"), []byte(generatedMark+"from k.cu. DO NOT EDIT.\npackage k\n//go:embed zk.ptx\n"))
 			writeFile(t, filepath.Join(dir, "zk.ptx"), []byte(".version 7.0\n"))
 		}

@@ -47,8 +47,8 @@ var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engin
 var tested = []string{"./runtime/internal/engine", "./runtime/internal/sema", "./runtime/internal/memory",
 	"./runtime/internal/recording", "./runtime/gpu", "./runtime/collective", "./runtime/control", "./runtime/interop", "./runtime/growing"}
 
-// unfit lists the tests that do not run here: tests that hold mutexes of the runtime, submit inside
-// a call of the driver while the runtime holds some, or count allocations.
+// unfit lists the tests that do not run here: tests that hold mutexes of the runtime, that submit
+// inside a call of the driver while the runtime holds mutexes, or that count allocations.
 const unfit = "^(TestDump|TestParked|TestLostWhileFollowed|TestWaitForClosed|TestUseBeforeCheck|TestNearDeps|TestMishap)$|" +
 	"^(TestJoin|TestSharedEventGarbage|TestLargeArgumentsAligned|TestTraceRing)$|Allocs|Allocations|AllocatesNothing"
 
@@ -240,7 +240,7 @@ func read(r io.Reader) (orders, error) {
 	return found, lines.Err()
 }
 
-// bare returns the name of a mutex without brackets, the mark of a lock that did not wait.
+// bare returns the name of a mutex without brackets. Brackets mean that the lock did not wait.
 func bare(name string) string { return strings.Trim(name, "[]") }
 
 // scheduled returns how many of an order's mutexes are the scheduler's.
@@ -253,7 +253,7 @@ func scheduled(order string) (n int) {
 	return n
 }
 
-// print prints the orders that do not begin a longer one.
+// print prints the orders that are not the beginning of a longer one.
 func (o orders) print(w io.Writer, verbose bool) {
 	for _, order := range slices.Sorted(maps.Keys(o)) {
 		longer := func(other string) bool { return strings.HasPrefix(other, order+" ") }

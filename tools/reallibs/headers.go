@@ -132,7 +132,7 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 		return err
 	}
 	maps.Copy(stubs, d.Headers.Stubs)
-	for name, stub := range stubs { // in place of absent headers of other libraries
+	for name, stub := range stubs { // stubs stand for missing headers of other libraries
 		path := filepath.Join(dir, "stubs", name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(stub), 0o666)); err != nil {
 			return err
@@ -160,7 +160,7 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 			return err
 		}
 		var out []byte
-		for _, stubsFirst := range []bool{false, true} { // some headers exist and are not C
+		for _, stubsFirst := range []bool{false, true} { // use the stubs first only if that fails without: some headers that exist are not C
 			cmd := exec.CommandContext(ctx, cc, args(stubsFirst)...)
 			cmd.Env = append(os.Environ(), "LC_ALL=C")
 			said, err := cmd.CombinedOutput()

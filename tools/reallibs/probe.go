@@ -15,7 +15,7 @@ import (
 
 // Facts are the findings about a library's file.
 type facts struct {
-	Version  dl.Version // that the library reports
+	Version  dl.Version // version that the library reports
 	Exports  []string   // exported functions of the API, sorted
 	TooOld   string     // the error of Open if it refuses the library
 	Bound    int        // number of functions of the API that the package binds

@@ -29,8 +29,8 @@ type recorded struct {
 
 type recordedRelease struct {
 	name    string
-	version dl.Version // that it reported; 0 if none
-	file    string     // its name
+	version dl.Version // version that the library reported; 0 if none
+	file    string     // name of the library's file
 	exports []string   // sorted
 }
 

@@ -20,7 +20,7 @@ import (
 // The time limit of a program that calls a library. A function of the library may hang.
 const patience = 5 * time.Minute
 
-// A found release is a release with its facts.
+// A found is a release of a library, with the facts about its file.
 type found struct {
 	release
 	lib   *library

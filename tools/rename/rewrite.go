@@ -36,7 +36,7 @@ type rewriter struct {
 type edit struct {
 	from, to int
 	pieces   []any
-	closes   bool // belongs to the text that ends here, not to the text that starts here
+	closes   bool // the insertion belongs to the text before it, not to the text behind it
 }
 
 // newRewriter returns nil for a file that needs no change.
@@ -121,7 +121,7 @@ func (w *rewriter) call(c *ast.CallExpr, stack []ast.Node) {
 	if !ok {
 		return
 	}
-	if len(c.Args) > 1 { // not a conversion to the type Native, but the new function
+	if len(c.Args) > 1 { // with several arguments this is the new function Native, not a conversion to the old type
 		w.called[sel.Sel] = sel.Sel.Name == "Native"
 	}
 	s := w.pkg.TypesInfo.Selections[sel]
@@ -373,9 +373,9 @@ func (w *rewriter) assigned(c *ast.CallExpr, stack []ast.Node) string {
 		switch stack[len(stack)-2].(type) {
 		case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
 		default:
-			return "" // no statement can declare the variable here
+			return "" // a declaration of the variable cannot stand here
 		}
-		for _, arg := range c.Args { // an argument may be another variable of that name
+		for _, arg := range c.Args { // an argument may use another variable of that name
 			if mentions(arg, into) {
 				return ""
 			}

@@ -151,7 +151,7 @@ var rules = map[string]rule{
 	"Float8E4M3":          {renamed, "collective.Float8E4M3"},
 	"Float8E5M2":          {renamed, "collective.Float8E5M2"},
 	"Gather":              {renamed, "collective.Gather"},
-	"Group.NewChannels":   {withContext, "collective.NewAll"}, // of the devices of the group
+	"Group.NewChannels":   {withContext, "collective.NewAll"}, // with the devices of the group
 	"Int16":               {renamed, "collective.Int16"},
 	"Int32":               {renamed, "collective.Int32"},
 	"Int64":               {renamed, "collective.Int64"},
@@ -196,7 +196,7 @@ var through = map[string]string{"Queue": "Submit", "Stream": "Do", "CommandBuffe
 var links = map[string]string{
 	"Channel.Submit":         "collective.Communicator.GroupContext",
 	"CommandBuffer.Dispatch": "",
-	"Native":                 "", // was a type, is now a function
+	"Native":                 "", // a type before, and now a function
 	"Order.Label":            "",
 	"Order.Timing":           "",
 	"Queue.Dispatch":         "",

@@ -127,7 +127,7 @@ func complexity(f *ast.FuncDecl) int {
 		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
 			n++
 		case *ast.CaseClause:
-			if node.List != nil { // no default
+			if node.List != nil { // the default case adds nothing
 				n++
 			}
 		case *ast.CommClause:

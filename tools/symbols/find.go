@@ -275,8 +275,8 @@ func (b *browser) near(name string) []string {
 	return out
 }
 
-// distance counts the letters to insert, remove or replace to turn one name into the other. Beyond
-// the limit it gives up.
+// distance returns the number of letters to insert, remove or replace to turn one name into the
+// other. If it is greater than limit, the result is limit + 1.
 func distance(a, b string, limit int) int {
 	if d := len(a) - len(b); d > limit || -d > limit {
 		return limit + 1

@@ -25,7 +25,7 @@ func writeSets(w io.Writer, sets []set) error {
 	for _, s := range sets {
 		fmt.Fprintf(t, "%s\t%s\tsince %v\t%d\t%s\n", s.Library, s.Name, s.Since, s.Functions, s.Doc)
 	}
-	return t.Flush() // a tabwriter keeps its first error
+	return t.Flush() // Flush also returns an error of an earlier write
 }
 
 // A printer writes lines and keeps the first error.

@@ -12,7 +12,7 @@ import (
 func ExampleABI() {
 	testABI := func(t *testing.T) {
 		dltest.ABI(t, "internal/abi", func(path string) (any, error) {
-			return nccl.Open(nccl.Options{Path: path}) // the tested package's
+			return nccl.Open(nccl.Options{Path: path}) // Open of the tested package
 		})
 	}
 	_ = testABI // func TestABI(t *testing.T)

@@ -106,7 +106,7 @@ func TestKill(t *testing.T) {
 			if err := <-dead; err == nil {
 				t.Error("the killed process has trained to the end")
 			}
-			survive(killed) // the replacement
+			survive(killed) // the replacement of the killed process
 			wg.Wait()
 			for p, of := range states {
 				if len(of) != 1 || of[0].steps != steps {

@@ -87,7 +87,7 @@ func train(ctx context.Context, communicators []*collective.Communicator, n int,
 // device and in states. After a rank has died the others may have different states: the last part
 // may have succeeded on some and failed on others. A new rank has no state.
 func agree(ctx context.Context, ranks []*rank, states []state) error {
-	at := make([][]int64, len(ranks)) // for each rank of this process, the steps of all ranks
+	at := make([][]int64, len(ranks)) // for each rank of this process: the steps done by every rank
 	for i, r := range ranks {
 		at[i] = make([]int64, r.c.Count())
 		r.s.Do(
@@ -104,7 +104,7 @@ func agree(ctx context.Context, ranks []*rank, states []state) error {
 	next := make([]state, len(ranks))
 	for i, r := range ranks {
 		furthest := slices.Max(at[i])
-		root := slices.Index(at[i], furthest) // the same on all ranks
+		root := slices.Index(at[i], furthest) // every rank finds the same root
 		if len(states[i].weights) > 0 {
 			r.s.Do(r.w.Upload(states[i].weights))
 		} else {

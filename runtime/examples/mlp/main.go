@@ -41,7 +41,7 @@ const (
 //go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name dense kernel.cu kernel.ptx
 
 func main() {
-	flag.Parse() // no GPU
+	flag.Parse() // -h works without a GPU
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	d, err := drivers.Best(drivers.WithSim(simdriver.Config{Kernels: kernels}))

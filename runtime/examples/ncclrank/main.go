@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	flag.Parse() // no GPU
+	flag.Parse() // -h works without a GPU
 	if err := run(); err != nil {
 		log.Fatal(err)
 	}

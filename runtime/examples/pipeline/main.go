@@ -24,7 +24,7 @@ const (
 //go:generate go run github.com/puregpu/puregpu/tools/kernelgen -name scale kernel.cu kernel.ptx
 
 func main() {
-	flag.Parse() // no GPU
+	flag.Parse() // -h works without a GPU
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	driver, err := drivers.Best(simulated)

@@ -18,7 +18,7 @@ import (
 var ptx string
 
 func main() {
-	flag.Parse() // no GPU
+	flag.Parse() // -h works without a GPU
 	if err := run(); err != nil {
 		log.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func TestGroupWhoseSemaphoreFails(t *testing.T) {
 		r.must(r.wait(u, 5))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if err := w.Wait(ctx, 1); err != nil { // the memory of this rank's group is freed
+		if err := w.Wait(ctx, 1); err != nil { // this rank's group may be refused, because its memory is freed: end the other rank's group
 			r.comms[0].Abort(errBoom)
 		}
 		r.wg.Wait()

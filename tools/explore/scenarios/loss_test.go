@@ -155,7 +155,7 @@ func TestLossBelow(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
 		a, s := r.alloc(r.devs[0], 8), r.sem()
-		r.must(r.sim.StallDevice(0)) // it is lost before it runs the work
+		r.must(r.sim.StallDevice(0)) // so that the device is lost before it runs the work
 		r.must(r.devs[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{1})))
 		r.do(func() { r.sim.LoseDevice(0, nil) })
 		if err := r.wait(s, 2); !errors.Is(err, driver.ErrLost) {

@@ -186,7 +186,7 @@ func TestFailWhileIssued(t *testing.T) {
 		r.must(d.Queue(1).Submit(gpu.Order{Wait: pts(u, 4), Signal: pts(u, 5)}, gpu.Fill(b.All(), []byte{2})))
 		r.do(func() {
 			for _, h := range held {
-				r.must(r.sim.ResumeStream(h)) // the free may wait until then
+				r.must(r.sim.ResumeStream(h)) // the free may wait until the streams continue
 			}
 		})
 		r.must(r.wait(u, 5))

@@ -321,7 +321,7 @@ func TestEventsOfOthers(t *testing.T) {
 			if r.is(err, ended...); err == nil {
 				r.full("what the event is behind", got, 5)
 			}
-			if err == nil && back { // the same event in the other direction
+			if err == nil && back { // use the same event in the other direction
 				err = d.Queue(0).Submit(gpu.Order{Signal: pts(u, 1)}, gpu.Fill(b.All(), []byte{6}))
 				if r.is(err, ended...); err == nil {
 					err = d.Queue(0).Submit(gpu.Order{Wait: pts(u, 1), Signal: pts(u, 2)}, interop.RecordEvent(shared))

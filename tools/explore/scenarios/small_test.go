@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// These are the core's smallest scenarios. Decisions begin after the set-up and end with the last
-// answer, so that -exhaust can run all schedules with few unusual decisions.
+// These are the smallest scenarios of the core. They have decisions only between their set-up and
+// the last result, so that -exhaust can run all schedules with few unusual decisions.
 
 // TestSmallSubmitSignal submits work while its wait is signalled.
 func TestSmallSubmitSignal(t *testing.T) {
@@ -98,5 +98,5 @@ func TestSmallFailOrder(t *testing.T) {
 	})
 }
 
-// small are options of a device with one queue.
+// small are options of a device with few events, whose waits park at once.
 func small() gpu.Options { return gpu.Options{Events: 2, Spin: -1, Poll: -1} }

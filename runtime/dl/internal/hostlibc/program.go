@@ -116,7 +116,7 @@ func newProgram(loaderPath string) (*program, error) {
 	const function, global, weak = 2, 1 << 4, 2 << 4
 	sym := b[symbolsAt+24 : symbolsAt+24]
 	for i, name := range names {
-		kind, section, value := byte(global|function), byte(0), uint64(0) // defined in another library
+		kind, section, value := byte(global|function), byte(0), uint64(0) // an undefined symbol, which another library defines
 		switch {
 		case i == rseqSize:
 			kind = weak
@@ -161,7 +161,7 @@ func newStack(ld *loader, p *program, entry uintptr) (stack region, sp uintptr, 
 	const size = 1 << 20
 	var words []uint64
 	var texts []byte
-	var pointers []int // indexes of words that are offsets into texts
+	var pointers []int // indexes of words that are offsets into texts, and become addresses
 	text := func(s string) {
 		pointers = append(pointers, len(words))
 		words = append(words, uint64(len(texts)))

@@ -102,7 +102,7 @@ var imports = [...]string{
 	"dlopen", "dlsym", "dlerror", "dlinfo",
 	"pthread_create", "pthread_attr_init", "pthread_attr_setdetachstate",
 	"setenv", "unsetenv", "__errno_location",
-	rseqSize: "__rseq_size", // a variable, which glibc has since 2.35
+	rseqSize: "__rseq_size", // a variable, not a function; older releases than glibc 2.35 lack it
 }
 
 const rseqSize = 10
@@ -117,7 +117,7 @@ var exports = [...]string{
 var entries struct {
 	trial, main uintptr // entries of programs for the loader to start
 	enter       uintptr // gives the calling thread an identity
-	refuse      uintptr // a C function for all exports
+	refuse      uintptr // a C function that returns an error, in place of all exports
 	callbacks   uintptr // the callbacks' C functions, in a row
 }
 
