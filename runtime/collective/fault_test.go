@@ -431,7 +431,7 @@ func TestReturnsAndStays(t *testing.T) {
 // twice when the driver returns.
 func TestReclaimedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // the memory leaks
+		d := &stubbornDriver{Driver: simdriver.New(simdriver.Config{Kernels: simKernels})} // without newSim, whose check would report the memory that leaks
 		var first atomic.Bool
 		d.free = func() {
 			if first.CompareAndSwap(false, true) {
@@ -1067,8 +1067,8 @@ func TestCloseLookingForEnd(t *testing.T) {
 }
 
 // TestCloseWithoutEvents closes a communicator while the driver cannot record an event in its
-// stream. The runtime retries until the abort's deadline. After it the end of the stream is
-// unknown, so the device is lost.
+// stream. The runtime retries until the abort's deadline. After the deadline the end of the stream
+// is unknown, so the device is lost.
 func TestCloseWithoutEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, refusal, tries := &stubbornDriver{Driver: newSim(t, simdriver.Config{})}, errors.New("no events today"), 0

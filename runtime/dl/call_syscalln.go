@@ -5,7 +5,7 @@ package dl
 import (
 	"unsafe"
 
-	_ "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go" // imported before purego, so that the linker prints its message
+	_ "github.com/puregpu/puregpu/internal/this-go-is-too-new/build-with-ldflags-checklinkname-0/or-see-docs-new-go" // imported before purego: if linking fails, the linker prints this import's name
 
 	"github.com/ebitengine/purego"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestOpenErrorText checks that an error's first line is complete by itself, with what to do, and
+// TestOpenErrorText checks that an error's first line alone says what failed and what to do, and
 // that each result of candidates appears once.
 func TestOpenErrorText(t *testing.T) {
 	local := filepath.FromSlash // the separators are the system's

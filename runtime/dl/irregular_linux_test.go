@@ -41,8 +41,8 @@ func TestOpenIrregular(t *testing.T) {
 		"/dev/zero":        device,
 		"/dev/null":        device,
 		"/dev/tty":         device,
-		"/dev/fd/0":        "", // whatever its kind
-		"/proc/kmsg":       "", // reading it blocks, if permitted
+		"/dev/fd/0":        "", // standard input may be a file of any kind
+		"/proc/kmsg":       "", // a read blocks, if the user may read it
 		"/proc/version":    "an empty file",
 		"/proc/self/mem":   "an empty file",
 		"/proc/self/fd/99": "no such file",

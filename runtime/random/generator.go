@@ -122,7 +122,7 @@ func (g *Generator) own(v gpu.NativeCall) error {
 	return nil
 }
 
-// A draw is a kind of result.
+// A draw is a kind of draw, such as uniform float32.
 type draw struct {
 	name string
 	size uint64 // bytes of a number

@@ -123,7 +123,8 @@ func (u user) files() map[string]string {
 	return out
 }
 
-// spoil changes the generated files, one place after another, and checks that the proof finds it.
+// spoil changes the generated files in one place at a time, and checks that the test finds each
+// change.
 func (u user) spoil(files map[string]string) {
 	u.t.Helper()
 	for _, x := range []struct{ name, file, old, new, says string }{
@@ -249,7 +250,7 @@ func TestModule(t *testing.T) {
 	if !testing.Short() {
 		u.spoil(first)
 	}
-	// In place of cuda_runtime_api.h, which is not here.
+	// This header stands for cuda_runtime_api.h, which the machine may not have.
 	stand, err := symbols.StandIns([]string{"cuda"})
 	if err != nil {
 		t.Fatal(err)

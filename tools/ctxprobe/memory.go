@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/cuda"
 )
 
-// A Case is a function that gets some memory, in a stream of the tried device. The device has only
-// the access to the memory that it has by default.
+// A Case is a function that gets some memory, in a stream of the tried device. The program gives
+// the device no access to memory of the other device.
 type Case struct {
 	Function string `json:"function"`
 	Memory   string `json:"memory"`  // the memory: "other default pool from memory", where other means of the other device

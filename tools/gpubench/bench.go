@@ -92,7 +92,8 @@ func (b *bench) matches(match func(name string) bool) bool {
 	return slices.ContainsFunc(b.rows, func(r row) bool { return match(r.name) })
 }
 
-// measure runs the sides in turns. The results hold errors.
+// measure runs the sides in turns and returns the rows' results. If the bench fails, the results
+// have the error.
 func (b *bench) measure(e *env, rounds int, line *progress) []result {
 	if rounds == 0 {
 		rounds = b.rounds

@@ -171,7 +171,7 @@ func (p *parser) block(in linkage) {
 	}
 }
 
-// braces replaces a pair of braces and the text in it.
+// braces is the token that stands for a pair of braces and all tokens in it.
 const braces = "{}"
 
 // take returns the tokens up to the closing bracket, and advances past it.

@@ -120,7 +120,7 @@ func TestRealRuntime(t *testing.T) {
 	})
 }
 
-// An rtc is package nvrtc's library or hiprtc's, with programs of type P.
+// An rtc is a library of package nvrtc or hiprtc. P is the type of its programs.
 type rtc[P any] interface {
 	CreateProgram(src, name string, headers, includeNames []*byte) (P, error)
 	DestroyProgram(*P) error

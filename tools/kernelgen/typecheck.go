@@ -129,7 +129,7 @@ func checkTypes(fset *gotoken.FileSet, others []*ast.File, name string, code []b
 		}
 	}}
 	pkg, _ := config.Check(f.Name.Name, fset, append(others, f, used), nil)
-	for _, i := range f.Imports { // an error reported in the other file
+	for _, i := range f.Imports { // the type checker reports such a clash in the other file, where it is ignored
 		path := strings.Trim(i.Path.Value, `"`)
 		local := path[strings.LastIndexByte(path, '/')+1:]
 		if i.Name != nil {

@@ -40,7 +40,8 @@ type foreign struct {
 	least   int      // least percentage of bound functions
 }
 
-// CUDA's headers include one of a library in another Debian package, for C++ alone.
+// CUDA's headers include a header of another Debian package, only for C++. An empty file stands for
+// it.
 var cudaStubs = map[string]string{"nv/target": ""}
 
 func cudaLibrary(name string, least int, include string, keep ...string) foreign {
@@ -241,7 +242,7 @@ func (f *foreign) included(ctx context.Context, cc *cproof.Compiler, dirs []stri
 	}
 	cmd := exec.CommandContext(ctx, cc.Path, args...)
 	cmd.Stdin = strings.NewReader("#include <" + strings.Join(f.include, ">\n#include <") + ">\n")
-	out, _ := cmd.Output() // an error here is also one of the proof
+	out, _ := cmd.Output() // if this fails, the proof reports the same error
 	files := slices.Clone(f.include)
 	for _, file := range strings.Fields(string(out)) {
 		for _, dir := range dirs { // a header has a name for each folder that contains it
@@ -261,7 +262,7 @@ var kinds = []struct{ has, kind string }{
 	{`packed|align|bit-field`, "layout"}, {`has an? .*attribute|pragma`, "attribute"}, {`no binding can express`, "no Go type"},
 }
 
-// kindOf returns the kind of a reason in few words.
+// kindOf returns the kind of a reason, in a few words.
 func kindOf(reason string) string {
 	for _, k := range kinds {
 		if regexp.MustCompile(k.has).MatchString(reason) {

@@ -189,7 +189,7 @@ func (d *drawing) try(name string) (*drawn, error) {
 	if len(headers) == 0 {
 		return nil, errors.New("no headers")
 	}
-	for _, h := range headers { // sorted by WalkDir
+	for _, h := range headers { // in the alphabetical order of WalkDir
 		if d.compiles(dirs, []string{h}) && d.compiles(dirs, append(slices.Clip(got.Include), h)) {
 			got.Include = append(got.Include, h)
 		}

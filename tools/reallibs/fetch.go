@@ -113,7 +113,7 @@ func (u *unit) download(ctx context.Context, dir, source string, suites []string
 		components = "main contrib non-free"
 	}
 	for _, suite := range suites {
-		// The lists of an archive have expired.
+		// The lists of an archive have an expiry date in the past.
 		valid := map[bool]string{true: "yes", false: "no"}[source != archive && source != snapshot]
 		fmt.Fprintf(&list, "deb [arch=amd64 signed-by=%s check-valid-until=%s] %s %s %s\n", keyring, valid, source, suite, components)
 	}

@@ -24,7 +24,7 @@ import (
 
 // A headerFolder is a folder with a release's headers of a library.
 type headerFolder struct {
-	library string // its key
+	library string // key of the library
 	dir     string
 	release string // the release, if the headers do not contain it; "" takes the folder's name
 }
@@ -160,7 +160,7 @@ func compile(ctx context.Context, dir, text, file string, d *symbols.Description
 			return err
 		}
 		var out []byte
-		for _, stubsFirst := range []bool{false, true} { // use the stubs first only if that fails without: some headers that exist are not C
+		for _, stubsFirst := range []bool{false, true} { // try the stubs first only the second time, for headers that exist and are not C
 			cmd := exec.CommandContext(ctx, cc, args(stubsFirst)...)
 			cmd.Env = append(os.Environ(), "LC_ALL=C")
 			said, err := cmd.CombinedOutput()

@@ -50,8 +50,8 @@ func packageFiles(said string) ([]packageFile, error) {
 }
 
 // fetchHeaders unpacks headers from packages. Of large packages it fetches only the beginning, and
-// the others whole. apt does not check a part, so the headers must be some that the symbol tables
-// name.
+// the others whole. apt cannot check the sum of a part, so the headers must be those of a symbol
+// table.
 func fetchHeaders(ctx context.Context, files []packageFile, root string, libraries []string) error {
 	if err := os.RemoveAll(root); err != nil {
 		return err

@@ -20,8 +20,8 @@ type unit struct {
 
 // A release is a library in a unit.
 type release struct {
-	library string // its key
-	name    string // its name in the tables
+	library string // key of the library
+	name    string // name of the release in the tables
 	file    string // pattern for the file's name; the longest match counts
 }
 

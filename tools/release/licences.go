@@ -124,8 +124,8 @@ func licenceOf(dir string) (string, error) {
 	return strings.Join(names, " AND "), nil
 }
 
-// marks are sentences by which a licence is known, in small letters and without line ends. The
-// first licence counts whose sentences are all in the text.
+// marks are sentences by which a licence is recognized, in lower case and without line ends. A text
+// has the first licence of the list whose sentences it contains.
 var marks = []struct {
 	name      string
 	sentences []string

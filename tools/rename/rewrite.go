@@ -486,7 +486,7 @@ func (w *rewriter) takeSaid(e ast.Expr) (calls []any) {
 	if len(said) == 0 {
 		return nil
 	}
-	kept := len(lit.Elts) // number of elements up to the last that stays
+	kept := len(lit.Elts) // the elements behind this number are removed
 	for kept > 0 && slices.Contains(said, asKeyValue(lit.Elts[kept-1])) {
 		kept--
 	}
@@ -704,7 +704,7 @@ func (w *rewriter) imports() {
 			if !ok || g.Tok != token.IMPORT {
 				break
 			}
-			for _, s := range g.Specs { // after an import of the same module, or the last one
+			for _, s := range g.Specs { // add the import behind the last one of the same module, or behind the last of all
 				p, _ := strconv.Unquote(s.(*ast.ImportSpec).Path.Value)
 				if before := strings.HasPrefix(w.importAt(last), module); !before || strings.HasPrefix(p, module) {
 					last = s.End()

@@ -130,7 +130,7 @@ func TestReadAndWrite(t *testing.T) {
 	})
 }
 
-// A file is read and written by a function.
+// A file is a function that does the reads and writes of a file.
 type file func(p []byte, at int64) (int, error)
 
 func (f file) ReadAt(p []byte, at int64) (int, error)  { return f(p, at) }

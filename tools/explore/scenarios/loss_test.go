@@ -168,7 +168,7 @@ func TestLossBelow(t *testing.T) {
 }
 
 // TestLossFar loses the first device of a chain of devices that wait for one another. Waiters for
-// the last one must get the loss, although no goroutine queries the devices between.
+// the last one must get the loss, although no goroutine queries the devices in between.
 func TestLossFar(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		n := 2 + x.Choose(2)
@@ -196,8 +196,8 @@ func TestLossFar(t *testing.T) {
 	})
 }
 
-// TestLossWhileFollowed finds a device lost while another one is given work that waits for it. The
-// later of the two must see the other, and the waiting work must fail.
+// TestLossWhileFollowed loses a device while another device gets work that waits for it. Whichever
+// comes first, the waiting work must fail.
 func TestLossWhileFollowed(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		n := 2 + x.Choose(2)

@@ -153,7 +153,7 @@ func (r *rig) load(d *gpu.Device, more ...string) (*gpu.Module, *gpu.Kernel) {
 // TestNestWhileExecuted nests a recording in another one while it is executed.
 func TestNestWhileExecuted(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
-		config := cuda() // knows the parameters of kernels
+		config := cuda() // with CUDA the driver knows the parameters of kernels
 		config.Kernels = map[string]simdriver.Kernel{"put": simdriver.MustKernel(put)}
 		r := open(x, config, quick())
 		d := r.devs[0]
@@ -303,7 +303,7 @@ func TestScratchBlocks(t *testing.T) {
 			r.fill(d, from[i], i+1)
 		}
 		s := []*gpu.Semaphore{r.sem(), r.sem(), r.sem()}
-		if calls == 2 { // only the first fails
+		if calls == 2 { // the host call fails in the first execution, and not later
 			r.must(d.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c, from[0].All(), to[0].All())))
 			r.is(r.wait(s[0], 1), boom)
 			s[0] = r.sem()

@@ -31,8 +31,8 @@ var _cgo_notify_runtime_init_done = &hostlibc_nothing
 //go:linkname _cgo_bindm _cgo_bindm
 var _cgo_bindm = &hostlibc_nothing
 
-// The key stays 0: a C thread that calls Go is unknown to the runtime again after the call, and its
-// end needs no work.
+// The key stays 0, so the runtime forgets a C thread when its call of Go returns, and has no work
+// when the thread ends.
 var pthreadKey uintptr
 
 //go:linkname _cgo_pthread_key_created _cgo_pthread_key_created
