@@ -96,8 +96,8 @@ func TestShrinkRefused(t *testing.T) {
 	}
 }
 
-// TestShrinkWithWorkUnderWay continues without a lost rank. One remaining rank may shrink long
-// after the first: until then its communicator is sound.
+// TestShrinkWithWorkUnderWay shrinks a communicator without a lost rank. A remaining rank may
+// shrink long after the first one; until then its communicator must work.
 func TestShrinkWithWorkUnderWay(t *testing.T) {
 	for _, inTurn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in turn %v", inTurn), func(t *testing.T) {

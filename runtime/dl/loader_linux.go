@@ -121,8 +121,8 @@ func searched(value string) (dirs []string) {
 	return dirs
 }
 
-// below appends the folders below dir that glibc before 2.37 searches: paths made of any of names,
-// in their order.
+// below appends the folders below dir that glibc before 2.37 searches. Their paths consist of some
+// of names, in this order.
 func below(dirs []string, dir string, names []string) []string {
 	for i, n := range names {
 		if d := dir + "/" + n; isFolder(d) {

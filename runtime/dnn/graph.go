@@ -124,7 +124,7 @@ func (g *graph) value(kind cudnn.DataType, bits uint32) node {
 	return n
 }
 
-// operation adds an operation.
+// operation adds an operation of cuDNN with some attributes.
 func (g *graph) operation(kind cudnn.BackendDescriptorType, set ...func(*cudnn.Descriptor) error) {
 	g.ops = append(g.ops, g.make(kind, set...))
 }

@@ -20,7 +20,7 @@ func check(errs ...error) {
 	}
 }
 
-// The loudest frequency of a signal. The simulated GPU stands for one of CUDA.
+// The loudest frequency of a signal. The simulated GPU stands for a GPU with CUDA.
 func Example() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	check(err)

@@ -18,7 +18,7 @@ func check(errs ...error) {
 	}
 }
 
-// Uniform numbers are the same on the simulated GPU as on one of CUDA.
+// The simulated GPU draws the same uniform numbers as a GPU with CUDA.
 func Example() {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	check(err)

@@ -169,7 +169,7 @@ func (p *process) listen(from int, out io.Reader, t *team) {
 		}
 		pass(r)
 	}
-	_, drained := io.Copy(io.Discard, out) // after a line that is too long
+	_, drained := io.Copy(io.Discard, out) // read on after a line that is too long, so that the process can end
 	err := errors.Join(lines.Err(), drained, p.cmd.Wait())
 	if err == nil {
 		err = errors.New("exit status 0")

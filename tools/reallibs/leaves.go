@@ -187,8 +187,8 @@ var renumbered = map[string]string{
 	"HIPRTC_ERROR_INTERNAL_ERROR":                        "only told by a text",
 }
 
-// enumerator returns an enumerator of both enumerations, preferably one with different numbers, or
-// "".
+// enumerator chooses an enumerator that both enumerations have, preferably one with different
+// numbers. It returns its name and its two numbers, or "" if there is none.
 func enumerator(a, b *symbols.Enum, seed uint64) (name string, in, out int64) {
 	type both struct {
 		name    string

@@ -505,7 +505,7 @@ func (e *edit) rangeStmt(n *ast.RangeStmt) {
 	}
 }
 
-// isTarget reports whether an index is assigned to.
+// isTarget reports whether an index expression is the target of an assignment.
 func (e *edit) isTarget(c *astutil.Cursor) bool {
 	switch p := c.Parent().(type) {
 	case *ast.AssignStmt:
@@ -519,7 +519,7 @@ func (e *edit) isTarget(c *astutil.Cursor) bool {
 	return false
 }
 
-// key records the key of a map if it has no order of its own.
+// key records a key that is put into a map if keys of this type, such as pointers, have no order.
 func (e *edit) key(x, k ast.Expr) {
 	t := e.info.TypeOf(x)
 	if t == nil {
