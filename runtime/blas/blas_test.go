@@ -53,7 +53,7 @@ func TestGemmRecorded(t *testing.T) {
 	}
 }
 
-// TestGemmRefused gives Gemm wrong arguments.
+// TestGemmRefused checks that Gemm refuses wrong arguments.
 func TestGemmRefused(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
 	data, err := gpu.AllocSlice[float32](dev, gpu.DeviceMem, 64)
@@ -109,7 +109,7 @@ func TestGemmRefused(t *testing.T) {
 	must(t, (*blas.Library)(nil).Close())
 }
 
-// TestGemmElsewhere gives a product memory of another device.
+// TestGemmElsewhere checks that a product with memory of another device fails.
 func TestGemmElsewhere(t *testing.T) {
 	dev, _ := open(t, simdriver.CUDACaps())
 	other, lib := open(t, simdriver.CUDACaps())

@@ -60,7 +60,7 @@ func (g *gemm) operands(n gpu.NativeCall) operands {
 // alignment returns the binary logarithm of an address's alignment, at most 8: 256 bytes.
 func alignment(p driver.Ptr) uint8 { return uint8(min(bits.TrailingZeros64(uint64(p)), 8)) }
 
-// matmul gives a stream the work of a product.
+// matmul gives the work of a product to a stream.
 func (l *Library) matmul(h cublaslt.Handle, n gpu.NativeCall, g *gemm) error {
 	at, key := g.operands(n), g.key
 	key.alignC, key.alignA, key.alignB = alignment(at.c), alignment(at.a), alignment(at.b)

@@ -171,7 +171,7 @@ type stubbornDriver struct {
 	split   func(v *stubbornDevice, c driver.Comm, color, key int) (driver.Comm, error)
 	record  func(v *stubbornDevice, e driver.Event, s driver.Stream) error
 	unbind  func() // called before the driver's Unbind
-	stream  func() // called after the driver's call, like the next two
+	stream  func() // called after the driver's call, as are rank and told
 	rank    func(v *stubbornDevice)
 	told    func() error // for RegisterComm
 	free    func()       // called before the driver's Free

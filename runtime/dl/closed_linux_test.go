@@ -13,7 +13,7 @@ import (
 
 // TestClosedRuntime builds a program with a Go release that hides the runtime functions that this
 // module links to. The linker's message must say what to do, under every build tag that calls C,
-// and doing it must help.
+// and that must help.
 func TestClosedRuntime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds Go's runtime")

@@ -145,7 +145,7 @@ func (s *Spec) besideProgram(cs []candidate) []candidate {
 func (s *Spec) trusted(cs []candidate, dir, source string) []candidate {
 	n := len(cs)
 	if cs = s.inDir(cs, folders.Quote(dir), source); cs[n].err != nil {
-		return cs[:n] // few programs have such a folder
+		return cs[:n] // most programs have no such folder
 	}
 	refused := func(path string, err error) candidate {
 		return candidate{path: path, source: source, err: &loadError{kind: ErrNotLoadable, plain: "not used: " + plainIO(err)}}

@@ -61,7 +61,7 @@ func TestOutSize(t *testing.T) {
 	}
 }
 
-// TestRefused gives wrong arguments.
+// TestRefused checks that wrong arguments are refused.
 func TestRefused(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
 	mathtest.DNNRefused(t, dev, lib)

@@ -39,8 +39,8 @@ var simulated = map[string]struct {
 	"mlp":       {nil, "mlp: 12 layers of 128, batch of 8, 8 executions on sim (Simulated GPU 0): largest error "},
 }
 
-// TestCopyOut copies each example's folder into an empty module. There it builds them, runs their
-// tests, and runs them on the simulated GPU.
+// TestCopyOut copies each example's folder into an empty module. There it builds the examples, runs
+// their tests, and runs the programs on the simulated GPU.
 func TestCopyOut(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command")

@@ -52,7 +52,7 @@ func TestSolverRecorded(t *testing.T) {
 	}
 }
 
-// TestRefused gives wrong arguments.
+// TestRefused checks that wrong arguments are refused.
 func TestRefused(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
 	mathtest.SolverRefused(t, dev, lib)

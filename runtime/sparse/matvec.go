@@ -181,7 +181,7 @@ func (p *plan) set(f factors) {
 	*(*float32)(unsafe.Pointer(&p.alpha)), *(*float32)(unsafe.Pointer(&p.beta)) = float32(f.alpha), float32(f.beta)
 }
 
-// multiply gives the call's stream the product.
+// multiply gives the product to the call's stream.
 func (p *plan) multiply(c Call, f factors) error {
 	at := func(i int) cuda.DevicePtr { return cuda.DevicePtr(c.Ptrs[i]) }
 	var work cuda.DevicePtr

@@ -45,7 +45,7 @@ func TestSparse(t *testing.T) {
 	}
 }
 
-// TestRefused gives wrong arguments.
+// TestRefused checks that wrong arguments are refused.
 func TestRefused(t *testing.T) {
 	dev, lib := open(t, simdriver.CUDACaps())
 	mathtest.SparseRefused(t, dev, lib)
@@ -67,7 +67,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOutside gives a matrix with a column that it does not have: the simulated GPU is lost.
+// TestOutside multiplies a matrix whose Columns has a number outside of it. The simulated GPU must
+// be lost.
 func TestOutside(t *testing.T) {
 	dev, err := gpu.Open(simdriver.New(simdriver.Config{}), 0, gpu.Options{})
 	if err != nil {

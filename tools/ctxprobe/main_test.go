@@ -85,7 +85,7 @@ func TestProbe(t *testing.T) {
 }
 
 // testCases checks the table of a driver that crashes if another device's pool is used without a
-// context, and refuses it with one.
+// context. With a context the driver refuses the pool.
 func testCases(t *testing.T, table *Table, text string) {
 	if table.Devices != 2 || len(table.Cases) < 200 {
 		t.Fatalf("%d devices, %d cases", table.Devices, len(table.Cases))

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the hashes of schedules anew")
 
-// options are those of a test, in the module's root.
+// testOptions returns explore's options for a test. The folder is the module's root.
 func testOptions(t *testing.T, pkg string) options {
 	t.Helper()
 	dir, err := filepath.Abs("../..")

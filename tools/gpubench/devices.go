@@ -236,9 +236,9 @@ func deviceLoad(e *env, kernels int) (sides, error) {
 	}, nil
 }
 
-// module returns the PTX of a module of kernels k0, k1 and so on. Each computes something else with
-// one word a thread. All kernels of all modules differ, so that a driver cannot take compiled code
-// from its cache.
+// module returns the PTX of a module of kernels k0, k1 and so on. Each kernel does another
+// computation, with one word for each thread. All kernels of all modules differ, so that a driver
+// cannot take compiled code from its cache.
 func module(kernels int) []byte {
 	var b bytes.Buffer
 	b.WriteString(".version 6.4\n.target sm_50\n.address_size 64\n")

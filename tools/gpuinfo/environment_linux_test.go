@@ -420,8 +420,8 @@ func (e *environment) check(t *testing.T, said string, status int) {
 	}
 }
 
-// TestBestTellsAll opens the best driver on a machine without one. The error must list each file
-// with its answer.
+// TestBestTellsAll opens the best driver on a machine without a working driver. The error must list
+// each file with its answer.
 func TestBestTellsAll(t *testing.T) {
 	e := environment{
 		files: map[string]string{

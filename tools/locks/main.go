@@ -43,7 +43,7 @@ var scheduler = []string{"engine.Timeline.mu", "engine.Timeline.coverMu", "engin
 	"engine.Timeline.retireMu", "engine.ring.mu", "engine.records.mu", "engine.EventPool.mu", "engine.loan.mu",
 	"engine.Device.mu", "engine.Uses.mu", "sema.Semaphore.mu", "sema.TimepointPool.mu"}
 
-// tested are the packages whose tests are run by default.
+// tested are the packages whose tests run by default.
 var tested = []string{"./runtime/internal/engine", "./runtime/internal/sema", "./runtime/internal/memory",
 	"./runtime/internal/recording", "./runtime/gpu", "./runtime/collective", "./runtime/control", "./runtime/interop", "./runtime/growing"}
 

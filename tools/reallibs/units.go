@@ -31,7 +31,7 @@ type test struct {
 	pkg, run string
 }
 
-// toolkitTests are those of the libraries of CUDA's toolkit.
+// toolkitTests are the tests of the libraries of CUDA's toolkit.
 var toolkitTests = []test{{"cufft", "Real"}, {"curand", "Real"}, {"cublas", "Real"}, {"cublaslt", "Real"}, {"cusparse", "Real"}, {"cusolver", "Real"}}
 
 // NVIDIA's files run with the C library of any suite, so these units do without dependencies: they

@@ -357,7 +357,7 @@ func echoArguments(f *Function, mt reflect.Type, e echo) (args []reflect.Value, 
 	return args, byParam
 }
 
-// fillValue does the same as C's fill.
+// fillValue fills a value with the same bytes as the C function fill.
 func fillValue(v reflect.Value, seed uint64, arena uintptr) {
 	b := unsafe.Slice((*byte)(v.Addr().UnsafePointer()), int(v.Type().Size()))
 	raw := echoBytes(seed, len(b))

@@ -254,9 +254,9 @@ func TestSplitAgainstAbort(t *testing.T) {
 	})
 }
 
-// TestSuspendAgainstAll suspends and resumes a communicator while groups are submitted, or it is
-// aborted or closed, or its context, the other rank or its device ends. The library must get no
-// group of a suspended communicator, and every call must return.
+// TestSuspendAgainstAll suspends and resumes a communicator. Meanwhile groups are submitted, the
+// communicator is aborted or closed, the context ends, or the other rank or the device is lost or
+// closed. The library must get no group of a suspended communicator, and every call must return.
 func TestSuspendAgainstAll(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		how := x.Choose(6)

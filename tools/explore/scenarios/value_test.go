@@ -113,9 +113,9 @@ func TestValueThatIsLate(t *testing.T) {
 	})
 }
 
-// TestAllAtOnce signals several semaphores that work of two devices waits for. Meanwhile they are
-// failed, and other work signals one of them. Each waiting submission must be issued or fail once,
-// and a failure must stay.
+// TestAllAtOnce signals several semaphores that work of two devices waits for. Meanwhile the
+// semaphores fail, and other work signals one of them. Each waiting submission must be issued or
+// fail once, and a failure must stay.
 func TestAllAtOnce(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{Devices: 2}, quick())

@@ -308,8 +308,8 @@ func TestPick(t *testing.T) {
 	})
 }
 
-// TestOvertaken lets two unordered submissions raise one semaphore. The later one finds it above
-// its own value, which is no error.
+// TestOvertaken lets two unordered submissions signal one semaphore. The one that runs later finds
+// that the semaphore has already passed its value. This is no error.
 func TestOvertaken(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

@@ -45,8 +45,8 @@ func waiter(locked bool) func(x *explore.T) {
 func TestFaultLostWakeup(t *testing.T) { run(t, waiter(false)) }
 func TestTwinLostWakeup(t *testing.T)  { run(t, waiter(true)) }
 
-// A stack of reused nodes: a pop that pauses between its load and its swap can take a head that has
-// another next by then.
+// A stack of reused nodes: a pop that pauses between its load and its swap can take a head whose
+// next has changed meanwhile.
 type stack struct {
 	head atomic.Uint64 // index, and with tags a count above it
 	next [4]atomic.Uint32
