@@ -32,7 +32,7 @@ import (
 type candidate struct {
 	path   string
 	source string
-	named  bool  // named by the caller or the environment: there is no other
+	named  bool  // named by the caller or the environment: no other file is tried
 	loaded bool  // take it only if the process has already loaded it
 	err    error // already known to fail: do not load it
 }

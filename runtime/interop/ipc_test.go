@@ -359,8 +359,8 @@ func TestSharedEventErrors(t *testing.T) {
 }
 
 // TestOtherProcessKilled ends a process while another one holds its memory and waits for an event
-// that it was about to record. Waiters can be failed, other queues must work, and the device, whose
-// stream never passes the wait, can be closed.
+// that the ended process would have recorded. The program can fail the waiting semaphores, and
+// other queues work. The device can be closed, although its stream never passes the wait.
 func TestOtherProcessKilled(t *testing.T) {
 	onProcesses(t, func(t *testing.T, ds [2]*simdriver.Driver, devs [2]*gpu.Device, caps driver.Caps) {
 		if !caps.IPCEvents {

@@ -266,7 +266,7 @@ func (b *bench) capturing() cuda.Stream {
 // A trial is a function to try.
 type trial struct {
 	name string         // the exported name
-	need func(b *bench) // makes its arguments; or nil
+	need func(b *bench) // makes the arguments before the call; may be nil
 	call func(b *bench) error
 }
 

@@ -171,7 +171,7 @@ func reduceBench(e *env, w way, size uint64) bench {
 	}
 }
 
-// smallBench times many small all-reduces as one group, against the same as groups of one.
+// smallBench times many small all-reduces as one group, and as a group for each.
 func smallBench(e *env, w way) bench {
 	const group, size = 100, 4 << 10
 	name := func(how string) string {

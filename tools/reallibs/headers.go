@@ -99,7 +99,7 @@ func opaque(dir string, d *symbols.Description, t *symbols.Table) (map[string]st
 	out := map[string]string{}
 	for i, name := range d.Headers.Files {
 		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-		if i > 0 && errors.Is(err, fs.ErrNotExist) { // a release may have only the first
+		if i > 0 && errors.Is(err, fs.ErrNotExist) { // some releases have only the first header
 			continue
 		}
 		if err != nil {

@@ -254,9 +254,9 @@ func TestSplitAgainstAbort(t *testing.T) {
 	})
 }
 
-// TestSuspendAgainstAll suspends and resumes a communicator. Meanwhile groups are submitted, the
-// communicator is aborted or closed, the context ends, or the other rank or the device is lost or
-// closed. The library must get no group of a suspended communicator, and every call must return.
+// TestSuspendAgainstAll suspends and resumes a communicator on all ranks. Meanwhile groups are
+// submitted, the context ends, a rank aborts or closes the communicator, or a device is lost. The
+// library must get no group of a suspended communicator, and every call must return.
 func TestSuspendAgainstAll(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		how := x.Choose(6)

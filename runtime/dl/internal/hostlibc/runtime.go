@@ -53,8 +53,9 @@ var hostlibc_unsetenv byte
 //go:linkname _cgo_unsetenv runtime._cgo_unsetenv
 var _cgo_unsetenv = &hostlibc_unsetenv
 
-// Without these, package syscall would ask the runtime to change user and group on all threads. The
-// runtime panics if it can call C.
+// These variables make syscall.Setuid and similar functions fail. Without them package syscall
+// would ask the runtime to change user and group on all threads, and in a program that can call C
+// the runtime panics on that.
 
 //go:linkname hostlibc_unsupported hostlibc_unsupported
 var hostlibc_unsupported byte
