@@ -39,7 +39,7 @@ math: ok
 		t.Errorf("printed\n%swant\n%s", &out, want)
 	}
 	if left := d.Leaks(); len(left) > 0 {
-		t.Errorf("not given back: %v", left)
+		t.Errorf("leaked: %v", left)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestNoMemory(t *testing.T) {
 			t.Errorf("%s: %v", e.name, err)
 		}
 		if left := d.Leaks(); len(left) > 0 {
-			t.Errorf("%s: not given back: %v", e.name, left)
+			t.Errorf("%s: leaked: %v", e.name, left)
 		}
 	}
 }

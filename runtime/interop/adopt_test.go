@@ -150,7 +150,7 @@ func TestAdoptedClosed(t *testing.T) {
 		}, dev)
 		must(t, dev.Trim())
 		if e := dev.Stats().Events; e.Free != e.Held {
-			t.Errorf("of %d events %d are free", e.Held, e.Free)
+			t.Errorf("%d events are held, and %d of them are free", e.Held, e.Free)
 		}
 		must(t, dev.Close())
 		f.End(t)

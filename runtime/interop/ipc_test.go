@@ -163,7 +163,7 @@ func TestImportMemoryErrors(t *testing.T) {
 		o, err := interop.ImportMemory(b, raw, nil)
 		must(t, err)
 		if _, err := interop.ExportMemory(o); !errors.Is(err, gpu.ErrArgument) {
-			t.Errorf("what was imported is exported: %v", err)
+			t.Errorf("export of imported memory: %v", err)
 		}
 		must(t, o.Close())
 
@@ -439,7 +439,7 @@ func TestSharedEventFaults(t *testing.T) {
 		must(t, far.Close())
 		<-back
 		if err := b.Close(); !errors.Is(err, simdriver.ErrInjected) {
-			t.Errorf("what the driver does not take back Close tells: %v", err)
+			t.Errorf("Close with a handle that the driver does not close: %v", err)
 		}
 		ds[0].Inject(simdriver.Fault{Op: simdriver.OpExportEvent, N: 1, Lost: true})
 		if _, err := e.Export(); !errors.Is(err, driver.ErrLost) {

@@ -116,7 +116,7 @@ func TestSharedFile(t *testing.T) {
 			t.Errorf("freed %d times", n)
 		}
 		if _, err := interop.ImportMemoryFile(b, file, 1000, nil); !errors.Is(err, simdriver.ErrInvalidHandle) || !strings.Contains(err.Error(), "no process has that memory any more") {
-			t.Errorf("what nobody has: %v", err)
+			t.Errorf("import of memory that no process has: %v", err)
 		}
 	})
 }

@@ -73,7 +73,7 @@ func TestFake(t *testing.T) {
 		t.Fatal(err)
 	}
 	if live, err := ctl.Slow(0); live != 0 || err != nil {
-		t.Errorf("%d objects were not given back, %v", live, err)
+		t.Errorf("%d objects leak, %v", live, err)
 	}
 
 	t.Setenv("PUREGPU_CUBLAS_LIBRARY", t.TempDir()+"/libcublas.so.12")

@@ -18,7 +18,7 @@ type api interface {
 
 	// These need a device with memory pools.
 	keep() error                                  // keep freed memory in the current pool, as package gpu does
-	alloc(stream int) (address uint64, err error) // allocSize bytes of the current pool
+	alloc(stream int) (address uint64, err error) // allocate allocSize bytes from the current pool
 	free(stream int, address uint64) error
 	fillAt(stream int, address uint64) error // fill the first fillSize bytes
 

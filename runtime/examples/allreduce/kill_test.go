@@ -119,7 +119,7 @@ func TestKill(t *testing.T) {
 				}
 			}
 			if left := d.Leaks(); len(left) > 0 {
-				t.Errorf("not given back: %v", left)
+				t.Errorf("leaked: %v", left)
 			}
 		})
 	}

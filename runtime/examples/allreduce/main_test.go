@@ -59,7 +59,7 @@ func TestSim(t *testing.T) {
 				t.Errorf("%v, printed\n%swant\n%s", err, &out, want)
 			}
 			if left := d.Leaks(); len(left) > 0 {
-				t.Errorf("not given back: %v", left)
+				t.Errorf("leaked: %v", left)
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestProcesses(t *testing.T) {
 			}
 			wg.Wait()
 			if left := d.Leaks(); len(left) > 0 {
-				t.Errorf("not given back: %v", left)
+				t.Errorf("leaked: %v", left)
 			}
 		})
 	}
@@ -204,7 +204,7 @@ func TestFaults(t *testing.T) {
 				t.Errorf("got %v, want %v", err, test.is)
 			}
 			if left := d.Leaks(); len(left) > 0 {
-				t.Errorf("not given back: %v", left)
+				t.Errorf("leaked: %v", left)
 			}
 		})
 	}

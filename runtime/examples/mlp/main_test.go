@@ -55,7 +55,7 @@ func TestSim(t *testing.T) {
 				t.Errorf("%d graphs were launched, want %d", n, graphs)
 			}
 			if left := d.Leaks(); len(left) > 0 {
-				t.Errorf("not given back: %v", left)
+				t.Errorf("leaked: %v", left)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func run(t *testing.T, ctx context.Context, c simdriver.Config) error {
 		t.Error(err)
 	}
 	if left := d.Leaks(); len(left) > 0 {
-		t.Errorf("not given back: %v", left)
+		t.Errorf("leaked: %v", left)
 	}
 	if failure != nil {
 		return failure

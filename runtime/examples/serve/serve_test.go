@@ -45,7 +45,7 @@ func end(t *testing.T, d *simdriver.Driver, s *server) {
 		t.Error(err)
 	}
 	if left := d.Leaks(); len(left) > 0 {
-		t.Errorf("not given back: %v", left)
+		t.Errorf("leaked: %v", left)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestLost(t *testing.T) {
 		}
 		s.model.close(t.Context()) // returns the loss of the device as an error
 		if left := d.Leaks(); len(left) > 0 {
-			t.Errorf("not given back: %v", left)
+			t.Errorf("leaked: %v", left)
 		}
 	})
 }
@@ -261,7 +261,7 @@ func TestServe(t *testing.T) {
 		t.Error(err)
 	}
 	if left := d.Leaks(); len(left) > 0 {
-		t.Errorf("not given back: %v", left)
+		t.Errorf("leaked: %v", left)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestSlowBody(t *testing.T) {
 		t.Error(err)
 	}
 	if left := d.Leaks(); len(left) > 0 {
-		t.Errorf("not given back: %v", left)
+		t.Errorf("leaked: %v", left)
 	}
 }
 

@@ -42,7 +42,7 @@ func simulate(t *testing.T, c simdriver.Config, test func(t *testing.T, d *simdr
 		defer func() {
 			dev.Close() // its error tells of a lost device
 			if left := d.Leaks(); len(left) > 0 {
-				t.Errorf("not given back: %v", left)
+				t.Errorf("leaked: %v", left)
 			}
 		}()
 		s, err := New(dev)

@@ -80,7 +80,7 @@ func TestShutdownGivesUp(t *testing.T) {
 }
 
 // TestAcrossDrivers lets devices of two drivers wait for each other through the host, while one of
-// them may be lost, closed or fail.
+// them is closed or lost, or fails.
 func TestAcrossDrivers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())

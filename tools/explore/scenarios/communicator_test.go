@@ -183,7 +183,7 @@ func TestAbortAgainstGroup(t *testing.T) {
 					two := r.wait(s, 2)
 					ok(two)
 					if one != nil && two == nil {
-						r.Errorf("what came behind a failed group was reached")
+						r.Errorf("work behind a failed group was reached")
 					}
 				}
 			})
@@ -227,14 +227,14 @@ func TestSplitAgainstAbort(t *testing.T) {
 				var err error
 				parts[i], err = c.Split(ctx, i, 0)
 				if how == 0 && err == nil && c.Err() != nil {
-					r.Errorf("it has been split as if nothing had happened: %v", c.Err())
+					r.Errorf("Split succeeded, and the communicator has failed: %v", c.Err())
 				}
 				if err != nil {
 					if how == 2 {
 						r.Errorf("%v", err)
 					}
 					if how != 1 && c.Err() == nil && ctx.Err() == nil {
-						r.Errorf("it has not been split, and goes on: %v", err)
+						r.Errorf("Split failed with %v, and the communicator has not failed", err)
 					}
 				} else if parts[i] == nil {
 					r.Errorf("neither a part nor an error")

@@ -41,7 +41,7 @@ func TestLossAcross(t *testing.T) {
 				two := r.wait(behind, 2)
 				r.is(two, driver.ErrLost)
 				if one != nil && two == nil {
-					r.Errorf("what came behind lost work was reached")
+					r.Errorf("work behind lost work was reached")
 				}
 			})
 		}
@@ -49,7 +49,7 @@ func TestLossAcross(t *testing.T) {
 			r.is(err, driver.ErrLost)
 			for _, e := range end[1:] {
 				if r.wait(e, 1) == nil {
-					r.Errorf("what waited for lost work was reached")
+					r.Errorf("work that waits for lost work was reached")
 				}
 			}
 		}
@@ -254,7 +254,7 @@ func TestLossFoundAgainstClose(t *testing.T) {
 		r.is(d.Close(), driver.ErrLost)
 		r.wg.Wait()
 		if err := r.wait(s, 1); err == nil {
-			r.Errorf("it is reached")
+			r.Errorf("work of a lost device is reached")
 		}
 		r.lose()
 	})

@@ -410,7 +410,7 @@ func TestPoolClosedBeside(t *testing.T) {
 		r.wg.Wait()
 		_, err = p.Stats()
 		if !errors.Is(err, gpu.ErrClosed) {
-			r.Errorf("of a pool that has been closed: %v", err)
+			r.Errorf("statistics of a closed pool: %v", err)
 		}
 		r.settles("the pool's memory is given back", func() bool { c := r.sim.Counters().Devices[0]; return c.Allocations == 0 && c.Pools == 0 })
 		r.end()
@@ -543,7 +543,8 @@ func TestPoolAfterFailure(t *testing.T) {
 }
 
 // TestCollectAgainstQuery makes an allocation that finds no free memory although the work that used
-// it is done, while other goroutines query that work. The allocation must find it done too.
+// it is done, while other goroutines query that work. The allocation must find out that the work is
+// done, too.
 func TestCollectAgainstQuery(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		config := cuda() // with CUDA an allocation has its memory when the call returns

@@ -220,7 +220,7 @@ func TestRecordedCollectives(t *testing.T) {
 				if behind == nil {
 					two := r.wait(s, 2)
 					if ok(two); one != nil && two == nil {
-						r.Errorf("what came behind a recording that failed was reached")
+						r.Errorf("work behind a failed execution was reached")
 					}
 				}
 				if how == 0 {

@@ -231,7 +231,7 @@ func TestSharedAgainst(t *testing.T) {
 				select {
 				case <-c:
 				case <-time.After(time.Minute):
-					r.Errorf("nobody says that %s is not used any more", what)
+					r.Errorf("freed is not called for %s", what)
 				}
 			}
 		}

@@ -92,7 +92,7 @@ func TestSmallFailOrder(t *testing.T) {
 		r.wg.Wait()
 		x.Window(false)
 		if two := r.wait(failed, 1); two != nil && one == nil {
-			r.Errorf("what waited for failed work was reached, and that has failed: %v", two)
+			r.Errorf("work was reached although the work that it waits for has failed: %v", two)
 		}
 		r.lose()
 	})

@@ -258,7 +258,8 @@ func TestBarrierAgainstClose(t *testing.T) {
 	})
 }
 
-// TestBarriers joins points and passes them on.
+// TestBarriers joins points by a barrier whose waits include another barrier's signal, which may
+// fail.
 func TestBarriers(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -284,7 +285,7 @@ func TestBarriers(t *testing.T) {
 	})
 }
 
-// TestPick picks the queue with the least work while work is being found done.
+// TestPick picks the queue with the least work while another goroutine waits for work.
 func TestPick(t *testing.T) {
 	explore.Run(t, func(x *explore.T) {
 		r := open(x, simdriver.Config{}, quick())
@@ -296,7 +297,7 @@ func TestPick(t *testing.T) {
 		})
 		for range 3 {
 			if q, err := r.devs[0].Pick(1); err != nil || q != r.devs[0].Queue(0) {
-				r.Errorf("of queue 0 alone %v was picked: %v", q, err)
+				r.Errorf("Pick(1) is queue %v, %v, want queue 0", q, err)
 			}
 			if q, err := r.devs[0].PickAfter(0, s.At(2)); err != nil || q == nil {
 				r.Errorf("after what may have been given: %v, %v", q, err)
