@@ -292,7 +292,7 @@ func TestSuspendedEnds(t *testing.T) {
 			})
 		},
 		"closed on one alone": func(t *testing.T, _ *simdriver.Driver, _ *gpu.Group, comms []*collective.Communicator) error {
-			if err := comms[0].Close(); !errors.Is(err, gpu.ErrClosed) { // after ten seconds
+			if err := comms[0].Close(); !errors.Is(err, gpu.ErrClosed) { // Close gives up after ten seconds
 				return fmt.Errorf("closed: %w", err)
 			}
 			comms[1].Abort(nil)

@@ -54,7 +54,7 @@ func TestPoolSharing(t *testing.T) {
 		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(own.All(), []byte{1})))
 		h, err := interop.ExportMemory(own)
 		must(t, err)
-		data, err := h.MarshalBinary() // which the processes send
+		data, err := h.MarshalBinary() // the processes send each other the encoded handle
 		must(t, err)
 		var sent interop.MemoryHandle
 		must(t, sent.UnmarshalBinary(data))

@@ -118,7 +118,7 @@ func TestPyTorch(t *testing.T) {
 		t.Errorf("remarks\n%s\nwant\n%s", remarks, want)
 	}
 
-	// Another release, and another file.
+	// Now PyTorch has another release of NCCL, and the program names another file.
 	t.Setenv("FAKE_TORCH", "2 2.27.5")
 	t.Setenv(ncclVariable, buildNCCL(t))
 	if _, remarks := measureSome(t, opt, inOne); !strings.Contains(remarks, "2.28.3 of puregpu and 2.27.5 of") || !strings.Contains(remarks, "\nwarning: ") {

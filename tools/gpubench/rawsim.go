@@ -20,7 +20,7 @@ type rawSim struct {
 	event  [rawEvents]driver.Event
 	mem    driver.Mem
 	pool   driver.Pool
-	mod    driver.Module // once loaded
+	mod    driver.Module // zero until it is loaded
 	empty  driver.Launch
 	timed  driver.Event
 	arg    *uint64 // the argument of empty
