@@ -20,7 +20,7 @@ func (v *device) AdoptStream(h driver.Stream) (priority int, err error) {
 	return s.priority, nil
 }
 
-// Capturing reports whether a stream captures.
+// Capturing reports whether a stream is being captured.
 func (v *device) Capturing(h driver.Stream) (bool, error) {
 	if _, err := v.submit(codeCapturing); err != nil {
 		return false, err

@@ -7,7 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestAdopt adopts streams, and checks their priorities and whether they capture.
+// TestAdopt adopts streams, and checks their priorities and the results of Capturing.
 func TestAdopt(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2})
 	v := vs[0].(interface {

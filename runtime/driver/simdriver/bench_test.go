@@ -73,7 +73,7 @@ func BenchmarkSubmit(b *testing.B) {
 			}},
 		} {
 			b.Run(fmt.Sprintf("rerecord=%v/%s", caps.RerecordEvents, bb.name), func(b *testing.B) {
-				runtime.LockOSThread() // each run has its own goroutine
+				runtime.LockOSThread() // the run's goroutine is new, so bind its thread
 				defer runtime.UnlockOSThread()
 				v.Bind()
 				b.ReportAllocs()
@@ -93,11 +93,11 @@ func BenchmarkSubmit(b *testing.B) {
 			})
 		}
 		v.Bind()
-		v.Close() // closes it with the objects that are left
+		v.Close() // destroys the objects that are left
 	}
 }
 
-// BenchmarkWake times the submission to a stream that sleeps.
+// BenchmarkWake times the submission to a stream whose goroutine sleeps.
 func BenchmarkWake(b *testing.B) {
 	d := simdriver.New(simdriver.Config{})
 	v, _ := d.Open(0)

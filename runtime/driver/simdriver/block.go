@@ -12,52 +12,52 @@ import (
 type block struct {
 	pool    *pool
 	segment *segment
-	region  *region // until FreeAsync; protected by pool.mu
-	maker   *stream // the stream that allocates it
+	region  *region // nil after FreeAsync; protected by pool.mu
+	maker   *stream // the stream that executes the allocation
 	base    driver.Ptr
 	size    uint64
-	room    uint64 // its size with padding, in bytes
+	room    uint64 // size with padding, in bytes
 
 	state atomic.Uint32
 
-	freedAt    uint64 // number of the freeing operation in its lane's stream; protected by pool.mu
-	later      *block // next block of the lane; protected by pool.mu
-	prev, next *block // neighbours in the segment; protected by segment.mu
+	freedAt    uint64 // number of the free in the stream of its lane; protected by pool.mu
+	later      *block // next freed block of the lane; protected by pool.mu
+	prev, next *block // neighbours among the live blocks of the segment; protected by segment.mu
 }
 
 // The states of a block. A stream changes them when it executes the allocation and the free.
 const (
-	submitted uint32 = iota // its stream has not executed the allocation
+	submitted uint32 = iota // the stream has not executed the allocation
 	live
 	freed
-	abandoned // its allocation or its free was dropped
+	abandoned // the allocation or the free was dropped
 )
 
-// A segment is memory that a pool has reserved. Several blocks may have the same addresses while
-// streams have not executed all submitted work. At most one of them is live.
+// A segment is memory that a pool has reserved. Submitted work may run ahead of the streams, so
+// several blocks may have the same addresses. At most one of these blocks is live.
 type segment struct {
 	pool   *pool
 	memory *allocation
 
 	// Protected by pool.mu:
-	free  uint64  // bytes
-	first *region // the first in address order
-	gone  bool    // the segment was given back
+	free  uint64  // free bytes
+	first *region // first region in address order
+	gone  bool    // the pool has given the segment back
 
 	mu     sync.RWMutex
-	oldest *block // blocks that have not ended, in the order of AllocAsync
+	oldest *block // list of blocks that have not ended, in the order of AllocAsync
 	newest *block
 	graves [16]struct {
 		base driver.Ptr
 		size uint64
 	}
-	dug int // number of blocks that were moved to graves
+	dug int // number of ended blocks that were noted in graves
 }
 
 // scraps is the number of bytes of a block that are overwritten when it is freed.
 const scraps = 4 << 10
 
-// mem returns the memory that the program sees.
+// mem returns the block as memory of the program.
 func (b *block) mem() driver.Mem {
 	m := driver.Mem{Kind: b.pool.kind, Ptr: b.base, Size: b.size}
 	if h := b.segment.memory.host; h != nil {
@@ -74,7 +74,7 @@ func (b *block) yield() *AccessError {
 	if b.state.Load() == submitted && b.maker.dev.down.Load() == nil && !b.maker.stopped.Load() {
 		return &AccessError{Addr: b.base, Size: b.size, Base: b.base, Length: b.size, Early: true}
 	}
-	// The contents are undefined from here on. The write lets the race detector find goroutines
+	// From here on the contents are undefined. The write makes the race detector report goroutines
 	// that still use the memory.
 	if p := b.segment.memory.data.Load(); p != nil {
 		at := unsafe.Add(unsafe.Pointer(p), uint64(b.base-b.segment.memory.base))
@@ -83,7 +83,8 @@ func (b *block) yield() *AccessError {
 	return nil
 }
 
-// end ends the block: its free has executed, or never will. The caller must not use b afterwards.
+// end ends the block, because its free has executed, or never will. The caller must not use b
+// afterwards.
 func (b *block) end() {
 	p := b.pool
 	if !b.state.CompareAndSwap(live, freed) {
@@ -129,8 +130,8 @@ func (g *segment) forget(b *block) {
 	g.dug++
 }
 
-// allows returns an error if the device must not access n bytes at p now. p is in the segment, and
-// n is not 0.
+// allows returns an error if the device must not access n bytes at p now. p must be in the segment,
+// and n must not be 0.
 func (g *segment) allows(v *device, p driver.Ptr, n uint64) *AccessError {
 	has, may := g.has(p, n), g.pool.users[v.index].Load()
 	if has && may {
@@ -139,7 +140,7 @@ func (g *segment) allows(v *device, p driver.Ptr, n uint64) *AccessError {
 	e := &AccessError{Addr: p, Size: n}
 	g.explain(e)
 	if at := uint64(p - e.Base); !e.Freed && !e.Early && at < e.Length && n <= e.Length-at {
-		e.Barred, e.Early = !may, may // or the block has begun meanwhile
+		e.Barred, e.Early = !may, may // if may is true, the block was not live yet, or began after the check
 	}
 	return e
 }
@@ -148,7 +149,7 @@ func (g *segment) allows(v *device, p driver.Ptr, n uint64) *AccessError {
 //
 //go:norace
 func (g *segment) has(p driver.Ptr, n uint64) bool {
-	hush() // hide the lock from the race detector: it would order unordered streams
+	hush() // hide the lock from the race detector, which would take it for an order of streams
 	defer unhush()
 	g.mu.RLock()
 	defer g.mu.RUnlock()

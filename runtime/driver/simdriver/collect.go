@@ -8,44 +8,44 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A group is the operations that one Collect has put into a stream. It begins when the stream
-// reaches it. It is over when all its parts are done, so not before the groups of the other ranks
-// have begun.
+// A group holds the operations that one Collect has put into a stream. It begins when the stream
+// reaches it. It is over when all its parts are done. So it cannot be over before the groups of the
+// other ranks have begun.
 type group struct {
 	rank   *rank
 	stream *stream
 	parts  []part
 	left   int         // parts that are not done
 	moving int         // number of parts that are executing
-	begun  bool        // protected by the stream's queue and by mu
-	err    error       // the error that loses its device; set before over
-	over   atomic.Bool // the stream may go on
-	cut    atomic.Bool // the stream may go on at once, because the rank has left the communicator
+	begun  bool        // the stream has reached the group; protected by the stream's queue and by mu
+	err    error       // if not nil, the device is lost with this error; set before over
+	over   atomic.Bool // the group is over, so the stream may continue
+	cut    atomic.Bool // the rank has left the communicator, so the stream may continue at once
 }
 
 // A part is one operation of a group.
 type part struct {
 	group    *group
 	op       driver.CommOp
-	at       uint64 // its position in its line
+	at       uint64 // number of its exchange in its line
 	src, dst area
 	done     bool
-	fault    error // error of its execution
+	fault    error // error of executing it
 }
 
 // An area is memory that an operation uses.
 type area struct {
 	ptr        driver.Ptr
 	size       uint64
-	registered *commMemory // its registration; nil if it has none
+	registered *commMemory // registration of the memory; nil if it has none
 	bytes      []byte      // set during execution
 }
 
-// anyone stands for all ranks in the name of a line or a link.
+// anyone stands for all ranks in the names of lines and links.
 const anyone = -1
 
-// A link connects all ranks, or a sender and a receiver. It is complete when each of these ranks
-// has called Collect for a group that uses the link.
+// A link connects all ranks, or a sender and a receiver. It is complete when each of them has
+// called Collect for a group that uses it.
 type link struct {
 	missing int
 	done    chan struct{} // closed when no rank is missing
@@ -63,7 +63,7 @@ func (p *part) line() [2]int {
 	return [2]int{anyone, anyone}
 }
 
-// needs reports whether a group that r has begun waits for the other rank.
+// needs reports whether a group that r has begun waits for the rank other.
 func (r *rank) needs(other int) bool {
 	for _, g := range r.begun {
 		for i := range g.parts {
@@ -165,7 +165,7 @@ func (p *part) become(op *driver.CommOp) error {
 	p.op = *op
 	p.src, p.dst = area{ptr: op.Src, size: uint64(src) * bytes}, area{ptr: op.Dst, size: uint64(dst) * bytes}
 	if p.src.size > 0 && p.dst.size > 0 && (op.Dst-op.Src < driver.Ptr(p.src.size) || op.Src-op.Dst < driver.Ptr(p.dst.size)) {
-		own := driver.Ptr(uint64(r.number) * bytes) // where the rank's own part begins
+		own := driver.Ptr(uint64(r.number) * bytes) // start of the rank's own part
 		if op.Kind == driver.AllToAll || src == dst && op.Src != op.Dst || src < dst && op.Src != op.Dst+own || src > dst && op.Dst != op.Src+own {
 			return fmt.Errorf("%d bytes at %#x and %d at %#x overlap: %w", p.src.size, uint64(op.Src), p.dst.size, uint64(op.Dst), ErrInvalidValue)
 		}
@@ -179,8 +179,8 @@ func (p *part) become(op *driver.CommOp) error {
 	return nil
 }
 
-// sides returns the size of the source and of the destination of an operation on one of n ranks, in
-// multiples of its Count. Both are 0 if the operation does not exist.
+// sides returns the sizes of Src and Dst of an operation on one of n ranks, in multiples of its
+// Count. Both are 0 if there is no such kind of operation.
 func sides(op *driver.CommOp, number, n int) (src, dst int) {
 	root := func(n int) int {
 		if number == op.Peer {
@@ -222,8 +222,8 @@ func hasPeer(k driver.CommOpKind) bool {
 	return true
 }
 
-// connect waits until the other ranks have called for each link that the group uses for the first
-// time. The caller's mu is unlocked meanwhile.
+// connect waits for each link that the group uses for the first time, until the ranks of the link
+// have called Collect too. mu is unlocked while it waits.
 func (g *group) connect() error {
 	r := g.rank
 	m := r.of
@@ -231,7 +231,7 @@ func (g *group) connect() error {
 	for i := range g.parts {
 		name := g.parts[i].line()
 		if name[0] == name[1] && name[0] == r.number || r.linked[name] {
-			continue // a link to itself needs one call, a link between two ranks needs both
+			continue // no wait for a link to itself, or for a link that the rank has used already
 		}
 		k := m.links[name]
 		if k == nil {

@@ -19,8 +19,7 @@ func sum(m driver.Mem) driver.CommOp {
 	return driver.CommOp{Kind: driver.AllReduce, Type: driver.Int32, Reduction: driver.Sum, Src: m.Ptr, Dst: m.Ptr, Count: 1}
 }
 
-// times returns the size of the source and of the destination of an operation on a rank, in
-// multiples of its Count.
+// times returns the sizes of Src and Dst of an operation on a rank, in multiples of its Count.
 func times(k driver.CommOpKind, root bool, n int) (src, dst int) {
 	at := map[bool]int{root: 1}[true]
 	switch k {
@@ -141,7 +140,7 @@ func reduced(t driver.ElementType, r driver.Reduction, xs, scales []number) []by
 	}
 	b := put(t, number{i: y})
 	if r == driver.Avg {
-		y = element(t, b, 0).i // as wrapped to the type
+		y = element(t, b, 0).i // the sum wraps to the type before the division
 		b = put(t, number{i: y.Quo(y, big.NewInt(int64(len(xs))))})
 	}
 	return b
@@ -193,12 +192,12 @@ func expect(op driver.CommOp, srcs [][]byte, scales []number) [][]byte {
 
 // A trial is one operation on all ranks, with its expected results.
 type trial struct {
-	ops  []driver.CommOp // by rank
-	dsts [][]byte        // where each rank's result is
+	ops  []driver.CommOp // the operation of each rank
+	dsts [][]byte        // memory of each rank's result
 	want [][]byte
 }
 
-// arena hands out parts of one allocation per rank.
+// An arena holds one allocation per rank and gives out parts of it.
 type arena struct {
 	ms   []driver.Mem
 	used []uint64
@@ -235,7 +234,7 @@ func try(r *rand.Rand, a *arena, op driver.CommOp, inPlace bool) *trial {
 			op.Dst, dst = op.Src, src
 		}
 		if ns == 0 {
-			op.Src = 1 // Src is ignored here
+			op.Src = 1 // this rank must ignore Src
 		}
 		if nd == 0 {
 			op.Dst = 1
@@ -297,7 +296,7 @@ func TestCollectives(t *testing.T) {
 								}
 								count := []uint64{1, 2, 5, 17, 0}[len(trials)%5]
 								if red == driver.Sum && k == driver.AllReduce {
-									count = 1000 // more than one batch
+									count = 1000 // more than reduce handles in one batch
 								}
 								op := driver.CommOp{Kind: k, Type: ty, Reduction: red, Count: count, Peer: len(trials) % n}
 								trials = append(trials, try(r, a, op, inPlace))
@@ -308,7 +307,7 @@ func TestCollectives(t *testing.T) {
 				x.each(t, func(i int, v driver.Comms) error {
 					for at := 0; at < len(trials); {
 						var ops []driver.CommOp
-						for range at%3 + 1 { // some in one group
+						for range at%3 + 1 { // groups of one to three operations
 							if at < len(trials) {
 								ops = append(ops, trials[at].ops[i])
 								at++
@@ -330,7 +329,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// commModes are configurations of communicators.
+// commModes are configurations of communicators, which tests run with.
 var commModes = map[string]simdriver.Config{
 	"concurrent":    {},
 	"deterministic": {Deterministic: true, Seed: 5},
@@ -414,7 +413,7 @@ func TestCollectErrors(t *testing.T) {
 	refused(t, comms(x.vs[0]).Collect(x.ss[1], x.cs[0], nil), simdriver.ErrInvalidHandle, "belongs to device 1")
 	refused(t, comms(x.vs[0]).Collect(x.ss[0], x.cs[1], nil), simdriver.ErrInvalidHandle, "belongs to device 1")
 	refused(t, comms(x.vs[0]).Collect(x.ss[0], 0, nil), simdriver.ErrInvalidHandle, "no such communicator")
-	// The errors have changed nothing.
+	// The invalid calls have changed nothing.
 	check(t, comms(x.vs[0]).CommError(x.cs[0]))
 	for i, v := range x.vs {
 		m := alloc(t, v, driver.DeviceMem, 64)
@@ -423,8 +422,8 @@ func TestCollectErrors(t *testing.T) {
 	x.drain(t)
 }
 
-// TestCollectViolations tests operations on memory that does not exist. The rank's device is lost
-// when they execute. The other ranks hang, and CommError says why.
+// TestCollectViolations tests operations on memory that does not exist. The device of the rank is
+// lost when the operation executes. The other ranks hang, and CommError returns the cause.
 func TestCollectViolations(t *testing.T) {
 	for mode, c := range commModes {
 		if c.LazyComms {
@@ -507,10 +506,10 @@ func TestMeeting(t *testing.T) {
 	}
 	refused(t, comms(x.vs[0]).DestroyComm(x.cs[0]), simdriver.ErrBusy, "2 groups")
 	refused(t, x.vs[0].DestroyStream(x.ss[0]), simdriver.ErrBusy)
-	check(t, x.d.StallStream(x.ss[0])) // too late for the first operation, which has begun
+	check(t, x.d.StallStream(x.ss[0])) // cannot stop the first operation, which has begun
 	check(t, x.d.ResumeStream(x.ss[1]))
 	check(t, wait(t, x.vs[1], ends[1]))
-	pending(t, x.vs[0], ends[0]) // the stall holds its record
+	pending(t, x.vs[0], ends[0]) // the record is behind the stall
 	if got := host[int32](ms[0])[0]; got != 3 {
 		t.Errorf("the sum is %d", got)
 	}
@@ -558,7 +557,7 @@ func TestCommStreams(t *testing.T) {
 	}
 }
 
-// transfer returns a send to a rank, or a receive from it.
+// transfer returns an operation that sends to a rank, or receives from it.
 func transfer(k driver.CommOpKind, m driver.Mem, at, peer int) driver.CommOp {
 	p := m.Ptr + driver.Ptr(4*at)
 	return driver.CommOp{Kind: k, Type: driver.Int32, Src: p, Dst: p, Count: 1, Peer: peer}
@@ -584,8 +583,8 @@ func TestSendRecv(t *testing.T) {
 				}
 			}
 
-			// Transfers between the same two ranks match in order. Transfers between others do not
-			// wait for them.
+			// Transfers between the same two ranks match in order. They do not wait for transfers
+			// between other ranks.
 			x.each(t, func(i int, _ driver.Comms) error {
 				h := host[int32](ms[i])
 				switch i {
@@ -608,7 +607,7 @@ func TestSendRecv(t *testing.T) {
 	}
 }
 
-// TestUngrouped exchanges data without a group, which blocks both ranks.
+// TestUngrouped makes two ranks send and receive without a group, which blocks both.
 func TestUngrouped(t *testing.T) {
 	for mode, c := range commModes {
 		if c.LazyComms {
@@ -626,7 +625,7 @@ func TestUngrouped(t *testing.T) {
 			x.d.Run()
 			for i, e := range ends {
 				pending(t, x.vs[i], e)
-				check(t, comms(x.vs[i]).CommError(x.cs[i])) // no error is reported
+				check(t, comms(x.vs[i]).CommError(x.cs[i])) // CommError does not report the deadlock
 			}
 			for i, e := range ends {
 				check(t, comms(x.vs[i]).AbortComm(x.cs[i]))
@@ -637,7 +636,7 @@ func TestUngrouped(t *testing.T) {
 	}
 }
 
-// TestMismatch tests ranks that disagree about an operation.
+// TestMismatch tests ranks that submit different operations.
 func TestMismatch(t *testing.T) {
 	base := driver.CommOp{Kind: driver.AllReduce, Type: driver.Int32, Count: 4}
 	for _, c := range []struct {
@@ -665,7 +664,7 @@ func TestMismatch(t *testing.T) {
 				}
 				x.drain(t)
 				x.hold(t, func() {
-					for _, i := range []int{0, 2} { // the error is found although one rank has not come
+					for _, i := range []int{0, 2} { // two ranks are enough to find the mismatch
 						op := c.op
 						if i == 2 {
 							c.change(&op)

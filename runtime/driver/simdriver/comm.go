@@ -14,35 +14,35 @@ import (
 
 var _ driver.Comms = (*device)(nil)
 
-// comms holds the communicators of a driver. Ranks find each other in it. mu protects it, its
-// communicators and their ranks. While mu is held, only the mutexes of queues and of memory may be
-// locked. Because streams lock mu, the race detector sees more order between them than on a GPU.
+// comms holds the communicators of a driver. With it ranks find each other. mu protects the fields,
+// the communicators and their ranks. While mu is held, only the mutexes of queues and of memory may
+// be locked. Streams lock mu, so the race detector sees more order between streams than a GPU has.
 type comms struct {
 	mu     sync.Mutex
-	ids    map[driver.UniqueID]*communicator // nil: the id has been used
-	count  uint64                            // number of ids made
+	ids    map[driver.UniqueID]*communicator // nil communicator: the id was used before
+	count  uint64                            // number of ids made so far
 	ranks  table[rank]
 	memory table[commMemory]
 	lazy   bool
 	linger bool
-	needs  uint64 // bytes of device memory that a rank takes
+	needs  uint64 // device memory that a rank takes, in bytes
 }
 
 // A communicator is the state that its ranks share.
 type communicator struct {
-	id    driver.UniqueID // zero if it was made from another communicator
-	ranks []*rank         // by number; nil until a rank joins, or until the first joins
+	id    driver.UniqueID // zero if the communicator was made from another one
+	ranks []*rank         // by number; each is nil until that rank has joined
 	came  int
-	live  int       // ranks that are not destroyed, also ranks that joined a full communicator
-	at    time.Time // when it becomes ready, if all ranks have joined
-	bad   error     // how ranks disagree; if set, nothing is executed any more
+	live  int       // number of ranks that are not destroyed, including ranks that came although the communicator was full
+	at    time.Time // time at which the communicator is ready, if all ranks have joined
+	bad   error     // disagreement between ranks; if set, no more operations execute
 
-	leaving int           // ranks that are destroyed or wait to be
-	parted  chan struct{} // closed when leaving is the number of all ranks
+	leaving int           // number of ranks that are destroyed, or wait in DestroyComm
+	parted  chan struct{} // closed when all ranks are leaving
 
 	makings []*making
-	lines   map[[2]int]*line // by sender and receiver, or anyone
-	links   map[[2]int]*link // by two ranks, or anyone
+	lines   map[[2]int]*line // by sender and receiver, or anyone twice
+	links   map[[2]int]*link // by sender and receiver, or anyone twice
 }
 
 // A rank is one end of a communicator.
@@ -51,29 +51,29 @@ type rank struct {
 	id     driver.Comm
 	name   string
 	number int
-	plain  bool          // it joined with CommDesc.Plain
-	of     *communicator // nil until the call that makes it (from) ends
-	from   *making       // the call that makes it; nil if NewComm makes it
+	plain  bool          // the rank joined with CommDesc.Plain
+	of     *communicator // nil until from has ended
+	from   *making       // the call that makes the rank; nil for NewComm
 	made   bool          // CommReady has returned true
 
-	out     error         // why it has left the communicator; nil until then
+	out     error         // reason for which the rank has left the communicator; nil until then
 	ended   chan struct{} // closed when out is set
-	orderly bool          // it was destroyed while it had nothing in flight: no error for other ranks
-	secret  bool          // other ranks never learn that it has left
-	noticed time.Time     // when other ranks learn that it has left, unless secret
+	orderly bool          // the rank was destroyed with nothing in flight, which is no error for other ranks
+	secret  bool          // other ranks never notice that the rank has left
+	noticed time.Time     // time at which other ranks notice that the rank has left, unless secret
 	shrunk  *rank         // the new rank that ShrinkComm makes, if ShrinkComm aborted this one
 	leaving bool          // DestroyComm was called
 
-	awaits *making // the call of NewWindow, SuspendComm or ResumeComm that waits
+	awaits *making // the rank's call of NewWindow, SuspendComm or ResumeComm that is waiting
 
-	has       uint64 // bytes of device memory that it holds
+	has       uint64 // bytes of device memory that the rank holds
 	suspended bool
 
-	groups int      // groups in streams
+	groups int      // number of groups in streams
 	begun  []*group // groups that have begun
-	last   mark     // when the last group has executed in this stream
+	last   mark     // position in a stream behind the last group
 	spare  []*group
-	count  map[[2]int]uint64 // operations so far: of all ranks (anyone), or by peer and direction
+	count  map[[2]int]uint64 // number of operations so far, by line
 	linked map[[2]int]bool
 	memory []*commMemory
 }
@@ -86,7 +86,7 @@ func (r *rank) String() string {
 	return fmt.Sprintf("rank %d of communicator %#x", r.number, uint64(r.id))
 }
 
-// communicate begins a call about communicators that is not submitted.
+// communicate begins a call about communicators that returns its result at once, unlike Collect.
 func (v *device) communicate(c code, bound bool) error {
 	return v.enterIf(c, bound, v.d.caps.Comms)
 }
@@ -144,8 +144,8 @@ func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	return r.id, nil
 }
 
-// newRank makes a rank of no communicator. It returns nil if there are too many. The caller holds
-// mu, here and below.
+// newRank makes a rank that is in no communicator yet. It returns nil if there are too many ranks.
+// The caller holds mu, here and below.
 func (v *device) newRank(name string) *rank {
 	r := &rank{dev: v, name: name, ended: make(chan struct{}), count: make(map[[2]int]uint64), linked: make(map[[2]int]bool)}
 	r.id = driver.Comm(v.d.comms.ranks.add(r))
@@ -155,7 +155,7 @@ func (v *device) newRank(name string) *rank {
 	return r
 }
 
-// come adds a rank to its communicator. count is the rank's own idea of its size.
+// come adds a rank to its communicator. count is the number of ranks that the rank expects.
 func (r *rank) come(count int) {
 	m := r.of
 	m.live++
@@ -182,14 +182,14 @@ func (r *rank) come(count int) {
 	}
 }
 
-// open makes the slice of ranks.
+// open sets the slice of ranks.
 func (m *communicator) open(ranks []*rank) {
 	m.ranks = ranks
 	m.parted = make(chan struct{})
 	m.lines, m.links = make(map[[2]int]*line), make(map[[2]int]*link)
 }
 
-// ready sets the time at which the communicator is ready: all ranks have joined.
+// ready sets the time at which the communicator is ready, after all ranks have joined.
 func (m *communicator) ready(d *Driver, c code) {
 	m.at = time.Now()
 	if !d.manual {
@@ -197,14 +197,14 @@ func (m *communicator) ready(d *Driver, c code) {
 	}
 }
 
-// fail notes the first disagreement of the ranks.
+// fail records the first disagreement of the ranks.
 func (m *communicator) fail(format string, args ...any) {
 	if m.bad == nil {
 		m.bad = fmt.Errorf("%w: %s", ErrMismatch, fmt.Sprintf(format, args...))
 	}
 }
 
-// absent returns why r has left, or nil if other ranks cannot know yet.
+// absent returns why r has left, or nil if r has not left or other ranks cannot know it yet.
 func (r *rank) absent() error {
 	if r.orderly {
 		return nil
@@ -218,13 +218,13 @@ func (r *rank) absent() error {
 	return fmt.Errorf("%w: rank %d, on device %d: %v", ErrRankGone, r.number, r.dev.index, r.out)
 }
 
-// expects reports whether r was aborted by ShrinkComm and waits for o to be aborted too. The ranks
-// that remain do not see that as the end of r.
+// expects reports whether r, which ShrinkComm has aborted, waits for the ShrinkComm of o, which
+// will abort o. The ranks that remain do not take each other's abort for a failure.
 func (r *rank) expects(o *rank) bool {
 	return r.shrunk != nil && r.shrunk.absent() == nil && r.shrunk.from.takesPart(o.number)
 }
 
-// trouble returns the error of r, as far as r can know it.
+// trouble returns the error of r that r can know now, or nil.
 func (r *rank) trouble() error {
 	switch {
 	case r.out != nil:
@@ -252,8 +252,8 @@ func (r *rank) trouble() error {
 	return nil
 }
 
-// usable returns an error unless CommReady has returned true for r, and r is neither failed nor
-// suspended.
+// usable returns an error unless r is ready: CommReady has returned true, and r has not failed and
+// is not suspended.
 func (r *rank) usable(c code) error {
 	err := r.trouble()
 	switch {
@@ -293,7 +293,7 @@ func (v *device) CommReady(h driver.Comm) (bool, error) {
 		return false, err
 	}
 	if r.made && r.out == nil {
-		return true, nil // also if it has failed since
+		return true, nil // CommReady stays true, even if the communicator has failed since
 	}
 	if err := r.trouble(); err != nil {
 		return false, failf(codeCommReady, "%v: %w", r, err)
@@ -344,8 +344,8 @@ func (v *device) CommError(h driver.Comm) error {
 	return nil
 }
 
-// AbortComm ends the operations in flight of this rank. The other ranks see that it has left, but
-// their own operations stay in flight.
+// AbortComm ends the operations in flight of this rank. The other ranks notice that it has left,
+// but their own operations stay in flight.
 func (v *device) AbortComm(h driver.Comm) error {
 	err, ok := v.end(codeAbortComm)
 	if !ok {
@@ -381,7 +381,7 @@ func (r *rank) making() (children []*rank) {
 	return children
 }
 
-// abortOrigin aborts the rank that r is being made from, because a library can end the call only in
+// abortOrigin aborts the rank that r is being made from. A real library can end the making only in
 // this way.
 func (r *rank) abortOrigin() {
 	if r.of != nil || r.from == nil || r.from.bad != nil {
@@ -450,7 +450,7 @@ func (v *device) DestroyComm(h driver.Comm) error {
 // errDestroyed is the reason of a rank that has left because it was destroyed.
 var errDestroyed = errors.New("it was destroyed")
 
-// depart counts r among the ranks that are destroyed or wait to be.
+// depart counts r as leaving: it is destroyed, or waits to be.
 func (r *rank) depart() {
 	if r.leaving {
 		return
@@ -466,7 +466,7 @@ func (r *rank) depart() {
 // forgetRank removes a rank that has left.
 func (d *Driver) forgetRank(r *rank) {
 	if d.comms.ranks.remove(uintptr(r.id)) == nil {
-		return // already removed by Close
+		return // Close has removed it
 	}
 	r.depart()
 	r.give()
@@ -481,8 +481,7 @@ func (d *Driver) forgetRank(r *rank) {
 	}
 }
 
-// await waits for done, for the end of r, or for the loss of its device. The caller does not hold
-// mu.
+// await waits until done is closed, r has left, or its device is lost. The caller must not hold mu.
 func (r *rank) await(c code, done <-chan struct{}) error {
 	select {
 	case <-done:
@@ -499,7 +498,7 @@ func (r *rank) await(c code, done <-chan struct{}) error {
 	}
 }
 
-// clearComms destroys the device's ranks.
+// clearComms destroys the device's ranks, when the device is closed.
 func (v *device) clearComms() {
 	cs := &v.d.comms
 	cs.mu.Lock()
@@ -514,8 +513,8 @@ func (v *device) clearComms() {
 
 // KillComm makes a rank of a communicator leave as if its process had died. Its operations in
 // streams end, its waiting calls return, and all later calls except AbortComm and DestroyComm fail.
-// Operations of other ranks stay in flight. Their CommError reports the death after the time
-// notice, or never if notice is negative.
+// Operations of other ranks stay in flight. After the time notice their CommError reports the
+// death. If notice is negative, it never does.
 func (d *Driver) KillComm(c driver.Comm, notice time.Duration) error {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

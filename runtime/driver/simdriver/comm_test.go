@@ -65,18 +65,18 @@ func (x *cluster) each(t testing.TB, f func(i int, v driver.Comms) error) {
 	check(t, errors.Join(errs...))
 }
 
-// collect submits operations on a rank's stream.
+// collect submits operations to a rank's stream.
 func (x *cluster) collect(i int, ops ...driver.CommOp) error {
 	return comms(x.vs[i]).Collect(x.ss[i], x.cs[i], ops)
 }
 
-// record records an event on a rank's stream.
+// record records an event in a rank's stream.
 func (x *cluster) record(t testing.TB, i int) driver.Event {
 	t.Helper()
 	return record(t, x.vs[i], x.ss[i])
 }
 
-// hold stalls the devices while f submits.
+// hold stalls the devices while it calls f.
 func (x *cluster) hold(t testing.TB, f func()) {
 	t.Helper()
 	for i := range x.vs {
@@ -108,8 +108,8 @@ func (x *cluster) destroy(t testing.TB) {
 	x.each(t, func(i int, v driver.Comms) error { return v.DestroyComm(x.cs[i]) })
 }
 
-// numbers allocates n elements of 4 bytes of host-visible memory for each rank. The first element
-// is the rank's number.
+// numbers allocates n elements of 4 bytes for each rank, in memory that the host can use. The first
+// element is the rank's number.
 func (x *cluster) numbers(t testing.TB, n int) []driver.Mem {
 	t.Helper()
 	var ms []driver.Mem
@@ -121,12 +121,12 @@ func (x *cluster) numbers(t testing.TB, n int) []driver.Mem {
 	return ms
 }
 
-// host returns memory as a slice of the host.
+// host returns memory as a slice that the host can use.
 func host[T any](m driver.Mem) []T {
 	return unsafe.Slice((*T)(m.Host), int(m.Size/uint64(unsafe.Sizeof(*new(T)))))
 }
 
-// broken ends the test unless each rank's CommError is want and contains say.
+// broken ends the test unless each rank's CommError returns want, and its text contains say.
 func (x *cluster) broken(t testing.TB, want error, say string, ranks ...int) {
 	t.Helper()
 	for _, i := range ranks {
@@ -134,7 +134,8 @@ func (x *cluster) broken(t testing.TB, want error, say string, ranks ...int) {
 	}
 }
 
-// until returns what done delivers. It ends the test if that takes too long.
+// until returns the value that comes from done. It ends the test if the value does not come in
+// time.
 func until[T any](t testing.TB, done <-chan T) T {
 	t.Helper()
 	select {
@@ -146,7 +147,7 @@ func until[T any](t testing.TB, done <-chan T) T {
 	panic("unreachable")
 }
 
-// begin calls f in a goroutine, and returns a channel for its result.
+// begin calls f on a new goroutine, and returns a channel with the result.
 func begin[T any](f func() T) <-chan T {
 	done := make(chan T, 1)
 	go func() { done <- f() }()
@@ -173,7 +174,7 @@ func TestNewComm(t *testing.T) {
 		refused(t, second(v.NewComm(desc)), simdriver.ErrInvalidValue, say)
 	}
 
-	// One rank is missing.
+	// One of two ranks has not joined yet.
 	c := newComm(t, vs[0], a, 1, 2)
 	if must(v.CommReady(c))(t) {
 		t.Error("ready with one rank of two")
@@ -208,7 +209,8 @@ func TestNewComm(t *testing.T) {
 	refused(t, second(v.NewComm(driver.CommDesc{ID: a, Count: 2})), simdriver.ErrInvalidValue, "was used already")
 }
 
-// TestNewCommConflicts checks that all ranks find conflicts between their descriptions.
+// TestNewCommConflicts checks that all ranks get an error if they give NewComm descriptions that
+// conflict.
 func TestNewCommConflicts(t *testing.T) {
 	for say, descs := range map[string][]driver.CommDesc{
 		"a count of 2, the first rank with 3":                {{Rank: 0, Count: 3}, {Rank: 1, Count: 2}, {Rank: 2, Count: 3}},
@@ -237,8 +239,8 @@ func TestNewCommConflicts(t *testing.T) {
 	}
 }
 
-// TestCommLatency checks that communicators take their latency, and that ranks notice a death after
-// its delay.
+// TestCommLatency checks that making a communicator takes its latency, and that ranks notice a
+// death after the given time.
 func TestCommLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, vs := open(t, simdriver.Config{Devices: 2, Latency: map[simdriver.Op]time.Duration{
@@ -276,7 +278,7 @@ func TestCommLatency(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 
-		// A group takes its latency when all ranks have come.
+		// A group takes its latency after all ranks have reached it.
 		ms := x.numbers(t, 1)
 		var ends []driver.Event
 		for i := range vs {
@@ -298,7 +300,7 @@ func TestCommLatency(t *testing.T) {
 		time.Sleep(time.Minute)
 		done(true)
 
-		// The latency ends early if a rank is aborted.
+		// If a rank is aborted, the latency ends early.
 		for i := range vs {
 			check(t, x.with(kids).collect(i, sum(ms[i])))
 			ends[i] = x.record(t, i)
@@ -312,7 +314,7 @@ func TestCommLatency(t *testing.T) {
 		time.Sleep(time.Hour)
 		done(true)
 
-		// A rank waits, durably blocked, until it notices that the other one is dead.
+		// The remaining rank is durably blocked until it notices that the other rank is dead.
 		check(t, x.collect(0, sum(ms[0])))
 		end := x.record(t, 0)
 		synctest.Wait()
@@ -326,7 +328,7 @@ func TestCommLatency(t *testing.T) {
 			t.Error("done")
 		}
 		check(t, comms(vs[0]).AbortComm(x.cs[0]))
-		synctest.Wait() // it takes no time then
+		synctest.Wait() // the abort takes effect without more time passing
 		if !must(vs[0].Query(end))(t) {
 			t.Error("not done")
 		}
@@ -350,7 +352,7 @@ func TestAbort(t *testing.T) {
 			ms := x.numbers(t, 1)
 			mem := alloc(t, x.vs[0], driver.CommMem, 64)
 
-			// Before it is made.
+			// Abort a rank before its communicator is made.
 			id := must(v.NewUniqueID())(t)
 			young, other := newComm(t, x.vs[0], id, 0, 3), newComm(t, x.vs[1], id, 1, 3)
 			check(t, v.AbortComm(young))
@@ -363,7 +365,7 @@ func TestAbort(t *testing.T) {
 			check(t, w.DestroyComm(other))
 			check(t, comms(x.vs[2]).DestroyComm(late))
 
-			// During a split.
+			// Abort a rank during a split.
 			for _, parent := range []bool{false, true} {
 				y := newCluster(t, 3, c)
 				v, w := comms(y.vs[0]), comms(y.vs[1])
@@ -378,7 +380,7 @@ func TestAbort(t *testing.T) {
 					check(t, v.AbortComm(kid))
 				}
 				refused(t, second(v.CommReady(kid)), simdriver.ErrAborted)
-				// One of them does not end without the other.
+				// Aborting the rank or its child aborts both.
 				refused(t, v.CommError(y.cs[0]), simdriver.ErrAborted)
 				refused(t, second(w.CommReady(kid1)), simdriver.ErrRankGone, "rank 0, on device 0")
 				refused(t, second(comms(y.vs[2]).SplitComm(y.cs[2], driver.NoColor, 0)), simdriver.ErrRankGone)
@@ -388,7 +390,8 @@ func TestAbort(t *testing.T) {
 				y.destroy(t)
 			}
 
-			// Operations that wait for other ranks, and operations that have not begun.
+			// Abort a rank with operations that wait for other ranks, and operations that have not
+			// begun.
 			var blocked <-chan error
 			if c.LazyComms {
 				blocked = begin(func() error { return x.collect(0, sum(ms[0])) })
@@ -415,7 +418,7 @@ func TestAbort(t *testing.T) {
 			x.d.Run()
 			check(t, wait(t, x.vs[0], e))
 
-			// The calls that remain valid.
+			// Most calls return ErrAborted. The calls below remain valid.
 			refused(t, x.collect(0, sum(ms[0])), simdriver.ErrAborted)
 			refused(t, second(v.CommReady(x.cs[0])), simdriver.ErrAborted)
 			refused(t, second(v.SplitComm(x.cs[0], 0, 0)), simdriver.ErrAborted)
@@ -434,8 +437,8 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestAbortWhileExecuting aborts ranks at arbitrary times. Nothing hangs, and nothing touches
-// memory afterwards.
+// TestAbortWhileExecuting aborts ranks at random times. No call hangs, and no operation uses memory
+// afterwards.
 func TestAbortWhileExecuting(t *testing.T) {
 	for round := range 30 {
 		x := newCluster(t, 3, simdriver.Config{})
@@ -461,7 +464,7 @@ func TestAbortWhileExecuting(t *testing.T) {
 		all.Wait()
 		for i, v := range x.vs {
 			check(t, wait(t, v, x.record(t, i)))
-			clear(host[int32](ms[i])) // a data race, if an operation still uses the memory
+			clear(host[int32](ms[i])) // the race detector reports this if an operation still uses the memory
 			check(t, comms(v).DestroyComm(x.cs[i]))
 			check(t, v.Free(ms[i]))
 			v.Close()
@@ -469,15 +472,15 @@ func TestAbortWhileExecuting(t *testing.T) {
 	}
 }
 
-// TestDestroyComm destroys ranks in order and out of order. It runs in a bubble, to know when all
-// calls have got as far as they can.
+// TestDestroyComm destroys ranks in order and out of order. It runs in a synctest bubble, to know
+// when each call waits.
 func TestDestroyComm(t *testing.T) { synctest.Test(t, destroyComm) }
 
 func destroyComm(t *testing.T) {
 	x := newCluster(t, 3, simdriver.Config{})
 	ms := x.numbers(t, 1)
 	check(t, comms(x.vs[1]).DestroyComm(x.cs[1]))
-	check(t, comms(x.vs[0]).CommError(x.cs[0])) // no error
+	check(t, comms(x.vs[0]).CommError(x.cs[0])) // destroying an idle rank is no error for the others
 	check(t, x.collect(0, transfer(driver.Send, ms[0], 0, 2)))
 	check(t, x.collect(2, transfer(driver.Recv, ms[2], 0, 0)))
 	check(t, wait(t, x.vs[0], x.record(t, 0)))
@@ -488,7 +491,7 @@ func destroyComm(t *testing.T) {
 	check(t, comms(x.vs[2]).CommError(x.cs[2]))
 	check(t, comms(x.vs[0]).AbortComm(x.cs[0]))
 
-	// A fault destroys it at once, with operations in flight.
+	// A fault in DestroyComm destroys the rank at once, with operations in flight.
 	x = newCluster(t, 2, simdriver.Config{})
 	ms = x.numbers(t, 1)
 	check(t, x.collect(0, sum(ms[0])))
@@ -499,7 +502,7 @@ func destroyComm(t *testing.T) {
 	check(t, wait(t, x.vs[0], e))
 	x.broken(t, simdriver.ErrRankGone, "it was destroyed", 1)
 
-	// A destroyed rank waits for the others.
+	// DestroyComm waits for the other ranks to destroy theirs.
 	for _, abort := range []bool{false, true} {
 		x = newCluster(t, 2, simdriver.Config{LingerComms: true})
 		done := begin(func() error { return comms(x.vs[0]).DestroyComm(x.cs[0]) })
@@ -601,7 +604,7 @@ func TestCommLoseDevice(t *testing.T) {
 	check(t, comms(x.vs[2]).AbortComm(x.cs[2]))
 	check(t, comms(x.vs[2]).DestroyComm(x.cs[2]))
 
-	// An operation that loses its device when it executes.
+	// An operation loses its device when it executes.
 	x = newCluster(t, 2, simdriver.Config{Faults: []simdriver.Fault{{Op: simdriver.OpCollect, Device: 1, N: 1, AtExecution: true, Err: errTest}}})
 	ms = x.numbers(t, 1)
 	for i := range x.vs {
@@ -646,14 +649,14 @@ func TestCommClose(t *testing.T) {
 	check(t, comms(x.vs[1]).AbortComm(x.cs[1]))
 	check(t, wait(t, x.vs[1], e))
 
-	// Close ends a rank that waits to be destroyed.
+	// Close ends a DestroyComm that waits for other ranks.
 	x = newCluster(t, 2, simdriver.Config{LingerComms: true})
 	done := begin(func() error { return comms(x.vs[0]).DestroyComm(x.cs[0]) })
 	time.Sleep(time.Millisecond)
 	refused(t, x.vs[0].Close(), simdriver.ErrBusy, "communicator")
 	refused(t, until(t, done), simdriver.ErrClosed)
 
-	// A rank leaves if its stream is destroyed with operations that have begun.
+	// A rank leaves the communicator if its stream is destroyed with operations that have begun.
 	x = newCluster(t, 2, simdriver.Config{})
 	ms = x.numbers(t, 1)
 	check(t, x.collect(0, sum(ms[0])))
@@ -667,7 +670,7 @@ func TestCommClose(t *testing.T) {
 	check(t, comms(x.vs[0]).DestroyComm(x.cs[0]))
 }
 
-// TestCommsUnsupported tests devices without communicators, or without one call of them.
+// TestCommsUnsupported tests devices without communicators, and devices that lack one call.
 func TestCommsUnsupported(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	if hip := simdriver.HIPCaps(); !caps.Comms || !hip.Comms {
@@ -712,8 +715,8 @@ func commCalls(v driver.Comms, s driver.Stream, c driver.Comm) map[simdriver.Op]
 	}
 }
 
-// commScenario uses all calls of communicators on two devices, from one goroutine, and frees
-// everything whatever fails.
+// commScenario uses all calls of communicators on two devices, from one goroutine. It frees
+// everything, whichever call fails.
 func commScenario(d *simdriver.Driver) {
 	var vs []driver.Device
 	var ss [2]driver.Stream
@@ -727,7 +730,7 @@ func commScenario(d *simdriver.Driver) {
 				}
 			}
 			if ss[i] != 0 {
-				// After one failure, go on waiting for the work.
+				// One failure does not mean that the work is complete, so wait again.
 				e, err := v.NewEvent()
 				if err != nil {
 					e, _ = v.NewEvent()
@@ -817,7 +820,7 @@ func commScenario(d *simdriver.Driver) {
 	})
 }
 
-// TestCommSweep makes each call of a scenario fail in turn, and checks that nothing hangs and
+// TestCommSweep runs a scenario repeatedly. Each time another call fails. No call hangs, and
 // everything can be freed.
 func TestCommSweep(t *testing.T) {
 	for _, f := range []simdriver.Fault{{}, {Lost: true}, {AtExecution: true}} {

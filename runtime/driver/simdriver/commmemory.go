@@ -16,18 +16,18 @@ type commMemory struct {
 	id        driver.CommMemory
 	base      driver.Ptr
 	size      uint64
-	window    *making // the call that made the window; nil if RegisterComm has registered the memory
+	window    *making // the call of NewWindow; nil if RegisterComm has registered the memory
 	symmetric bool
-	uses      int // operations in streams that use the memory
+	uses      int // number of operations in streams that use the memory
 }
 
-// has reports whether all of an area is registered.
+// has reports whether all of an area is in the registered memory.
 func (cm *commMemory) has(a *area) bool {
 	offset := uint64(a.ptr - cm.base)
 	return a.ptr >= cm.base && offset < cm.size && a.size <= cm.size-offset
 }
 
-// registered returns the registration that holds an area, preferably a window, or nil.
+// registered returns a registration that contains an area, preferably a window, or nil.
 func (r *rank) registered(a *area) *commMemory {
 	var found *commMemory
 	for _, cm := range r.memory {
@@ -38,7 +38,7 @@ func (r *rank) registered(a *area) *commMemory {
 	return found
 }
 
-// registering finds a rank that is ready, and checks that memory can be registered with it.
+// registering finds a rank that is ready, and checks that the memory can be registered with it.
 func (v *device) registering(c code, h driver.Comm, p driver.Ptr, size uint64) (*rank, error) {
 	r, err := v.rank(c, h)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestRegisterComm(t *testing.T) {
 	refused(t, v.ReleaseCommMemory(x.cs[0], h), simdriver.ErrInvalidHandle, "was released")
 	check(t, v.ReleaseCommMemory(x.cs[0], again))
 	must(v.RegisterComm(x.cs[0], m.Ptr, 8192))(t)
-	check(t, v.DestroyComm(x.cs[0])) // this frees its registrations too
+	check(t, v.DestroyComm(x.cs[0])) // this releases the registration too
 	if n := x.d.Counters().Devices[0].CommMemory; n != 0 {
 		t.Errorf("%d registrations", n)
 	}
@@ -69,11 +69,11 @@ func TestMixedMemory(t *testing.T) {
 	gather := driver.CommOp{Kind: driver.AllGather, Type: driver.Int8, Count: 4}
 	for _, c := range []struct {
 		op         driver.CommOp
-		how        [2]int // how each rank's memory is registered
-		dst        [2]int // offsets
+		how        [2]int // the function that registers each rank's memory
+		dst        [2]int // offset of Dst on each rank
 		inPlace    bool
 		unequal    string
-		registered uint64 // bytes registered
+		registered uint64 // bytes to register; 0 means all
 	}{
 		{op: sum(driver.Mem{}), how: [2]int{registered, registered}},
 		{op: sum(driver.Mem{}), how: [2]int{symmetric, symmetric}},
@@ -139,7 +139,7 @@ func TestMixedMemory(t *testing.T) {
 	}
 }
 
-// TestNewWindow runs in a bubble, to know when a rank waits for the others.
+// TestNewWindow runs in a synctest bubble, to know when a rank waits for the others.
 func TestNewWindow(t *testing.T) { synctest.Test(t, newWindow) }
 
 func newWindow(t *testing.T) {
@@ -163,7 +163,7 @@ func newWindow(t *testing.T) {
 	if n := x.d.Counters().Devices[2].CommMemory; n != 1 {
 		t.Errorf("%d windows", n)
 	}
-	// A waiting call returns when another rank leaves.
+	// A waiting NewWindow returns when another rank leaves.
 	a = window(0, 100)
 	synctest.Wait()
 	check(t, comms(x.vs[0]).CommError(x.cs[0]))
@@ -176,7 +176,7 @@ func newWindow(t *testing.T) {
 	check(t, comms(y.vs[0]).AbortComm(y.cs[0]))
 	refused(t, until(t, d), simdriver.ErrAborted)
 
-	// Ranks with different sizes.
+	// Ranks give different sizes.
 	b = window(1, 101)
 	for i, done := range []<-chan error{a, b} {
 		refused(t, until(t, done), simdriver.ErrMismatch, "rank 1 calls new window of 101 bytes, and rank 0 new window of 100 bytes", fmt.Sprint("rank ", i, " of"))

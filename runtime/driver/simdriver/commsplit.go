@@ -8,14 +8,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A making is one call that ranks of a communicator make together: SplitComm, ShrinkComm,
-// NewWindow, SuspendComm or ResumeComm. Each rank makes its calls in the same order, so the calls
-// match by position.
+// A making is a call that ranks of a communicator make together: SplitComm, ShrinkComm, NewWindow,
+// SuspendComm or ResumeComm. Each rank makes these calls in the same order. So the n-th call of one
+// rank belongs to the n-th call of the others.
 type making struct {
 	of        *communicator
 	code      code
-	exclude   []int // ranks that need not call, ascending
-	aborts    bool  // the first caller has aborted the communicator
+	exclude   []int // ranks that do not take part, ascending
+	aborts    bool  // ShrinkComm with abort: the first caller has aborted its rank
 	size      uint64
 	symmetric bool
 
@@ -25,23 +25,23 @@ type making struct {
 	done    chan struct{} // closed when all ranks have called, or the call has failed
 }
 
-// A caller is the call of one rank.
+// A caller is one rank's call in a making.
 type caller struct {
 	rank       *rank
-	child      *rank // the new rank; nil if there is none
+	child      *rank // the rank that the call makes; nil if there is none
 	color, key int
 }
 
-// takesPart reports whether a rank must call.
+// takesPart reports whether the rank with a number must call.
 func (g *making) takesPart(number int) bool { return !slices.Contains(g.exclude, number) }
 
-// trouble returns why the call cannot complete.
+// trouble returns why the making cannot complete, or nil.
 func (g *making) trouble() error {
 	if g.bad != nil {
 		return g.bad
 	}
 	if g.of.bad != nil && !g.aborts {
-		return g.of.bad // the other ranks can no longer call
+		return g.of.bad // the other ranks cannot call any more
 	}
 	for i, c := range g.callers {
 		if r := g.of.ranks[i]; g.takesPart(i) && (c == nil || !g.aborts) {
@@ -56,7 +56,7 @@ func (g *making) trouble() error {
 	return nil
 }
 
-// join adds the call of r, described by g and c. It returns the making that all ranks share.
+// join adds r to a making. g and c describe its call. join returns the making that all ranks share.
 func (r *rank) join(g *making, c *caller) (*making, error) {
 	m := r.of
 	c.rank = r
@@ -69,7 +69,7 @@ func (r *rank) join(g *making, c *caller) (*making, error) {
 			at, found = i, true
 			break
 		}
-		// A rank that need not make this call may have made later ones already.
+		// Ranks that take no part in this making may have joined later ones already.
 		other := slices.IndexFunc(o.callers, func(c *caller) bool { return c != nil && g.takesPart(c.rank.number) })
 		if other >= 0 {
 			m.fail("rank %d calls %v, and rank %d %v", r.number, g, other, o)
@@ -97,8 +97,8 @@ func (r *rank) join(g *making, c *caller) (*making, error) {
 	return g, nil
 }
 
-// meet joins a call and waits until all ranks have joined. The caller holds mu, which is unlocked
-// meanwhile.
+// meet joins a making and waits until all ranks have joined. The caller holds mu, which is unlocked
+// while meet waits.
 func (r *rank) meet(c code, g *making) (*making, error) {
 	g, err := r.join(g, new(caller))
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *rank) meet(c code, g *making) (*making, error) {
 	return g, err
 }
 
-// String describes the call.
+// String describes the making.
 func (g *making) String() string {
 	switch g.code {
 	case codeNewWindow:
@@ -134,7 +134,7 @@ func (g *making) String() string {
 	return g.code.String()
 }
 
-// end completes the call, or fails it with bad.
+// end completes the making, or fails it with the error bad.
 func (g *making) end(bad error) {
 	if g.bad != nil {
 		return
@@ -170,7 +170,7 @@ func (g *making) end(bad error) {
 	}
 }
 
-// divide begins a call that makes a communicator from that of h.
+// divide begins a call that makes a communicator from another one.
 func (v *device) divide(c code, h driver.Comm) (*rank, error) {
 	r, err := v.rank(c, h)
 	if err != nil {
@@ -212,10 +212,10 @@ func (v *device) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 	return r.child(&making{code: codeSplitComm}, c)
 }
 
-// errPlain is the error of making a communicator from a rank that joined with CommDesc.Plain.
+// errPlain is the error of making a communicator from one with CommDesc.Plain.
 var errPlain = fmt.Errorf("it joined with CommDesc.Plain, like a communicator with ranks of other programs: %w", driver.ErrUnsupported)
 
-// ShrinkComm begins to make a communicator of all ranks except some. The order stays.
+// ShrinkComm begins to make a communicator of all ranks except some. Their order stays.
 func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Comm, error) {
 	if err := v.communicate(codeShrinkComm, true); err != nil {
 		return 0, err
@@ -269,7 +269,7 @@ func (v *device) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Co
 	return h, err
 }
 
-// child joins a call that makes communicators. It returns the new rank of r, if r gets one.
+// child joins a making of communicators. It returns the new rank that r gets, or 0.
 func (r *rank) child(g *making, c *caller) (driver.Comm, error) {
 	code := g.code
 	if _, err := r.join(g, c); err != nil {

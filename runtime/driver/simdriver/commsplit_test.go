@@ -9,14 +9,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// with returns a cluster with the same devices and streams, and other communicators.
+// with returns a cluster with the devices and streams of x, and other communicators.
 func (x *cluster) with(cs []driver.Comm) *cluster {
 	y := *x
 	y.cs = cs
 	return &y
 }
 
-// sums ends the test unless an AllReduce of the ranks' numbers gives want.
+// sums checks that an AllReduce of the ranks' numbers gives want on each rank.
 func (x *cluster) sums(t testing.TB, want ...int32) {
 	t.Helper()
 	ms := x.numbers(t, 1)
@@ -43,7 +43,7 @@ func TestSplitComm(t *testing.T) {
 				color, key int
 				rank, of   int
 			}{{7, 5, 2, 3}, {2, 0, 0, 1}, {7, 5, 1, 3}, {driver.NoColor, 0, 0, 0}, {7, -3, 0, 3}}
-			split[0].rank, split[2].rank = 1, 2 // with equal keys the lower rank comes first
+			split[0].rank, split[2].rank = 1, 2 // ranks with equal keys stay in order
 			for i, v := range x.vs {
 				kids[i] = must(comms(v).SplitComm(x.cs[i], split[i].color, split[i].key))(t)
 				if i < 4 && kids[0] != 0 && must(comms(x.vs[0]).CommReady(kids[0]))(t) {
@@ -64,7 +64,7 @@ func TestSplitComm(t *testing.T) {
 				}
 			}
 			y.sums(t, 6, 1, 6, 3, 6)
-			x.sums(t, 10, 10, 10, 10, 10) // the parent still works
+			x.sums(t, 10, 10, 10, 10, 10) // the original communicator still works
 
 			refused(t, second(comms(x.vs[0]).SplitComm(x.cs[0], -2, 0)), simdriver.ErrInvalidValue, "color -2")
 			y.each(t, func(i int, v driver.Comms) error {
@@ -96,7 +96,7 @@ func TestShrinkComm(t *testing.T) {
 			shrink := func(i int, exclude []int, abort bool) {
 				kids[i] = must(comms(x.vs[i]).ShrinkComm(x.cs[i], exclude, abort))(t)
 			}
-			// A rank that is left out goes on with a call of all ranks before the others do.
+			// An excluded rank may make the next call of all ranks before the others do.
 			again := make([]driver.Comm, 4)
 			split := func(i int) { again[i] = must(comms(x.vs[i]).SplitComm(x.cs[i], 0, 0))(t) }
 			split(2)
@@ -121,7 +121,7 @@ func TestShrinkComm(t *testing.T) {
 	}
 }
 
-// TestShrinkAbort shrinks a communicator without the dead ranks, while operations hang.
+// TestShrinkAbort makes a communicator without the dead ranks, while operations hang.
 func TestShrinkAbort(t *testing.T) {
 	for mode, c := range commModes {
 		for _, mismatch := range []bool{false, true} {
@@ -174,9 +174,9 @@ func TestShrinkAbort(t *testing.T) {
 	}
 }
 
-// TestShrinkOneByOne shrinks one rank with abort. The excluded rank then sees an error. The rank
-// that still has to shrink sees an error only if the new communicator of the first rank ends
-// before.
+// TestShrinkOneByOne calls ShrinkComm with abort on one rank after another. The excluded rank then
+// sees an error. A rank that has not yet called sees an error only if the first rank's new
+// communicator has ended by then.
 func TestShrinkOneByOne(t *testing.T) {
 	for how, end := range map[string]func(x *cluster, kid driver.Comm) error{
 		"all come":                    nil,
@@ -208,7 +208,7 @@ func TestShrinkOneByOne(t *testing.T) {
 	}
 }
 
-// TestMakingErrors tests ranks that do not call, or call something else.
+// TestMakingErrors tests ranks that do not call, or make another call.
 func TestMakingErrors(t *testing.T) {
 	t.Run("gone", func(t *testing.T) {
 		for how, f := range map[string]func(x *cluster) error{
@@ -254,7 +254,7 @@ func TestMakingErrors(t *testing.T) {
 				t.Errorf("%d communicators", n)
 			}
 		}
-		// A disagreement ends the call on all ranks.
+		// If ranks disagree about an operation, SplitComm fails on all of them.
 		x := newCluster(t, 3, simdriver.Config{})
 		ms := x.numbers(t, 4)
 		kid := must(comms(x.vs[0]).SplitComm(x.cs[0], 0, 0))(t)
@@ -275,7 +275,7 @@ func TestMakingErrors(t *testing.T) {
 		check(t, comms(x.vs[0]).DestroyComm(kid))
 		refused(t, comms(x.vs[0]).CommError(x.cs[0]), simdriver.ErrAborted, "was aborted")
 		refused(t, second(comms(x.vs[1]).SplitComm(x.cs[1], 0, 0)), simdriver.ErrRankGone, "rank 0, on device 0")
-		for i := range x.vs { // the second does not wait, because the first was aborted
+		for i := range x.vs { // the second DestroyComm does not wait for the first rank, which was aborted
 			check(t, comms(x.vs[i]).DestroyComm(x.cs[i]))
 		}
 	})

@@ -8,11 +8,11 @@ import (
 
 var _ driver.CommSuspension = (*device)(nil)
 
-// errShares is the error of suspending a rank that did not join with CommDesc.Plain.
+// errShares is the error of suspending a communicator without CommDesc.Plain.
 var errShares = fmt.Errorf("it did not join with CommDesc.Plain; only such communicators can be suspended: %w", driver.ErrUnsupported)
 
-// take takes the memory that r needs. If there is not enough, r leaves the communicator. The caller
-// holds the communicators' mu, here and below.
+// take allocates the memory that r needs on its device. If there is not enough, r leaves the
+// communicator. The caller holds the communicators' mu, here and below.
 func (r *rank) take() error {
 	n, limit := r.dev.d.comms.needs, r.dev.d.memory
 	s := &r.dev.space
@@ -28,7 +28,7 @@ func (r *rank) take() error {
 	return nil
 }
 
-// give gives the memory of r back.
+// give frees the memory of r.
 func (r *rank) give() {
 	s := &r.dev.space
 	s.mu.Lock()
@@ -37,7 +37,7 @@ func (r *rank) give() {
 	r.has = 0
 }
 
-// resume takes the memory of r again and waits until all ranks have done so.
+// resume allocates the memory of r again and waits until all ranks have done this.
 func (r *rank) resume(c code) error {
 	if err := r.take(); err != nil {
 		return failf(c, "%v: %w", r, err)
@@ -64,7 +64,7 @@ func (v *device) CommStats(h driver.Comm) (s driver.CommStats, err error) {
 	return driver.CommStats{Suspendable: v.d.comms.needs, Suspended: r.suspended}, nil
 }
 
-// SuspendComm gives the memory of a rank back when all ranks have called it.
+// SuspendComm waits until all ranks have called it, and then frees the rank's memory.
 func (v *device) SuspendComm(h driver.Comm) error {
 	if err := v.communicate(codeSuspendComm, true); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (v *device) SuspendComm(h driver.Comm) error {
 	return nil
 }
 
-// ResumeComm takes the memory of a rank again. It returns when all ranks have called it.
+// ResumeComm allocates a rank's memory again. It returns when all ranks have called it.
 func (v *device) ResumeComm(h driver.Comm) error {
 	if err := v.communicate(codeResumeComm, true); err != nil {
 		return err

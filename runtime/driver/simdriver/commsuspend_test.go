@@ -16,8 +16,7 @@ func suspensions(v driver.Comms) driver.CommSuspension { return v.(driver.CommSu
 func suspend(v driver.Comms, c driver.Comm) error { return suspensions(v).SuspendComm(c) }
 func resume(v driver.Comms, c driver.Comm) error  { return suspensions(v).ResumeComm(c) }
 
-// newPlainCluster makes a communicator of n ranks that joined with Plain, each of which takes 1
-// MiB.
+// newPlainCluster makes a communicator of n ranks with Plain. Each rank takes 1 MiB.
 func newPlainCluster(t testing.TB, n int, c simdriver.Config) *cluster {
 	t.Helper()
 	c.Devices, c.CommMemory = n, 1<<20
@@ -76,14 +75,14 @@ func TestSuspendComm(t *testing.T) {
 		x.sums(t, 3, 3, 3)
 	}
 	x.each(t, func(i int, v driver.Comms) error { return suspend(v, x.cs[i]) })
-	x.destroy(t) // both resume first, to be destroyed
+	x.destroy(t) // DestroyComm first resumes both ranks
 	if free := x.free(t, 1); free != before+1<<20 {
 		t.Errorf("%d bytes are free at the end, %d before", free, before)
 	}
 }
 
-// TestSuspendCommErrors tests communicators that cannot be suspended, and suspensions that not all
-// ranks call.
+// TestSuspendCommErrors tests communicators that cannot be suspended, and calls of SuspendComm that
+// other ranks do not make.
 func TestSuspendCommErrors(t *testing.T) {
 	x := newCluster(t, 2, simdriver.Config{})
 	refused(t, suspend(comms(x.vs[0]), x.cs[0]), driver.ErrUnsupported, "CommDesc.Plain")
@@ -103,7 +102,7 @@ func TestSuspendCommErrors(t *testing.T) {
 	x.drain(t)
 	x.destroy(t)
 
-	x = newPlainCluster(t, 2, simdriver.Config{}) // the other rank never calls
+	x = newPlainCluster(t, 2, simdriver.Config{}) // the other rank does not call SuspendComm
 	v, w := comms(x.vs[0]), comms(x.vs[1])
 	done := begin(func() error { return suspend(v, x.cs[0]) })
 	check(t, v.AbortComm(x.cs[0]))
@@ -111,7 +110,7 @@ func TestSuspendCommErrors(t *testing.T) {
 	check(t, w.AbortComm(x.cs[1]))
 	x.destroy(t)
 
-	x = newPlainCluster(t, 2, simdriver.Config{}) // the other rank calls something else
+	x = newPlainCluster(t, 2, simdriver.Config{}) // the other rank makes another call
 	v, w = comms(x.vs[0]), comms(x.vs[1])
 	done = begin(func() error { return suspend(v, x.cs[0]) })
 	for x.d.Counters().Devices[0].Calls[simdriver.OpSuspendComm] == 0 {
@@ -134,7 +133,7 @@ func TestResumeCommOutOfMemory(t *testing.T) {
 		m := alloc(t, x.vs[0], driver.DeviceMem, 4<<20)
 		v, w := comms(x.vs[0]), comms(x.vs[1])
 		done := begin(func() error { return resume(w, x.cs[1]) })
-		synctest.Wait() // otherwise it would find the other rank dead instead
+		synctest.Wait() // w must wait before v fails: later it would find v's rank dead
 		refused(t, resume(v, x.cs[0]), driver.ErrOutOfMemory)
 		refused(t, w.CommError(x.cs[1]), simdriver.ErrRankGone)
 		check(t, w.AbortComm(x.cs[1]))
@@ -152,8 +151,8 @@ func TestResumeCommOutOfMemory(t *testing.T) {
 	})
 }
 
-// TestDestroySuspended destroys a suspended rank while the other rank resumes, is aborted, or is
-// dead.
+// TestDestroySuspended destroys a suspended rank while the other rank resumes, is aborted, or has
+// died.
 func TestDestroySuspended(t *testing.T) {
 	for what, f := range map[string]func(x *cluster) error{
 		"the other one resumes": func(x *cluster) error { return resume(comms(x.vs[1]), x.cs[1]) },

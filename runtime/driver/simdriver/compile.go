@@ -14,10 +14,10 @@ var (
 	_ driver.Linkers   = compiler{}
 )
 
-// A compiler looks for the kernels of sources among the registered Go functions.
+// A compiler finds the kernels of a source among the registered Go functions.
 type compiler struct{ v *device }
 
-// Compiler returns a compiler for the device. Counters do not count this call.
+// Compiler returns a compiler for the device. Counters do not count the call.
 func (v *device) Compiler() (driver.Compiler, error) {
 	if !v.d.caps.Compile {
 		return nil, v.cannot(codeCompile)
@@ -25,12 +25,13 @@ func (v *device) Compiler() (driver.Compiler, error) {
 	return compiler{v}, nil
 }
 
-// Info says that the code is only for this process, because it names Go functions of this process.
+// Info says that code is valid only in this process, because it names Go functions of the process.
 func (c compiler) Info() driver.CompilerInfo {
 	return driver.CompilerInfo{Name: "simdriver", Target: "sim", Transient: true}
 }
 
-// Linker returns the same compiler. Its Link takes the kernels of all sources.
+// Linker returns the same compiler, which accepts sources with Link. The image has the kernels of
+// all sources.
 func (c compiler) Linker() (driver.Compiler, error) { return c, nil }
 
 // Compile makes an image with the kernels of a source in CUDA C++. It reads only the names of the
@@ -57,7 +58,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	}
 	code := driver.Code{Names: map[string]string{}}
 	var names []string
-	called := map[string]bool{} // by the last part of the name
+	called := map[string]bool{} // kernels that an expression asks for, by the name in their declaration
 	for _, one := range all {
 		for _, expression := range one.Names {
 			name := squeeze(expression)
@@ -82,7 +83,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	}
 	for i, k := range s.kernels {
 		if k.template || slices.ContainsFunc(s.kernels[:i], func(o declared) bool { return o.name == k.name && !o.template }) {
-			continue // a template without arguments, or a second declaration
+			continue // skip a template that no expression asks for, and a repeated declaration
 		}
 		if _, ok := v.d.kernels[k.name]; !ok && !called[k.name] {
 			lack(k.file, k.line, "kernel %s has no Go function in Config.Kernels", k.name)
@@ -105,7 +106,7 @@ func (c compiler) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// squeeze returns a name without spaces, because names in images have none.
+// squeeze removes the spaces from a name, because an image separates names with spaces.
 func squeeze(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -115,7 +116,7 @@ func squeeze(name string) string {
 	}, name)
 }
 
-// lastPart returns the name under which a kernel is declared: scale for &math::scale<float>.
+// lastPart returns the name in a kernel's declaration: scale for &math::scale<float>.
 func lastPart(expression string) string {
 	name, _, _ := strings.Cut(expression, "<")
 	if i := strings.LastIndex(name, "::"); i >= 0 {
@@ -124,19 +125,19 @@ func lastPart(expression string) string {
 	return strings.Trim(name, "&()")
 }
 
-// A declared kernel of a source.
+// A declared is the declaration of a kernel in a source.
 type declared struct {
 	file     string
 	line     int
 	name     string
-	c        bool // extern "C"
-	template bool // a template or an instance of one
+	c        bool // declared extern "C"
+	template bool // declared as a template, or an instance of one
 }
 
 // A scanner finds the kernels of a source. It evaluates neither conditions nor macros.
 type scanner struct {
 	headers map[string]string
-	seen    map[string]bool // headers read so far
+	seen    map[string]bool // names of the headers read so far
 	kernels []declared
 	vars    []string // variables from lines in the form that Image writes
 }
@@ -164,7 +165,7 @@ func (s *scanner) scan(file, text string) {
 			s.scan(name, header)
 		}
 	}
-	scopes := []bool{false} // stack of braces: true inside extern "C"
+	scopes := []bool{false} // scopes of the open braces: true inside extern "C"
 	c, template := false, false
 	for i := 0; i < len(tokens); i++ {
 		switch t := tokens[i]; t.text {
@@ -197,9 +198,10 @@ func (s *scanner) scan(file, text string) {
 	}
 }
 
-// kernelName returns the index of a kernel's name in its declaration, or -1, and whether template
-// arguments follow the name. The name is the word before the parameters. Attributes and macros are
-// words with parentheses too, but the declaration goes on behind them.
+// kernelName returns the index of the token that is a kernel's name, or -1. It also reports whether
+// template arguments follow the name. The name is the word before the parameters. Attributes and
+// macros look like a name with parameters too, but the declaration continues after their
+// parentheses.
 func kernelName(tokens []token, i int) (n int, instance bool) {
 	for ; i < len(tokens); i++ {
 		switch t := tokens[i].text; {
@@ -226,10 +228,10 @@ func kernelName(tokens []token, i int) (n int, instance bool) {
 	return -1, false
 }
 
-// behind holds the words that may follow the parameters.
+// behind holds words that may follow the parameters in a declaration.
 var behind = map[string]bool{"__attribute__": true, "noexcept": true, "requires": true}
 
-// at returns the text of a token, or "" behind the last one.
+// at returns the text of token i, or "" if there is no such token.
 func at(tokens []token, i int) string {
 	if i < len(tokens) {
 		return tokens[i].text
@@ -237,7 +239,8 @@ func at(tokens []token, i int) string {
 	return ""
 }
 
-// skip returns the index of the bracket that closes the one at i, or the last index.
+// skip returns the index of the bracket that closes the bracket at i. Without one it returns the
+// last index.
 func skip(tokens []token, i int) int {
 	depth, angles := 0, 0
 	for ; i < len(tokens)-1; i++ {
@@ -272,7 +275,7 @@ type token struct {
 // lex splits C++ into tokens. It drops comments, numbers and preprocessor lines, and returns the
 // names of the included headers.
 func lex(text string) (tokens []token, includes []string) {
-	line, first := 1, true // true until the line's first token
+	line, first := 1, true // no token on this line yet
 	for i := 0; i < len(text); {
 		begin := i
 		switch r := text[i]; {
@@ -288,7 +291,7 @@ func lex(text string) (tokens []token, includes []string) {
 		case strings.HasPrefix(text[i:], "/*"):
 			i += 2 + through(text[i+2:], "*/")
 			line += strings.Count(text[begin:i], "\n")
-			continue // a # inside the line starts no directive
+			continue // a # after the comment begins no directive
 		case r == '#' && first:
 			i = endOfLine(text, i)
 			if name, ok := included(text[begin:i]); ok {
@@ -330,7 +333,7 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-// endOfLine returns the end of a line. A backslash continues the line.
+// endOfLine returns the index of the end of a line. A backslash at the end of a line continues it.
 func endOfLine(text string, i int) int {
 	for ; i < len(text) && text[i] != '\n'; i++ {
 		if text[i] == '\\' && i+1 < len(text) {
@@ -342,8 +345,8 @@ func endOfLine(text string, i int) int {
 	return min(i, len(text))
 }
 
-// through returns the length of text up to the end of the first occurrence of end, or the length of
-// all of it.
+// through returns the length of text up to and with the first occurrence of end. Without one it
+// returns the length of text.
 func through(text, end string) int {
 	if i := strings.Index(text, end); i >= 0 {
 		return i + len(end)

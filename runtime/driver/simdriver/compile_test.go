@@ -72,7 +72,8 @@ func TestCompile(t *testing.T) {
 	if _, size, err := vs[0].Global(m, code.Names["&table"]); size != 64 || err != nil {
 		t.Errorf("a variable of %d bytes, %v", size, err)
 	}
-	// A kernel that is neither extern "C" nor asked for has a mangled name.
+	// A kernel that is not extern "C", and that no expression asks for, is not found by its plain
+	// name.
 	_, _, err = vs[0].Function(m, "last")
 	refused(t, err, simdriver.ErrNotFound, "kernel last")
 	check(t, vs[0].Unload(m))
@@ -109,7 +110,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// TestCompileLink checks that linking takes the kernels of all sources.
+// TestCompileLink checks that the image of linked sources has the kernels of all.
 func TestCompileLink(t *testing.T) {
 	nothing := func(*simdriver.Grid) {}
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"a": nothing, "b<int>": nothing})})
@@ -134,7 +135,7 @@ func TestCompileLink(t *testing.T) {
 	refused(t, err, simdriver.ErrNotFound, "h.h(2): error: kernel none has no Go function")
 }
 
-// TestCompileFails tests a device without a compiler, and a fault.
+// TestCompileFails tests a device without a compiler, a fault, and a lost device.
 func TestCompileFails(t *testing.T) {
 	none := simdriver.CUDACaps()
 	none.Compile = false
@@ -150,7 +151,7 @@ func TestCompileFails(t *testing.T) {
 	refused(t, second(compile(t, vs[0], driver.Source{})), driver.ErrLost)
 }
 
-// FuzzCompile checks for any source that Compile returns, and that its image can be loaded.
+// FuzzCompile checks that Compile returns for any source, and that its images can be loaded.
 func FuzzCompile(f *testing.F) {
 	f.Add(manyKernels, "scale<int>")
 	f.Add("__global__", "a::")

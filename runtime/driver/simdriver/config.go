@@ -10,10 +10,10 @@ const (
 	driverName    = "sim"
 	defaultMemory = 1 << 30
 	maxDevices    = 1024
-	maxMemory     = 1 << 46 // a device has 2⁴⁸ addresses
+	maxMemory     = 1 << 46 // each device has 2⁴⁸ addresses
 )
 
-// A Config configures a driver. The zero Config is one device with 1 GiB and CUDA's features, which
+// A Config configures a driver. The zero Config is one device with 1 GiB and CUDA's features, It
 // executes in the background, without delays, and has no kernels.
 type Config struct {
 	// Devices is the number of devices, at most 1024. 0 means one; a negative number means none.
@@ -23,7 +23,7 @@ type Config struct {
 	// process when it is first touched.
 	Memory uint64
 
-	// HostMemory bounds host and managed memory of all devices together, in bytes; 0 is 4 GiB.
+	// HostMemory limits the host and managed memory of all devices together, in bytes; 0 is 4 GiB.
 	HostMemory uint64
 
 	// Caps are the features of the devices; nil is CUDACaps with NodeTimes.
@@ -34,22 +34,22 @@ type Config struct {
 	// devices still work.
 	Apart bool
 
-	// Links, if not nil, returns the result of Link from one device to another, by their indexes,
-	// and replaces Apart. For kind [driver.LinkNone], EnablePeer and AccessPool fail. It may be
-	// called concurrently. If it is nil and Apart is not set, the kind is unknown, the rank is 0,
-	// and all access works.
+	// Links, if not nil, replaces Apart. It returns the result of Link from one device to another,
+	// by their indexes. If the kind is [driver.LinkNone], EnablePeer and AccessPool fail. Links may
+	// be called concurrently. If Links is nil and Apart is not set, the kind of each link is
+	// unknown, the rank is 0, and all access works.
 	Links func(from, to int) driver.Link
 
-	// Machine is the machine of which the driver is a process. Processes of one Machine can open
-	// each other's exports. nil means a machine of its own.
+	// Machine is the machine on which the driver is a process. Processes of one Machine can open
+	// each other's exports. nil means that the driver has a machine of its own.
 	Machine *Machine
 
 	// StaysLost means that a lost device stays lost, as in a process with CUDA. Without it a lost
 	// device works again when it is opened after its last Close, as after a restart of the process.
 	StaysLost bool
 
-	// LazyComms makes ranks connect when they first need to, as libraries do. The first Collect
-	// that needs other ranks then waits until these have called theirs.
+	// LazyComms makes ranks connect when they first need to, as libraries do. The first Collect of
+	// a rank that needs another rank waits until that rank has called Collect too.
 	LazyComms bool
 
 	// LingerComms makes DestroyComm wait for the other ranks to destroy theirs, unless the
@@ -60,8 +60,8 @@ type Config struct {
 	// takes. It is freed while the communicator is suspended.
 	CommMemory uint64
 
-	// Kernels are the kernels that modules can have, by name. A C++ kernel that is not extern "C",
-	// such as an instance of a template, is named by the expression for which sources ask:
+	// Kernels are the kernels that modules can have, by name. The name of a C++ kernel that is not
+	// extern "C", such as an instance of a template, is the expression in Source.Names:
 	// "scale<float>". Spaces in names are ignored. Only New reads the map.
 	Kernels map[string]Kernel
 
@@ -74,16 +74,16 @@ type Config struct {
 	Deterministic bool
 	Seed          uint64
 
-	// Latency is set as by Driver.SetLatency.
+	// Latency sets the latencies that Driver.SetLatency sets.
 	Latency map[Op]time.Duration
 
-	// Faults are added as by Driver.Inject, in this order.
+	// Faults are injected as by Driver.Inject, in this order.
 	Faults []Fault
 
 	// OnExecute, if not nil, is called after each operation of a stream, before its events
-	// complete, on the goroutine that executed it. It is also called after each node of a graph
-	// that does something. It must be safe for concurrent calls. It may submit, and must not call
-	// Step or Run, or destroy streams or events.
+	// complete, on the goroutine that executed the operation. It is also called after each node of
+	// a graph, except nodes that do nothing. It must be safe for concurrent calls. It may submit
+	// work, but must not call Step or Run, or destroy streams or events.
 	OnExecute func(Executed)
 }
 
@@ -91,13 +91,13 @@ type Config struct {
 type Executed struct {
 	Device int
 	Stream driver.Stream
-	Seq    uint64 // the number of operations that the stream has executed, including this one
+	Seq    uint64 // number of operations that the stream has executed, including this one
 	Op     Op
 	Kernel string // the kernel's name, if Op is OpLaunch
 
-	Priority int         // of the stream
-	Node     driver.Node // the graph's node, if a node did this; Seq is then that of the graph's launch
-	Err      error       // the error that lost the device, if this operation lost it
+	Priority int         // priority of the stream
+	Node     driver.Node // the graph's node, if the operation is a node's; Seq is then the number of the graph's launch
+	Err      error       // the error with which this operation lost the device, or nil
 }
 
 // CUDACaps returns the features of NVIDIA's devices.
@@ -112,9 +112,9 @@ func CUDACaps() driver.Caps {
 }
 
 // HIPCaps returns the features of AMD's devices with any ROCm release. An event must not be
-// recorded again before its last record, and the waits for it, are complete. The devices have no
-// memory pools, because package hipdriver uses HIP's pools only on request. For hipdriver with
-// HIP's pools, from ROCm 6.2 on, set Cooperative, Pools and PoolsByStream too.
+// recorded again before its last record and the waits for that record are complete. The devices
+// have no memory pools, because package hipdriver uses HIP's pools only on request. For hipdriver
+// with HIP's pools, from ROCm 6.2 on, set Cooperative, Pools and PoolsByStream too.
 func HIPCaps() driver.Caps {
 	return driver.Caps{Managed: true, HostRegister: true, Graphs: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
 		Native: true, Capture: true, Adopt: true, MemInfo: true, Links: true, Occupancy: true, IPCMem: true, Compile: true, PriorityRange: [2]int{1, -1}}

@@ -6,20 +6,20 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Counters count calls and objects. All fields describe roughly the same moment, also while the
+// Counters counts calls and objects. All fields describe nearly the same moment, even while the
 // driver is in use.
 type Counters struct {
-	Calls   map[Op]uint64 // of all devices and of the driver; never 0
+	Calls   map[Op]uint64 // calls of all devices and of the driver; an Op without calls is missing
 	Total   uint64        // the sum of Calls
 	Devices []DeviceCounters
 }
 
-// DeviceCounters are the counters of one device.
+// DeviceCounters counts the calls and objects of one device.
 type DeviceCounters struct {
 	Calls    map[Op]uint64
 	Total    uint64
-	Executed uint64 // operations that streams have executed; waits for nothing do not count
-	Pending  uint64 // operations that streams have not executed yet
+	Executed uint64 // operations that streams have executed, without waits that had nothing to wait for
+	Pending  uint64 // operations in streams that have not executed yet
 
 	// Live objects.
 	Streams      int
@@ -29,20 +29,20 @@ type DeviceCounters struct {
 	Graphs       int
 	Execs        int
 	Comms        int    // ranks of communicators
-	CommMemory   int    // registrations and windows
-	Allocations  int    // of all kinds, except modules' variables and pools
-	Bytes        uint64 // of device memory, with modules' variables, without pools
-	HostBytes    uint64 // of host and managed memory, counted like Bytes
+	CommMemory   int    // registrations of memory, and windows
+	Allocations  int    // allocations of all kinds, except variables of modules and memory of pools
+	Bytes        uint64 // bytes of device memory, with variables of modules, without pools
+	HostBytes    uint64 // bytes of host and managed memory, without pools
 	Registered   uint64 // bytes of the program's memory that are registered
 	Reservations int    // of addresses
 	Pages        int    // handles of physical memory
 	PageBytes    uint64 // of physical memory with a handle
 	Opened       int    // allocations of other processes that are open
 
-	Pools           int    // except the default pool
-	PoolAllocations int    // pool allocations without a FreeAsync
-	Reserved        uint64 // bytes of all pools, also of destroyed pools that wait for their last frees
-	Used            uint64 // bytes allocated in pools, until their frees have executed
+	Pools           int    // pools, except the default pool
+	PoolAllocations int    // allocations of pools without a FreeAsync
+	Reserved        uint64 // bytes reserved by all pools, including destroyed pools that wait for their last frees
+	Used            uint64 // bytes allocated in pools; a free counts when it has executed
 }
 
 // Counters returns the counters. It may be called at any time.
@@ -141,9 +141,9 @@ func (d *Driver) Calls() uint64 {
 }
 
 // Leaks names leaks: open devices, live objects, and objects that were left when a device was
-// closed. It returns nil if there are none. It skips a device if one of its streams waits, or
-// waited until it was destroyed, for a value in memory, another process's event, or work of a lost
-// device. A real driver would keep the objects of such a stream until the wait ends.
+// closed. It returns nil if there are none. It skips a device if one of its streams waits for a
+// value in memory, another process's event, or work of a lost device. Waits of destroyed streams
+// count too. A real driver would keep the objects of such a stream until the wait ends.
 func (d *Driver) Leaks() []string {
 	d.mu.Lock()
 	leaks := append([]string(nil), d.leaked...)
@@ -163,15 +163,15 @@ func (d *Driver) Leaks() []string {
 	return leaks
 }
 
-// awaitsOthers reports whether a stream of the device waits, or waited until it was destroyed, for
-// something outside the driver's working devices.
+// awaitsOthers reports whether a stream of the device waits for something outside the driver's
+// working devices. Waits of destroyed streams count too.
 func (v *device) awaitsOthers() bool {
 	awaits := v.stuck.Load()
 	v.d.streams.all(func(_ uintptr, s *stream) { awaits = awaits || s.dev == v && s.awaitsOthers() })
 	return awaits
 }
 
-// objects names the device's objects.
+// objects returns texts that name the device's objects.
 func (v *device) objects() []string {
 	var names []string
 	add := func(format string, args ...any) {

@@ -94,9 +94,9 @@ func TestOnExecute(t *testing.T) {
 		t.Errorf("executed %v", got)
 	}
 	mu.Unlock()
-	e := event(t, v) // before the fill loses the device
+	e := event(t, v) // must be made before the fill loses the device
 	check(t, v.Fill(s, 0, 0, 1, 1))
-	v.Record(e, s) // may fail: the device may be lost by then
+	v.Record(e, s) // fails if the device is already lost
 	refused(t, wait(t, v, e), driver.ErrLost)
 	mu.Lock()
 	defer mu.Unlock()
@@ -181,7 +181,7 @@ func TestNoGarbage(t *testing.T) {
 			t.Error("lost")
 		}
 	}
-	check(t, d.StallStream(a)) // lets the queues grow to their final size
+	check(t, d.StallStream(a)) // the queues of stalled streams grow to their final size
 	for range 300 {
 		v.Launch(a, &l)
 		for range 9 {
@@ -198,7 +198,7 @@ func TestNoGarbage(t *testing.T) {
 	}
 }
 
-// TestNoGarbageCollect checks the same for collectives.
+// TestNoGarbageCollect checks that collectives do not allocate after the first rounds.
 func TestNoGarbageCollect(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -228,21 +228,22 @@ func TestNoGarbageCollect(t *testing.T) {
 		}
 		end()
 	}
-	check(t, x.d.StallDevice(0)) // lets everything grow to its final size
+	check(t, x.d.StallDevice(0)) // queues and groups grow to their final size while the device is stalled
 	for range 4 * 50 {
 		for i := range x.vs {
 			x.collect(i, ops[i]...)
 		}
 	}
 	check(t, x.d.ResumeDevice(0))
-	end() // so that no group is made for fewer operations later
+	end() // wait for all groups: those for more operations must be reused, not replaced by smaller ones
 	run()
 	if n := testing.AllocsPerRun(20, run); n >= 1 {
 		t.Errorf("%v allocations for 200 groups", n)
 	}
 }
 
-// TestNoGarbageAsync checks the same for allocation in stream order and graph launches.
+// TestNoGarbageAsync checks that allocations in stream order and graph launches do not allocate
+// after the first rounds.
 func TestNoGarbageAsync(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -305,7 +306,7 @@ func TestNoGarbageAsync(t *testing.T) {
 				t.Error("lost")
 			}
 		}
-		check(t, d.StallDevice(0)) // lets everything grow to its final size
+		check(t, d.StallDevice(0)) // queues and pools grow to their final size while the device is stalled
 		for range 4 {
 			burst()
 		}
@@ -316,7 +317,7 @@ func TestNoGarbageAsync(t *testing.T) {
 			t.Errorf("%s: %v allocations for a burst", name, n)
 		}
 	}
-	// The clock of Windows may not tick in that time.
+	// Windows' clock may not have advanced between the two timers.
 	if got := must(timers(v).Elapsed(from, to))(t); got < 0 || got == 0 && runtime.GOOS != "windows" {
 		t.Errorf("elapsed %v", got)
 	}

@@ -16,34 +16,34 @@ type device struct {
 	info  driver.Info
 	space deviceSpace
 
-	down    atomic.Pointer[down]          // why every call fails; nil while the device works
+	down    atomic.Pointer[down]          // set while every call fails; nil while the device works
 	gone    atomic.Pointer[chan struct{}] // closed when the device is lost
-	lossMu  sync.Mutex                    // for the change between lost and working; a leaf lock
+	lossMu  sync.Mutex                    // held while the device becomes lost or works again; no other lock is taken under it
 	stalled atomic.Bool
-	stuck   atomic.Bool // a destroyed stream was waiting for something outside
+	stuck   atomic.Bool // a destroyed stream waited for something outside the driver's working devices
 	calls   [codes]atomic.Uint64
-	retired atomic.Uint64 // operations that destroyed streams have executed
+	retired atomic.Uint64 // operations that destroyed streams had executed
 
 	goFunctions goFunctions
 	nodeTimes   nodeTimes
 
 	virtualMem virtualMemory
 
-	peers []atomic.Bool // by device index: kernels may use that device's memory
+	peers []atomic.Bool // by device index: kernels may use the memory of that device
 
-	tight atomic.Int32 // number of pools with a threshold below all they have
+	tight atomic.Int32 // number of pools whose threshold is below the memory they hold
 
 	mu      sync.Mutex
 	opens   int     // calls of Open minus calls of Close
-	pools   []*pool // also destroyed pools that still have memory
+	pools   []*pool // including destroyed pools that still have memory
 	basic   *pool   // the default pool; nil until first used
-	current *pool   // nil: the default pool
+	current *pool   // the current pool; nil means the default pool
 }
 
-// down says why a device does not work.
+// A down is the reason for which a device does not work.
 type down struct {
 	err  error
-	lost bool // false: closed
+	lost bool // if false, the device is closed
 }
 
 // newDevice makes the device with an index.
@@ -93,7 +93,7 @@ func (v *device) Caps() driver.Caps { return v.d.caps }
 func (v *device) Bind() error {
 	err := v.enter(codeBind, false)
 	if p := v.down.Load(); err == nil || p != nil && p.lost {
-		v.d.threads.bind(v.index) // also on a lost device, because its objects must be freed
+		v.d.threads.bind(v.index) // a lost device can be bound too, because its objects must be freed
 	}
 	return err
 }
@@ -135,7 +135,7 @@ func (v *device) Close() error {
 	return err
 }
 
-// destroyAll destroys the device's objects and returns their names.
+// destroyAll destroys the objects that are left and returns their names.
 func (v *device) destroyAll() []string {
 	left := v.objects()
 	d := v.d
@@ -175,8 +175,8 @@ func (v *device) destroyAll() []string {
 	return left
 }
 
-// enter begins a call that is not submitted. It fails if the device does not work, or if bound is
-// set and the device is not current on the thread.
+// enter begins a call that is not submitted. It returns an error if the device does not work, or if
+// bound is set and the device is not current on the thread.
 func (v *device) enter(c code, bound bool) error {
 	v.calls[c].Add(1)
 	if bound && v.d.strict {
@@ -196,7 +196,7 @@ func (v *device) enter(c code, bound bool) error {
 }
 
 // end begins a call that frees or destroys something. It needs a bound thread. If ok is true, the
-// call does its work even if it returns err: as with GPU APIs, err is then about the device, and
+// call must do its work even if err is not nil. As with GPU APIs, err is then about the device, and
 // the caller cannot try again.
 func (v *device) end(c code) (err error, ok bool) {
 	v.calls[c].Add(1)
@@ -215,7 +215,7 @@ func (v *device) end(c code) (err error, ok bool) {
 	return err, p == nil || p.lost
 }
 
-// release begins a call that frees something in stream order. It combines submit and end.
+// release begins a call that frees something in stream order. It does what submit and end do.
 func (v *device) release(c code) (later, err error, ok bool) {
 	v.calls[c].Add(1)
 	if v.d.armed.Load() != 0 {
@@ -228,7 +228,7 @@ func (v *device) release(c code) (later, err error, ok bool) {
 	return later, err, p == nil || p.lost
 }
 
-// cannot makes the error of a call that the device's Caps exclude.
+// cannot makes the error of a call that the device's Caps do not include.
 func (v *device) cannot(c code) error {
 	return failf(c, "device %d: %w", v.index, driver.ErrUnsupported)
 }
@@ -242,8 +242,8 @@ func (v *device) enterIf(c code, bound, has bool) error {
 	return err
 }
 
-// submit begins a call that adds an operation to a stream, on any thread. The error later makes the
-// operation fail when it executes.
+// submit begins a call that adds an operation to a stream, on any thread. If later is not nil, the
+// operation must fail with it when it executes.
 func (v *device) submit(c code) (later, err error) {
 	v.calls[c].Add(1)
 	if v.d.armed.Load() != 0 {
@@ -298,20 +298,20 @@ func (v *device) renew() {
 	v.gone.Store(&gone)
 }
 
-// recover makes a lost device work again after its last Close.
+// recover makes a lost device work again when it is opened the next time, after its last Close.
 func (v *device) recover() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.lossMu.Lock()
 	defer v.lossMu.Unlock()
 	p := v.down.Load()
-	if !v.d.stays && p != nil && p.lost && v.opens == 0 { // otherwise it was opened again meanwhile
+	if !v.d.stays && p != nil && p.lost && v.opens == 0 { // if opens is not 0, the device was opened again meanwhile
 		v.renew()
 		v.down.Store(&down{err: ErrClosed})
 	}
 }
 
-// poke wakes the device's streams, so that they check again whether they may go on.
+// poke wakes the device's streams, so that they check again whether they may continue.
 func (v *device) poke() {
 	v.d.mu.Lock()
 	defer v.d.mu.Unlock()

@@ -5,19 +5,20 @@ import (
 	"slices"
 )
 
-// A question asks a stream what its oldest operation waits for, and how many of its operations wait
-// for an event. Only the goroutine that executes the stream may look at this.
+// A question asks what the oldest operation of a stream waits for, and how many of the stream's
+// operations wait for an event. Only the goroutine that executes the stream may read its
+// operations.
 type question struct {
 	event *event
 	awaited
-	answered chan struct{} // closed when awaited is known
+	answered chan struct{} // closed when awaited is set
 }
 
 // An awaited is the answer to a question.
 type awaited struct {
-	source *stream // the stream that the oldest operation waits for, or nil
+	source *stream // the stream that the oldest operation waits for; nil if none
 	value  bool    // the oldest operation waits for a value
-	waits  int32   // number of operations that wait for the event in the question
+	waits  int32   // number of operations that wait for question.event
 }
 
 // look answers the question. The caller must be the goroutine that takes the stream's operations.
@@ -49,8 +50,8 @@ func (s *stream) waitsFor(e *event) (n int32) {
 	return n
 }
 
-// ask returns what the stream waits for, and how many operations wait for e, which may be nil. It
-// returns false if an operation is executing, because the answer is then unknown.
+// ask returns what the stream waits for, and how many of its operations wait for e, which may be
+// nil. While an operation is executing, the answer is unknown and ask returns false.
 func (s *stream) ask(e *event) (a awaited, ok bool) {
 	if s.pending() == 0 {
 		return a, true
@@ -62,7 +63,7 @@ func (s *stream) ask(e *event) (a awaited, ok bool) {
 		q.look(s)
 		return q.awaited, true
 	}
-	for !s.question.CompareAndSwap(nil, q) { // another question is being answered
+	for !s.question.CompareAndSwap(nil, q) { // the stream still has to answer another question
 		runtime.Gosched()
 	}
 	for {
@@ -82,7 +83,8 @@ func (s *stream) ask(e *event) (a awaited, ok bool) {
 	}
 }
 
-// answer answers the question, if there is one. The stream's goroutine calls it between operations.
+// answer answers the stream's question, if there is one. The stream's goroutine calls it between
+// operations.
 func (s *stream) answer() {
 	if s.question.Load() == nil {
 		return
@@ -92,21 +94,21 @@ func (s *stream) answer() {
 	}
 }
 
-// doomed reports whether the stream waits for work that can never execute: in a destroyed stream,
-// or on a device that is lost or closed.
+// doomed reports whether the stream waits for work that can never execute, because it is in a
+// destroyed stream, or on a device that is lost or closed.
 func (s *stream) doomed() bool {
-	var chain []*stream // each stream waits for the next
+	var chain []*stream // each stream in it waits for the next
 	for at := s; at.dev.down.Load() == nil && !at.stopped.Load() || at == s; {
 		a, ok := at.ask(nil)
-		if !ok || a.source == nil || len(chain) == 100 { // running streams may seem to wait in a circle
+		if !ok || a.source == nil || len(chain) == 100 { // at most 100, because answers of running streams may form a circle
 			return false
 		}
 		chain = append(chain, at)
 		at = a.source
 	}
-	// An earlier answer may be old: the next stream may have executed that work since. The last
-	// stream can never go on. So ask again, from the end, whether each stream still waits for the
-	// next.
+	// An early answer may be out of date: the next stream may have executed the work since. The
+	// last stream can never continue. So ask again, from the end of the chain, whether each stream
+	// still waits for the next.
 	for i := len(chain) - 2; i >= 0; i-- {
 		if a, ok := chain[i].ask(nil); !ok || a.source != chain[i+1] {
 			return false
@@ -115,11 +117,11 @@ func (s *stream) doomed() bool {
 	return true
 }
 
-// awaitsOthers reports whether the stream waits for a value, another process's event, or work of a
-// lost device, directly or through other streams.
+// awaitsOthers reports whether the stream waits for a value in memory, another process's event, or
+// work of a lost device, directly or through other streams.
 func (s *stream) awaitsOthers() bool {
 	at := s
-	for range 100 { // running streams may seem to wait in a circle
+	for range 100 { // at most 100, because answers of running streams may form a circle
 		a, ok := at.ask(nil)
 		if !ok || a.value || a.source == nil {
 			return ok && a.value
@@ -132,7 +134,8 @@ func (s *stream) awaitsOthers() bool {
 	return false
 }
 
-// awaited returns how many operations wait for the event, in streams that may still reach them.
+// awaited returns the number of operations that wait for the event, in streams that may still
+// execute them.
 func (e *event) awaited() (n int32) {
 	all := e.waits.Load()
 	if all == 0 {
@@ -155,7 +158,7 @@ func (e *event) awaited() (n int32) {
 			n += waits
 		}
 	}
-	if unknown { // a stream was busy: its operations may be the ones that wait
+	if unknown { // a stream gave no answer, and the operations that are missing may be in it
 		n += max(all-known, 0)
 	}
 	return n

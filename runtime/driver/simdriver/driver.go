@@ -35,8 +35,8 @@ type Driver struct {
 
 	virtualPages table[pages]
 
-	nodes   atomic.Uintptr // the last handle given to a graph node
-	records atomic.Uint64  // the number of the last timer record
+	nodes   atomic.Uintptr // handle of the graph node that was made last
+	records atomic.Uint64  // number of the timer record that was made last
 	pooled  atomic.Bool    // set when the first pool is made
 
 	machine *Machine
@@ -44,10 +44,10 @@ type Driver struct {
 	host  hostSpace
 	comms comms
 
-	armed  atomic.Int32 // not 0 if calls must check for faults or latencies
+	armed  atomic.Int32 // not 0 if calls must look for faults or latencies
 	faults faults
 	calls  [codes]atomic.Uint64 // calls that belong to no device
-	delays [codes]atomic.Int64  // nanoseconds
+	delays [codes]atomic.Int64  // latencies in nanoseconds
 
 	mu     sync.Mutex
 	order  []*stream // all streams, oldest first
@@ -56,7 +56,7 @@ type Driver struct {
 	steps stepper
 }
 
-// New makes a driver. It never fails: mistakes in c are errors of later calls.
+// New makes a driver. It never fails: calls of the driver return the errors for mistakes in c.
 func New(c Config) *Driver {
 	n := min(c.Devices, maxDevices)
 	if n == 0 {
@@ -130,8 +130,8 @@ func (d *Driver) Devices() ([]driver.Info, error) {
 }
 
 // Open opens a device. Opening an open device again returns the same device with the same objects,
-// and needs one more Close. A lost device can be opened. It stays lost until its last Close, or for
-// good with [Config.StaysLost].
+// and the device then needs one more Close. A lost device can be opened. It stays lost until its
+// last Close. With [Config.StaysLost] it stays lost for good.
 func (d *Driver) Open(index int) (driver.Device, error) {
 	v, err := d.device(index)
 	if err != nil {
@@ -147,7 +147,7 @@ func (d *Driver) Open(index int) (driver.Device, error) {
 	defer v.mu.Unlock()
 	v.opens++
 	if p := v.down.Load(); p != nil && !p.lost {
-		v.down.CompareAndSwap(p, nil) // unless it was lost meanwhile
+		v.down.CompareAndSwap(p, nil) // fails if the device was lost meanwhile
 	}
 	return v, nil
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // TestAwaitEnd destroys streams of a lost device while an operation executes for a minute, as on a
-// busy machine. It waits for a copy to the end, because a copy touches memory. It does not wait so
-// long for code of the program, which may never return.
+// busy machine. DestroyStream waits until a copy has ended, because a copy touches memory. It waits
+// only for a short time for code of the program, which may never return.
 func TestAwaitEnd(t *testing.T) {
 	for _, c := range []struct {
 		what    string
@@ -33,8 +33,9 @@ func TestAwaitEnd(t *testing.T) {
 	}
 }
 
-// TestAwaitStop destroys one stream of a lost device while another stream still executes. It waits
-// for a copy there to the end, and for code of the program for a moment.
+// TestAwaitStop destroys one stream of a lost device while another stream still executes.
+// DestroyStream waits until a copy in the other stream has ended, and only for a short time for
+// code of the program.
 func TestAwaitStop(t *testing.T) {
 	for outside, want := range map[int32]time.Duration{0: time.Second, 1: lastMoment} {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Errors that the driver's errors wrap, beside [driver.ErrLost] and [driver.ErrOutOfMemory].
+// Errors that the driver's errors wrap, in addition to [driver.ErrLost] and
+// [driver.ErrOutOfMemory].
 var (
 	ErrInvalidContext = errors.New("invalid context: the device is not current on this thread; lock the goroutine to its thread and call Bind")
 	ErrInvalidHandle  = errors.New("invalid handle")
@@ -25,26 +26,26 @@ var (
 )
 
 // An AccessError says that an operation accessed memory that it must not access. The device that
-// executed it is lost.
+// executed the operation is lost.
 type AccessError struct {
 	Op     Op            // the operation
 	Kernel string        // the kernel's name, if Op is OpLaunch
-	Node   driver.Node   // the node of a graph, if a node did it
+	Node   driver.Node   // the graph's node, if the operation is a node's
 	Device int           // the device that executed it
 	Stream driver.Stream // the stream that executed it
 	Addr   driver.Ptr    // the first byte of the access
-	Size   uint64        // the bytes of the access
+	Size   uint64        // number of bytes accessed
 	Align  uint64        // the alignment that Addr lacks, or 0
-	Base   driver.Ptr    // the allocation that was missed, or the nearest one; 0 if there is none
-	Length uint64        // bytes at Base
+	Base   driver.Ptr    // address of the nearest allocation; 0 if there is none
+	Length uint64        // size of that allocation in bytes
 	Freed  bool          // that allocation was freed
 	Early  bool          // that allocation is of a pool, and its stream has not reached it
-	Barred bool          // it is shareable or in another device's pool, and this device has no access
-	Apart  bool          // it is another device's, and this device's kernels have no access
+	Barred bool          // that allocation is shareable or in another device's pool, and this device has no access
+	Apart  bool          // that allocation is another device's, and kernels of this device have no access
 
-	Opened   bool // it is another process's; with Freed, it was freed there or closed here
+	Opened   bool // that allocation is another process's; with Freed, that process has freed it, or this one has closed it
 	Unmapped bool // that allocation is reserved addresses, and no pages are mapped there; with Barred, no pages of this device
-	ReadOnly bool // that allocation is the program's memory, and read-only for devices
+	ReadOnly bool // that allocation is the program's memory, which devices must not write
 }
 
 // Error names the operation, its access and the nearest allocation.
@@ -58,7 +59,7 @@ func (e *AccessError) Error() string {
 	}
 	s := fmt.Sprintf("%s on stream %#x of device %d: illegal access to %d bytes at %#x: ", who, uint64(e.Stream), e.Device, e.Size, uint64(e.Addr))
 	there := fmt.Sprintf("the allocation of %d bytes at %#x", e.Length, uint64(e.Base))
-	offset := uint64(e.Addr - e.Base) // negative if Addr is below Base
+	offset := uint64(e.Addr - e.Base) // wraps around if Addr is below Base
 	switch {
 	case e.Align != 0:
 		s += fmt.Sprintf("the address is not a multiple of %d", e.Align)
@@ -69,7 +70,7 @@ func (e *AccessError) Error() string {
 	case e.Freed:
 		s += there + " was freed"
 	case e.Early:
-		s += there + "is not made yet: nothing orders the access after the allocation"
+		s += there + " is not made yet: nothing orders the access after the allocation"
 	case e.Barred && e.Unmapped:
 		s += fmt.Sprintf("at %d bytes from %#x on addresses are reserved, and this device has no access to the pages there", e.Length, uint64(e.Base))
 	case e.Barred:

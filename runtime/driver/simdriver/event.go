@@ -8,22 +8,23 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An event remembers a position in a stream.
+// An event refers to a position in a stream.
 type event struct {
 	dev    *device
-	timer  *timer       // nil: it records no times
-	waits  atomic.Int32 // number of stream operations that wait for one of its records
-	opened bool         // it was made by another process
+	timer  *timer       // times of the records; nil if it is no timer
+	waits  atomic.Int32 // number of operations in streams that wait for one of its records
+	opened bool         // another process has made the event
 	*position
 }
 
-// A position is where an event was last recorded. Processes that share the event share it.
+// A position is the place of an event's last record. Processes that share an event share its
+// position.
 type position struct {
 	mu     sync.Mutex
-	stream *stream  // where it was last recorded; nil: never
-	seq    uint64   // complete when the stream has executed this many operations
-	users  []*event // the events of the processes that share it; nil: not shared
-	gone   bool     // the process that made it has destroyed it, so others must not use it
+	stream *stream  // stream of the last record; nil if there is none
+	seq    uint64   // the record is complete when the stream has executed this many operations
+	users  []*event // the event in each process that shares it; nil if it is not shared
+	gone   bool     // the process that made the event has destroyed it, so no other process may use it
 }
 
 // reached reports whether the event's last record is complete. An event that was never recorded
@@ -109,7 +110,7 @@ func (v *device) Record(h driver.Event, sh driver.Stream) error {
 	return nil
 }
 
-// recordable returns why the event cannot be recorded now. The caller holds mu.
+// recordable returns an error if the event cannot be recorded now. The caller holds mu.
 func (e *event) recordable(h driver.Event) error {
 	if err := e.usable(h); err != nil || e.dev.d.caps.RerecordEvents {
 		return err
@@ -166,7 +167,7 @@ func (v *device) StreamWait(sh driver.Stream, h driver.Event) error {
 	if e == nil {
 		return failf(codeStreamWait, "event %#x: %w: no such event, or it was destroyed", uint64(h), ErrInvalidHandle)
 	}
-	// mu is held until the wait is counted, so that no Record comes in between.
+	// The event must not be recorded again before the wait is counted.
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.usable(h); err != nil {

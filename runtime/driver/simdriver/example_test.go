@@ -22,7 +22,7 @@ func scale(g *simdriver.Grid, x driver.Ptr, n uint32, a float32) error {
 	return nil
 }
 
-// A program's PTX runs with Go functions in place of its kernels.
+// A program that loads PTX runs Go functions in place of the kernels in it.
 func Example() {
 	d := simdriver.New(simdriver.Config{Kernels: map[string]simdriver.Kernel{"scale": simdriver.MustKernel(scale)}})
 	v, err := d.Open(0)
@@ -65,7 +65,7 @@ func Example() {
 	// <nil> []
 }
 
-// A test decides when operations execute.
+// In this test Step decides when operations execute.
 func ExampleDriver_Step() {
 	d := simdriver.New(simdriver.Config{Deterministic: true, OnExecute: func(e simdriver.Executed) { fmt.Println(e.Op, e.Seq) }})
 	v, _ := d.Open(0)
@@ -105,7 +105,7 @@ func ExampleDriver_Inject() {
 	// <nil> false
 }
 
-// A test makes every call of a function fail, one at a time.
+// This test makes every call of a function fail, one call at a time.
 func ExampleDriver_Calls() {
 	piece := func(v driver.Device) error {
 		s, err := v.NewStream()
@@ -133,8 +133,8 @@ func ExampleDriver_Calls() {
 	// 2 calls: <nil>
 }
 
-// Memory of a pool exists from its allocation to its free, in stream order. Uses in other streams
-// must be ordered in between.
+// Memory of a pool exists from its allocation to its free, in stream order. Uses of the memory in
+// another stream must come between the two.
 func Example_pool() {
 	d := simdriver.New(simdriver.Config{})
 	v, _ := d.Open(0)

@@ -7,26 +7,27 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An exchange collects the parts of several ranks that make one operation: one part of each rank
-// for a collective, or a send and its receive. The goroutine whose part completes it executes it.
+// An exchange collects the parts of several ranks that together are one operation: one part of each
+// rank for a collective, or a send and its receive. The goroutine that adds the last part executes
+// the exchange.
 type exchange struct {
 	line  *line
 	at    uint64
-	parts []*part // by rank; or sender and receiver
+	parts []*part // by rank; for a send: sender, receiver
 	come  int
 	done  bool
 
-	dsts, srcs [][]byte // set during execution
+	dsts, srcs [][]byte // memory of the parts; set during execution
 	scales     [][8]byte
-	next       *exchange // set during execution; or the next unused exchange
+	next       *exchange // next exchange to execute; on the list of spare ones, the next spare one
 }
 
-// A line holds the exchanges of the same ranks, in order.
+// A line holds the exchanges between the same ranks, in order.
 type line struct {
 	of    *communicator
 	name  [2]int
 	first uint64
-	open  []*exchange // the exchanges from number first on
+	open  []*exchange // exchanges that are not over; the first has number first
 	spare *exchange
 }
 
@@ -40,7 +41,7 @@ func (m *communicator) line(name [2]int) *line {
 	return l
 }
 
-// exchange returns the exchange with a number, which is not over.
+// exchange returns the exchange with number at, which must not be over.
 func (l *line) exchange(at uint64) *exchange {
 	for at >= l.first+uint64(len(l.open)) {
 		e := l.spare
@@ -59,8 +60,8 @@ func (l *line) exchange(at uint64) *exchange {
 	return l.open[at-l.first]
 }
 
-// finish notes that an exchange has executed. It keeps finished exchanges at the front of the line
-// to use them again.
+// finish records that an exchange has executed. It removes finished exchanges from the front of the
+// line, and keeps them for later use.
 func (l *line) finish(e *exchange) {
 	e.done = true
 	n := 0
@@ -75,7 +76,7 @@ func (l *line) finish(e *exchange) {
 }
 
 // start begins the group, because its stream has reached it. It executes the exchanges that the
-// group completes.
+// group's parts complete.
 func (g *group) start() {
 	mu := &g.rank.dev.d.comms.mu
 	mu.Lock()
@@ -114,8 +115,8 @@ func (g *group) start() {
 	}
 }
 
-// add adds a part, and reports whether the exchange is complete. The caller holds mu, here and
-// below.
+// add adds a part to the exchange, and reports whether it is complete. The caller holds mu, here
+// and below.
 func (e *exchange) add(p *part) bool {
 	m := e.line.of
 	slot := p.group.rank.number
@@ -144,7 +145,7 @@ func (e *exchange) add(p *part) bool {
 	return true
 }
 
-// compare fails the communicator if two parts cannot belong to the same operation.
+// compare makes the communicator fail if two parts cannot belong to the same operation.
 func (e *exchange) compare(p, q *part) {
 	m := e.line.of
 	if p.group.rank.number < q.group.rank.number {
@@ -199,7 +200,7 @@ func (e *exchange) compare(p, q *part) {
 	}
 }
 
-// side returns the memory of a send or a receive.
+// side returns the memory of a send or receive.
 func (p *part) side() *area {
 	if p.op.Kind == driver.Send {
 		return &p.src
@@ -207,7 +208,7 @@ func (p *part) side() *area {
 	return &p.dst
 }
 
-// String says how the area is registered.
+// String says how the memory is registered.
 func (a *area) String() string {
 	cm := a.registered
 	switch {
@@ -219,7 +220,7 @@ func (a *area) String() string {
 	return "registered"
 }
 
-// execute does the operation. The caller does not hold mu.
+// execute performs the operation. The caller must not hold mu.
 func (e *exchange) execute() {
 	fault := false
 	for _, p := range e.parts {
@@ -283,7 +284,8 @@ func (e *exchange) execute() {
 	clear(e.dsts)
 }
 
-// reach gets the bytes of an area, with the access rights of a kernel on the rank's device.
+// reach finds the bytes of an area. A rank needs the same access to memory as a kernel on its
+// device.
 func (p *part) reach(a *area) error {
 	v, s := p.group.rank.dev, p.group.stream
 	var e *AccessError
@@ -300,8 +302,9 @@ func (p *part) reach(a *area) error {
 	return e
 }
 
-// finish notes that the exchange has executed. Groups that waited only for it are over. If a rank
-// had no right to access its memory, its device will be lost, and the other ranks keep waiting.
+// finish records that the exchange has executed. Groups that waited only for this exchange are then
+// over. If a rank had no access to its memory, its device will be lost, and the other ranks keep
+// waiting.
 func (e *exchange) finish() {
 	fault := false
 	for _, p := range e.parts {
@@ -330,8 +333,8 @@ func (e *exchange) finish() {
 	}
 }
 
-// settle ends the group of a rank that has left. If a part is executing, the group ends with that
-// part.
+// settle ends the group of a rank that has left the communicator. If a part is executing, the group
+// ends when that part does.
 func (g *group) settle() {
 	g.cut.Store(true)
 	if g.moving == 0 {
@@ -339,14 +342,14 @@ func (g *group) settle() {
 	}
 }
 
-// end lets the stream go on.
+// end marks the group as over and lets the stream continue.
 func (g *group) end() {
 	g.over.Store(true)
 	g.stream.poke()
 }
 
-// discard says that the stream has executed the group, or never will. The caller must not use g
-// afterwards.
+// discard says that the stream has executed the group, or never will. The caller must not use g any
+// more.
 func (g *group) discard() {
 	r := g.rank
 	mu := &r.dev.d.comms.mu
@@ -370,10 +373,10 @@ func (g *group) discard() {
 	case g.left == 0 && r.out == nil:
 		r.spare = append(r.spare, g)
 	case g.begun && r.dev.down.Load() == nil:
-		r.leave(errDropped) // a group that has begun cannot be withdrawn
+		r.leave(errDropped) // other ranks may already wait for a group that has begun
 	}
 }
 
-// errDropped is the reason of a rank that has left because its stream was destroyed with an
-// operation in flight.
+// errDropped is the reason for a rank to leave when its stream is destroyed with an operation in
+// flight.
 var errDropped = errors.New("its stream was destroyed with operations in flight")

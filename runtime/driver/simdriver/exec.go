@@ -9,21 +9,21 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An exec is an instantiated graph. The nodes of children are part of it.
+// An exec is an instantiated graph. It includes the nodes of child graphs.
 type exec struct {
 	dev    *device
 	graph  driver.Graph
-	tasks  []*task // in an order that respects the edges
+	tasks  []*task // in an order that the edges allow
 	nodes  map[driver.Node]*task
-	timers []timing     // the timers that RecordNodes record, by handle
-	under  atomic.Int32 // launches in flight
+	timers []timing     // timers that nodes of the graph record, sorted by handle
+	under  atomic.Int32 // number of launches in flight
 
 	mu    sync.Mutex
 	plan  *plan   // the plan of the next launch
-	plans []*plan // all plans
-	last  mark    // when the last launch has completed in this stream
+	plans []*plan // all plans, which later launches use again
+	last  mark    // position in the stream of the last launch, behind that launch
 
-	before [][]uint64 // by task, the bits of tasks before it; nil if all are ordered
+	before [][]uint64 // for each task, a bit for each task before it; nil if the edges order all tasks
 	tracks bool       // the tasks note which memory they use
 	run    run
 
@@ -33,17 +33,18 @@ type exec struct {
 	at         int                             // index of the conditional task in the parent
 }
 
-// A timing is a timer that an exec records.
+// A timing is a timer that nodes of an exec record.
 type timing struct {
 	handle driver.Event
 	event  *event
 	marks  uint64 // number of nodes that record it
 }
 
-// A plan holds the operations of a launch's tasks. It does not change while a launch uses it.
+// A plan holds the operations of the tasks for a launch. A plan does not change while launches use
+// it.
 type plan struct {
 	exec     *exec
-	ops      []operation // by task index
+	ops      []operation // one for each task
 	launches atomic.Int32
 }
 
@@ -117,7 +118,7 @@ func (x *exec) add(nodes []node, entry *task, name string, outer driver.Node) []
 		t.name, t.node = cmp.Or(n.name, name), cmp.Or(outer, n.id)
 		tasks[i] = t
 		if len(n.child) > 0 {
-			// The child node becomes two tasks: t before the child's nodes, and another task behind
+			// A child node becomes two tasks: t before the child's nodes, and another task after
 			// its last nodes.
 			inner := x.add(n.child, t, t.name, t.node)
 			open := make([]bool, len(inner))
@@ -143,7 +144,7 @@ func (x *exec) add(nodes []node, entry *task, name string, outer driver.Node) []
 	return tasks
 }
 
-// task adds a task.
+// task adds a task for a node.
 func (x *exec) task(n *node, after []*task) *task {
 	o := n.op
 	if o.call != nil {
@@ -163,7 +164,7 @@ func (x *exec) task(n *node, after []*task) *task {
 	return t
 }
 
-// record counts a node that records a timer.
+// record counts n as a node that records a timer.
 func (x *exec) record(n *node) {
 	for i := range x.timers {
 		if x.timers[i].handle == n.event {
@@ -257,8 +258,7 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 	return nil
 }
 
-// spare returns a plan that no launch uses. The caller holds mu, and a launch uses the current
-// plan.
+// spare returns a plan that no launch uses. The caller holds mu. A launch uses the current plan.
 func (x *exec) spare() *plan {
 	for _, p := range x.plans {
 		if p.launches.Load() == 0 {
@@ -299,7 +299,7 @@ func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for i := range x.timers { // locked in handle order, so that two launches do not deadlock
+	for i := range x.timers { // in the order of handles, so that two launches do not deadlock
 		x.timers[i].event.mu.Lock()
 	}
 	err = x.recordable()
@@ -312,8 +312,8 @@ func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 	return err
 }
 
-// recordable returns why the timers cannot be recorded now. The caller holds the mutexes of the
-// timers.
+// recordable returns an error if the timers cannot be recorded now. The caller holds the mutexes of
+// the timers.
 func (x *exec) recordable() error {
 	for i := range x.timers {
 		t := &x.timers[i]

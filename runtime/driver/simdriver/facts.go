@@ -50,7 +50,7 @@ func (v *device) link(w *device) driver.Link {
 	return driver.Link{Atomics: true, Arrays: true}
 }
 
-// registers is the number of registers of a thread, for every kernel.
+// registers is the number of registers that a thread of any kernel has.
 const registers = 32
 
 // Occupancy returns how many blocks fit on a multiprocessor. The package documentation lists the

@@ -91,11 +91,11 @@ func TestOccupancy(t *testing.T) {
 		shared  uint32
 		want    int
 	}{
-		{1, 0, 32},   // the limit is blocks
-		{64, 0, 32},  // blocks and threads
-		{65, 0, 21},  // three warps, of 64
+		{1, 0, 32},   // the number of blocks is the limit
+		{64, 0, 32},  // the numbers of blocks and threads are limits
+		{65, 0, 21},  // three warps per block; 64 warps fit
 		{96, 0, 21},  //
-		{128, 0, 16}, // the limit is threads
+		{128, 0, 16}, // the number of threads is the limit
 		{1024, 0, 2},
 		{32, 10 << 10, 10},
 		{32, 10<<10 + 1, 9},
@@ -125,7 +125,7 @@ func TestOccupancy(t *testing.T) {
 	}
 }
 
-// TestNoFacts tests devices whose driver has no such calls, and faults in them.
+// TestNoFacts tests devices whose Caps lack these calls, and faults in the calls.
 func TestNoFacts(t *testing.T) {
 	for _, c := range []struct {
 		name   string

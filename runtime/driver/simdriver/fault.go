@@ -9,34 +9,34 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// AnyDevice, as the Device of a fault, means all devices.
+// AnyDevice, in the Device field of a Fault, means all devices.
 const AnyDevice = -1
 
 // A Fault makes calls fail.
 //
-// A call that frees or destroys something does so even if a fault makes it fail. Nodes of a graph
-// are not calls; the graph's launch is one.
+// A call that frees or destroys something does so even if a fault makes it fail. The launch of a
+// graph is a call. Its nodes are not.
 type Fault struct {
 	Op     Op  // the calls that fail; "" means all
-	Device int // their device, or AnyDevice; OpDevices has no device
+	Device int // the device of the calls, or AnyDevice; OpDevices has no device
 
-	// N is the call that fails: 1 is the first matching one from now on, and later ones do not
-	// fail. 0 is every one.
+	// N selects the call that fails. 1 is the first matching call after Inject, and later calls do
+	// not fail. 0 means that every matching call fails.
 	N uint64
 
-	// Err is wrapped by the call's [driver.Error]; nil is ErrInjected, or [driver.ErrOutOfMemory]
-	// if OOM is set.
+	// Err is the error that the call's [driver.Error] wraps. nil means ErrInjected, or
+	// [driver.ErrOutOfMemory] if OOM is set.
 	Err error
 
 	OOM  bool // the error means out of memory
-	Lost bool // the device is lost
+	Lost bool // the call loses the device
 
-	// AtExecution lets a submitting call succeed, and loses the device when the operation executes.
-	// N still counts calls.
+	// AtExecution lets a submitting call succeed, and loses the device when its operation executes.
+	// N counts the calls, not the operations.
 	AtExecution bool
 }
 
-// An Injected is a fault that was given to Inject. The zero Injected is none.
+// An Injected is a fault that was given to Inject. The zero value is no fault.
 type Injected struct {
 	d    *Driver
 	f    Fault
@@ -85,10 +85,10 @@ func (i *Injected) Hits() uint64 {
 	return i.hits
 }
 
-// SetLatency gives the operations of a kind a duration: submitted operations take it in the stream,
-// others in the call. A graph node takes the time of its operation. A Collect takes its time after
-// it has met those of the other ranks. A communicator is ready when the time of the call that made
-// it has passed since the last rank's call. 0 removes the latency. An unknown Op has no effect.
+// SetLatency gives each operation of a kind a duration. Submitted operations take the time in the
+// stream, others in the call. A graph node takes the time of its operation. A Collect takes its
+// time after the ranks have met. A communicator is ready when the time of the call that made it has
+// passed since the last rank's call. 0 removes the latency. An unknown Op has no effect.
 func (d *Driver) SetLatency(op Op, t time.Duration) {
 	c, ok := codeOf(op)
 	if !ok {
@@ -100,7 +100,7 @@ func (d *Driver) SetLatency(op Op, t time.Duration) {
 	d.faults.mu.Unlock()
 }
 
-// arm tells calls whether they must check for faults and latencies. The caller holds faults.mu.
+// arm sets which calls must look for faults and latencies. The caller holds faults.mu.
 func (d *Driver) arm() {
 	n := len(d.faults.list)
 	for c := range codes {
@@ -111,7 +111,7 @@ func (d *Driver) arm() {
 	d.armed.Store(int32(n))
 }
 
-// meet applies faults and latencies to a call on v, or on the driver if v is nil.
+// meet applies faults and latencies to a call on v. If v is nil, the call is on the driver.
 func (d *Driver) meet(v *device, c code) (later, err error) {
 	if t := d.delays[c].Load(); t > 0 && !c.begun() && !d.manual {
 		time.Sleep(time.Duration(t))
@@ -136,7 +136,7 @@ func (d *Driver) meet(v *device, c code) (later, err error) {
 	return nil, &driver.Error{Driver: driverName, Op: c.String(), Err: cause, Lost: f.Lost, OOM: f.OOM}
 }
 
-// strike counts a call, and returns the fault that makes it fail.
+// strike counts a call for each fault that it matches, and returns the fault that makes it fail.
 func (d *Driver) strike(v *device, c code) (f Fault, ok bool) {
 	fs := &d.faults
 	fs.mu.Lock()
@@ -163,7 +163,7 @@ func (d *Driver) strike(v *device, c code) (f Fault, ok bool) {
 	return f, ok
 }
 
-// fits reports whether the fault matches a call.
+// fits reports whether the fault is for calls of c on v.
 func (i *Injected) fits(v *device, c code) bool {
 	if i.f.Op != "" && i.f.Op != ops[c] {
 		return false
@@ -172,8 +172,8 @@ func (i *Injected) fits(v *device, c code) bool {
 }
 
 // LoseDevice loses a device, as by a fatal error. All later calls fail with err, pending operations
-// are dropped, and their events never complete. Calls that free or destroy fail too, but do their
-// work. An operation in execution may still change memory until a stream of the device is
+// are dropped, and their events never complete. Calls that free or destroy something fail too, but
+// do their work. An operation in execution may still change memory until a stream of the device is
 // destroyed. A long-running kernel may do so even longer. A lost device stays lost with its first
 // error; a nil err is ErrInjected.
 func (d *Driver) LoseDevice(device int, err error) error {
@@ -188,8 +188,8 @@ func (d *Driver) LoseDevice(device int, err error) error {
 	return nil
 }
 
-// StallStream holds a stream: no operation begins before ResumeStream. An operation in execution
-// completes.
+// StallStream stalls a stream: no operation begins before ResumeStream. An operation that is
+// executing completes.
 func (d *Driver) StallStream(s driver.Stream) error { return d.stall(s, true) }
 
 // ResumeStream undoes StallStream.
@@ -205,7 +205,7 @@ func (d *Driver) stall(h driver.Stream, stalled bool) error {
 	return nil
 }
 
-// StallDevice holds all streams of a device, including new ones, until ResumeDevice.
+// StallDevice stalls all streams of a device, including new ones, until ResumeDevice.
 func (d *Driver) StallDevice(device int) error {
 	v, err := d.device(device)
 	if err == nil {
@@ -214,7 +214,7 @@ func (d *Driver) StallDevice(device int) error {
 	return err
 }
 
-// ResumeDevice undoes StallDevice. Streams that StallStream holds stay held.
+// ResumeDevice undoes StallDevice. Streams that StallStream has stalled stay stalled.
 func (d *Driver) ResumeDevice(device int) error {
 	v, err := d.device(device)
 	if err == nil {
@@ -237,7 +237,8 @@ func (d *Driver) Streams(device int) []driver.Stream {
 	return hs
 }
 
-// Comms returns a device's ranks of communicators, in no order, including unfinished ones.
+// Comms returns the ranks of communicators on a device, in no order, including ranks that are not
+// ready.
 func (d *Driver) Comms(device int) (all []driver.Comm) {
 	d.comms.mu.Lock()
 	defer d.comms.mu.Unlock()

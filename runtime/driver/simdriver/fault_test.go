@@ -20,7 +20,7 @@ func TestInject(t *testing.T) {
 
 	i := d.Inject(simdriver.Fault{Op: simdriver.OpNewEvent, N: 2, Err: errTest})
 	event(t, v)
-	event(t, w) // does not count: another device
+	event(t, w) // not counted, because it is on another device
 	_, err := v.NewEvent()
 	refused(t, err, errTest, "new event")
 	if errors.Is(err, driver.ErrLost) || i.Hits() != 1 {
@@ -40,13 +40,14 @@ func TestInject(t *testing.T) {
 		t.Errorf("%d hits", i.Hits())
 	}
 
-	// A call fails with the first matching fault. A fault with a number fails one call.
+	// If a call matches several faults, the first fault makes it fail. A fault with a number makes
+	// one call fail.
 	d.Inject(simdriver.Fault{Device: 1, N: 1})
 	d.Inject(simdriver.Fault{Device: 1, N: 1, Err: errTest})
 	refused(t, second(w.NewStream()), simdriver.ErrInjected)
 	s := stream(t, w)
 
-	// A failing call still frees.
+	// A call that fails still frees the object.
 	d.Inject(simdriver.Fault{Op: simdriver.OpDestroyStream, Device: 1, N: 1})
 	refused(t, w.DestroyStream(s), simdriver.ErrInjected)
 	refused(t, w.DestroyStream(s), simdriver.ErrInvalidHandle)
@@ -90,7 +91,7 @@ func TestInjectAtExecution(t *testing.T) {
 				break
 			}
 		}
-		// Records and waits can fail even if they have no effect.
+		// A fault makes records and waits fail even if they have no effect.
 		w := vs[1]
 		d.Inject(simdriver.Fault{Op: simdriver.OpStreamWait, Device: 1, N: 1, AtExecution: true, Err: errTest})
 		check(t, w.StreamWait(stream(t, w), event(t, w)))
@@ -119,7 +120,7 @@ func TestLoseDevice(t *testing.T) {
 	we := record(t, w, ws)
 	<-ran
 	check(t, d.LoseDevice(0, errTest))
-	check(t, d.LoseDevice(0, errors.New("another error"))) // the first error stays
+	check(t, d.LoseDevice(0, errors.New("another error"))) // the device keeps its first error
 	close(release)
 	refused(t, second(v.Query(e)), errTest)
 	_, err := v.Query(e)
@@ -127,7 +128,7 @@ func TestLoseDevice(t *testing.T) {
 	refused(t, v.Bind(), driver.ErrLost)
 	refused(t, v.Record(e, s), driver.ErrLost)
 	refused(t, launch(v, s, f), driver.ErrLost)
-	pending(t, w, we) // a wait for the lost device never ends
+	pending(t, w, we) // a wait for work of the lost device never ends
 	if len(ran) != 0 {
 		t.Error("the second launch was executed")
 	}
@@ -138,7 +139,7 @@ func TestLoseDevice(t *testing.T) {
 	if c := d.Counters().Devices[0]; c.Streams != 0 || c.Events != 0 {
 		t.Errorf("%+v", c)
 	}
-	check(t, second(d.Open(0))) // the device is lost
+	check(t, second(d.Open(0))) // opens the lost device again
 	refused(t, v.Close(), driver.ErrLost)
 	refused(t, second(v.NewEvent()), driver.ErrLost)
 }
@@ -174,7 +175,7 @@ func TestStallDevice(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2})
 	v := vs[0]
 	check(t, d.StallDevice(0))
-	s := stream(t, v) // made while the device is stalled
+	s := stream(t, v) // new streams of a stalled device are stalled too
 	e := record(t, v, s)
 	pending(t, v, e)
 	check(t, drain(t, vs[1], stream(t, vs[1])))
@@ -225,8 +226,8 @@ func TestLatency(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		done(true)
 
-		// Operations of another stream take their time concurrently. A latency does not change for
-		// an operation that has begun.
+		// Operations of another stream take their time concurrently. Setting a latency does not
+		// affect an operation that has begun.
 		s2 := stream(t, v)
 		check(t, v.Fill(s, m.Ptr, 1, 1, 32))
 		check(t, v.Fill(s2, m.Ptr+32, 1, 1, 32))
@@ -243,7 +244,7 @@ func TestLatency(t *testing.T) {
 		}
 		took(0, func() { alloc(t, v, driver.HostMem, 8) })
 
-		// A lost device does not wait.
+		// If the device is lost, its operations do not wait for their latency.
 		d.SetLatency(simdriver.OpRecord, time.Hour)
 		check(t, v.Record(e, s))
 		synctest.Wait()
@@ -255,8 +256,8 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// TestSynctest checks that blocked streams are durably blocked in a bubble: otherwise Wait would
-// not return.
+// TestSynctest checks that blocked streams are durably blocked in a synctest bubble. Otherwise
+// synctest.Wait would not return.
 func TestSynctest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, vs := open(t, simdriver.Config{Devices: 2})
@@ -264,14 +265,14 @@ func TestSynctest(t *testing.T) {
 		a, b := stream(t, v), stream(t, w)
 		m := alloc(t, v, driver.DeviceMem, 64)
 		check(t, v.Fill(a, m.Ptr, 1, 1, 64))
-		synctest.Wait() // a is idle
+		synctest.Wait() // now stream a is idle
 		check(t, d.StallStream(a))
 		check(t, v.Fill(a, m.Ptr, 2, 1, 64))
 		e := record(t, v, a)
 		check(t, w.StreamWait(b, e))
 		check(t, w.Fill(b, m.Ptr, 3, 1, 32))
 		last := record(t, w, b)
-		synctest.Wait() // a is stalled, b waits
+		synctest.Wait() // now a is stalled, and b waits for a
 		if done, _ := w.Query(last); done {
 			t.Error("too early")
 		}
@@ -287,7 +288,7 @@ func TestSynctest(t *testing.T) {
 	})
 }
 
-// TestSweep makes each call of a scenario fail in turn, and checks that everything can be freed.
+// TestSweep runs a scenario repeatedly. Each time another call fails. Everything can be freed.
 func TestSweep(t *testing.T) {
 	scenario := func(d *simdriver.Driver) error {
 		v, err := d.Open(0)
@@ -335,7 +336,7 @@ func TestSweep(t *testing.T) {
 		note(v.Record(timer, s))
 		note(graphs(v).LaunchGraph(s, x))
 		note(pools(v).TrimPool(p, 0))
-		// After one failure, go on waiting for the work.
+		// One failure does not mean that the work is complete, so record again.
 		for {
 			if err := v.Record(e, s); err == nil || errors.Is(err, driver.ErrLost) {
 				break
@@ -357,7 +358,7 @@ func TestSweep(t *testing.T) {
 			err := scenario(d)
 			i.Remove()
 			left := d.Leaks()
-			if n == 1 { // Open failed
+			if n == 1 { // the failing call is Open
 				if err == nil || len(left) != 0 {
 					t.Errorf("call 1 fails: %v, leaks %q", err, left)
 				}
@@ -376,8 +377,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestLostAgain opens a lost device again after its last Close. It works then, unless StaysLost is
-// set.
+// TestLostAgain opens a lost device again after its last Close. The device then works, unless
+// StaysLost is set.
 func TestLostAgain(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stays lost %v", stays), func(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 
 var _ standin.Device = (*device)(nil)
 
-// goKernel is the kernel of all functions that are passed to RunGo. The call holds the function.
+// goKernel is the kernel of all functions that RunGo gets. The call holds the function itself.
 var goKernel = &kernel{}
 
-// goFunctions holds the functions that were passed to RunGo, by name.
+// goFunctions holds the functions that RunGo got, by name.
 type goFunctions struct {
 	mu     sync.Mutex
 	byName map[string]*function // mu protects byName
@@ -54,7 +54,7 @@ func (v *device) RunGo(h driver.Stream, name string, fn func(standin.Memory) err
 	return nil
 }
 
-// gridMemory gives a function of RunGo the memory of a device.
+// gridMemory gives a Go function of RunGo access to a device's memory.
 type gridMemory struct{ g *Grid }
 
 func (m gridMemory) Bytes(p driver.Ptr, n uint64, write bool) ([]byte, error) {

@@ -17,30 +17,30 @@ type graph struct {
 	dev *device
 
 	mu    sync.Mutex
-	nodes []node // in an order that respects the edges
+	nodes []node // in an order that the edges allow
 	index map[driver.Node]int
-	total int // number of nodes, including those of children
+	total int // number of nodes, including nodes of child graphs
 
 	conditions map[driver.Condition]bool // of conditional nodes; true if a node has it
 	root       *graph                    // the graph that a body belongs to, or nil
 	bodies     []driver.Graph            // bodies that belong to this graph
 }
 
-// A node is one node of a graph. It does not change.
+// A node is one node of a graph. It is immutable.
 type node struct {
 	id    driver.Node
-	name  string // the name in its NodeOp
+	name  string // NodeOp.Name
 	kind  driver.NodeKind
-	op    operation    // what it does; empty for nodes that do nothing
-	event driver.Event // the event of a RecordNode
-	child []node       // the nodes of a ChildNode
+	op    operation    // operation of the node; empty for nodes that do nothing
+	event driver.Event // event of a RecordNode
+	child []node       // nodes of a ChildNode
 	total int          // 1 plus the number of the child's nodes
-	after []int        // indices in the graph of the nodes before it
+	after []int        // indices of the nodes before this one
 	test  driver.Test  // of a TestNode or a conditional node
 	body  *graph       // of a conditional node
 }
 
-// graphing begins a call about graphs that is not submitted.
+// graphing begins a call about graphs that does not submit work.
 func (v *device) graphing(c code) error {
 	return v.enterIf(c, true, v.d.caps.Graphs)
 }
@@ -82,8 +82,8 @@ func (v *device) DestroyGraph(h driver.Graph) error {
 	return err
 }
 
-// AddNode adds a node. It checks everything now except addresses, which are checked when the node
-// executes. A node must not be in after twice.
+// AddNode adds a node. It checks the operation, except addresses, which are checked when the node
+// executes. after must not name a node twice.
 func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, error) {
 	if err := v.graphing(codeAddNode); err != nil {
 		return 0, err
@@ -192,8 +192,8 @@ func (v *device) checkNode(c code, op *driver.NodeOp) (f *function, err error) {
 	return f, nil
 }
 
-// become sets o to the operation of a node; f is the kernel of a launch. It allocates nothing if o
-// had the same kind before.
+// become sets o to the operation of a node. f is the kernel of a launch. become allocates nothing
+// if o had the same kind before.
 func (o *operation) become(op *driver.NodeOp, f *function) {
 	switch op.Kind {
 	case driver.KernelNode:

@@ -67,7 +67,7 @@ func TestGraph(t *testing.T) {
 		child := graph(t, v)
 		one := uint8(1)
 		a := node(t, v, child, kernelOp(f, unsafe.Pointer(&m.Ptr), unsafe.Pointer(&one)))
-		one = 100 // the argument was read in AddNode
+		one = 100 // AddNode has read the argument
 		a = node(t, v, child, driver.NodeOp{Kind: driver.EmptyNode}, a)
 		node(t, v, child, kernelOp(f, unsafe.Pointer(&m.Ptr), ptr(1)), a)
 
@@ -85,7 +85,7 @@ func TestGraph(t *testing.T) {
 		} {
 			op.Kind = driver.FillNode
 			n = node(t, v, g, op, n)
-			if i == 0 { // changes after Instantiate have no effect
+			if i == 0 { // Instantiate has copied the graph, so later nodes have no effect on the exec
 				check(t, graphs(v).DestroyExec(instantiate(t, v, g)))
 			}
 		}
@@ -95,7 +95,7 @@ func TestGraph(t *testing.T) {
 			t.Errorf("counters %+v", c)
 		}
 		for _, g := range []driver.Graph{g, child} {
-			check(t, graphs(v).DestroyGraph(g)) // the exec stays valid
+			check(t, graphs(v).DestroyGraph(g)) // the exec stays valid without its graphs
 		}
 		for range 3 {
 			check(t, v.Fill(s, h.Ptr, '.', 1, 32))
@@ -114,7 +114,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// TestGraphSnapshots changes graphs after their use.
+// TestGraphSnapshots changes graphs after they were instantiated or added as children.
 func TestGraphSnapshots(t *testing.T) {
 	_, vs := open(t, simdriver.Config{})
 	v := vs[0]
@@ -125,7 +125,7 @@ func TestGraphSnapshots(t *testing.T) {
 	node(t, v, child, fillOp(m.Ptr+1, 'b', 1))
 	x := instantiate(t, v, g)
 	n = node(t, v, g, fillOp(m.Ptr+2, 'c', 1), n)
-	node(t, v, g, driver.NodeOp{Kind: driver.ChildNode, Child: g}, n) // a child is copied as it is now
+	node(t, v, g, driver.NodeOp{Kind: driver.ChildNode, Child: g}, n) // AddNode copies the child, here g itself
 	y := instantiate(t, v, g)
 	for x, want := range map[driver.Exec]string{x: "a...", y: "a.c."} {
 		check(t, v.Fill(s, m.Ptr, '.', 1, 4))
@@ -219,7 +219,7 @@ func TestGraphErrors(t *testing.T) {
 	check(t, graphs(v).DestroyGraph(lone))
 	refused(t, graphs(v).SetNode(lx, ln, &kernel), simdriver.ErrInvalidHandle, "graph 0x", "was destroyed")
 
-	// A child nested too deep to count its nodes.
+	// Nest children until there are too many nodes.
 	big := graph(t, v)
 	node(t, v, big, empty)
 	for i := 0; ; i++ {
@@ -251,7 +251,7 @@ func TestGraphErrors(t *testing.T) {
 	}
 }
 
-// TestSetNode changes nodes between pending launches.
+// TestSetNode changes nodes between launches that are pending.
 func TestSetNode(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		var got []uint32
@@ -282,7 +282,7 @@ func TestSetNode(t *testing.T) {
 			}
 			check(t, graphs(v).LaunchGraph(s, x))
 		}
-		check(t, graphs(v).LaunchGraph(s, y)) // another exec of the same graph
+		check(t, graphs(v).LaunchGraph(s, y)) // an exec of the same graph that was not changed
 		want = append(want, 1000)
 		run := func() {
 			e := record(t, v, s)
@@ -351,7 +351,7 @@ func TestGraphConcurrent(t *testing.T) {
 // TestGraphSerial launches one exec in several streams. Its launches run one after another.
 func TestGraphSerial(t *testing.T) {
 	for _, manual := range []bool{false, true} {
-		var got []driver.Stream // unprotected, so that the race detector checks the order
+		var got []driver.Stream // not protected, so that the race detector checks the order of launches
 		d, vs := open(t, simdriver.Config{Deterministic: manual, Kernels: kernels(map[string]any{
 			"note": func(g *simdriver.Grid) { got = append(got, g.Stream) },
 		})})
@@ -390,7 +390,7 @@ func TestGraphOtherStreamGone(t *testing.T) {
 	x := instantiate(t, v, g)
 	check(t, graphs(v).LaunchGraph(s, x))
 	check(t, d.LoseDevice(1, nil))
-	check(t, destroyed(v.DestroyStream, s)) // it waits for an event that never completes
+	check(t, destroyed(v.DestroyStream, s)) // the stream waits for an event that never completes
 	check(t, graphs(v).LaunchGraph(o, x))
 	check(t, drain(t, v, o))
 	check(t, destroyed(graphs(v).DestroyExec, x))
@@ -409,7 +409,7 @@ func TestGraphFails(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		op     func(e env) driver.NodeOp
-		before func(e env) // before the launch executes
+		before func(e env) // called before the launch executes
 		want   error
 		access *simdriver.AccessError
 		say    string
@@ -482,8 +482,8 @@ func TestGraphFails(t *testing.T) {
 				if c.before != nil {
 					c.before(e)
 					if c.name == "unloaded" {
-						// The memory of the other nodes is freed too, so any of them may fail
-						// first.
+						// The memory of the other nodes is freed too, so any of these nodes may
+						// fail first.
 						bad = 0
 					}
 				}
@@ -572,7 +572,7 @@ func TestGraphFaults(t *testing.T) {
 		d.Inject(simdriver.Fault{Op: simdriver.OpSetNode, N: 1, Err: errTest})
 		d.Inject(simdriver.Fault{Op: simdriver.OpLaunchGraph, N: 2, Err: errTest})
 		d.Inject(simdriver.Fault{Op: simdriver.OpLaunchGraph, N: 4, Err: errTest, AtExecution: true})
-		d.Inject(simdriver.Fault{Op: simdriver.OpFill, Err: errTest}) // does not match any node
+		d.Inject(simdriver.Fault{Op: simdriver.OpFill, Err: errTest}) // no node counts as a call of Fill
 		fill := fillOp(m.Ptr, 1, 1)
 		n := node(t, v, g, fill)
 		refused(t, second(graphs(v).AddNode(g, nil, &fill)), driver.ErrOutOfMemory)
@@ -636,12 +636,12 @@ func TestGraphTimers(t *testing.T) {
 			check(t, err)
 		} else {
 			refused(t, err, simdriver.ErrBusy, "1 waits")
-			check(t, d.StallStream(o)) // a second launch, so that the timer has two records
+			check(t, d.StallStream(o)) // launch again in o, so that the timer has two records
 		}
 		check(t, d.ResumeStream(s))
 		<-ran
-		// The first launch has recorded first, so o goes on. first then belongs to the second
-		// launch.
+		// The first launch recorded the timer first, so o continues. The timer then has the record
+		// of the second launch.
 		if rerecord {
 			check(t, wait(t, v, e))
 			pending(t, v, first)
@@ -678,7 +678,7 @@ func TestGraphTimers(t *testing.T) {
 	}
 }
 
-// TestGraphLatency checks the latency of nodes, in a bubble.
+// TestGraphLatency checks the latency of nodes, in a synctest bubble.
 func TestGraphLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, vs := open(t, simdriver.Config{
@@ -712,7 +712,7 @@ func TestGraphLatency(t *testing.T) {
 				t.Errorf("elapsed %v", got)
 			}
 		}
-		// A lost device does not wait.
+		// If the device is lost, its nodes do not wait for their latency.
 		d.SetLatency(simdriver.OpFill, 1000*time.Hour)
 		check(t, graphs(v).LaunchGraph(s, x))
 		time.Sleep(time.Hour)

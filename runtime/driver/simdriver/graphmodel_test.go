@@ -14,7 +14,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// A graphWorld is a few buffers, and graphs that change them.
+// A graphWorld holds a few buffers, and graphs that change them.
 type graphWorld struct {
 	t    *testing.T
 	r    *rand.Rand
@@ -22,13 +22,13 @@ type graphWorld struct {
 	v    driver.Device
 	mix  driver.Function
 	mem  []driver.Mem
-	skip bool // sometimes leave an edge out
+	skip bool // if set, draw sometimes leaves out an edge
 
 	mu  sync.Mutex
-	ran []driver.Node // nodes of all launches, in order of execution
+	ran []driver.Node // nodes of all launches, in the order of execution
 }
 
-// A drawing is a graph and the effect of its nodes.
+// A drawing is a random graph and the effects of its nodes.
 type drawing struct {
 	g     driver.Graph
 	nodes []*drawn
@@ -38,8 +38,8 @@ type drawn struct {
 	id            driver.Node
 	after         []int
 	op            driver.NodeOp
-	k             *uint8 // argument of a kernel
-	reads, writes []int  // indices of buffers
+	k             *uint8 // the kernel's argument
+	reads, writes []int  // indices of the buffers that the node uses
 	child         *drawing
 }
 
@@ -76,10 +76,10 @@ func newGraphWorld(t *testing.T, seed uint64, c simdriver.Config) *graphWorld {
 	return w
 }
 
-// draw makes a random graph that orders all uses of a buffer.
+// draw makes a random graph that orders all conflicting uses of a buffer.
 func (w *graphWorld) draw(depth int) *drawing {
 	d := &drawing{g: graph(w.t, w.v)}
-	var behind []map[int]bool // by node, the nodes before it
+	var behind []map[int]bool // for each node, the nodes before it
 	for range 1 + w.r.IntN(12) {
 		n := &drawn{}
 		w.fill(n, depth)
@@ -141,7 +141,7 @@ func (w *graphWorld) fill(n *drawn, depth int) {
 	w.vary(n)
 }
 
-// vary changes the operation of a node on the same buffers.
+// vary changes the operation of a node. The node uses the same buffers as before.
 func (w *graphWorld) vary(n *drawn) {
 	switch n.op.Kind {
 	case driver.FillNode:
@@ -156,7 +156,7 @@ func (w *graphWorld) vary(n *drawn) {
 	}
 }
 
-// apply applies the graph to the model.
+// apply applies the graph's effects to the model.
 func (d *drawing) apply(model [][]byte) {
 	for _, n := range d.nodes {
 		switch n.op.Kind {
@@ -195,8 +195,8 @@ func (d *drawing) ordered(t *testing.T, at map[driver.Node]int) {
 	}
 }
 
-// run launches a graph a few times and changes it in between. It reports whether the memory then
-// equals the model.
+// run launches a graph a few times and changes the graph in between. It reports whether the memory
+// then equals the model.
 func (w *graphWorld) run(depth int) bool {
 	var streams []driver.Stream
 	for range 3 {
@@ -264,7 +264,7 @@ func (w *graphWorld) run(depth int) bool {
 	return true
 }
 
-// TestGraphModel launches random graphs, and compares the memory with a sequential run.
+// TestGraphModel launches random graphs, and compares the memory with that of a sequential run.
 func TestGraphModel(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, c := range map[string]simdriver.Config{
@@ -298,7 +298,7 @@ func TestGraphModelNotices(t *testing.T) {
 	}
 }
 
-// TestGraphDeterministic checks that the order of nodes depends only on the seed, also with work in
+// TestGraphDeterministic checks that the order of nodes depends only on the seed, even with work in
 // other streams.
 func TestGraphDeterministic(t *testing.T) {
 	order := func(seed uint64) (s string) {
@@ -344,8 +344,8 @@ func TestGraphDeterministic(t *testing.T) {
 	}
 }
 
-// TestGraphStep checks that a launch takes a step even if it has no node that does something, and
-// that a stall holds a launch between nodes.
+// TestGraphStep checks that a launch takes a step even if none of its nodes does anything, and that
+// a stall stops a launch between nodes.
 func TestGraphStep(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Deterministic: true})
 	v := vs[0]

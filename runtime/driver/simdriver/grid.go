@@ -15,25 +15,25 @@ import (
 type Grid struct {
 	Name    string        // name of the kernel
 	Device  int           // index of the device
-	Stream  driver.Stream // the stream of the launch
-	Node    driver.Node   // the graph's node, if a graph launched it
+	Stream  driver.Stream // stream of the launch
+	Node    driver.Node   // the graph's node, if a graph has launched the kernel
 	Blocks  [3]uint32     // blocks in the grid
 	Threads [3]uint32     // threads in a block
 	Shared  uint32        // bytes of dynamic shared memory per block
-	Cluster [3]uint32     // blocks in a cluster; all 1 without clusters
+	Cluster [3]uint32     // blocks in a cluster; ones without clusters
 	Attrs   driver.LaunchAttrs
 
 	dev    *device
 	module *module
-	task   *task // the task that notes uses of memory, or nil
+	task   *task // the node's task, which records uses of memory; nil outside a graph
 	bad    atomic.Pointer[AccessError]
 }
 
-// A Thread is one of a grid's threads.
+// A Thread is one of the threads of a grid.
 type Thread struct {
-	Block  [3]uint32 // index of its block in the grid
-	Thread [3]uint32 // its own index in the block
-	Global [3]uint64 // its own index in the grid
+	Block  [3]uint32 // index of the thread's block in the grid
+	Thread [3]uint32 // index of the thread in the block
+	Global [3]uint64 // index of the thread in the grid
 }
 
 // Size returns the number of threads of the grid.

@@ -11,12 +11,12 @@ import (
 // marker begins the line of an image that names its kernels and variables.
 const marker = "// sim:"
 
-// An image holds the names that a module is made from.
+// An image holds the parts of an image that a module needs.
 type image struct {
-	kernels map[string][]int  // sizes of the parameters; nil if the image does not say
+	kernels map[string][]int  // sizes of the parameters by kernel; nil if the image does not say
 	shared  map[string]uint64 // bytes of static shared memory, by kernel
-	cluster map[string][3]int // blocks of a cluster, for kernels that ask for clusters
-	vars    map[string]uint64 // sizes in bytes
+	cluster map[string][3]int // blocks of a cluster, by kernel, for kernels compiled with a cluster size
+	vars    map[string]uint64 // sizes of the variables in bytes, by name
 }
 
 // Image returns an image with the kernels of the given names, for [driver.Device.Load]. A name such
@@ -72,8 +72,8 @@ func parse(b []byte) (image, error) {
 	return im, nil
 }
 
-// add adds the kernels and variables of GPU code. If several codes have the same kernel, the first
-// that has its parameters' sizes counts.
+// add adds the kernels and variables of GPU code. If several pieces of code have the same kernel,
+// the first one with parameter sizes counts.
 func (im *image) add(c *kernelobject.Code) {
 	for _, k := range c.Kernels {
 		if had, ok := im.kernels[k.Name]; k.Called || ok && had != nil {
@@ -88,7 +88,7 @@ func (im *image) add(c *kernelobject.Code) {
 		}
 	}
 	for _, v := range c.Variables {
-		if v.Size > 0 && !v.Init { // a variable with an initial value is skipped: its value is unknown
+		if v.Size > 0 && !v.Init { // skips variables with an initial value, because that value is unknown
 			im.vars[v.Name] = v.Size
 		}
 	}

@@ -14,24 +14,24 @@ var (
 	_ driver.IPCEvents = (*device)(nil)
 )
 
-// A Machine is a machine on which several drivers are processes. Each opens the exports of the
-// others. Devices of the same index are the same device. A zero Machine is ready for use.
+// A Machine is a machine on which several drivers are processes. Each can open the exports of the
+// others. Devices with the same index are the same device. A zero Machine is ready for use.
 //
 // A Machine is strict. Using memory that its process has freed, or that was closed, loses the
 // device. An event that its process has destroyed is an invalid handle. A process ends when it
-// closes its device or by [Driver.Kill]. Memory that others have opened then stays, with its
-// contents. The process's pending work never executes, and a wait for that work never ends.
+// closes its device or by [Driver.Kill]. Memory that other processes have opened then stays, with
+// its contents. The process's pending work never executes, and a wait for that work never ends.
 type Machine struct {
 	mu       sync.Mutex
 	exported uint64
 	memory   map[driver.MemHandle]*allocation
 	events   map[driver.EventHandle]*event
-	shared   map[string]*sharedMem // by the name in its file, while a process has it
+	shared   map[string]*sharedMem // by the name in its file; removed when no process has the memory
 	pools    map[string]*pool      // by the name in the file of ExportPool
 	pooled   map[driver.MemHandle]pooledMem
 }
 
-// handle makes a unique name. The caller holds mu.
+// handle makes a new handle. The caller holds mu.
 func (m *Machine) handle(kind string) (h [64]byte) {
 	m.exported++
 	copy(h[:], "simulated "+kind)
@@ -39,7 +39,7 @@ func (m *Machine) handle(kind string) (h [64]byte) {
 	return h
 }
 
-// freed notes that an allocation was freed. Other processes may have opened it.
+// freed records that an allocation was freed. Other processes may have opened it.
 func (m *Machine) freed(a *allocation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +58,7 @@ func (m *Machine) freed(a *allocation) {
 	}
 }
 
-// destroyed notes that an event was destroyed. Other processes may share it.
+// destroyed records that an event was destroyed. Other processes may share it.
 func (m *Machine) destroyed(e *event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *Machine) destroyed(e *event) {
 	}
 }
 
-// leave withdraws the exports of a device, because its process has ended.
+// leave removes the exports of a device, because its process has ended.
 func (m *Machine) leave(v *device) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,8 +146,8 @@ func (v *device) ExportMem(m driver.Mem) (driver.MemHandle, error) {
 	return h, nil
 }
 
-// OpenMem opens another process's memory. The memory may be on another device if there is a link to
-// it.
+// OpenMem opens memory of another process. The memory may be on another device if there is a link
+// to that device.
 func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
 	if err := v.enter(codeOpenMem, true); err != nil {
 		return driver.Mem{}, err
@@ -174,7 +174,8 @@ func (v *device) OpenMem(h driver.MemHandle) (driver.Mem, error) {
 	return driver.Mem{Kind: driver.DeviceMem, Ptr: a.base, Size: a.size}, nil
 }
 
-// open returns the allocation that stands for another process's memory, and counts its opens.
+// open returns the allocation that stands for memory of another process, and counts how often it is
+// opened.
 func (s *deviceSpace) open(v *device, origin *allocation) (*allocation, error) {
 	first := origin.touch()
 	s.mu.Lock()
@@ -190,8 +191,7 @@ func (s *deviceSpace) open(v *device, origin *allocation) (*allocation, error) {
 	return a, s.place(a)
 }
 
-// CloseMem undoes one OpenMem. It does not wait: work that touches the memory afterwards loses the
-// device.
+// CloseMem undoes one OpenMem. It does not wait. Later uses of the memory lose the device.
 func (v *device) CloseMem(m driver.Mem) error {
 	err, ok := v.end(codeCloseMem)
 	if !ok {
@@ -206,7 +206,7 @@ func (v *device) CloseMem(m driver.Mem) error {
 	return err
 }
 
-// shut undoes one open.
+// shut undoes one call of open.
 func (s *deviceSpace) shut(p driver.Ptr) error {
 	s.mu.Lock()
 	i := s.search(p)
@@ -300,8 +300,8 @@ func (v *device) OpenEvent(name driver.EventHandle) (driver.Event, error) {
 	return v.newEvent(codeOpenEvent, e)
 }
 
-// usable returns an error if the process that made an opened event has destroyed it. The caller
-// holds mu.
+// usable returns an error if the event was opened, and the process that made it has destroyed it.
+// The caller holds mu.
 func (e *event) usable(h driver.Event) error {
 	if e.gone {
 		return fmt.Errorf("event %#x of device %d: %w: the process that made it has destroyed it", uint64(h), e.dev.index, ErrInvalidHandle)

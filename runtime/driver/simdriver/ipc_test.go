@@ -33,7 +33,7 @@ func shared(v driver.Device) interface {
 	})
 }
 
-// write uploads bytes, without waiting.
+// write uploads bytes without waiting.
 func write(t *testing.T, v driver.Device, s driver.Stream, p driver.Ptr, data []byte) {
 	t.Helper()
 	check(t, v.Upload(s, p, unsafe.Pointer(unsafe.SliceData(data)), uint64(len(data))))
@@ -79,7 +79,7 @@ func TestIPC(t *testing.T) {
 			t.Errorf("round %d: %d", i, x)
 		}
 	}
-	// The other process records it too.
+	// The other process can record the event too.
 	check(t, b.Record(thereIn, sb))
 	check(t, wait(t, a, there))
 	check(t, shared(b).CloseMem(o))
@@ -90,14 +90,14 @@ func TestIPC(t *testing.T) {
 	check(t, a.Free(m))
 }
 
-// TestIPCWait checks that a stream waits for the other process's last record before the call.
+// TestIPCWait checks that a stream waits for the last record in the other process before the call.
 func TestIPCWait(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
 	e := must(shared(a).NewIPCEvent())(t)
 	in := must(shared(b).OpenEvent(must(shared(a).ExportEvent(e))(t)))(t)
 	sa, sb := stream(t, a), stream(t, b)
-	check(t, b.StreamWait(sb, in)) // it was never recorded
+	check(t, b.StreamWait(sb, in)) // no wait, because the event was never recorded
 	check(t, drain(t, b, sb))
 	check(t, ds[0].StallStream(sa))
 	check(t, a.Fill(sa, alloc(t, a, driver.DeviceMem, 8).Ptr, 0, 1, 8))
@@ -152,7 +152,7 @@ func TestIPCMistakes(t *testing.T) {
 	if !strings.Contains(leaks, "64 bytes of another process, opened at") || !strings.Contains(leaks, "of another process, opened,") {
 		t.Errorf("leaks:\n%s", leaks)
 	}
-	// Another device can open it only with a link.
+	// Another device can open the memory only if there is a link.
 	far := must(ds[1].Open(1))(t)
 	defer far.Close()
 	s, elsewhere := stream(t, far), must(shared(far).OpenMem(name))(t)
@@ -163,7 +163,8 @@ func TestIPCMistakes(t *testing.T) {
 	}
 	check(t, shared(far).CloseMem(elsewhere))
 
-	// Nobody can use memory that its process has freed, or an event that it has destroyed.
+	// Memory is unusable after its process has freed it. So is an event after its process has
+	// destroyed it.
 	sb := stream(t, b)
 	check(t, a.DestroyEvent(e))
 	refused(t, b.StreamWait(sb, in), simdriver.ErrInvalidHandle, "has destroyed it")
@@ -181,7 +182,7 @@ func TestIPCMistakes(t *testing.T) {
 	}
 }
 
-// TestIPCClosed uses memory in a stream after it was closed.
+// TestIPCClosed closes memory while a stream still uses it.
 func TestIPCClosed(t *testing.T) {
 	_, vs := processes(t, 2, simdriver.Config{})
 	m := alloc(t, vs[0], driver.DeviceMem, 64)
@@ -192,7 +193,7 @@ func TestIPCClosed(t *testing.T) {
 	refused(t, drain(t, vs[1], s), driver.ErrLost, "were freed there or closed here")
 }
 
-// TestIPCApart opens memory of a device without a link to it.
+// TestIPCApart opens memory of a device although there is no link to that device.
 func TestIPCApart(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{Devices: 2, Apart: true})
 	name := must(shared(vs[0]).ExportMem(alloc(t, vs[0], driver.DeviceMem, 64)))(t)
@@ -202,7 +203,7 @@ func TestIPCApart(t *testing.T) {
 	refused(t, err, driver.ErrUnsupported, "memory of device 0 on device 1")
 }
 
-// TestIPCKilled ends a process while another one has its memory open and waits for its event.
+// TestIPCKilled kills a process while another one has its memory open and waits for its event.
 func TestIPCKilled(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -221,22 +222,22 @@ func TestIPCKilled(t *testing.T) {
 	behind := record(t, b, sb)
 	ds[0].Kill()
 	refused(t, a.Fill(sa, m.Ptr, 0, 1, 8), simdriver.ErrKilled)
-	a.Free(m) // as a program does after it finds its device lost
+	a.Free(m) // a program closes the device when it finds it lost
 	a.DestroyEvent(e)
 	pending(t, b, behind)
 	check(t, b.Record(in, other))
-	check(t, wait(t, b, in)) // the next record is a different one
+	check(t, wait(t, b, in)) // the new record completes
 	if got := read(t, b, o.Ptr, 8); string(got) != "12345678" {
 		t.Errorf("%q", got)
 	}
 	_, err := shared(b).OpenMem(name)
 	refused(t, err, simdriver.ErrInvalidHandle, "its process has ended")
 	check(t, shared(b).CloseMem(o))
-	check(t, b.DestroyStream(sb)) // the wait never ends
+	check(t, b.DestroyStream(sb)) // the wait for the old record never ends
 }
 
-// TestIPCRecord tests a device that cannot record an event while a wait for it is pending,
-// including a wait of another process.
+// TestIPCRecord tests devices on which an event cannot be recorded while a wait for it is pending.
+// This includes waits in another process.
 func TestIPCRecord(t *testing.T) {
 	caps := simdriver.CUDACaps()
 	caps.RerecordEvents = false
@@ -261,7 +262,7 @@ func TestIPCRecord(t *testing.T) {
 	check(t, a.Record(e, sa))
 }
 
-// TestIPCUnsupported tests devices without these calls.
+// TestIPCUnsupported tests devices without shared memory and events.
 func TestIPCUnsupported(t *testing.T) {
 	_, vs := open(t, simdriver.Config{Caps: &driver.Caps{}})
 	v := shared(vs[0])
@@ -284,7 +285,7 @@ func TestIPCFaults(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	a, b := shared(vs[0]), shared(vs[1])
 	check(t, vs[0].Bind())
-	check(t, vs[1].Bind()) // each driver has its own current device
+	check(t, vs[1].Bind()) // the devices are of two drivers, so both are current
 	m := alloc(t, vs[0], driver.DeviceMem, 64)
 	name := must(a.ExportMem(m))(t)
 	e := must(a.NewIPCEvent())(t)
@@ -301,7 +302,7 @@ func TestIPCFaults(t *testing.T) {
 		{simdriver.OpExportEvent, ds[0], func() error { return two(a.ExportEvent(e)) }},
 		{simdriver.OpOpenMem, ds[1], func() error { return two(b.OpenMem(name)) }},
 		{simdriver.OpOpenEvent, ds[1], func() error { return two(b.OpenEvent(event)) }},
-		// The memory is closed all the same.
+		// CloseMem closes the memory although it fails.
 		{simdriver.OpCloseMem, ds[1], func() error { return b.CloseMem(o) }},
 	} {
 		f := c.d.Inject(simdriver.Fault{Op: c.op, N: 1})

@@ -19,12 +19,12 @@ type Kernel struct {
 
 type kernel struct {
 	fn     reflect.Value
-	params []reflect.Type // the parameters after *Grid
+	params []reflect.Type // types of the parameters after *Grid
 	sizes  []int
 }
 
-// calls are free calls of one stream. Streams do not share them, because the race detector would
-// take that for an order.
+// A calls holds the unused calls of one stream. Streams do not share unused calls, because the race
+// detector would take the sharing for an order of streams.
 type calls struct {
 	mu   sync.Mutex
 	free map[*kernel]*call
@@ -34,13 +34,13 @@ type calls struct {
 type call struct {
 	k    *kernel
 	f    *function
-	grid Grid             // set during the call
-	in   []reflect.Value  // &grid, then the arguments
-	args []unsafe.Pointer // storage of the arguments
+	grid Grid             // argument of fn; set while fn runs
+	in   []reflect.Value  // arguments of fn: &grid, then the kernel's arguments
+	args []unsafe.Pointer // where the kernel's arguments are stored
 	next *call
-	task *task // the task that notes uses of memory, or nil
+	task *task // the node's task, which records uses of memory; nil outside a graph
 
-	goFunc func(standin.Memory) error // replaces the kernel's function
+	goFunc func(standin.Memory) error // if not nil, called instead of fn
 
 	blocks, threads [3]uint32
 	shared          uint32
@@ -105,7 +105,7 @@ func (k Kernel) Params() []int {
 	return slices.Clone(k.k.sizes)
 }
 
-// plain reports whether any bytes are a value of a type, so that a GPU can use it.
+// plain reports whether any bytes are a valid value of type t, as a GPU's memory requires.
 func plain(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
@@ -125,7 +125,7 @@ func plain(t reflect.Type) bool {
 	return false
 }
 
-// get returns a call for k to fill in.
+// get returns an unused call for k, or a new one.
 func (cs *calls) get(k *kernel) *call {
 	cs.mu.Lock()
 	c := cs.free[k]
@@ -151,7 +151,7 @@ func newCall(k *kernel) *call {
 	return c
 }
 
-// set fills in a launch of f.
+// set sets c to a launch of f.
 func (c *call) set(f *function, l *driver.Launch) {
 	c.f = f
 	c.shared, c.attrs = l.SharedMem, l.Attrs
@@ -160,7 +160,7 @@ func (c *call) set(f *function, l *driver.Launch) {
 	c.copyArgs(l.Args)
 }
 
-// copyArgs copies the arguments.
+// copyArgs copies a launch's arguments into the call.
 func (c *call) copyArgs(args []unsafe.Pointer) {
 	for i, n := range c.k.sizes {
 		copy(unsafe.Slice((*byte)(c.args[i]), n), unsafe.Slice((*byte)(args[i]), n))
@@ -175,7 +175,7 @@ func (c *call) copy(other *call) {
 	c.copyArgs(other.args)
 }
 
-// put keeps c for a later get.
+// put keeps c, which is unused now, for a later get.
 func (cs *calls) put(c *call) {
 	c.f, c.goFunc = nil, nil
 	cs.mu.Lock()
@@ -186,7 +186,7 @@ func (cs *calls) put(c *call) {
 	cs.mu.Unlock()
 }
 
-// run runs a kernel. An error loses the device.
+// run runs the kernel of o. If it returns an error, the device is lost.
 func (s *stream) run(o *operation) (err error) {
 	c := o.call
 	if c.f.module.unloaded.Load() {
@@ -196,7 +196,7 @@ func (s *stream) run(o *operation) (err error) {
 		Name: c.f.name, Device: s.dev.index, Stream: s.id, Node: o.node, Blocks: c.blocks, Threads: c.threads, Shared: c.shared,
 		Cluster: c.f.clusterOf(&c.attrs), Attrs: c.attrs, dev: s.dev, module: c.f.module, task: c.task,
 	}
-	if o.node != 0 { // kernels of a graph have the stream's priority
+	if o.node != 0 { // kernels in a graph have the priority of the stream
 		c.grid.Attrs.Priority = 0
 	}
 	returned := false
@@ -211,7 +211,7 @@ func (s *stream) run(o *operation) (err error) {
 			err = fmt.Errorf("%s: panic: %v", s.which(o), p)
 			return
 		}
-		// runtime.Goexit is ending this goroutine, so a returned error would be lost.
+		// runtime.Goexit is ending this goroutine, so the caller would not get an error.
 		s.lose(fmt.Errorf("%s: it called runtime.Goexit, as testing.T.FailNow does", s.which(o)))
 	}()
 	var out []reflect.Value
@@ -234,7 +234,7 @@ func (s *stream) run(o *operation) (err error) {
 	return nil
 }
 
-// which names a kernel launch.
+// which returns a text that names a launch.
 func (s *stream) which(o *operation) string {
 	in := ""
 	if o.node != 0 {
@@ -243,5 +243,5 @@ func (s *stream) which(o *operation) string {
 	return fmt.Sprintf("kernel %s%s on stream %#x of device %d", o.call.f.name, in, uint64(s.id), s.dev.index)
 }
 
-// errNoKernel is the error of a Kernel that NewKernel did not make.
+// errNoKernel is the error for a Kernel that NewKernel did not make.
 var errNoKernel = errors.New("its Kernel is empty: make it with NewKernel")

@@ -24,7 +24,7 @@ func TestNewKernel(t *testing.T) {
 	for _, c := range []struct {
 		fn     any
 		params []int
-		say    string // why the function is refused
+		say    string // part of the error of NewKernel
 	}{
 		{fn: func(*simdriver.Grid) {}},
 		{fn: func(*simdriver.Grid, driver.Ptr, int8, float32, small, [2]uint32) error { return nil }, params: []int{8, 1, 4, 16, 8}},
@@ -131,7 +131,7 @@ func TestGrid(t *testing.T) {
 	}
 }
 
-// TestKernelFails makes kernels fail in all ways.
+// TestKernelFails tests all ways in which a kernel can fail.
 func TestKernelFails(t *testing.T) {
 	var errAssert = errors.New("assertion failed")
 	for _, c := range []struct {
@@ -155,7 +155,7 @@ func TestKernelFails(t *testing.T) {
 			v := vs[0]
 			s, f, e := stream(t, v), function(t, v, "k"), event(t, v)
 			check(t, launch(v, s, f))
-			v.Record(e, s) // may fail: the device may be lost by then
+			v.Record(e, s) // fails if the device is already lost
 			err := wait(t, v, e)
 			refused(t, err, c.want, c.say)
 			refused(t, err, driver.ErrLost)
@@ -200,7 +200,7 @@ func TestLaunchRefused(t *testing.T) {
 	refused(t, wait(t, v, e), driver.ErrLost, "unloaded before it ran")
 }
 
-// TestZeroDimensions launches grids, blocks and clusters with dimensions of 0, which count as 1.
+// TestZeroDimensions launches grids, blocks and clusters with dimensions of 0, which mean 1.
 func TestZeroDimensions(t *testing.T) {
 	type shape struct{ grid, block, cluster [3]uint32 }
 	var got []shape
@@ -299,7 +299,7 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// file reads an image made by NVIDIA's tools.
+// file reads an image that NVIDIA's tools have made.
 func file(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "cudadriver", "testdata", "images", name))
@@ -309,7 +309,7 @@ func file(t *testing.T, name string) string {
 	return string(b)
 }
 
-// TestImages loads images of all forms. Each registered kernel has two parameters, of 8 and 4
+// TestImages loads images of all forms. Each kernel that it looks up has two parameters, of 8 and 4
 // bytes.
 func TestImages(t *testing.T) {
 	k := func(*simdriver.Grid, driver.Ptr, float32) {}
@@ -321,7 +321,7 @@ func TestImages(t *testing.T) {
 	const ptx = ".version 6.4\n.target sm_52\n.address_size 64\n"
 	for _, c := range []struct {
 		name, image, kernel string
-		load, find          string // parts of the errors of Load and Function
+		load, find          string // parts of the errors of Load and Function; "" if there is none
 	}{
 		{name: "image", image: string(simdriver.Image("saxpy", "other")), kernel: "saxpy"},
 		{name: "line among others", image: "#!/bin/x\n  // sim: a b saxpy\n\x00\xff", kernel: "saxpy"},
@@ -416,7 +416,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestPTX runs a program with PTX.
+// TestPTX runs a program that loads PTX.
 func TestPTX(t *testing.T) {
 	ptx, err := os.ReadFile("../../../testdata/kernels/saxpy.ptx")
 	check(t, err)

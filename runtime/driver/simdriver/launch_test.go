@@ -68,7 +68,7 @@ func TestLaunchAttrs(t *testing.T) {
 	}
 }
 
-// TestLaunchAttrsRefused tests invalid attributes, and devices that lack them.
+// TestLaunchAttrsRefused tests invalid attributes, and devices that lack attributes.
 func TestLaunchAttrsRefused(t *testing.T) {
 	config := func(off func(*driver.Caps)) simdriver.Config {
 		caps := simdriver.CUDACaps()
@@ -82,7 +82,7 @@ func TestLaunchAttrsRefused(t *testing.T) {
 		attrs  driver.LaunchAttrs
 		err    error
 		says   string
-		inNode bool // refused only as a graph node
+		inNode bool // only a graph node is refused
 	}{
 		{off: func(c *driver.Caps) { c.Cooperative = false }, attrs: driver.LaunchAttrs{Cooperative: true}, err: driver.ErrUnsupported, says: "a cooperative launch"},
 		{off: func(c *driver.Caps) { c.Clusters = false }, attrs: driver.LaunchAttrs{Cluster: [3]uint32{2, 1, 1}}, err: driver.ErrUnsupported, says: "clusters of [2 1 1] blocks"},
@@ -124,8 +124,8 @@ func TestLaunchAttrsRefused(t *testing.T) {
 	}
 }
 
-// TestLaunchEvents checks that a launch records its event when the stream reaches the kernel, so
-// that work behind the event runs concurrently with the kernel.
+// TestLaunchEvents checks that the event of a launch is complete when the stream reaches the
+// kernel. Work that waits for the event runs concurrently with the kernel.
 func TestLaunchEvents(t *testing.T) {
 	begun, end := make(chan bool), make(chan bool)
 	d, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{"k": func(*simdriver.Grid) { begun <- true; <-end }})})
@@ -146,7 +146,7 @@ func TestLaunchEvents(t *testing.T) {
 		if <-begun; !reached() {
 			t.Error("the kernel has begun, and the event is not complete")
 		}
-		check(t, v.Record(e, s)) // it is an ordinary event otherwise
+		check(t, v.Record(e, s)) // Record works with the event too
 		if reached() {
 			t.Error("an event after the kernel is complete while the kernel runs")
 		}
@@ -215,7 +215,7 @@ func TestPriorities(t *testing.T) {
 	refused(t, err, driver.ErrUnsupported)
 }
 
-// TestManyParams tests kernels with the maximum of parameter bytes, and with more.
+// TestManyParams tests kernels with the maximum number of parameter bytes, and kernels with more.
 func TestManyParams(t *testing.T) {
 	var got [4095]uint64
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{

@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens all devices of a new driver. When the test ends they are closed with the objects that
-// are left.
+// open opens all devices of a new driver. It closes them when the test ends, even if objects are
+// left.
 func open(t testing.TB, c simdriver.Config) (*simdriver.Driver, []driver.Device) {
 	t.Helper()
 	d := simdriver.New(c)
@@ -56,7 +56,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// refused ends the test unless err matches want and its text has all of words.
+// refused ends the test unless err matches want and its text contains all of words.
 func refused(t testing.TB, err, want error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -80,7 +80,7 @@ func alloc(t testing.TB, v driver.Device, kind driver.MemKind, n uint64) driver.
 	return must(v.Alloc(kind, n))(t)
 }
 
-// record records an event on a stream.
+// record records an event in a stream.
 func record(t testing.TB, v driver.Device, s driver.Stream) driver.Event {
 	t.Helper()
 	e := event(t, v)
@@ -104,7 +104,7 @@ func wait(t testing.TB, v driver.Device, e driver.Event) error {
 	}
 }
 
-// drain waits for a stream's work. It returns the first error.
+// drain waits for all work of a stream. It returns the first error.
 func drain(t testing.TB, v driver.Device, s driver.Stream) error {
 	t.Helper()
 	e, err := v.NewEvent()
@@ -117,7 +117,7 @@ func drain(t testing.TB, v driver.Device, s driver.Stream) error {
 	return wait(t, v, e)
 }
 
-// pending ends the test if the event completes now or soon.
+// pending ends the test if the event is complete, or completes within a short time.
 func pending(t testing.TB, v driver.Device, e driver.Event) {
 	t.Helper()
 	for range 20 {
@@ -154,7 +154,7 @@ func function(t testing.TB, v driver.Device, name string) driver.Function {
 	return f
 }
 
-// kernels makes a registry of functions.
+// kernels makes kernels of Go functions.
 func kernels(fs map[string]any) map[string]simdriver.Kernel {
 	ks := make(map[string]simdriver.Kernel)
 	for name, f := range fs {

@@ -46,8 +46,8 @@ func (v *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 	return driver.Mem{Kind: kind, Ptr: a.base, Host: a.host, Size: size}, nil
 }
 
-// Free frees memory of Alloc or ImportShareable, but not of AllocAsync. It does not wait: work that
-// touches the memory afterwards loses the device.
+// Free frees memory of Alloc or ImportShareable, but not of AllocAsync. It does not wait. Later
+// uses of the memory lose the device.
 func (v *device) Free(m driver.Mem) error {
 	err, ok := v.end(codeFree)
 	if !ok {

@@ -58,11 +58,11 @@ func TestMemory(t *testing.T) {
 			t.Errorf("fill %+v: %q", c, got)
 		}
 	}
-	// Invalid calls do not harm the device.
+	// A call that returns an error does not lose the device.
 	refused(t, v.Fill(s, dev.Ptr, 0, 3, 1), simdriver.ErrInvalidValue)
 	refused(t, v.Upload(s, dev.Ptr, nil, 1), simdriver.ErrInvalidValue)
 	refused(t, v.Download(s, nil, dev.Ptr, 1), simdriver.ErrInvalidValue)
-	check(t, v.Copy(s, 1, 2, 0)) // 0 bytes are not an access
+	check(t, v.Copy(s, 1, 2, 0)) // a copy of 0 bytes accesses no memory
 	check(t, drain(t, v, s))
 }
 
@@ -97,8 +97,8 @@ func TestFillStrided(t *testing.T) {
 	check(t, drain(t, v, s))
 }
 
-// TestViolations tests accesses that no GPU allows. Each is found when it executes, and loses the
-// device.
+// TestViolations tests accesses that no GPU allows. Each access is found when it executes, and
+// loses the device.
 func TestViolations(t *testing.T) {
 	type env struct {
 		v          driver.Device
@@ -169,7 +169,7 @@ func TestViolations(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d, vs := open(t, simdriver.Config{Devices: 2, Kernels: kernels(map[string]any{
 				"view": func(g *simdriver.Grid, p driver.Ptr, n, width int64) {
-					simdriver.View[uint32](g, p, int(n)) // the error is ignored, as a kernel might
+					simdriver.View[uint32](g, p, int(n)) // ignores the error, as a kernel might
 				},
 			})})
 			v := vs[0]
@@ -186,7 +186,7 @@ func TestViolations(t *testing.T) {
 			check(t, d.StallStream(e.s))
 			check(t, c.do(e))
 			behind := record(t, v, e.s)
-			pending(t, v, behind) // it is found only when it executes
+			pending(t, v, behind) // the access is found only when it executes
 			check(t, d.ResumeStream(e.s))
 			err := wait(t, v, behind)
 			refused(t, err, driver.ErrLost, c.say)
@@ -204,7 +204,8 @@ func TestViolations(t *testing.T) {
 					t.Errorf("%+v, want %+v", x, c.want)
 				}
 			}
-			// The error is sticky, also for complete events, and only this device has it.
+			// The error persists, even for events that were complete before. Only this device has
+			// it.
 			_, err = v.Query(done)
 			refused(t, err, driver.ErrLost)
 			refused(t, v.Fill(e.s, e.a.Ptr, 0, 1, 1), driver.ErrLost)
@@ -212,7 +213,7 @@ func TestViolations(t *testing.T) {
 			refused(t, err, driver.ErrLost)
 			check(t, drain(t, vs[1], stream(t, vs[1])))
 			refused(t, v.Free(e.a), driver.ErrLost)
-			refused(t, v.Free(e.a), simdriver.ErrInvalidValue) // it was freed all the same
+			refused(t, v.Free(e.a), simdriver.ErrInvalidValue) // the memory was freed although Free returned an error
 		})
 	}
 }
@@ -229,13 +230,13 @@ func TestFreeWhilePending(t *testing.T) {
 	check(t, v.Fill(s, m.Ptr, 0, 1, 64))
 	e := record(t, v, s)
 	check(t, v.Free(m))
-	alloc(t, v, driver.DeviceMem, 64) // gets another address
+	alloc(t, v, driver.DeviceMem, 64) // must not get the address of m
 	check(t, d.ResumeStream(s))
 	refused(t, wait(t, v, e), driver.ErrLost, "was freed", "fill on stream")
 }
 
-// TestFreeWhileExecuting frees memory while work first touches it. The device may be lost, but the
-// program must not crash.
+// TestFreeWhileExecuting frees memory while an operation first touches it. The device may be lost,
+// but the program must not crash.
 func TestFreeWhileExecuting(t *testing.T) {
 	for range 300 {
 		d, vs := open(t, simdriver.Config{})
@@ -294,7 +295,7 @@ func TestFree(t *testing.T) {
 		check(t, v.Free(m))
 		refused(t, v.Free(m), simdriver.ErrInvalidValue, "freed already")
 	}
-	// Addresses are not reused.
+	// Addresses of freed memory are not used again.
 	seen := make(map[driver.Ptr]bool)
 	for range 3000 {
 		m := alloc(t, v, driver.DeviceMem, 64)
@@ -331,7 +332,7 @@ func TestRegister(t *testing.T) {
 	}
 	check(t, v.Unregister(p))
 	refused(t, v.Unregister(p), simdriver.ErrInvalidValue)
-	check(t, v.Upload(s, alloc(t, v, driver.DeviceMem, 100).Ptr, p, 100)) // it is still the program's memory
+	check(t, v.Upload(s, alloc(t, v, driver.DeviceMem, 100).Ptr, p, 100)) // the program can still use the memory
 	check(t, drain(t, v, s))
 
 	read := must(v.(driver.ReadOnlyRegistrar).RegisterReadOnly(p, 100))(t)

@@ -10,16 +10,16 @@ import (
 
 var _ driver.MemSharing = (*device)(nil)
 
-// A sharedMem is memory that was exported with a descriptor.
+// A sharedMem is memory that was exported by ExportShareable.
 type sharedMem struct {
 	name    string
-	origin  *allocation // the exported allocation; it may be freed
+	origin  *allocation // the exported allocation, which may have been freed
 	first   *byte
-	holders int // allocations of it in all processes; it is freed with the last
+	holders int // number of allocations of the memory in all processes; without any the memory is freed
 }
 
-// lose notes that a process has freed an allocation that others may have imported. The caller holds
-// mu.
+// lose records that a process has freed an allocation. Other processes may have imported its
+// memory. The caller holds mu.
 func (m *Machine) lose(a *allocation) {
 	s := a.shared
 	if s == nil {
@@ -31,7 +31,7 @@ func (m *Machine) lose(a *allocation) {
 	}
 }
 
-// nameFile makes a file without a path. Its content is the name of an export of the [Machine].
+// nameFile makes a file without a path. Its content is the name of an export in the [Machine].
 func nameFile(name string) (*os.File, error) {
 	f, err := os.CreateTemp(secureenv.TempDir(), "simulated-memory-*")
 	if err != nil {
@@ -45,7 +45,7 @@ func nameFile(name string) (*os.File, error) {
 	return f, nil
 }
 
-// nameIn returns the name in a file of nameFile. For another file it returns anything.
+// nameIn returns the name in a file of nameFile. For any other file the result is arbitrary.
 func nameIn(f *os.File) string {
 	text := make([]byte, 64)
 	n, _ := f.ReadAt(text, 0)
@@ -53,7 +53,7 @@ func nameIn(f *os.File) string {
 }
 
 // ExportShareable returns a file that names memory of the [Machine]. The memory exists while a
-// process has it. Unlike a descriptor of CUDA, the file alone does not keep it.
+// process has it. Unlike a descriptor of CUDA, the file alone does not keep the memory alive.
 func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
 	if err := v.enterIf(codeExportShareable, true, v.d.caps.MemSharing); err != nil {
 		return nil, err
@@ -85,11 +85,13 @@ func (v *device) ExportShareable(m driver.Mem) (*os.File, error) {
 	return f, nil
 }
 
-// sharedPages returns the number of 2 MiB pages, CUDA's usual size, that memory takes.
+// sharedPages returns the number of pages of 2 MiB that memory takes. CUDA's pages usually have
+// this size.
 func sharedPages(size uint64) uint64 { return (size + 2<<20 - 1) / (2 << 20) }
 
 // ImportShareable maps the memory that a file names at a new address. As with CUDA, size may leave
-// out bytes of the last page. The memory may be on another device if there is a link to it.
+// out bytes of the last page. The memory may be on another device if there is a link to that
+// device.
 func (v *device) ImportShareable(f *os.File, size uint64) (driver.Mem, error) {
 	if err := v.enterIf(codeImportShareable, true, v.d.caps.MemSharing); err != nil {
 		return driver.Mem{}, err

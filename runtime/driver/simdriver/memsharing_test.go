@@ -13,7 +13,7 @@ import (
 
 func memSharing(v driver.Device) driver.MemSharing { return v.(driver.MemSharing) }
 
-// TestMemSharing shares memory between two processes, one of which maps it twice. The memory exists
+// TestMemSharing shares memory between two processes. One of them maps it twice. The memory exists
 // until the last mapping is freed.
 func TestMemSharing(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
@@ -22,7 +22,7 @@ func TestMemSharing(t *testing.T) {
 	m := alloc(t, a, driver.ShareableMem, 100)
 	f := must(memSharing(a).ExportShareable(m))(t)
 	defer f.Close()
-	g := must(memSharing(a).ExportShareable(m))(t) // a second export
+	g := must(memSharing(a).ExportShareable(m))(t) // memory may be exported twice
 	defer g.Close()
 	o, part, same := must(memSharing(b).ImportShareable(f, 100))(t), must(memSharing(b).ImportShareable(g, 10))(t), must(memSharing(a).ImportShareable(f, 100))(t)
 	if o.Kind != driver.ShareableMem || o.Size != 100 || o.Host != nil || part.Size != 10 || part.Ptr == o.Ptr || same.Ptr == m.Ptr {
@@ -79,14 +79,14 @@ func TestMemSharingMistakes(t *testing.T) {
 	} {
 		refused(t, c.err, c.want, c.say)
 	}
-	far := must(memSharing(w).ImportShareable(f, 100))(t) // possible with a link
+	far := must(memSharing(w).ImportShareable(f, 100))(t) // w may import memory of v, because there is a link
 	s, z := stream(t, v), stream(t, w)
 	check(t, v.(driver.Peers).EnablePeer(w))
 	check(t, v.(driver.Peers).CopyPeer(s, far.Ptr, w, m.Ptr, v, 100))
 	check(t, drain(t, v, s))
 	check(t, w.Fill(z, far.Ptr, 1, 1, 100))
 	check(t, drain(t, w, z))
-	check(t, v.Fill(s, far.Ptr, 1, 1, 1)) // peer access does not include it
+	check(t, v.Fill(s, far.Ptr, 1, 1, 1)) // EnablePeer gives no access to shareable memory
 	err := drain(t, v, s)
 	if e, ok := errors.AsType[*simdriver.AccessError](err); !ok || !e.Barred {
 		t.Errorf("%v", err)
@@ -120,8 +120,8 @@ func TestMemSharingMistakes(t *testing.T) {
 	}
 }
 
-// TestMemSharerKilled ends the exporting process. Its memory stays for processes that have imported
-// it, and cannot be imported any more.
+// TestMemSharerKilled kills the exporting process. Its memory stays in processes that have imported
+// it, but can no longer be imported.
 func TestMemSharerKilled(t *testing.T) {
 	ds, vs := processes(t, 2, simdriver.Config{})
 	a, b := vs[0], vs[1]
@@ -133,7 +133,7 @@ func TestMemSharerKilled(t *testing.T) {
 	check(t, drain(t, a, s))
 	o := must(memSharing(b).ImportShareable(f, 100))(t)
 	ds[0].Kill()
-	a.Free(m) // as a program does after it finds its device lost
+	a.Free(m) // a program closes the device when it finds it lost
 	a.Close()
 	if got := read(t, b, o.Ptr, 100); got[99] != 1 {
 		t.Errorf("%v", got)

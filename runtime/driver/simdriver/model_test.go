@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// A world is a few buffers with contents, and streams that change them.
+// A world holds a few buffers with contents, and streams that change them.
 type world struct {
 	t       *testing.T
 	r       *rand.Rand
@@ -21,12 +21,12 @@ type world struct {
 	mem     []driver.Mem
 	model   [][]byte // the expected contents
 
-	wrote []int         // by buffer, the stream that wrote it last
-	read  []map[int]int // by buffer, the streams that have read it since, and when
-	time  []int         // operations submitted to each stream
-	since []int         // when each buffer was last written
-	seen  [][]int       // by stream, the time up to which it waits for each other stream
-	wait  bool          // false leaves the waits between streams out
+	wrote []int         // for each buffer, the stream that wrote it last
+	read  []map[int]int // for each buffer, the streams that have read it since that write, and the times of the reads
+	time  []int         // for each stream, the number of operations submitted
+	since []int         // for each buffer, the time of the last write in its stream
+	seen  [][]int       // for each stream, the time in each other stream up to which it waits
+	wait  bool          // if false, streams do not wait for each other
 }
 
 const bufferSize = 256
@@ -72,7 +72,8 @@ func mix(b, a []byte, k uint8) {
 	}
 }
 
-// after makes stream s wait for the first time operations of stream o, unless it already does.
+// after makes stream s wait until stream o has executed its first operations, as many as time. It
+// does nothing if s already waits for them.
 func (w *world) after(s, o, time int) {
 	if o < 0 || o == s || w.seen[s][o] >= time || !w.wait {
 		return
@@ -80,13 +81,13 @@ func (w *world) after(s, o, time int) {
 	e := record(w.t, w.devices[o%2], w.streams[o])
 	check(w.t, w.devices[s%2].StreamWait(w.streams[s], e))
 	if w.d.Counters().Devices[o%2].Events > 50 && w.devices[o%2].Caps().RerecordEvents {
-		// A later record does not affect the wait.
+		// Recording the event again does not affect the wait.
 		check(w.t, w.devices[o%2].Record(e, w.streams[w.r.IntN(2)*2+o%2]))
 	}
 	w.seen[s][o] = w.time[o]
 }
 
-// reads orders stream s so that it may read buffer i. writes does the same for writing.
+// reads makes stream s wait until it may read buffer i. writes does this for writing.
 func (w *world) reads(s, i int) {
 	w.after(s, w.wrote[i], w.since[i])
 	w.read[i][s] = w.time[s] + 1
@@ -101,7 +102,7 @@ func (w *world) writes(s, i int) {
 	w.wrote[i], w.since[i] = s, w.time[s]+1
 }
 
-// act submits a random operation, and applies it to the model.
+// act submits a random operation, and applies its effect to the model.
 func (w *world) act() {
 	s := w.r.IntN(len(w.streams))
 	v, h := w.devices[s%2], w.streams[s]
@@ -168,8 +169,9 @@ func (w *world) right() bool {
 	return true
 }
 
-// TestModel submits random work that events order, and compares the memory with a sequential run.
-// With the race detector it also shows that the simulator orders the work as the events do.
+// TestModel submits random work, which events order, and compares the memory with that of a
+// sequential run. Under the race detector it also shows that the simulator orders the work as the
+// events do.
 func TestModel(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	for name, c := range map[string]simdriver.Config{
@@ -192,7 +194,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestModelNotices leaves the waits out, and checks that some order of execution gives a different
+// TestModelNotices leaves the waits out, and checks that some order of execution then gives another
 // result.
 func TestModelNotices(t *testing.T) {
 	wrong := 0

@@ -17,7 +17,7 @@ type module struct {
 	vars     map[string]*allocation
 	unloaded atomic.Bool
 
-	functions map[string]driver.Function // functions found so far; protected by dev.mu
+	functions map[string]driver.Function // handles of the functions that Function has found; protected by dev.mu
 }
 
 // A function is a kernel in a module.
@@ -78,7 +78,7 @@ func (v *device) Unload(h driver.Module) error {
 func (m *module) unload() {
 	m.unloaded.Store(true)
 	for _, a := range m.vars {
-		m.dev.space.release(a.base, m.dev, driver.DeviceMem) // cannot fail: only unload frees it
+		m.dev.space.release(a.base, m.dev, driver.DeviceMem) // cannot fail, because nothing else frees the variable
 	}
 	m.dev.mu.Lock()
 	defer m.dev.mu.Unlock()
@@ -168,8 +168,8 @@ func (v *device) Global(h driver.Module, name string) (driver.Ptr, uint64, error
 	return a.base, a.size, nil
 }
 
-// Launch launches a kernel. If the launch has an event for its beginning, a separate operation
-// before the kernel records it. The event is complete when the stream reaches the kernel.
+// Launch launches a kernel. If the launch has an event for the kernel's beginning, an operation
+// before the kernel records it. So the event is complete when the stream reaches the kernel.
 func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	later, err := v.submit(codeLaunch)
 	if err != nil {
@@ -196,7 +196,7 @@ func (v *device) Launch(h driver.Stream, l *driver.Launch) error {
 	return nil
 }
 
-// launchWith is Launch for launches with such an event.
+// launchWith is Launch for launches with an event for the kernel's beginning.
 func (v *device) launchWith(h driver.Stream, l *driver.Launch, later error) error {
 	f, err := v.checkLaunch(l)
 	if err == nil && !v.d.caps.LaunchEvents {
@@ -292,7 +292,7 @@ func (v *device) module(c code, h driver.Module) (*module, error) {
 	return m, nil
 }
 
-// list returns the names in m, for errors.
+// list returns the names in m as text, for errors.
 func list[T any](m map[string]T) string {
 	if len(m) == 0 {
 		return "none"

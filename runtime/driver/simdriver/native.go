@@ -12,8 +12,8 @@ var (
 	_ driver.Capturer = (*device)(nil)
 )
 
-// Enter makes the device current on the calling thread. It returns the index of the previously
-// current device plus 1, or 0 if there was none.
+// Enter makes the device current on the calling thread. It returns 0 if no device was current
+// before. Otherwise it returns that device's index plus 1.
 func (v *device) Enter() (was uintptr, err error) {
 	if err := v.enter(codeEnter, false); err != nil {
 		return 0, err
@@ -28,8 +28,8 @@ func (v *device) Enter() (was uintptr, err error) {
 	return was, nil
 }
 
-// Leave makes the device current again that was current before Enter, even if another device is
-// current now. Counters do not count the call. It never fails.
+// Leave makes the device current again that was current before Enter, even if other code has made
+// another device current meanwhile. Counters do not count the call. It never fails.
 func (v *device) Leave(was uintptr) error {
 	if was == 0 {
 		v.d.threads.forget()
@@ -39,11 +39,11 @@ func (v *device) Leave(was uintptr) error {
 	return nil
 }
 
-// A capture collects the operations of a stream that captures.
+// A capture collects the operations of a stream that is being captured.
 type capture struct {
 	g   *graph
 	op  operation // the operation being added
-	bad error     // why there will be no graph
+	bad error     // error of a call that could not be captured; there is then no graph
 }
 
 // BeginCapture makes the stream collect fills, copies and launches, each ordered after the previous
@@ -99,8 +99,8 @@ func (v *device) EndCapture(h driver.Stream) (driver.Graph, error) {
 	return driver.Graph(g), nil
 }
 
-// slot returns the place of the next operation. publish then adds it to the stream, or to the
-// stream's capture. The caller holds mu.
+// slot returns the place for the next operation. After the caller has set it, publish adds the
+// operation to the stream, or to the stream's capture. The caller holds mu.
 func (s *stream) slot(c code) *operation {
 	if captured := s.captured.Load(); captured != nil {
 		captured.op = operation{code: c}
@@ -109,8 +109,8 @@ func (s *stream) slot(c code) *operation {
 	return s.queue.slot(c)
 }
 
-// note adds the operation as a node after the previous one. A fault at execution ends the capture
-// with an error, because a captured operation does not execute.
+// note adds op to the graph, as a node after the previous one. If a fault was to make op fail when
+// it executes, the capture fails instead, because a captured operation does not execute.
 func (c *capture) note(d *Driver) {
 	n := node{id: driver.Node(d.nodes.Add(1)), op: c.op, total: 1}
 	if n.op.fail != nil {
@@ -137,8 +137,8 @@ func (c *capture) note(d *Driver) {
 	c.g.total++
 }
 
-// setChild makes a child node do the work of another graph. The graph must have the same number of
-// nodes, with the same kinds, kernels and edges. The caller holds the exec's mu.
+// setChild makes a child node do the work of another graph. The graph must have as many nodes as
+// the child, with the same kinds, kernels and edges. The caller holds the exec's mu.
 func (x *exec) setChild(t *task, child []node) error {
 	if len(child) != len(t.inner) {
 		return fmt.Errorf("%w: a child of %d nodes instead of %d", ErrInvalidValue, len(child), len(t.inner))
@@ -163,11 +163,11 @@ func (x *exec) setChild(t *task, child []node) error {
 	return nil
 }
 
-// sameEdges reports whether a task of a child runs after the tasks with the given indices. With no
-// indices the task must be a first one.
+// sameEdges reports whether a task of a child runs after the tasks with the indices in after. If
+// after is empty, the task must have no predecessor in the child.
 func (t *task) sameEdges(tasks []*task, after []int) bool {
 	if len(after) == 0 {
-		// A first task runs only after the child's begin.
+		// Such a task runs only after the task at the child's beginning.
 		return len(t.after) == 1 && !slices.Contains(tasks, t.after[0])
 	}
 	return slices.EqualFunc(t.after, after, func(a *task, i int) bool { return i < len(tasks) && a == tasks[i] })

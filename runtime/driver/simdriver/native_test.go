@@ -15,7 +15,7 @@ import (
 func natives(v driver.Device) driver.Natives   { return v.(driver.Natives) }
 func capturer(v driver.Device) driver.Capturer { return v.(driver.Capturer) }
 
-// TestEnter nests Enter and Leave, on a driver that checks threads.
+// TestEnter nests Enter and Leave, on a driver that checks which device is current.
 func TestEnter(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
 		t.Skip("threads cannot be told apart here")
@@ -27,7 +27,7 @@ func TestEnter(t *testing.T) {
 			t.Errorf("%s: device %d, %v is current; want %d", what, i, ok, want)
 		}
 	}
-	for _, before := range []int{-1, 0, 1} { // current before: none, the device itself, another device
+	for _, before := range []int{-1, 0, 1} { // no device is current before, device 0, or device 1
 		onThread(func() {
 			if before >= 0 {
 				check(t, vs[before].Bind())
@@ -40,7 +40,7 @@ func TestEnter(t *testing.T) {
 			current("nested", 1)
 			_, err := vs[0].NewStream()
 			refused(t, err, simdriver.ErrInvalidContext, "but device 1 is current")
-			check(t, vs[2].Bind()) // as a native function might leave it
+			check(t, vs[2].Bind()) // a native function may leave another device current
 			check(t, natives(vs[1]).Leave(inner))
 			current("left", 0)
 			check(t, drain(t, vs[0], s))
@@ -65,10 +65,10 @@ func TestEnter(t *testing.T) {
 	if c := d.Counters(); c.Devices[0].Calls[simdriver.OpEnter] != 3 || c.Devices[1].Calls[simdriver.OpEnter] != 5 {
 		t.Errorf("calls %v and %v", c.Devices[0].Calls, c.Devices[1].Calls)
 	}
-	for _, v := range vs { // threads of the test cannot close the devices
+	for _, v := range vs { // close the devices on threads that are bound to them
 		onThread(func() {
 			check(t, v.Bind())
-			v.Close() // with the events that are left
+			v.Close() // events are left
 		})
 	}
 	_, vs = open(t, simdriver.Config{Caps: new(driver.Caps)})
@@ -76,7 +76,7 @@ func TestEnter(t *testing.T) {
 	refused(t, err, driver.ErrUnsupported, "enter")
 }
 
-// adder is a registry with kernels "add" and "take", which change eight bytes.
+// adder returns the kernels "add" and "take". Each of them changes eight bytes.
 func adder() map[string]simdriver.Kernel {
 	by := func(sign int) any {
 		return func(g *simdriver.Grid, p driver.Ptr, n uint8) error {
@@ -90,7 +90,7 @@ func adder() map[string]simdriver.Kernel {
 	return kernels(map[string]any{"add": by(1), "take": by(-1)})
 }
 
-// captured returns the graph of what f submits to a stream.
+// captured returns a graph of the operations that f submits to a stream.
 func captured(t testing.TB, v driver.Device, s driver.Stream, f func()) driver.Graph {
 	t.Helper()
 	check(t, capturer(v).BeginCapture(s))
@@ -99,7 +99,8 @@ func captured(t testing.TB, v driver.Device, s driver.Stream, f func()) driver.G
 }
 
 // TestCapture captures every kind of operation that can be captured. A launch of the graph executes
-// them in order, with the arguments and host memory of the capture.
+// the operations in order. Arguments have the values of the capture, and host memory is read at the
+// launch.
 func TestCapture(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		d, vs := open(t, simdriver.Config{Deterministic: manual, Kernels: adder()})
@@ -118,12 +119,12 @@ func TestCapture(t *testing.T) {
 		g := captured(t, v, s, func() {
 			check(t, v.Upload(s, m.Ptr, unsafe.Pointer(&in[0]), 8))
 			check(t, launch(v, s, f, unsafe.Pointer(&m.Ptr), unsafe.Pointer(&n)))
-			n = 100 // the argument was read at the capture
+			n = 100 // Launch has read the argument during the capture
 			check(t, v.Copy(s, m.Ptr+8, m.Ptr, 8))
 			check(t, v.Fill(s, m.Ptr, '-', 1, 4))
 			check(t, v.FillStrided(s, m.Ptr+16, 0x41414141, 8, 2))
 			check(t, v.Download(s, unsafe.Pointer(&out[0]), m.Ptr, 32))
-			check(t, v.Fill(other, m.Ptr+31, '!', 1, 1)) // other streams execute meanwhile
+			check(t, v.Fill(other, m.Ptr+31, '!', 1, 1)) // other streams are not captured
 			finish2 := record(t, v, other)
 			d.Run()
 			check(t, wait(t, v, finish2))
@@ -139,7 +140,7 @@ func TestCapture(t *testing.T) {
 		if string(out) != "...............................!" {
 			t.Errorf("%q while all is captured", out)
 		}
-		copy(in, "ABCDEFGH") // host memory is read when the graph runs
+		copy(in, "ABCDEFGH") // the graph reads host memory when it runs
 		x := instantiate(t, v, g)
 		check(t, graphs(v).DestroyGraph(g))
 		check(t, graphs(v).LaunchGraph(s, x))
@@ -159,8 +160,8 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureRefused submits operations to a capturing stream that cannot be captured. They fail,
-// EndCapture fails, and everything else works as before.
+// TestCaptureRefused submits operations that cannot be captured to a stream that is being captured.
+// They fail, and so does EndCapture. Everything else works as before.
 func TestCaptureRefused(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2, Kernels: adder()})
 	v, w := vs[0], vs[1]
@@ -189,7 +190,7 @@ func TestCaptureRefused(t *testing.T) {
 		check(t, capturer(v).BeginCapture(s))
 		check(t, v.Fill(s, m.Ptr, 1, 1, 8))
 		refused(t, f(), simdriver.ErrInvalidValue, "capturing")
-		check(t, v.Fill(s, m.Ptr, 1, 1, 8)) // EndCapture returns the first error
+		check(t, v.Fill(s, m.Ptr, 1, 1, 8)) // EndCapture returns the error of the first call
 		if g, err := capturer(v).EndCapture(s); g != 0 {
 			t.Errorf("%s: a graph is made", name)
 		} else {
@@ -211,7 +212,7 @@ func TestCaptureRefused(t *testing.T) {
 	refused(t, end(v, s), simdriver.ErrInvalidValue, "is not capturing")
 	check(t, capturer(v).BeginCapture(s))
 	refused(t, capturer(v).BeginCapture(s), simdriver.ErrInvalidValue, "already capturing")
-	check(t, capturer(v).BeginCapture(other)) // each stream captures for itself
+	check(t, capturer(v).BeginCapture(other)) // several streams can be captured at once
 	check(t, end(v, other))
 	check(t, end(v, s))
 	check(t, d.StallStream(s))
@@ -236,11 +237,11 @@ func TestCaptureRefused(t *testing.T) {
 			}
 		}
 		refused(t, err, errTest)
-		// Neither a fault nor a lost device is left.
+		// The fault is used up, and the device works.
 		check(t, graphs(v).DestroyGraph(captured(t, v, s, func() {})))
 	}
 	check(t, capturer(v).BeginCapture(s))
-	check(t, v.DestroyStream(s)) // together with its capture
+	check(t, v.DestroyStream(s)) // this ends the capture too
 
 	caps := simdriver.CUDACaps()
 	caps.Capture = false
@@ -262,7 +263,7 @@ func TestSetChild(t *testing.T) {
 		check(t, err)
 		take, _, err := v.Function(mod, "take")
 		check(t, err)
-		// work is a graph of a fill, then kernels, then a copy.
+		// work returns a graph of a fill, kernels and a copy, in this order.
 		work := func(at driver.Ptr, with byte, by uint8, fs ...driver.Function) driver.Graph {
 			return captured(t, v, cs, func() {
 				check(t, v.Fill(cs, at, uint32(with), 1, 8))
@@ -280,7 +281,7 @@ func TestSetChild(t *testing.T) {
 		set := func(n driver.Node, c driver.Graph) error {
 			return graphs(v).SetNode(x, n, &driver.NodeOp{Kind: driver.ChildNode, Child: c})
 		}
-		// Each pending launch runs the node as it was set at the time of LaunchGraph.
+		// The launches are pending. Each runs the child that was set when LaunchGraph was called.
 		check(t, d.StallStream(s))
 		outs, want := make([][]byte, 10), make([][]byte, 10)
 		for i := range outs {
@@ -288,7 +289,7 @@ func TestSetChild(t *testing.T) {
 			if i > 0 {
 				c := work(m.Ptr+driver.Ptr(2*i%16), 'a'+byte(i), uint8(i), add)
 				check(t, set(child, c))
-				check(t, graphs(v).DestroyGraph(c)) // the exec has its own copy
+				check(t, graphs(v).DestroyGraph(c)) // the exec has a copy
 			}
 			check(t, graphs(v).LaunchGraph(s, x))
 			check(t, v.Download(s, unsafe.Pointer(&outs[i][0]), m.Ptr, 36))
@@ -312,7 +313,7 @@ func TestSetChild(t *testing.T) {
 		})
 		nested := graph(t, v)
 		node(t, v, nested, driver.NodeOp{Kind: driver.ChildNode, Child: fills}, node(t, v, nested, kernelOp(add, unsafe.Pointer(&m.Ptr), ptr(1)), node(t, v, nested, fillOp(m.Ptr, 1, 8))))
-		abreast := graph(t, v) // the same nodes as work, without edges
+		abreast := graph(t, v) // the nodes of work without edges
 		for _, op := range []driver.NodeOp{fillOp(m.Ptr, 1, 8), kernelOp(add, unsafe.Pointer(&m.Ptr), ptr(1)), copyOp(m.Ptr+8, m.Ptr, 4)} {
 			node(t, v, abreast, op)
 		}
@@ -340,13 +341,13 @@ func TestSetChild(t *testing.T) {
 			}
 		}
 		refused(t, set(first, fills), simdriver.ErrInvalidValue, fmt.Sprintf("kind is %d and cannot change", driver.FillNode))
-		check(t, graphs(v).LaunchGraph(s, x)) // the last setting
+		check(t, graphs(v).LaunchGraph(s, x)) // runs the child that was set last
 		e = record(t, v, s)
 		d.Run()
 		check(t, wait(t, v, e))
 
-		// A child with a nested child cannot be set, and no child can on a device that cannot
-		// capture.
+		// A child that has a child itself cannot be set. On a device without Caps.Capture no child
+		// can be set.
 		deep := graph(t, v)
 		dn := node(t, v, deep, driver.NodeOp{Kind: driver.ChildNode, Child: nested})
 		x = instantiate(t, v, deep)

@@ -1,10 +1,10 @@
 package simdriver
 
-// An Op names a method of [driver.Driver], [driver.Device] or one of the optional interfaces of a
+// An Op names a method of [driver.Driver], of [driver.Device] or of an optional interface of a
 // device, such as [driver.Pools]. It is the Op of a [driver.Error].
 type Op string
 
-// The operations. Those marked "submitted" go to a stream and execute later.
+// The operations. Those with the comment "submitted" go to a stream and execute later.
 const (
 	OpDevices       Op = "devices"
 	OpOpen          Op = "open"
@@ -117,7 +117,7 @@ const (
 	OpResumeComm        Op = "resume comm"
 )
 
-// A code is an Op as an index.
+// A code is the index of an Op in ops.
 type code uint8
 
 const (
@@ -221,7 +221,7 @@ const (
 	codes // the number of codes
 )
 
-// ops has the name of each code.
+// ops holds the Op of each code.
 var ops = [codes]Op{
 	OpDevices, OpOpen, OpBind, OpClose, OpNewStream, OpDestroyStream, OpNewEvent, OpDestroyEvent, OpRecord, OpQuery,
 	OpStreamWait, OpAlloc, OpFree, OpRegister, OpUnregister, OpPrefetch, OpFill, OpCopy, OpUpload, OpDownload, OpLoad, OpUnload,
@@ -243,7 +243,7 @@ var ops = [codes]Op{
 	OpCollect, OpRegisterComm, OpNewWindow, OpReleaseCommMemory, OpCommStats, OpSuspendComm, OpResumeComm,
 }
 
-// String returns the name.
+// String returns the Op's name.
 func (c code) String() string { return string(ops[c]) }
 
 // codeOf returns the code of op, if there is one.
@@ -256,7 +256,7 @@ func codeOf(op Op) (code, bool) {
 	return 0, false
 }
 
-// submitted reports whether c goes to a stream.
+// submitted reports whether calls of c add an operation to a stream.
 func (c code) submitted() bool {
 	switch c {
 	case codeRecord, codeStreamWait, codePrefetch, codeFill, codeCopy, codeUpload, codeDownload, codeLaunch, codeAllocAsync, codeFreeAsync,
@@ -266,7 +266,7 @@ func (c code) submitted() bool {
 	return false
 }
 
-// begun reports whether the work of c goes on after the call has returned.
+// begun reports whether the work of a call of c continues after the call has returned.
 func (c code) begun() bool {
 	return c.submitted() || c == codeNewComm || c == codeSplitComm || c == codeShrinkComm
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An OrderError says that two nodes of a graph use the same memory, at least one of them writes it,
-// and nothing orders them. On a GPU the result would be undefined. The simulated GPU loses the
-// device with this error, as a GPU does after an illegal access.
+// An OrderError says that two nodes of a graph use the same memory, that at least one of them
+// writes it, and that no edges order the nodes. On a GPU the result would be undefined. The
+// simulated GPU loses the device with this error, as a GPU does after an illegal access.
 //
 // Only certain conflicts are reported. The memory of fills and copies is known. A kernel reads the
 // memory of [ReadView], and writes the bytes of a [View] that differ afterwards. Its other uses of
@@ -19,10 +19,10 @@ import (
 // has written, unless [Config.Deterministic] runs them one after the other. Graphs of more than
 // 4096 nodes are not checked.
 type OrderError struct {
-	Nodes  [2]string // for example "command 3, launch of scale"
+	Nodes  [2]string // the nodes, for example "command 3, launch of scale"
 	Device int       // the device that executed the graph
 	Addr   driver.Ptr
-	Size   uint64 // number of bytes that both use
+	Size   uint64 // number of bytes that both nodes use
 }
 
 func (e *OrderError) Error() string {
@@ -30,17 +30,17 @@ func (e *OrderError) Error() string {
 		"record a barrier between them, name the first one where the second is recorded, or record in order", e.Nodes[0], e.Nodes[1], e.Device, e.Size, uint64(e.Addr))
 }
 
-// An access is memory that a node has used.
+// An access is memory that a node uses.
 type access struct {
 	task  *task
 	at    driver.Ptr
 	n     uint64
 	write bool
-	// A fill with a stride writes width bytes at each multiple of stride.
+	// A fill with a stride writes width bytes every stride bytes.
 	stride, width uint64
 }
 
-// end returns the address after the memory.
+// end returns the address behind the memory.
 func (a *access) end() driver.Ptr { return a.at + driver.Ptr(a.n) }
 
 // interleaved reports whether two fills with a stride write different bytes, as the two halves of a
@@ -56,39 +56,40 @@ func (a *access) interleaved(b *access) bool {
 	return apart >= a.width && a.stride-apart >= b.width
 }
 
-// uses notes what a node uses in one execution.
+// uses records the memory that a node uses in one execution.
 type uses struct {
 	mu    sync.Mutex // protects the following fields: a kernel may call View concurrently
 	views []viewed
-	known []access // of fills, copies and ReadViews; complete when the node is done
+	known []access // accesses of fills, copies and ReadViews; of Views when the node is done
 }
 
-// A viewed is memory of a View, and its content when the View was made.
+// A viewed is the memory of a View, and the content that it had when the View was made.
 type viewed struct {
 	access
 	memory []byte
 	before []byte
 }
 
-// maxKept is the number of bytes that a viewed keeps allocated for the next execution.
+// maxKept is the largest copy of a View, in bytes, that is kept for the next execution.
 const maxKept = 64 << 10
 
-// maxRuns is the largest number of changed pieces of a View that are compared with other accesses.
+// maxRuns is the largest number of changed pieces of one View that are compared with other
+// accesses.
 const maxRuns = 256
 
-// maxOrdered is the maximum number of nodes for which accesses are compared. The order of all pairs
-// of more nodes takes too much memory.
+// maxOrdered is the maximum number of tasks of a graph whose accesses are compared. For more tasks,
+// the order of all pairs takes too much memory.
 const maxOrdered = 4096
 
-// findOrder computes for each task the tasks before it. It leaves before nil if the graph orders
-// all tasks that do something, because no accesses need be compared then.
+// findOrder sets before: for each task, the tasks before it. If the graph orders all tasks that do
+// something, before stays nil, because no accesses need to be compared.
 func (x *exec) findOrder() {
 	if len(x.tasks) > maxOrdered {
 		return
 	}
 	words := (len(x.tasks) + 63) / 64
 	before := make([][]uint64, len(x.tasks))
-	active := make([]uint64, words) // the tasks so far that do something
+	active := make([]uint64, words) // the earlier tasks that do something
 	ordered := true
 	for i, t := range x.tasks {
 		b := make([]uint64, words)
@@ -120,17 +121,17 @@ func (x *exec) ordered(a, b *task) bool {
 	return x.before[b.index][a.index/64]>>(a.index%64)&1 != 0
 }
 
-// begin forgets an earlier execution.
+// begin removes the accesses of an earlier execution.
 func (u *uses) begin() { u.views, u.known = u.views[:0], u.known[:0] }
 
-// read notes memory that a kernel only reads.
+// read records memory that a kernel only reads.
 func (u *uses) read(t *task, at driver.Ptr, n uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.known = append(u.known, access{task: t, at: at, n: n})
 }
 
-// view notes memory that a kernel may read and write, unless it is noted already.
+// view records memory that a kernel may read and write, unless the memory is recorded already.
 func (u *uses) view(t *task, at driver.Ptr, memory []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -147,7 +148,7 @@ func (u *uses) view(t *task, at driver.Ptr, memory []byte) {
 	copyUnseen(v.before, memory)
 }
 
-// note notes the memory of an operation.
+// note records the memory that an operation uses.
 func (u *uses) note(t *task, o *operation) {
 	switch o.code {
 	case codeFill:
@@ -171,8 +172,8 @@ func (u *uses) note(t *task, o *operation) {
 	}
 }
 
-// addRuns appends the pieces of a View that differ, at most maxRuns. It is hidden from the race
-// detector, because other nodes may write other parts of the memory.
+// addRuns appends the pieces of a View that have changed, at most maxRuns. It hides its reads from
+// the race detector, because other nodes may write other parts of the memory.
 //
 //go:norace
 func (v *viewed) addRuns(to []access) []access {
@@ -196,8 +197,8 @@ func (v *viewed) addRuns(to []access) []access {
 	return all
 }
 
-// checkOrder returns an OrderError if two tasks of the run that nothing orders used the same
-// memory.
+// checkOrder returns an OrderError if two tasks of the run used the same memory without an order
+// between them.
 func (r *run) checkOrder(x *exec) error {
 	if x.before == nil {
 		return nil
@@ -214,7 +215,7 @@ func (r *run) checkOrder(x *exec) error {
 			all = append(all, t.uses.known...)
 			continue
 		}
-		for _, a := range t.uses.known { // views are uncertain: compare known accesses only
+		for _, a := range t.uses.known { // another task may have made the changes in its Views, so compare only its reads
 			if !a.write {
 				all = append(all, a)
 			}
@@ -247,7 +248,7 @@ func (r *run) checkOrder(x *exec) error {
 	return nil
 }
 
-// meets reports whether a View of a task overlaps one of an unordered task.
+// meets reports whether a View of t overlaps a View of a task that is not ordered with t.
 func (x *exec) meets(t *task, views []access) bool {
 	for i := range t.uses.views {
 		a := &t.uses.views[i].access
@@ -260,7 +261,7 @@ func (x *exec) meets(t *task, views []access) bool {
 	return false
 }
 
-// describe names a task for messages.
+// describe returns a text that names a task.
 func (r *run) describe(t *task) string {
 	o := &r.plan.ops[t.index]
 	what := string(ops[o.code])

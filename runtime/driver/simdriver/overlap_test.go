@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestUnorderedNodes runs graphs in which two nodes use one buffer, with and without an edge
-// between them. Only a conflict is an error, and the error names both nodes.
+// TestUnorderedNodes runs graphs of two nodes that use one buffer, with and without an edge between
+// them. Only a conflict is an error. The error names both nodes.
 func TestUnorderedNodes(t *testing.T) {
 	kernels := map[string]simdriver.Kernel{
 		"set": simdriver.MustKernel(func(g *simdriver.Grid, p driver.Ptr, n, v int64) error {
@@ -50,8 +50,8 @@ func TestUnorderedNodes(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		ops  func(launch func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp
-		want string // part of the error without the edge; "" if there is no conflict
-		// The error is certain only if the nodes run one after the other.
+		want string // part of the error if there is no edge; "" if the nodes do not conflict
+		// The error is expected only if the nodes run one after the other.
 		manual bool
 	}{
 		"fill, fill": {func(_ func(string, driver.Ptr, ...int64) driver.NodeOp, p driver.Ptr) [2]driver.NodeOp {
@@ -97,7 +97,7 @@ func TestUnorderedNodes(t *testing.T) {
 		for _, manual := range []bool{false, true} {
 			for _, ordered := range []bool{false, true} {
 				if raceEnabled && c.want != "" && !manual && !ordered {
-					continue // skipped: the race detector reports it too
+					continue // the race detector would report the conflict and fail the test
 				}
 				want := c.want
 				if c.manual && !manual {

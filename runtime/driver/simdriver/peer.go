@@ -38,9 +38,8 @@ func (v *device) peer(c code, other driver.Device) (*device, error) {
 	return w, nil
 }
 
-// CopyPeer copies n bytes between memory of two devices. Counters, faults and latencies treat it as
-// a copy. It returns ErrInvalidValue if an address is not in the memory of the device named with
-// it.
+// CopyPeer copies n bytes between memory of two devices. Counters, faults and latencies treat the
+// call as Copy. It returns ErrInvalidValue if an address is not in memory of the given device.
 func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	if !v.d.caps.Peers {
 		return v.cannot(codeCopy)
@@ -64,7 +63,8 @@ func (v *device) CopyPeer(h driver.Stream, dst driver.Ptr, to driver.Device, src
 	return v.transfer(codeCopy, h, dst, t, src, f, nil, n)
 }
 
-// forgetPeers ends the access between a closed device and the others.
+// forgetPeers removes the access from a device that is closed to other devices, and from them to
+// it.
 func (v *device) forgetPeers() {
 	for _, w := range v.d.devices {
 		v.peers[w.index].Store(false)
@@ -72,7 +72,8 @@ func (v *device) forgetPeers() {
 	}
 }
 
-// launched is reach for a kernel. Unlike a copy, a kernel needs access to another device's memory.
+// launched is reach for a kernel. Unlike a copy, a kernel needs EnablePeer for another device's
+// memory.
 func (v *device) launched(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	b, e := v.reach(p, n)
 	if w := v.d.owner(p); e == nil && n > 0 && w != nil && w != v && !v.peers[w.index].Load() {

@@ -16,8 +16,8 @@ func TestPeers(t *testing.T) {
 	type env struct {
 		d    *simdriver.Driver
 		v, w driver.Device
-		s    driver.Stream // on v
-		m    driver.Mem    // on w
+		s    driver.Stream // stream of v
+		m    driver.Mem    // memory of w
 		f    driver.Function
 	}
 	write := func(t *testing.T, e env, p driver.Ptr) error {
@@ -40,7 +40,7 @@ func TestPeers(t *testing.T) {
 		{"a kernel without access", false, func(t *testing.T, e env) error { return write(t, e, e.m.Ptr) }, true},
 		{"a kernel with access", false, func(t *testing.T, e env) error {
 			check(t, peers(e.v).EnablePeer(e.w))
-			check(t, peers(e.v).EnablePeer(e.w)) // a second call
+			check(t, peers(e.v).EnablePeer(e.w)) // enabling access again does nothing
 			return write(t, e, e.m.Ptr)
 		}, false},
 		{"access is of one to the other only", false, func(t *testing.T, e env) error {
@@ -119,7 +119,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPeersCalls checks that calls are counted, and can be made to fail.
+// TestPeersCalls checks that calls are counted, and that faults make them fail.
 func TestPeersCalls(t *testing.T) {
 	for _, caps := range []driver.Caps{simdriver.CUDACaps(), simdriver.HIPCaps()} {
 		if !caps.Peers {
@@ -155,7 +155,7 @@ func TestCopyPeer(t *testing.T) {
 	check(t, drain(t, w, ws))
 	before := d.Counters().Devices[0].Calls[simdriver.OpCopy]
 	check(t, peers(v).CopyPeer(s, b.Ptr, w, a.Ptr, v, 64))
-	check(t, peers(v).CopyPeer(s, host.Ptr, v, b.Ptr, w, 32)) // host memory counts as memory of any device
+	check(t, peers(v).CopyPeer(s, host.Ptr, v, b.Ptr, w, 32)) // host memory counts as any device's
 	check(t, peers(v).CopyPeer(s, a.Ptr, v, b.Ptr, w, 0))
 	check(t, drain(t, v, s))
 	if got := unsafe.Slice((*byte)(host.Host), 64); got[0] != 1 || got[31] != 1 || got[32] != 0 {

@@ -18,7 +18,7 @@ func (s *stream) perform(o *operation) error {
 			ok = ok && n >= uint64(o.width)
 		}
 		if !ok {
-			n = ^uint64(0) // too much: reach then returns the end of the memory
+			n = ^uint64(0) // a size too large to be valid, so that reach returns an error
 		}
 		if n > 0 && uint64(o.dst)%uint64(o.width) != 0 {
 			e := d.miss(o.dst, n)
@@ -98,14 +98,14 @@ func (s *stream) perform(o *operation) error {
 	case codeCollect:
 		return o.group.err
 	case codeLaunchGraph:
-		if !d.manual { // otherwise Step has executed the nodes
+		if !d.manual { // if the driver is deterministic, Step has executed the nodes already
 			return o.plan.exec.run.execute(s, o)
 		}
 	}
 	return nil
 }
 
-// blame fills in which operation made the access.
+// blame sets the fields of e that say which operation made the access.
 func (s *stream) blame(o *operation, e *AccessError) error {
 	e.Op, e.Node, e.Device, e.Stream = ops[o.code], o.node, s.dev.index, s.id
 	return e
@@ -157,7 +157,7 @@ func (v *device) access(p driver.Ptr, n uint64, writes bool) ([]byte, *AccessErr
 	offset := uint64(p - a.base)
 	if a.origin != nil && a.origin.segment != nil {
 		if e := a.origin.segment.offers(offset, n); e != nil {
-			e.Addr, e.Base = p, a.base+(e.Base-a.origin.base) // translated to this process's addresses
+			e.Addr, e.Base = p, a.base+(e.Base-a.origin.base) // addresses as this process sees them
 			return nil, e
 		}
 	}
@@ -191,7 +191,7 @@ func (d *Driver) miss(p driver.Ptr, n uint64) *AccessError {
 	return e
 }
 
-// owner returns the device whose address range has p, or nil.
+// owner returns the device whose range of addresses contains p, or nil.
 func (d *Driver) owner(p driver.Ptr) *device {
 	if i := (p - rangeOfDevices) >> rangeBits; p >= rangeOfDevices && i < driver.Ptr(len(d.devices)) {
 		return d.devices[i]

@@ -12,7 +12,8 @@ import (
 
 var _ driver.Pools = (*device)(nil)
 
-// segmentSize is the minimum growth of a pool, if its limit and the free memory allow.
+// segmentSize is the least number of bytes by which a pool grows, if its limit and the free memory
+// allow.
 const segmentSize = 64 << 10
 
 // A pool holds memory that is allocated and freed in stream order.
@@ -20,12 +21,12 @@ type pool struct {
 	dev       *device
 	id        driver.Pool
 	kind      driver.MemKind
-	max       uint64        // bytes that it may reserve
-	users     []atomic.Bool // by device index: the device may use the memory
-	dying     atomic.Bool   // destroyed: it is removed with its last allocation
-	shareable bool          // its memory can be exported
-	left      atomic.Bool   // it was exported, and its process has ended
-	origin    *pool         // the exported pool, if it was imported; else nil
+	max       uint64        // maximum of reserved bytes
+	users     []atomic.Bool // by device index: the device has access to the memory
+	dying     atomic.Bool   // the pool was destroyed, and is removed with its last allocation
+	shareable bool          // the memory can be exported
+	left      atomic.Bool   // the process that exported the pool has ended
+	origin    *pool         // if the pool was imported, the exported pool
 
 	mu        sync.Mutex
 	segments  []*segment // oldest first
@@ -34,12 +35,12 @@ type pool struct {
 	threshold uint64
 	reserved  level
 	used      level
-	count     int     // allocations without a FreeAsync
-	blocks    *block  // free list
-	regions   *region // free list
+	count     int     // number of allocations without a FreeAsync
+	blocks    *block  // unused blocks
+	regions   *region // unused regions
 }
 
-// A level is a number of bytes, and its maximum so far.
+// A level is a number of bytes, and the maximum of that number so far.
 type level struct{ now, high uint64 }
 
 func (l *level) add(n uint64) {
@@ -57,7 +58,7 @@ func (v *device) newPool(kind driver.MemKind, limit uint64) (*pool, error) {
 	for i := range p.switches {
 		p.switches[i] = i != int(driver.PoolReuseEvents) || !v.d.caps.PoolsByStream
 	}
-	for i := range p.users { // all devices reach host and managed memory
+	for i := range p.users { // all devices have access to host and managed memory
 		p.users[i].Store(i == v.index || kind != driver.DeviceMem)
 	}
 	p.id = driver.Pool(v.d.pools.add(p))
@@ -69,7 +70,7 @@ func (v *device) newPool(kind driver.MemKind, limit uint64) (*pool, error) {
 	return p, nil
 }
 
-// pooling begins a call about pools that is not submitted.
+// pooling begins a call about pools that does not submit work.
 func (v *device) pooling(c code) error {
 	return v.enterIf(c, true, v.d.caps.Pools)
 }
@@ -154,8 +155,8 @@ func (v *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	return p.id, nil
 }
 
-// DestroyPool destroys a pool, which may have allocations left. If it was the current pool, the
-// default pool becomes current.
+// DestroyPool destroys a pool, which may still have allocations. If the pool was the current one,
+// the default pool becomes current.
 func (v *device) DestroyPool(h driver.Pool) error {
 	err, ok := v.end(codeDestroyPool)
 	if !ok {
@@ -184,9 +185,9 @@ func (v *device) DestroyPool(h driver.Pool) error {
 	return err
 }
 
-// PoolAttr reads a property. An allocation is in use from AllocAsync until its free has executed.
-// Memory that was freed and allocated again counts twice until the streams get there, but the
-// result is never more than the reserved memory.
+// PoolAttr reads a property. An allocation counts as used from AllocAsync until its free has
+// executed. Memory that was freed and allocated again counts twice until the stream has executed
+// the free, but the result is at most the reserved memory.
 func (v *device) PoolAttr(h driver.Pool, a driver.PoolAttr) (uint64, error) {
 	p, err := v.usePool(codePoolAttr, h)
 	if err != nil {
@@ -258,7 +259,7 @@ func (v *device) SetPoolAttr(h driver.Pool, a driver.PoolAttr, value uint64) err
 	return nil
 }
 
-// TrimPool gives memory back: whole segments without allocations whose frees have executed.
+// TrimPool gives segments back to the device if the frees of all their allocations have executed.
 func (v *device) TrimPool(h driver.Pool, keep uint64) error {
 	p, err := v.usePool(codeTrimPool, h)
 	if err != nil {
@@ -271,7 +272,7 @@ func (v *device) TrimPool(h driver.Pool, keep uint64) error {
 	return nil
 }
 
-// AccessPool allows or forbids another device the use of a pool's memory. The right is checked when
+// AccessPool allows or forbids another device to use a pool's memory. The access is checked when
 // work executes.
 func (v *device) AccessPool(h driver.Pool, by driver.Device, allow bool) error {
 	p, err := v.usePool(codeAccessPool, h)
@@ -292,11 +293,11 @@ func (v *device) AccessPool(h driver.Pool, by driver.Device, allow bool) error {
 	return nil
 }
 
-// AllocAsync allocates in stream order, also from a pool of another device of the driver. It reuses
-// memory that the same stream freed at once. It reuses memory that another stream freed if that
-// free has executed, or if an event orders it before the allocation. If the pool cannot grow, the
-// stream waits for another stream's free. The pool's switches turn off each of these except the
-// first.
+// AllocAsync allocates in stream order, also from a pool of another device of the driver. It
+// immediately reuses memory that the same stream freed. It reuses memory that another stream freed
+// if the free has executed, or if an event orders the free before the allocation. If the pool
+// cannot grow, the stream waits for another stream's free. The pool's switches can turn off each of
+// these kinds of reuse except the first.
 //
 // New memory of a pool is zero. Reused memory has undefined content.
 func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driver.Mem, error) {
@@ -339,8 +340,8 @@ func (v *device) AllocAsync(sh driver.Stream, ph driver.Pool, size uint64) (driv
 }
 
 // FreeAsync frees memory of AllocAsync in stream order, for a pool of any device. On a lost device
-// it frees at once. With Caps.PoolsByStream it fails on another stream than that of AllocAsync,
-// while that stream exists.
+// it frees the memory immediately. With Caps.PoolsByStream it fails on any stream but that of
+// AllocAsync, as long as that stream exists.
 func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	later, err, ok := v.release(codeFreeAsync)
 	if !ok {
@@ -387,7 +388,7 @@ func (v *device) FreeAsync(sh driver.Stream, m driver.Mem) error {
 	return err
 }
 
-// usePool begins a call about a pool of the device itself that is not submitted.
+// usePool begins a call about a pool of this device that does not submit work.
 func (v *device) usePool(c code, h driver.Pool) (*pool, error) {
 	if err := v.pooling(c); err != nil {
 		return nil, err
@@ -407,7 +408,7 @@ func (v *device) pool(c code, h driver.Pool) (*pool, error) {
 	return p, nil
 }
 
-// noPool makes the error of a handle that names no pool.
+// noPool makes the error for a handle that is no pool's.
 func noPool(c code, h driver.Pool) error {
 	return failf(c, "pool %#x: %w: no such pool, or it was destroyed", uint64(h), ErrInvalidHandle)
 }
@@ -444,8 +445,8 @@ func (p *pool) reserve(g *segment, n uint64) (*allocation, error) {
 	return p.dev.space.alloc(p.dev, driver.DeviceMem, n, p.dev.d.memory, g)
 }
 
-// trim gives back the newest segments that are free, down to keep bytes. The caller holds mu and
-// has called settle.
+// trim gives free segments back, newest first, but keeps at least keep bytes. The caller holds mu
+// and has called settle.
 func (p *pool) trim(keep uint64) {
 	for i := len(p.segments) - 1; i >= 0 && p.reserved.now > keep; i-- {
 		if g := p.segments[i]; p.reserved.now-g.memory.size >= keep && g.vacant() {
@@ -454,8 +455,8 @@ func (p *pool) trim(keep uint64) {
 	}
 }
 
-// shrink gives back the newest segment that is free, if there is one. The caller holds mu and has
-// called settle.
+// shrink gives the newest free segment back, if there is one. The caller holds mu and has called
+// settle.
 func (p *pool) shrink() bool {
 	for i, g := range slices.Backward(p.segments) {
 		if g.vacant() {
@@ -487,8 +488,8 @@ func (p *pool) drop(i int) {
 	}
 }
 
-// expire gives back the segments that a destroyed pool no longer needs. With the last segment, the
-// pool is removed.
+// expire gives back the segments that a destroyed pool no longer needs. With the last segment it
+// removes the pool.
 func (p *pool) expire() {
 	p.mu.Lock()
 	p.settle()
@@ -516,7 +517,7 @@ func (p *pool) forget() {
 	}
 }
 
-// tighten makes pools give back memory above their threshold.
+// tighten makes the device's pools give back memory above their thresholds.
 func (v *device) tighten() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -530,7 +531,8 @@ func (v *device) tighten() {
 	}
 }
 
-// eachPool calls f for each of the device's pools, with the pool locked and its frees up to date.
+// eachPool calls f for each of the device's pools. Meanwhile the pool is locked, and settle has
+// been called.
 func (v *device) eachPool(f func(*pool)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

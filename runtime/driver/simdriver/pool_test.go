@@ -31,7 +31,7 @@ func attr(t testing.TB, v driver.Device, p driver.Pool, a driver.PoolAttr) uint6
 	return must(pools(v).PoolAttr(p, a))(t)
 }
 
-// books ends the test unless the pool has the given numbers.
+// books ends the test unless the pool's properties have the given values.
 func books(t testing.TB, v driver.Device, p driver.Pool, reserved, reservedHigh, used, usedHigh uint64) {
 	t.Helper()
 	for i, want := range []uint64{reserved, reservedHigh, used, usedHigh} {
@@ -61,7 +61,7 @@ func TestPool(t *testing.T) {
 	if got[0] != 'a' || got[999] != 'a' {
 		t.Errorf("memory has %q", got[:10])
 	}
-	// Reused memory has other content.
+	// The contents of reused memory are undefined.
 	again := allocAsync(t, v, s, p, 1000)
 	if again.Ptr != m.Ptr {
 		t.Errorf("at %#x, not at %#x again", again.Ptr, m.Ptr)
@@ -75,14 +75,14 @@ func TestPool(t *testing.T) {
 	check(t, pools(v).DestroyPool(p))
 }
 
-// TestPoolViolations tests accesses to a pool's memory at a wrong time or by a wrong device. Each
-// loses the device.
+// TestPoolViolations tests accesses to a pool's memory at the wrong time or by the wrong device.
+// Each access loses the device.
 func TestPoolViolations(t *testing.T) {
 	type env struct {
 		d    *simdriver.Driver
 		v, w driver.Device
-		s, o driver.Stream // of v
-		ws   driver.Stream // of w
+		s, o driver.Stream // streams of v
+		ws   driver.Stream // stream of w
 		p    driver.Pool
 		m    driver.Mem // 600 bytes, allocated in s
 		f    driver.Function
@@ -94,8 +94,8 @@ func TestPoolViolations(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(t *testing.T, e env) error
-		want simdriver.AccessError // Addr is an offset from m
-		held bool                  // run before s executes anything
+		want simdriver.AccessError // Addr is relative to m
+		held bool                  // call do before s executes anything
 		say  string
 	}{
 		{"too long", func(t *testing.T, e env) error { return e.v.Fill(e.s, e.m.Ptr+500, 0, 1, 101) },
@@ -183,7 +183,7 @@ func TestPoolViolations(t *testing.T) {
 	}
 }
 
-// TestPoolErrors tests invalid calls. None of them has an effect.
+// TestPoolErrors tests invalid calls, which have no effect.
 func TestPoolErrors(t *testing.T) {
 	_, vs := open(t, simdriver.Config{Devices: 2})
 	_, others := open(t, simdriver.Config{})
@@ -237,7 +237,7 @@ func TestPoolErrors(t *testing.T) {
 	} {
 		refused(t, c.err, c.want, c.say)
 	}
-	check(t, pools(v).AccessPool(p, v, true)) // no change
+	check(t, pools(v).AccessPool(p, v, true)) // the device already has access
 	check(t, pools(v).FreeAsync(s, m))
 	check(t, drain(t, v, s))
 	refused(t, pools(v).FreeAsync(s, m), simdriver.ErrInvalidValue, "freed already")
@@ -289,7 +289,7 @@ func TestPoolsByStream(t *testing.T) {
 	}
 }
 
-// TestPoolBooks checks the numbers of a pool. Memory counts as used from the call until the free
+// TestPoolBooks checks a pool's properties. Memory counts as used from AllocAsync until the free
 // has executed.
 func TestPoolBooks(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Memory: 1 << 20})
@@ -315,7 +315,7 @@ func TestPoolBooks(t *testing.T) {
 	books(t, v, p, 192*kib, 192*kib, 100*kib+512, 100*kib+512)
 	check(t, pools(v).FreeAsync(s, a))
 	books(t, v, p, 192*kib, 192*kib, 100*kib+512, 100*kib+512)
-	check(t, pools(v).TrimPool(p, 0)) // the free has not executed
+	check(t, pools(v).TrimPool(p, 0)) // no effect, because the free has not executed
 	check(t, d.ResumeStream(s))
 	check(t, drain(t, v, s))
 	books(t, v, p, 192*kib, 192*kib, 100*kib, 100*kib+512)
@@ -323,7 +323,7 @@ func TestPoolBooks(t *testing.T) {
 		t.Errorf("counters %+v", c)
 	}
 
-	_, err := pools(v).AllocAsync(s, p, 129*kib) // the free segment is given back, but that is not enough
+	_, err := pools(v).AllocAsync(s, p, 129*kib) // giving the free segment back does not make enough room
 	refused(t, err, driver.ErrOutOfMemory, "of the pool's 262144")
 	books(t, v, p, 128*kib, 192*kib, 100*kib, 100*kib+512)
 	e := allocAsync(t, v, s, p, 100*kib)
@@ -339,7 +339,7 @@ func TestPoolBooks(t *testing.T) {
 	refused(t, second(v.Alloc(driver.DeviceMem, 512)), driver.ErrOutOfMemory)
 	check(t, pools(v).FreeAsync(s, big))
 	check(t, drain(t, v, s))
-	refused(t, second(v.Alloc(driver.DeviceMem, 512)), driver.ErrOutOfMemory) // a pool keeps its memory
+	refused(t, second(v.Alloc(driver.DeviceMem, 512)), driver.ErrOutOfMemory) // the memory belongs to the pool, even when it is free
 	check(t, pools(v).TrimPool(other, 0))
 	alloc(t, v, driver.DeviceMem, 512)
 
@@ -362,8 +362,8 @@ func TestPoolBooks(t *testing.T) {
 	check(t, pools(v).DestroyPool(other))
 }
 
-// TestPoolUsedTwice checks that memory freed and allocated again, ahead of the stream, does not
-// count as more than the pool has.
+// TestPoolUsedTwice checks PoolUsed for memory that is freed and allocated again ahead of the
+// stream. It is at most the reserved memory.
 func TestPoolUsedTwice(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Deterministic: true})
 	v := vs[0]
@@ -414,12 +414,12 @@ func TestPoolThreshold(t *testing.T) {
 	check(t, drain(t, v, s))
 }
 
-// TestPoolReuse checks when an allocation reuses an address.
+// TestPoolReuse checks in which cases an allocation gets the address of a freed one.
 func TestPoolReuse(t *testing.T) {
 	type env struct {
 		d    *simdriver.Driver
 		v    driver.Device
-		a, b driver.Stream // both stalled
+		a, b driver.Stream // both are stalled
 		p    driver.Pool
 	}
 	off := func(t *testing.T, e env, attrs ...driver.PoolAttr) {
@@ -433,7 +433,7 @@ func TestPoolReuse(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		// Called after the free in a; returns the stream to allocate in.
+		// Called after the free in stream a; returns the stream to allocate in.
 		do   func(t *testing.T, e env) driver.Stream
 		same bool
 	}{
@@ -485,7 +485,7 @@ func TestPoolReuse(t *testing.T) {
 			check(t, d.StallStream(e.b))
 			early := record(t, v, e.a)
 			m := allocAsync(t, v, e.a, e.p, 10*kib)
-			check(t, v.StreamWait(e.b, early)) // an event that orders too little
+			check(t, v.StreamWait(e.b, early)) // this event is recorded before the free
 			check(t, pools(v).FreeAsync(e.a, m))
 			s := c.do(t, e)
 			again := allocAsync(t, v, s, e.p, 10*kib)
@@ -501,8 +501,8 @@ func TestPoolReuse(t *testing.T) {
 	}
 }
 
-// TestPoolLastFreed checks that a stream reuses the memory that it freed last while the frees are
-// pending.
+// TestPoolLastFreed checks that a stream reuses the memory that it freed last, although the frees
+// are pending.
 func TestPoolLastFreed(t *testing.T) {
 	d, vs := open(t, simdriver.Config{})
 	v := vs[0]
@@ -522,7 +522,7 @@ func TestPoolLastFreed(t *testing.T) {
 	check(t, drain(t, v, s))
 }
 
-// TestPoolWaits checks that a full pool makes one stream wait for another stream's free.
+// TestPoolWaits checks that a stream waits for another stream's free if the pool is full.
 func TestPoolWaits(t *testing.T) {
 	d, vs := open(t, simdriver.Config{})
 	v := vs[0]
@@ -561,8 +561,8 @@ func TestPoolWaits(t *testing.T) {
 	}
 }
 
-// TestPoolWaitsForLast checks that a stream waits for the last of several frees with other
-// operations in between.
+// TestPoolWaitsForLast checks that a stream waits for the last of several frees. There are other
+// operations between the frees.
 func TestPoolWaitsForLast(t *testing.T) {
 	ran, release := make(chan bool), make(chan bool)
 	_, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{
@@ -597,7 +597,8 @@ func TestPoolWaitsForLast(t *testing.T) {
 	check(t, wait(t, v, e))
 }
 
-// TestPoolWaitsForNothing allocates from a pool whose memory a lost device was to free.
+// TestPoolWaitsForNothing allocates from a full pool. A stream of a lost device was to free the
+// pool's memory.
 func TestPoolWaitsForNothing(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2, Deterministic: true})
 	v, w := vs[0], vs[1]
@@ -606,7 +607,7 @@ func TestPoolWaitsForNothing(t *testing.T) {
 	check(t, pools(w).FreeAsync(ws, m))
 	check(t, d.LoseDevice(1, nil))
 	refused(t, second(pools(v).AllocAsync(s, p, 64*kib)), driver.ErrOutOfMemory)
-	d.Run() // now the free is known never to execute
+	d.Run() // from now on the free is known never to execute
 	allocAsync(t, v, s, p, 64*kib)
 	if n := d.Run(); n != 1 {
 		t.Errorf("%d steps", n)
@@ -642,8 +643,8 @@ func TestDefaultPool(t *testing.T) {
 	m := allocAsync(t, v, s, p, 100)
 	check(t, pools(v).FreeAsync(s, m))
 	check(t, destroyed(v.DestroyStream, s))
-	// Neither the pool nor its memory is a leak. The device gets a new pool when it is opened
-	// again.
+	// Neither the pool nor its memory counts as a leak. The device gets a new default pool when it
+	// is opened again.
 	check(t, v.Close())
 	if c := d.Counters().Devices[0]; c.Reserved != 0 || c.Pools != 0 {
 		t.Errorf("counters %+v", c)
@@ -656,7 +657,7 @@ func TestDefaultPool(t *testing.T) {
 	}
 }
 
-// TestDestroyPool destroys a pool that has allocations.
+// TestDestroyPool destroys a pool that still has allocations.
 func TestDestroyPool(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		d, vs := open(t, simdriver.Config{Deterministic: manual, Memory: 192 * kib})
@@ -679,7 +680,7 @@ func TestDestroyPool(t *testing.T) {
 			}
 		}
 		reserved(128*kib, "bc")
-		alloc(t, v, driver.DeviceMem, 64*kib) // the address that a had
+		alloc(t, v, driver.DeviceMem, 64*kib) // must get the address of a
 		check(t, pools(v).FreeAsync(s, b))
 		check(t, v.Fill(s, c.Ptr, 1, 1, 64*kib))
 		reserved(64*kib, "c")
@@ -711,7 +712,7 @@ func TestHostPool(t *testing.T) {
 	check(t, pools(v).AccessPool(p, w, true))
 	check(t, w.Fill(ws, m.Ptr, 'b', 1, 100))
 	check(t, drain(t, w, ws))
-	// An allocation of one device's pool, in a stream of another device.
+	// An allocation of one device's pool, made in a stream of another device.
 	o := must(pools(w).AllocAsync(ws, p, 50))(t)
 	check(t, w.Copy(ws, o.Ptr, m.Ptr, 50))
 	check(t, drain(t, w, ws))
@@ -735,7 +736,7 @@ func TestHostPool(t *testing.T) {
 	refused(t, err, driver.ErrLost, "was freed")
 }
 
-// TestPoolLost frees on a lost device.
+// TestPoolLost frees memory on a lost device.
 func TestPoolLost(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		d, vs := open(t, simdriver.Config{Devices: 2, Deterministic: manual})
@@ -747,7 +748,7 @@ func TestPoolLost(t *testing.T) {
 			ms = append(ms, allocAsync(t, v, s, p, 1000))
 		}
 		check(t, pools(v).FreeAsync(s, ms[0]))
-		// Another device waits for memory that never comes, and frees it.
+		// Another device waits for a free that never executes, and then frees the memory.
 		ws, wp := stream(t, w), pool(t, w, 0)
 		check(t, pools(w).AccessPool(wp, v, true))
 		late := must(pools(v).AllocAsync(s, wp, 1000))(t)
@@ -768,7 +769,7 @@ func TestPoolLost(t *testing.T) {
 		check(t, destroyed(w.DestroyStream, ws))
 		refused(t, v.DestroyStream(s), driver.ErrLost)
 		check(t, pools(w).DestroyPool(wp))
-		if left := d.Leaks(); len(left) != 2 { // only that the devices are open
+		if left := d.Leaks(); len(left) != 2 { // Leaks names only the two open devices
 			t.Errorf("leaks %q", left)
 		}
 		for d.Counters().Devices[1].Reserved > 0 {
@@ -777,7 +778,7 @@ func TestPoolLost(t *testing.T) {
 	}
 }
 
-// destroyed retries destroy while the object is busy.
+// destroyed calls destroy until the object is not busy.
 func destroyed[T any](destroy func(T) error, x T) error {
 	for {
 		if err := destroy(x); !errors.Is(err, simdriver.ErrBusy) {
@@ -787,7 +788,7 @@ func destroyed[T any](destroy func(T) error, x T) error {
 	}
 }
 
-// TestPoolFaults checks that a failing free still frees.
+// TestPoolFaults checks that a free still frees the memory if a fault makes it fail.
 func TestPoolFaults(t *testing.T) {
 	d, vs := open(t, simdriver.Config{})
 	v := vs[0]

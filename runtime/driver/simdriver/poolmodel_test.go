@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// A poolWorld has streams that allocate, use and free memory of two pools. Events order their uses
-// of a block.
+// A poolWorld has streams that allocate, use and free memory of two pools. Events order the uses of
+// each block.
 type poolWorld struct {
 	t       *testing.T
 	r       *rand.Rand
@@ -22,27 +22,27 @@ type poolWorld struct {
 	streams []driver.Stream // stream i is on device i%2
 	own     []driver.Function
 	pools   []driver.Pool // pool i is on device i
-	strict  bool          // streams wait only for events of the program
+	strict  bool          // streams wait only for the test's events, and not for frees
 
 	mu       sync.Mutex
-	executed map[driver.Stream]int // frees executed so far, by stream
+	executed map[driver.Stream]int // for each stream, the number of frees executed so far
 
-	time   []int   // operations submitted to each stream
-	frees  []int   // frees among them
-	seen   [][]int // by stream, the time up to which it comes after each other stream
+	time   []int   // for each stream, the number of operations submitted
+	frees  []int   // for each stream, the number of frees submitted
+	seen   [][]int // for each stream, the time in each other stream after which it comes
 	blocks []*poolBlock
-	live   []*poolBlock // blocks that are not freed
+	live   []*poolBlock // blocks that are not freed yet
 	where  []string     // address of each allocation
 }
 
 type poolBlock struct {
 	m     driver.Mem
 	pool  int
-	value byte // its contents; 0 means unknown
-	last  int  // stream that used it last
-	at    int  // the time of that use
-	freed bool // last and at are then those of the free
-	free  int  // the number of the free in its stream
+	value byte // value of its bytes; 0 if unknown
+	last  int  // stream that used the block last
+	at    int  // time of that use in the stream
+	freed bool // the last use was the free
+	free  int  // number of the free among the frees of its stream
 }
 
 const poolStreams = 4
@@ -90,7 +90,8 @@ func newPoolWorld(t *testing.T, seed uint64, c simdriver.Config, limit uint64) *
 	return w
 }
 
-// before orders stream s after the first time operations of stream o.
+// before makes the first operations of stream o, as many as time, come before the next operations
+// of stream s.
 func (w *poolWorld) before(s, o, time int) {
 	if s == o || w.seen[s][o] >= time {
 		return
@@ -103,14 +104,15 @@ func (w *poolWorld) before(s, o, time int) {
 	w.seen[s][o] = w.time[o]
 }
 
-// alloc allocates in a stream. It checks that no other block may still be in use there.
+// alloc allocates a block in a stream. It checks that no other block at the same addresses may
+// still be in use.
 func (w *poolWorld) alloc(s int) {
 	i := w.r.IntN(2)
 	n := 1 + w.r.Uint64N(1<<(1+w.r.UintN(14)))
 	v := w.devices[s%2]
 	m, err := pools(v).AllocAsync(w.streams[s], w.pools[i], n)
 	if err != nil && !w.strict {
-		return // the pool is full
+		return // no room in the pool
 	}
 	check(w.t, err)
 	for _, b := range w.blocks {
@@ -131,7 +133,7 @@ func (w *poolWorld) alloc(s int) {
 	w.where = append(w.where, fmt.Sprintf("%d+%x", i, m.Ptr&(1<<48-1)))
 }
 
-// use checks and rewrites a block in a stream.
+// use checks the contents of a block in a stream, and writes new ones.
 func (w *poolWorld) use(s int, b *poolBlock) {
 	w.before(s, b.last, b.at)
 	value := byte(1 + w.r.IntN(255))
@@ -141,7 +143,7 @@ func (w *poolWorld) use(s int, b *poolBlock) {
 	b.value, b.last, b.at = value, s, w.time[s]
 }
 
-// free has a stream free a live block.
+// free frees a live block in a stream.
 func (w *poolWorld) free(s, i int) {
 	b := w.live[i]
 	w.before(s, b.last, b.at)
@@ -180,7 +182,7 @@ func (w *poolWorld) gone(b *poolBlock) bool {
 	return b.freed && w.executed[w.streams[b.last]] >= b.free
 }
 
-// used returns the used bytes of each pool, while nothing executes.
+// used returns the number of used bytes in each pool. Nothing may be executing.
 func (w *poolWorld) used() []uint64 {
 	used := make([]uint64, 2)
 	for _, b := range w.blocks {
@@ -219,8 +221,9 @@ func (w *poolWorld) balanced() {
 	}
 }
 
-// TestPoolModel submits random work to streams that share pools. Blocks overlap only if stream
-// order separates them, contents stay until the free, and the pools' numbers are right.
+// TestPoolModel submits random work to streams that share pools. It checks that blocks share
+// addresses only if stream order separates them, that contents stay until the free, and that the
+// pools' properties are right.
 func TestPoolModel(t *testing.T) {
 	hip := simdriver.HIPCaps()
 	hip.Pools = true

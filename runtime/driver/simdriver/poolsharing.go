@@ -12,11 +12,11 @@ var _ driver.PoolSharing = (*device)(nil)
 // A pooledMem is an exported allocation of a pool.
 type pooledMem struct {
 	pool         *pool
-	in           *allocation // the allocation of its segment
+	in           *allocation // the segment's allocation
 	offset, size uint64
 }
 
-// released notes that an allocation of a pool was passed to FreeAsync, so nobody can open it any
+// released records that an allocation of a pool was passed to FreeAsync. No process can open it any
 // more.
 func (m *Machine) released(b *block) {
 	m.mu.Lock()
@@ -28,12 +28,13 @@ func (m *Machine) released(b *block) {
 	}
 }
 
-// offers returns an error if n bytes at an offset of another process's segment must not be
-// accessed, because they are in no allocation that this process may have opened. If the process has
-// ended, all its memory stays accessible.
+// offers checks an access of this process to n bytes at an offset of another process's segment. It
+// returns an error if no allocation that this process may have opened contains them. If the other
+// process has ended, all its memory stays accessible.
 func (g *segment) offers(offset, n uint64) *AccessError {
 	p := g.memory.base + driver.Ptr(offset)
-	// left is read again, because a process that ends abandons its allocations.
+	// left is read twice, because the other process may end in between, and then abandons its
+	// allocations.
 	if g.pool.left.Load() || g.has(p, n) || g.pool.left.Load() {
 		return nil
 	}
@@ -154,7 +155,7 @@ func (v *device) OpenPoolMem(h driver.Pool, name driver.MemHandle) (driver.Mem, 
 	return driver.Mem{Kind: driver.DeviceMem, Ptr: a.base + driver.Ptr(x.offset), Size: x.size}, nil
 }
 
-// ClosePoolMem undoes one OpenPoolMem. It does not wait.
+// ClosePoolMem undoes one OpenPoolMem. It does not wait for work that uses the memory.
 func (v *device) ClosePoolMem(m driver.Mem) error {
 	err, ok := v.end(codeClosePoolMem)
 	if !ok {

@@ -12,21 +12,20 @@ import (
 
 func sharing(v driver.Device) driver.PoolSharing { return v.(driver.PoolSharing) }
 
-// A lending is memory of one process's pool that another process has opened, with a stream in each
-// process.
+// A lending is memory of a pool in process a that process b has opened. Each process has a stream.
 type lending struct {
 	ds       []*simdriver.Driver
 	a, b     driver.Device
 	sa, sb   driver.Stream
-	pool     driver.Pool // of the first process
+	pool     driver.Pool // pool of process a
 	file     *os.File
-	imported driver.Pool // of the second process
+	imported driver.Pool // the pool as process b has imported it
 	mem      driver.Mem
 	name     driver.MemHandle
 	open     driver.Mem
 }
 
-// lend allocates from a pool in one process, and opens the memory in another.
+// lend allocates memory from a pool in one process, and opens it in another.
 func lend(t *testing.T) *lending {
 	t.Helper()
 	ds, vs := processes(t, 2, simdriver.Config{})
@@ -36,7 +35,7 @@ func lend(t *testing.T) *lending {
 	l.file = must(sharing(l.a).ExportPool(l.pool))(t)
 	t.Cleanup(func() { l.file.Close() })
 	l.imported = must(sharing(l.b).ImportPool(l.file))(t)
-	allocAsync(t, l.a, l.sa, l.pool, 1024) // so that the shared block is not the first one
+	allocAsync(t, l.a, l.sa, l.pool, 1024) // so that the shared block is not at offset 0
 	l.mem = allocAsync(t, l.a, l.sa, l.pool, 1024)
 	check(t, drain(t, l.a, l.sa))
 	l.name = must(sharing(l.a).ExportPoolMem(l.mem))(t)
@@ -44,7 +43,7 @@ func lend(t *testing.T) *lending {
 	return l
 }
 
-// TestPoolSharing uses memory of another process's pool.
+// TestPoolSharing uses memory of a pool in another process.
 func TestPoolSharing(t *testing.T) {
 	l := lend(t)
 	if l.open.Size != 1024 || l.open.Kind != driver.DeviceMem || l.open.Host != nil {
@@ -64,7 +63,7 @@ func TestPoolSharing(t *testing.T) {
 	check(t, drain(t, l.a, l.sa))
 }
 
-// TestPoolSharingMistakes checks that wrong use of memory of another process's pool loses the
+// TestPoolSharingMistakes checks that wrong uses of memory of another process's pool lose the
 // device.
 func TestPoolSharingMistakes(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -105,14 +104,14 @@ func TestPoolSharingMistakes(t *testing.T) {
 			if e, ok := errors.AsType[*simdriver.AccessError](err); !ok || e.Base < l.open.Ptr-2048 || e.Base > l.open.Ptr+2048 {
 				t.Errorf("%+v, and it was opened at %#x", e, uint64(l.open.Ptr))
 			}
-			// The other process works on.
+			// The device of the other process still works.
 			check(t, l.a.Fill(l.sa, allocAsync(t, l.a, l.sa, l.pool, 64).Ptr, 1, 1, 1))
 		})
 	}
 }
 
-// TestPoolSharerKilled ends the process that owns the pool. Opened memory stays as it was, and no
-// more can be opened.
+// TestPoolSharerKilled kills the process that owns the pool. Opened memory keeps its contents, and
+// no more memory can be opened.
 func TestPoolSharerKilled(t *testing.T) {
 	l := lend(t)
 	check(t, l.a.Fill(l.sa, l.mem.Ptr, 1, 1, 1024))
@@ -122,7 +121,7 @@ func TestPoolSharerKilled(t *testing.T) {
 	check(t, l.ds[1].StallStream(l.sb))
 	check(t, l.b.Fill(l.sb, l.open.Ptr, 3, 1, 512))
 	l.ds[0].Kill()
-	pools(l.a).FreeAsync(l.sa, l.mem) // as a program does after it finds its device lost
+	pools(l.a).FreeAsync(l.sa, l.mem) // a program closes the device when it finds it lost
 	pools(l.a).DestroyPool(l.pool)
 	check(t, l.ds[1].ResumeStream(l.sb))
 	check(t, drain(t, l.b, l.sb))
@@ -141,7 +140,7 @@ func TestPoolSharerKilled(t *testing.T) {
 	check(t, pools(l.b).DestroyPool(l.imported))
 }
 
-// TestPoolImporterKilled ends a process that has opened memory of another process's pool.
+// TestPoolImporterKilled kills a process that has opened memory of another process's pool.
 func TestPoolImporterKilled(t *testing.T) {
 	l := lend(t)
 	check(t, l.ds[1].StallStream(l.sb))
@@ -186,7 +185,7 @@ func TestPoolSharingFaults(t *testing.T) {
 		{simdriver.OpExportPoolMem, ds[0], func() error { return two(a.ExportPoolMem(m)) }},
 		{simdriver.OpImportPool, ds[1], func() error { return two(b.ImportPool(f)) }},
 		{simdriver.OpOpenPoolMem, ds[1], func() error { return two(b.OpenPoolMem(imported, name)) }},
-		// The memory is closed all the same.
+		// ClosePoolMem closes the memory although it fails.
 		{simdriver.OpClosePoolMem, ds[1], func() error { return b.ClosePoolMem(o) }},
 	} {
 		fault := c.d.Inject(simdriver.Fault{Op: c.op, N: 1})

@@ -8,49 +8,49 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// An operation is one piece of a stream's work.
+// An operation is one operation in a stream.
 type operation struct {
 	code    code
 	width   uint8
-	stride  uint64 // stride of a strided fill
+	stride  uint64 // of a strided fill, in bytes
 	pattern uint32
 	dst     driver.Ptr
 	src     driver.Ptr
-	to      *device        // device of dst in a copy between devices; device that reads an awaited value
-	from    *device        // device of src; nil: the stream's device
-	n       uint64         // elements of a fill, marks of a timer record, a value, or bytes
-	host    unsafe.Pointer // host side of a copy, in place of src or dst
-	fail    error          // the error to fail with
-	call    *call          // a kernel call
+	to      *device        // device of dst in a copy between devices; the waiting device for a value
+	from    *device        // device of src in a copy between devices; nil means the stream's device
+	n       uint64         // elements of a fill, marks of a timer record, a value, or a number of bytes
+	host    unsafe.Pointer // the host's memory of a copy, in place of src or dst
+	fail    error          // if not nil, the operation fails with this error
+	call    *call          // the kernel to call
 	event   *event         // the event to wait for, or the timer to record
-	record  uint64         // number of the timer's record
-	source  *stream        // stream that must have executed seq operations first; nil: none
+	record  uint64         // number of the timer record
+	source  *stream        // stream that must have executed seq operations before; nil if none
 	seq     uint64
 	block   *block      // the block to allocate or free
 	plan    *plan       // the plan to launch
-	group   *group      // operations to do together with other ranks
-	node    driver.Node // the node, if it is a node's operation
+	group   *group      // the group of operations with other ranks
+	node    driver.Node // the graph's node, if the operation is a node's
 	cond    *condition  // the condition that a test sets or a conditional node has
 	body    *plan       // the plan of a conditional node's body
 }
 
 const chunkSize = 128
 
-// A chunk is a part of a queue.
+// A chunk is a piece of a queue.
 type chunk struct {
 	ops  [chunkSize]operation
 	next *chunk
 }
 
-// A queue holds a stream's operations in order. A goroutine that adds holds mu. One goroutine at a
-// time takes, without mu; the two synchronize once per chunk. Chunks are used again, so a queue
-// does not allocate once it has grown.
+// A queue holds the operations of a stream in order. Goroutines that add operations hold mu. Only
+// one goroutine at a time takes operations. It does not hold mu: it synchronizes with the others
+// once per chunk. Chunks are used again, so a queue that has grown does not allocate.
 type queue struct {
 	mu   sync.Mutex
-	last *chunk        // the chunk of the next operation, unless it begins a new one
-	tail atomic.Uint64 // operations added
+	last *chunk        // chunk of the newest operation
+	tail atomic.Uint64 // number of operations added
 
-	head  atomic.Uint64 // operations taken
+	head  atomic.Uint64 // number of operations taken
 	first *chunk        // chunk of the oldest operation; after the first chunk only the taker sets it
 	pos   int           // index of the oldest operation in first; only for the taker
 
@@ -58,8 +58,8 @@ type queue struct {
 	free   *chunk
 }
 
-// slot returns the place of the next operation. The caller fills it in and calls add. The caller
-// holds mu.
+// slot returns the place for the next operation. The caller fills it in and then calls add. The
+// caller holds mu.
 func (q *queue) slot(c code) *operation {
 	i := q.tail.Load() % chunkSize
 	if i == 0 {
@@ -82,14 +82,14 @@ func (q *queue) grow() {
 		k = new(chunk)
 	}
 	if q.last == nil {
-		q.first = k // the taker reads first after the first add
+		q.first = k // no goroutine takes before the first add
 	} else {
 		q.last.next = k
 	}
 	q.last = k
 }
 
-// add adds the operation in the place that slot returned. The caller holds mu.
+// add adds the operation that is in the place of slot. The caller holds mu.
 func (q *queue) add() { q.tail.Store(q.tail.Load() + 1) }
 
 // peek returns the oldest operation, or nil.

@@ -4,13 +4,13 @@ package simdriver
 
 import "runtime"
 
-// hush hides the order between goroutines from the race detector, until unhush. Reads in between
-// must be in functions marked go:norace.
+// hush hides the order between goroutines from the race detector, until unhush. Functions that read
+// memory in between must be marked go:norace.
 func hush() { runtime.RaceDisable() }
 
 func unhush() { runtime.RaceEnable() }
 
-// copyUnseen copies bytes without the race detector.
+// copyUnseen copies bytes. The race detector does not see it.
 //
 //go:norace
 func copyUnseen(dst, src []byte) {
@@ -19,7 +19,7 @@ func copyUnseen(dst, src []byte) {
 	}
 }
 
-// equalUnseen compares bytes without the race detector.
+// equalUnseen compares bytes. The race detector does not see it.
 //
 //go:norace
 func equalUnseen(a, b []byte) bool {

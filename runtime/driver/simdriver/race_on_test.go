@@ -16,7 +16,7 @@ import (
 
 const raceEnabled = true
 
-// races are pieces of work with a data race unless ordered is true.
+// races holds functions that cause a data race unless ordered is true.
 var races = map[string]func(t *testing.T, ordered bool){
 	"streams": streamsRace,
 	"roots": func(t *testing.T, ordered bool) {
@@ -25,7 +25,7 @@ var races = map[string]func(t *testing.T, ordered bool){
 	"siblings": func(t *testing.T, ordered bool) {
 		graphRace(t, map[int][]int{0: nil, 1: {0}, 2: {0}, 3: {1, 2}}, 1, 2, ordered)
 	},
-	"a successor of one of two": func(t *testing.T, ordered bool) { // the other node is ordered by a third one
+	"a successor of one of two": func(t *testing.T, ordered bool) { // ordered: node 2 is between
 		graphRace(t, map[int][]int{0: nil, 1: nil, 2: {0, 1}, 3: {0}}, 1, 3, ordered)
 	},
 	"the other successor": func(t *testing.T, ordered bool) {
@@ -36,8 +36,8 @@ var races = map[string]func(t *testing.T, ordered bool){
 	"late pool": latePoolRace,
 }
 
-// TestRaceIsFound checks in a subprocess that the race detector reports unordered work, and nothing
-// if the work is ordered.
+// TestRaceIsFound checks in a subprocess that the race detector reports unordered work, and does
+// not report ordered work.
 func TestRaceIsFound(t *testing.T) {
 	const env = "SIMDRIVER_TEST_RACE"
 	if mode, order, _ := strings.Cut(os.Getenv(env), ","); mode != "" {
@@ -94,14 +94,14 @@ func graphRace(t *testing.T, after map[int][]int, one, other int, ordered bool) 
 	check(t, drain(t, v, s))
 }
 
-// ranksRace makes two devices write to the same memory. A collective of the two may order the
-// writes.
+// ranksRace makes two devices write to the same memory. If ordered is true, a collective of both
+// devices orders the writes.
 func ranksRace(t *testing.T, ordered bool) {
 	x := newCluster(t, 2, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	shared := alloc(t, x.vs[0], driver.ManagedMem, 64)
 	ms := x.numbers(t, 1)
 	for i := range x.vs {
-		check(t, x.d.StallDevice(i)) // because submitting orders operations that execute at that time
+		check(t, x.d.StallDevice(i)) // so that nothing executes during the calls, which would order the operations
 	}
 	for i, v := range x.vs {
 		f := function(t, v, "inc")
@@ -124,7 +124,7 @@ func ranksRace(t *testing.T, ordered bool) {
 	}
 }
 
-// poolRace makes two streams write to the same memory of a pool, which has many blocks.
+// poolRace makes two streams write to the same memory of a pool. The pool has many blocks.
 func poolRace(t *testing.T, ordered bool) {
 	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	v := vs[0]
@@ -134,7 +134,7 @@ func poolRace(t *testing.T, ordered bool) {
 		ms = append(ms, allocAsync(t, v, a, p, 64))
 	}
 	check(t, drain(t, v, a))
-	check(t, d.StallDevice(0)) // because submitting orders operations that execute at that time
+	check(t, d.StallDevice(0)) // so that nothing executes during the calls, which would order the operations
 	for _, m := range ms {
 		check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
 		if ordered {
@@ -149,8 +149,8 @@ func poolRace(t *testing.T, ordered bool) {
 	}
 }
 
-// latePoolRace makes one stream use a pool's memory long after another stream used it, with other
-// uses of the pool in between.
+// latePoolRace makes two streams use the same memory of a pool, one long after the other. In
+// between the pool has other uses.
 func latePoolRace(t *testing.T, ordered bool) {
 	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	v := vs[0]
@@ -161,7 +161,7 @@ func latePoolRace(t *testing.T, ordered bool) {
 	check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
 	check(t, launch(v, a, f, unsafe.Pointer(&other.Ptr)))
 	check(t, d.ResumeStream(a))
-	time.Sleep(10 * time.Millisecond) // the race is found without the sleep too
+	time.Sleep(10 * time.Millisecond) // makes the order in time likely; the race is found without it too
 	allocAsync(t, v, stream(t, v), p, 64)
 	if ordered {
 		check(t, v.StreamWait(b, record(t, v, a)))
@@ -170,12 +170,12 @@ func latePoolRace(t *testing.T, ordered bool) {
 	check(t, drain(t, v, b))
 }
 
-// streamsRace makes two streams write to the same memory, more than once.
+// streamsRace makes two streams write to the same memory, several times.
 func streamsRace(t *testing.T, ordered bool) {
 	d, vs := open(t, simdriver.Config{Kernels: kernels(map[string]any{"inc": increment})})
 	v := vs[0]
 	a, b, f, m := stream(t, v), stream(t, v), function(t, v, "inc"), alloc(t, v, driver.DeviceMem, 64)
-	check(t, d.StallDevice(0)) // because submitting orders operations that execute at that time
+	check(t, d.StallDevice(0)) // so that nothing executes during the calls, which would order the operations
 	for range 100 {
 		check(t, launch(v, a, f, unsafe.Pointer(&m.Ptr)))
 		if ordered {

@@ -11,9 +11,9 @@ import (
 // batch is the number of elements that are reduced at a time.
 const batch = 256
 
-// reduce writes the reduction of srcs to all of dsts. All slices have the same length, and a dst
-// may be one of srcs. scales are the factors of PreMulSum. Floats are reduced as float64 and
-// rounded once; integers wrap.
+// reduce writes the reduction of srcs to each of dsts. All slices have the same length. A slice of
+// dsts may be in srcs too. scales are the factors of PreMulSum. Floats are reduced as float64 and
+// rounded once. Integers wrap.
 func reduce(t driver.ElementType, r driver.Reduction, dsts, srcs [][]byte, scales [][8]byte) {
 	size := t.Size()
 	var out [batch * 8]byte
@@ -42,7 +42,7 @@ func isSigned(t driver.ElementType) bool {
 	return false
 }
 
-// reduceFloats reduces the elements at offset at of srcs into out.
+// reduceFloats reduces the elements of srcs from offset at on into out.
 func reduceFloats(t driver.ElementType, r driver.Reduction, out []byte, at int, srcs [][]byte, scales [][8]byte) {
 	var all, one [batch]float64
 	n := len(out) / t.Size()
@@ -135,7 +135,7 @@ func reduceInts(t driver.ElementType, r driver.Reduction, out []byte, at int, sr
 		}
 	}
 	if r == driver.Avg {
-		storeInts(t, out, all[:n]) // the sum wraps to its type before the division
+		storeInts(t, out, all[:n]) // an integer sum wraps to its type before the division
 		loadInts(t, all[:n], out)
 		for j, x := range all[:n] {
 			if signed {
@@ -226,7 +226,7 @@ func loadInts(t driver.ElementType, to []uint64, b []byte) {
 	}
 }
 
-// storeInts writes integers, cut to the size of the type.
+// storeInts writes integers, truncated to the size of the type.
 func storeInts(t driver.ElementType, b []byte, from []uint64) {
 	for i, x := range from {
 		switch t.Size() {

@@ -6,17 +6,17 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// The data structures of a pool run ahead of the streams: they show the state after all submitted
-// work has executed. Each segment is divided into regions, which are allocated or free. A free
-// region remembers the stream that freed it last. An allocation may use it if it is ordered after
+// The regions of a pool run ahead of the streams: they show the state after all submitted work has
+// executed. Each segment is divided into regions. A region is allocated or free. A free region
+// remembers the stream that freed it last. An allocation may use the region if it is ordered after
 // that free.
 
 // A region is a part of a segment.
 type region struct {
 	base       driver.Ptr
 	size       uint64
-	block      *block // the block allocated there; nil: free
-	lane       *lane  // the lane that freed it with operation seq; nil: anyone may use it
+	block      *block // the block that is allocated in the region; nil if the region is free
+	lane       *lane  // the lane that freed the region with operation seq; nil if any stream may use it
 	seq        uint64
 	prev, next *region // neighbours in address order
 }
@@ -24,11 +24,11 @@ type region struct {
 // A lane is a stream that has freed memory of a pool.
 type lane struct {
 	stream      *stream
-	done        uint64 // its frees up to this operation have executed
-	first, last *block // freed blocks whose frees have not executed, in order
+	done        uint64 // number of operations of the stream whose frees are known to have executed
+	first, last *block // list of freed blocks whose frees have not executed
 }
 
-// settle updates the lanes with the frees that have executed. The caller holds mu.
+// settle finds out which frees have executed. The caller holds mu.
 func (p *pool) settle() {
 	n := 0
 	for _, l := range p.lanes {
@@ -47,8 +47,8 @@ func (p *pool) settle() {
 	p.lanes = p.lanes[:n]
 }
 
-// take allocates a block. It returns a mark that the stream has to wait for, which is mostly empty.
-// The caller holds the mutexes of the pool and the stream.
+// take allocates a block. It returns a mark that the stream has to wait for, which is usually the
+// zero mark. The caller holds the mutexes of the pool and the stream.
 func (p *pool) take(s *stream, size uint64) (*block, mark, error) {
 	p.settle()
 	room := (min(size, maxMemory) + alignment - 1) / alignment * alignment
@@ -85,9 +85,9 @@ func (p *pool) take(s *stream, size uint64) (*block, mark, error) {
 }
 
 // search finds the first adjacent regions that have room for size bytes and that the stream may
-// use. It prefers regions that the stream freed last itself, because reuse there exposes mistakes
-// in the order of streams. If wait is set, the regions may also be freed by one other stream. The
-// stream must then wait for the mark after.
+// use. It prefers regions that the stream itself freed last, because such reuse exposes mistakes in
+// the order of streams. If wait is true, one other stream may have freed the regions. The stream
+// must then wait for the mark after.
 func (p *pool) search(s *stream, size uint64, wait bool) (g *segment, r *region, after mark) {
 	last := uint64(0)
 	for _, seg := range p.segments {
@@ -131,14 +131,15 @@ func (p *pool) search(s *stream, size uint64, wait bool) (g *segment, r *region,
 	return g, r, after
 }
 
-// usable reports whether the stream may use a free region. The caller also holds the stream's mu.
+// usable reports whether the stream may use a free region. The caller holds the mutexes of the pool
+// and the stream.
 func (p *pool) usable(s *stream, r *region) bool {
 	l := r.lane
 	return l == nil || l.stream == s || p.switches[driver.PoolReuseEvents] && s.after(l.stream, r.seq)
 }
 
-// tidy opens a free region if its free has executed, and unites it with free regions of the same
-// lane behind it.
+// tidy calls open for a free region, and merges it with the free regions behind it that are in the
+// same lane.
 func (p *pool) tidy(r *region) {
 	p.open(r)
 	for n := r.next; n != nil && n.block == nil; n = r.next {
@@ -149,7 +150,7 @@ func (p *pool) tidy(r *region) {
 	}
 }
 
-// open lets anyone use a free region whose free has executed.
+// open lets any stream use a free region whose free has executed.
 func (p *pool) open(r *region) {
 	if l := r.lane; l != nil && l.done >= r.seq && (p.switches[driver.PoolReuseOpportunistic] || l.stream.stopped.Load()) {
 		r.lane, r.seq = nil, 0
@@ -167,8 +168,8 @@ func (p *pool) unite(r, n *region) {
 	p.oldRegion(n)
 }
 
-// carve makes r a region of exactly size bytes. r and the regions behind it are free and large
-// enough.
+// carve makes r a region of exactly size bytes. Together r and the free regions behind it must be
+// large enough.
 func (p *pool) carve(g *segment, r *region, size uint64) {
 	for r.size < size {
 		n := r.next
@@ -194,7 +195,7 @@ func (p *pool) carve(g *segment, r *region, size uint64) {
 	r.lane, r.seq = nil, 0
 }
 
-// give frees a block with operation seq of a stream. The caller holds mu.
+// give frees a block. The free is operation seq of stream s. The caller holds mu.
 func (p *pool) give(b *block, s *stream, seq uint64) {
 	l := p.lane(s)
 	b.freedAt = seq
@@ -207,7 +208,7 @@ func (p *pool) give(b *block, s *stream, seq uint64) {
 	p.vacate(b, l, seq)
 }
 
-// abandon frees a block at once, because no work that could use it executes any more. The caller
+// abandon frees a block immediately, because no work that could use it will execute. The caller
 // holds mu.
 func (p *pool) abandon(b *block) {
 	b.state.Store(abandoned)
@@ -216,7 +217,7 @@ func (p *pool) abandon(b *block) {
 	p.vacate(b, nil, 0)
 }
 
-// vacate makes a block's region free.
+// vacate marks a block's region as free.
 func (p *pool) vacate(b *block, l *lane, seq uint64) {
 	r := b.region
 	r.block, r.lane, r.seq = nil, l, seq
@@ -243,7 +244,7 @@ func (p *pool) lane(s *stream) *lane {
 	return l
 }
 
-// vacant reports whether all of a segment is free and its frees have executed. The caller holds the
+// vacant reports whether a whole segment is free and its frees have executed. The caller holds the
 // pool's mu.
 func (g *segment) vacant() bool {
 	if g.free < g.memory.size {
@@ -288,7 +289,7 @@ func (p *pool) newRegion() *region {
 	return r
 }
 
-// oldRegion puts a region on the free list.
+// oldRegion keeps an unused region for newRegion.
 func (p *pool) oldRegion(r *region) {
 	*r = region{next: p.regions}
 	p.regions = r
@@ -305,7 +306,7 @@ func (p *pool) newBlock() *block {
 	return b
 }
 
-// oldBlock puts a block on the free list, unless a stream may still refer to it.
+// oldBlock keeps an unused block for newBlock, unless a stream may still refer to it.
 func (p *pool) oldBlock(b *block) {
 	b.prev, b.next, b.later = nil, nil, nil
 	if b.state.Load() == freed {

@@ -11,15 +11,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// The addresses of device i are the 2⁴⁸ from rangeOfDevices + i·2⁴⁸ on. They are never host
-// addresses: on Go's platforms no user address has bit 62 set and bit 63 clear.
+// Device i has the 2⁴⁸ addresses from rangeOfDevices + i·2⁴⁸ on. They cannot be host addresses: on
+// Go's platforms no address of a program has bit 62 set and bit 63 clear.
 const (
 	rangeOfDevices driver.Ptr = 1 << 62
 	rangeBits                 = 48
 
-	alignment = 512      // of the results of Alloc
+	alignment = 512      // alignment of allocations, in bytes
 	guard     = 64 << 10 // minimum gap between allocations, in bytes
-	graves    = 1024     // number of freed allocations that are remembered for error messages
+	graves    = 1024     // number of freed allocations that are kept for error messages
 	graveyard = 16 << 20 // bytes of freed host memory that are kept from the garbage collector
 )
 
@@ -30,17 +30,17 @@ type allocation struct {
 	size       uint64
 	dev        *device
 	host       unsafe.Pointer // host address; nil if there is none
-	registered bool           // it is the program's memory
-	readOnly   bool           // devices must not write it
-	segment    *segment       // the segment, if it belongs to a pool; else nil
-	origin     *allocation    // the other process's allocation, if it was opened; else nil
-	opens      int            // open count; protected by the space's mu
-	withdrawn  atomic.Bool    // exported, and freed before its process ended
+	registered bool           // it is the program's memory, and was registered
+	readOnly   bool           // devices must not write the memory
+	segment    *segment       // the segment, if the memory is a pool's; else nil
+	origin     *allocation    // the other process's allocation, if this one was opened; else nil
+	opens      int            // number of times that it was opened; protected by the space's mu
+	withdrawn  atomic.Bool    // it was exported, and was freed before its process ended
 	virtual    *reservation   // set if only its addresses are reserved
-	shared     *sharedMem     // set if others may have imported it; protected by Machine.mu
+	shared     *sharedMem     // set if other processes may have imported the memory; protected by Machine.mu
 
 	mu   sync.Mutex
-	data atomic.Pointer[byte] // the first byte; nil until it is first touched
+	data atomic.Pointer[byte] // pointer to the first byte; nil until the memory is first touched
 }
 
 // bytes returns the memory as a slice.
@@ -52,29 +52,29 @@ func (a *allocation) bytes() []byte {
 	return unsafe.Slice(p, a.size)
 }
 
-// touch makes the memory. If it was freed meanwhile, as on a lost device, the caller gets memory of
-// its own.
+// touch allocates the program's memory for an allocation at first use. If the allocation was freed
+// meanwhile, as on a lost device, the caller gets memory that nothing else uses.
 func (a *allocation) touch() *byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.data.Load()
 	if p == nil {
-		words := make([]uint64, (a.size+7)/8) // uint64, for the alignment
+		words := make([]uint64, (a.size+7)/8) // words, so that the memory is aligned
 		p = (*byte)(unsafe.Pointer(unsafe.SliceData(words)))
 		a.data.Store(p)
 	}
 	return p
 }
 
-// A space is a range of addresses with allocations in it.
+// A space holds allocations and their addresses.
 type space struct {
 	mu    sync.RWMutex
 	live  []*allocation // sorted by base
-	freed []*allocation // oldest first
-	used  uint64        // bytes
+	freed []*allocation // freed allocations that are kept for messages, oldest first
+	used  uint64        // bytes of live allocations and pages
 }
 
-// search returns the index in live of the last allocation that begins at or before p, or -1.
+// search returns the index in live of the last allocation whose base is at most p, or -1.
 func (s *space) search(p driver.Ptr) int {
 	i, ok := slices.BinarySearchFunc(s.live, p, func(a *allocation, p driver.Ptr) int { return cmp.Compare(a.base, p) })
 	if ok {
@@ -83,7 +83,7 @@ func (s *space) search(p driver.Ptr) int {
 	return i - 1
 }
 
-// find returns the allocation that p is in, or nil.
+// find returns the allocation that contains p, or nil.
 func (s *space) find(p driver.Ptr) *allocation {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -98,7 +98,7 @@ func (s *space) insert(a *allocation) {
 	s.live = slices.Insert(s.live, s.search(a.base)+1, a)
 }
 
-// explain sets the fields of e that name the nearest allocation.
+// explain sets the fields of e that describe the allocation nearest to its address.
 func (s *space) explain(e *AccessError) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -123,8 +123,8 @@ func (s *space) explain(e *AccessError) {
 	}
 }
 
-// remove removes the allocation that begins at p. It returns an error if there is none, or if it is
-// of another device or kind.
+// remove removes the allocation with base p. It returns an error if there is none, or if the
+// allocation is another device's or of another kind.
 func (s *space) remove(p driver.Ptr, v *device, kind driver.MemKind, registered bool) (*allocation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +192,8 @@ func (s *space) withdraw(a *allocation) bool {
 	return true
 }
 
-// whyNot makes the error of freeing at p, where nothing begins. i is the result of search. The
-// caller holds mu.
+// whyNot makes the error of freeing memory at p, where no allocation begins. i is the result of
+// search. The caller holds mu.
 func (s *space) whyNot(p driver.Ptr, i int) error {
 	for _, a := range slices.Backward(s.freed) {
 		if a.base == p {
@@ -219,7 +219,7 @@ func (s *space) whyNot(p driver.Ptr, i int) error {
 	return fmt.Errorf("memory at %#x: %w: nothing was allocated there", uint64(p), ErrInvalidValue)
 }
 
-// each calls f for each of the device's allocations, except those of pools.
+// each calls f for each of the device's allocations, except memory of pools.
 func (s *space) each(v *device, f func(*allocation)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -245,7 +245,7 @@ func (s *space) clear(v *device) {
 // A deviceSpace is the memory of a device.
 type deviceSpace struct {
 	space
-	next driver.Ptr // lowest unused address; addresses are never used again
+	next driver.Ptr // lowest address that was never used; addresses are not used again
 	end  driver.Ptr
 }
 
@@ -278,7 +278,7 @@ func (s *deviceSpace) place(a *allocation) error {
 	}
 	a.base = s.next
 	s.next += driver.Ptr((a.size+guard+alignment-1)/alignment) * alignment
-	s.live = append(s.live, a) // stays sorted: its base is the highest
+	s.live = append(s.live, a) // live stays sorted, because a has the highest base
 	return nil
 }
 
@@ -292,10 +292,10 @@ func (s *deviceSpace) release(p driver.Ptr, v *device, kind driver.MemKind) erro
 	return err
 }
 
-// bury drops the memory of a removed allocation.
+// bury drops the memory of an allocation that was removed.
 func (s *deviceSpace) bury(a *allocation) {
 	if a.virtual == nil { // otherwise its host addresses stay valid
-		a.data.Store(nil) // a goroutine that still uses the memory holds the slice
+		a.data.Store(nil) // a goroutine that still uses the memory keeps it alive
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,7 +308,7 @@ func (s *deviceSpace) bury(a *allocation) {
 type hostSpace struct {
 	space
 	limit uint64
-	kept  uint64 // bytes of the allocations in freed
+	kept  uint64 // total size of the allocations in freed
 }
 
 // alloc allocates memory of a kind for v. g is the segment that the memory is for, or nil.
@@ -342,9 +342,9 @@ func (s *hostSpace) release(p driver.Ptr, v *device, kind driver.MemKind) error 
 	return err
 }
 
-// bury keeps the memory of a removed allocation for a while.
+// bury keeps the memory of an allocation that was removed, for a while.
 func (s *hostSpace) bury(a *allocation) {
-	// While freed memory is kept, the garbage collector cannot give its address to something else.
+	// While freed memory is kept, the garbage collector cannot use its address for something else.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kept += a.size
@@ -372,7 +372,7 @@ func (s *hostSpace) register(v *device, p unsafe.Pointer, size uint64, readOnly 
 	return nil
 }
 
-// knows reports whether p is in a live allocation or in a freed one that is still remembered.
+// knows reports whether p is in a live allocation, or in a freed allocation that is still kept.
 func (s *hostSpace) knows(p driver.Ptr) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestTouchWhileFreed frees memory while it is first touched. The toucher gets memory all the same.
+// TestTouchWhileFreed frees an allocation while touch allocates its memory. touch must return
+// memory nevertheless.
 func TestTouchWhileFreed(t *testing.T) {
 	a := &allocation{size: 8}
 	var stop atomic.Bool
@@ -14,7 +15,7 @@ func TestTouchWhileFreed(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for !stop.Load() {
-			if a.data.Swap(nil) != nil { // as a free does
+			if a.data.Swap(nil) != nil { // frees the memory as bury does
 				freed.Add(1)
 			}
 		}

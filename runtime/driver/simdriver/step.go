@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A stepper executes the operations of a deterministic driver.
+// A stepper executes the operations of a driver with Config.Deterministic.
 type stepper struct {
 	mu    sync.Mutex // held while an operation executes
 	rand  *rand.Rand
@@ -51,7 +51,7 @@ func (d *Driver) Step() bool {
 	return true
 }
 
-// steppable reports whether Step can advance o, the stream's oldest operation.
+// steppable reports whether Step can make progress with o, the stream's oldest operation.
 func (s *stream) steppable(o *operation) bool {
 	if o.begun() {
 		return o.group.over.Load()
@@ -59,7 +59,7 @@ func (s *stream) steppable(o *operation) bool {
 	return !s.held() && o.ready()
 }
 
-// Run calls Step until nothing is ready, and returns the number of steps.
+// Run calls Step until no operation is ready. It returns the number of steps.
 func (d *Driver) Run() int {
 	n := 0
 	for d.Step() {

@@ -8,7 +8,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// order runs operations on four streams, each with waits for the next, and returns the order of
+// order runs operations on four streams, each of which waits for the next. It returns the order of
 // execution.
 func order(t *testing.T, seed uint64) []simdriver.Executed {
 	var got []simdriver.Executed
@@ -71,16 +71,16 @@ func TestStepCollect(t *testing.T) {
 	x := newCluster(t, 2, simdriver.Config{Deterministic: true, OnExecute: func(e simdriver.Executed) { got = append(got, e) }})
 	ms := x.numbers(t, 1)
 	check(t, x.collect(0, sum(ms[0])))
-	if !x.d.Step() || x.d.Step() || len(got) != 0 { // it begins and waits
+	if !x.d.Step() || x.d.Step() || len(got) != 0 { // the group begins, and waits for the other rank
 		t.Errorf("executed %v", got)
 	}
-	check(t, x.d.StallStream(x.ss[0])) // too late: the operation has begun
+	check(t, x.d.StallStream(x.ss[0])) // cannot stop the operation, which has begun
 	check(t, x.collect(1, sum(ms[1])))
 	if n := x.d.Run(); n != 2 || host[int32](ms[0])[0] != 1 {
 		t.Errorf("%d steps", n)
 	}
 	want := []simdriver.Executed{
-		// The last rank to begin ends in the same step.
+		// The rank that begins last ends in the same step.
 		{Device: 1, Stream: x.ss[1], Seq: 1, Op: simdriver.OpCollect},
 		{Device: 0, Stream: x.ss[0], Seq: 1, Op: simdriver.OpCollect},
 	}
@@ -120,7 +120,7 @@ func TestStep(t *testing.T) {
 		t.Errorf("%d steps", n)
 	}
 	refused(t, second(v.Query(e)), driver.ErrLost)
-	check(t, w.DestroyStream(b)) // it waits for the lost device
+	check(t, w.DestroyStream(b)) // the stream waits for the lost device
 
 	d, _ = open(t, simdriver.Config{})
 	if d.Step() || d.Run() != 0 {

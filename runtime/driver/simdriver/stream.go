@@ -10,60 +10,60 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// errTooMany is the error of a full table.
+// errTooMany is the error when a table is full.
 var errTooMany = errors.New("too many objects: destroy unused ones")
 
 // A stream executes operations in order.
 type stream struct {
-	queue // its mu is the stream's mu
+	queue // its mu is the stream's mu too
 	calls calls
 	dev   *device
 	id    driver.Stream
 
 	priority int
-	done     atomic.Uint64 // operations executed; no longer follows head once the device is lost
+	done     atomic.Uint64 // number of operations executed; stays behind head after the device is lost
 	stalled  atomic.Bool
 	stopped  atomic.Bool
-	started  bool // the goroutine was started; protected by mu
+	started  bool // the goroutine has been started; protected by mu
 
-	captured atomic.Pointer[capture] // takes the operations, or nil; changed under mu
+	captured atomic.Pointer[capture] // the capture that gets the operations, or nil; changed under mu
 	launch   atomic.Uint64           // the number that graphs are launched with, or 0
 
-	wake   chan struct{} // wakes the goroutine, to check again
+	wake   chan struct{} // makes the goroutine check again whether it may continue
 	ended  chan struct{} // closed when the goroutine has ended
-	asleep atomic.Bool   // the goroutine waits for work
+	asleep atomic.Bool   // the goroutine waits for operations
 
-	// Only for the goroutine that executes:
-	due      time.Time // when the oldest operation may end; zero until it begins to take its time
+	// The next fields are only for the goroutine that executes the stream.
+	due      time.Time // when the latency of the oldest operation ends; zero before it begins
 	timer    *time.Timer
-	pause    time.Duration // pause before the next look at an awaited value; 0 before the first look
-	enlisted uint64        // head+1 at the time when the stream last became a waiter
+	pause    time.Duration // pause before an awaited value is read again; 0 before the first time
+	enlisted uint64        // head+1 when the stream last became a waiter
 
 	executing atomic.Bool  // the goroutine executes the oldest operation
-	outside   atomic.Int32 // goroutines in the program's code: a kernel or Config.OnExecute
+	outside   atomic.Int32 // number of goroutines in code of the program: a kernel or Config.OnExecute
 	question  atomic.Pointer[question]
 
-	seen []mark // marks in other streams that come before this stream's next operation; protected by mu
+	seen []mark // marks in other streams before the stream's next operation; protected by mu
 
 	waitersMu sync.Mutex
 	waiters   []waiter
 	waiting   atomic.Int32 // number of waiters
 }
 
-// A waiter is a stream that waits until another one has executed seq operations.
+// A waiter is a stream that waits until another stream has executed seq operations.
 type waiter struct {
 	stream *stream
 	seq    uint64
 }
 
-// A mark is the position after the first seq operations of a stream.
+// A mark is the position behind the first seq operations of a stream.
 type mark struct {
 	stream *stream
 	seq    uint64
 }
 
-// note says that the stream's next operations come after the frees among the first seq operations
-// of src. The caller holds mu.
+// note records that the stream's next operations come after the frees among the first seq
+// operations of src. The caller holds mu.
 func (s *stream) note(src *stream, seq uint64) {
 	for i := range s.seen {
 		if m := &s.seen[i]; m.stream == src {
@@ -86,7 +86,7 @@ func (s *stream) after(src *stream, seq uint64) bool {
 	return false
 }
 
-// NewStream makes a stream. Its goroutine starts with its first work.
+// NewStream makes a stream. Its goroutine starts with its first operation.
 func (v *device) NewStream() (driver.Stream, error) { return v.newStream(0) }
 
 // newStream makes a stream with a priority.
@@ -134,8 +134,9 @@ func (v *device) DestroyStream(h driver.Stream) error {
 	return err
 }
 
-// awaitStop waits until no stream executes an operation of a lost device, at most as long as
-// awaitEnd. It includes streams of other owners, which may be destroyed much later.
+// awaitStop waits until no stream of the device executes an operation, after the device was lost.
+// It waits no longer than awaitEnd would. It also waits for streams that other code has made, and
+// may destroy much later.
 func (v *device) awaitStop() {
 	var all []*stream
 	v.d.streams.all(func(_ uintptr, s *stream) {
@@ -151,14 +152,14 @@ func (v *device) awaitStop() {
 	}
 }
 
-// lastMoment is how long a kernel or OnExecute may go on after its stream, of a lost device, is
-// destroyed. It is shorter than the time that a program may wait for the destruction.
+// lastMoment limits the wait for a kernel or OnExecute when a stream of a lost device is destroyed.
+// It is shorter than a program's likely limit for that call.
 const lastMoment = 250 * time.Millisecond
 
-// awaitEnd waits until the stream's goroutine has ended. It returns at once if the stream is idle
-// or waits for work that can never execute. On a lost device an operation may be executing and
-// touch memory. awaitEnd waits for the operation without a limit, because it ends even on a slow
-// machine. It waits for code of the program only for lastMoment.
+// awaitEnd waits until the stream's goroutine has ended. It returns at once if the stream is idle,
+// or waits for work that can never execute. On a lost device the goroutine may be executing an
+// operation, which touches memory. awaitEnd waits without a limit for such an operation, because it
+// ends even on a slow machine. It waits for code of the program only for lastMoment.
 func (s *stream) awaitEnd(idle bool) {
 	if idle {
 		<-s.ended
@@ -176,8 +177,8 @@ func (s *stream) awaitEnd(idle bool) {
 	}
 }
 
-// dropStream ends a stream that is no longer in the table. It reports whether the stream has a
-// goroutine that still has to end.
+// dropStream ends a stream that was removed from the table. It reports whether the stream has a
+// goroutine, which still has to end.
 func (d *Driver) dropStream(s *stream) (ending bool) {
 	d.mu.Lock()
 	if i := slices.Index(d.order, s); i >= 0 {
@@ -194,7 +195,7 @@ func (d *Driver) dropStream(s *stream) (ending bool) {
 	}
 	s.mu.Lock()
 	started := s.started
-	s.started = true // keeps the goroutine from starting
+	s.started = true // so that publish does not start the goroutine
 	s.mu.Unlock()
 	if started {
 		s.poke()
@@ -214,8 +215,8 @@ func (v *device) stream(c code, h driver.Stream) (*stream, error) {
 	return s, nil
 }
 
-// working is stream for an operation that cannot be captured. On a capturing stream it fails, and
-// the capture makes no graph.
+// working is stream for an operation that cannot be captured. If the stream is being captured,
+// working returns an error, and so will EndCapture.
 func (v *device) working(c code, h driver.Stream) (*stream, error) {
 	s, err := v.stream(c, h)
 	if err != nil || s.captured.Load() == nil {
@@ -228,11 +229,11 @@ func (v *device) working(c code, h driver.Stream) (*stream, error) {
 	return nil, err
 }
 
-// pending returns the number of operations that have not executed.
+// pending returns the number of operations that have not executed yet.
 func (s *stream) pending() uint64 { return s.tail.Load() - s.done.Load() }
 
-// idle reports whether an operation without an effect would execute at once, so that it need not be
-// added. The caller holds mu.
+// idle reports whether an operation that does nothing would execute at once, so that it can be left
+// out. The caller holds mu.
 func (s *stream) idle(c code) bool {
 	d := s.dev.d
 	return s.done.Load() == s.tail.Load() && !d.manual && d.executed == nil && !s.held() && d.delays[c].Load() == 0
@@ -241,7 +242,7 @@ func (s *stream) idle(c code) bool {
 // held reports whether the stream or its device is stalled.
 func (s *stream) held() bool { return s.stalled.Load() || s.dev.stalled.Load() }
 
-// publish adds the operation in the place that slot returned. The caller holds mu.
+// publish adds the operation that is in the place of slot. The caller holds mu.
 func (s *stream) publish() {
 	if c := s.captured.Load(); c != nil {
 		c.note(s.dev.d)
@@ -261,7 +262,7 @@ func (s *stream) publish() {
 	}
 }
 
-// poke wakes the goroutine, so that it checks again.
+// poke makes the goroutine check again whether it may continue.
 func (s *stream) poke() {
 	select {
 	case s.wake <- struct{}{}:

@@ -58,13 +58,13 @@ func TestEventIsAPosition(t *testing.T) {
 		t.Fatalf("an event that was never recorded: %v, %v", done, err)
 	}
 	before := record(t, v, s)
-	check(t, wait(t, v, before)) // the stream is empty
+	check(t, wait(t, v, before)) // now all work is complete
 	check(t, d.StallStream(s))
 	check(t, v.Fill(s, m.Ptr, 1, 1, 64))
 	after := record(t, v, s)
 	pending(t, v, after)
 	check(t, wait(t, v, before))
-	// The last record counts.
+	// Query is about the last record.
 	check(t, v.Record(before, s))
 	pending(t, v, before)
 	check(t, d.ResumeStream(s))
@@ -72,7 +72,7 @@ func TestEventIsAPosition(t *testing.T) {
 	check(t, wait(t, v, before))
 
 	check(t, d.StallStream(s))
-	pending(t, v, record(t, v, s)) // stays pending although no work is before it
+	pending(t, v, record(t, v, s)) // the record is pending, although no work is before it
 	check(t, d.ResumeStream(s))
 }
 
@@ -84,14 +84,14 @@ func TestStreamWait(t *testing.T) {
 		sa, sb := stream(t, a), stream(t, b)
 		m := alloc(t, a, driver.DeviceMem, 64)
 
-		check(t, b.StreamWait(sb, event(t, a))) // never recorded: nothing to wait for
+		check(t, b.StreamWait(sb, event(t, a))) // never recorded, so there is nothing to wait for
 		check(t, drain(t, b, sb))
 
 		check(t, d.StallStream(sa))
 		check(t, a.Fill(sa, m.Ptr, 1, 1, 64))
 		e := record(t, a, sa)
 		check(t, b.StreamWait(sb, e))
-		// The wait is for this record, not for a later one. The event may be destroyed.
+		// The wait is for this record, even if the event is recorded again or destroyed.
 		late := stream(t, a)
 		check(t, d.StallStream(late))
 		check(t, a.Record(e, late))
@@ -141,7 +141,7 @@ func TestRerecord(t *testing.T) {
 			v := vs[0]
 			a, b := stream(t, v), stream(t, v)
 			e := record(t, v, a)
-			check(t, v.Record(e, a)) // the previous record is complete, and nothing waits for it
+			check(t, v.Record(e, a)) // allowed: the previous record is complete, and nothing waits for it
 			check(t, d.StallStream(a))
 			check(t, v.Record(e, a))
 			err := v.Record(e, a)
@@ -187,7 +187,7 @@ func TestHandles(t *testing.T) {
 	}
 	check(t, v.DestroyStream(s))
 	check(t, v.DestroyEvent(e))
-	// New objects do not get the old handles.
+	// New objects must not get the handles of destroyed ones.
 	for range 2000 {
 		s2, e2 := stream(t, v), event(t, v)
 		if s2 == s || e2 == e {
@@ -213,8 +213,8 @@ func TestDestroyBusyStream(t *testing.T) {
 	check(t, v.Fill(s, m.Ptr, 0, 1, 1))
 	refused(t, v.DestroyStream(s), simdriver.ErrBusy, "1 operations")
 
-	// Work that waits for a lost device, directly or not, will not execute. Its stream can be
-	// destroyed.
+	// If a stream waits for work of a lost device, directly or through other streams, its work will
+	// not execute. The stream can be destroyed.
 	e := record(t, v, s)
 	first, next := stream(t, w), stream(t, w)
 	check(t, w.StreamWait(first, e))
@@ -223,7 +223,7 @@ func TestDestroyBusyStream(t *testing.T) {
 	pending(t, w, record(t, w, next))
 	refused(t, w.DestroyStream(next), simdriver.ErrBusy)
 
-	// Its pending waits do not keep events either, but waits of other streams do.
+	// Such waits do not keep an event from being destroyed. Waits of other streams do.
 	x, y := stream(t, vs[2]), stream(t, vs[2])
 	check(t, d.StallStream(x))
 	ex, ey := record(t, vs[2], x), record(t, vs[2], x)
@@ -254,14 +254,14 @@ func TestCloseDestroysAndSays(t *testing.T) {
 	check(t, d.StallDevice(0))
 	check(t, v.Fill(s, m.Ptr, 0, 1, 1))
 	check(t, v.Record(e, s))
-	check(t, again.Close()) // the other one is open
+	check(t, again.Close()) // the device was opened twice, so it stays open
 	if len(d.Leaks()) != 5 {
 		t.Errorf("leaks %q", d.Leaks())
 	}
 	refused(t, v.Close(), simdriver.ErrBusy, "stream", "event", "module", "100 bytes of device memory")
 	refused(t, v.Close(), simdriver.ErrClosed)
 	refused(t, v.Fill(s, m.Ptr, 0, 1, 1), simdriver.ErrClosed)
-	if len(d.Leaks()) != 4 { // objects that were left; the device itself is closed
+	if len(d.Leaks()) != 4 { // the objects that Close had to destroy; the device is closed
 		t.Errorf("leaks %q", d.Leaks())
 	}
 	c := d.Counters().Devices[0]

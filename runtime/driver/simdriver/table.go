@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// A handle has the index of a place in its low bits, and above them how often the place was used.
-// So a handle of a destroyed object is recognized.
+// A handle holds an index in its low bits. Above them it holds the number of times that the place
+// was used. So a table recognizes the handle of a destroyed object.
 const (
 	indexBits = 20
 	indexMask = 1<<indexBits - 1
@@ -14,19 +14,19 @@ const (
 	blockSize = 1 << blockBits
 )
 
-// A table finds objects by handle. Looking one up takes no lock.
+// A table finds objects by handle. get takes no lock.
 type table[T any] struct {
 	blocks [1 << (indexBits - blockBits)]atomic.Pointer[[blockSize]place[T]]
 
 	mu   sync.Mutex
-	used int      // places used so far
-	free []uint32 // free places, oldest first, starting at head
+	used int      // number of places that have been used
+	free []uint32 // free places, in the order in which they became free; the first is at head
 	head int
 }
 
-// A place is where a table keeps an object.
+// A place holds an object of a table.
 type place[T any] struct {
-	handle atomic.Uintptr // handle of the object, or of the last one
+	handle atomic.Uintptr // handle of the object, or of the place's last object
 	object atomic.Pointer[T]
 }
 
@@ -50,7 +50,8 @@ func (t *table[T]) add(o *T) uintptr {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var i uintptr
-	// While few places are free they are not reused, so that an old handle stays invalid for long.
+	// A place is used again only when many places are free, so that old handles stay invalid for
+	// long.
 	if len(t.free)-t.head > 64 || t.used == indexMask+1 && len(t.free) > t.head {
 		i = uintptr(t.free[t.head])
 		t.head++
@@ -71,7 +72,7 @@ func (t *table[T]) add(o *T) uintptr {
 	}
 	p := &b[i&(blockSize-1)]
 	h := p.handle.Load()&^indexMask + 1<<indexBits | i
-	if h>>indexBits == 0 { // the counter wrapped
+	if h>>indexBits == 0 { // the count has wrapped
 		h = 1<<indexBits | i
 	}
 	p.handle.Store(h)
@@ -79,7 +80,7 @@ func (t *table[T]) add(o *T) uintptr {
 	return h
 }
 
-// remove forgets the object with handle h and returns it, or nil if there was none.
+// remove removes the object with handle h and returns it, or nil if there is none.
 func (t *table[T]) remove(h uintptr) *T {
 	t.mu.Lock()
 	defer t.mu.Unlock()

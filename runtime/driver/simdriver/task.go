@@ -8,30 +8,30 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A task is a node of an exec. Unordered tasks run concurrently, and the race detector must see no
-// order between them that the graph does not make. So after a task its goroutine continues only
-// with a task that runs after it, its heir. Each task has its own WaitGroup for the other tasks
-// that it runs after, because Wait orders the waiting goroutine after the others, but not these
-// among each other.
+// A task is a node of an exec. Unordered tasks run concurrently. The race detector must not see an
+// order between them that the graph does not have. So after a task its goroutine runs only a task
+// that comes after it in the graph, an heir. Each task has its own WaitGroup for its other
+// predecessors. Wait orders the waiting goroutine after these predecessors, but does not order the
+// predecessors with each other.
 type task struct {
 	exec  *exec
 	index int
 	kind  driver.NodeKind
-	name  string      // "" if the node has none
+	name  string      // the node's name, or ""
 	node  driver.Node // the node of the graph that was instantiated, for the nodes of its children too
-	uses  uses        // used if exec.before is set
+	uses  uses        // used only if exec.before is set
 	after []*task
-	inner []*task // for the end of a child node: the child's tasks
-	next  []*task // tasks that run after this one, except its heirs
-	heirs []*task // tasks started by this one's goroutine: the first runs on it, others on new ones
+	inner []*task // of a task after a child's nodes: the tasks of these nodes
+	next  []*task // tasks that come after this one, except heirs
+	heirs []*task // tasks that this task's goroutine starts: the first on itself, the others on new goroutines
 
-	wait  sync.WaitGroup // counts the tasks in after, except the one that this is an heir of
-	start func()         // the method value spawned
+	wait  sync.WaitGroup // counts the unfinished tasks in after, except the task whose heir this task is
+	start func()         // spawned as a method value
 	timer *time.Timer
 
 	begun, ended time.Time // in the last launch with a number
 
-	left int // number of unfinished tasks in after; for Step
+	left int // number of unfinished tasks in after; only for Step
 
 	// Of a conditional node.
 	body   *exec
@@ -39,25 +39,25 @@ type task struct {
 	going  bool      // the body is running; for Step
 }
 
-// A run is the launch of an exec that is executing. An exec has one at a time.
+// A run is the execution of an exec's launch. An exec has one run at a time.
 type run struct {
 	roots  []*task
-	chains int            // number of goroutines in the run, including the stream's
-	all    sync.WaitGroup // for the goroutines other than the stream's
+	chains int            // number of goroutines, including the stream's
+	all    sync.WaitGroup // counts the goroutines except the stream's
 
 	stream *stream
 	plan   *plan
-	record uint64 // number of the timer records of the launch
+	record uint64 // number of the timer records in this launch
 	number uint64 // number of the launch for NodeTimes; 0: times are not noted
 	err    atomic.Pointer[error]
 
-	views, accesses []access // scratch space of checkOrder
+	views, accesses []access // reused by checkOrder
 
-	launch *operation // the launch; for Step
-	ready  []*task    // ready tasks; for Step
+	launch *operation // operation of the launch; only for Step
+	ready  []*task    // tasks that are ready; only for Step
 }
 
-// arrange assigns the tasks to goroutines.
+// arrange decides which goroutine runs each task.
 func (x *exec) arrange() {
 	for _, t := range x.tasks {
 		if len(t.after) == 0 {
@@ -83,7 +83,7 @@ func (x *exec) arrange() {
 	}
 }
 
-// begin prepares a run.
+// begin sets the run's fields for a launch.
 func (r *run) begin(s *stream, o *operation) {
 	r.stream, r.plan, r.record, r.number = s, o.plan, o.record, o.n
 	r.err.Store(nil)
@@ -117,16 +117,16 @@ func (r *run) execute(s *stream, o *operation) (err error) {
 	return nil
 }
 
-// spawned is the function of a goroutine that begins with task t.
+// spawned runs the chain that begins with t on a new goroutine.
 func (t *task) spawned() {
 	defer t.exec.run.all.Done()
 	t.chain()
 }
 
-// chain executes a task and its heirs.
+// chain executes a task, and then its heirs.
 func (t *task) chain() {
 	defer func() {
-		if t != nil { // Goexit was called: finish the rest, so that no task waits for it
+		if t != nil { // a kernel has called Goexit; the tasks after t must still be released
 			if t = t.finish(); t != nil {
 				t.chain()
 			}
@@ -141,7 +141,7 @@ func (t *task) chain() {
 	}
 }
 
-// finish releases the tasks after t. It returns the first heir, which the caller must run.
+// finish releases the tasks after t. It returns the first heir, which the caller must execute.
 func (t *task) finish() *task {
 	for _, n := range t.next {
 		n.wait.Done()
@@ -155,7 +155,7 @@ func (t *task) finish() *task {
 	return t.heirs[0]
 }
 
-// execute does the operation of the task, unless the run has failed.
+// execute performs the task's operation, unless the run is over.
 func (t *task) execute() {
 	r := &t.exec.run
 	o := &r.plan.ops[t.index]
@@ -169,13 +169,13 @@ func (t *task) execute() {
 	if err := r.perform(t, o); err != nil {
 		first := err
 		r.err.CompareAndSwap(nil, &first)
-		r.stream.lose(err) // at once, because other tasks may run on for long
+		r.stream.lose(err) // immediately, because other tasks may run for a long time
 		return
 	}
 	t.ends()
 }
 
-// active reports whether the task does something.
+// active reports whether the task's node does something.
 func (t *task) active() bool { return t.kind != driver.EmptyNode && t.kind != driver.ChildNode }
 
 // over reports whether no more tasks may begin.
@@ -203,7 +203,7 @@ func (t *task) sleep(o *operation) bool {
 	return true
 }
 
-// perform executes o, the operation of a task. An error loses the device.
+// perform performs o, the operation of a task. An error loses the device.
 func (r *run) perform(t *task, o *operation) error {
 	if t.body != nil {
 		return r.branch(t, o)
@@ -285,7 +285,7 @@ func (r *run) step(s *stream, o *operation, choose func(int) int) (done bool) {
 	return true
 }
 
-// reach adds a task to the ready tasks. A task that does nothing is passed at once.
+// reach makes a task ready. If the task does nothing, reach calls pass immediately.
 func (r *run) reach(t *task) {
 	if t.active() {
 		r.ready = append(r.ready, t)
@@ -294,7 +294,7 @@ func (r *run) reach(t *task) {
 	r.pass(t)
 }
 
-// pass makes the tasks ready that waited for t only.
+// pass makes the tasks ready that wait only for t.
 func (r *run) pass(t *task) {
 	for _, list := range [2][]*task{t.heirs, t.next} {
 		for _, n := range list {

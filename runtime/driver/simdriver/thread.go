@@ -2,11 +2,11 @@ package simdriver
 
 import "sync"
 
-// threads records which device is current on which OS thread.
+// threads records which device is current on each OS thread.
 type threads struct {
 	mu      sync.RWMutex
-	current map[int]int // device by thread id
-	id      func() int  // returns the calling thread's id; nil if the platform has none
+	current map[int]int // index of the current device by thread id
+	id      func() int  // returns the id of the calling thread; nil if the platform has no ids
 }
 
 // bind makes device current on the calling thread.

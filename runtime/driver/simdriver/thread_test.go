@@ -37,7 +37,7 @@ func TestThreads(t *testing.T) {
 		if i, ok := d.Current(); i != 1 || !ok {
 			t.Errorf("device %d, %v is current", i, ok)
 		}
-		// All calls that make, find or free an object.
+		// Calls that make, find or free an object fail, because another device is current.
 		for op, err := range map[simdriver.Op]error{
 			simdriver.OpNewStream:     second(v.NewStream()),
 			simdriver.OpDestroyStream: v.DestroyStream(s),
@@ -79,7 +79,7 @@ func TestThreads(t *testing.T) {
 		}
 		_, _, err = v.(driver.MemInfo).MemInfo()
 		refused(t, err, simdriver.ErrInvalidContext, string(simdriver.OpMemInfo), "but device 1 is current")
-		refused(t, comms(v).CommError(0), simdriver.ErrInvalidHandle) // allowed on any thread
+		refused(t, comms(v).CommError(0), simdriver.ErrInvalidHandle) // CommError and CommRank may be called on any thread
 		_, _, err = comms(v).CommRank(0)
 		refused(t, err, simdriver.ErrInvalidHandle)
 		for op, err := range map[simdriver.Op]error{
@@ -114,7 +114,7 @@ func TestThreads(t *testing.T) {
 	})
 }
 
-// onThread calls f on an OS thread of its own, which ends with it.
+// onThread calls f on a new OS thread, which then ends.
 func onThread(f func()) {
 	done := make(chan bool)
 	go func() {

@@ -9,24 +9,24 @@ import (
 
 var _ driver.Timers = (*device)(nil)
 
-// A timer holds the times of an event that notes times. All timer records of a driver are numbered;
-// the numbers of one timer ascend.
+// A timer holds the times of an event of NewTimer. All timer records of a driver are numbered. A
+// later record of the same timer has a higher number.
 type timer struct {
-	record uint64 // number of the last record, and the marks that complete it; protected by the event's mu
+	record uint64 // number of the last record, and number of marks that complete it; protected by the event's mu
 	marks  uint64
 
 	mu     sync.Mutex
-	marked uint64    // the latest record that has made a mark
-	count  uint64    // its number of marks
-	at     time.Time // time of its last mark
+	marked uint64    // the newest record that a mark was made for
+	count  uint64    // number of marks of that record so far
+	at     time.Time // time of the last mark
 }
 
-// unmarked is the number of marks of a record in a stream. No number of marks completes such a
-// record: it completes when the stream has executed it. The record of a graph's node, in contrast,
-// gets its marks during the graph's launch.
+// unmarked is the number of marks of a record in a stream. Such a record is complete when the
+// stream has executed it, and no number of marks completes it. A record in a graph's node is
+// complete when all its nodes have made their marks.
 const unmarked = ^uint64(0)
 
-// mark notes that the device has reached a record.
+// mark makes a mark: the device has reached the record.
 func (e *event) mark(record uint64) {
 	t, now := e.timer, time.Now()
 	t.mu.Lock()
@@ -40,8 +40,8 @@ func (e *event) mark(record uint64) {
 	}
 }
 
-// passed reports whether the marks of a record have completed it. It may return false for a
-// completed record if a later one has made marks.
+// passed reports whether a record's marks have completed it. If a later record has made marks,
+// passed may return false for a complete record.
 func (e *event) passed(record, marks uint64) bool {
 	t := e.timer
 	if t == nil {
@@ -52,7 +52,7 @@ func (e *event) passed(record, marks uint64) bool {
 	return t.marked == record && t.count >= marks
 }
 
-// NewTimer makes an event that notes the time at which a stream or a graph reaches its record.
+// NewTimer makes an event that holds the time at which a stream or a graph reaches its record.
 func (v *device) NewTimer() (driver.Event, error) {
 	if err := v.enter(codeNewTimer, true); err != nil {
 		return 0, err

@@ -16,7 +16,7 @@ func timer(t testing.TB, v driver.Device) driver.Event {
 	return must(timers(v).NewTimer())(t)
 }
 
-// TestTimer measures in a bubble, where time is exact.
+// TestTimer measures in a synctest bubble, where times are exact.
 func TestTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, vs := open(t, simdriver.Config{Latency: map[simdriver.Op]time.Duration{simdriver.OpFill: time.Second}})
@@ -42,8 +42,8 @@ func TestTimer(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		elapsed(3 * time.Second)
 
-		// A record has its position in the stream, whatever was recorded before or executes
-		// earlier.
+		// A record counts from its position in the stream, whatever was recorded before it, or
+		// executes earlier in another stream.
 		check(t, d.StallStream(b))
 		check(t, v.Fill(b, m.Ptr, 1, 1, 64))
 		check(t, v.Record(to, b))
@@ -53,9 +53,9 @@ func TestTimer(t *testing.T) {
 		elapsed(15 * time.Second)
 		check(t, d.ResumeStream(b))
 		time.Sleep(5 * time.Second)
-		elapsed(15 * time.Second) // the record in b is not the last one
+		elapsed(15 * time.Second) // the record in b was not submitted last
 
-		// A timer is also an event.
+		// A timer can be waited for and queried like any event.
 		check(t, v.Fill(a, m.Ptr, 1, 1, 64))
 		check(t, v.Record(from, a))
 		check(t, v.StreamWait(b, from))

@@ -48,7 +48,7 @@ func (v *device) FillStrided(h driver.Stream, dst driver.Ptr, pattern uint32, st
 	return nil
 }
 
-// Prefetch touches managed memory, which does not move.
+// Prefetch touches managed memory. It does not move the memory.
 func (v *device) Prefetch(h driver.Stream, p driver.Ptr, n uint64, to driver.MemKind) error {
 	later, err := v.submit(codePrefetch)
 	if err != nil {
@@ -90,8 +90,8 @@ func (v *device) Download(h driver.Stream, dst unsafe.Pointer, src driver.Ptr, n
 	return v.transfer(codeDownload, h, 0, nil, src, nil, dst, n)
 }
 
-// transfer submits a copy. host is one side of it unless c is codeCopy. If a side has a device, its
-// address must be one that this device reaches, not v.
+// transfer submits a copy. host is one of its sides, unless c is codeCopy. If to or from is set,
+// that device must be able to reach the address, and v need not.
 func (v *device) transfer(c code, h driver.Stream, dst driver.Ptr, to *device, src driver.Ptr, from *device, host unsafe.Pointer, n uint64) error {
 	later, err := v.submit(c)
 	if err != nil {

@@ -51,7 +51,7 @@ func (v *device) value(c code, h driver.Stream, p driver.Ptr, value uint64) erro
 	return nil
 }
 
-// word returns the word at p for the device to access.
+// word returns the word at p, for the device to access.
 func (v *device) word(p driver.Ptr, writes bool) (*atomic.Uint64, *AccessError) {
 	b, err := v.access(p, 8, writes)
 	if err != nil {
@@ -60,24 +60,24 @@ func (v *device) word(p driver.Ptr, writes bool) (*atomic.Uint64, *AccessError) 
 	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b))), nil
 }
 
-// reached reports whether the awaited value has come. It returns true if there is no such memory,
-// because execution then fails.
+// reached reports whether the value that o waits for has come. It also returns true if there is no
+// such memory: executing o then returns the error.
 func (o *operation) reached() bool {
 	w, err := o.to.word(o.dst, false)
 	return err != nil || int64(w.Load()-o.n) >= 0
 }
 
-// The first and the longest pause before the next look at a value. The host may write the value
-// without notice.
+// The first and the longest pause before a value is read again. The host may write the value
+// without any notice to the stream.
 const (
 	firstPause   = 20 * time.Microsecond
 	longestPause = time.Millisecond
 )
 
-// awaitValue waits until the value that o, the oldest operation, waits for may have come, or the
-// stream is poked.
+// awaitValue waits until the value that o waits for may have come, or the stream is poked. o is the
+// oldest operation.
 func (s *stream) awaitValue(o *operation) {
-	for n := 0; s.pause == 0 && n < spins; n++ { // values often follow each other quickly
+	for n := 0; s.pause == 0 && n < spins; n++ { // values often follow each other quickly, so yield before sleeping
 		runtime.Gosched()
 		if o.ready() {
 			return

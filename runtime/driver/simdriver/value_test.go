@@ -14,11 +14,11 @@ import (
 
 func values(v driver.Device) driver.Values { return v.(driver.Values) }
 
-// word returns the number at the start of memory, as the host sees it.
+// word returns the number at the start of memory that the host can use.
 func word(m driver.Mem) *atomic.Uint64 { return (*atomic.Uint64)(m.Host) }
 
-// TestValues passes a number between the host and two streams, in each kind of memory that may hold
-// one.
+// TestValues passes a number between the host and two streams, in each kind of memory that can hold
+// values.
 func TestValues(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -39,7 +39,7 @@ func TestValues(t *testing.T) {
 			out := alloc(t, v, driver.DeviceMem, 100)
 			a, b := stream(t, v), stream(t, v)
 			const n = 100
-			for i := range uint64(n) { // from the host to one stream, to the other, to the host
+			for i := range uint64(n) { // the value goes from the host to stream a, to stream b, and back to the host
 				check(t, values(v).WaitValue(a, m.Ptr, 3*i+1))
 				check(t, v.Fill(a, out.Ptr+driver.Ptr(i), uint32(i), 1, 1))
 				check(t, values(v).WriteValue(a, m.Ptr, 3*i+2))
@@ -88,8 +88,8 @@ func TestValueCompared(t *testing.T) {
 	}
 }
 
-// TestValueNever waits for a value that never comes. Close of the device names what is left, and a
-// lost device drops the wait.
+// TestValueNever waits for a value that never comes. Closing the device names the objects that are
+// left. Losing the device drops the wait.
 func TestValueNever(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 2})
 	for i, v := range vs {
@@ -109,7 +109,7 @@ func TestValueNever(t *testing.T) {
 	}
 }
 
-// TestValueBubble waits in a bubble, whose clock goes on meanwhile.
+// TestValueBubble waits for a value in a synctest bubble, whose clock advances meanwhile.
 func TestValueBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, vs := open(t, simdriver.Config{})
@@ -132,7 +132,7 @@ func TestValueBubble(t *testing.T) {
 	})
 }
 
-// TestValueSteps checks that Step passes a wait when its value has come.
+// TestValueSteps checks that Step executes a wait once its value has come.
 func TestValueSteps(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Deterministic: true})
 	v := vs[0]
@@ -166,8 +166,8 @@ func TestValueProcesses(t *testing.T) {
 	check(t, drain(t, a, sa))
 }
 
-// TestValueErrors tests values that the call refuses, values that lose the device at execution, and
-// faults.
+// TestValueErrors tests values that the call refuses, values that lose the device when they
+// execute, and faults.
 func TestValueErrors(t *testing.T) {
 	d, vs := open(t, simdriver.Config{Devices: 4})
 	both := func(v driver.Device, s driver.Stream, p driver.Ptr, do func(err error)) {
@@ -195,7 +195,7 @@ func TestValueErrors(t *testing.T) {
 	check(t, drain(t, v, s))
 
 	d.Inject(simdriver.Fault{Op: simdriver.OpWaitValue, Device: 0, N: 1, AtExecution: true})
-	check(t, values(v).WaitValue(s, m.Ptr, 1<<40)) // the wait is never reached
+	check(t, values(v).WaitValue(s, m.Ptr, 1<<40)) // the fault comes before the wait
 	refused(t, drain(t, v, s), simdriver.ErrInjected, "wait value")
 	for i, do := range []func(v driver.Device, s driver.Stream, p driver.Ptr) error{
 		func(v driver.Device, s driver.Stream, p driver.Ptr) error { return values(v).WriteValue(s, p, 1) },
@@ -210,7 +210,7 @@ func TestValueErrors(t *testing.T) {
 			t.Errorf("memory that was freed: %v", err)
 		}
 	}
-	v = vs[3] // freed while the stream waits
+	v = vs[3] // the memory is freed while the stream waits
 	s, m = stream(t, v), alloc(t, v, driver.DeviceMem, 8)
 	check(t, values(v).WaitValue(s, m.Ptr, 1))
 	e := record(t, v, s)

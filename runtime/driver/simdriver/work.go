@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// spins is how often a stream without work yields before it sleeps. Waking it costs the submitter
-// more than the rest of the call, and operations often follow each other quickly.
+// spins is the number of times that a stream without operations yields before it sleeps. Waking it
+// costs the submitter more than the rest of the call, and operations often follow each other
+// quickly.
 const spins = 32
 
-// work is the stream's goroutine. It ends when the stream is destroyed.
+// work is the function of the stream's goroutine. It returns when the stream is destroyed.
 func (s *stream) work() {
 	defer func() { // deferred, because a kernel may call runtime.Goexit
 		s.drop()
@@ -38,7 +39,7 @@ func (s *stream) work() {
 	}
 }
 
-// rest waits for work.
+// rest waits until the stream has an operation.
 func (s *stream) rest() {
 	for range spins {
 		runtime.Gosched()
@@ -47,7 +48,7 @@ func (s *stream) rest() {
 		}
 	}
 	s.asleep.Store(true)
-	if s.peek() == nil && !s.stopped.Load() { // a goroutine that adds work from here on sees asleep
+	if s.peek() == nil && !s.stopped.Load() { // from now on a goroutine that adds an operation sees asleep, and wakes this one
 		<-s.wake
 	}
 	s.asleep.Store(false)
@@ -61,12 +62,12 @@ func (o *operation) ready() bool {
 	return o.source == nil || o.fail != nil || o.source.done.Load() >= o.seq || o.event != nil && o.event.passed(o.record, o.n)
 }
 
-// begun reports whether the operation is a group that has begun. It goes on even if the stream is
-// stalled, because other ranks are waiting.
+// begun reports whether the operation is a group that has begun. Such a group continues even if the
+// stream is stalled, because other ranks wait for it.
 func (o *operation) begun() bool { return o.group != nil && o.group.begun }
 
-// meet begins the group of o, if it has one. It reports whether o can end now; otherwise the stream
-// is poked when the other ranks have come.
+// meet begins the group of o, if o has one. It reports whether o can end now. If not, the stream
+// will be poked when the other ranks have come.
 func (s *stream) meet(o *operation) bool {
 	g := o.group
 	if g == nil || o.fail != nil {
@@ -91,15 +92,14 @@ func (s *stream) await(o *operation) {
 		src.waiters = append(src.waiters, waiter{s, o.seq})
 		src.waiting.Store(int32(len(src.waiters)))
 		src.waitersMu.Unlock()
-		if o.ready() { // src may have executed it before it saw the waiter
+		if o.ready() { // src may have executed its operations before it saw the new waiter
 			return
 		}
 	}
 	<-s.wake
 }
 
-// early waits for the latency of o. It returns true if the stream was poked before the time was
-// over.
+// early waits until the latency of o is over. It returns true if the stream was poked before.
 func (s *stream) early(o *operation) bool {
 	delay := time.Duration(s.dev.d.delays[o.code].Load())
 	if delay <= 0 {
@@ -148,17 +148,17 @@ func (s *stream) execute(o *operation) {
 	}
 	s.discard(o)
 	if v.down.Load() != nil {
-		return // the device was lost or closed: the event of this operation never completes
+		return // the device was lost or closed, so the events after this operation never complete
 	}
-	// Nothing that streams of a device share may be touched here, because the race detector would
-	// see an order.
+	// This goroutine must not touch data that the streams of a device share: the race detector
+	// would see an order between the streams.
 	s.done.Store(s.head.Load())
 	if s.waiting.Load() > 0 {
 		s.release()
 	}
 }
 
-// tell calls Config.OnExecute for an executed or failed operation.
+// tell calls Config.OnExecute for an operation that has executed or failed.
 func (s *stream) tell(o *operation, err error) {
 	f := s.dev.d.executed
 	if f == nil {
@@ -173,8 +173,8 @@ func (s *stream) tell(o *operation, err error) {
 	f(e)
 }
 
-// away adds n to the number of goroutines in the program's code. It hides this from the race
-// detector, because unordered nodes of a graph must not look ordered.
+// away adds n to the number of goroutines in code of the program. It hides the change from the race
+// detector, to which unordered nodes of a graph must not look ordered.
 func (s *stream) away(n int32) {
 	hush()
 	s.outside.Add(n)
@@ -189,7 +189,7 @@ func (s *stream) lose(err error) {
 	}
 }
 
-// release wakes the streams that waited for the operations that are done now.
+// release wakes the streams that waited for operations that are complete now.
 func (s *stream) release() {
 	s.waitersMu.Lock()
 	defer s.waitersMu.Unlock()
@@ -206,7 +206,7 @@ func (s *stream) release() {
 	s.waiting.Store(int32(len(left)))
 }
 
-// alert wakes the streams that wait for this one.
+// alert wakes the streams that wait for operations of this stream.
 func (s *stream) alert() {
 	s.waitersMu.Lock()
 	defer s.waitersMu.Unlock()
