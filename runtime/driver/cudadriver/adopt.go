@@ -12,13 +12,13 @@ var _ driver.Adopter = (*device)(nil)
 // Event returns the CUDA handle of an event of this package.
 func Event(e driver.Event) cuda.Event { return cuda.Event(e) }
 
-// noAdopt makes the error of a call that Caps exclude.
+// noAdopt makes the error of a call on a device without Caps.Adopt.
 func (d *device) noAdopt(op string) error {
 	return d.fail(op, driver.ErrUnsupported, "streams of other code")
 }
 
-// AdoptStream does not add the stream to the streams that settle queries: a query could invalidate
-// another owner's capture.
+// AdoptStream does not add the stream to d.streams. A pool's trim queries those streams, and a
+// query could invalidate a capture that the stream's owner has begun.
 func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	const op = "adopt stream"
 	if !d.caps.Adopt {
@@ -43,7 +43,7 @@ func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	return int(priority), nil
 }
 
-// Capturing also counts an invalidated capture, until it is ended.
+// Capturing reports true for an invalidated capture too, until the capture is ended.
 func (d *device) Capturing(s driver.Stream) (captures bool, err error) {
 	const op = "capturing"
 	if !d.caps.Adopt {

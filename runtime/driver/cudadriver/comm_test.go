@@ -64,7 +64,7 @@ func TestComms(t *testing.T) {
 	if f.stack() != stack {
 		t.Errorf("contexts %#x, and they were %#x", f.stack(), stack)
 	}
-	// Cleanup runs on other threads, which have the context during the call.
+	// Cleanup functions run on other threads. They have the context only during the call.
 	calls := f.Calls()
 	if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "cuCtxSetCurrent(0xc0)" })); n < 6 {
 		t.Errorf("the context is set %d times: %v", n, calls)

@@ -122,13 +122,14 @@ func (c *compilerFor) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// compile is [rtc.Compile] with a search for headers. If a header is in none of the options'
-// folders, compile searches the toolkit's folders, and compiles again with -I for the folder found,
-// after all other options.
+// compile is [rtc.Compile] with a search for headers. If a header is in no folder of the options,
+// compile searches the toolkit's folders, and compiles again with -I for the folder found, after
+// all other options.
 //
-// CUDA may share a folder with the C library, such as /usr/include, which must not supply stdio.h
-// to the program. So compile first gives the program an empty text for each of CUDA's headers in
-// that folder. If nothing else is missing, the last compilation uses -I for the folder instead.
+// CUDA may share a folder with the C library, such as /usr/include. The program must not get
+// stdio.h from there. So compile first gives the program an empty text for each of CUDA's headers
+// in that folder. If nothing else is missing, compile compiles once more, with -I for the folder
+// instead of the empty texts.
 func (c *compilerFor) compile(src *driver.Source, options []string, output func(nvrtc.Program) ([]byte, error)) (driver.Code, error) {
 	options = slices.Clone(options)
 	with := *src // the source plus the empty texts
@@ -183,5 +184,5 @@ func (c *compilerFor) output(p nvrtc.Program) ([]byte, error) {
 	return image, err
 }
 
-// errNoCode is the error of options such as -dlto.
+// errNoCode is the error if options such as -dlto made neither a cubin nor PTX.
 var errNoCode = fmt.Errorf("the options give neither a cubin nor PTX, so nothing can be loaded: %w", driver.ErrUnsupported)

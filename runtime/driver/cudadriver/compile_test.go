@@ -21,7 +21,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// withNVRTC makes devices load testdata/fakes/nvrtc.c, and returns its file.
+// withNVRTC builds testdata/fakes/nvrtc.c and makes devices load it. It returns the path of the
+// library.
 func withNVRTC(t *testing.T, defines ...string) string {
 	t.Helper()
 	path := testlib.Fake{File: "libnvrtc.so.12", Source: "nvrtc.c", Defines: defines}.Build(t)
@@ -41,7 +42,7 @@ func TestCompileTargets(t *testing.T) {
 			t.Errorf("for 37: %s, %v", got, err)
 		}
 	}
-	// Through the library: the device has compute capability 9.0.
+	// The same choice, made by Compiler for a device of compute capability 9.0.
 	for archs, want := range map[string]string{"50,80": "compute_80", "100,90,80": "sm_90", "100,120": ""} {
 		f := newFake(t, 13000)
 		withNVRTC(t, "ARCHS="+archs)
@@ -93,7 +94,7 @@ func TestHeaders(t *testing.T) {
 				t.Skip("this machine has " + toolkit + ", which comes before environments")
 			}
 			library := filepath.Join(root, c.library)
-			if _, err := os.Stat(library); err != nil { // a loaded library must not be written
+			if _, err := os.Stat(library); err != nil { // do not overwrite a library that is loaded
 				put(c.library)
 				ok(t, os.WriteFile(library, fake, 0o777))
 			}
@@ -124,8 +125,9 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestSharedHeaders compiles with CUDA's headers in a folder that also has the C library's, as on
-// Debian. CUDA's headers are found there, and stdio.h is not, whichever the source includes first.
+// TestSharedHeaders compiles with CUDA's headers in a folder that also has the C library's headers,
+// as on Debian. The compiler finds CUDA's headers there and does not find stdio.h, whichever header
+// the source includes first.
 func TestSharedHeaders(t *testing.T) {
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX", "VIRTUAL_ENV", "GUIX_ENVIRONMENT", "PUREGPU_LIBRARY_PATH"} {
 		t.Setenv(v, "")
@@ -193,7 +195,7 @@ func TestRealNVRTC(t *testing.T) {
 	suite.RealCompiler(t, drivertest.Real{
 		Before: func() {
 			t.Chdir(t.TempDir())
-			// The header of the source comes first.
+			// The header in the source has precedence over this file.
 			ok(t, os.WriteFile("scale.h", []byte("#error of the folder"), 0o600))
 		},
 		Source: scaleSource, Target: target, Warnings: []string{"scale.cu(", "unused"},
@@ -205,9 +207,9 @@ func TestRealNVRTC(t *testing.T) {
 }
 
 // TestCompileProcesses compiles one source in 100 processes at once. They leave one cache entry,
-// which the next compilation finds.
+// and the next compilation finds it.
 func TestCompileProcesses(t *testing.T) {
-	const child = "PUREGPU_TEST_COMPILE" // has the driver's file and the cache folder
+	const child = "PUREGPU_TEST_COMPILE" // variable with the path of the driver's library and the cache folder
 	once := func(path, dir string) compile.Info {
 		drv, err := Open(cuda.Options{Path: path})
 		ok(t, err)

@@ -6,11 +6,11 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// The driver returns the size of a kernel's parameter by index. It tells their number only by
-// failing for the first index that does not exist. Debuggers and compute-sanitizer count that
-// failure as the program's. So this file reads the number from the image: PTX declares the
-// parameters, and a cubin has them in a section .nv.info.<kernel>. If it does not understand the
-// image, it reports the number as untold.
+// The driver returns the size of a kernel's parameter by its index. It reveals the number of
+// parameters only by failing for the first index that does not exist. Debuggers and
+// compute-sanitizer report that failure as an error of the program. So this file reads the number
+// from the image: PTX declares the parameters, and a cubin has them in a section .nv.info.<kernel>.
+// If this file cannot parse an image, it returns untold.
 
 // contents describes the code of an image.
 type contents struct {
@@ -18,15 +18,15 @@ type contents struct {
 
 	targets []string // architectures of the code, without duplicates: sm_90, or sm_90 as PTX
 
-	// undefined holds the symbols that a relocatable cubin uses, and that neither it nor the driver
-	// defines.
+	// undefined holds the symbols that a relocatable cubin uses, and that neither the cubin nor the
+	// driver defines.
 	undefined []string
 }
 
-// untold is the number of parameters if the image does not tell it.
+// untold stands for the number of parameters if the image does not contain the number.
 const untold = -1
 
-// note adds a kernel. A fat binary has a kernel once for each architecture.
+// note adds a kernel. In a fat binary the same kernel comes once for each architecture.
 func (c *contents) note(kernel string, params int) {
 	if had, ok := c.params[kernel]; ok && had != params {
 		params = untold

@@ -71,7 +71,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestSections reads tables at wrong places.
+// TestSections reads section tables at wrong offsets.
 func TestSections(t *testing.T) {
 	whole := image(t, "params.cubin")
 	le := binary.LittleEndian
@@ -80,7 +80,7 @@ func TestSections(t *testing.T) {
 	if num == 0 || len(want) != 3 {
 		t.Fatalf("%d sections, kernels %v", num, want)
 	}
-	// Numbers that do not fit into the header are in section 0.
+	// Numbers that are too large for the header's fields are in section 0.
 	many := with(with(whole, 60, 0, 0), 62, 0xff, 0xff)
 	le.PutUint64(many[at+32:], uint64(num))
 	le.PutUint32(many[at+40:], uint32(le.Uint16(whole[62:])))

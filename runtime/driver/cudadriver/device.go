@@ -34,9 +34,9 @@ type device struct {
 	info driver.Info
 	caps driver.Caps
 
-	noPools, noGraphs error // why the device has none, or nil
+	noPools, noGraphs error // why the device has no pools or no graphs; nil if it has them
 	hostPools         *hostPools
-	physical          physical // used if Caps.MemSharing is set
+	physical          physical // set only if Caps.MemSharing is set
 	private           physical // used if Caps.VirtualMem is set
 	nvrtc             func() (*nvrtcLibrary, error)
 	nvjitlink         func() (*nvjitlink.Library, error)
@@ -44,8 +44,8 @@ type device struct {
 	sets              bool // submitting calls must set the thread's context; set by askCaps
 	hasFuncLoad       bool
 	hasLibraries      bool // code libraries, which load into a context on request
-	hasKernelNodes    bool // kernel nodes in the form of 12.0
-	hasElapsed        bool // elapsed times in the form of 12.8
+	hasKernelNodes    bool // kernel nodes in the form of CUDA 12.0
+	hasElapsed        bool // elapsed times in the form of CUDA 12.8
 	hasLaunchEx       bool // launches can have attributes
 	hasCarveout       bool // launches can set the carve-out of shared memory
 	hasEdges          bool // edges of a graph can be programmatic
@@ -102,7 +102,8 @@ func (d *device) askCaps() error {
 	if err != nil {
 		return err
 	}
-	// Otherwise a fault kills a host process that touches managed memory while a kernel runs.
+	// Managed memory needs this attribute. Without it, a page fault kills a host process that
+	// touches managed memory while a kernel runs.
 	concurrent, err := has(cuda.DeviceAttributeConcurrentManagedAccess)
 	if err != nil {
 		return err
@@ -147,7 +148,7 @@ func (d *device) askCaps() error {
 		d.noPools = fmt.Errorf("%v is 0: %w", cuda.DeviceAttributeMemoryPoolsSupported, driver.ErrUnsupported)
 	}
 	d.caps = driver.Caps{
-		RerecordEvents: true, // a wait refers to the record at the time of the call
+		RerecordEvents: true, // a wait refers to the latest record when the wait was called
 		Managed:        managed && concurrent && d.lib.HasSymbol("cuMemAllocManaged"),
 		HostRegister:   register && d.lib.HasSymbol("cuMemHostRegister_v2"),
 		KernelParams:   d.lib.HasSymbol("cuFuncGetParamInfo"),
@@ -155,9 +156,9 @@ func (d *device) askCaps() error {
 		HostPools:      d.noPools == nil && hostPools,
 		PoolSharing:    d.noPools == nil && runtime.GOOS == "linux" && handles&int32(cuda.MemHandleTypePosixFileDescriptor) != 0,
 		Graphs:         d.noGraphs == nil,
-		Timers:         true, // all supported drivers have the functions
+		Timers:         true, // all supported drivers have the functions for timers
 		Peers:          lacks(d.lib, "peer") == nil,
-		Comms:          true, // a call without the library says what is missing
+		Comms:          true, // without NCCL, calls return an error that names it
 		Native:         true,
 		Capture:        d.noGraphs == nil && d.lib.HasSymbol("cuGraphExecChildGraphNodeSetParams"),
 		MemInfo:        true,
@@ -167,7 +168,7 @@ func (d *device) askCaps() error {
 		IPCEvents:      ipc,
 		MemSharing:     memSharing,
 		VirtualMem:     virtual,
-		Compile:        true, // a call without the library says what is missing
+		Compile:        true, // without NVRTC, calls return an error that names it
 	}
 	d.caps.Adopt = d.lib.HasSymbol("cuStreamGetCtx") && d.lib.HasSymbol("cuStreamGetPriority") && d.lib.HasSymbol("cuStreamIsCapturing")
 	if d.lib.Version() >= valueOps && d.lib.HasSymbol("cuStreamWriteValue64_v2") && d.lib.HasSymbol("cuStreamWaitValue64_v2") {
@@ -179,13 +180,13 @@ func (d *device) askCaps() error {
 	d.caps.Clusters = d.hasLaunchEx && d.info.Clusters
 	d.caps.DependentLaunch = d.hasLaunchEx && d.info.Major >= dependent
 	d.caps.LaunchEvents = d.hasLaunchEx && d.lib.Version() >= launchEvents
-	d.caps.NodeAttrs = d.caps.Graphs // setting attributes is a graph function
+	d.caps.NodeAttrs = d.caps.Graphs // drivers with graphs have the function that sets attributes
 	d.caps.Prefetch = d.caps.Managed && (d.lib.HasSymbol("cuMemPrefetchAsync_v2") || d.lib.HasSymbol("cuMemPrefetchAsync"))
 	d.caps.ManagedPools = d.caps.Managed && d.caps.Pools && d.lib.Version() >= managedMemoryPools
 	d.caps.ReadOnlyRegister = d.caps.HostRegister && readOnly
 	d.caps.Conditionals = d.caps.Graphs && d.lib.Version() >= conditionals && d.hasKernelNodes &&
 		d.lib.HasSymbol("cuGraphConditionalHandleCreate") && d.lib.HasSymbol("cuGraphAddNode_v2")
-	d.caps.ResizeNodes = d.caps.Graphs // the documentation says that an unsuitable size is an error
+	d.caps.ResizeNodes = d.caps.Graphs // the documentation promises an error for a size that does not fit
 	if d.caps.PriorityRange, err = d.priorities(); err != nil {
 		return err
 	}
@@ -251,8 +252,9 @@ func (d *device) Unbind() error {
 	return nil
 }
 
-// Close releases the primary context. The last release destroys the context, and a thread on which
-// it is current then gets misleading errors. So Close first takes it from the calling thread.
+// Close releases the primary context. The last release destroys the context. A thread that still
+// has it current would then get misleading errors, so Close first removes it from the calling
+// thread.
 func (d *device) Close() error {
 	if d.closed.Swap(true) {
 		// A second release would release another owner's reference.
@@ -278,7 +280,7 @@ func (d *device) Close() error {
 	return errors.Join(errs...)
 }
 
-// ending reports whether err means that the driver is shut down, as at the end of the process.
+// ending reports whether err means that the driver is shutting down, as at the end of the process.
 func ending(err error) bool {
 	return errors.Is(err, cuda.ErrorDeinitialized) || errors.Is(err, cuda.ErrorNotInitialized)
 }

@@ -105,7 +105,7 @@ func TestContextUntouched(t *testing.T) {
 			same(what, want)
 		}
 	}
-	// Close removes only its own context.
+	// Close removes only the device's own context from the thread.
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestProbe(t *testing.T) {
 		"cuGraphExecKernelNodeSetParams_v2(0x20000, 0x30002; 0xf000, 1 1 1, 1 1 1, 0)",
 		"cuCtxPopCurrent_v2()",
 		"cuEventCreate(0)",
-		"cuCtxGetCurrent()", // from the other thread
+		"cuCtxGetCurrent()", // from the probe's second thread
 		"cuMemsetD8Async(0x4, 32, 0x5000)",
 		"cuMemsetD16Async(0x304, 16, 0x5000)",
 		"cuMemsetD32Async(0x1020304, 8, 0x5000)",
@@ -209,7 +209,7 @@ func TestProbe(t *testing.T) {
 		"cuGraphLaunch(0x20000, 0x5000)",
 		"cuEventRecord(0xe000, 0x5000)",
 		"cuStreamSynchronize(0x5000)",
-		"cuCtxGetCurrent()", // from a third thread
+		"cuCtxGetCurrent()", // from the probe's third thread
 		"cuEventElapsedTime_v2(0xe000, 0xe000)",
 		"cuEventDestroy_v2(0xe000)",
 		"cuGraphExecDestroy(0x20000)",
@@ -220,7 +220,7 @@ func TestProbe(t *testing.T) {
 		"cuEventDestroy_v2(0xe000)",
 		"cuStreamDestroy_v2(0x5000)",
 		"cuCtxPopCurrent_v2()",
-		"cuCtxGetCurrent()", // from Close
+		"cuCtxGetCurrent()", // by Close
 		"cuDevicePrimaryCtxRelease_v2(40)",
 	)
 	if f.Live() != 0 || f.retained(0) != 0 {
@@ -252,7 +252,7 @@ func TestProbe(t *testing.T) {
 	}
 	f.Set("cuEventQuery", 0)
 
-	// Without a compiler the probe cannot launch.
+	// If the driver cannot compile PTX, the probe does not launch.
 	f.Calls()
 	f.Set("cuLibraryLoadData", int(cuda.ErrorJITCompilerNotFound))
 	if open().sets {
@@ -263,7 +263,8 @@ func TestProbe(t *testing.T) {
 	}
 	f.Set("cuLibraryLoadData", 0)
 
-	// The probe skips objects that cannot be made, and leaves none behind.
+	// The probe skips the calls for objects that it cannot make, and destroys all objects that it
+	// made.
 	for name, untried := range map[string]string{
 		"cuDeviceGetDefaultMemPool": "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync": "cuMemFreeAsync",
 		"cuGraphCreate": "cuGraphLaunch", "cuGraphAddMemsetNode": "cuGraphLaunch", "cuGraphAddMemcpyNode": "cuGraphExec", "cuGraphInstantiateWithFlags": "cuGraphLaunch",
@@ -337,7 +338,7 @@ func TestUnresolvedCode(t *testing.T) {
 		}
 		ok(t, d.Unload(m))
 	}
-	// The driver may choose code of a fat binary without unresolved symbols.
+	// These errors do not blame unresolved symbols if the cause can be another one.
 	for name, c := range map[string]struct{ kernel, says, not string }{
 		"unresolved.fatbin": {"calls", "unresolved symbol table, other: ", "mangled"},
 		"resolving.cubin":   {"heap", "the image has code of that name", "mangled"},
@@ -346,7 +347,7 @@ func TestUnresolvedCode(t *testing.T) {
 	} {
 		m, err := d.Load(image(t, name))
 		ok(t, err)
-		_, _, err = d.Function(m, c.kernel) // the fake does not have it
+		_, _, err = d.Function(m, c.kernel) // the fake driver does not have the kernel
 		if !errors.Is(err, cuda.ErrorNotFound) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), c.not) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/cudadriver"
 )
 
-// A program that wants CUDA and no other driver opens it by itself, and names the libraries.
+// This program uses only CUDA. It opens the driver itself, and names the library files.
 func ExampleOpen() {
 	d, err := cudadriver.Open(
 		cuda.Options{Path: "/no/such/libcuda.so.1"}, // as on a machine without a driver

@@ -28,17 +28,17 @@ const (
 	event0   = 0xe000
 	module0  = 0x3000
 	context0 = 0xc0
-	pool0    = 0x9000 // on device 0
-	pool1    = 0x9020 // the first pool that is made
+	pool0    = 0x9000 // the default pool of device 0
+	pool1    = 0x9020 // the first pool that NewPool makes
 	graph0   = 0x10000
 	exec0    = 0x20000
 	node0    = 0x30000 // in graph0
 )
 
-// ofPools matches the functions that a fake lacks with NOPOOLS.
+// ofPools matches the functions that a fake driver with NOPOOLS does not have.
 var ofPools = regexp.MustCompile(`MemPool|^cuMem(Alloc|AllocFromPool|Free)Async$`)
 
-// newFake makes a driver of a release, for one test only.
+// newFake builds a driver of the given CUDA release, for one test only.
 func newFake(t testing.TB, release dl.Version, defines ...string) *fake {
 	t.Helper()
 	tab, err := symbols.Load("cuda")
@@ -58,7 +58,7 @@ func newFake(t testing.TB, release dl.Version, defines ...string) *fake {
 	return &fake{drivertest.Build(t, lib, dl.Symbol{Name: "fake_retained", Sig: "w"}, dl.Symbol{Name: "fake_stack"}, dl.Symbol{Name: "fake_failed", Sig: "ww"}), t}
 }
 
-// failed returns the calls that have failed since the last call of failed.
+// failed returns the calls that have failed since the previous call of failed.
 func (f *fake) failed() []string {
 	if all := f.Lines(5); all[0] != "" {
 		return all
@@ -80,8 +80,8 @@ func (f *fake) driver() *Driver {
 // device opens device 0 and binds it to the test's thread, which stays locked until the test ends.
 func (f *fake) device() *device { return f.Bound(f.driver()).(*device) }
 
-// The following is for the suite: the CUDA driver always has pools, and no errors that threads
-// remember.
+// These methods are for the suite. The flags are for HIP: the CUDA driver always has pools, and its
+// threads remember no errors.
 
 func (f *fake) Open(bool) (driver.Driver, error) { return suite.Open(f.Path, "", "") }
 func (f *fake) Device(bool) drivertest.Device    { return f.device() }

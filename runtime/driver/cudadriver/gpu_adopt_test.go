@@ -19,7 +19,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// A shop is a device of the runtime, and the same device bound to the test's thread, for direct
+// A shop holds a device of the runtime, and the same device bound to the test's thread for direct
 // CUDA calls.
 type shop struct {
 	*testing.T
@@ -56,7 +56,7 @@ func (x *shop) sem() *gpu.Semaphore {
 	return s
 }
 
-// launch numbers words in a stream, from first on.
+// launch runs a kernel in a stream that writes first, first+1 and so on to the words at out.
 func (x *shop) launch(s cuda.Stream, out driver.Ptr, words, first uint32) {
 	x.Helper()
 	params := []unsafe.Pointer{arg(uint64(words)), arg(first), arg(uint32(1)), arg(out)}
@@ -82,13 +82,13 @@ func TestGPUAdopted(t *testing.T) {
 		ok(t, err)
 		s := x.sem()
 		began := time.Now()
-		for i := range uint64(rounds) { // all submitted ahead of the device
+		for i := range uint64(rounds) { // the host submits all rounds without waiting for the device
 			ok(t, q.Submit(order(s, 2*i, s, 2*i+1), gpu.Fill(b.All(), []byte{0xff})))
 			ok(t, s.WaitIssued(t.Context(), 2*i+1))
 			x.launch(h, b.Ptr(), words/2, uint32(1000*i))
-			// The last word of the kernel.
+			// Download the last word that the kernel writes.
 			ok(t, q.Submit(gpu.Order{}, gpu.Copy(host.Range(8*i, 4), b.Range(2*words-4, 4))))
-			// The last word of the fill.
+			// Download the first word after it, which only the fill writes.
 			ok(t, q.Submit(order(s, 2*i+1, s, 2*i+2), gpu.Copy(host.Range(8*i+4, 4), b.Range(2*words, 4))))
 		}
 		ok(t, s.Wait(t.Context(), 2*rounds))
@@ -150,8 +150,8 @@ func TestGPUAdoptRefused(t *testing.T) {
 	ok(t, errors.Join(q.Close(), b.Close()))
 }
 
-// TestGPUEventsOfOthers lets CUDA streams wait for the runtime, and the runtime for CUDA streams,
-// with events that the other side records.
+// TestGPUEventsOfOthers makes CUDA streams wait for events that the runtime records, and the
+// runtime wait for events that CUDA streams record.
 func TestGPUEventsOfOthers(t *testing.T) {
 	x := openShop(t)
 	const words, rounds = 1 << 16, 1000
@@ -179,7 +179,7 @@ func TestGPUEventsOfOthers(t *testing.T) {
 		ok(t, x.lib.EventRecord(native, h))
 		ok(t, x.dev.Queue(int(i)+1).Submit(order(s, 4*i+2, s, 4*i+3), interop.WaitEvent(theirs)))
 		ok(t, x.dev.Queue(int(i)+2).Submit(order(s, 4*i+3, s, 4*i+4), gpu.Copy(host.Range(4*i, 4), b.Range(4*words-4, 4))))
-		ok(t, s.WaitIssued(t.Context(), 4*i+4)) // before the next record of the event
+		ok(t, s.WaitIssued(t.Context(), 4*i+4)) // wait before the event is recorded again
 	}
 	ok(t, s.Wait(t.Context(), 4*rounds))
 	t.Logf("%v a round", time.Since(began)/rounds)
@@ -199,8 +199,8 @@ func numberOf(b *gpu.Buffer) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b.Bytes())))
 }
 
-// TestGPUValues passes a number to and fro 10,000 times between the host and a queue, two queues,
-// and a queue and a CUDA stream.
+// TestGPUValues passes a number back and forth 10,000 times: between the host and a queue, between
+// two queues, and between a queue and a CUDA stream.
 func TestGPUValues(t *testing.T) {
 	x := openShop(t)
 	if !x.caps.Values {
@@ -266,7 +266,7 @@ func TestGPUValues(t *testing.T) {
 			ok(t, b.Close())
 		})
 	}
-	h := x.stream(cuda.StreamNonBlocking) // uses the test's own thread
+	h := x.stream(cuda.StreamNonBlocking) // made on the test's own thread, which subtests do not use
 	t.Run("queue and stream of CUDA's", func(t *testing.T) {
 		b, r := word(gpu.DeviceMem), x.dev.Queue(0).NewStream()
 		began := time.Now()
@@ -286,15 +286,15 @@ func TestGPUValues(t *testing.T) {
 	ok(t, data.Close())
 }
 
-// TestGPUValueNever closes a device whose stream waits for a value that never comes, in a
-// subprocess.
+// TestGPUValueNever closes a device in a subprocess. One of its streams waits for a value that is
+// never written.
 func TestGPUValueNever(t *testing.T) {
 	const env = "PUREGPU_TEST_VALUE_NEVER"
 	if os.Getenv(env) == "" {
 		openGPU(t)
 		exe, err := os.Executable()
 		ok(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // limits a hang
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // ends the subprocess if it hangs
 		defer cancel()
 		cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPUValueNever$", "-test.v")
 		cmd.Env = append(os.Environ(), env+"=1", "PUREGPU_TEST_REQUIRE_GPU=1")
@@ -309,7 +309,7 @@ func TestGPUValueNever(t *testing.T) {
 	if !d.caps.Values {
 		t.Skip("the device has no values in memory")
 	}
-	m := alloc(t, d, driver.HostMem, 8) // allocated elsewhere, so that it outlives the runtime's device
+	m := alloc(t, d, driver.HostMem, 8) // not of the runtime's device, so that the memory outlives it
 	at := (*atomic.Uint64)(m.Host)
 	at.Store(0)
 	drv, err := New(d.lib)
@@ -323,7 +323,7 @@ func TestGPUValueNever(t *testing.T) {
 	s, u := dev.Queue(0).NewStream(), dev.Queue(1).NewStream()
 	ok(t, s.Do(interop.WaitValue(word.All(), 1)))
 	ok(t, s.Fill(own.All(), []byte{1}))
-	ok(t, u.Fill(own.All(), []byte{2})) // other queues work on
+	ok(t, u.Fill(own.All(), []byte{2})) // other queues keep working
 	ok(t, u.Wait(t.Context()))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -337,6 +337,6 @@ func TestGPUValueNever(t *testing.T) {
 	if err := s.Wait(t.Context()); !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, driver.ErrLost) {
 		t.Errorf("the waiter gets %v", err)
 	}
-	at.Store(1) // lets the driver's remaining work end
+	at.Store(1) // lets the waiting stream end
 	runtime.Gosched()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// newID makes a name for a communicator. It skips the test without NCCL.
+// newID makes an id of a communicator. It skips the test without NCCL.
 func newID(t testing.TB, d *device) driver.UniqueID {
 	t.Helper()
 	id, err := d.NewUniqueID()
@@ -26,7 +26,7 @@ func newID(t testing.TB, d *device) driver.UniqueID {
 	return id
 }
 
-// soon fails the test if fn takes long.
+// soon fails the test if fn takes too long.
 func soon(t testing.TB, what string, fn func() error) {
 	t.Helper()
 	start := time.Now()
@@ -38,7 +38,8 @@ func soon(t testing.TB, what string, fn func() error) {
 	}
 }
 
-// float8 reports types that NCCL may refuse to compute with on older GPUs.
+// float8 reports whether e is an 8-bit float. NCCL may refuse to compute with these types on older
+// GPUs.
 func float8(e driver.ElementType) bool { return e == driver.Float8E4M3 || e == driver.Float8E5M2 }
 
 // TestGPUComm tests a communicator of one rank, where all operations copy.
@@ -62,7 +63,8 @@ func TestGPUComm(t *testing.T) {
 	copied := func(what string, n int, dst driver.Ptr, ops ...driver.CommOp) {
 		t.Helper()
 		var want [room]byte
-		// Bytes of normal numbers in every float type, because an average multiplies them by 1.
+		// The bytes are normal numbers in every float type, because an average multiplies them by
+		// 1.
 		for i := range data {
 			data[i] = 0x38 + byte(i+i>>3+i>>6+n)&7
 		}
@@ -118,7 +120,7 @@ func TestGPUComm(t *testing.T) {
 	other.Src, other.Dst, none.Count = half.Src+2*count, half.Dst+2*count, 0
 	copied("a group", 4*count, dst.Ptr, half, none, other)
 
-	// PreMulSum with a factor.
+	// PreMulSum multiplies by a factor.
 	for i := range count {
 		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(float32(i)))
 	}
@@ -134,7 +136,7 @@ func TestGPUComm(t *testing.T) {
 		}
 	}
 
-	// Registered memory.
+	// Operations on registered memory.
 	m, err := d.RegisterComm(c, src.Ptr, src.Size)
 	ok(t, err)
 	copied("registered memory", room, dst.Ptr, driver.CommOp{Type: driver.Uint8, Src: src.Ptr, Dst: dst.Ptr, Count: room})
@@ -163,7 +165,7 @@ func TestGPUComm(t *testing.T) {
 		finish(t, d, s)
 	}
 
-	// Communicators made from it.
+	// SplitComm and ShrinkComm make communicators from this one.
 	if none, err := d.SplitComm(c, driver.NoColor, 0); none != 0 || errors.Is(err, dl.ErrSymbol) {
 		t.Logf("no split: %v", err)
 	} else {
@@ -185,7 +187,7 @@ func TestGPUComm(t *testing.T) {
 	ok(t, d.CommError(c))
 	soon(t, "destroy", func() error { return d.DestroyComm(c) })
 
-	// A communicator whose other rank never comes.
+	// The other rank of this communicator never comes.
 	id = newID(t, d)
 	lonely, err := d.NewComm(driver.CommDesc{ID: id, Rank: 0, Count: 2})
 	ok(t, err)
@@ -356,7 +358,7 @@ func TestGPURanks(t *testing.T) {
 		kind driver.CommOpKind
 		red  driver.Reduction
 		peer func(rank int) int
-		// element i of a rank's output, and the number of elements; 0 if there is no output
+		// returns element i of a rank's output
 		want  func(rank, i int) uint32
 		count func(rank int) int
 	}
@@ -435,7 +437,7 @@ func TestGPURanks(t *testing.T) {
 	run("all-reduce in a window", ops["all-reduce by sum"])
 	g.each("release the window", func(i int, d *device) error { return d.ReleaseCommMemory(g.c[i], registered[i]) })
 
-	// Floats, which come out exact.
+	// These sums of floats are exact.
 	for _, red := range []driver.Reduction{driver.Sum, driver.Avg} {
 		g.each("floats", func(i int, d *device) error {
 			values := unsafe.Slice((*float32)(host[i].Host), n)
@@ -459,7 +461,8 @@ func TestGPURanks(t *testing.T) {
 		})
 	}
 
-	// Both operations in one group in reverse order, and each in its own group.
+	// Split into one communicator with the ranks in reverse order, and into one communicator per
+	// rank.
 	parent := g.c
 	for _, alone := range []bool{false, true} {
 		g.c = parent
@@ -494,8 +497,8 @@ func TestGPURanks(t *testing.T) {
 	g.each("free", func(i int, d *device) error { return errors.Join(d.Free(src[i]), d.Free(dst[i]), d.Free(host[i])) })
 }
 
-// TestGPURankMissing tests every call that waits for another rank. The other rank never comes, and
-// the test aborts the waiting one.
+// TestGPURankMissing tests every call that waits for another rank. The other rank never comes. The
+// test aborts the communicator, and the waiting call must return.
 func TestGPURankMissing(t *testing.T) {
 	g := openRanks(t)
 	var mem [2]driver.Mem
@@ -583,7 +586,7 @@ func TestGPURankMissing(t *testing.T) {
 		})
 	}
 	g.t = t
-	g.join() // the devices still work
+	g.join() // the devices must still work
 	g.each("meet", func(i int, d *device) error { return errors.Join(reduce(i, d), idle(d, g.s[i])) })
 
 	// DestroyComm may wait for the other rank until the communicator is aborted.

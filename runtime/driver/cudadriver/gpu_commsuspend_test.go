@@ -9,8 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestGPUCommSuspend suspends a communicator of one rank and resumes it, where NCCL can, and where
-// it cannot checks that it says so and nothing happened.
+// TestGPUCommSuspend suspends a communicator of one rank and resumes it. If NCCL cannot suspend,
+// the test checks that the error is ErrUnsupported and that the communicator still works.
 func TestGPUCommSuspend(t *testing.T) {
 	d := openGPU(t)
 	s := newStream(t, d)
@@ -46,7 +46,7 @@ func TestGPUCommSuspend(t *testing.T) {
 			}
 			ok(t, d.ResumeComm(c))
 			works(c)
-			ok(t, d.SuspendComm(c)) // and is destroyed so
+			ok(t, d.SuspendComm(c)) // the test destroys a suspended communicator too
 		case !errors.Is(err, driver.ErrUnsupported) || errors.Is(err, dl.ErrSymbol) && !strings.Contains(err.Error(), "ncclCommSuspend"):
 			t.Errorf("plain %v: suspend: %v", plain, err)
 		default:

@@ -64,7 +64,7 @@ func TestGPUCompile(t *testing.T) {
 		case errors.Is(err, driver.ErrUnsupported) && os.Getenv("PUREGPU_NVRTC_LIBRARY") == "":
 			t.Skip(err)
 		case strings.HasPrefix(c.name, "PTX"):
-			t.Logf("%s: %v", c.name, err) // NVRTC is newer than the driver
+			t.Logf("%s: %v", c.name, err) // NVRTC is newer than the driver, which cannot load its PTX
 			continue
 		default:
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func TestGPUCompileLTO(t *testing.T) {
 		case errors.Is(err, driver.ErrUnsupported) && (os.Getenv("PUREGPU_NVRTC_LIBRARY") == "" || os.Getenv("PUREGPU_NVJITLINK_LIBRARY") == ""):
 			t.Skip(err)
 		case c.name == "PTX":
-			t.Logf("%s: %v", c.name, err) // the libraries are newer than the driver
+			t.Logf("%s: %v", c.name, err) // NVRTC is newer than the driver, which cannot load its PTX
 			continue
 		default:
 			t.Fatal(err)

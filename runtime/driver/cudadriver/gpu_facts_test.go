@@ -123,9 +123,9 @@ func TestGPUMemInfo(t *testing.T) {
 	}
 }
 
-// elsewhereSaid compares facts of a device with another source. names, theirs and ours have the
-// same order. A fact may be missing on the other side, which is logged, except for the first need
-// facts.
+// elsewhereSaid compares facts of a device with facts from another source. names, theirs and ours
+// have the same order. The other source must know the first need facts. Others that it does not
+// know are logged.
 func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) {
 	t.Helper()
 	if len(theirs) != len(names) || len(ours) != len(names) {
@@ -242,9 +242,10 @@ func TestGPUFactsElsewhere(t *testing.T) {
 	})
 }
 
-// linksElsewhere compares the links between devices with the matrix of nvidia-smi topo -m. A link
-// that the matrix calls NV and a number reaches memory directly and with all atomic operations. No
-// other link is faster or has these features. The columns are numbered by nvidia-smi.
+// linksElsewhere compares the links between devices with the matrix of nvidia-smi topo -m. If the
+// matrix has NV and a number for a pair of devices, the link must give direct access to memory and
+// support all atomic operations. Other links must not be faster or have these features. The columns
+// of the matrix are in nvidia-smi's order.
 func linksElsewhere(t *testing.T, drv *Driver, uuids []string, smi func(t *testing.T, args ...string) string) {
 	if len(uuids) < 2 {
 		t.Skipf("needs two GPUs, and there are %d", len(uuids))

@@ -101,7 +101,7 @@ func withForeign(t *testing.T, python, with, library string) {
 	sum := func(i int) int { return given(0, i) + given(1, i) }
 	none := func(int) int { return 0 }
 	for _, x := range []struct {
-		name string // the other rank's name of the operation
+		name string // name of the operation in the Python program
 		op   collective.Operation
 		want func(i int) int // element i of this rank's result
 	}{

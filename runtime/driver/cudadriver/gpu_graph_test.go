@@ -80,23 +80,22 @@ func TestGPUGraph(t *testing.T) {
 	s := newStream(t, d)
 	index, _ := load(t, d, kernels.Basic, "index")
 	copyWords, _ := load(t, d, kernels.Basic, "words")
-	const n = 4096 // bytes
+	const n = 4096 // bytes of each of x, y and z
 	dev, host := alloc(t, d, driver.DeviceMem, 4*n), alloc(t, d, driver.HostMem, 4*n)
 	x, y, z := dev.Ptr, dev.Ptr+n, dev.Ptr+2*n
 	g := newGraph(t, d)
 
-	// x is numbered by a kernel, with fills of each width over parts of it.
+	// A kernel numbers the words of x. Fills of each width then overwrite parts of it.
 	first := addNode(t, d, g, kernelOp(index, n/4/256, 256, arg(uint64(n/4)), arg(uint32(1000)), arg(uint32(3)), arg(x)))
 	w1 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 401, Pattern: 0x123456a1, Width: 1, Count: 99}, first)
 	w2 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 802, Pattern: 0x1234b2b1, Width: 2, Count: 99}, first)
 	w4 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 1204, Pattern: 0xc4c3c2c1, Width: 4, Count: 99, Stride: 4}, first)
-	// A strided fill of each width.
+	// Strided fills of each width.
 	s1 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 2001, Pattern: 0xd1, Width: 1, Count: 10, Stride: 7}, first)
 	s2 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 2200, Pattern: 0xe2e1, Width: 2, Count: 10, Stride: 6}, first)
 	s4 := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 2400, Pattern: 0xf4f3f2f1, Width: 4, Count: 10, Stride: 12}, first)
 	lone := addNode(t, d, g, &driver.NodeOp{Kind: driver.FillNode, Dst: x + 2800, Pattern: 0x77777777, Width: 4, Count: 1, Stride: 64}, first)
-	// After all of them: copy x to y, a kernel from y to z, copy z to the host, and copy from the
-	// host.
+	// Then copy x to y, run a kernel from y to z, copy from the host to z, and copy z to the host.
 	all := addNode(t, d, g, &driver.NodeOp{Kind: driver.EmptyNode}, w1, w2, w4, s1, s2, s4, lone)
 	xy := addNode(t, d, g, &driver.NodeOp{Kind: driver.CopyNode, Dst: y, Src: x, Count: n}, all)
 	yz := addNode(t, d, g, kernelOp(copyWords, n/4/256, 256, arg(uint64(n/4)), arg(z), arg(y)), xy)
@@ -148,7 +147,7 @@ func TestGPUGraph(t *testing.T) {
 		}
 		check("many")
 	}
-	// An exec works without its graph.
+	// An exec works after its graph is destroyed.
 	lonely, err := d.NewGraph()
 	ok(t, err)
 	addNode(t, d, lonely, &driver.NodeOp{Kind: driver.FillNode, Dst: host.Ptr, Pattern: 42, Width: 4, Count: 1})
@@ -181,7 +180,7 @@ func TestGPUGraphSetNode(t *testing.T) {
 	x := instantiate(t, d, g)
 	other := instantiate(t, d, g)
 
-	// The first launch is in flight when the nodes are set.
+	// The first launch is still in flight when SetNode changes the exec.
 	ok(t, d.LaunchGraph(s, x))
 	ok(t, d.SetNode(x, wait, kernelOp(spin, 1, 1, arg(uint64(1000)))))
 	ok(t, d.SetNode(x, kernel, indexOp(200, n/8, dev.Ptr+4*n)))
@@ -205,7 +204,7 @@ func TestGPUGraphSetNode(t *testing.T) {
 	if v := w[n:]; v[0] != 200 || v[n/8-1] != 200+n/8-1 || v[n/8] != 0 || v[n/4] != 3 || v[n/4+1] != 4 || v[n/4+4] != 3 || v[n/4+5] != 4 || w[0] != 0 {
 		t.Errorf("the second launch writes %d … %d %d, %d %d; before them %d", v[0], v[n/8-1], v[n/8], v[n/4], v[n/4+1], w[0])
 	}
-	// The other exec is unchanged.
+	// The other exec of the graph is unchanged.
 	ok(t, d.LaunchGraph(s, other))
 	finish(t, d, s)
 	if w[0] != 100 || w[n/4] != 2 {
@@ -242,7 +241,7 @@ func TestGPUGraphSetNode(t *testing.T) {
 	}
 }
 
-// TestGPUGraphOverlap measures eight independent kernels.
+// TestGPUGraphOverlap checks that eight independent kernels of a graph run at the same time.
 func TestGPUGraphOverlap(t *testing.T) {
 	d := openGraphs(t)
 	s := newStream(t, d)
@@ -259,7 +258,7 @@ func TestGPUGraphOverlap(t *testing.T) {
 		}
 		addNode(t, d, g, &driver.NodeOp{Kind: driver.RecordNode, Event: to}, all...)
 		x := instantiate(t, d, g)
-		for range 2 { // the first launch also loads things
+		for range 2 { // the first launch is slower
 			ok(t, d.LaunchGraph(s, x))
 			finish(t, d, s)
 		}
@@ -270,7 +269,7 @@ func TestGPUGraphOverlap(t *testing.T) {
 	overlap(t, each, measure)
 }
 
-// overlap checks that eight long kernels do not take much longer than one.
+// overlap checks that eight long kernels do not take much longer together than one.
 func overlap(t *testing.T, each time.Duration, measure func(kernels int) time.Duration) {
 	t.Helper()
 	one, eight := measure(1), measure(8)
@@ -280,7 +279,8 @@ func overlap(t *testing.T, each time.Duration, measure func(kernels int) time.Du
 	}
 }
 
-// TestGPURecordedOverlap does the same with a command buffer of package gpu.
+// TestGPURecordedOverlap checks that eight independent kernels of a command buffer run at the same
+// time.
 func TestGPURecordedOverlap(t *testing.T) {
 	openGraphs(t)
 	drv, err := Open(cuda.Options{})
@@ -311,7 +311,7 @@ func TestGPURecordedOverlap(t *testing.T) {
 		ok(t, c.End())
 		s, err := gpu.NewSemaphore(0)
 		ok(t, err)
-		for i := range uint64(2) { // the first execution also loads things
+		for i := range uint64(2) { // the first execution is slower
 			ok(t, dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: s, Value: i + 1}}}, gpu.Execute(c)))
 			ok(t, s.Wait(t.Context(), i+1))
 		}
@@ -351,7 +351,8 @@ func TestGPUGraphMany(t *testing.T) {
 		t.Errorf("%d launches of %d kernels count %d", 2*launches, nodes, got)
 	}
 
-	// A long graph, an empty one, and a long one.
+	// A wide graph: 32 nodes, an empty node that waits for all of them, and 32 nodes that wait for
+	// the empty node.
 	g = newGraph(t, d)
 	var layer []driver.Node
 	for i := range 32 {
@@ -370,7 +371,7 @@ func TestGPUGraphMany(t *testing.T) {
 			t.Errorf("number %d is %d", i, got)
 		}
 	}
-	// A kernel without parameters, and an empty node.
+	// A graph with one kernel without parameters, and a graph without nodes.
 	empty, _ := load(t, d, []byte(emptyPTX), "empty")
 	g = newGraph(t, d)
 	addNode(t, d, g, kernelOp(empty, 1, 1))
@@ -391,7 +392,7 @@ func TestGPUGraphChild(t *testing.T) {
 	n := addNode(t, d, child, op)
 	g := newGraph(t, d)
 	first := addNode(t, d, g, &driver.NodeOp{Kind: driver.ChildNode, Child: child})
-	addNode(t, d, child, op, n) // the first child does not have this node
+	addNode(t, d, child, op, n) // the first child node has a copy of the graph without this node
 	second := addNode(t, d, g, &driver.NodeOp{Kind: driver.ChildNode, Child: child}, first)
 	addNode(t, d, g, &driver.NodeOp{Kind: driver.CopyNode, Dst: m.Ptr + 4, Src: m.Ptr, Count: 4}, second)
 	x := instantiate(t, d, g)
@@ -456,7 +457,7 @@ func TestGPUTimers(t *testing.T) {
 	if took, err := d.Elapsed(from, to); !errors.Is(err, cuda.ErrorInvalidHandle) || errors.Is(err, driver.ErrLost) {
 		t.Errorf("timers never recorded: %v, %v", took, err)
 	}
-	ok(t, d.Launch(s, busy)) // the first launch takes longer
+	ok(t, d.Launch(s, busy)) // the first launch is slower
 	ok(t, d.Record(from, s))
 	ok(t, d.Launch(s, busy))
 	ok(t, d.Record(to, s))

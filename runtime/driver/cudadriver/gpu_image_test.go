@@ -56,7 +56,7 @@ func TestGPUParams(t *testing.T) {
 func TestGPUOtherArchitecture(t *testing.T) {
 	d := openGPU(t)
 	code := image(t, "params.cubin")
-	at := bytes.Index(code[48:52], []byte{90}) // the place of the architecture in the header
+	at := bytes.Index(code[48:52], []byte{90}) // offset of the architecture in the header
 	code[48+at] = 20
 	_, err := d.Load(code)
 	t.Log(err)

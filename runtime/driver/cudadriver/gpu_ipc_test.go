@@ -55,7 +55,7 @@ func TestGPUSharingEnd(t *testing.T) {
 	gputest.CheckKilled(t, drv, gputest.StartFar(t, "TestGPUSharingFar"))
 }
 
-// A named holds the handles that the processes of TestGPUSharingPython exchange, as JSON.
+// A named holds the handles that the processes of TestGPUSharingPython exchange as JSON.
 type named struct {
 	Memory string `json:"memory"` // cudaIpcMemHandle_t, in hexadecimal digits
 	Offset uint64 `json:"offset"` // offset from the start of the allocation, in bytes
@@ -64,9 +64,9 @@ type named struct {
 }
 
 // TestGPUSharingPython passes a tensor to and from a Python process a thousand times: with PyTorch,
-// with CuPy, and with direct calls of the CUDA driver. Each side waits for the other with events
-// and copies on the device. Each round checks one element. The first, the last and every hundredth
-// round check all elements, which are all different.
+// with CuPy, and with direct calls of the CUDA driver. Each side waits for the other with events,
+// and copies on the device. Each round checks one element. The first round, the last and every
+// hundredth check all elements, which all differ.
 func TestGPUSharingPython(t *testing.T) {
 	openGPU(t)
 	python, err := exec.LookPath("python3")
@@ -116,7 +116,7 @@ func exchangeWith(t *testing.T, python, with string) {
 	}
 	t.Logf("%d rounds with %s took %v", rounds, with, took)
 	ok(t, x.tell("leave"))
-	ok(t, x.hear("left")) // it has closed our exports
+	ok(t, x.hear("left")) // the Python process has closed our exports
 	ok(t, x.close())
 	x.stdin.Close()
 	ok(t, x.cmd.Wait())
@@ -124,7 +124,8 @@ func exchangeWith(t *testing.T, python, with string) {
 
 var errMissing = errors.New("Python lacks a package")
 
-// An exchange passes a tensor to and from a Python process.
+// An exchange passes a tensor to and from a Python process. own is exported to that process, and
+// far is the memory imported from it.
 type exchange struct {
 	ctx      context.Context
 	cmd      *exec.Cmd
@@ -135,11 +136,11 @@ type exchange struct {
 	there    *interop.Event // recorded by this process
 	ready    *interop.Event // recorded by the other process
 	s        *gpu.Stream
-	gone     chan struct{} // closed when far is freed
+	gone     chan struct{} // closed when far has been freed
 }
 
-// meet starts a Python process with files as descriptors 3 and up, and exchanges handles with it.
-// The work goes to the queue.
+// meet starts a Python process, and exchanges handles with it. The process gets files as its
+// descriptors 3 and up. The exchange submits its work to the queue.
 func meet(ctx context.Context, q *gpu.Queue, python, with string, size uint64, files ...*os.File) (*exchange, error) {
 	dev := q.Device()
 	cmd := exec.CommandContext(ctx, python, "testdata/exchange.py", with, fmt.Sprint(size))
@@ -224,14 +225,15 @@ func (x *exchange) issued() error {
 	return p.Semaphore.WaitIssued(x.ctx, p.Value)
 }
 
-// turn sends a tensor with all elements v to the other process and back. One element goes to seen.
+// turn sends a tensor with the value v in all elements to the other process and back. It copies one
+// element of the result to seen.
 func (x *exchange) turn(v int, seen gpu.Range) error {
 	x.s.Fill(x.own.All(), binary.LittleEndian.AppendUint32(nil, uint32(v)))
 	return x.pass(v, seen)
 }
 
 // whole sends a tensor of different elements to the other process and back, and checks all of them.
-// v goes to seen.
+// It writes v to seen.
 func (x *exchange) whole(v int, seen gpu.Range) error {
 	data := make([]byte, x.theirs.Size)
 	first := uint32(v) - uint32(4*uint64(v)%x.theirs.Size/4)
@@ -255,7 +257,8 @@ func (x *exchange) whole(v int, seen gpu.Range) error {
 	return nil
 }
 
-// pass sends the content of own to the other process and back. One element goes to seen.
+// pass sends the content of own to the other process and back. It copies one element of the result
+// to seen.
 func (x *exchange) pass(v int, seen gpu.Range) error {
 	x.s.Do(interop.RecordEvent(x.there))
 	if err := x.issued(); err != nil {
@@ -264,7 +267,7 @@ func (x *exchange) pass(v int, seen gpu.Range) error {
 	if err := x.tell("turn"); err != nil {
 		return err
 	}
-	if err := x.hear("turned"); err != nil { // it has copied our memory to its export, and recorded its event
+	if err := x.hear("turned"); err != nil { // the process has copied own to its export, and recorded its event
 		return err
 	}
 	x.s.Do(interop.WaitEvent(x.ready))
@@ -277,8 +280,8 @@ func (x *exchange) close() error {
 }
 
 // TestGPUSharingKilled kills one of two processes while they exchange a tensor: ten times the
-// Python process, ten times the Go process, half of the times with PyTorch. The other process
-// learns of it from its pipe, reports it, and continues. Each time runs in a subprocess, because a
+// Python process, and ten times the Go process. Half of the runs use PyTorch. The other process
+// sees the end of its pipe, reports it, and continues. Each run has its own subprocess, because a
 // stream may wait for work that never comes.
 func TestGPUSharingKilled(t *testing.T) {
 	const env, kills = "PUREGPU_TEST_SHARING_KILLED", 5
@@ -299,13 +302,13 @@ func TestGPUSharingKilled(t *testing.T) {
 	}
 	exe, err := os.Executable()
 	ok(t, err)
-	// command prepares a Go process.
+	// command returns the command that runs this test as the given process.
 	command := func(ctx context.Context, doing string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, exe, "-test.run=^TestGPUSharingKilled$", "-test.v")
 		cmd.Env = append(os.Environ(), env+"="+doing, "PUREGPU_TEST_REQUIRE_GPU=1")
 		return cmd
 	}
-	right, all := 0, 0 // counts for the available packages
+	right, all := 0, 0 // counted only for the packages that Python has
 	for _, with := range []string{"torch", "cuda"} {
 		missing := 0
 		// try runs and counts a test with a context.
@@ -345,7 +348,7 @@ func TestGPUSharingKilled(t *testing.T) {
 				t.Log(report)
 			})
 		}
-		if missing < 2*kills { // a package is either available or missing
+		if missing < 2*kills { // Python either has the package or not
 			all += 2 * kills
 		}
 	}
@@ -380,8 +383,8 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	}
 	ok(t, err)
 
-	// Two waits for the other process: a goroutine, and an operation of another queue with a
-	// waiter.
+	// A goroutine and an operation of another queue wait for news. The test waits for that
+	// operation with behind.
 	news, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	behind, err := gpu.NewSemaphore(0)
@@ -397,7 +400,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 		}
 		err = x.turn(turn, seen.All())
 	}
-	x.cmd.Wait() // returns the error of the kill
+	x.cmd.Wait() // the error that the kill is reported with
 	if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) {
 		t.Fatalf("killed about turn %d, in turn %d: %v", last, turn, err)
 	}
@@ -413,7 +416,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	hears("a goroutine that waits", <-told)
 	hears("a wait for a waiting operation", behind.Wait(ctx, 1))
 
-	check := func() { // check checks that the device still works
+	check := func() { // check checks that the device still works.
 		t.Helper()
 		short, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -429,7 +432,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	err = x.s.Wait(short)
 	cancel()
 	stuck := errors.Is(err, context.DeadlineExceeded)
-	if stuck { // behind an event that is never recorded
+	if stuck { // waits for an event that is never recorded
 		t.Log("the stream waits for an event that never comes")
 		p := x.s.Point()
 		p.Semaphore.Fail(gone)
@@ -467,8 +470,8 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	}
 }
 
-// isKilled is the Go process that is killed. It exchanges a tensor and prints its turns. File 3 is
-// for the report of the Python process.
+// isKilled is the Go process that is killed. It exchanges a tensor and prints the number of each
+// turn. The Python process writes its report to descriptor 3.
 func isKilled(ctx context.Context, t *testing.T, with string) {
 	drv, err := Open(cuda.Options{})
 	ok(t, err)
@@ -489,8 +492,8 @@ func isKilled(ctx context.Context, t *testing.T, with string) {
 	}
 }
 
-// killGo starts such a process, kills it in a turn after last, and returns the report of the Python
-// process.
+// killGo starts the process of isKilled, kills it during a turn after last, and returns the report
+// of the Python process.
 func killGo(ctx context.Context, t *testing.T, cmd *exec.Cmd, last int) string {
 	r, w, err := os.Pipe()
 	ok(t, err)
@@ -508,7 +511,7 @@ func killGo(ctx context.Context, t *testing.T, cmd *exec.Cmd, last int) string {
 			t.Log(lines.Text())
 		}
 	}
-	time.Sleep(rand.N(100 * time.Microsecond)) // at any time within a turn
+	time.Sleep(rand.N(100 * time.Microsecond)) // so that the kill comes at any point of a turn
 	cmd.Process.Kill()
 	err = cmd.Wait()
 	switch {

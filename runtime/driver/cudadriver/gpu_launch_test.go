@@ -120,7 +120,7 @@ func TestGPUTensorMap(t *testing.T) {
 			}
 		}
 	}
-	for first := range uint32(40) { // records whose memory has various alignments
+	for first := range uint32(40) { // each launch makes a new record of arguments, whose memory has another alignment
 		ok(t, s.Do(k.Launch(grid, args{first, *m, out})))
 	}
 	check("a stream", 39)
@@ -210,8 +210,8 @@ func TestGPULaunchAttrs(t *testing.T) {
 	}
 }
 
-// await is a kernel that waits until a word is not 0, for some tens of milliseconds at most, and
-// writes what it has read to the next word.
+// await is a kernel that waits until a word is not 0, for some tens of milliseconds at most. It
+// writes the value that it has read to the next word.
 const await = `.version 6.4
 .target sm_52
 .address_size 64
@@ -238,9 +238,9 @@ $await_end:
 }
 ` + "\x00"
 
-// TestGPULaunchEvents makes a fill in another stream wait for the event that a launch records when
-// it begins. The kernel, which waits for the fill, sees it. A fill behind an event recorded after
-// the launch comes too late.
+// TestGPULaunchEvents records an event when a launch begins. A fill in another stream waits for the
+// event, and the kernel waits for the fill. The kernel must see the fill. A fill that waits for an
+// event recorded after the launch comes too late for the kernel.
 func TestGPULaunchEvents(t *testing.T) {
 	d := openGPU(t)
 	if !d.caps.LaunchEvents {
@@ -299,8 +299,8 @@ func TestGPULaunchEvents(t *testing.T) {
 	}
 }
 
-// TestGPUPriorities makes streams of each priority with work in all. It measures launches with and
-// without attributes.
+// TestGPUPriorities makes streams of each priority and submits work to all of them. It measures
+// launches with and without attributes.
 func TestGPUPriorities(t *testing.T) {
 	d := openGPU(t)
 	fn, _ := load(t, d, []byte(emptyPTX), "empty")

@@ -51,7 +51,7 @@ func TestGPURuntimeLost(t *testing.T) {
 	opened := &lastOpened{Driver: drv}
 	dev, err := gpu.Open(opened, 0, gpu.Options{Queues: 3})
 	ok(t, err)
-	<-opened.dev.(*device).watch.ready // NVML, which starts in the background, is recording now
+	<-opened.dev.(*device).watch.ready // wait until NVML has started in the background and records
 	code, err := dev.Load([]byte(gpuPTX))
 	ok(t, err)
 	poke, err := code.Kernel("poke")
@@ -69,7 +69,7 @@ func TestGPURuntimeLost(t *testing.T) {
 	}
 	at := func(s *gpu.Semaphore, v uint64) []gpu.Point { return []gpu.Point{{Semaphore: s, Value: v}} }
 
-	// The device works.
+	// Before the loss the device works.
 	before, write := sem(), func(o gpu.Order, at driver.Ptr) error {
 		return dev.Queue(0).Submit(o, gpu.Launch(poke, gpu.Grid{}, at))
 	}
@@ -77,7 +77,7 @@ func TestGPURuntimeLost(t *testing.T) {
 	ok(t, before.Wait(ctx, 1))
 	sems = nil
 
-	// Dependent work of all kinds is submitted ahead. It begins with a signal of the host.
+	// Submit dependent work of all kinds. None of it begins before the host signals gate.
 	gate, never := sem(), sem()
 	sems = nil
 	faulty := sem()
@@ -107,7 +107,7 @@ func TestGPURuntimeLost(t *testing.T) {
 		}
 		last = next
 	}
-	parked := sem() // for a signal that never comes
+	parked := sem() // signaled by work that waits for a signal that never comes
 	ok(t, dev.Queue(1).Submit(gpu.Order{Wait: at(never, 1), Signal: at(parked, 1)}, gpu.Fill(b.All(), []byte{1})))
 	linked := sem()
 	faulty.Link(1, linked, 1)

@@ -34,7 +34,8 @@ func TestGPUSharingVirtual(t *testing.T) {
 	}
 }
 
-// sharesVirtual does this once, with a driver loaded from library.
+// sharesVirtual runs the exchange once, with a Python process that loads the CUDA driver from
+// library.
 func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -58,7 +59,7 @@ func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns
 	for i := range turns {
 		v := uint32(3*i + 1)
 		ok(t, s.Fill(own.All(), binary.LittleEndian.AppendUint32(nil, v)))
-		ok(t, s.Wait(ctx)) // the host waits
+		ok(t, s.Wait(ctx)) // wait on the host, because the processes share no event
 		p.ask(t, fmt.Sprint("turn ", v), "turned")
 		got := make([]byte, size)
 		ok(t, s.Download(got, far.All()))
@@ -139,12 +140,12 @@ func virtualKilled(t *testing.T, drv *Driver, library string) {
 	if got[0] != 6 || got[size/2] != 5 || mine[0] != 5 || mine[size-4] != 6 {
 		t.Errorf("%d and %d came, and then %d and %d", got[0], got[size/2], mine[0], mine[size-4])
 	}
-	again, err := interop.ImportMemoryFile(dev, theirs, size, nil) // while the descriptor is open
+	again, err := interop.ImportMemoryFile(dev, theirs, size, nil) // a second import while the descriptor is open
 	ok(t, err)
 	ok(t, errors.Join(far.Close(), again.Close(), own.Close()))
 }
 
-// A virtual is a Python process that shares virtual memory.
+// A virtual is a Python process that shares CUDA virtual memory with this process.
 type virtual struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -152,7 +153,8 @@ type virtual struct {
 	sock  *os.File
 }
 
-// startVirtual starts a process that maps the memory of a file. It skips the test without Python.
+// startVirtual starts a Python process, which maps the memory that file exports. It skips the test
+// without Python.
 func startVirtual(ctx context.Context, t *testing.T, library string, size uint64, file *os.File) *virtual {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -172,7 +174,7 @@ func startVirtual(ctx context.Context, t *testing.T, library string, size uint64
 	stdout, err := cmd.StdoutPipe()
 	ok(t, err)
 	ok(t, cmd.Start())
-	t.Cleanup(func() { // in case the test has failed
+	t.Cleanup(func() { // for tests that end before they stop the process
 		cmd.Process.Kill()
 		cmd.Wait()
 		here.Close()
@@ -196,5 +198,5 @@ func (p *virtual) hear(t *testing.T, want string) {
 	}
 }
 
-// memory returns the file that the process has sent for its memory.
+// memory returns the file with which the process exports its memory.
 func (p *virtual) memory() (*os.File, error) { return received(p.sock) }

@@ -25,7 +25,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestGPUCapture captures graphs on a thread with the context of Enter, and sets a child node.
+// TestGPUCapture captures graphs between Enter and Leave, and sets a child node to them.
 func TestGPUCapture(t *testing.T) {
 	d := openGraphs(t)
 	if !d.caps.Capture {
@@ -36,7 +36,8 @@ func TestGPUCapture(t *testing.T) {
 	index, _ := load(t, d, kernels.Basic, "index")
 	dev, host := alloc(t, d, driver.DeviceMem, 4*n), alloc(t, d, driver.HostMem, 4*n)
 	words := unsafe.Slice((*uint32)(host.Host), n)
-	// One half is filled, the other numbered, and all is copied.
+	// capture records a fill of the half that begins at word half, kernels that number the other
+	// half, and a copy of all words to the host.
 	capture := func(with, base uint32, half, times int) (g driver.Graph) {
 		t.Helper()
 		elsewhere(t, d, func() error {
@@ -111,7 +112,7 @@ func TestGPUCapture(t *testing.T) {
 // side is the number of rows and columns of the matrices.
 const side = 64
 
-// A matrix holds small integers in column order, so that float32 results are exact.
+// A matrix holds floats in column order. Small integers give exact float32 results.
 type matrix [side * side]float32
 
 func newMatrix(seed int) (m matrix) {
@@ -157,13 +158,13 @@ func (m *matrix) bytes() (p []byte) {
 	return p
 }
 
-// A blas is a device with cuBLAS and the kernels for the test.
+// A blas is a device with cuBLAS and the kernels of these tests.
 type blas struct {
 	*testing.T
 	lib   *cublas.Library
 	dev   *gpu.Device
 	saxpy *gpu.Kernel
-	b     matrix // the factor of all products
+	b     matrix // the right factor of all products
 	right *gpu.Buffer
 	calls atomic.Int64 // number of calls of native functions
 }
@@ -203,8 +204,9 @@ func (x *blas) buffer(n uint64) *gpu.Buffer {
 	return b
 }
 
-// multiplier makes a multiplier inside a function of Native, where the device is current, and
-// computes once. What a library loads or allocates at first use should not happen during a capture.
+// multiplier makes a multiplier in a native operation, where the device is current, and computes
+// one product. A library may load code or allocate memory at first use, and must not do so during a
+// capture.
 func (x *blas) multiplier() (m *cublas.Multiplier) {
 	x.Helper()
 	const size = 4 << 20
@@ -227,8 +229,8 @@ func (x *blas) multiplier() (m *cublas.Multiplier) {
 	return m
 }
 
-// product returns a function of Native that computes the product of the second and third range into
-// the first.
+// product returns a function for a native operation. It multiplies the matrices in the second and
+// third range, and writes the product to the first range.
 func (x *blas) product(m *cublas.Multiplier) func(gpu.NativeCall) error {
 	return func(n gpu.NativeCall) error {
 		x.calls.Add(1)
@@ -236,7 +238,7 @@ func (x *blas) product(m *cublas.Multiplier) func(gpu.NativeCall) error {
 	}
 }
 
-// add is a launch that adds twice a matrix to another one.
+// add returns a launch that adds a matrix twice to another one.
 func (x *blas) add(to, from gpu.Range) gpu.Op {
 	return gpu.Launch(x.saxpy, gpu.GridFor(side*side, 64), uint64(side*side), float32(2), from, to)
 }
@@ -255,7 +257,7 @@ func (x *blas) same(what string, got []byte, want matrix) {
 // queues. It compares the results with the host's and PyTorch's.
 func TestGPUCuBLAS(t *testing.T) {
 	x := openBlas(t)
-	const whole, rounds = 100, 120 // rounds with integers, and all rounds
+	const whole, rounds = 100, 120 // rounds with exact integers, and all rounds
 	host, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	s, err := gpu.NewSemaphore(0)
@@ -282,7 +284,7 @@ func TestGPUCuBLAS(t *testing.T) {
 		}
 		for k := range steps {
 			o := gpu.Order{Wait: []gpu.Point{s.At(v + uint64(k))}, Signal: []gpu.Point{s.At(v + uint64(k) + 1)}}
-			if k == 0 && i%2 == 1 { // parks the rest of the round
+			if k == 0 && i%2 == 1 { // the round begins when the host signals
 				o.Wait = append(o.Wait, host.At(uint64(i)))
 			}
 			ok(t, steps[k](o))
@@ -371,7 +373,7 @@ func TestGPUCuBLASRecorded(t *testing.T) {
 			got, all := make([]byte, outputs*matrixSize), slices.Repeat([]int{-1}, outputs)
 			compared := 0
 			for v := range executions {
-				i, slot := v*v%inputs, v%outputs // each execution has another output than the previous one
+				i, slot := v*v%inputs, v%outputs // v%outputs is another output than in the previous execution
 				all[slot] = int(i)
 				o := gpu.Order{Wait: []gpu.Point{s.At(v)}, Signal: []gpu.Point{s.At(v + 1)}}
 				ok(t, x.dev.Queue(int(v%2)).Submit(o, gpu.Execute(c, a.Range(i*matrixSize, matrixSize), d.Range(slot*matrixSize, matrixSize))))

@@ -42,7 +42,7 @@ func poolAttr(t testing.TB, d *device, p driver.Pool, a driver.PoolAttr) uint64 
 	return v
 }
 
-// words returns host-visible memory as 32-bit numbers.
+// words returns memory that the host can use as 32-bit numbers.
 func words(m driver.Mem) []uint32 { return unsafe.Slice((*uint32)(m.Host), m.Size/4) }
 
 func TestGPUPool(t *testing.T) {
@@ -235,7 +235,7 @@ func TestGPUPoolAttrs(t *testing.T) {
 		t.Errorf("after the reset the most in use was %d bytes, reserved %d", used, reserved)
 	}
 
-	// Without a threshold the memory is released when the stream is synchronized.
+	// With threshold 0 the pool releases the memory when the stream is synchronized.
 	ok(t, d.SetPoolAttr(p, driver.PoolThreshold, 0))
 	m, err = d.AllocAsync(s, p, n)
 	ok(t, err)
@@ -261,7 +261,7 @@ func TestGPUPoolAttrs(t *testing.T) {
 			t.Errorf("setting %s: %v", name, err)
 		}
 	}
-	ok(t, d.AccessPool(p, d, true)) // it already has access
+	ok(t, d.AccessPool(p, d, true)) // the device already has access
 	if err := d.AccessPool(p, d, false); err == nil || errors.Is(err, driver.ErrLost) {
 		t.Errorf("taking a pool from its own device: %v", err)
 	}
@@ -400,7 +400,7 @@ func TestGPUPoolDestroy(t *testing.T) {
 	}
 	ok(t, d.FreeAsync(s, kept[2]))
 	err = d.DestroyPool(p)
-	for errors.Is(err, driver.ErrBusy) { // until the stream has executed the fills
+	for errors.Is(err, driver.ErrBusy) { // while the stream still executes the fills
 		synchronize(t, d, s)
 		err = d.DestroyPool(p)
 	}

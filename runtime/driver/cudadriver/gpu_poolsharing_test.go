@@ -65,12 +65,12 @@ func TestGPUPoolSharing(t *testing.T) {
 	}
 	s := dev.Queue(0).NewStream()
 	for i := range 10 {
-		front, err := s.Alloc(pool, 4096*uint64(i+1)) // a varying offset, so that the addresses differ
+		front, err := s.Alloc(pool, 4096*uint64(i+1)) // allocations of different sizes, so that the address of b differs in each round
 		ok(t, err)
 		b, err := s.Alloc(pool, size)
 		ok(t, err)
 		ok(t, s.Fill(b.All(), []byte{byte(i), 0, 0, 0}))
-		ok(t, s.Wait(ctx)) // the allocation has executed
+		ok(t, s.Wait(ctx)) // wait until the allocation has executed
 		h, err := interop.ExportMemory(b)
 		ok(t, err)
 		data, err := h.MarshalBinary()

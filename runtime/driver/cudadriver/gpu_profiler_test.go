@@ -51,7 +51,7 @@ func TestGPUProfilerTimes(t *testing.T) {
 	ours := make([][]time.Duration, len(lengths))
 	for i, length := range lengths {
 		for range each {
-			if !profiled { // behind work in flight, so that no kernel waits for the host
+			if !profiled { // submit behind work in flight, so that no kernel waits for the host
 				ok(t, s.Do(launch(100*time.Microsecond)))
 			}
 			ok(t, s.Do(launch(length).Timed(timing)))

@@ -22,14 +22,14 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// Environment variables for processes that ranks starts.
+// Environment variables of the processes that ranks starts.
 const (
 	rankVariable  = "PUREGPU_TEST_RANK"
 	countVariable = "PUREGPU_TEST_COUNT"
 )
 
-// killDeadline is how long a group may take in TestGPUKilledRank. killSlack is the additional time
-// that ending it may take.
+// killDeadline is the Timeout of the groups in TestGPUKilledRank. killSlack is the additional time
+// that the errors may take.
 const (
 	killDeadline = 2 * time.Second
 	killSlack    = 3 * time.Second
@@ -69,7 +69,7 @@ func several(t *testing.T) int {
 	return int(n)
 }
 
-// A member is a process with one rank.
+// A member is a process that runs one rank.
 type member struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser

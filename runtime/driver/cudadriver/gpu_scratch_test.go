@@ -62,8 +62,8 @@ func TestGPUScratch(t *testing.T) {
 	const widest = 1024
 	w, b, in := random(widest*widest), random(widest), random(inputs*batch*ends)
 
-	// record records the layers with buffers from alloc between them. Each output begins as a copy
-	// of the branch.
+	// record records the layers, and gets the memory between them from alloc. Each output begins as
+	// a copy of the branch.
 	record := func(t *testing.T, mode gpu.Mode, alloc func(c *gpu.CommandBuffer, n uint64) *gpu.Buffer) *gpu.CommandBuffer {
 		t.Helper()
 		c, err := dev.NewCommandBuffer(gpu.CommandOptions{Mode: mode})

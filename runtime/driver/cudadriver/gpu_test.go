@@ -113,7 +113,7 @@ func finish(t testing.TB, d driver.Device, s driver.Stream) {
 	}
 }
 
-// elsewhere runs f on another thread without a current context.
+// elsewhere runs f on another thread, which has no current context.
 func elsewhere(t testing.TB, d *device, f func() error) {
 	t.Helper()
 	done := make(chan error)
@@ -160,7 +160,7 @@ $again:
 	ret;
 }
 
-// bump adds to a number, in two steps.
+// bump adds to a number with a separate load and store.
 .visible .entry bump(.param .u64 bump_p, .param .u32 bump_by)
 {
 	.reg .b32 %r<4>;
@@ -174,7 +174,7 @@ $again:
 	ret;
 }
 
-// odd has parameters of many sizes, and shared memory of its own.
+// odd has parameters of many sizes, and static shared memory.
 .visible .entry odd(.param .u8 odd_a, .param .u64 odd_b, .param .align 16 .b8 odd_c[48], .param .u16 odd_d)
 {
 	.reg .b32 %r<2>;
@@ -293,7 +293,7 @@ func TestGPUTransfers(t *testing.T) {
 	check()
 	elsewhere(t, d, work)
 	check()
-	// The device reaches pinned memory directly.
+	// Copies and fills with device addresses reach pinned memory.
 	ok(t, d.Fill(s, host.Ptr, 0x5a, 1, 10))
 	ok(t, d.Copy(s, dev.Ptr, host.Ptr, 10))
 	ok(t, d.Copy(s, host.Ptr+20, dev.Ptr, 10))
@@ -301,7 +301,7 @@ func TestGPUTransfers(t *testing.T) {
 	if out[0] != 0x5a || out[29] != 0x5a {
 		t.Errorf("pinned memory has %#x", out[:30])
 	}
-	// Operations on nothing succeed.
+	// Operations of size 0 succeed.
 	ok(t, errors.Join(d.Fill(s, dev.Ptr, 0, 4, 0), d.Copy(s, dev.Ptr, host.Ptr, 0), d.Upload(s, dev.Ptr, nil, 0), d.Download(s, nil, dev.Ptr, 0)))
 
 	if err := d.Fill(s, dev.Ptr+1, 0, 4, 1); !errors.Is(err, cuda.ErrorInvalidValue) {
@@ -349,7 +349,7 @@ func TestGPURegister(t *testing.T) {
 	}
 	s := newStream(t, d)
 	const n = 1 << 20
-	mine := make([]byte, n) // on the heap, which does not move
+	mine := make([]byte, n) // heap memory does not move
 	p, err := d.Register(unsafe.Pointer(&mine[0]), n)
 	ok(t, err)
 	ok(t, d.Fill(s, p+n/2, 0x77, 1, n/2))
@@ -391,7 +391,7 @@ func TestGPUEvents(t *testing.T) {
 	ok(t, d.Download(b, host.Host, m.Ptr, 4))
 	ok(t, d.Record(after, b))
 	ok(t, d.Launch(a, &busy))
-	ok(t, d.Record(e, a)) // the wait above is for the first record
+	ok(t, d.Record(e, a)) // the wait of stream b is for the first record
 	if done, err := d.Query(after); done || err != nil {
 		t.Errorf("work after a wait is done at once: %t, %v", done, err)
 	}
@@ -559,7 +559,7 @@ func TestGPULost(t *testing.T) {
 	ok(t, err)
 	poke, _, err := d.Function(mod, "poke")
 	ok(t, err)
-	bad := new(uint64) // the address is nil
+	bad := new(uint64) // the kernel writes to address 0
 	one := [3]uint32{1, 1, 1}
 	ok(t, d.Launch(s, &driver.Launch{Function: poke, Grid: one, Block: one, Args: []unsafe.Pointer{unsafe.Pointer(bad)}}))
 	err = d.Record(e, s)
@@ -596,7 +596,7 @@ func BenchmarkGPU(b *testing.B) {
 	type bench struct {
 		name  string
 		call  func() error
-		bound bool // whether the thread must be bound
+		bound bool // the thread must be bound
 	}
 	benches := []bench{
 		{name: "Record", call: func() error { return d.Record(e, s) }},
@@ -637,7 +637,7 @@ func BenchmarkGPU(b *testing.B) {
 	}
 	for _, c := range benches {
 		b.Run(c.name, func(b *testing.B) {
-			// A subtest runs on its own goroutine and thread.
+			// A subtest runs on its own goroutine, and so on another thread.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			if c.bound {

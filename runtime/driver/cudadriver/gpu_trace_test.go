@@ -24,7 +24,7 @@ func TestGPUTraceTimes(t *testing.T) {
 	ok(t, err)
 	tracer, err := trace.NewTracer(trace.TracerOptions{Records: 1 << 16})
 	ok(t, err)
-	var devs [2]*gpu.Device // without and with a tracer
+	var devs [2]*gpu.Device // one without a tracer, and one with it
 	var kernels [2]*gpu.Kernel
 	for i, tr := range []*trace.Tracer{nil, tracer} {
 		devs[i], err = gpu.Open(drv, 0, gpu.Options{Tracer: tr})
@@ -54,7 +54,7 @@ func TestGPUTraceTimes(t *testing.T) {
 	sem, err := gpu.NewSemaphore(0)
 	ok(t, err)
 	v := uint64(0)
-	behind := func(dev int, op gpu.Op) { // a kernel behind work in flight
+	behind := func(dev int, op gpu.Op) { // submits op behind work in flight
 		q := devs[dev].Queue(0)
 		ok(t, q.Submit(gpu.Order{Wait: []gpu.Point{sem.At(v)}, Signal: []gpu.Point{sem.At(v + 1)}}, spin(dev, busy).Label("busy")))
 		ok(t, q.Submit(gpu.Order{Wait: []gpu.Point{sem.At(v + 1)}, Signal: []gpu.Point{sem.At(v + 2)}}, op))
@@ -155,9 +155,10 @@ func TestGPUTraceTimes(t *testing.T) {
 }
 
 // TestGPUTraceHost checks that device times contain no host time. A native function that sleeps
-// does not keep an idle device busy. Commands of a recording that are issued while the trace takes
-// times take no longer than their kernels, within the reported margin. Rarely a device is late by
-// itself with work that it has had for long. That time then counts for the command.
+// does not count as work of the device. Commands of a recording that are issued while the trace
+// takes times take no longer than their kernels, within the reported margin. Rarely the device
+// begins a command late, although it already has the command. That delay counts as time of the
+// command.
 func TestGPUTraceHost(t *testing.T) {
 	d := openGPU(t)
 	drv, err := New(d.lib)
@@ -230,7 +231,7 @@ func TestGPUTraceHost(t *testing.T) {
 			marked++
 		case i+1 < len(got) && got[i+1].Kind == trace.KindCommand && got[i+1].ID == r.ID && got[i+1].Issued < r.Begun-r.Within:
 			// The stream already had the kernel, both events and the next command, so the device
-			// was late.
+			// itself was late.
 			late++
 		default:
 			t.Errorf("a kernel of %v took %v within %v, and may have begun %v earlier", spin, is, r.Within, r.Early)
@@ -245,8 +246,8 @@ func TestGPUTraceHost(t *testing.T) {
 	slices.Sort(took)
 	t.Logf("%d commands of %v: median %v, longest %v, %d above twice the time within their margins, %d by the device", len(took), spin, took[len(took)/2], took[len(took)-1], marked, late)
 
-	// The same with direct driver calls, behind a kernel that keeps the device busy until all are
-	// submitted.
+	// The same measurement with direct driver calls. A kernel keeps the device busy until all of
+	// them are submitted.
 	var events [n + 1]driver.Event
 	for i := range events {
 		events[i], err = d.NewTimer()

@@ -45,11 +45,11 @@ func (d *device) fillIn(p *nodeParams, op *driver.NodeOp) {
 		case 2:
 			p.fill.Value = uint32(uint16(op.Pattern))
 		}
-		if op.Stride != 0 && op.Stride != uint64(op.Width) { // a matrix of one column
+		if op.Stride != 0 && op.Stride != uint64(op.Width) { // FillStrided: a matrix of one column
 			p.fill.Pitch, p.fill.Width, p.fill.Height = op.Stride, 1, op.Count
 		}
 	case driver.CopyNode:
-		// The copy is one row without a pitch, because a pitch is limited by the device. The driver
+		// The copy is one row without a pitch, because the device limits the pitch. The driver
 		// finds the kinds of memory from the addresses.
 		p.copy = cuda.Memcpy3D{
 			SrcMemoryType: cuda.MemoryTypeUnified, SrcDevice: cuda.DevicePtr(op.Src),
@@ -135,8 +135,8 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	return driver.Node(n), nil
 }
 
-// errNodeEvent is the error of a kernel node with an event for its beginning. CUDA's graphs have
-// edges for that purpose, but they lead only to other kernels.
+// errNodeEvent is the error of a kernel node with an event for the kernel's beginning. A node that
+// records an event cannot run at that point: CUDA's programmatic edges lead only to other kernels.
 var errNodeEvent = fmt.Errorf("a graph node with an event for the kernel's beginning: %w", driver.ErrUnsupported)
 
 func (d *device) addKernel(g cuda.Graph, deps []cuda.GraphNode, p *nodeParams) (cuda.GraphNode, error) {
@@ -179,7 +179,7 @@ func (d *device) addKernelEx(g cuda.Graph, deps []cuda.GraphNode, a *driver.Laun
 	for i := range attrs {
 		x := &attrs[i]
 		switch x.Id {
-		// An edge replaces the first, and the stream's priority the second.
+		// An edge replaces the attribute for stream serialization. The stream sets the priority.
 		case cuda.LaunchAttributeProgrammaticStreamSerialization, cuda.LaunchAttributePriority:
 			continue
 		}

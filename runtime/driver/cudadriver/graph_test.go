@@ -18,7 +18,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// countOp makes a node that adds by to a counter.
+// countOp makes a node whose kernel adds the number at by to a counter.
 func countOp(f driver.Function, counter **uint64, by *uint32) *driver.NodeOp {
 	return &driver.NodeOp{Kind: driver.KernelNode, Launch: driver.Launch{
 		Function: f, Grid: [3]uint32{2, 3, 4}, Block: [3]uint32{5, 6, 7}, SharedMem: 8,
@@ -26,7 +26,7 @@ func countOp(f driver.Function, counter **uint64, by *uint32) *driver.NodeOp {
 	}}
 }
 
-// TestGraphs tests graphs on a driver with each form of kernel nodes.
+// TestGraphs tests graphs on a driver with each form of the functions for kernel nodes.
 func TestGraphs(t *testing.T) {
 	for release, suffix := range map[dl.Version]string{13000: "_v2", 11080: ""} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestGraphs(t *testing.T) {
 				"cuGraphAddChildGraphNode(0x10002,; 0x10001)",
 				"cuGraphAddEventRecordNode(0x10002, 0x30206; 0xe000)",
 			)
-			*by = 100 // the node has a copy of the old value
+			*by = 100 // AddNode has copied the old value
 			x, err := d.Instantiate(g)
 			ok(t, err)
 			ok(t, d.LaunchGraph(stream0, x))
@@ -91,7 +91,8 @@ func TestGraphs(t *testing.T) {
 				t.Errorf("the kernel counts %d", *counter)
 			}
 
-			// An exec has its own nodes: setting one changes neither the graph nor other execs.
+			// Each exec has its own nodes. Setting a node of one exec changes neither the graph nor
+			// other execs.
 			other, err := d.Instantiate(g)
 			ok(t, err)
 			f.Calls()
@@ -137,7 +138,8 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// TestGraphHeapFrames tests calls through heap frames on a growing stack.
+// TestGraphHeapFrames makes graph calls while the stack grows. Each call's arguments are in a frame
+// on the heap.
 func TestGraphHeapFrames(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -193,7 +195,7 @@ func TestGraphErrors(t *testing.T) {
 		"set node: device 0 (Fake 0): empty node, node 0x3 of exec 0x20000: only kernels, fills, copies, tests and child nodes can ": d.SetNode(exec0, 3, &driver.NodeOp{}),
 		"child graph 0x12, node 0x3 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE":                                                 d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.ChildNode, Child: 0x12}),
 		"record of event 0x13, node 0x3 of exec 0x20000: only":                                                                       d.SetNode(exec0, 3, &driver.NodeOp{Kind: driver.RecordNode, Event: 0x13}),
-		// The node is a fill.
+		// node0 is a fill, so it cannot become a copy.
 		"copy of 3 bytes from 0x20 to 0x40, node 0x30000 of exec 0x20000: cuda: CUDA_ERROR_INVALID_VALUE": d.SetNode(exec0, node0, &driver.NodeOp{Kind: driver.CopyNode, Dst: 64, Src: 32, Count: 3}),
 	} {
 		if !errors.Is(err, cuda.ErrorInvalidValue) || !strings.Contains(err.Error(), says) {

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// xidPatience is how long the first error of a lost device waits for NVML to tell the XID
-	// error. On an H200 the XID error comes half a millisecond before CUDA's error.
+	// xidPatience is how long the first error of a lost device waits until NVML reports the XID
+	// error. On an H200 NVML reports it half a millisecond before CUDA returns its error.
 	xidPatience = 20 * time.Millisecond
-	// askPatience is how long the first error of a lost device waits for calls of NVML, which may
-	// hang together with the GPU.
+	// askPatience is how long the first error of a lost device waits for calls of NVML. These calls
+	// may hang if the GPU hangs.
 	askPatience = 300 * time.Millisecond
 	// startPatience is how long Close waits for NVML to start and to end the recording.
 	startPatience = 5 * time.Second
 )
 
-// A watch has NVML record the XID errors of an open device. NVML keeps them until they are read, so
-// no goroutine waits for them.
+// A watch makes NVML record the XID errors of an open device. NVML keeps the errors until they are
+// read, so no goroutine waits for them.
 type watch struct {
-	ready   chan struct{} // closed when NVML has started or failed; nil before start
+	ready   chan struct{} // closed when NVML has started or failed; nil until start is called
 	explain sync.Once
-	suffix  error // the result of explain, or nil
+	suffix  error // set by explain: the last XID error, or nil
 
-	// mu is held during calls of NVML, which may hang. So nobody may wait without a limit for a
-	// goroutine that locks it.
+	// mu is held during calls of NVML, which may hang. Callers with a time limit must not lock it
+	// directly.
 	mu      sync.Mutex
 	session health.Session // protected by mu; nil without NVML and after stop
 }
@@ -81,9 +81,9 @@ func (w *watch) of(err error) error {
 	return fmt.Errorf("%w; %w", err, w.suffix)
 }
 
-// last reads the recorded XID errors and returns a text about the last one, or nil if there is
-// none. Errors that are already there may be of any time since the device was opened, so it waits
-// for another one.
+// last reads the recorded XID errors. It returns an error for the last of them, or nil if there is
+// none. Errors that NVML has already recorded may be older than the loss, so last also waits for a
+// new one.
 func (w *watch) last() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,11 +100,12 @@ func (w *watch) last() error {
 	return nil
 }
 
-// drain waits for an XID error and reads until none is left or the time is end. It returns the last
-// one, or 0. The caller holds w.mu.
+// drain waits at most patience for an XID error. It then reads errors until none is left, or until
+// end. It returns the last error, or 0. The caller holds w.mu.
 func (w *watch) drain(patience time.Duration, end time.Time) (last health.XID) {
 	for {
-		// Wait skips errors of other MIG instances only while it has time.
+		// Wait skips errors of other MIG instances only before its timeout, so the timeout must not
+		// be 0.
 		xid, ok, err := w.session.Wait(max(patience, time.Millisecond))
 		if !ok || err != nil {
 			return last
@@ -116,8 +117,8 @@ func (w *watch) drain(patience time.Duration, end time.Time) (last health.XID) {
 	}
 }
 
-// within calls f on a goroutine and returns its result, or nil after the limit. A late goroutine
-// runs on alone.
+// within calls f on a new goroutine and returns its result. If f takes longer than the limit,
+// within returns nil and the goroutine runs on.
 func within(limit time.Duration, f func() error) error {
 	result := make(chan error, 1)
 	go func() { result <- f() }()

@@ -54,14 +54,14 @@ func TestLostXID(t *testing.T) {
 	}
 }
 
-// timed is a session that reports XID errors at given times, and can hang until its channels are
-// closed.
+// timed is a session that reports XID errors at given times. Its calls hang until the channels ask
+// and free are closed.
 type timed struct {
 	health.Session
 	began     time.Time
 	xids      []health.XID
 	at        []time.Duration
-	ask, free chan struct{} // nil: does not hang
+	ask, free chan struct{} // if nil, calls do not hang
 	freed     *atomic.Int32
 }
 
@@ -96,11 +96,11 @@ func watchOf(s *timed) *watch {
 	return w
 }
 
-// TestOldXID checks that the error of a lost device prefers the XID error that comes with the loss
-// to older ones.
+// TestOldXID checks that the error of a lost device names the XID error that comes with the loss,
+// and not an older one.
 func TestOldXID(t *testing.T) {
 	const ms = time.Millisecond
-	long := make([]health.XID, 500) // too many to read one by one in time
+	long := make([]health.XID, 500) // too many errors to read one by one within xidPatience
 	for i := range long {
 		long[i] = 31
 	}

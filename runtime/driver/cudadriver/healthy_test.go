@@ -18,8 +18,9 @@ import (
 // countPTX declares the fake driver's kernels.
 const countPTX = emptyPTX + ".visible .entry count(.param .u64 counter, .param .u32 by) { ret; }\n"
 
-// TestNothingFails checks that a correct program makes no failing call, neither to find features
-// nor before a fallback, because compute-sanitizer reports each as an error of the program.
+// TestNothingFails checks that no call of the CUDA driver fails in a correct program. The driver
+// package must not find features by calls that fail, nor try a function before its fallback:
+// compute-sanitizer reports each failed call as an error of the program.
 func TestNothingFails(t *testing.T) {
 	for _, release := range []dl.Version{11020, 11040, 11080, 12000, 12020, 12040, 12080, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestNothingFails(t *testing.T) {
 				if what == "function" {
 					continue // depends on the loaded libraries; tested below
 				}
-				// The refusal must not need a call of the driver.
+				// The package refuses the call without a failing call of the CUDA driver.
 				if err := call(); !errors.Is(err, driver.ErrUnsupported) {
 					ok(t, err)
 				}
@@ -70,7 +71,7 @@ func TestNothingFails(t *testing.T) {
 				}
 				healthy(kernel)
 			}
-			for range 2 { // collectives in groups
+			for range 2 { // collectives enable access again before each group
 				ok(t, d.EnablePeer(devs[1]))
 				ok(t, d.AccessPool(pool0, devs[1], true))
 				healthy("access")
@@ -100,7 +101,8 @@ func TestNothingFails(t *testing.T) {
 	}
 }
 
-// TestNothingFailsInRuntime checks the same for a program that uses the runtime.
+// TestNothingFailsInRuntime checks that no call of the CUDA driver fails in a correct program of
+// package gpu.
 func TestNothingFailsInRuntime(t *testing.T) {
 	f := newFake(t, 13000)
 	dev, err := gpu.Open(f.driver(), 0, gpu.Options{})

@@ -10,10 +10,12 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// The driver gets the address of an image without its length. It trusts the sizes in the image, so
-// this file checks that an image is complete. Otherwise the driver could read past its end.
+// The CUDA driver gets the address of an image without its length. It trusts the sizes in the
+// image, and would read past the end of an incomplete image. So this file checks that an image is
+// complete.
 
-// prepare checks an image. It returns the image as the driver needs it, and the name of its form.
+// prepare checks an image. It returns the image in the form that the driver needs, and the name of
+// its format.
 func prepare(image []byte) (_ []byte, form string, _ error) {
 	switch {
 	case len(image) == 0:
@@ -42,8 +44,8 @@ func prepare(image []byte) (_ []byte, form string, _ error) {
 		image[:min(len(image), 16)], cuda.ErrorInvalidImage)
 }
 
-// aligned returns image at an address with the alignment of its headers, which C needs. A slice can
-// begin anywhere.
+// aligned returns the image at an address that is a multiple of 8, as the headers in the image
+// require. A Go slice may begin at any address.
 func aligned(image []byte) []byte {
 	if uintptr(unsafe.Pointer(unsafe.SliceData(image)))%8 == 0 {
 		return image

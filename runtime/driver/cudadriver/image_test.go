@@ -59,7 +59,7 @@ func TestPrepare(t *testing.T) {
 	ptx := strings.TrimSuffix(string(kernels.Saxpy), "\x00")
 	for name, c := range map[string]struct {
 		image []byte
-		form  string // if empty, the error
+		form  string // if empty, prepare returns an error
 		says  string
 	}{
 		"PTX":                        {[]byte(ptx), "PTX", ""},

@@ -9,7 +9,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Releases that brought attributes. An older driver is not asked, because the call would fail.
+// CUDA releases in which attributes were added. Older drivers are not asked for them, because the
+// call would fail.
 const (
 	clusters = 11080 // maximum cluster size, and most launch attributes
 	hostNUMA = 12020
@@ -39,7 +40,7 @@ func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error)
 		info.MIG = err == nil && whole != u
 	}
 	info.UUID = u.Bytes
-	// Not every device is on a bus. The address is only a label, so an error does not matter.
+	// Not every device is on a bus. The address is only a label, so its absence is not an error.
 	if pci, err := lib.DeviceGetPCIBusId(id); err == nil {
 		info.PCI = strings.ToLower(pci)
 	}
@@ -89,9 +90,9 @@ func describe(lib *cuda.Library, index int, id cuda.Device) (driver.Info, error)
 		*a.to = int(v)
 	}
 	info.Arch = fmt.Sprintf("sm_%d%d", info.Major, info.Minor)
-	info.SharedOptIn = max(info.SharedOptIn, info.SharedMem) // devices without the opt-in say 0
+	info.SharedOptIn = max(info.SharedOptIn, info.SharedMem) // the attribute is 0 for devices without the opt-in
 	info.Integrated, info.Cooperative, info.Clusters = integrated != 0, cooperative != 0, cluster != 0
-	if info.NUMANode < 0 { // also with drivers too old to be asked
+	if info.NUMANode < 0 { // drivers before hostNUMA are not asked
 		info.NUMANode = sysfs.NUMANode(info.PCI)
 	}
 	return info, nil

@@ -13,13 +13,13 @@ var (
 	_ driver.IPCEvents = (*device)(nil)
 )
 
-// noIPC makes the error of a call that Caps exclude.
+// noIPC makes the error of a call on a device without Caps.IPCMem or Caps.IPCEvents.
 func (d *device) noIPC(op string) error {
 	return d.fail(op, driver.ErrUnsupported, "memory and events shared between processes")
 }
 
-// opened makes the error of opening an export of another process. For an export of this process the
-// CUDA driver returns an invalid context.
+// opened makes the error of opening an export. The CUDA driver returns "invalid context" for an
+// export of this process.
 func (d *device) opened(op string, err error, what string) error {
 	if errors.Is(err, cuda.ErrorInvalidContext) {
 		err = fmt.Errorf("%w: %w", driver.ErrSameProcess, err)

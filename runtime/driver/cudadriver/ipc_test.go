@@ -51,7 +51,7 @@ func TestIPCEvents(t *testing.T) {
 // driver lacks functions.
 func TestNoIPC(t *testing.T) {
 	f := newFake(t, 13000)
-	f.Set("attr 125", 1) // sets the attribute to 0
+	f.Set("attr 125", 1) // makes attribute 125 read 0
 	d := f.device()
 	if caps := d.Caps(); caps.IPCMem || caps.IPCEvents {
 		t.Errorf("%+v", caps)
@@ -69,7 +69,7 @@ func TestNoIPC(t *testing.T) {
 		t.Errorf("%v, %v", err, err2)
 	}
 
-	old := newFake(t, 11020) // too old for the attribute
+	old := newFake(t, 11020) // too old for attribute 125
 	if caps := old.device().Caps(); !caps.IPCMem || !caps.IPCEvents {
 		t.Errorf("%+v", caps)
 	}

@@ -27,9 +27,9 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	return nil
 }
 
-// carveouts is the first release that is given the attribute for a carve-out. Headers have it since
-// 12.5, but an older driver was not available for a test. The attribute is a hint, and a hint must
-// not make a launch fail.
+// carveouts is the first release for which launches use the attribute for a carve-out. Headers have
+// the attribute since 12.5, but no driver of 12.5 or 12.6 was available for a test. The attribute
+// is a hint, which must not make a launch fail.
 const carveouts = 12080
 
 // launchEvents is the first release whose launches can record an event when all blocks have begun.
@@ -65,7 +65,7 @@ func (d *device) launchEx(s driver.Stream, l *driver.Launch) error {
 	if err != nil {
 		return d.fail("launch", err, "%s", l.String())
 	}
-	if !d.hasLaunchEx { // then all attributes are hints
+	if !d.hasLaunchEx { // lacksAttrs has refused all attributes but hints
 		plain := *l
 		plain.Attrs = driver.LaunchAttrs{}
 		return d.Launch(s, &plain)

@@ -16,8 +16,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// attrs are launch attributes, one at a time and all at once, with what the driver must get for a
-// launch and for a node.
+// attrs are launch attributes, one at a time and all at once. Each has the attributes that the
+// driver must get for a launch and for a node.
 var attrs = []struct {
 	attrs          driver.LaunchAttrs
 	launched, node string
@@ -56,9 +56,9 @@ func TestLaunchAttrs(t *testing.T) {
 func TestLaunchAttrsMissing(t *testing.T) {
 	for name, c := range map[string]struct {
 		release dl.Version
-		lacks   []string // settings
+		lacks   []string // settings of the fake driver
 		says    string
-		kept    string // first byte of each hint's attribute
+		kept    string // first byte of each hint that the driver gets
 	}{
 		"an old driver":  {11040, nil, "the driver has CUDA 11.4, and launch attributes need CUDA 11.8", ""},
 		"an old device":  {13000, []string{"attr 75", "attr 95", "attr 120"}, " on sm_", " 8 14"},

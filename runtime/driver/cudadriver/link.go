@@ -67,7 +67,7 @@ func (c *linkerFor) Compile(src *driver.Source) (driver.Code, error) {
 	return code, nil
 }
 
-// optionsFor returns the options of a source for NVRTC, which accepts no option twice.
+// optionsFor returns the options of a source for NVRTC, without duplicates, which NVRTC refuses.
 func (c *linkerFor) optionsFor(src *driver.Source) []string {
 	options := rtc.Options(src, "--gpu-architecture="+c.target, archOptions...)
 	if slices.Contains(options, "-dlto") || slices.Contains(options, "--dlink-time-opt") {
@@ -81,8 +81,8 @@ func (c *linkerFor) ltoir(p nvrtc.Program) ([]byte, error) {
 	return rtc.Fetch(p, c.lib.GetLTOIRSize, c.lib.GetLTOIR)
 }
 
-// linkOptions returns nvJitLink's options. A virtual architecture gives PTX, as it does without a
-// linker.
+// linkOptions returns nvJitLink's options. For a virtual architecture the result is PTX, as it is
+// without a linker.
 func (c *linkerFor) linkOptions(src *driver.Source) []string {
 	options := []string{"-lto"}
 	if !slices.ContainsFunc(src.LinkOptions, func(o string) bool { return strings.HasPrefix(o, "-arch=") }) {
@@ -111,13 +111,13 @@ func (c *linkerFor) linkOptions(src *driver.Source) []string {
 	return options
 }
 
-// linked links the LTO-IR of sources. It returns the log even with an error.
+// linked links the LTO-IR of sources. It returns the linker's log even with an error.
 func (c *linkerFor) linked(sources []driver.Source, parts [][]byte, options []string) (image []byte, log string, err error) {
 	texts, err := nvjitlink.Texts(options...)
 	if err != nil {
 		return nil, "", err
 	}
-	runtime.LockOSThread() // nvJitLink keeps the memory of a linker by thread
+	runtime.LockOSThread() // nvJitLink ties the memory of a linker to the thread
 	defer runtime.UnlockOSThread()
 	h, err := c.link.Create(texts)
 	if err != nil {

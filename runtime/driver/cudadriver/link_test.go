@@ -23,7 +23,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// withNVJitLink makes devices load testdata/fakes/nvjitlink.c, and returns its file.
+// withNVJitLink builds testdata/fakes/nvjitlink.c and makes devices load it. It returns the path of
+// the library.
 func withNVJitLink(t *testing.T, defines ...string) string {
 	t.Helper()
 	path := testlib.Fake{File: "libnvJitLink.so.12", Source: "nvjitlink.c", Defines: defines}.Build(t)
@@ -82,7 +83,7 @@ func TestLink(t *testing.T) {
 			t.Errorf("%q and %q: %q", x.src.Options, x.src.LinkOptions, code.Image)
 		}
 	}
-	f.Want("") // makes no driver call
+	f.Want("") // linking makes no call of the CUDA driver
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
@@ -169,7 +170,8 @@ func TestNoNVJitLink(t *testing.T) {
 	}
 }
 
-// TestWithNVJitLink names nvJitLink's file with an option, which has priority over the environment.
+// TestWithNVJitLink names nvJitLink's file with an option. The option has precedence over the
+// environment variable.
 func TestWithNVJitLink(t *testing.T) {
 	f := newFake(t, 13000)
 	withNVRTC(t)

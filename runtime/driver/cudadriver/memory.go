@@ -56,7 +56,7 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 }
 
 // hostPointer converts an address that the driver returned and that the host can use. The garbage
-// collector does not know the memory.
+// collector does not manage this memory.
 func hostPointer(p cuda.DevicePtr) unsafe.Pointer {
 	addr := uintptr(p)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
@@ -107,8 +107,8 @@ func (d *device) register(p unsafe.Pointer, size uint64, able bool, flags uint32
 	return driver.Ptr(dev), nil
 }
 
-// Prefetch makes the context current, because the documentation does not say that the stream's
-// context is enough.
+// Prefetch makes the context current. CUDA's documentation does not say that the stream's context
+// is enough.
 func (d *device) Prefetch(s driver.Stream, p driver.Ptr, n uint64, to driver.MemKind) error {
 	const op = "prefetch"
 	location, number := location(int32(d.info.Index)), d.id

@@ -12,8 +12,8 @@ import (
 
 var _ driver.MemSharing = (*device)(nil)
 
-// rdmaAttribute is the first release that can be asked whether other hardware reaches physical
-// memory.
+// rdmaAttribute is the first release with the attribute that says whether other hardware can access
+// physical memory.
 const rdmaAttribute = 11030
 
 // physical holds the properties and the granularity of physical memory.
@@ -36,7 +36,7 @@ func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (virt
 		}
 	}
 	prop := cuda.MemAllocationProp{Type: cuda.MemAllocationTypePinned, Location: location(int32(d.info.Index))}
-	if d.lib.Version() >= rdmaAttribute { // other memory has this property by default
+	if d.lib.Version() >= rdmaAttribute { // memory that is not made with cuMemCreate always has this property
 		rdma, err := has(cuda.DeviceAttributeGPUDirectRDMAWithCUDAVMMSupported)
 		if err != nil {
 			return false, false, err
@@ -65,12 +65,12 @@ func (d *device) setPhysical(p *physical, prop cuda.MemAllocationProp) (able boo
 // whole rounds a size up to the granularity.
 func (p *physical) whole(size uint64) uint64 { return (size + p.granule - 1) / p.granule * p.granule }
 
-// noMemSharing makes the error of a call that Caps exclude.
+// noMemSharing makes the error of a call on a device without Caps.MemSharing.
 func (d *device) noMemSharing(op string) error {
 	return d.fail(op, driver.ErrUnsupported, "shareable memory")
 }
 
-// allocShareable allocates memory that others can import.
+// allocShareable allocates memory that other processes can import.
 func (d *device) allocShareable(size uint64) (driver.Mem, error) {
 	const op = "alloc"
 	if !d.caps.MemSharing {

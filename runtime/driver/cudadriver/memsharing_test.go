@@ -43,7 +43,7 @@ func TestMemSharing(t *testing.T) {
 	f.Want("cuMemImportFromShareableHandle(1)", "cuMemAddressReserve(2097152, 0, 0, 0)", "cuMemMap(2097152, 0, 0x40000, 0)", "cuMemRelease(0x40000)",
 		"cuMemSetAccess(2097152, 1 0 3, 1)")
 	ok(t, d.Fill(stream0, m.Ptr, 7, 1, 100))
-	ok(t, d.Free(m)) // the import keeps the memory
+	ok(t, d.Free(m)) // the import keeps the physical memory alive
 	f.Want("cuMemsetD8Async(0x7, 100, 0x5000)", "cuMemUnmap(2097152)", "cuMemAddressFree(2097152)")
 	got := make([]byte, 100)
 	ok(t, d.Download(stream0, unsafe.Pointer(&got[0]), o.Ptr, 100))
@@ -51,7 +51,7 @@ func TestMemSharing(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	ok(t, d.Free(o))
-	again, err := d.ImportShareable(file, 2<<20) // the descriptor alone keeps the memory
+	again, err := d.ImportShareable(file, 2<<20) // the descriptor alone keeps the physical memory alive
 	ok(t, err)
 	ok(t, d.Download(stream0, unsafe.Pointer(&got[0]), again.Ptr, 100))
 	ok(t, d.Free(again))
@@ -60,7 +60,7 @@ func TestMemSharing(t *testing.T) {
 	}
 }
 
-// TestMemSharingMistakes tests memory that is not shareable, and makes each native call fail.
+// TestMemSharingMistakes exports memory that is not shareable, and makes each native call fail.
 // Nothing leaks.
 func TestMemSharingMistakes(t *testing.T) {
 	f := newFake(t, 13000)
@@ -126,7 +126,7 @@ func TestMemSharingMistakes(t *testing.T) {
 			}
 		}
 	}
-	// A release that fails is reported, and the remaining releases still run.
+	// If a release fails, the error is returned, and the remaining releases still run.
 	for _, call := range []func() error{allocs, imports, exports} {
 		f.Set("cuMemRelease", int(cuda.ErrorInvalidValue))
 		if err := call(); !errors.Is(err, cuda.ErrorInvalidValue) {
@@ -140,12 +140,12 @@ func TestMemSharingMistakes(t *testing.T) {
 	ok(t, d.Free(m))
 }
 
-// TestNoMemSharing tests devices and drivers without shareable memory, and a driver that is asked
-// fewer attributes.
+// TestNoMemSharing tests devices and drivers without shareable memory, and drivers too old for some
+// attributes.
 func TestNoMemSharing(t *testing.T) {
 	for _, attr := range []string{"attr 102", "attr 103", "granularity"} {
 		f := newFake(t, 13000)
-		f.Set(attr, 1) // sets the attribute to 0
+		f.Set(attr, 1) // makes the attribute read 0
 		d := f.device()
 		if d.Caps().MemSharing {
 			t.Errorf("%s is 0, and it shares", attr)
@@ -177,7 +177,7 @@ func TestNoMemSharing(t *testing.T) {
 	}
 }
 
-// TestSharingVirtual shares memory with a Python process that calls the fake driver.
+// TestSharingVirtual shares memory with a Python process. Both use the fake driver.
 func TestSharingVirtual(t *testing.T) {
 	f := newFake(t, 13000)
 	sharesVirtual(t, f.driver(), f.Path, 5<<20, 3)

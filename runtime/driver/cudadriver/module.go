@@ -27,7 +27,7 @@ type compiler struct {
 type module struct {
 	code    *contents
 	library cuda.CodeLibrary // the library that the module belongs to, or 0
-	logs    *compiler        // logs that the library may write until it is unloaded, or nil
+	logs    *compiler        // logs that the library may write until it is unloaded; nil for a cubin or a module
 }
 
 // Load accepts PTX, with or without a NUL at its end, a cubin and a fat binary. It refuses a cubin
@@ -41,8 +41,8 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	if len(code.undefined) > 0 && form == "cubin" {
 		return 0, d.fail("load", code.explain(cuda.ErrorInvalidImage), "%s of %d bytes", form, len(image))
 	}
-	// The garbage collector sees the option values as numbers, even addresses of the logs. Pin
-	// keeps the logs in memory and in place until Unpin.
+	// The option values are numbers to the garbage collector, even the addresses of the logs. Pin
+	// keeps the logs alive until Unpin.
 	c := new(compiler)
 	var pin runtime.Pinner
 	pin.Pin(c)
@@ -64,9 +64,9 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 	}
 	loaded := module{code: code, library: library}
 	if library != 0 && form != "cubin" {
-		// According to CUDA's documentation a library is compiled when a function is needed, and it
-		// does not say that the logs are unused after loading. So the logs stay until the unload.
-		// The garbage collector does not move heap memory.
+		// CUDA's documentation says that a library is compiled when a function is needed. It does
+		// not say that the driver stops using the logs after loading. So the logs live until the
+		// unload. The garbage collector does not move heap memory.
 		loaded.logs = c
 	}
 	d.mu.Lock()
@@ -76,10 +76,10 @@ func (d *device) Load(image []byte) (driver.Module, error) {
 }
 
 // loadImage loads device code. If the driver has libraries, it loads a library and gets the
-// context's module from it, and otherwise it loads a module. While the CUDA driver compiles a
-// module, no thread can submit to the context; a library is compiled without the context. If the
-// driver loads libraries eagerly, a library would load into all contexts, so loadImage loads a
-// module then.
+// context's module from it. Otherwise it loads a module. While the CUDA driver compiles a module,
+// no thread can submit to the context, but a library is compiled without the context. If the driver
+// loads libraries eagerly, it would load a library into all contexts, so loadImage then loads a
+// module.
 func (d *device) loadImage(image unsafe.Pointer, c *compiler) (cuda.Module, cuda.CodeLibrary, error) {
 	if !d.hasLibraries {
 		m, err := d.lib.ModuleLoadDataEx(image, c.options[:], c.values[:])
@@ -96,7 +96,7 @@ func (d *device) loadImage(image unsafe.Pointer, c *compiler) (cuda.Module, cuda
 	return m, library, nil
 }
 
-// explain adds to an error what the image lacks.
+// explain adds the symbols that the image lacks to an error.
 func (c *contents) explain(err error) error {
 	if len(c.undefined) == 0 {
 		return err
@@ -114,7 +114,7 @@ func (c *contents) explain(err error) error {
 func (c *compiler) log() string {
 	var parts []string
 	for _, b := range [][]byte{c.err[:], c.info[:]} {
-		text, _, _ := bytes.Cut(b, []byte{0}) // a truncated log may have no end
+		text, _, _ := bytes.Cut(b, []byte{0}) // a truncated log may have no terminating NUL
 		if s := strings.TrimSpace(strings.ToValidUTF8(string(text), "?")); s != "" {
 			parts = append(parts, s)
 		}
@@ -125,7 +125,7 @@ func (c *compiler) log() string {
 func (d *device) Unload(m driver.Module) error {
 	d.mu.Lock()
 	loaded, has := d.modules[m]
-	delete(d.modules, m) // before another module can get the handle
+	delete(d.modules, m) // must come before the unload: afterwards another module can get the handle
 	d.mu.Unlock()
 	var err error
 	if loaded.library != 0 {
@@ -145,13 +145,13 @@ func (d *device) Unload(m driver.Module) error {
 }
 
 // Function loads the kernel's code, and allows the maximum of shared memory and the largest
-// clusters. A launch must do neither, because loading may wait for the whole device, and the limits
-// belong to the kernel.
+// clusters. Launch does neither: loading may wait for the whole device, and the limits belong to
+// the kernel.
 func (d *device) Function(m driver.Module, kernel string) (driver.Function, driver.FuncInfo, error) {
 	d.mu.Lock()
 	code := d.modules[m].code
 	d.mu.Unlock()
-	if code == nil { // no such module
+	if code == nil { // d.modules has no such module
 		code = new(contents)
 	}
 	fail := func(err error, what string) (driver.Function, driver.FuncInfo, error) {
@@ -169,7 +169,7 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 	} else if err != nil {
 		return fail(err, "handle")
 	}
-	if d.hasFuncLoad { // older drivers load at the first query of an attribute
+	if d.hasFuncLoad { // older drivers load the code at the first query of an attribute
 		if err := d.lib.FuncLoad(f); err != nil {
 			return fail(err, "code")
 		}
@@ -199,7 +199,7 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 		*a.to = int(v)
 	}
 	if d.caps.Clusters {
-		// Clusters larger than the portable size need permission, which belongs to the kernel.
+		// A kernel needs permission for clusters larger than the portable size.
 		if err := d.lib.FuncSetAttribute(f, cuda.FuncAttributeNonPortableClusterSizeAllowed, 1); err != nil {
 			return fail(err, "limit of blocks of a cluster")
 		}
@@ -222,7 +222,7 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 // first index that does not exist. That call fails, but without the number a launch with too few
 // arguments would make the driver read past their end.
 func (d *device) params(f cuda.Function, number int) ([]int, error) {
-	const most = 1 << 15 // more bytes of parameters than any kernel can have
+	const most = 1 << 15 // limits the loop: no kernel has parameters of more bytes
 	if number == untold {
 		number = most
 	}

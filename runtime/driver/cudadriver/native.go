@@ -16,7 +16,7 @@ var (
 // closed.
 type Native struct {
 	Library *cuda.Library
-	Device  cuda.Device  // ordinal, also for the runtime library and others
+	Device  cuda.Device  // the device's ordinal, which the CUDA runtime library uses too
 	Context cuda.Context // primary context
 }
 
@@ -48,9 +48,9 @@ func (d *device) Leave(uintptr) error {
 	return nil
 }
 
-// BeginCapture captures in relaxed mode, so that a library and other threads may allocate
-// meanwhile. settle does not query the stream during the capture, because a query would invalidate
-// it. A capturing stream frees nothing.
+// BeginCapture captures in relaxed mode, so that a library and other threads may allocate memory
+// meanwhile. settle skips the stream during the capture, because a query would invalidate the
+// capture. It misses no free, because a capturing stream frees nothing.
 func (d *device) BeginCapture(s driver.Stream) error {
 	if d.noGraphs != nil {
 		return d.fail("begin capture", d.noGraphs, "graphs")
@@ -84,7 +84,7 @@ func (d *device) EndCapture(s driver.Stream) (driver.Graph, error) {
 	return driver.Graph(g), nil
 }
 
-// listStream adds a stream to those that settle queries, or removes it.
+// listStream adds a stream to the streams that settle queries, or removes it.
 func (d *device) listStream(s driver.Stream, asked bool) {
 	d.streamsMu.Lock()
 	defer d.streamsMu.Unlock()

@@ -32,9 +32,9 @@ func TestNativeOf(t *testing.T) {
 	}
 }
 
-// TestEnter checks that the device is current between Enter and Leave, on threads without and with
-// other contexts, also nested. Afterwards the thread is as before, whatever was made current
-// meanwhile.
+// TestEnter checks that the device is current between Enter and Leave, on threads with and without
+// other contexts, and in nested calls. Leave restores the thread's context, even if other code has
+// changed it meanwhile.
 func TestEnter(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -43,7 +43,7 @@ func TestEnter(t *testing.T) {
 	defer other.Close()
 	d1 := other.(*device)
 	done := make(chan struct{})
-	go func() { // on its own thread, which ends with the goroutine
+	go func() { // on a locked thread, which ends with the goroutine
 		defer close(done)
 		runtime.LockOSThread()
 		check := func(err error) {
@@ -63,7 +63,7 @@ func TestEnter(t *testing.T) {
 			inner, err := d1.Enter()
 			check(err)
 			same("nested", under<<24|context0<<12|context0+1)
-			check(d.lib.CtxSetCurrent(0x777)) // as a library might
+			check(d.lib.CtxSetCurrent(0x777)) // other code may change the context
 			check(d1.Leave(inner))
 			same("left", under<<12|context0)
 			check(d.Leave(was))
@@ -174,8 +174,8 @@ func TestSpoiltCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureNotAsked trims a pool, which queries all streams except one that is capturing, because
-// a query would invalidate the capture.
+// TestCaptureNotAsked trims a pool. The trim queries all streams except a capturing one, because a
+// query would invalidate the capture.
 func TestCaptureNotAsked(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()

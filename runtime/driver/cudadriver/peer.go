@@ -11,8 +11,8 @@ import (
 // errNoLink is the error of a device that cannot reach another device's memory.
 var errNoLink = fmt.Errorf("the hardware has no link: %w", driver.ErrUnsupported)
 
-// errClosed is the error for another device that is closed. Its context may be destroyed, and the
-// CUDA driver's error could then look as if this device's context were.
+// errClosed is the error for another device that is closed. Its context may be destroyed. The CUDA
+// driver's error could then look as if the context of this device were destroyed.
 var errClosed = fmt.Errorf("it is closed: %w", cuda.ErrorInvalidContext)
 
 // peer returns another device of the driver.
@@ -61,9 +61,9 @@ func (d *device) EnablePeer(other driver.Device) error {
 	return d.fail("enable peer", err, "access to device %d", o.info.Index)
 }
 
-// CopyPeer names the contexts of both addresses. Copy lets the driver find them. Some driver
-// releases then crash on a thread without a context, if one address is in a pool that the stream's
-// device has no access to; on other threads they refuse the copy.
+// CopyPeer passes the contexts of both addresses. Copy lets the driver find them, and some driver
+// releases then crash on a thread without a context if the stream's device has no access to the
+// pool of one address. On other threads they refuse the copy.
 func (d *device) CopyPeer(s driver.Stream, dst driver.Ptr, to driver.Device, src driver.Ptr, from driver.Device, n uint64) error {
 	const op = "copy"
 	if s <= defaultStreams {

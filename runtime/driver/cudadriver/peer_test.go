@@ -13,9 +13,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestPeersOnce checks that the driver is asked for access once per opening.
+// TestPeersOnce checks that a device asks the driver only once for access to an open device.
 func TestPeersOnce(t *testing.T) {
-	runtime.LockOSThread() // this thread has the context
+	runtime.LockOSThread() // the context is current on this thread
 	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
@@ -31,9 +31,9 @@ func TestPeersOnce(t *testing.T) {
 	ask := []string{"cuDeviceCanAccessPeer(41, 40)", "cuCtxEnablePeerAccess(0xc0, 0)"}
 	ok(t, devs[1].EnablePeer(devs[0]))
 	f.Want(ask...)
-	ok(t, devs[1].EnablePeer(devs[0])) // has access already
+	ok(t, devs[1].EnablePeer(devs[0])) // access is enabled already
 	f.Want("")
-	again, err := drv.Open(0) // another opening may have another context
+	again, err := drv.Open(0) // the driver may give a device that is opened again another context
 	ok(t, err)
 	defer again.Close()
 	f.Calls()
@@ -49,10 +49,10 @@ func TestPeersUntouched(t *testing.T) {
 	ok(t, err)
 	defer o.Close()
 	before := f.stack()
-	if err := d.EnablePeer(o); err == nil { // from another library object, though the same file
+	if err := d.EnablePeer(o); err == nil { // the device is from another library object, although from the same file
 		t.Error("a device of another library is taken")
 	}
-	two := &device{lib: d.lib, id: d.id + 1, ctx: context0 + 1} // from the same library
+	two := &device{lib: d.lib, id: d.id + 1, ctx: context0 + 1} // the device is from the same library object
 	ok(t, d.EnablePeer(two))
 	if f.stack() != before {
 		t.Errorf("contexts %#x, and they were %#x", f.stack(), before)
@@ -61,7 +61,7 @@ func TestPeersUntouched(t *testing.T) {
 
 // TestAccessPoolApart gives a device access to a pool without a link to it.
 func TestAccessPoolApart(t *testing.T) {
-	runtime.LockOSThread() // this thread has the context
+	runtime.LockOSThread() // the context is current on this thread
 	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
@@ -103,7 +103,7 @@ func TestAccessPoolApart(t *testing.T) {
 // TestCopyPeer copies between pools of two devices without access to each other. Copy would fail or
 // crash there.
 func TestCopyPeer(t *testing.T) {
-	runtime.LockOSThread() // this thread has the context
+	runtime.LockOSThread() // the context is current on this thread
 	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
@@ -158,18 +158,18 @@ func TestCopyPeer(t *testing.T) {
 	ok(t, devs[0].Close())
 }
 
-// TestOtherCurrent copies to and from a pool's memory on a thread where another device without
-// access to the pool is current. That device stays current.
+// TestOtherCurrent copies to and from a pool's memory on a thread where another device is current.
+// That device has no access to the pool. It must stay current.
 func TestOtherCurrent(t *testing.T) {
 	for _, hostPools := range []bool{false, true} {
-		runtime.LockOSThread() // this thread has the context
+		runtime.LockOSThread() // the context is current on this thread
 		f := newFake(t, 13000)
 		drv := f.driver()
 		one, err := drv.Open(0)
 		ok(t, err)
 		ok(t, one.Bind())
 		d := one.(*device)
-		if hostPools { // then other functions copy to and from the host
+		if hostPools { // with a host pool, uploads and downloads use another function
 			_, err := d.NewPool(driver.PoolDesc{Kind: driver.HostMem})
 			ok(t, err)
 		}
@@ -183,7 +183,7 @@ func TestOtherCurrent(t *testing.T) {
 		ok(t, err)
 		two, err := drv.Open(1)
 		ok(t, err)
-		ok(t, two.Bind()) // on this thread too
+		ok(t, two.Bind()) // now device 1 is current on this thread
 		before := f.stack()
 		for i := range words(host) {
 			words(host)[i] = 0x01020304

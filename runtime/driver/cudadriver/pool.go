@@ -41,8 +41,8 @@ var poolAttrs = [...]cuda.MemPoolAttribute{
 func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
 
 // hostPools holds the pools of host and managed memory that a driver's devices have made. Their
-// allocations have an address on the host; asking CUDA for each allocation would be slow. The list
-// is replaced, never changed.
+// allocations have a host address. The list answers for each allocation whether it has one, because
+// asking CUDA would be slow. The list is replaced, never changed.
 type hostPools struct {
 	mu   sync.Mutex
 	list atomic.Pointer[[]hostPool]
@@ -65,7 +65,7 @@ func (h *hostPools) kind(p driver.Pool) driver.MemKind {
 	return driver.DeviceMem
 }
 
-// ever reports whether there has been such a pool.
+// ever reports whether a pool of host or managed memory was ever made.
 func (h *hostPools) ever() bool { return h.list.Load() != nil }
 
 func (h *hostPools) add(p driver.Pool, kind driver.MemKind) {
@@ -85,7 +85,7 @@ func (h *hostPools) remove(p driver.Pool) (kind driver.MemKind) {
 	return kind
 }
 
-// change replaces the list by the result of f for a copy.
+// change replaces the list with the result of f for a copy of the list.
 func (h *hostPools) change(f func([]hostPool) []hostPool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,8 +129,8 @@ func (d *device) SetCurrentPool(p driver.Pool) error {
 	return nil
 }
 
-// NewPool makes a pool. Other processes cannot have its memory unless the pool is shareable.
-// Initially CUDA lets only the host access a pool of host memory, so NewPool gives the device
+// NewPool makes a pool. Other processes cannot open its memory unless the pool is shareable.
+// Initially CUDA lets only the host access a pool of host memory, so NewPool gives all devices
 // access too.
 func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if d.noPools != nil {
@@ -184,7 +184,7 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 }
 
 // DestroyPool first lets the CUDA driver notice completed frees. Some releases crash later if a
-// pool is destroyed while a free of its memory is not noticed yet.
+// pool is destroyed before the driver has noticed a free of its memory.
 func (d *device) DestroyPool(p driver.Pool) error {
 	if d.noPools != nil {
 		return d.fail("destroy pool", d.noPools, "memory pools")
@@ -194,7 +194,7 @@ func (d *device) DestroyPool(p driver.Pool) error {
 	} else if busy {
 		return d.fail("destroy pool", driver.ErrBusy, "pool %#x, while streams have pending work", uintptr(p))
 	}
-	kind := d.hostPools.remove(p) // before another pool can get the handle
+	kind := d.hostPools.remove(p) // must come before the pool is destroyed: afterwards another pool can get the handle
 	if err := d.lib.MemPoolDestroy(cuda.MemoryPool(p)); err != nil {
 		if kind != driver.DeviceMem {
 			d.hostPools.add(p, kind)
@@ -204,8 +204,9 @@ func (d *device) DestroyPool(p driver.Pool) error {
 	return nil
 }
 
-// settle synchronizes the streams without pending work, so that the CUDA driver notices what they
-// have freed. It reports whether other streams have work. No stream is destroyed meanwhile.
+// settle synchronizes the streams without pending work, so that the CUDA driver notices their
+// completed frees. It reports whether other streams have pending work. The lock prevents destroying
+// a stream meanwhile.
 func (d *device) settle(op string) (busy bool, err error) {
 	d.streamsMu.Lock()
 	defer d.streamsMu.Unlock()
@@ -293,7 +294,8 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	if allow {
 		flags = cuda.MemAccessFlagsProtReadWrite
 	}
-	if other.id != d.id && d.hostPools.kind(p) == driver.DeviceMem { // otherwise the call below would fail
+	// For device memory the call below fails without a link, and compute-sanitizer would report that.
+	if other.id != d.id && d.hostPools.kind(p) == driver.DeviceMem {
 		if can, err := d.lib.DeviceCanAccessPeer(other.id, d.id); err == nil && can == 0 {
 			return d.fail("access pool", errNoLink, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
 		}

@@ -31,7 +31,7 @@ func TestHostPool(t *testing.T) {
 	unsafe.Slice((*byte)(m.Host), 64)[63] = 1
 	f.Want("cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)")
 
-	ok(t, d.DestroyPool(host)) // with an allocation left
+	ok(t, d.DestroyPool(host)) // one allocation is not freed yet
 	ok(t, d.FreeAsync(stream0, m))
 	f.Want("cuMemPoolDestroy(0x9020)", "cuMemFreeAsync(0x5000)")
 	if d.hostPools.kind(host) != driver.DeviceMem {
@@ -53,16 +53,16 @@ func TestManagedPools(t *testing.T) {
 	ok(t, d.FreeAsync(stream0, m))
 	ok(t, d.DestroyPool(p))
 	f.Want("cuMemPoolCreate(2, 0, 1 0, (nil), 0, 0)", "cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)", "cuMemFreeAsync(0x5000)", "cuMemPoolDestroy(0x9020)")
-	f.Set("cuMemPoolCreate", int(cuda.ErrorNotSupported)) // as if another device cannot share managed memory
+	f.Set("cuMemPoolCreate", int(cuda.ErrorNotSupported)) // a device may be unable to use managed pools
 	if p, err := d.NewPool(driver.PoolDesc{Kind: driver.ManagedMem}); p != 0 || !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("%#x, %v", p, err)
 	}
 }
 
-// TestHostPools checks that the devices of a driver know each other's pools while pools come and
-// go.
+// TestHostPools checks that the devices of a driver see each other's pools while pools are made and
+// destroyed.
 func TestHostPools(t *testing.T) {
-	runtime.LockOSThread() // this thread has the context
+	runtime.LockOSThread() // the context is current on this thread
 	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
@@ -101,7 +101,7 @@ func TestHostPools(t *testing.T) {
 }
 
 func TestAccessPool(t *testing.T) {
-	runtime.LockOSThread() // this thread has the context
+	runtime.LockOSThread() // the context is current on this thread
 	defer runtime.UnlockOSThread()
 	f := newFake(t, 13000)
 	drv := f.driver()
@@ -122,7 +122,7 @@ func TestAccessPool(t *testing.T) {
 	}
 }
 
-// TestNoHostPools tests a device that returns an error about pools of host memory.
+// TestNoHostPools tests a device whose attribute query for pools of host memory fails.
 func TestNoHostPools(t *testing.T) {
 	f := newFake(t, 13000)
 	f.Set("attr 144", 1)
@@ -169,7 +169,7 @@ func TestNoPools(t *testing.T) {
 		t.Errorf("%+v", caps)
 	}
 	suite.Unsupported(t, f, d, drivertest.PoolOps, "of CUDA 13.0, has 0 of the 17 functions of set memory-pools, which came with CUDA 11.2")
-	// Without askCaps there is no crash either.
+	// Without the check of askCaps the calls return errors, and do not crash.
 	d.noPools = nil
 	for _, op := range drivertest.PoolOps {
 		if op == "new pool" {
@@ -181,8 +181,8 @@ func TestNoPools(t *testing.T) {
 	}
 }
 
-// TestStreamsAreSettledWhileTheyLive trims a pool, and makes a stream, while another stream is
-// being destroyed.
+// TestStreamsAreSettledWhileTheyLive trims a pool and makes a stream while another stream is being
+// destroyed. The trim must not query the destroyed stream.
 func TestStreamsAreSettledWhileTheyLive(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()

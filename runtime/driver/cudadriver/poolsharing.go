@@ -13,7 +13,7 @@ var _ driver.PoolSharing = (*device)(nil)
 // poolHandles is the first release that reports the handle types of pools.
 const poolHandles = 11030
 
-// noSharing makes the error of a call that Caps exclude.
+// noSharing makes the error of a call on a device without Caps.PoolSharing.
 func (d *device) noSharing(op string) error {
 	return d.fail(op, driver.ErrUnsupported, "shareable pools")
 }
@@ -31,8 +31,8 @@ func (d *device) ExportPool(p driver.Pool) (*os.File, error) {
 	return descriptor(fd, "CUDA memory pool"), nil
 }
 
-// ImportPool gives the device access. Initially only the device that has the memory has access, or
-// no device if this process does not see it.
+// ImportPool gives the device access to the pool. Initially only the device that has the memory has
+// access. If this process does not see that device, no device has access.
 func (d *device) ImportPool(f *os.File) (driver.Pool, error) {
 	const op = "import pool"
 	if !d.caps.PoolSharing {

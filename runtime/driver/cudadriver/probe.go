@@ -30,8 +30,8 @@ func (d *device) probe() (anywhere bool, err error) {
 			anywhere, err = false, errors.Join(err, d.fail("open", pop, "restore the thread's context"))
 		}
 	}()
-	// This thread has the context below. Another thread may have other contexts, which are set
-	// aside.
+	// The context is current on this thread. So elsewhere uses another thread, and removes the
+	// contexts of that thread meanwhile.
 	elsewhere := func(f func() error) error {
 		return trial.OnAnother(func() error { return withoutContext(d.lib, f) })
 	}
@@ -43,9 +43,9 @@ func (d *device) probe() (anywhere bool, err error) {
 	})
 }
 
-// withoutContext runs f while the calling thread, which is locked, has no current context. It pops
-// all contexts of the thread and pushes them again, because setting none would only uncover the
-// context below.
+// withoutContext runs f while the calling thread has no current context. The thread is locked.
+// withoutContext pops all contexts of the thread, because setting no context would only replace the
+// top one. It pushes them again afterwards.
 func withoutContext(lib *cuda.Library, f func() error) (err error) {
 	var stack []cuda.Context
 	defer func() {

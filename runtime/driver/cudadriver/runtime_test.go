@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestRuntimeAllocatesNothing submits through the runtime to a fake driver that executes at once,
-// and checks that nothing is allocated.
+// TestRuntimeAllocatesNothing submits through the runtime to a fake driver that executes work at
+// once. It checks that no submission allocates.
 func TestRuntimeAllocatesNothing(t *testing.T) {
 	if !dl.Fast {
 		t.Skip("no fast path in this build")
@@ -76,7 +76,7 @@ func TestRuntimeAllocatesNothing(t *testing.T) {
 			for range 200 {
 				run()
 			}
-			// Telling the race detector about the written memory allocates.
+			// Reporting the written memory to the race detector allocates.
 			if raceEnabled && name == "download" {
 				continue
 			}

@@ -35,13 +35,13 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
-	// CUDA would destroy the stream and let its work run on.
+	// CUDA would destroy the stream, but let its work run on.
 	if d.lib.StreamQuery(cuda.Stream(s)) == cuda.ErrorNotReady {
 		return d.fail("destroy stream", driver.ErrBusy, "stream %#x", uintptr(s))
 	}
 	d.streamsMu.Lock()
 	_, known := d.streams[cuda.Stream(s)]
-	delete(d.streams, cuda.Stream(s)) // before another stream can get the handle, and settle query it
+	delete(d.streams, cuda.Stream(s)) // before StreamDestroy, after which another stream can get the handle
 	d.streamsMu.Unlock()
 	if err := d.lib.StreamDestroy(cuda.Stream(s)); err != nil {
 		if known {
@@ -84,7 +84,7 @@ func (d *device) Query(e driver.Event) (bool, error) {
 	if err == nil {
 		return true, nil
 	}
-	if err == cuda.ErrorNotReady { // the common error; the library returns it unwrapped
+	if err == cuda.ErrorNotReady { // the usual case; the library returns this error unwrapped
 		return false, nil
 	}
 	return false, d.fail("query", err, "event %#x", uintptr(e))

@@ -14,8 +14,8 @@ import (
 )
 
 // TestSubmittingSetsContext tests a driver that needs a context for every call. Several threads
-// submit at once, without a context or with another device's. Each has its own context again
-// afterwards.
+// submit at once, without a context or with another device's. Afterwards each thread has its own
+// context again.
 func TestSubmittingSetsContext(t *testing.T) {
 	f := newFake(t, 13000)
 	f.Set("bound", 1)
@@ -49,8 +49,8 @@ func TestSubmittingSetsContext(t *testing.T) {
 		})
 	}
 	threads.Wait()
-	// A failing call restores the thread's context too, and so does a call whose context cannot be
-	// set.
+	// A failing call restores the thread's context too. So does a call for which the context cannot
+	// be set.
 	for name, code := range map[string]cuda.Result{"cuEventRecord": cuda.ErrorInvalidHandle, "cuCtxPushCurrent_v2": cuda.ErrorUnknown, "cuCtxPopCurrent_v2": cuda.ErrorUnknown} {
 		f.Set(name, int(code))
 		if err := d.Record(event0, stream0); !errors.Is(err, code) || errors.Is(err, driver.ErrLost) {

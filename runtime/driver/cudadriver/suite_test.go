@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// TestSuite runs the tests that this driver shares with hipdriver.
+// TestSuite runs the tests that cudadriver and hipdriver share.
 func TestSuite(t *testing.T) { drivertest.Run(t, suite) }
 
 // enter makes the device current on the thread, and then restores the previous context.
@@ -29,12 +29,12 @@ func enter(d driver.Natives) error {
 	return d.Leave(was)
 }
 
-// all returns a call of every method except Bind and Close.
+// all returns a call of every method of the device except Bind and Close.
 func all(d *device) map[string]func() error { return suite.All(d) }
 
 var suite *drivertest.API
 
-func init() { // in init, because its functions use suite
+func init() { // init avoids a cycle: the functions use suite
 	suite = &drivertest.API{
 		Name: "cuda", Prefix: "cu", File: "libcuda.so.1", Release: 13000,
 		Result: func(code int) drivertest.Result { return cuda.Result(code) },
@@ -140,13 +140,14 @@ func init() { // in init, because its functions use suite
 
 				"enter": {"cuCtxPushCurrent_v2"}, "leave": {"cuCtxPopCurrent_v2"}, "begin capture": {"cuStreamBeginCapture_v2"}, "end capture": {"cuStreamEndCapture"},
 			},
-			// With such a pool other functions upload and download.
+			// After a host pool was made, upload and download use other functions. This test
+			// expects the usual ones.
 			Before: func(d drivertest.Device) { d.(*device).hostPools.list.Store(nil) },
 		},
 		Pools: drivertest.PoolsTest{
 			Releases: []dl.Version{13000},
 			Current:  []string{"cuDeviceGetDefaultMemPool(40)", "cuDeviceSetMemPool(40, 0x9020)", "cuDeviceGetMemPool(40)", "cuDeviceSetMemPool(40, 0x9000)"},
-			// A location has the device's ordinal.
+			// The location in the call has the device's ordinal.
 			New: []string{"cuMemPoolCreate(1, 0, 1 0, (nil), 100, 0)"},
 			Use: []string{"cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)", "cuMemAllocFromPoolAsync(64, 0x9020, 0x5000)", "cuMemFreeAsync(0x5000)",
 				"cuMemPoolTrimTo(0x9020, 1048576)"},
@@ -225,10 +226,10 @@ func init() { // in init, because its functions use suite
 	}
 }
 
-// graphMemory is the memory that the nodes of graphOf write.
+// graphMemory is the memory that graphs of graphOf write.
 var graphMemory [8]uint64
 
-// graphOf makes a graph with nodes of every kind.
+// graphOf makes a graph with a node of every kind.
 func graphOf(v drivertest.Device) (g drivertest.Graph) {
 	d, ptr := v.(*device), driver.Ptr(uintptr(unsafe.Pointer(&graphMemory)))
 	attrs := driver.LaunchAttrs{Cooperative: d.caps.Cooperative, Carveout: 1}
@@ -248,7 +249,7 @@ func graphOf(v drivertest.Device) (g drivertest.Graph) {
 	return g
 }
 
-// more returns the operations that only CUDA has.
+// more returns calls of the methods that only cudadriver has.
 func more(v drivertest.Device) map[string]func() error {
 	d, word := v.(*device), new(uint64)
 	ptr := driver.Ptr(uintptr(unsafe.Pointer(word)))
@@ -270,7 +271,7 @@ func more(v drivertest.Device) map[string]func() error {
 	}
 }
 
-// hot returns the operations that only CUDA makes without allocating.
+// hot returns calls of the methods that allocate nothing only in cudadriver.
 func hot(t *testing.T, v drivertest.Device, m driver.Mem, launch *driver.Launch) map[string]func() error {
 	d := v.(*device)
 	host, err := d.NewPool(driver.PoolDesc{Kind: driver.HostMem})

@@ -18,7 +18,7 @@ func (d *device) NewTimer() (driver.Event, error) {
 	return driver.Event(e), nil
 }
 
-// Elapsed is as exact as CUDA: half a microsecond and seven digits.
+// Elapsed has CUDA's accuracy: half a microsecond and seven significant digits.
 func (d *device) Elapsed(from, to driver.Event) (time.Duration, error) {
 	var ms float32
 	err := d.submit(func() (err error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/puregpu/puregpu/nvrtc"
 )
 
-// TestNoneIsReady tries two files of each library, neither of which works. The error has both
-// files, each with its error.
+// TestNoneIsReady tries two files of each library. Neither file works. The error names both files,
+// each with its own error.
 func TestNoneIsReady(t *testing.T) {
 	for _, c := range []struct {
 		table, name string

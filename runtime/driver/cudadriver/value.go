@@ -7,16 +7,15 @@ import (
 
 var _ driver.Values = (*device)(nil)
 
-// valueOps is the first release with the functions in the form that needs no option of the kernel
-// module.
+// valueOps is the first release whose functions for values need no option of the kernel module.
 const valueOps = 11070
 
-// noValues makes the error of a call that Caps exclude.
+// noValues makes the error of a call on a device without Caps.Values.
 func (d *device) noValues(op string) error {
 	return d.fail(op, driver.ErrUnsupported, "values in memory")
 }
 
-// WriteValue comes after a memory barrier, which cuStreamWriteValue64 makes by itself.
+// WriteValue needs no memory barrier: cuStreamWriteValue64 makes one before it writes.
 func (d *device) WriteValue(s driver.Stream, p driver.Ptr, value uint64) error {
 	const op = "write value"
 	switch {
