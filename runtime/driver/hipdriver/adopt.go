@@ -9,21 +9,20 @@ import (
 
 var _ driver.Adopter = (*device)(nil)
 
-// HIP has values as a beta feature, and this package does not use them. Some devices wait only for
-// memory of hipMallocSignalMemory. Streams share few hardware queues, so a wait may block the write
-// that it waits for. Values are compared as unsigned numbers. So the device does not implement
-// driver.Values.
+// The device does not implement driver.Values, although HIP has the functions as a beta feature.
+// Some devices can wait only for memory of hipMallocSignalMemory. Streams share few hardware
+// queues, so a wait may block the write that it waits for. HIP compares values as unsigned numbers.
 
 // Event returns the HIP handle of an event of this package.
 func Event(e driver.Event) hip.Event { return hip.Event(e) }
 
-// noAdopt makes the error of a call that Caps exclude.
+// noAdopt makes the error of a call on a device without Caps.Adopt.
 func (d *device) noAdopt(op string) error {
 	return d.refuse(op, driver.ErrUnsupported, "streams of other code")
 }
 
-// AdoptStream does not add the stream to those that busy queries, because a query could invalidate
-// another owner's capture.
+// AdoptStream does not add the stream to d.streams. busy queries those streams, and a query could
+// invalidate a capture that the stream's owner has begun.
 func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	const op = "adopt stream"
 	if !d.caps.Adopt {
@@ -46,7 +45,7 @@ func (d *device) AdoptStream(s driver.Stream) (int, error) {
 	return int(priority), nil
 }
 
-// Capturing also counts an invalidated capture, until it is ended.
+// Capturing reports true for an invalidated capture too, until the capture is ended.
 func (d *device) Capturing(s driver.Stream) (is bool, err error) {
 	const op = "capturing"
 	if !d.caps.Adopt {

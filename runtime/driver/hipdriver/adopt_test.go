@@ -32,12 +32,13 @@ func TestAdoptOthers(t *testing.T) {
 	}
 }
 
-// TestLaunchAdopted launches an exec in a stream of the program, which may be destroyed before the
-// next launch. The next launch waits for an event that was recorded at once.
+// TestLaunchAdopted launches an exec in a stream of the program. The program may destroy the stream
+// before the next launch. The next launch waits for an event, which must be recorded immediately
+// after the launch.
 func TestLaunchAdopted(t *testing.T) {
 	f := newFake(t, hip64)
 	d := f.device()
-	d.setCaptured(stream0, false) // as NewStream does
+	d.setCaptured(stream0, false) // NewStream does this for its streams
 	ok := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -60,7 +61,7 @@ func TestLaunchAdopted(t *testing.T) {
 		"hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5001)")
 	ok(d.LaunchGraph(stream1, x))
 	f.Want("hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)", "hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5001)")
-	f.Set("hipEventRecord", int(hip.ErrorUnknown)) // then the next launch records it
+	f.Set("hipEventRecord", int(hip.ErrorUnknown)) // the event of this launch is then recorded by the next launch
 	ok(d.LaunchGraph(stream1, x))
 	f.Set("hipEventRecord", 0)
 	f.Calls()

@@ -46,7 +46,7 @@ func (d *device) Compiler() (driver.Compiler, error) {
 type compilerFor struct {
 	lib   *hiprtc.Library
 	build string
-	arch  string // without features, so that the code runs with any setting of them
+	arch  string // without features such as xnack, so that the code runs with any setting of them
 }
 
 func (c *compilerFor) Info() driver.CompilerInfo {
@@ -57,7 +57,7 @@ func (c *compilerFor) Info() driver.CompilerInfo {
 	return info
 }
 
-// Compile returns a code object.
+// Compile compiles a source to a code object.
 func (c *compilerFor) Compile(src *driver.Source) (driver.Code, error) {
 	options := rtc.Options(src, "--offload-arch="+c.arch, "--offload-arch", "--gpu-architecture")
 	code, err := rtc.Compile(c.lib, filled(src), options, c.output)
@@ -76,11 +76,12 @@ func (c *compilerFor) output(p hiprtc.Program) ([]byte, error) {
 	return image, err
 }
 
-// errNoCode is the error of options such as -fgpu-rdc, which give bitcode with releases from 5.3
-// on.
+// errNoCode is the error if options such as -fgpu-rdc made no code object. hipRTC makes bitcode for
+// them from 5.3 on.
 var errNoCode = fmt.Errorf("the options give no code object, so nothing can be loaded: %w", driver.ErrUnsupported)
 
-// filled returns a source without empty texts, which HIP 5.2 refuses.
+// filled returns a source in which no text of a header is empty, because HIP 5.2 refuses empty
+// texts.
 func filled(src *driver.Source) *driver.Source {
 	own := *src
 	own.Headers = maps.Clone(src.Headers)
@@ -95,12 +96,13 @@ func filled(src *driver.Source) *driver.Source {
 	return &own
 }
 
-// temporary matches the temporary paths of the compiler's sources and headers:
+// temporary matches the paths that the compiler gives to sources and headers in its messages:
 // /tmp/comgr-1f2e3d/include/, or /tmp/comgr-314-0-1f2e3d/include/ since HIP 7. HIP 5.2 calls every
 // source CompileSource.
 var temporary = regexp.MustCompile(`[^\s'"]*[/\\]comgr-[0-9A-Za-z-]+[/\\](?:include[/\\]|input[/\\](CompileSource\b)?)`)
 
-// named replaces temporary paths in a log with the caller's names of source and headers.
+// named replaces temporary paths in a log with the names that the caller has given to the source
+// and headers.
 func named(log, source string) string {
 	return temporary.ReplaceAllStringFunc(log, func(path string) string {
 		if strings.HasSuffix(path, "CompileSource") {

@@ -15,8 +15,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// withHIPRTC makes devices load testdata/fakes/hiprtc.c as a file of a release, and returns the
-// file.
+// withHIPRTC builds testdata/fakes/hiprtc.c as a file of a release, and makes devices load it. It
+// returns the file's path.
 func withHIPRTC(t *testing.T, file string) string {
 	t.Helper()
 	path := testlib.Fake{File: file, Source: "hiprtc.c"}.Build(t)
@@ -42,7 +42,8 @@ func TestCompileNames(t *testing.T) {
 	}
 }
 
-// TestCompileForOthers tests devices that are not AMD's or do not report their architecture.
+// TestCompileForOthers tests devices that are not AMD's, and devices that do not report their
+// architecture.
 func TestCompileForOthers(t *testing.T) {
 	withHIPRTC(t, "libhiprtc.so.6")
 	for _, arch := range []string{"", "sm_90"} {

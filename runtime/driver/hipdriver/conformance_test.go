@@ -10,12 +10,13 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu/gputest"
 )
 
-// libraryEnv names a HIP library for the tests of this file and of library_test.go. They run on the
-// devices that it finds, with and without HIP's own pools. They skip if it is not set or there is
-// no device. With PUREGPU_TEST_REQUIRE_GPU they fail instead.
+// libraryEnv is the variable that names a HIP library for the tests of this file and of
+// library_test.go. They run on the devices that the library finds, with and without HIP's own
+// pools. If the variable is not set, or there is no device, they skip, or fail if
+// PUREGPU_TEST_REQUIRE_GPU is set.
 const libraryEnv = "PUREGPU_TEST_HIP_LIBRARY"
 
-// namedLibrary opens that library.
+// namedLibrary opens the library that libraryEnv names.
 func namedLibrary(t testing.TB) *hip.Library {
 	t.Helper()
 	path := os.Getenv(libraryEnv)
@@ -69,7 +70,8 @@ func TestLibraryFar(t *testing.T) {
 	gputest.BeFar(t, func() (driver.Driver, error) { return New(namedLibrary(t)) })
 }
 
-// conform runs the suite. stall, if not nil, is the harness's.
+// conform runs the runtime's suite. If stall is not nil, the suite uses it to hold back a device's
+// work.
 func conform(t *testing.T, lib *hip.Library, stall func(device int) (resume func()), opts ...Option) {
 	gputest.Run(t, func(t *testing.T) gputest.Harness {
 		d, err := New(lib, opts...)
@@ -85,7 +87,7 @@ func conform(t *testing.T, lib *hip.Library, stall func(device int) (resume func
 			Kernels: takesPTX(d),
 			Stall:   stall,
 			Far:     far,
-			Brief:   stall != nil, // a fake GPU: the simulated GPU runs the long tests
+			Brief:   stall != nil, // brief with a fake GPU, because the simulated GPU already runs the long tests
 			Current: func() any {
 				device, err := lib.GetDevice()
 				if err != nil {

@@ -16,7 +16,7 @@ import (
 
 var _ driver.Comms = (*device)(nil)
 
-// device is an open device.
+// device is an open device. mu protects the fields below it.
 type device struct {
 	*ncclcomm.Comms
 
@@ -27,10 +27,10 @@ type device struct {
 	caps   driver.Caps
 
 	hiprtc   func() (*hiprtc.Library, error)
-	more     *more  // or nil
-	unit     uint64 // width per 4-byte element in a call of more, or 0 if the function must not be used
-	noGraphs error  // why there are none, or nil
-	noPools  error  // why there are none, or nil; set by open
+	more     *more  // functions of newer releases, or nil
+	unit     uint64 // hipMemsetD2D32Async's width per element of 4 bytes, or 0 if FillStrided must not use the function
+	noGraphs error  // why the device has no graphs, or nil
+	noPools  error  // why the device has no pools, or nil; set by open
 	reminds  bool   // HIP keeps "event not ready" as the thread's last error
 	sets     bool   // submitting calls must set the thread's device; set by open
 	closed   atomic.Bool
@@ -39,11 +39,11 @@ type device struct {
 
 	mu      sync.Mutex
 	images  map[driver.Module][]byte  // the images of loaded modules
-	execs   map[driver.Exec]*launches // made by Instantiate
-	streams map[driver.Stream]bool    // streams, and whether they are being captured
+	execs   map[driver.Exec]*launches // launches of the execs that Instantiate has made
+	streams map[driver.Stream]bool    // made by NewStream; true while the stream is being captured
 }
 
-// errorsOnly is the first release whose last error is only set by errors.
+// errorsOnly is the first release in which only real errors become a thread's last error.
 const errorsOnly = 7_00_00000
 
 func newDevice(d *Driver, index int) *device {
@@ -60,8 +60,7 @@ func newDevice(d *Driver, index int) *device {
 	return v
 }
 
-// open finds the device's features, with the device current meanwhile. devices is the number of
-// devices.
+// open finds the device's features, while the device is current. devices is the number of devices.
 func (d *device) open(devices int, pools bool) error {
 	return d.onDevice("open", func() (err error) {
 		if err := d.askPools(pools); err != nil {
@@ -95,14 +94,14 @@ func (d *device) onDevice(op string, f func() error) error {
 	return d.during(op, d.id, "the device", f)
 }
 
-// during calls f with a device current on the calling thread, which is locked. what names the
-// device in errors.
+// during calls f while a device is current on the calling thread. The thread must be locked. The
+// parameter what names the device in errors.
 func (d *device) during(op string, device int32, what string, f func() error) (err error) {
 	before, err := d.lib.GetDevice()
 	if err != nil {
 		return d.fail(op, err, "the thread's current device")
 	}
-	// Even if it is current: a thread may have no device chosen yet.
+	// The device is set even if GetDevice returns it: the thread may not have chosen a device yet.
 	if err := d.lib.SetDevice(device); err != nil {
 		return d.fail(op, err, "make %s current", what)
 	}
@@ -114,8 +113,8 @@ func (d *device) during(op string, device int32, what string, f func() error) (e
 	return f()
 }
 
-// has reports whether an attribute is not 0. It returns unknown if the library is older than the
-// attribute.
+// has reports whether an attribute is not 0. If the library is too old for the attribute, it
+// returns unknown.
 func (d *device) has(attr hip.DeviceAttribute, unknown bool) (bool, error) {
 	v, err := d.lib.DeviceGetAttribute(attr, d.id)
 	switch {
@@ -139,7 +138,7 @@ func (d *device) askCaps() error {
 	if err != nil {
 		return err
 	}
-	// The attribute came with 6.0, the feature much earlier.
+	// Releases before 6.0 have the feature, but not the attribute.
 	register, err := d.has(hip.DeviceAttributeHostRegisterSupported, true)
 	if err != nil {
 		return err
@@ -148,16 +147,16 @@ func (d *device) askCaps() error {
 		return !slices.ContainsFunc(names, func(n string) bool { return !d.lib.HasSymbol(n) })
 	}
 	d.caps = driver.Caps{
-		RerecordEvents: false, // HIP does not document whether a wait survives the next record of its event
+		RerecordEvents: false, // HIP does not document whether a wait still counts after the event's next record
 		Managed:        managed && concurrent && symbols("hipMallocManaged"),
 		HostRegister:   register && symbols("hipHostRegister", "hipHostUnregister", "hipHostGetDevicePointer"),
 		Pools:          d.noPools == nil,
 		PoolsByStream:  d.noPools == nil,
 		Graphs:         d.noGraphs == nil,
-		Timers:         true, // the package requires all functions that timers need
+		Timers:         true, // the package requires releases that have all functions for timers
 		Peers:          symbols("hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess", "hipMemcpyPeerAsync"),
-		Comms:          true, // a call without the library says what is missing
-		Compile:        true, // a call without the library says what is missing
+		Comms:          true, // without RCCL, calls return an error that names it
+		Compile:        true, // without hipRTC, calls return an error that names it
 		Native:         true,
 		MemInfo:        true,
 		Links:          symbols("hipDeviceGetP2PAttribute"),
@@ -196,7 +195,7 @@ func (d *device) Bind() error {
 	return nil
 }
 
-// Unbind sets the thread's device to 0, the initial device of every thread.
+// Unbind sets the thread's device to 0, which every thread has initially.
 func (d *device) Unbind() error {
 	current, err := d.lib.GetDevice()
 	if err == nil && current == d.id && current != 0 {
@@ -208,8 +207,8 @@ func (d *device) Unbind() error {
 	return nil
 }
 
-// Close sets the thread's device to 0, the initial device of every thread. Nothing else must be
-// released.
+// Close sets the thread's device to 0, which every thread has initially. There is nothing else to
+// release.
 func (d *device) Close() error {
 	if d.closed.Swap(true) {
 		return wrap("close", fmt.Errorf("device %d (%s) is closed already", d.info.Index, d.info.Name))

@@ -18,7 +18,7 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestOldReleases tests libraries without newer functions, and libraries that lack functions of
+// TestOldReleases tests old releases without newer functions, and libraries that lack functions of
 // their release.
 func TestOldReleases(t *testing.T) {
 	caps := driver.Caps{Managed: true, HostRegister: true, Timers: true, Peers: true, Comms: true, Prefetch: true,
@@ -98,7 +98,7 @@ func TestOldReleases(t *testing.T) {
 	}
 }
 
-// captureOps are the capture calls that need functions of their own.
+// captureOps maps functions that only captures need to the operations that call them.
 var captureOps = map[string]string{
 	"hipStreamBeginCapture": "begin capture", "hipStreamEndCapture": "end capture", "hipGraphExecChildGraphNodeSetParams": "set node",
 }
@@ -131,7 +131,7 @@ func TestNoDevices(t *testing.T) {
 
 }
 
-// submits are the functions for which Open checks that they take the device from the stream.
+// submits holds the functions for which Open checks that HIP takes the device from the stream.
 var submits = map[string]bool{
 	"hipMemsetD8Async": true, "hipMemsetD16Async": true, "hipMemsetD32Async": true, "hipMemsetD2D32Async": true, "hipMemcpyDtoDAsync": true,
 	"hipMemcpyPeerAsync": true, "hipMallocFromPoolAsync": true, "hipFreeAsync": true,
@@ -139,8 +139,8 @@ var submits = map[string]bool{
 	"hipGraphLaunch": true, "hipEventElapsedTime": true,
 }
 
-// TestProbe tests libraries that need the stream's device to be current, or do less than they
-// report.
+// TestProbe tests libraries that need the stream's device to be current, and libraries that do not
+// do the work they are asked for.
 func TestProbe(t *testing.T) {
 	f := newFake(t, hip71)
 	runtime.LockOSThread()
@@ -191,7 +191,7 @@ func TestProbe(t *testing.T) {
 		t.Error("copies do nothing, but submitting does not set it")
 	}
 	f.Set("idle", 0)
-	// Then Open does not try it.
+	// Without a graph, Open does not try to launch one.
 	for _, name := range []string{"hipGraphCreate", "hipGraphInstantiateWithFlags"} {
 		f.Set(name, int(hip.ErrorOutOfMemory))
 		f.Set("bound hipGraphLaunch", 1)
@@ -234,7 +234,7 @@ func TestThreads(t *testing.T) {
 			}
 			same("Open", theirs)
 			elsewhere := 0
-			for _, c := range f.Calls() { // Open makes its objects on the device
+			for _, c := range f.Calls() { // Open makes its objects while the device is current
 				call, on, ok := strings.Cut(c, " on ")
 				name, _, _ := strings.Cut(call, "(")
 				switch {
@@ -354,7 +354,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("%d images are kept", len(d.images))
 	}
 	f.Set("hipModuleLoadData", 0)
-	f.Set("nvidia", 1) // a library that only looks like HIP
+	f.Set("nvidia", 1) // the device is not AMD's
 	other := f.device()
 	if _, err := other.Load(kernels.Saxpy); err != nil || other.Info().Arch != "sm_90" {
 		t.Errorf("PTX on %s: %v", other.Info().Arch, err)
@@ -406,7 +406,7 @@ func TestFillStrided(t *testing.T) {
 				}
 				f.Want(calls...)
 			}
-			// One element, or adjacent elements, take a plain fill.
+			// FillStrided makes a plain fill for one element, and for adjacent elements.
 			if err := errors.Join(d.FillStrided(stream0, m.Ptr, 1, 64, 1), d.FillStrided(stream0, m.Ptr, 2, 4, 8)); err != nil {
 				t.Error(err)
 			}
@@ -425,7 +425,7 @@ func TestFillStrided(t *testing.T) {
 			}
 		}
 	}
-	// If the device refuses the new function, FillStrided works without it.
+	// If the device refuses the new function, FillStrided works with other functions.
 	f := newFake(t, hip71)
 	f.Set("hipMemsetD2D32Async", int(hip.ErrorInvalidValue))
 	if d := f.device(); d.unit != 0 || f.last() != 0 {
@@ -433,8 +433,8 @@ func TestFillStrided(t *testing.T) {
 	}
 }
 
-// TestGraphs tests all releases with graphs. A struct with another layout in one of them would give
-// wrong values.
+// TestGraphs tests all releases with graphs. If a struct had another layout in one of them, values
+// would be wrong.
 func TestGraphs(t *testing.T) {
 	for _, release := range []dl.Version{hip61, hip64, hip70, hip71} {
 		t.Run(hip.FormatVersion(release), func(t *testing.T) { testFakeGraphs(t, newFake(t, release)) })
@@ -473,7 +473,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	}
 	f.Want("hipGraphAddMemsetNode(0x100, 0, 0x34, 1, 3, 1:)", "hipGraphAddMemsetNode(0x100, 0, 0x1234, 4, 1, 1:)")
 
-	// The call reads the arguments of a kernel.
+	// AddNode reads the kernel's arguments during the call.
 	counter, by := new(uint64), new(uint32)
 	*by = 7
 	_, err = d.AddNode(g, nil, &driver.NodeOp{Kind: driver.KernelNode, Launch: driver.Launch{Function: 0xf001, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
@@ -505,9 +505,9 @@ func testFakeGraphs(t *testing.T, f *fake) {
 		t.Errorf("unknown kind of node: %v", err)
 	}
 
-	// A launch in another stream is ordered after the previous one.
+	// A launch in another stream waits for the previous launch.
 	dev := d.(*device)
-	dev.setCaptured(stream0, false) // as NewStream does
+	dev.setCaptured(stream0, false) // NewStream does this for its streams
 	dev.setCaptured(stream1, false)
 	f.Calls()
 	ok(d.LaunchGraph(stream0, x))
@@ -519,7 +519,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	f.Want("hipGraphLaunch(0x7000, 0x5001)")
 	ok(d.LaunchGraph(stream0, x))
 	f.Want("hipEventRecord(0xe000, 0x5001)", "hipStreamWaitEvent(0x5000, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5000)")
-	// The events have been recorded, and are queried.
+	// The events of earlier launches are queried before one is recorded again.
 	ok(d.LaunchGraph(stream1, x))
 	f.Want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
 	live := f.Live()
@@ -533,13 +533,13 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	if f.Live() != live {
 		t.Errorf("%d objects, and there were %d", f.Live(), live)
 	}
-	// A destroyed stream leaves no launch to wait for.
+	// After a stream is destroyed, later launches do not wait for its launches.
 	ok(dev.DestroyStream(stream1))
 	dev.setCaptured(stream1, false)
 	f.Calls()
 	ok(d.LaunchGraph(stream0, x))
 	f.Want("hipGraphLaunch(0x7000, 0x5000)")
-	// While the stream cannot be destroyed, launches elsewhere still wait for it.
+	// If destroying the stream fails, launches in other streams still wait for its launches.
 	f.Set("hipStreamDestroy", int(hip.ErrorUnknown))
 	if err := dev.DestroyStream(stream0); err == nil {
 		t.Error("the stream is destroyed")
@@ -548,7 +548,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	f.Calls()
 	ok(d.LaunchGraph(stream1, x))
 	f.Want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5000)", "hipStreamWaitEvent(0x5001, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5001)")
-	// Events are destroyed with the exec, unless destroying the exec fails.
+	// Destroying the exec destroys its events, unless it fails.
 	f.Set("hipGraphExecDestroy", int(hip.ErrorUnknown))
 	if err := d.DestroyExec(x); err == nil || len(dev.execs) != 1 {
 		t.Errorf("%v, and %d execs are remembered", err, len(dev.execs))
@@ -598,7 +598,8 @@ func TestLastError(t *testing.T) {
 	}
 }
 
-// TestLaunchLost makes launches fail. The device is lost only if every call fails.
+// TestLaunchLost makes launches fail with "launch failure". The device counts as lost only if other
+// calls fail too.
 func TestLaunchLost(t *testing.T) {
 	f := newFake(t, hip70)
 	d := f.device()
@@ -610,7 +611,7 @@ func TestLaunchLost(t *testing.T) {
 		{"add node", "hipGraphAddKernelNode", "hipGetDevice"},
 		{"set node", "hipGraphExecKernelNodeSetParams", "hipGetDevice"},
 		{"instantiate", "hipGraphInstantiateWithFlags", "hipGetDevice"},
-		{"query", "hipEventQuery", ""}, // queries are never refused
+		{"query", "hipEventQuery", ""}, // a query cannot be refused, so its error always means a lost device
 	} {
 		f.Set(c.fn, int(hip.ErrorLaunchFailure))
 		for code, lost := range map[hip.Result]bool{hip.Success: c.ask == "", hip.ErrorNotReady: c.ask == "", hip.ErrorInvalidValue: c.ask == "", hip.ErrorIllegalAddress: true} {
@@ -618,7 +619,7 @@ func TestLaunchLost(t *testing.T) {
 				f.Set(c.ask, int(code))
 			}
 			call := all(d)[c.op]
-			if c.op == "set node" { // the call also gets the thread's device, which comes first
+			if c.op == "set node" { // setNode without SetNode, which gets the thread's device first
 				call = func() error { return d.setNode(exec0, node0, &nodeOps[1], new(nodeParams)) }
 			}
 			err := call()
@@ -633,7 +634,7 @@ func TestLaunchLost(t *testing.T) {
 	}
 }
 
-// TestAttributes tests devices without some kinds of memory.
+// TestAttributes tests devices that lack some kinds of memory.
 func TestAttributes(t *testing.T) {
 	f := newFake(t, hip64)
 	f.Set("attr 9", 1)
@@ -656,8 +657,8 @@ func TestClose(t *testing.T) {
 		code hip.Result
 		fine bool
 	}{
-		{"hipGetDevice", hip.ErrorDeinitialized, true},  // while the process ends
-		{"hipGetDevice", hip.ErrorIllegalAddress, true}, // there is no device to restore
+		{"hipGetDevice", hip.ErrorDeinitialized, true},  // HIP returns this while the process ends
+		{"hipGetDevice", hip.ErrorIllegalAddress, true}, // the thread has no current device to restore
 		{"hipSetDevice", hip.ErrorLaunchFailure, true},
 		{"hipSetDevice", hip.ErrorInvalidDevice, false},
 	} {

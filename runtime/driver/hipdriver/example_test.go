@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/hipdriver"
 )
 
-// A program that wants HIP and no other driver opens it by itself, here with HIP's own memory pools.
+// This program uses only HIP, here with HIP's own memory pools. It opens the driver itself.
 func ExampleOpen() {
 	d, err := hipdriver.Open(
 		hip.Options{Path: "/no/such/libamdhip64.so.7"}, // as on a machine without ROCm

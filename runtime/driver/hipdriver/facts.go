@@ -14,14 +14,15 @@ func (d *device) MemInfo() (free, total uint64, err error) {
 	return free, total, nil
 }
 
-// Kinds of links that hipExtGetLinkTypeAndHopCount returns. They are HSA's
+// Kinds of links that hipExtGetLinkTypeAndHopCount returns. The numbers are HSA's
 // (hsa_amd_link_info_type_t).
 const (
 	linkPCIe = 2
 	linkXGMI = 4
 )
 
-// Link returns no rank. According to the sources of 5.2 to 7.2, HIP's rank is the kind of the link.
+// Link returns no rank. HIP has an attribute for it, but in the sources of 5.2 to 7.2 its value is
+// the kind of the link.
 func (d *device) Link(other driver.Device) (driver.Link, error) {
 	const op = "link"
 	o, err := d.peer(op, other)

@@ -19,7 +19,7 @@ func TestFactErrors(t *testing.T) {
 	if _, err := d.Link(other); !errors.Is(err, hip.ErrorInvalidDevice) || f.last() != 0 {
 		t.Errorf("the kind of the link: %v; the thread remembers %d", err, f.last())
 	}
-	// Facts that a library does not know are 0.
+	// Facts that the library does not know stay 0.
 	f.Set("unknown 2", 1)
 	infos, err := f.driver().Devices()
 	if err != nil || infos[0].CopyEngines != 0 || infos[0].L2 == 0 || f.last() != 0 {

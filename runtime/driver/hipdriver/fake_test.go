@@ -31,7 +31,7 @@ const (
 	node0   = 0x9000
 	exec0   = 0x7000
 	pool0   = 0xb000 // the default pool of device 0
-	pool1   = 0xb020 // the first pool that is made
+	pool1   = 0xb020 // the first pool that NewPool makes
 )
 
 // Releases of HIP.
@@ -45,7 +45,7 @@ const (
 	hip71 = 7_01_00000
 )
 
-// newFake builds a runtime of a release, without some of its functions.
+// newFake builds a HIP runtime of a release. Some of its functions may be left out.
 func newFake(t testing.TB, release dl.Version, without ...string) *fake {
 	return newFakeOf(t, release, nil, without...)
 }
@@ -68,12 +68,12 @@ func newFakeOf(t testing.TB, release dl.Version, defines []string, without ...st
 		}
 	}
 	f := drivertest.Build(t, lib, dl.Symbol{Name: "fake_device"}, dl.Symbol{Name: "fake_last"}, dl.Symbol{Name: "fake_image"})
-	f.Trim = " on 0" // omitted in calls on device 0
+	f.Trim = " on 0" // Want omits " on 0" from calls on device 0
 	return &fake{f, t}
 }
 
-func (f *fake) current() int { return int(int32(f.Number(3))) } // device of the calling thread
-func (f *fake) last() int    { return int(int32(f.Number(4))) } // last error of the calling thread
+func (f *fake) current() int { return int(int32(f.Number(3))) } // the calling thread's device
+func (f *fake) last() int    { return int(int32(f.Number(4))) } // the calling thread's last error
 func (f *fake) image() int   { return int(int32(f.Number(5))) }
 
 // driver opens the driver.
@@ -87,7 +87,7 @@ func (f *fake) driver(opts ...Option) *Driver {
 // device opens device 0 and binds it to the test's thread, which stays locked until the test ends.
 func (f *fake) device(opts ...Option) *device { return f.Bound(f.driver(opts...)).(*device) }
 
-// The following is for the suite.
+// These methods are for the suite.
 
 func (f *fake) Open(pools bool) (driver.Driver, error) {
 	if pools {

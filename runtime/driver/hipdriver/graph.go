@@ -13,10 +13,10 @@ import (
 
 var _ driver.Graphs = (*device)(nil)
 
-// graphSymbols are the functions that graphs need. Fills use hipMemsetParams, whose layout is the
-// same in all releases; the functions with Drv take different structs before and after 7.0.
-// hipDrvGraphAddMemcpyNode is not called. It came with 6.1, so its presence only shows that graphs
-// are new enough.
+// graphSymbols holds the functions that graphs need. Fills use hipMemsetParams, whose layout is the
+// same in all releases. The functions with Drv take different structs before and after 7.0.
+// hipDrvGraphAddMemcpyNode is never called. It is in the list because it came with 6.1: only from
+// that release on are graphs used.
 var graphSymbols = []string{
 	"hipGraphCreate", "hipGraphDestroy", "hipGraphAddEmptyNode", "hipGraphAddKernelNode", "hipGraphAddMemsetNode", "hipGraphAddMemcpyNode1D",
 	"hipDrvGraphAddMemcpyNode", "hipGraphAddChildGraphNode", "hipGraphAddEventRecordNode", "hipGraphInstantiateWithFlags", "hipGraphExecDestroy",
@@ -63,7 +63,7 @@ func (p *nodeParams) fillIn(op *driver.NodeOp) {
 		case 2:
 			p.fill.Value = uint32(uint16(op.Pattern))
 		}
-		if op.Stride != 0 && op.Stride != uint64(op.Width) && op.Count != 1 { // a matrix of one column
+		if op.Stride != 0 && op.Stride != uint64(op.Width) && op.Count != 1 { // FillStrided: a matrix of one column
 			p.fill.Pitch, p.fill.Width, p.fill.Height = op.Stride, 1, op.Count
 		}
 	}
@@ -75,7 +75,7 @@ func (p *nodeParams) drop() {
 	nodeRoom.Put(p)
 }
 
-// failNode is like fail, for a call about a graph's node. The device is not lost if HIP only
+// failNode is fail for a call about a node of a graph. The device is not lost if HIP has only
 // refused the node.
 func (d *device) failNode(op string, err error, format string, args ...any) error {
 	only := refused(err, func() error { _, err := d.lib.GetDevice(); return err })
@@ -105,8 +105,8 @@ func (d *device) DestroyGraph(g driver.Graph) error {
 	return nil
 }
 
-// AddNode copies a kernel's arguments and the graph of a child node. A copy node lets the library
-// find the kinds of memory from the addresses. SetNode must describe the copy in the same way.
+// AddNode copies a kernel's arguments and the graph of a child node. For a copy node, the library
+// finds the kinds of memory from the addresses. SetNode must describe the copy in the same way.
 func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, error) {
 	if d.noGraphs != nil {
 		return 0, d.refuse("add node", d.noGraphs, "graphs")
@@ -116,7 +116,7 @@ func (d *device) AddNode(g driver.Graph, after []driver.Node, op *driver.NodeOp)
 	}
 	if a := &op.Launch.Attrs; op.Kind == driver.KernelNode && relies(a) {
 		err := d.lacksAttrs(a)
-		if err == nil { // no documentation says that nodes use the attributes, and their layout changed in 7.0
+		if err == nil { // HIP does not document that nodes use the attributes, whose layout changed in 7.0
 			err = fmt.Errorf("HIP has no cooperative nodes: %w", driver.ErrUnsupported)
 		}
 		return 0, d.refuse("add node", err, "%s", op)
@@ -175,7 +175,7 @@ func (d *device) DestroyExec(x driver.Exec) error {
 	}
 	d.mu.Lock()
 	l := d.execs[x]
-	delete(d.execs, x) // before another exec can get the handle
+	delete(d.execs, x) // must come before the destroy: afterwards another exec can get the handle
 	d.mu.Unlock()
 	if err := d.lib.GraphExecDestroy(hip.GraphExec(x)); err != nil {
 		if l != nil {
@@ -214,7 +214,7 @@ func (d *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeO
 	})
 }
 
-// setNode needs the device to be current, because HIP has no stream to take it from. p may hold the
+// setNode makes the device current, because HIP cannot take it from a stream. p may hold the
 // parameters of an earlier node.
 func (d *device) setNode(x driver.Exec, n driver.Node, op *driver.NodeOp, p *nodeParams) error {
 	exec, node := hip.GraphExec(x), hip.GraphNode(n)
@@ -253,7 +253,7 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 		if l != nil && l.stream != s {
 			if err = d.follow(hip.Stream(s), l); err == nil {
 				l.left = 0
-				l.stream = s // also after an error, because part of the launch may be in the stream
+				l.stream = s // also after an error, because parts of the launch may be in the stream
 			}
 		}
 		d.mu.Unlock()
@@ -270,8 +270,8 @@ func (d *device) LaunchGraph(s driver.Stream, x driver.Exec) error {
 	})
 }
 
-// leave records an event behind the last launch for the next launch to wait for, because the
-// program's stream may be destroyed by then. If that fails, the next launch tries again.
+// leave records an event after the last launch, for the next launch to wait for. The program may
+// destroy the stream before the next launch. If recording fails, the next launch tries again.
 func (d *device) leave(l *launches) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -282,17 +282,16 @@ func (d *device) leave(l *launches) {
 	}
 }
 
-// launches holds the state of an exec's launches.
+// launches holds data about an exec's launches. The device's mu protects the fields.
 type launches struct {
-	stream driver.Stream // stream of the last launch, or 0; guarded by the device's mu
-	// Event behind the last launch if its stream is the program's, else 0; guarded by the device's
-	// mu.
+	stream driver.Stream // stream of the last launch, or 0
+	// Event after the last launch if its stream is the program's, or 0.
 	left hip.Event
-	// Launches wait for earlier launches in other streams with these events. They are recorded in
-	// turn, starting at next.
+	// A launch waits for the previous launch in another stream with one of these events. They are
+	// recorded in rotation, starting at next.
 	events   []hip.Event
 	next     int
-	recorded int // how many have been recorded at least once
+	recorded int // number of events that have been recorded at least once
 }
 
 // destroyEvents destroys the events of a destroyed exec.
@@ -304,14 +303,14 @@ func (d *device) destroyEvents(l *launches) error {
 	return errors.Join(errs...)
 }
 
-// follow makes a stream wait for the last launch, which may be in flight in another stream, with
-// all work of that stream. HIP does not order launches of an exec in two streams, so the second
-// would overwrite the data of the first. The caller holds mu.
+// follow makes a stream wait for the last launch if that is in another stream. The wait includes
+// all earlier work of that stream. HIP does not order launches of an exec in two streams, so the
+// second launch would overwrite the data of the first. The caller holds mu.
 //
-// HIP does not define what happens to waits for an event that is recorded again too early. An event
-// is free once the event recorded after it is done, because that record came behind the wait. If it
-// is not free, launches have changed streams many times ahead of the device, and the exec gets one
-// more event. Waiting here could deadlock.
+// HIP does not define what happens to pending waits for an event that is recorded again. An event
+// may be recorded again once the event recorded after it is complete, because that record came
+// after the wait. If it is not complete, launches have changed streams many times ahead of the
+// device. The exec then gets one more event. Waiting here could deadlock.
 func (d *device) follow(s hip.Stream, l *launches) (err error) {
 	e := l.left
 	if l.stream != 0 {
@@ -323,7 +322,7 @@ func (d *device) follow(s hip.Stream, l *launches) (err error) {
 	return d.lib.StreamWaitEvent(s, e, 0)
 }
 
-// record records an event behind the last launch. The caller holds mu.
+// record records an event after the last launch. The caller holds mu.
 func (d *device) record(l *launches) (hip.Event, error) {
 	if l.recorded == len(l.events) {
 		over, err := d.Query(driver.Event(l.events[(l.next+1)%len(l.events)]))

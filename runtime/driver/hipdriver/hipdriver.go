@@ -123,12 +123,12 @@ import (
 // A Driver is the HIP runtime with its devices. Its methods may be called concurrently.
 type Driver struct {
 	lib     *hip.Library
-	more    *more // or nil
+	more    *more // functions of newer releases, or nil
 	infos   []driver.Info
 	comms   *ncclcomm.Library
 	hiprtc  func() (*hiprtc.Library, error)
 	pools   bool     // devices have HIP's own pools
-	targets []string // by device, the architecture with features: "gfx90a:sramecc+:xnack-"
+	targets []string // architecture of each device with its features: "gfx90a:sramecc+:xnack-"
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -151,7 +151,7 @@ func WithPools() Option { return func(d *Driver) { d.pools = true } }
 func Open(opt hip.Options, opts ...Option) (*Driver, error) {
 	lib, err := hip.Open(opt)
 	if err != nil {
-		return nil, err // it says what was searched for and where
+		return nil, err // the error says which files were tried, and where
 	}
 	return New(lib, opts...)
 }
@@ -160,9 +160,9 @@ func Open(opt hip.Options, opts ...Option) (*Driver, error) {
 // device: the error is then [hip.ErrorNoDevice].
 func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	if lib == nil {
-		lib = new(hip.Library) // a Library that is not open
+		lib = new(hip.Library) // a Library that is not open returns errors
 	}
-	runtime.LockOSThread() // the thread's last error must be cleared on the same thread
+	runtime.LockOSThread() // an error and the call that clears it must be on the same thread
 	defer runtime.UnlockOSThread()
 	none := func(err error) error {
 		return failed(lib, "init", fmt.Errorf("the HIP runtime in %s, version %s, finds no AMD GPU: %w%s", lib.Path(), version(lib), err, others(lib)))
@@ -195,7 +195,7 @@ func New(lib *hip.Library, opts ...Option) (*Driver, error) {
 	return d, nil
 }
 
-// others lists the other files that were found, each with its error.
+// others lists the other library files that were found, each with its error.
 func others(lib *hip.Library) string {
 	var b strings.Builder
 	for _, a := range lib.Attempts() {

@@ -10,12 +10,12 @@ import (
 	"github.com/puregpu/puregpu/internal/kernelobject"
 )
 
-// The library gets the address of an image without its length. It trusts the sizes in the image, so
-// this file checks that an image is valid and complete. Otherwise the library could read past its
-// end.
+// The library gets the address of an image without its length. It trusts the sizes in the image,
+// and would read past the end of an incomplete image. So this file checks that an image is valid
+// and complete.
 
-// page is how much the library may read of any image, and the alignment of the code objects in a
-// bundle.
+// page is the number of bytes that the library may read of any image, however short. Code objects
+// in a bundle have this alignment.
 const page = 4096
 
 // inspect returns the form of an image, and the architectures of a bundle. An error says why a
@@ -71,8 +71,8 @@ func checkBundle(image []byte) (targets []string, _ error) {
 	return targets, nil
 }
 
-// keep returns a copy of an image that the library can read at any time. The copy begins at a page,
-// is at least a page long, and ends with NULs.
+// keep returns a copy of an image, which the library can read until Unload. The copy begins at a
+// page, is at least a page long, and ends with NULs.
 func keep(image []byte) []byte {
 	b := make([]byte, page+max(page, len(image)+1))
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % page

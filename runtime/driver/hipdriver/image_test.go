@@ -21,7 +21,7 @@ func codeObject() []byte {
 	b := make([]byte, sections+3*64)
 	copy(b, "\x7fELF\x02\x01\x01\x40")
 	le := binary.LittleEndian
-	le.PutUint16(b[16:], 3)   // shared object
+	le.PutUint16(b[16:], 3)   // ET_DYN: a shared object
 	le.PutUint16(b[18:], 224) // EM_AMDGPU
 	le.PutUint32(b[20:], 1)
 	le.PutUint64(b[32:], segments)
@@ -49,7 +49,7 @@ func codeObject() []byte {
 	return b
 }
 
-// bundle makes a bundle of entries with these names and 10 bytes each.
+// bundle makes a bundle of entries with the given names. Each entry has 10 bytes.
 func bundle(names ...string) []byte {
 	le := binary.LittleEndian
 	head := 32
@@ -66,7 +66,7 @@ func bundle(names ...string) []byte {
 	return append(b, make([]byte, 10*len(names))...)
 }
 
-// compressed makes the head of a compressed bundle of a version, with a stated size.
+// compressed makes the header of a compressed bundle of a version, with the given size.
 func compressed(version uint16, size uint64) []byte {
 	b := binary.LittleEndian.AppendUint16([]byte("CCOB"), version)
 	b = binary.LittleEndian.AppendUint16(b, 1)
@@ -87,7 +87,7 @@ func TestInspect(t *testing.T) {
 	ones := bytes.Repeat([]byte{0xff}, 8)
 	for name, c := range map[string]struct {
 		image   []byte
-		form    string // if empty, the error
+		form    string // if empty, inspect returns an error
 		says    string
 		targets []string
 	}{
@@ -136,7 +136,7 @@ func TestInspect(t *testing.T) {
 			}
 		}
 	}
-	// Other devices accept any image.
+	// Devices that are not AMD's accept any image.
 	if form, _, err := inspect(kernels.Saxpy, "sm_90"); form != "image" || err != nil {
 		t.Errorf("PTX for a device that is not AMD's: form %q, %v", form, err)
 	}

@@ -24,7 +24,8 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 	if info.Memory, err = lib.DeviceTotalMem(id); err != nil {
 		return info, "", fmt.Errorf("size of memory: %w", err)
 	}
-	// Not every device has these two. They are only labels, so an error does not matter.
+	// Not every device has a UUID and a PCI address. They are only labels, so an error does not
+	// matter.
 	if u, err := lib.DeviceGetUuid(id); err == nil {
 		info.UUID = u.Bytes
 	} else {
@@ -39,15 +40,15 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 		return info, "", err
 	}
 	info.Arch, _, _ = strings.Cut(target, ":")
-	if info.Name == "" { // the system has no list of names
+	if info.Name == "" { // the system lacks the file with the names of GPUs
 		info.Name = info.Arch
 	}
-	info.NUMANode = sysfs.NUMANode(info.PCI) // HIP does not report it
+	info.NUMANode = sysfs.NUMANode(info.PCI) // HIP does not report the NUMA node
 	var optIn, integrated, cooperative int
 	for _, a := range []struct {
 		attr  hip.DeviceAttribute
 		to    *int
-		needs bool // false: an older library may not know the attribute, and the number is then 0
+		needs bool // if false, an older library may not know the attribute, and the number is 0
 	}{
 		{hip.DeviceAttributeMultiprocessorCount, &info.Processors, true},
 		{hip.DeviceAttributeWarpSize, &info.WarpSize, true},
@@ -60,7 +61,7 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 		{hip.DeviceAttributeMaxGridDimZ, &info.MaxGrid[2], true},
 		{hip.DeviceAttributeMaxSharedMemoryPerBlock, &info.SharedMem, true},
 		{hip.DeviceAttributeIntegrated, &integrated, true},
-		// A kernel may use all shared memory without opting in.
+		// A kernel can use all shared memory without opting in.
 		{hip.DeviceAttributeSharedMemPerBlockOptin, &optIn, false},
 		{hip.DeviceAttributeComputeCapabilityMajor, &info.Major, false},
 		{hip.DeviceAttributeComputeCapabilityMinor, &info.Minor, false},
@@ -91,9 +92,9 @@ func describe(lib *hip.Library, index int) (info driver.Info, target string, err
 	return info, target, nil
 }
 
-// gcnArchName returns "gfx90a:sramecc+:xnack-", or "" if the library does not report it. Only the
-// properties have it. Their layout depends on the function's name: hipGetDeviceProperties uses the
-// layout of headers before 6.0.
+// gcnArchName returns "gfx90a:sramecc+:xnack-", or "" if the library does not report it. Only
+// hipGetDeviceProperties reports it. The layout of the properties depends on the name of the
+// function: hipGetDeviceProperties uses the layout of headers before 6.0.
 func gcnArchName(lib *hip.Library, index int32) (string, error) {
 	var text []byte
 	switch {

@@ -8,18 +8,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// HIP also has events that processes share. According to its sources (6.3) a stream's wait for such
-// an event blocks the calling thread until the event is complete, and a process misses some
-// records. So the device does not implement driver.IPCEvents.
+// The device does not implement driver.IPCEvents, although HIP has events that processes share.
+// According to HIP's sources (6.3), making a stream wait for such an event blocks the calling
+// thread until the event is complete, and a process misses some records.
 var _ driver.IPCMem = (*device)(nil)
 
-// noIPC makes the error of a call that Caps exclude.
+// noIPC makes the error of a call on a device without Caps.IPCMem.
 func (d *device) noIPC(op string) error {
 	return d.refuse(op, driver.ErrUnsupported, "memory shared between processes")
 }
 
-// peerFlag is the first release whose flag for access to other devices' memory, which OpenMem must
-// pass, is not 0.
+// peerFlag is the first release in which hipIpcMemLazyEnablePeerAccess is not 0. OpenMem must pass
+// the flag to reach another device's memory.
 const peerFlag = 6_00_00000
 
 func (d *device) ipcFlags() uint32 {

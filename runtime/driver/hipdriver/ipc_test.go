@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestNoIPC tests a library without one of the functions.
+// TestNoIPC tests a library that lacks a function for shared memory.
 func TestNoIPC(t *testing.T) {
 	d := newFake(t, hip64, "hipIpcOpenMemHandle").device()
 	if d.Caps().IPCMem {

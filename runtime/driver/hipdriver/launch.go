@@ -35,12 +35,13 @@ func (d *device) Launch(s driver.Stream, l *driver.Launch) error {
 	})
 }
 
-// errBegun is the error of a launch with an event for its beginning.
+// errBegun is the error of a launch with an event for the kernel's beginning.
 var errBegun = fmt.Errorf("HIP has no events for the beginning of a kernel: %w", driver.ErrUnsupported)
 
 // relies reports whether a kernel relies on attributes of its launch. The other attributes are
-// hints, which are not passed on. HIP takes a priority since 6.5 (hipDrvLaunchKernelEx), but no
-// device was available for a test, and a hint must not make a launch fail.
+// hints, and the library does not get them. HIP accepts a priority since 6.5
+// (hipDrvLaunchKernelEx), but no device was available for a test, and a hint must not make a launch
+// fail.
 func relies(a *driver.LaunchAttrs) bool {
 	return a.Cooperative || a.Dependent || a.Cluster != [3]uint32{}
 }
@@ -59,7 +60,7 @@ func (d *device) lacksAttrs(a *driver.LaunchAttrs) error {
 	return nil
 }
 
-// failLaunch is like fail, for a launch. The device is not lost if HIP only refused the launch.
+// failLaunch is fail for a launch. The device is not lost if HIP has only refused the launch.
 func (d *device) failLaunch(op string, s driver.Stream, err error, format string, args ...any) error {
 	only := refused(err, func() error { return d.lib.StreamQuery(hip.Stream(s)) })
 	e := d.fail(op, err, format, args...)

@@ -11,8 +11,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestLaunchAttrs checks that attributes that a kernel relies on are refused if HIP lacks them, and
-// that hints are dropped.
+// TestLaunchAttrs checks that Launch refuses attributes that a kernel relies on if HIP lacks them,
+// and that it drops hints.
 func TestLaunchAttrs(t *testing.T) {
 	const plain, cooperative = "hipModuleLaunchKernel", "hipModuleLaunchCooperativeKernel"
 	f := newFake(t, hip64)
@@ -23,7 +23,7 @@ func TestLaunchAttrs(t *testing.T) {
 	runs := uint64(0)
 	for _, c := range []struct {
 		attrs driver.LaunchAttrs
-		call  string // expected call, or
+		call  string // expected call; if empty, the error has says
 		says  string
 		node  bool
 		begun driver.Event

@@ -17,19 +17,20 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// TestLibrary tests the driver without the runtime, with the library that PUREGPU_TEST_HIP_LIBRARY
+// TestLibrary tests the driver, without the runtime, with the library that PUREGPU_TEST_HIP_LIBRARY
 // names.
 func TestLibrary(t *testing.T) {
 	lib := namedLibrary(t)
 	testLibrary(t, lib, nil)
 }
 
-// TestNativePools does the same with HIP's own pools.
+// TestNativePools is TestLibrary with HIP's own pools.
 func TestNativePools(t *testing.T) {
 	testLibrary(t, libraryWithPools(t), nil, WithPools())
 }
 
-// takesPTX reports whether the devices are not AMD's.
+// takesPTX reports whether the devices run PTX. This is so with testdata/hipovercuda, whose devices
+// are NVIDIA's.
 func takesPTX(d *Driver) bool {
 	return !slices.ContainsFunc(d.infos, func(i driver.Info) bool { return i.Arch == "" || strings.HasPrefix(i.Arch, "gfx") })
 }
@@ -80,7 +81,7 @@ func testLibrary(t *testing.T, lib *hip.Library, stall func(device int) (resume 
 	}
 }
 
-// A bench has an open device on a bound thread.
+// A bench holds an open device on a bound thread.
 type bench struct {
 	*testing.T
 	drv   *Driver
@@ -154,7 +155,7 @@ func (b *bench) finish(s driver.Stream) {
 	b.ok(b.d.DestroyEvent(e))
 }
 
-// busy keeps a stream working for much longer than a call takes.
+// busy keeps a stream working for much longer than a call takes, or until over is called.
 func (b *bench) busy(s driver.Stream) (over func()) {
 	b.Helper()
 	if b.stall != nil {
@@ -183,7 +184,8 @@ func testInfo(b *bench) {
 		b.Error("the library lacks facts that HIP reports")
 	}
 	sets := b.d.lib.Version() < fromStream
-	// Testdata/hipovercuda simulates a release with pools that also needs the device to be current.
+	// testdata/hipovercuda imitates a release that has pools, but may still need the device to be
+	// current.
 	if b.drv.pools && takesPTX(b.drv) {
 		sets = b.d.sets
 	}
@@ -225,7 +227,7 @@ func testTransfers(b *bench) {
 			b.Fatalf("byte %d is %#x, want %#x", i, got, want)
 		}
 	}
-	// The device reaches pinned memory directly.
+	// Copies and fills with device addresses reach pinned memory.
 	b.ok(d.Fill(s, host.Ptr, 0x5a, 1, 10))
 	b.ok(d.Copy(s, dev.Ptr, host.Ptr, 10))
 	b.ok(d.Copy(s, host.Ptr+20, dev.Ptr, 10))
@@ -317,7 +319,7 @@ func testEvents(b *bench) {
 	if done, err := d.Query(e); !done || err != nil {
 		b.Errorf("an event never recorded: %t, %v", done, err)
 	}
-	b.ok(d.StreamWait(to, e)) // a wait for nothing
+	b.ok(d.StreamWait(to, e)) // e was never recorded, so the wait has no effect
 	b.ok(d.Fill(from, m.Ptr, 1, 4, 1))
 	over := b.busy(from)
 	b.ok(d.Fill(from, m.Ptr, 2, 4, 1))
@@ -328,7 +330,7 @@ func testEvents(b *bench) {
 	if done, err := d.Query(after); done || err != nil {
 		b.Errorf("work after a wait is done at once: %t, %v", done, err)
 	}
-	if takesPTX(b.drv) { // the library of testdata/hipovercuda, which checks HIP's rules
+	if takesPTX(b.drv) { // testdata/hipovercuda checks HIP's rules
 		err := d.Record(e, from)
 		if !errors.Is(err, hip.ErrorIllegalState) || errors.Is(err, driver.ErrLost) {
 			b.Errorf("an event that a stream still waits for is recorded again: %v", err)
@@ -339,9 +341,9 @@ func testEvents(b *bench) {
 	if got := *(*uint32)(host.Host); got != 2 {
 		b.Errorf("the second stream read %d, want 2", got)
 	}
-	b.ok(d.Record(e, from)) // the wait is over
+	b.ok(d.Record(e, from)) // the wait is complete, so the event may be recorded again
 	b.finish(from)
-	// A stream's wait for its own event has no effect.
+	// If a stream waits for its own event, the wait has no effect.
 	over = b.busy(to)
 	b.ok(d.Record(e, to))
 	b.ok(d.StreamWait(to, e))
@@ -393,7 +395,7 @@ func testKernels(b *bench) {
 			b.Errorf("%s: %v", what, err)
 		}
 	}
-	zero := *launch // a dimension of zero means one
+	zero := *launch // a dimension of 0 means 1
 	zero.Grid[1], zero.Block[2] = 0, 0
 	b.ok(d.Launch(s, &zero))
 	b.finish(s)
@@ -486,7 +488,7 @@ func testGraphs(b *bench) {
 	stripes := driver.NodeOp{Kind: driver.FillNode, Dst: at(n / 2), Pattern: 0x03030303, Width: 4, Count: n / 16, Stride: 16}
 	three := add(g, stripes, clean)
 	join := add(g, driver.NodeOp{Kind: driver.EmptyNode}, one, two, three)
-	// The end of the first quarter and the beginning of the second.
+	// From the second half of the first quarter to the middle of the second.
 	part := driver.NodeOp{Kind: driver.CopyNode, Dst: at(3 * n / 4), Src: at(n / 8), Count: n}
 	copied := add(g, part, join)
 	add(g, driver.NodeOp{Kind: driver.CopyNode, Dst: host.Ptr, Src: dev.Ptr, Count: 4 * n}, copied)
@@ -518,7 +520,7 @@ func testGraphs(b *bench) {
 	b.ok(d.LaunchGraph(s, x))
 	b.finish(s)
 	check(0x01010101, 0x03030303, 0)
-	// Later launches do something else, in another stream, and wait for earlier ones.
+	// Later launches do other work in another stream, and wait for earlier launches.
 	over := b.busy(s)
 	clear(words)
 	b.ok(d.LaunchGraph(s, x))
@@ -544,7 +546,7 @@ func testGraphs(b *bench) {
 	b.ok(d.DestroyGraph(g))
 	b.ok(d.DestroyEvent(timer))
 
-	// A kernel, whose arguments the calls read.
+	// AddNode and SetNode read the arguments of a kernel during the call.
 	index := b.kernel(kernels.Basic, "index")
 	count, base, step, out := uint64(n), uint32(100), uint32(3), dev.Ptr
 	op := driver.NodeOp{Kind: driver.KernelNode, Launch: driver.Launch{Function: index, Grid: [3]uint32{n / 128, 1, 1}, Block: [3]uint32{128, 1, 1},
@@ -572,7 +574,8 @@ func testGraphs(b *bench) {
 	b.ok(d.DestroyGraph(g))
 }
 
-// testCapture captures graphs, and sets a child node of another graph to each of them in turn.
+// testCapture captures graphs, and sets a child node of another graph to each captured graph in
+// turn.
 func testCapture(b *bench) {
 	d := b.d
 	if !d.caps.Capture {
@@ -585,7 +588,7 @@ func testCapture(b *bench) {
 	if takesPTX(b.drv) {
 		index = b.kernel(kernels.Basic, "index")
 	}
-	// The first half is filled, the second numbered, and all of it copied.
+	// The first half is filled, the second half is numbered, and all of the memory is copied.
 	capture := func(with, base uint32, half uint64, times int) driver.Graph {
 		b.Helper()
 		b.ok(d.BeginCapture(s))
@@ -645,7 +648,7 @@ func testCapture(b *bench) {
 	}
 	b.ok(errors.Join(d.DestroyGraph(child), d.DestroyExec(x), d.DestroyGraph(g)))
 
-	// After an invalid operation the end of the capture fails, and the stream still works.
+	// If a call in a capture is invalid, EndCapture fails, and the stream still works afterwards.
 	b.ok(d.BeginCapture(s))
 	if err := d.BeginCapture(s); err == nil {
 		b.Error("a capture is begun twice")
@@ -661,14 +664,14 @@ func testCapture(b *bench) {
 	b.finish(s)
 }
 
-// testThreads uses a device on a thread that has not chosen a device.
+// testThreads uses a device on threads that have not chosen a device.
 func testThreads(b *bench) {
 	if !takesPTX(b.drv) {
 		b.Skip("only the library of testdata/hipovercuda tells such threads apart")
 	}
 	d, s, e := b.d, b.stream(), b.event()
 	m := b.alloc(driver.DeviceMem, 64)
-	for range 1000 { // starts threads, because used ones may have a device
+	for range 1000 { // most goroutines get used threads, which may have chosen a device, so try many
 		type result struct {
 			fresh bool
 			err   error
@@ -708,7 +711,7 @@ func testThreads(b *bench) {
 	b.Error("every thread is bound")
 }
 
-// testTwoDevices makes a device wait for another device's event.
+// testTwoDevices makes one device wait for an event of another device.
 func testTwoDevices(b *bench) {
 	if len(b.drv.infos) < 2 {
 		b.Skip("there is one device")
@@ -853,7 +856,7 @@ func testPools(b *bench) {
 		}
 		b.ok(err)
 	}
-	if takesPTX(b.drv) { // the library of testdata/hipovercuda, which checks HIP's rules
+	if takesPTX(b.drv) { // testdata/hipovercuda checks HIP's rules
 		other := b.stream()
 		m, err := d.AllocAsync(s, def, n)
 		b.ok(err)

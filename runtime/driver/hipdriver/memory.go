@@ -18,8 +18,8 @@ func (d *device) Alloc(kind driver.MemKind, size uint64) (driver.Mem, error) {
 		}
 		m.Ptr = driver.Ptr(p)
 	case driver.HostMem, driver.WriteCombinedMem:
-		// Memory with these flags is coherent: host and device see each other's writes without a
-		// flush.
+		// Memory with these flags is coherent: the host and the device see each other's writes
+		// without a flush.
 		flags := uint32(hip.HostMallocPortable | hip.HostMallocMapped)
 		if kind == driver.WriteCombinedMem {
 			flags |= hip.HostMallocWriteCombined

@@ -42,7 +42,7 @@ func (d *device) arch() string {
 func (d *device) Unload(m driver.Module) error {
 	d.mu.Lock()
 	own := d.images[m]
-	delete(d.images, m) // before another module can get the handle
+	delete(d.images, m) // must come before the unload: afterwards another module can get the handle
 	d.mu.Unlock()
 	err := d.lib.ModuleUnload(hip.Module(m))
 	runtime.KeepAlive(own)
@@ -57,8 +57,8 @@ func (d *device) Unload(m driver.Module) error {
 	return nil
 }
 
-// Function prepares nothing, because Load has put the code on the device, and every kernel may use
-// all shared memory.
+// Function prepares nothing. Load has put the code on the device, and every kernel may use all
+// shared memory.
 func (d *device) Function(m driver.Module, kernel string) (driver.Function, driver.FuncInfo, error) {
 	fail := func(err error, what string) (driver.Function, driver.FuncInfo, error) {
 		return 0, driver.FuncInfo{}, d.fail("function", err, "%s of kernel %q in module %#x", what, kernel, uintptr(m))

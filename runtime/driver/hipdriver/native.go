@@ -16,7 +16,7 @@ var (
 // closed.
 type Native struct {
 	Library *hip.Library
-	Device  int32 // its index
+	Device  int32 // the device's index
 }
 
 // NativeOf returns the HIP handles of a device, or false if the device is not of this package.
@@ -43,8 +43,8 @@ func (d *device) Enter() (uintptr, error) {
 	return uintptr(before), nil
 }
 
-// Leave makes the device current again that was current before Enter. The result of Enter, was, is
-// that device's index.
+// Leave makes the device current again that was current before Enter. Its index is was, the result
+// of Enter.
 func (d *device) Leave(was uintptr) error {
 	if err := d.lib.SetDevice(int32(was)); err != nil {
 		return d.fail("leave", err, "restore the thread's current device")
@@ -52,7 +52,7 @@ func (d *device) Leave(was uintptr) error {
 	return nil
 }
 
-// BeginCapture captures in relaxed mode, so that a library and other threads may allocate
+// BeginCapture captures in relaxed mode, so that a library and other threads may allocate memory
 // meanwhile.
 func (d *device) BeginCapture(s driver.Stream) error {
 	if d.noGraphs != nil {

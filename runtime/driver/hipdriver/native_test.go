@@ -25,8 +25,8 @@ func TestNativeOf(t *testing.T) {
 	}
 }
 
-// TestEnter checks that the device is current between Enter and Leave, also nested, whatever is
-// chosen meanwhile. Afterwards the previous device is current again.
+// TestEnter checks that the device is current between Enter and Leave, also in nested calls. Leave
+// restores the previous device, even if other code has chosen another one meanwhile.
 func TestEnter(t *testing.T) {
 	f := newFake(t, hip64)
 	drv := f.driver()
@@ -58,7 +58,7 @@ func TestEnter(t *testing.T) {
 		step(err, 0)
 		inner, err := devs[1].Enter()
 		step(err, 1)
-		step(devs[0].lib.SetDevice(0), 0) // as a library might
+		step(devs[0].lib.SetDevice(0), 0) // other code may choose a device
 		step(devs[1].Leave(inner), 0)
 		step(devs[0].lib.SetDevice(1), 1)
 		step(devs[0].Leave(outer), theirs)

@@ -47,13 +47,14 @@ func fakeCUDA(t testing.TB) (path string, ctl *dl.Library) {
 	return path, ctl
 }
 
-// TestOverFakeCUDA runs the tests of TestLibrary and TestLibraryConformance without a GPU.
+// TestOverFakeCUDA runs the tests of TestLibrary and TestLibraryConformance without a GPU, with
+// HIP's library over a fake CUDA driver.
 func TestOverFakeCUDA(t *testing.T) {
 	pools := []Option{WithPools()}
 	for name, c := range map[string]struct {
 		defines []string
 		opts    []Option
-		suite   bool // also with -short
+		suite   bool // run the conformance tests with -short too
 	}{
 		"strict":           {nil, nil, true},
 		"from the stream":  {[]string{"STREAM_DEVICE"}, nil, false},
@@ -61,7 +62,7 @@ func TestOverFakeCUDA(t *testing.T) {
 		"rows of elements": {[]string{"MEMSET_D2D32=1", "STREAM_DEVICE"}, nil, false},
 		"pools":            {[]string{"STREAM_DEVICE"}, pools, true},
 		"pools, strict":    {[]string{"VERSION=60200000"}, pools, false},
-		"no pools before":  {nil, pools, false}, // 6.2
+		"no pools before":  {nil, pools, false}, // this release is older than 6.2
 	} {
 		t.Run(name, func(t *testing.T) {
 			defines := c.defines
@@ -88,7 +89,7 @@ func TestOverFakeCUDA(t *testing.T) {
 			if c.suite || !testing.Short() && (name == "from the stream" || name == "pools, strict") {
 				t.Run("conformance", func(t *testing.T) { conform(t, lib, stall, c.opts...) })
 			}
-			// The library keeps the events that watch its waits, and destroys all others.
+			// The library keeps up to 64 events to watch its waits, and destroys all others.
 			if n := live() - before; n > 64 {
 				t.Errorf("%d objects are left", n)
 			}
@@ -166,11 +167,13 @@ func TestGraphFromAnyThread(t *testing.T) {
 		}
 	}
 	launch(10)
-	// The library keeps an event for each wait that it watches. All waits are done.
+	// The library already has an event for each wait that it watches, because all waits are
+	// complete.
 	if n := made(t, ctl, 0) - events; n != 0 {
 		t.Errorf("launches have made %d events", n)
 	}
-	// No event is recorded again while it is pending; the library would refuse that.
+	// A pending event is not recorded again: the library would refuse that. So the exec gets more
+	// events.
 	_, err = ctl.Slow(0, 1, 1)
 	ok(err)
 	launch(10)
@@ -188,8 +191,8 @@ func TestGraphFromAnyThread(t *testing.T) {
 	ok(errors.Join(d.DestroyExec(x), d.DestroyGraph(g), d.Free(m), d.DestroyStream(streams[0]), d.DestroyStream(streams[1]), d.Close()))
 }
 
-// TestRebindKeepsGraph executes a recording with other bindings each time, in two queues, on
-// devices that are not current.
+// TestRebindKeepsGraph executes a recording in two queues, with other bindings each time. The
+// calling threads have another device current.
 func TestRebindKeepsGraph(t *testing.T) {
 	for name, defines := range map[string][]string{"strict": nil, "from the stream": {"STREAM_DEVICE"}} {
 		t.Run(name, func(t *testing.T) {
@@ -286,7 +289,8 @@ func TestOverLostCUDA(t *testing.T) {
 	}
 }
 
-// TestOverNoCUDA tests without a CUDA driver, and with one that lacks functions.
+// TestOverNoCUDA tests the library without a CUDA driver, and with a CUDA driver that lacks
+// functions.
 func TestOverNoCUDA(t *testing.T) {
 	empty := testlib.Fake{File: "libcuda.so.1", Symbols: []string{"cuInit"}}.Build(t)
 	for _, cuda := range []string{filepath.Join(t.TempDir(), "libcuda.so.1"), empty} {

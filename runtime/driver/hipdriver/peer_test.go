@@ -10,7 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestPeerCalls checks the calls for access, which is asked for each time, and the copies.
+// TestPeerCalls checks the calls of EnablePeer, which asks HIP each time, and of copies between
+// devices.
 func TestPeerCalls(t *testing.T) {
 	for _, release := range []dl.Version{hip64, hip70} {
 		f := newFake(t, release)

@@ -23,8 +23,8 @@ var mayMake = map[string]map[string]string{
 	"LaunchGraph": {"hipEventCreateWithFlags": "one more event, with the device current, for an exec all of whose events are pending"},
 }
 
-// declared returns the functions declared in the Go files of a folder, the comments of interface
-// methods, and the imports.
+// declared returns the functions that the Go files of a folder declare, the comments of their
+// interface methods, and the imports.
 func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods map[string]string, imports map[string]bool) {
 	t.Helper()
 	funcs, methods, imports = map[string]*ast.FuncDecl{}, map[string]string{}, map[string]bool{}
@@ -48,11 +48,11 @@ func declared(t *testing.T, dir string) (funcs map[string]*ast.FuncDecl, methods
 	return funcs, methods, imports
 }
 
-// TestSubmittingMakesNothing checks in the source that submitting methods make no objects, because
-// HIP would make them on the thread's device.
+// TestSubmittingMakesNothing checks in the source code that submitting methods make no objects. HIP
+// would make an object on the thread's current device, which may be another one.
 func TestSubmittingMakesNothing(t *testing.T) {
 	c := regexp.MustCompile(`(?m)^C: (hip\w+), since`)
-	native := map[string]string{} // by method name of hip.Library
+	native := map[string]string{} // C names of functions by method name of hip.Library
 	bindings, _, _ := declared(t, "../../../hip")
 	for name, fn := range bindings {
 		if m := c.FindStringSubmatch(fn.Doc.Text()); m != nil {

@@ -38,7 +38,7 @@ var poolAttrs = [...]hip.MemPoolAttr{
 // isSwitch reports whether an attribute is 0 or 1.
 func isSwitch(a driver.PoolAttr) bool { return a <= driver.PoolReuseInternal }
 
-// askPools finds whether the device has pools, if they are asked for.
+// askPools finds out whether the device has pools, if WithPools asks for them.
 func (d *device) askPools(asked bool) error {
 	if !asked {
 		d.noPools = unsupported{errors.New("hipdriver.WithPools did not ask for them")}
@@ -142,9 +142,8 @@ func location(device int32) hip.MemLocation {
 	return hip.MemLocation{Type: hip.MemLocationTypeDevice, Id: device}
 }
 
-// DestroyPool destroys a pool when the device has no work, after emptying it. HIP waits for all
-// frees of the pool. It releases the memory without a lock against frees of other pools at that
-// time.
+// DestroyPool empties and destroys a pool. The device must have no work: HIP waits for all frees of
+// the pool, and releases the memory without a lock against frees of other pools.
 func (d *device) DestroyPool(p driver.Pool) error {
 	const op = "destroy pool"
 	if d.noPools != nil {
@@ -166,9 +165,9 @@ func (d *device) DestroyPool(p driver.Pool) error {
 	return nil
 }
 
-// busy reports whether a stream of the device has work left or is being captured. A capturing
-// stream is not queried, because a query would invalidate the capture. No stream is destroyed
-// meanwhile. The calling thread is locked.
+// busy reports whether a stream of the device has work left or is being captured. It does not query
+// a stream that is being captured, because a query would invalidate the capture. The lock prevents
+// destroying a stream meanwhile. The calling thread must be locked.
 func (d *device) busy(op string) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -272,7 +271,7 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	if allow {
 		flags = hip.MemAccessFlagsProtReadWrite
 	}
-	if other.id != d.id { // HIP would allow the access without a link
+	if other.id != d.id { // without a link HIP would not return an error
 		can, err := d.lib.DeviceCanAccessPeer(other.id, d.id)
 		if err != nil {
 			return d.fail(op, err, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))

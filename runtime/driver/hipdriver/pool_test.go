@@ -21,8 +21,8 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// TestDestroyPool checks on each release that a pool is destroyed empty, and while no stream has
-// work.
+// TestDestroyPool checks on each release that DestroyPool empties a pool first, and refuses while a
+// stream has work.
 func TestDestroyPool(t *testing.T) {
 	for _, release := range []dl.Version{hip62, hip64, hip70, hip71} {
 		t.Run(hip.FormatVersion(release), func(t *testing.T) { testDestroyPool(t, newFake(t, release)) })
@@ -38,7 +38,7 @@ func testDestroyPool(t *testing.T, f *fake) {
 	if ok(t, err); p != pool1 {
 		t.Errorf("pool %#x", p)
 	}
-	// The pool is destroyed empty while no stream has work.
+	// No stream has work, so the pool is emptied and destroyed.
 	s, err := d.NewStream()
 	ok(t, err)
 	f.Calls()
@@ -55,7 +55,7 @@ func testDestroyPool(t *testing.T, f *fake) {
 	f.Calls()
 	ok(t, d.DestroyPool(p))
 	f.Want("hipStreamQuery(0x5000)", "hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
-	// A capturing stream is not queried, and no pool is destroyed meanwhile.
+	// A stream that is being captured is not queried, and DestroyPool refuses.
 	ok(t, d.BeginCapture(s))
 	f.Calls()
 	if err := d.DestroyPool(p); !errors.Is(err, driver.ErrBusy) {
@@ -75,7 +75,7 @@ func testDestroyPool(t *testing.T, f *fake) {
 	f.Calls()
 	ok(t, d.DestroyPool(p))
 	f.Want("hipStreamQuery(0x5000)", "hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
-	// A stream that could not be destroyed still counts, and a destroyed one does not.
+	// A stream that could not be destroyed is still queried. A destroyed stream is not.
 	f.Set("hipStreamDestroy", int(hip.ErrorUnknown))
 	if err := d.DestroyStream(s); err == nil {
 		t.Error("the stream is destroyed")
@@ -92,7 +92,7 @@ func testDestroyPool(t *testing.T, f *fake) {
 	f.Want("hipMemPoolTrimTo(0xb020, 0)", "hipMemPoolDestroy(0xb020)")
 }
 
-// TestPoolLimits tests attributes for which HIP returns wrong values.
+// TestPoolLimits tests pool attributes for which HIP returns wrong values.
 func TestPoolLimits(t *testing.T) {
 	f := newFake(t, hip64)
 	d := f.device(WithPools())
@@ -161,8 +161,8 @@ func TestPoolsUnanswered(t *testing.T) {
 	}
 }
 
-// TestNoPools tests libraries and devices without pools, and a driver without WithPools. No
-// operation makes a native call.
+// TestNoPools tests libraries and devices without pools, and a driver without WithPools. Operations
+// on pools make no call of the library.
 func TestNoPools(t *testing.T) {
 	withPools := []Option{WithPools()}
 	for says, c := range map[string]struct {

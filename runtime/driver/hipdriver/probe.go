@@ -11,15 +11,16 @@ import (
 const fromStream = 5_06_00000
 
 // probe reports whether HIP takes the device of all submitting calls from the stream, whatever
-// device is current on the thread. The release must be new enough. If there is another device, each
-// submitting method must do its work on a thread where that device is current. probe launches no
-// kernel, because no kernel runs on every device. An error means that the device is unusable.
+// device is current on the thread. The release must be at least fromStream. If there is another
+// device, probe calls each submitting method on a thread where that device is current, and checks
+// the results. probe launches no kernel, because no kernel runs on every device. An error means
+// that the device is unusable.
 func (d *device) probe(devices int) (anywhere bool, err error) {
 	if d.lib.Version() < fromStream {
 		return false, nil
 	}
-	// This thread has the device. Another thread may have it by accident, so elsewhere chooses a
-	// device.
+	// The device is current on this thread. It may be current on another thread too, so elsewhere
+	// chooses another device there.
 	elsewhere := func(f func() error) error {
 		return trial.OnAnother(func() error { return d.withoutDevice(devices, f) })
 	}
@@ -31,8 +32,8 @@ func (d *device) probe(devices int) (anywhere bool, err error) {
 	})
 }
 
-// withoutDevice runs f on the calling thread, which is locked, with another device current if there
-// is one.
+// withoutDevice runs f while another device is current, if there is one. The calling thread must be
+// locked.
 func (d *device) withoutDevice(devices int, f func() error) error {
 	before, err := d.lib.GetDevice()
 	if err != nil {

@@ -25,7 +25,7 @@ func (d *device) NewStream() (driver.Stream, error) {
 	return driver.Stream(s), nil
 }
 
-// setCaptured adds a stream, or notes whether it is being captured.
+// setCaptured adds a stream to the device's streams, and records whether it is being captured.
 func (d *device) setCaptured(s driver.Stream, is bool) {
 	d.mu.Lock()
 	d.streams[s] = is
@@ -48,9 +48,9 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	if s <= defaultStreams {
 		return d.noStream("destroy stream", s)
 	}
-	d.mu.Lock() // locked, so that meanwhile nobody queries the stream or orders a launch after one in it
+	d.mu.Lock() // meanwhile no goroutine may query the stream, or order a launch after a launch in it
 	defer d.mu.Unlock()
-	// HIP would destroy the stream and let its work run on.
+	// HIP would destroy the stream, but let its work run on.
 	if !d.streams[s] && d.lib.StreamQuery(hip.Stream(s)) == hip.ErrorNotReady {
 		if d.reminds {
 			d.lib.GetLastError()
@@ -63,7 +63,7 @@ func (d *device) DestroyStream(s driver.Stream) error {
 	delete(d.streams, s)
 	for _, l := range d.execs {
 		if l.stream == s {
-			l.stream = 0 // the launch is done
+			l.stream = 0 // the launch is complete, so no later launch waits for it
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func (d *device) Query(e driver.Event) (done bool, err error) {
 }
 
 func (d *device) query(e driver.Event) (bool, error) {
-	if d.reminds { // the last error must be cleared on the same thread
+	if d.reminds { // an error and the call that clears it must be on the same thread
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 	}
@@ -115,7 +115,7 @@ func (d *device) query(e driver.Event) (bool, error) {
 	if err == nil {
 		return true, nil
 	}
-	if err == hip.ErrorNotReady { // the common error; the library returns it unwrapped
+	if err == hip.ErrorNotReady { // the usual case; the library returns this error unwrapped
 		if d.reminds {
 			d.lib.GetLastError()
 		}

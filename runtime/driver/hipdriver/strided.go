@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// more holds functions of releases that are newer than the table of package hip.
+// more holds functions of newer releases, which package hip does not declare.
 type more struct {
 	dl.Library
 	fns [1]uintptr
@@ -54,9 +54,9 @@ func (m *more) memsetD2D32Async(dst hip.DevicePtr, pitch uint64, value uint32, w
 	return nil
 }
 
-// tryStrided finds the unit of hipMemsetD2D32Async's width: elements, as its documentation and CUDA
-// have it, or bytes, as in AMD's own tests. If the function does neither on a device, it is not
-// used there.
+// tryStrided finds the unit of hipMemsetD2D32Async's width. It is elements in the documentation and
+// in CUDA, and bytes in AMD's own tests. If the function works with neither unit on a device,
+// FillStrided does not use it there.
 func (d *device) tryStrided() (err error) {
 	if d.more == nil {
 		return nil
@@ -143,7 +143,7 @@ func (d *device) FillStrided(s driver.Stream, dst driver.Ptr, pattern uint32, st
 	})
 }
 
-// fillColumns fills the elements as columns of bytes. One call fills all adjacent columns with
+// fillColumns fills the elements as columns of bytes. Each call fills adjacent columns that have
 // equal bytes. The device is little-endian.
 func (d *device) fillColumns(s driver.Stream, dst driver.Ptr, pattern uint32, stride, count uint64) error {
 	for i := uint64(0); i < 4; {

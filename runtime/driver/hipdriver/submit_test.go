@@ -15,9 +15,10 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// TestSubmittingSetsDevice tests an old release that needs the device to be current, and a newer
-// one that turns out to need it. Several threads submit at once, without a chosen device or with
-// another one. Every call sees the right device, and each thread keeps its own afterwards.
+// TestSubmittingSetsDevice tests an old release, which needs the device to be current, and a newer
+// release for which Open finds that it needs this too. Several threads submit at once, without a
+// chosen device or with another one. Every call runs with the right device, and each thread has its
+// own device again afterwards.
 func TestSubmittingSetsDevice(t *testing.T) {
 	for _, release := range []dl.Version{hip52, hip71} {
 		for mine := range 2 {
@@ -65,7 +66,8 @@ func TestSubmittingSetsDevice(t *testing.T) {
 					t.Errorf("device %d: %s is called on %s", mine, call, on)
 				}
 			}
-			// A failing call restores the thread's device, even if the device cannot be set.
+			// A failing call restores the thread's device too. So does a call for which the device
+			// cannot be set.
 			runtime.LockOSThread()
 			before := f.current()
 			for name, code := range map[string]hip.Result{"hipEventRecord": hip.ErrorInvalidHandle, "hipGetDevice": hip.ErrorUnknown, "hipSetDevice": hip.ErrorUnknown} {

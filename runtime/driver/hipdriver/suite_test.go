@@ -17,15 +17,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/drivertest"
 )
 
-// TestSuite runs the tests that this driver shares with cudadriver.
+// TestSuite runs the tests that hipdriver and cudadriver share.
 func TestSuite(t *testing.T) { drivertest.Run(t, suite) }
 
-// all returns a call of every method except Bind and Close.
+// all returns a call of every method of the device except Bind and Close.
 func all(d *device) map[string]func() error { return suite.All(d) }
 
 var suite *drivertest.API
 
-func init() { // in init, because its functions use suite
+func init() { // init avoids a cycle: the functions use suite
 	suite = &drivertest.API{
 		Name: "hip", Prefix: "hip", File: "libamdhip64.so.6", Release: hip64,
 		Result: func(code int) drivertest.Result { return hip.Result(code) },
@@ -120,11 +120,12 @@ func init() { // in init, because its functions use suite
 				"adopt stream": {"hipStreamGetDevice", "hipStreamGetPriority"}, "capturing": {"hipStreamIsCapturing"},
 				"begin capture": {"hipStreamBeginCapture"}, "end capture": {"hipStreamEndCapture"},
 			},
-			Refused: []int{int(hip.ErrorContextIsDestroyed)}, // HIP returns it for a stream
+			Refused: []int{int(hip.ErrorContextIsDestroyed)}, // HIP returns this error for a stream that does not exist
 		},
 		Pools: drivertest.PoolsTest{
 			Releases: []dl.Version{hip62, hip64, hip70, hip71},
-			// Every pool has PoolReuseEvents off, whoever made it.
+			// The device turns PoolReuseEvents off in every pool that it returns, including pools
+			// that it has not made.
 			Current: []string{"hipDeviceGetDefaultMemPool(0)", "hipMemPoolSetAttribute(0xb000, 1, 0)", "hipDeviceSetMemPool(0, 0xb020)",
 				"hipDeviceGetMemPool(0)", "hipMemPoolSetAttribute(0xb020, 1, 0)", "hipDeviceSetMemPool(0, 0xb000)"},
 			New: []string{"hipMemPoolCreate(1, 0, 1 0, (nil), 100)", "hipMemPoolSetAttribute(0xb020, 1, 0)"},
@@ -156,7 +157,7 @@ func init() { // in init, because its functions use suite
 			Image: "\x7fELFname k.hip\nheader a.h: \n\nheader b.h: two\noption --offload-arch=gfx90a\noption -DX=1\noption -O3\n",
 			Log:   "k.hip:1:5: warning: unused variable 'odd' [-Wunused-variable]\nint odd;\n    ^\n1 warning generated when compiling for gfx90a.",
 			Own:   []string{"--offload-arch=gfx90a:xnack-", "--gpu-architecture=gfx942"}, Debug: "-g",
-			// Neither the file's name nor the library has the version.
+			// Neither the name of the file nor the library tells the version.
 			Failed: "hip: compile: hipRTC for gfx90a: ",
 			Errors: []drivertest.CompileError{
 				{Name: "the source", Source: driver.Source{Text: "odd\nwrong"}, Kind: hiprtc.ErrorCompilation, Text: "sub/bad.h(1): error: unknown type name 'bad' (and 1 more)\n", Messages: 3},

@@ -18,7 +18,7 @@ func (d *device) NewTimer() (driver.Event, error) {
 	return driver.Event(e), nil
 }
 
-// Elapsed needs both timers to be of this device. HIP's answer has seven digits.
+// Elapsed needs both timers to be of this device. HIP's result has seven significant digits.
 func (d *device) Elapsed(from, to driver.Event) (took time.Duration, err error) {
 	err = d.submit("elapsed", func() error {
 		ms, err := d.lib.EventElapsedTime(hip.Event(from), hip.Event(to))
