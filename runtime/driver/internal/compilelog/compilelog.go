@@ -24,7 +24,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// kinds are the words for the severity.
+// kinds are the words that name the kind of a message.
 const kinds = `((?:catastrophic |fatal |internal |command-line )?error|warning|remark|note|info|fatal)`
 
 var (
@@ -35,15 +35,15 @@ var (
 	bare  = regexp.MustCompile(`^` + kinds + `: (.*)$`)
 	tool  = regexp.MustCompile(`^([\w.+-]+):? +` + kinds + ` *: (.*)$`)
 
-	// footer matches a line about the whole compilation.
+	// footer matches a line about the whole compilation, which is not a message.
 	footer = regexp.MustCompile(`^(\d+ (catastrophic )?errors? (detected|generated)|\d+ warnings? (and \d+ errors? )?generated|Compilation terminated|Remark: )`)
 )
 
-// Parse returns the messages of a log. It skips lines that it does not know.
+// Parse returns the messages of a log. It skips lines that it cannot parse.
 func Parse(log string) []driver.Message {
 	var all []driver.Message
-	var details []string // details of the last message
-	open := false        // more details may follow
+	var details []string // detail lines of the last message
+	open := false        // the next lines may be details
 	end := func() {
 		if n := len(all); n > 0 && len(details) > 0 {
 			m := &all[n-1]

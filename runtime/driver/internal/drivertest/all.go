@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// NodeOps returns operations of every kind, on 64 bytes at p. The second one has attributes.
+// NodeOps returns operations of every kind, on 64 bytes at p. The third one has attributes.
 func NodeOps(p driver.Ptr, attrs driver.LaunchAttrs, child driver.Graph) []driver.NodeOp {
 	return []driver.NodeOp{
 		{Kind: driver.EmptyNode},
@@ -41,7 +41,7 @@ func (a *API) All(d Device) map[string]func() error {
 				if _, err := d.NewPriorityStream(-1); err != nil {
 					return err
 				}
-				if err := a.Destroy(d, Stream0); err != nil { // to the fake every stream is this one
+				if err := a.Destroy(d, Stream0); err != nil { // the fake returns the same stream each time, so this destroys it
 					return err
 				}
 			}
@@ -196,7 +196,7 @@ var (
 	GraphOps = strings.Split("new graph, destroy graph, add node, instantiate, destroy exec, set node, launch graph, begin capture, end capture", ", ")
 )
 
-// Unsupported checks that operations fail without a native call, with an error that says why.
+// Unsupported checks that operations fail without a native call. Their error must contain says.
 func (a *API) Unsupported(t *testing.T, f Library, d Device, ops []string, says string) {
 	t.Helper()
 	calls := a.All(d)
@@ -211,7 +211,7 @@ func (a *API) Unsupported(t *testing.T, f Library, d Device, ops []string, says 
 	f.Want("")
 }
 
-// Function loads a kernel of the fake.
+// Function loads a kernel of the fake library.
 func (a *API) Function(t testing.TB, d driver.Device, kernel string) (driver.Function, driver.FuncInfo) {
 	t.Helper()
 	m, err := d.Load(a.Image)

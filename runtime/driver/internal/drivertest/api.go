@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Numbers of errors that CUDA and HIP share.
+// Codes of errors that CUDA and HIP share.
 const (
 	InvalidValue       = 1
 	OutOfMemory        = 2
@@ -36,7 +36,7 @@ var names = map[int]string{
 	CaptureInvalidated: "streamcaptureinvalidated", Unknown: "unknown",
 }
 
-// A Result is an error of an API.
+// A Result is an error code of an API.
 type Result interface {
 	error
 	Name() string
@@ -63,7 +63,7 @@ type Device interface {
 	driver.VirtualMem
 }
 
-// A Library is a fake library of an API.
+// A Library is a fake library of an API. Its first methods are those of [Fake].
 type Library interface {
 	File() string
 	Set(name string, value int)
@@ -71,28 +71,28 @@ type Library interface {
 	Want(calls ...string)
 	Live() int
 
-	// Open makes a driver over the library. If the driver has pools only on request, pools requests
-	// them.
+	// Open makes a driver over the library. pools is for drivers that have pools only on request:
+	// it makes the request.
 	Open(pools bool) (driver.Driver, error)
 	// Device opens device 0, with or without pools, and binds it to the test's thread, which stays
 	// locked until the test ends.
 	Device(pools bool) Device
-	// Clean fails the test if the calling thread has a last error of the API.
+	// Clean fails the test if the API has a last error on the calling thread.
 	Clean(what string)
-	// Left fails the test if the library has objects, or a reference to device dev, after a failed
-	// Open.
+	// Left fails the test if an Open that failed has left objects in the library, or a reference to
+	// device dev.
 	Left(what string, dev int)
 }
 
-// An API describes the differences between APIs. Functions are named as in the API, and calls are
-// written as a fake records them.
+// An API holds what differs between APIs, and the tests. Fields that name functions have the API's
+// names, and fields that hold calls have the text that a fake records.
 type API struct {
 	Name   string                                   // name of the driver
-	Prefix string                                   // prefix of functions
-	File   string                                   // the library's name
-	Result func(code int) Result                    // makes an error from its number
+	Prefix string                                   // prefix of the functions
+	File   string                                   // file name of the library
+	Result func(code int) Result                    // makes the API's error from its code
 	Wrap   func(op string, err error) *driver.Error // makes the driver's error from a function's error
-	Sticky map[int]bool                             // codes of a lost device
+	Sticky map[int]bool                             // codes that mean that the device is lost
 
 	Release dl.Version // the release that most tests use
 	Fake    func(t testing.TB, release dl.Version) Library
@@ -116,23 +116,23 @@ type API struct {
 
 	Image []byte      // an image that the fake loads
 	Pool0 driver.Pool // the default pool of device 0
-	Pool1 driver.Pool // the first pool that is made
+	Pool1 driver.Pool // the first pool that NewPool makes
 
-	// The following is for All.
-	Attrs     driver.LaunchAttrs // attributes of a launch; cooperative is added if the device has it
+	// The following fields are for All.
+	Attrs     driver.LaunchAttrs // attributes of a launch; All adds Cooperative if the device supports it
 	PoolDesc  driver.PoolDesc
-	Destroy   func(Device, driver.Stream) error // a direct call of the library
-	Neighbour func(Device) driver.Device        // another device of the same library
-	Leave     func(Device) error                // Leave, with the value for the current device
+	Destroy   func(Device, driver.Stream) error // destroys a stream by a direct call of the library
+	Neighbour func(Device) driver.Device        // returns another device of the same library
+	Leave     func(Device) error                // calls Leave with the value that Enter returns if the device is current
 	Graph     func(Device) Graph
-	More      func(Device) map[string]func() error // operations that only this API has
+	More      func(Device) map[string]func() error // returns calls of methods that only this API has
 }
 
 // A Graph holds the objects for operations on graphs.
 type Graph struct {
-	Graph, Old driver.Graph // Old is a destroyed graph
+	Graph, Old driver.Graph // Old was destroyed
 	Exec       driver.Exec
-	OldExec    driver.Exec // a destroyed exec
+	OldExec    driver.Exec // was destroyed
 	Nodes      []driver.Node
 	Ops        []driver.NodeOp
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// DevicesTest describes the expected results of Devices.
+// DevicesTest describes the results of Devices with some settings of the fake.
 type DevicesTest struct {
-	Settings map[string]int          // settings with which device 1
-	One      driver.Info             // has this Info
-	Odd      map[string]int          // settings with which device 0
-	IsOdd    func(*driver.Info) bool // satisfies this
+	Settings map[string]int          // with these settings
+	One      driver.Info             // device 1 has this Info
+	Odd      map[string]int          // with these settings
+	IsOdd    func(*driver.Info) bool // device 0 satisfies this function
 }
 
 func testDevices(t *testing.T, a *API) {
@@ -54,13 +54,13 @@ func testDevices(t *testing.T, a *API) {
 
 // OpenErrorsTest lists the functions that can fail while a driver and a device are opened.
 type OpenErrorsTest struct {
-	Init map[string]struct { // functions whose results the driver needs
+	Init map[string]struct { // by function that New needs: the code that it returns, and the error
 		Code int
 		Op   string
 		Says string
 	}
-	Device []string // functions whose results device 1 needs
-	Lost   string   // a function that returns that the device is lost
+	Device []string // functions that Open of device 1 needs
+	Lost   string   // a function that can return that the device is lost
 }
 
 func testOpenErrors(t *testing.T, a *API) {
@@ -83,7 +83,7 @@ func testOpenErrors(t *testing.T, a *API) {
 			t.Errorf("device %d: %v, %v", index, dev, err)
 		}
 	}
-	// Whatever fails, nothing is left behind.
+	// Open leaves nothing behind, whichever function fails.
 	for _, name := range a.OpenErrors.Device {
 		f.Set(name, OutOfMemory)
 		dev, err := d.Open(1)
@@ -103,8 +103,8 @@ func testOpenErrors(t *testing.T, a *API) {
 type CallsTest struct {
 	Events, Memory, Register, ReadOnly, Hints, Function, Launch, End []string
 
-	Info   driver.FuncInfo // Info of kernel "count"
-	Global uint64          // size of the variable
+	Info   driver.FuncInfo // the FuncInfo of kernel "count"
+	Global uint64          // size of the variable that Global finds
 }
 
 func testCalls(t *testing.T, a *API) {
@@ -227,9 +227,9 @@ func testCalls(t *testing.T, a *API) {
 
 // ErrorsTest describes the functions that can fail.
 type ErrorsTest struct {
-	Functions map[string][]string // the functions that each operation of All calls
-	Refused   []int               // codes, beside InvalidHandle, of errors with no special meaning
-	Before    func(Device)        // if not nil, called before a function fails
+	Functions map[string][]string // the functions that each operation of All may call
+	Refused   []int               // codes that mean nothing special, in addition to InvalidHandle
+	Before    func(Device)        // if not nil, called before a function is made to fail
 }
 
 // testErrors makes every function fail with every kind of error.
@@ -348,15 +348,15 @@ func testPriorities(t *testing.T, a *API) {
 	}
 }
 
-// HotTest lists the calls that must not allocate.
+// HotTest describes devices whose calls must not allocate.
 type HotTest struct {
 	Releases []dl.Version
 	Attrs    driver.LaunchAttrs
-	Sets     func(d Device, sets bool) // sets whether submitting calls set the device
+	Sets     func(d Device, sets bool) // changes whether submitting calls set the thread's device
 	More     func(t *testing.T, d Device, m driver.Mem, l *driver.Launch) map[string]func() error
 }
 
-// errSink keeps the compiler from removing code.
+// errSink keeps the compiler from removing the calls.
 var errSink error
 
 // fewestAllocs returns the smallest number of allocations of a call in three measurements.

@@ -23,15 +23,15 @@ const (
 
 // A Fake is a C library that imitates an API.
 type Fake struct {
-	Path string // path of the file
-	Trim string // suffix that Want removes from calls
+	Path string // path of the library's file
+	Trim string // text that Want removes from the end of calls
 
 	t   testing.TB
 	ctl dl.Library
 }
 
-// Build compiles a fake and opens its test functions: fake_set, fake_trace and fake_live, and then
-// those of more.
+// Build compiles a fake and opens its test functions: fake_set, fake_trace, fake_live, and the
+// functions in more.
 func Build(t testing.TB, lib testlib.Fake, more ...dl.Symbol) *Fake {
 	t.Helper()
 	spec := dl.Spec{
@@ -44,7 +44,7 @@ func Build(t testing.TB, lib testlib.Fake, more ...dl.Symbol) *Fake {
 	return f
 }
 
-// Programs returns the number of live programs in a fake compiler.
+// Programs returns the number of programs that a fake compiler has made and not destroyed.
 func Programs(t testing.TB, path string) int {
 	t.Helper()
 	var ctl dl.Library
@@ -54,8 +54,8 @@ func Programs(t testing.TB, path string) int {
 	return int(int32(n))
 }
 
-// Set makes a function return a code from now on, or its normal result if value is 0. The fake's
-// source lists the other settings.
+// Set makes a function return a code from now on. With 0 the function works normally again. The
+// fake's source lists settings with other names.
 func (f *Fake) Set(name string, value int) {
 	f.t.Helper()
 	c, err := dl.CString(name)
@@ -69,7 +69,8 @@ func (f *Fake) Set(name string, value int) {
 // File returns the library's file.
 func (f *Fake) File() string { return f.Path }
 
-// Calls returns the calls since Calls or Want was last called: one empty string if there were none.
+// Calls returns the calls since the last use of Calls or Want. If there were none, it returns one
+// empty string.
 func (f *Fake) Calls() []string { return f.Lines(1) }
 
 // Lines calls a test function that returns lines of text.
@@ -89,10 +90,10 @@ func (f *Fake) Number(handle int, args ...uintptr) uint64 {
 	return uint64(n)
 }
 
-// Live returns the number of live objects.
+// Live returns the number of objects that were made and not destroyed.
 func (f *Fake) Live() int { return int(int32(f.Number(2))) }
 
-// Want compares the calls since Calls or Want was last called.
+// Want compares the calls since the last use of Calls or Want with calls.
 func (f *Fake) Want(want ...string) {
 	f.t.Helper()
 	got := f.Calls()
@@ -119,7 +120,7 @@ func (f *Fake) Bound(d driver.Driver) driver.Device {
 	return dev
 }
 
-// OK ends the test if there is an error.
+// OK ends the test if err is not nil.
 func OK(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

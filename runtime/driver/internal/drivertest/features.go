@@ -14,15 +14,15 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// PoolsTest lists the library calls of testPools, and the differences between pools.
+// PoolsTest lists the library calls of testPools, and differences between the APIs.
 type PoolsTest struct {
 	Releases                   []dl.Version
 	Current, New, Use, Destroy []string
 
 	Attrs          map[driver.PoolAttr]uint64 // attributes that can be set
-	Reads          []int                      // native attributes in the order in which all attributes are read
-	Reserved, Used string                     // names of these attributes in errors
-	Refused        map[string]driver.PoolDesc // refused descriptions by the text of their error
+	Reads          []int                      // native attributes that PoolAttr reads, in order
+	Reserved, Used string                     // the API's names of these attributes, in errors
+	Refused        map[string]driver.PoolDesc // descriptions that NewPool refuses, by the text of its error
 }
 
 func testPools(t *testing.T, a *API) {
@@ -139,7 +139,7 @@ func testPoolErrors(t *testing.T, a *API) {
 	f.Want("")
 }
 
-// CaptureTest lists the calls for a capture.
+// CaptureTest lists the calls that begin and end a capture.
 type CaptureTest struct {
 	Releases   []dl.Version
 	Begin, End string
@@ -195,7 +195,7 @@ func testCaptureErrors(t *testing.T, a *API) {
 type AdoptTest struct {
 	Releases []dl.Version
 	Calls    []string
-	Each     string // "device" if default streams differ for each device
+	Each     string // "device" if each device has its own default streams
 }
 
 func testAdopt(t *testing.T, a *API) {
@@ -236,11 +236,11 @@ func testAdopt(t *testing.T, a *API) {
 	}
 }
 
-// IPCTest lists the calls that open another process's memory, by release.
+// IPCTest lists the calls of a release that open another process's memory.
 type IPCTest struct {
 	Release dl.Version
 	Calls   []string
-	Range   string // the function that returns the size
+	Range   string // the function that returns the allocation's size
 }
 
 func testIPC(t *testing.T, a *API) {
@@ -286,15 +286,15 @@ func testIPC(t *testing.T, a *API) {
 	}
 }
 
-// PeersTest lists the errors of enabling access.
+// PeersTest describes how EnablePeer can fail.
 type PeersTest struct {
 	Releases []dl.Version
 	Enable   string // the function that enables access
-	Codes    []int  // codes, beside NoPeers, that mean that there is no link
+	Codes    []int  // codes that mean that there is no link, in addition to NoPeers
 }
 
 func testPeers(t *testing.T, a *API) {
-	runtime.LockOSThread() // this thread has the device
+	runtime.LockOSThread() // the devices are current on this thread
 	defer runtime.UnlockOSThread()
 	for _, release := range a.Peers.Releases {
 		f := a.Fake(t, release)
@@ -312,7 +312,7 @@ func testPeers(t *testing.T, a *API) {
 		}
 		OK(t, d.Bind())
 		f.Calls()
-		OK(t, d.EnablePeer(d)) // the device is not its own peer
+		OK(t, d.EnablePeer(d)) // a device needs no access to itself
 		f.Want("")
 		type refusal struct {
 			fn   string
@@ -358,15 +358,15 @@ func testPeers(t *testing.T, a *API) {
 
 // FactsTest describes the facts of a device and its links.
 type FactsTest struct {
-	Env       string // variable that names an optional library, or ""
+	Env       string // variable with the path of an optional library, or ""
 	Total     uint64 // bytes of memory
-	MemInfo   string // the call that returns them
+	MemInfo   string // the call that returns free and total memory
 	Settings  map[string]int
 	Links     []LinkTest
-	Occupancy string // the function for occupancy
+	Occupancy string // the function that computes occupancy
 }
 
-// A LinkTest is a set of settings and the link that they give.
+// A LinkTest is a set of settings and the link that Link must return.
 type LinkTest struct {
 	Set  map[string]int
 	Want driver.Link

@@ -18,25 +18,25 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// CompileTest describes a compiler's library and the results of its fake.
+// CompileTest describes a compiler's library and its fake's results.
 type CompileTest struct {
-	Info driver.CompilerInfo // Build is a prefix
-	Env  string              // variable that names the library's file
+	Info driver.CompilerInfo // Info.Build needs only to be a prefix
+	Env  string              // variable with the path of the library
 	File string
-	Fake func(t *testing.T) string // builds the fake, makes the driver find it, and returns its file
-	Bare func(t *testing.T) string // replaces Fake in testCompileErrors
+	Fake func(t *testing.T) string // builds the fake, makes the driver find it, and returns its path
+	Bare func(t *testing.T) string // like Fake, for testCompileErrors
 	Ext  string                    // file extension of sources
 
 	Headers    map[string]string
 	Options    []string
 	Image, Log string
-	Own        []string // options that set the architecture
-	Debug      string   // an option for debugging
+	Own        []string // options with which the source sets the architecture
+	Debug      string   // an option that turns debugging on
 
-	BareVersion string // version of the compiler of Bare
-	Failed      string // prefix of the compiler's errors
+	BareVersion string // version of the compiler that Bare builds
+	Failed      string // prefix of the errors of compilation
 	Errors      []CompileError
-	Check       func(t *testing.T, name string, e *driver.CompileError) // if not nil, checks an error further
+	Check       func(t *testing.T, name string, e *driver.CompileError) // if not nil, another check of each error
 }
 
 // A CompileError is a source that fails to compile.
@@ -44,7 +44,7 @@ type CompileError struct {
 	Name     string
 	Source   driver.Source
 	Kind     error
-	Text     string // text of the error after CompileTest.Failed
+	Text     string // the error's text after CompileTest.Failed
 	Messages int
 }
 
@@ -130,7 +130,7 @@ func testCompileErrors(t *testing.T, a *API) {
 	}
 }
 
-// testNoCompiler tests without the library: everything else works.
+// testNoCompiler tests without the library. Everything else still works.
 func testNoCompiler(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	t.Setenv(a.Compile.Env, filepath.Join(t.TempDir(), a.Compile.File))
@@ -150,8 +150,8 @@ func testNoCompiler(t *testing.T, a *API) {
 	OK(t, x.Close())
 }
 
-// testWithCompiler names the library's file with an option, which has priority over the
-// environment.
+// testWithCompiler names the library's file with an option. The option has precedence over the
+// environment variable.
 func testWithCompiler(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	a.Compile.Fake(t)
@@ -170,14 +170,14 @@ func testWithCompiler(t *testing.T, a *API) {
 type Real struct {
 	Source     compile.Source
 	Target     string
-	Warnings   []string          // expected parts of the log
-	Names      map[string]string // expected names by expression
-	Wrong      map[string]string // headers with errors
-	At         []string          // places of these errors
-	Failure    error             // error of a failed compilation
-	BadOption  error             // error of --no-such-option
-	OptionText string            // a source for that option
-	Before     func()            // if not nil, called after the fake is built
+	Warnings   []string          // parts that the log must contain
+	Names      map[string]string // names that the code must have, by expression
+	Wrong      map[string]string // headers with mistakes
+	At         []string          // where the messages place these mistakes
+	Failure    error             // the error of a failed compilation
+	BadOption  error             // the error of --no-such-option
+	OptionText string            // the source that is compiled with that option
+	Before     func()            // if not nil, called after the fake library is built
 }
 
 // RealCompiler compiles a source with the compiler of this machine, and loads the code into the
@@ -242,13 +242,13 @@ func (a *API) RealCompiler(t *testing.T, r Real) {
 
 // CommTest describes the library of communicators.
 type CommTest struct {
-	Env  string // variable that names the library's file
+	Env  string // variable with the path of the library
 	File string
-	Fake func(t *testing.T) string // builds a fake for device 0 and returns its file
-	Says string                    // text of errors if the library is missing
+	Fake func(t *testing.T) string // builds a fake that knows device 0, and returns its path
+	Says string                    // text of the errors if the library is missing
 }
 
-// testNoComms tests without the library.
+// testNoComms tests without the library for communicators.
 func testNoComms(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	t.Setenv(a.Comm.Env, filepath.Join(t.TempDir(), a.Comm.File))
@@ -267,7 +267,8 @@ func testNoComms(t *testing.T, a *API) {
 	OK(t, d.Free(m))
 }
 
-// testWithComms names the library's file with an option, which has priority over the environment.
+// testWithComms names the library's file with an option. The option has precedence over the
+// environment variable.
 func testWithComms(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	there, absent := a.Comm.Fake(t), filepath.Join(t.TempDir(), a.Comm.File)

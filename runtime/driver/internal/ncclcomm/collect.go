@@ -12,10 +12,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// defaultStreams is the highest handle of a default stream. Drivers refuse default streams.
+// defaultStreams is the highest handle of a default stream. Drivers refuse default streams in all
+// calls.
 const defaultStreams = 2
 
-// Collect skips operations on no elements.
+// Collect skips operations with a Count of 0.
 func (c *Comms) Collect(s driver.Stream, h driver.Comm, ops []driver.CommOp) error {
 	r, x, err := c.enter(h)
 	if err == nil {
@@ -27,8 +28,8 @@ func (c *Comms) Collect(s driver.Stream, h driver.Comm, ops []driver.CommOp) err
 	return nil
 }
 
-// collect checks all operations before the library gets any, because after an error the library may
-// give up the communicator.
+// collect checks all operations before it passes any to the library, because the library may give
+// up the communicator after an error.
 func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error {
 	if s <= defaultStreams {
 		return fmt.Errorf("not a stream that NewStream or AdoptStream accepts: %w", nccl.ErrorInvalidArgument)
@@ -41,9 +42,9 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 		work = work || ops[i].Count != 0
 	}
 	if !work {
-		return nil // an empty group would leak
+		return nil // the library would leak memory for an empty group
 	}
-	runtime.LockOSThread() // the group belongs to the thread
+	runtime.LockOSThread() // a group belongs to the thread that began it
 	defer runtime.UnlockOSThread()
 	var end error
 	err := r.call(func() error {
@@ -51,7 +52,7 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 			return fmt.Errorf("begin a group: %w", explain(r.lib, err))
 		}
 		err := r.issueAll(x, nccl.CudaStream(s), ops)
-		end = r.lib.GroupEnd() // in any case, because the thread must not stay in the group
+		end = r.lib.GroupEnd() // even after an error, because the thread must leave the group
 		return err
 	})
 	if end == nccl.ErrorInProgress {
@@ -65,14 +66,16 @@ func (r *rank) collect(x nccl.Comm, s driver.Stream, ops []driver.CommOp) error 
 	case drop != nil:
 		err = fmt.Errorf("destroy the factor of a group of %d: %w", len(ops), explain(r.lib, drop))
 	}
-	// These would mean that the library has seen nothing.
+	// ErrSymbol and ErrUnsupported would mean that nothing was issued. The calls before may have
+	// been.
 	if errors.Is(err, dl.ErrSymbol) || errors.Is(err, driver.ErrUnsupported) {
 		err = fmt.Errorf("inside a group: %v", err)
 	}
 	return err
 }
 
-// wait waits for a nonblocking communicator. ops is nonblocking if the environment says so.
+// wait waits until a nonblocking communicator is ready. Even ops is nonblocking if an environment
+// variable says so.
 func (r *rank) wait(x nccl.Comm) error {
 	for p := pause(0); ; p.wait() {
 		done := false
@@ -111,7 +114,7 @@ func (r *rank) check(o *driver.CommOp) error {
 	case o.Count > math.MaxInt64/uint64(o.Type.Size())/uint64(r.count):
 		bad = "larger than the address space"
 	case r.count == 1 && o.Kind.Reduces() && o.Reduction == driver.PreMulSum && (o.Type == driver.Float8E4M3 || o.Type == driver.Float8E5M2):
-		// The library mishandles these types there, up to 2.28 at least.
+		// With one rank the library mishandles these types, up to 2.28 at least.
 		return fmt.Errorf("in a communicator of one rank: %w", driver.ErrUnsupported)
 	case o.Kind.Reduces() && o.Reduction == driver.Avg && have != 0 && have < since2_10:
 		return fmt.Errorf("averages need release %s, and the library is %s: %w", nccl.FormatVersion(since2_10), nccl.FormatVersion(have), driver.ErrUnsupported)
@@ -122,7 +125,7 @@ func (r *rank) check(o *driver.CommOp) error {
 	if _, err := dataType(o.Type, o.Kind.Reduces(), have); err != nil {
 		return err
 	}
-	switch { // a missing function is reported when it is called
+	switch { // if the library lacks a function, calling it returns the error to report
 	case o.Kind.Reduces() && o.Reduction == driver.PreMulSum && !r.has.factors:
 		_, err := r.lib.RedOpCreatePreMulSum(nil, 0, 0, 0)
 		return unsupported{err}
@@ -132,7 +135,7 @@ func (r *rank) check(o *driver.CommOp) error {
 	return nil
 }
 
-// CheckOp returns an error if the library lacks a feature for an operation.
+// CheckOp returns an error if the library lacks a function or a type for an operation.
 func (c *Comms) CheckOp(h driver.Comm, o driver.CommOp) error {
 	r := c.made(h)
 	if r == nil {
@@ -152,13 +155,14 @@ func hasPeer(k driver.CommOpKind) bool {
 	return false
 }
 
-// byMessages reports whether an operation consists of sends and receives.
+// byMessages reports whether an operation is made of sends and receives, because the library has no
+// function for it.
 func (r *rank) byMessages(k driver.CommOpKind) bool {
 	return k == driver.Send || k == driver.Recv || k == driver.AllToAll && !r.has.allToAll ||
 		k == driver.Gather && !r.has.gather || k == driver.Scatter && !r.has.scatter
 }
 
-// issueAll issues the operations until one fails.
+// issueAll issues the operations in order until one fails.
 func (r *rank) issueAll(x nccl.Comm, s nccl.CudaStream, ops []driver.CommOp) error {
 	for i := range ops {
 		if ops[i].Count == 0 {
@@ -171,8 +175,8 @@ func (r *rank) issueAll(x nccl.Comm, s nccl.CudaStream, ops []driver.CommOp) err
 	return nil
 }
 
-// issue issues one operation. It passes nil for a buffer that does not count, unless the library
-// checks the buffer.
+// issue issues one operation. It passes nil for a buffer that the operation ignores, unless the
+// library checks that buffer.
 func (r *rank) issue(x nccl.Comm, s nccl.CudaStream, o *driver.CommOp) error {
 	src, dst, n, peer, lib := nccl.DevicePtr(o.Src), nccl.DevicePtr(o.Dst), o.Count, int32(o.Peer), r.lib
 	t, _ := dataType(o.Type, o.Kind.Reduces(), lib.Version())
@@ -221,8 +225,8 @@ func (r *rank) issue(x nccl.Comm, s nccl.CudaStream, o *driver.CommOp) error {
 	return r.exchange(x, s, t, o)
 }
 
-// exchange performs an operation with sends and receives. The rank's own part is sent too, unless
-// it is already in place.
+// exchange performs an operation with sends and receives. It sends the rank's own part too, unless
+// that part is in place.
 func (r *rank) exchange(x nccl.Comm, s nccl.CudaStream, t nccl.DataType, o *driver.CommOp) error {
 	part := nccl.DevicePtr(o.Count) * nccl.DevicePtr(o.Type.Size())
 	rooted := o.Peer == r.number
@@ -256,10 +260,11 @@ func (r *rank) exchange(x nccl.Comm, s nccl.CudaStream, t nccl.DataType, o *driv
 	return nil
 }
 
-// reduction returns the operator of a reduction. For a factor it makes a new operator.
+// reduction returns the library's operator for a reduction. For PreMulSum it makes an operator with
+// the factor.
 func (r *rank) reduction(x nccl.Comm, o *driver.CommOp, t nccl.DataType) (nccl.RedOp, error) {
 	if o.Reduction != driver.PreMulSum {
-		if o.Reduction == driver.Avg && r.count == 1 { // the same result, and supported for all types
+		if o.Reduction == driver.Avg && r.count == 1 { // Sum has the same result, and supports all types
 			return nccl.Sum, nil
 		}
 		return reductions[o.Reduction], nil
@@ -271,7 +276,8 @@ func (r *rank) reduction(x nccl.Comm, o *driver.CommOp, t nccl.DataType) (nccl.R
 	return red, err
 }
 
-// dropFactors destroys the operators that a group needed. An aborted communicator destroys its own.
+// dropFactors destroys the operators that reduction made for a group. Aborting a communicator has
+// destroyed its operators already.
 func (r *rank) dropFactors(x nccl.Comm) (err error) {
 	for _, red := range r.factors {
 		if r.isAborted() {

@@ -17,7 +17,7 @@ import (
 // TestOperations checks the library's calls for each kind of operation on rank 1 of 3, with and
 // without functions for all kinds.
 func TestOperations(t *testing.T) {
-	type want struct{ new, old []string } // old is nil if it equals new
+	type want struct{ new, old []string } // calls with and without functions for all kinds; old is nil if it equals new
 	op := func(k driver.CommOpKind, peer int, r driver.Reduction) driver.CommOp {
 		return driver.CommOp{Kind: k, Type: driver.Float32, Reduction: r, Src: 0x1000, Dst: 0x2000, Count: 5, Peer: peer}
 	}
@@ -74,10 +74,10 @@ func TestOperations(t *testing.T) {
 			f.want(slices.Concat([]string{"ncclGroupStart()"}, w, []string{"ncclGroupEnd()"})...)
 			all = append(all, w...)
 		}
-		ok(t, f.Collect(stream, h, ops)) // as one group
+		ok(t, f.Collect(stream, h, ops)) // all operations in one group
 		f.want(append(all, "ncclGroupEnd()")...)
 
-		// Operations on nothing are checked and then skipped, and an empty group makes no call.
+		// An operation with Count 0 is checked and then skipped. An empty group makes no call.
 		empty := ops[0]
 		empty.Count = 0
 		ok(t, f.Collect(stream, h, []driver.CommOp{empty, ops[5], empty}))
@@ -86,7 +86,7 @@ func TestOperations(t *testing.T) {
 		ok(t, f.Collect(stream, h, nil))
 		f.want()
 
-		// A part that is already in place is not sent.
+		// A part that is in place is not sent.
 		if release < 22803 {
 			gather, scatter := ops[14], ops[16]
 			gather.Src, scatter.Dst = gather.Dst+20, scatter.Src+20
@@ -98,7 +98,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestFactors checks the operators that are made for one group.
+// TestFactors checks the operators that Collect makes for one group.
 func TestFactors(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -129,7 +129,7 @@ func TestFactors(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestGroupEnds makes every call of a group fail. The thread must not stay in the group.
+// TestGroupEnds makes every call in a group fail. The thread must leave the group.
 func TestGroupEnds(t *testing.T) {
 	t.Run("B113 a group is ended on its thread, whatever fails in it", groupEnds)
 }
@@ -144,7 +144,7 @@ func groupEnds(t *testing.T) {
 	}
 	for fn, c := range map[string]struct {
 		says string
-		last string // the call that ends the group
+		last string // the last call of the group
 	}{
 		"ncclGroupStart": {"begin a group: nccl: ncclSystemError (2)", "ncclGroupStart"},
 		"ncclAllReduce":  {"operation 0, all-reduce by sum of 5 × float32: nccl: ncclSystemError (2)", "ncclGroupEnd"},
@@ -165,7 +165,7 @@ func groupEnds(t *testing.T) {
 			t.Errorf("%s: the last call is %s", fn, last)
 		}
 		f.sound()
-		ok(t, f.Collect(stream, h, ops)) // the thread still works
+		ok(t, f.Collect(stream, h, ops)) // the thread can begin another group
 		f.calls()
 	}
 	f.destroy(h)
@@ -262,8 +262,8 @@ func TestRefused(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestMissingInGroup calls a missing function inside a group. The error is not ErrUnsupported,
-// because part of the group was issued.
+// TestMissingInGroup calls a function that the library lacks inside a group. The error is not
+// ErrUnsupported, because a part of the group was issued.
 func TestMissingInGroup(t *testing.T) {
 	f := newFake(t, 2305)
 	h := f.comm(0, 2)
@@ -276,8 +276,8 @@ func TestMissingInGroup(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestLimits checks operations in advance, with old releases and a new one. A refused operation
-// makes no call.
+// TestLimits checks operations in advance, with old releases and a new one. If an operation is not
+// supported, the check makes no call.
 func TestLimits(t *testing.T) {
 	op := func(k driver.CommOpKind, e driver.ElementType, r driver.Reduction) driver.CommOp {
 		return driver.CommOp{Kind: k, Type: e, Reduction: r, Count: 1}
@@ -286,7 +286,7 @@ func TestLimits(t *testing.T) {
 		release      dl.Version
 		has, hasNot  []driver.CommOp
 		shrinks      bool
-		wrongAnyways driver.CommOp // CheckOp does not check these fields
+		wrongAnyways driver.CommOp // an invalid operation; CheckOp does not check validity
 	}{
 		{2305, []driver.CommOp{op(driver.AllReduce, driver.Float32, driver.Sum)}, []driver.CommOp{
 			op(driver.AllReduce, driver.Float32, driver.Avg), op(driver.AllReduce, driver.Float32, driver.PreMulSum),

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// CommError queries ops, or base while there is no ops.
+// CommError asks ops, or base until ops is made.
 func (c *Comms) CommError(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -41,7 +41,7 @@ func (r *rank) fault() error {
 	return err
 }
 
-// AbortComm leaves the release of ops to DestroyComm.
+// AbortComm aborts base and source, which also ends the work of ops. DestroyComm releases ops.
 func (c *Comms) AbortComm(h driver.Comm) error {
 	r, err := c.find(h)
 	if err == nil {
@@ -53,7 +53,7 @@ func (c *Comms) AbortComm(h driver.Comm) error {
 	return nil
 }
 
-// end aborts a rank. If the rank is still being split off another one, it aborts that too.
+// end aborts a rank. If the rank is still being made from another rank, end aborts that rank too.
 func (c *Comms) end(r *rank) error {
 	r.mu.Lock()
 	if r.aborted {
@@ -62,7 +62,7 @@ func (c *Comms) end(r *rank) error {
 	}
 	if from := r.from; from != nil {
 		from.mu.Lock()
-		if from.look(); r.by.done { // the split is complete, so its source is independent
+		if from.look(); r.by.done { // the split is complete, so the ranks are independent
 			if r.by.err == nil {
 				r.base = *r.by.child
 			}
@@ -70,7 +70,7 @@ func (c *Comms) end(r *rank) error {
 		}
 		from.mu.Unlock()
 	}
-	r.look() // a completed split from it stays
+	r.look() // if a split of source is complete, its result is kept
 	r.aborted = true
 	close(r.abort)
 	list := []nccl.Comm{r.source, r.base}
@@ -88,13 +88,13 @@ func (c *Comms) end(r *rank) error {
 			parent = c.end(from)
 			<-from.ended
 			from.mu.Lock()
-			if r.by.done && r.by.err == nil { // it completed just before
+			if r.by.done && r.by.err == nil { // the split completed before the abort
 				list = append(list, *r.by.child)
 			}
 			from.mu.Unlock()
 		}
 		var errs []error
-		r.calling.Lock() // a plain rank's calls return at once
+		r.calling.Lock() // waits for the call of a plain rank, which returns soon
 		for _, x := range list {
 			errs = append(errs, r.drop(x))
 		}
@@ -103,7 +103,7 @@ func (c *Comms) end(r *rank) error {
 			c.lib.keep(r)
 			return errors.Join(parent, err)
 		}
-		if off != nil { // from now on the library does not write it
+		if off != nil { // after the abort the library does not write to child any more
 			errs = append(errs, r.drop(*off.child))
 		}
 		r.mu.Lock()
@@ -113,7 +113,7 @@ func (c *Comms) end(r *rank) error {
 	})
 }
 
-// drop aborts a communicator.
+// drop aborts one of the library's communicators.
 func (r *rank) drop(x nccl.Comm) error {
 	if x == 0 {
 		return nil
@@ -124,10 +124,10 @@ func (r *rank) drop(x nccl.Comm) error {
 	return nil
 }
 
-// abandon ends a rank that was never returned to a caller.
+// abandon ends a rank that no caller has a handle of.
 func (c *Comms) abandon(r *rank) error { return errors.Join(c.end(r), c.release(r)) }
 
-// DestroyComm releases a rank. The handle is invalid afterwards, even after an error.
+// DestroyComm releases a rank. Its handle is invalid afterwards, even after an error.
 func (c *Comms) DestroyComm(h driver.Comm) error {
 	const op = "destroy comm"
 	r, err := c.find(h)
@@ -145,7 +145,7 @@ func (c *Comms) DestroyComm(h driver.Comm) error {
 		if err == nil {
 			defer c.remove(r)
 			if r.shrunk {
-				r.idle() // waits for a split from it
+				r.idle() // wait for the rank that ShrinkComm is making
 			}
 			if !whole {
 				err = c.end(r)
@@ -159,7 +159,8 @@ func (c *Comms) DestroyComm(h driver.Comm) error {
 	return nil
 }
 
-// dropPartial aborts what failed splits have left behind, after source is gone.
+// dropPartial aborts the communicators that failed splits have left. source must be released
+// before.
 func (r *rank) dropPartial() error {
 	var errs []error
 	for _, x := range take(r, &r.partial) {
@@ -168,7 +169,7 @@ func (r *rank) dropPartial() error {
 	return errors.Join(errs...)
 }
 
-// release destroys a rank's communicators in order, or aborts them.
+// release destroys a rank's communicators in order. If the rank was aborted, it aborts them.
 func (c *Comms) release(r *rank) error {
 	return c.apart(r, func() error {
 		var errs []error
@@ -190,8 +191,8 @@ func (c *Comms) release(r *rank) error {
 	})
 }
 
-// free destroys a communicator that nobody else uses. It aborts the communicator if the rank is
-// aborted or destroying fails.
+// free destroys a communicator that nothing uses any more. If the rank was aborted, or destroying
+// fails, it aborts the communicator.
 func (r *rank) free(x nccl.Comm) error {
 	if x == 0 {
 		return nil
@@ -217,15 +218,15 @@ func (r *rank) free(x nccl.Comm) error {
 	return nil
 }
 
-// apart runs f on another thread with the device current, and waits for it. Once the rank is
-// aborted, it waits only for the patience time. f then runs on, and may change its thread's device.
+// apart runs f on another thread with the device current, and waits for it. After the rank is
+// aborted, it waits only for c.patience. f may then still run.
 func (c *Comms) apart(r *rank, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		err := errors.Join(c.host.Bind(), f())
 		if c.host.Bind() == nil && c.host.Unbind() == nil {
-			runtime.UnlockOSThread() // otherwise the thread ends with the goroutine
+			runtime.UnlockOSThread() // if a call failed, the thread stays locked and ends with the goroutine
 		}
 		done <- err
 	}()

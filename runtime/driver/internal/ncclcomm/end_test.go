@@ -28,7 +28,7 @@ func within(t *testing.T, what string, limit time.Duration, fn func() error) err
 	return err
 }
 
-// later runs a function after a moment, on a thread with the device.
+// later runs a function after a short time, on another thread with the device current.
 func (f *fake) later(fn func() error) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -69,10 +69,10 @@ func TestAbortCollect(t *testing.T) {
 		t.Errorf("ready: %v", err)
 	}
 	f.destroy(h)
-	f.want("ncclCommAbort(c2)") // together with its registration
+	f.want("ncclCommAbort(c2)") // the abort also releases the registration
 }
 
-// TestAbortMaking aborts a rank at every stage.
+// TestAbortMaking aborts a rank while it is made, at every stage.
 func TestAbortMaking(t *testing.T) {
 	for _, stuck := range []string{"init", "split"} {
 		for _, destroy := range []bool{false, true} {
@@ -122,7 +122,7 @@ func TestAbortSplit(t *testing.T) {
 				if child {
 					which = n
 				}
-				// A call that waits for the split is using the communicator.
+				// A call that waits for the split uses the communicator meanwhile.
 				aborts := f.later(func() error { return f.AbortComm(which) })
 				_, err = f.SplitComm(h, driver.NoColor, 0)
 				if !errors.Is(err, errAborted) {
@@ -147,12 +147,12 @@ func TestAbortSplit(t *testing.T) {
 	}
 }
 
-// TestAbortNobodyLooked aborts one of two ranks after a split has completed and before CommReady
-// was called. The two are independent.
+// TestAbortNobodyLooked aborts one of two ranks after a split has completed, but before CommReady
+// was called. The other rank is unaffected.
 func TestAbortNobodyLooked(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 3)
-	complete := func() { // queries only the library
+	complete := func() { // asks only the library, so that the rank does not notice the end of the split
 		for r := f.ranks[h]; ; time.Sleep(50 * time.Microsecond) {
 			if done, err := poll(r.lib, r.source); done || err != nil {
 				ok(t, err)
@@ -186,8 +186,8 @@ func TestStuckFinalize(t *testing.T) {
 	aborts.Wait()
 }
 
-// TestStuckSource destroys the source of a pending split. The call waits until the split is
-// aborted.
+// TestStuckSource destroys the source of a split that does not complete. DestroyComm waits until
+// the split is aborted.
 func TestStuckSource(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -222,7 +222,7 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestOccupied makes a second call while another call uses the communicator.
+// TestOccupied makes a call while another call uses the communicator.
 func TestOccupied(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -259,7 +259,7 @@ func TestCommError(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestOldAbort tests releases in which a rank must be aborted during a call.
+// TestOldAbort tests old releases. With them AbortComm aborts a communicator during a call.
 func TestOldAbort(t *testing.T) {
 	f := newFake(t, 21602)
 	h := f.comm(0, 2)
@@ -281,8 +281,8 @@ func TestOldAbort(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestEveryCallFails makes the n-th call of every function fail, in a scenario with all features.
-// Nothing leaks and nothing hangs.
+// TestEveryCallFails runs a scenario with all features, and makes each call of every function fail
+// once. Nothing leaks and nothing hangs.
 func TestEveryCallFails(t *testing.T) {
 	for fn, times := range map[string]int{
 		"ncclGetUniqueId": 1, "ncclCommInitRankConfig": 1, "ncclCommGetAsyncError": 6, "ncclCommUserRank": 3, "ncclCommCount": 3, "ncclCommSplit": 7,
@@ -325,7 +325,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestAbortAnywhere aborts at arbitrary times of a scenario, from another thread.
+// TestAbortAnywhere runs a scenario and aborts at random times, from another thread.
 func TestAbortAnywhere(t *testing.T) {
 	f := newFake(t, 22803)
 	for i := range 100 {
@@ -333,7 +333,7 @@ func TestAbortAnywhere(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			time.Sleep(time.Duration(i*37%100) * 40 * time.Microsecond)
-			f.AbortComm(h + driver.Comm(i%2)) // or the rank split from it
+			f.AbortComm(h + driver.Comm(i%2)) // aborts the rank, or the rank that SplitComm makes from it
 		})
 		if f.ready(h) == nil {
 			n, err := f.SplitComm(h, 0, 0)
@@ -350,7 +350,7 @@ func TestAbortAnywhere(t *testing.T) {
 			f.DestroyComm(h)
 		}
 		wg.Wait()
-		f.last = h + 1 // if there was no split
+		f.last = h + 1 // count the handle of the split rank, even if SplitComm failed
 		f.sound()
 	}
 }

@@ -21,10 +21,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// stream is a handle of a stream that does not exist.
+// stream is a made-up handle of a stream.
 const stream = 0x5000
 
-// A fake is the NCCL of testdata/fakes/comms.c, its test functions, and communicators over it.
+// A fake is the NCCL built from testdata/fakes/comms.c, with its test functions and communicators
+// over it.
 type fake struct {
 	*Comms
 	t   testing.TB
@@ -44,8 +45,8 @@ var fakeSpec = dl.Spec{
 var built = map[dl.Version][]byte{}
 
 // newFake makes a library of a release, for one test only. It binds the test's thread to the device
-// and locks it until the test ends. At the end no communicator may be left, and no call may have
-// crashed NCCL.
+// and locks it until the test ends. The test fails if a communicator is left at its end, or if a
+// call would have crashed NCCL.
 func newFake(t testing.TB, release dl.Version) *fake {
 	t.Helper()
 	current := goleak.IgnoreCurrent()
@@ -109,7 +110,7 @@ func (f *fake) set(name string, value int) {
 	}
 }
 
-// text calls a test function that copies lines.
+// text calls a test function that copies lines of text.
 func (f *fake) text(i int) []string {
 	b := make([]byte, 1<<16)
 	n := f.number(i, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
@@ -119,12 +120,12 @@ func (f *fake) text(i int) []string {
 	return strings.Split(strings.TrimSuffix(string(b[:n]), "\n"), "\n")
 }
 
-// calls returns the calls since the last call of calls or want.
+// calls returns the library's calls since the last use of calls or want.
 func (f *fake) calls() []string { return f.text(1) }
 
 func (f *fake) live() int { return f.number(3) }
 
-// want compares the calls since the last call of calls or want.
+// want compares the library's calls since the last use of calls or want.
 func (f *fake) want(want ...string) {
 	f.t.Helper()
 	if got := f.calls(); !slices.Equal(got, want) {
@@ -143,7 +144,7 @@ func (f *fake) sound() {
 	}
 }
 
-// begin begins to make a rank.
+// begin calls NewComm for a rank.
 func (f *fake) begin(number, count int) driver.Comm {
 	f.t.Helper()
 	id, err := f.NewUniqueID()
@@ -156,7 +157,7 @@ func (f *fake) begin(number, count int) driver.Comm {
 	return h
 }
 
-// ready waits until a rank is made or has failed.
+// ready waits until a rank is ready or has failed.
 func (f *fake) ready(h driver.Comm) error {
 	f.t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
@@ -168,7 +169,7 @@ func (f *fake) ready(h driver.Comm) error {
 	return nil
 }
 
-// comm makes a rank.
+// comm makes a rank and waits until it is ready.
 func (f *fake) comm(number, count int) driver.Comm {
 	f.t.Helper()
 	h := f.begin(number, count)

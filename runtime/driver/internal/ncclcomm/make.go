@@ -25,7 +25,7 @@ func (c *Comms) NewUniqueID() (driver.UniqueID, error) {
 	return id.Internal, nil
 }
 
-// NewComm returns at once if the library can split.
+// NewComm does not wait for the other ranks if the library has ncclCommSplit.
 func (c *Comms) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	const op = "new comm"
 	r, err := c.join(desc)
@@ -35,7 +35,7 @@ func (c *Comms) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	return c.add(r), nil
 }
 
-// join makes a rank, or begins to.
+// join makes a rank, or begins to make it.
 func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 	if desc.Count < 1 || desc.Count > math.MaxInt32 || desc.Rank < 0 || desc.Rank >= desc.Count {
 		return nil, fmt.Errorf("no such rank: %w", nccl.ErrorInvalidArgument)
@@ -46,7 +46,7 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 	}
 	r, id := newRank(lib, joining), nccl.UniqueID{Internal: desc.ID}
 	r.plain = desc.Plain && lib.Has("split")
-	x := new(nccl.Comm) // on the heap: old releases write it after the call
+	x := new(nccl.Comm) // on the heap, because old releases write to it after the call has returned
 	if !lib.Has("split") {
 		if len(desc.More) > 0 {
 			_, err := lib.CommInitRankScalable(0, 0, nil, nil)
@@ -76,7 +76,7 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 		for _, more := range desc.More {
 			ids = append(ids, nccl.UniqueID{Internal: more})
 		}
-		// Written before the call returns.
+		// This function writes to it before the call returns.
 		*x, err = lib.CommInitRankScalable(int32(desc.Count), int32(desc.Rank), ids, r.config(r.first()))
 	}
 	err = pending(err)
@@ -96,7 +96,7 @@ func (c *Comms) join(desc driver.CommDesc) (*rank, error) {
 
 var errNone = fmt.Errorf("the library has returned none: %w", nccl.ErrorInternal)
 
-// checkEnvironment refuses variables that override the settings for safe aborts.
+// checkEnvironment refuses environment variables that override the settings that aborts rely on.
 func checkEnvironment() error {
 	for name, harmless := range map[string]string{"NCCL_COMM_BLOCKING": "0", "NCCL_COMM_SPLIT_SHARE_RESOURCES": ""} {
 		if v := secureenv.Get(name); v != "" && v != harmless {
@@ -115,15 +115,15 @@ const (
 	forSource
 )
 
-// first returns the purpose of the communicator that joins.
+// first returns the purpose of the communicator with which the rank joins.
 func (r *rank) first() purpose {
 	if r.plain {
-		return forSource // like source, it shares nothing
+		return forSource // like source, it shares nothing with other communicators
 	}
 	return forBase
 }
 
-// config returns the settings of one of the rank's communicators.
+// config returns the library's settings of a communicator for a purpose.
 func (r *rank) config(p purpose) *nccl.Config {
 	x := r.lib.NewConfig()
 	x.Blocking, x.SplitShare = 0, 0
@@ -134,12 +134,12 @@ func (r *rank) config(p purpose) *nccl.Config {
 		x.Blocking = 1
 	}
 	if x.CommName = r.name; r.lib.CheckConfig(&x) != nil {
-		x.CommName = nil // the library is too old for names
+		x.CommName = nil // old libraries have no names
 	}
 	return &x
 }
 
-// SplitComm splits source.
+// SplitComm begins to split source.
 func (c *Comms) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 	const op = "split comm"
 	if color < driver.NoColor || color > math.MaxInt32 || int(int32(key)) != key {
@@ -157,11 +157,11 @@ func (c *Comms) SplitComm(h driver.Comm, color, key int) (driver.Comm, error) {
 	return c.add(child), nil
 }
 
-// ShrinkComm makes a communicator of source.
+// ShrinkComm begins to shrink source.
 func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Comm, error) {
 	const op = "shrink comm"
 	child, err := c.derive(h, !abort, func(r *rank) (*split, error) {
-		out := make([]int32, 0, len(exclude)) // the library sorts them in place
+		out := make([]int32, 0, len(exclude)) // a copy, because the library sorts the list in place
 		for _, x := range exclude {
 			if x < 0 || x >= r.count || x == r.number || slices.Contains(out, int32(x)) {
 				return nil, fmt.Errorf("rank %d of %d cannot exclude %v: %w", r.number, r.count, exclude, nccl.ErrorInvalidArgument)
@@ -173,7 +173,7 @@ func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Com
 		}
 		flags := int32(nccl.ShrinkDefault)
 		if abort {
-			flags, r.shrunk = nccl.ShrinkAbort, r.lib.HasSymbol("ncclCommShrink") // even if the call fails
+			flags, r.shrunk = nccl.ShrinkAbort, r.lib.HasSymbol("ncclCommShrink") // stays true even if the call fails
 		}
 		s := &split{child: new(nccl.Comm)}
 		if err := pending(r.lib.CommShrink(r.source, out, s.child, r.config(forBase), flags)); err != nil {
@@ -187,7 +187,7 @@ func (c *Comms) ShrinkComm(h driver.Comm, exclude []int, abort bool) (driver.Com
 	return c.add(child), nil
 }
 
-// CheckShrink returns an error if the library cannot shrink.
+// CheckShrink returns an error if the library has no ncclCommShrink.
 func (c *Comms) CheckShrink(h driver.Comm) error {
 	r := c.made(h)
 	switch {
@@ -198,12 +198,12 @@ func (c *Comms) CheckShrink(h driver.Comm) error {
 	case r.lib.HasSymbol("ncclCommShrink"):
 		return nil
 	}
-	// The missing function makes the error.
+	// Calling the missing function makes the error.
 	return c.failComm("shrink comm", h, unsupported{r.lib.CommShrink(0, nil, nil, nil, 0)})
 }
 
-// derive begins to make a rank from another rank's source. If another split of that rank is
-// pending, derive waits or fails.
+// derive begins to make a rank from another rank's source. If source is being split already, derive
+// waits or returns an error.
 func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, error)) (*rank, error) {
 	from, _, err := c.enter(h)
 	if err != nil {
@@ -232,7 +232,7 @@ func (c *Comms) derive(h driver.Comm, wait bool, start func(*rank) (*split, erro
 	if aborted := from.leave(err); child.by == nil {
 		return nil, aborted
 	}
-	return child, nil // CommReady reports its error
+	return child, nil // CommReady returns the error of the split
 }
 
 // begin begins to split a communicator.
@@ -263,7 +263,7 @@ func (c *Comms) CommReady(h driver.Comm) (bool, error) {
 	return r.stage == made, nil
 }
 
-// CommAwaits tells from the stage which ranks are missing.
+// CommAwaits derives the answer from the rank's stage.
 func (c *Comms) CommAwaits(h driver.Comm) string {
 	r, err := c.find(h)
 	if err != nil {
@@ -282,7 +282,7 @@ func (c *Comms) CommAwaits(h driver.Comm) string {
 	return ""
 }
 
-// advance advances as far as possible without waiting. The caller holds mu.
+// advance advances the rank through its stages without waiting. The caller holds mu.
 func (r *rank) advance() error {
 	for r.stage != made {
 		done, err := r.arrived()
@@ -335,14 +335,14 @@ func (r *rank) arrived() (bool, error) {
 	return r.by.done, r.by.err
 }
 
-// offshoot begins to split off one of the rank's own communicators.
+// offshoot begins to split ops or source off base.
 func (r *rank) offshoot(p purpose) (err error) {
 	r.off = nil
 	r.off, err = begin(r.lib, r.base, 0, int32(r.number), r.config(p))
 	return err
 }
 
-// identify reads the rank's number and count from a finished communicator.
+// identify reads the rank's number and the number of ranks from a finished communicator.
 func (r *rank) identify(x nccl.Comm) error {
 	number, err := r.lib.CommUserRank(x)
 	if err != nil {
@@ -356,7 +356,7 @@ func (r *rank) identify(x nccl.Comm) error {
 	return nil
 }
 
-// CommRank returns what identify has read.
+// CommRank returns the numbers that identify has read.
 func (c *Comms) CommRank(h driver.Comm) (rank, count int, err error) {
 	r, err := c.find(h)
 	if err != nil {

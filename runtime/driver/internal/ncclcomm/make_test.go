@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// settings of base, ops and source, as the fake library prints them
+// settings of the three communicators, as the fake library prints them
 const (
 	base   = "blocking 0 share 1 name mine"
 	ops    = "blocking 1 share 0 name mine"
@@ -69,7 +69,7 @@ func TestLife(t *testing.T) {
 	f.destroy(h + 1)
 }
 
-// TestManyIDs makes a rank with several ids, if the library can.
+// TestManyIDs makes a rank with several ids, with libraries that can do this and with others.
 func TestManyIDs(t *testing.T) {
 	f := newFake(t, 22803)
 	id, err := f.NewUniqueID()
@@ -90,7 +90,7 @@ func TestManyIDs(t *testing.T) {
 	}
 }
 
-// TestPolls makes the library stay in progress after its thread is done.
+// TestPolls makes the library return "in progress" after its thread has ended.
 func TestPolls(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("polls", 5)
@@ -98,13 +98,13 @@ func TestPolls(t *testing.T) {
 	if done, err := f.CommReady(h); done || err != nil {
 		t.Errorf("ready at once: %t, %v", done, err)
 	}
-	ok(t, f.CommError(h)) // "in progress" is not an error
+	ok(t, f.CommError(h)) // "in progress" does not count as an error
 	ok(t, f.ready(h))
 	f.destroy(h)
 }
 
 func TestNames(t *testing.T) {
-	f := newFake(t, 21801) // a release without names
+	f := newFake(t, 21801) // this release has no names
 	h := f.comm(0, 2)
 	f.destroy(h)
 	id, err := f.NewUniqueID()
@@ -125,7 +125,7 @@ func TestBadDescriptions(t *testing.T) {
 			t.Errorf("%+v: %d, %v", d, h, err)
 		}
 	}
-	// Errors of the library.
+	// The library returns errors.
 	h, err := f.NewComm(driver.CommDesc{Count: 2})
 	if e, ok := errors.AsType[*driver.Error](err); h != 0 || !ok || e.Op != "new comm" || !errors.Is(err, nccl.ErrorInvalidArgument) ||
 		!strings.Contains(err.Error(), "rank 0 of 2: ") || !strings.Contains(err.Error(), "(the library's last message: as the fake was told)") {
@@ -168,7 +168,8 @@ func TestSplit(t *testing.T) {
 	f.set("split count", 3)
 	child, err := f.SplitComm(h, 7, -3)
 	ok(t, err)
-	// The rank still works. A rank with NoColor only waits until the library can begin the split.
+	// The rank still works during the split. With NoColor SplitComm only waits until the library
+	// can begin another split.
 	ok(t, f.Collect(stream, h, []driver.CommOp{{Type: driver.Int8, Count: 1}}))
 	none, err := f.SplitComm(h, driver.NoColor, 0)
 	if none != 0 || err != nil {
@@ -182,7 +183,7 @@ func TestSplit(t *testing.T) {
 		"ncclCommSplit(c3, -1, 0, "+base+")",
 		"ncclCommUserRank(c4)", "ncclCommCount(c4)", "ncclCommSplit(c4, 0, 0, "+ops+")", "ncclCommSplit(c4, 0, 0, "+source+")")
 
-	// Aborting one does not affect the other.
+	// Aborting one of the two ranks does not affect the other.
 	ok(t, f.AbortComm(h))
 	f.destroy(h)
 	ok(t, f.CommError(child))
@@ -200,8 +201,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestDestroyWhileSplit destroys a rank after a split has completed and before CommReady was called
-// for the new rank.
+// TestDestroyWhileSplit destroys a rank after a split has completed, but before CommReady was
+// called for the new rank.
 func TestDestroyWhileSplit(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -230,7 +231,7 @@ func TestSplitFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	f.destroy(child)
-	ok(t, f.CommError(h)) // the rank itself still works
+	ok(t, f.CommError(h)) // the rank that was split still works
 	ok(t, f.Collect(stream, h, []driver.CommOp{{Type: driver.Int8, Count: 1}}))
 	ok(t, f.AbortComm(h))
 	f.destroy(h)
@@ -279,7 +280,7 @@ func TestShrink(t *testing.T) {
 		}
 	}
 	f.want()
-	// Destroying a rank does not wait for a stuck split.
+	// DestroyComm of an aborted rank does not wait for a stuck split.
 	f.set("stuck split", 1)
 	_, err := f.SplitComm(h, 0, 0)
 	ok(t, err)
@@ -291,7 +292,7 @@ func TestShrink(t *testing.T) {
 	f.destroy(h + 1)
 }
 
-// TestMissing tests without a library.
+// TestMissing tests without NCCL.
 func TestMissing(t *testing.T) {
 	t.Setenv("PUREGPU_NCCL_LIBRARY", filepath.Join(t.TempDir(), "libnccl.so.2"))
 	t.Setenv("PUREGPU_RCCL_LIBRARY", filepath.Join(t.TempDir(), "librccl.so.1"))
@@ -308,7 +309,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestOld tests releases that lack features.
+// TestOld tests releases that lack functions.
 func TestOld(t *testing.T) {
 	symbol := func(t *testing.T, err error, name string) {
 		t.Helper()
@@ -317,7 +318,7 @@ func TestOld(t *testing.T) {
 		}
 	}
 	for _, release := range []dl.Version{21003, 21602} {
-		f := newFake(t, release) // a single, blocking communicator
+		f := newFake(t, release) // with this release a rank has one communicator, which is blocking
 		h := f.begin(1, 2)
 		if done, err := f.CommReady(h); !done || err != nil {
 			t.Errorf("%t, %v", done, err)
@@ -358,7 +359,7 @@ func TestOld(t *testing.T) {
 	ok(t, f.AbortComm(h))
 	f.destroy(h)
 
-	// The oldest releases have neither sends and receives nor aborts.
+	// The oldest releases lack sends, receives and aborts.
 	f = newFake(t, 2305)
 	h = f.comm(0, 2)
 	symbol(t, f.Collect(stream, h, []driver.CommOp{{Kind: driver.Send, Type: driver.Int8, Count: 1}}), "ncclSend")
@@ -411,8 +412,8 @@ func TestHandles(t *testing.T) {
 // plain are the settings of a plain rank, as the fake library prints them.
 const plain = source
 
-// plain makes a plain rank of two. The other rank is a foreign program's, which takes part in no
-// split.
+// plain makes a plain rank of two. The other rank is in a program that does not use this package,
+// and takes part in no split.
 func (f *fake) plain() driver.Comm {
 	f.t.Helper()
 	f.set("stuck split", 1)
@@ -423,7 +424,8 @@ func (f *fake) plain() driver.Comm {
 	return h
 }
 
-// TestPlain joins like a foreign program: with one call and without splits.
+// TestPlain makes a plain rank, which joins as other programs do: with one call, and without
+// splits.
 func TestPlain(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.plain()
@@ -438,7 +440,7 @@ func TestPlain(t *testing.T) {
 	if r, n, err := f.CommRank(h); r != 1 || n != 2 || err != nil {
 		t.Errorf("rank %d of %d, %v", r, n, err)
 	}
-	f.set("polls", 3) // the library stays in progress for a while
+	f.set("polls", 3) // the library returns "in progress" three times
 	ok(t, f.Collect(stream, h, []driver.CommOp{{Kind: driver.AllReduce, Type: driver.Float32, Reduction: driver.PreMulSum, Src: 64, Dst: 128, Count: 4}}))
 	f.set("polls", 0)
 	ok(t, f.CommError(h))
@@ -463,8 +465,8 @@ func TestPlain(t *testing.T) {
 	f.want("ncclCommFinalize(c1)", "ncclCommDestroy(c1)")
 }
 
-// TestForeignSplit tests a foreign rank that joins and does not split. CommAwaits distinguishes it
-// from a missing rank.
+// TestForeignSplit tests a rank of another program, which joins but does not split. CommAwaits must
+// distinguish it from a missing rank.
 func TestForeignSplit(t *testing.T) {
 	f := newFake(t, 22803)
 	f.set("stuck split", 1)
@@ -484,7 +486,7 @@ func TestForeignSplit(t *testing.T) {
 	}
 }
 
-// TestPlainEnds aborts a plain rank while it is made, while a group waits in the library, and when
+// TestPlainEnds aborts a plain rank while it is made, while a group waits in the library, and while
 // it is idle.
 func TestPlainEnds(t *testing.T) {
 	f := newFake(t, 22803)
@@ -516,7 +518,8 @@ func TestPlainEnds(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestPlainOld joins with a release that cannot split, which has only one communicator anyway.
+// TestPlainOld makes a plain rank with a release that cannot split. With such a release every rank
+// has one communicator.
 func TestPlainOld(t *testing.T) {
 	f := newFake(t, 21403)
 	h := f.plain()

@@ -9,11 +9,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A memory is a registration. The library may register memory without returning a handle.
+// A memory is a registration. The handle is 0 if the library has registered the memory without
+// returning one.
 type memory struct {
 	handle uintptr
 	window nccl.Window
-	all    bool // it is a window, registered on all ranks
+	all    bool // a window, which all ranks have registered
 }
 
 // MemAlloc allocates memory of kind driver.CommMem. The error is the library's.
@@ -29,7 +30,8 @@ func (c *Comms) MemAlloc(size uint64) (driver.Ptr, error) {
 	return 0, outOfMemory(explain(lib, err))
 }
 
-// outOfMemory adds ErrOutOfMemory to errors that mean it, because the library has no code for it.
+// outOfMemory adds ErrOutOfMemory to errors whose text says so, because the library has no code for
+// it.
 func outOfMemory(err error) error {
 	if err != nil && strings.Contains(err.Error(), "out of memory") {
 		err = fmt.Errorf("%w: %w", driver.ErrOutOfMemory, err)
@@ -90,7 +92,7 @@ func (c *Comms) register(op string, h driver.Comm, p driver.Ptr, size uint64, f 
 	return m, nil
 }
 
-// remember gives a registration its handle.
+// remember stores a registration and returns its handle.
 func (r *rank) remember(m memory, err error) (driver.CommMemory, error) {
 	if err != nil {
 		return 0, explain(r.lib, err)
@@ -138,8 +140,8 @@ func (r *rank) forget(x nccl.Comm, m memory) (err error) {
 	return nil
 }
 
-// forgetAll undoes the registrations that are left, when no call uses ops any more. An aborted
-// communicator releases its own.
+// forgetAll undoes the registrations that are left. No call may use ops any more. An aborted
+// communicator has released its registrations.
 func (r *rank) forgetAll() error {
 	var errs []error
 	for m := range r.lastMemory {

@@ -59,7 +59,7 @@ type Library struct {
 
 	mu    sync.Mutex
 	names map[string]*byte
-	stray []*rank // keeps ranks from being garbage collected
+	stray []*rank // keeps ranks from the garbage collector
 }
 
 // NCCL returns NCCL, opened with nccl.Open.
@@ -81,8 +81,8 @@ func newLibrary(open func(nccl.Options) (*nccl.Library, error), opt nccl.Options
 	})}
 }
 
-// cname returns a communicator's name as a C string. The library keeps the pointer, so the string
-// is kept too.
+// cname returns a communicator's name as a C string. The library keeps the pointer, so cname keeps
+// the string alive.
 func (l *Library) cname(name string) (*byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,26 +96,26 @@ func (l *Library) cname(name string) (*byte, error) {
 	return p, err
 }
 
-// keep keeps a rank forever, because a thread of the library may still write to it.
+// keep keeps a rank alive forever, because a thread of the library may still write to it.
 func (l *Library) keep(r *rank) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stray = append(l.stray, r)
 }
 
-// A Host holds the functions of the device that its communicators need.
+// A Host holds the functions of a device that its communicators need.
 type Host struct {
 	Bind   func() error                                  // makes the device current on the calling thread
-	Unbind func() error                                  // makes no device current on the thread
+	Unbind func() error                                  // makes no device current on the calling thread
 	Fail   func(op string, err error, what string) error // makes a driver.Error
 }
 
-// Comms are a device's communicators. It implements driver.Comms, driver.CommLimits,
+// Comms makes a device's communicators. It implements driver.Comms, driver.CommLimits,
 // driver.CommMaking and driver.CommSuspension.
 type Comms struct {
 	lib      *Library
 	host     Host
-	patience time.Duration // how long the library may take to end an aborted call
+	patience time.Duration // how long a call may run on after its rank is aborted
 
 	mu    sync.RWMutex
 	last  driver.Comm
@@ -129,7 +129,7 @@ var (
 	_ driver.CommSuspension = (*Comms)(nil)
 )
 
-// New prepares communicators. It does not open the library.
+// New makes the Comms of a device. It does not open the library.
 func New(lib *Library, host Host) *Comms {
 	return &Comms{lib: lib, host: host, patience: 3 * time.Second, ranks: map[driver.Comm]*rank{}}
 }
@@ -145,7 +145,7 @@ func (c *Comms) find(h driver.Comm) (*rank, error) {
 	return r, nil
 }
 
-// made returns the rank with a handle if it is complete, or nil.
+// made returns the rank with a handle if the rank is ready, or nil.
 func (c *Comms) made(h driver.Comm) *rank {
 	r, err := c.find(h)
 	if err != nil {
@@ -204,7 +204,7 @@ var (
 	errLeft      = errors.New("the library did not end its work in time; its thread was left behind")
 )
 
-// explain adds the library's text about its last error.
+// explain adds the library's text about its last error to an error of the library.
 func explain(lib *nccl.Library, err error) error {
 	if _, ok := errors.AsType[nccl.Result](err); !ok {
 		return err
@@ -215,7 +215,7 @@ func explain(lib *nccl.Library, err error) error {
 	return err
 }
 
-// pending returns nil for the result "in progress".
+// pending replaces the error "in progress" by nil.
 func pending(err error) error {
 	if err == nccl.ErrorInProgress {
 		return nil
@@ -237,7 +237,7 @@ func poll(lib *nccl.Library, x nccl.Comm) (done bool, err error) {
 	return false, explain(lib, state)
 }
 
-// A pause is a sleep that gets longer with every use, up to 0.1 ms.
+// A pause waits a little longer with every use, up to 0.1 ms. At first it only yields.
 type pause int
 
 func (p *pause) wait() {

@@ -7,67 +7,67 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A stage is the progress of a rank's creation.
+// A stage is a step in the making of a rank.
 type stage int
 
 const (
-	splitting    stage = iota // the rank is being split or shrunk from another one
+	splitting    stage = iota // the rank is being split or shrunk from another rank
 	joining                   // base is being made
 	makingOps                 // ops is being split off base
 	makingSource              // source is being split off base
 	made
-	failed // creation failed, or the rank is no longer usable
+	failed // the rank could not be made, or is no longer usable
 )
 
-// A rank is one end of a communicator. While it is locked, the rank that it is made from may be
-// locked too, but not the other way round.
+// A rank is one end of a communicator. A goroutine that holds mu may lock mu of r.from too, but not
+// the other way round.
 type rank struct {
 	handle driver.Comm
 	lib    *nccl.Library
 	name   *byte
-	abort  chan struct{} // closed when it is aborted
-	ended  chan struct{} // closed when the library has aborted it
+	abort  chan struct{} // closed when the rank is aborted
+	ended  chan struct{} // closed when the library has aborted the communicators
 
 	mu      sync.Mutex
 	stage   stage
-	err     error // why creation failed, or the rank is no longer usable
+	err     error // for stage failed: the reason
 	aborted bool
 	closing bool // DestroyComm was called
-	shrunk  bool // its operations were aborted by ShrinkComm
-	inside  bool // a call is using ops
-	plain   bool // it has only ops, which is nonblocking
+	shrunk  bool // ShrinkComm has aborted its operations
+	inside  bool // a call uses ops
+	plain   bool // the rank has only ops, which is nonblocking
 
-	suspended bool // ops has released its memory; changed by the call that uses ops
+	suspended bool // ops has freed its memory; only the call that uses ops changes it
 
-	calling sync.Mutex // for a plain rank: held while a call uses ops, or ends it
+	calling sync.Mutex // for a plain rank: held while a call of the library uses ops or aborts it
 
-	// 0 if there is none, or another goroutine is releasing it.
+	// 0 while there is none, and while another goroutine releases it.
 	base, ops, source nccl.Comm
 
-	from    *rank       // while splitting, the rank that it is made from
-	by      *split      // the split that makes it; protected by from.mu
-	off     *split      // the split of base that makes ops or source
+	from    *rank       // the rank that this rank is made from, until it is made
+	by      *split      // the split that makes this rank; protected by from.mu
+	off     *split      // the split of base that makes ops or source; or nil
 	under   *split      // the split of source that makes another rank, or nil
-	partial []nccl.Comm // communicators of failed splits, which source refers to
+	partial []nccl.Comm // communicators of failed splits; they refer to source
 
 	has           features
 	number, count int
 	memory        map[driver.CommMemory]memory
 	lastMemory    driver.CommMemory
-	// Result of the last NewWindow; a thread of the library may write it until an abort ends.
+	// The library writes the result of NewWindow here. It may do so until an abort has ended.
 	window *nccl.Window
 
-	factors []nccl.RedOp // operators of the current group
+	factors []nccl.RedOp // operators with factors of the current group
 }
 
-// A split is the creation of a communicator from another one.
+// A split is the making of a communicator from another one.
 type split struct {
-	child *nccl.Comm // written by a thread of the library until done
+	child *nccl.Comm // the library writes to it until the split is done
 	done  bool
 	err   error
 }
 
-// features are functions that the library may lack.
+// features tells which functions the library has.
 type features struct{ messages, factors, allToAll, gather, scatter, finalize bool }
 
 func newRank(lib *nccl.Library, s stage) *rank {
@@ -87,7 +87,7 @@ func (c *Comms) enter(h driver.Comm) (*rank, nccl.Comm, error) {
 	return r, x, err
 }
 
-// enterAnyway is enter for a call that a suspended rank accepts too.
+// enterAnyway is enter for calls that are valid on a suspended rank too.
 func (c *Comms) enterAnyway(h driver.Comm) (*rank, nccl.Comm, error) {
 	r, err := c.find(h)
 	if err != nil {
@@ -108,8 +108,8 @@ func (c *Comms) enterAnyway(h driver.Comm) (*rank, nccl.Comm, error) {
 	return r, r.ops, nil
 }
 
-// leave ends the call. If the rank was aborted meanwhile, the call has failed, whatever the library
-// returned.
+// leave ends the use of ops that enter began. If the rank was aborted meanwhile, leave returns an
+// error even if err is nil.
 func (r *rank) leave(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +134,7 @@ func (r *rank) call(f func() error) error {
 	return f()
 }
 
-// usable returns why the rank cannot be used, or nil. The caller holds mu.
+// usable returns nil, or why the rank cannot be used. The caller holds mu.
 func (r *rank) usable() error {
 	switch {
 	case r.aborted:
@@ -147,7 +147,7 @@ func (r *rank) usable() error {
 	return r.err
 }
 
-// look checks whether the split of source is complete. The caller holds mu.
+// look finds out whether the split of source is complete. The caller holds mu.
 func (r *rank) look() {
 	if r.under == nil || r.source == 0 {
 		return
@@ -157,8 +157,8 @@ func (r *rank) look() {
 	}
 }
 
-// settle ends the split of source. A communicator of a failed split must be released after source,
-// which refers to its abort flag. The caller holds mu.
+// settle ends the split of source. If the split failed, its communicator must be released after
+// source, because it refers to source's abort flag. The caller holds mu.
 func (r *rank) settle(err error) {
 	s := r.under
 	if s == nil {
@@ -170,7 +170,7 @@ func (r *rank) settle(err error) {
 	}
 }
 
-// idle waits until source has no split, or the rank is aborted.
+// idle waits until source is not being split, or the rank is aborted.
 func (r *rank) idle() error {
 	for p := pause(0); ; p.wait() {
 		r.mu.Lock()
@@ -196,7 +196,7 @@ func (r *rank) isAborted() bool {
 	}
 }
 
-// take moves *x out, so that no other goroutine uses it any more.
+// take returns *x and sets it to zero, so that no other goroutine uses the value.
 func take[T any](r *rank, x *T) (taken T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// since2_30 is the first release whose communicators are suspended. 2.29.7 has the functions too,
-// but they block until all ranks have called, even on a nonblocking communicator, which cannot be
-// aborted then. In one process it also frees memory of ranks twice.
+// since2_30 is the first release with which SuspendComm works. 2.29.7 has the functions too, but
+// they block until all ranks have called them, even on a nonblocking communicator, and the wait
+// cannot be aborted. With several ranks in one process, that release also frees memory twice.
 const since2_30 = dl.Version(23003)
 
 // CommStats queries ops, which counts memory together with base and source.
@@ -61,7 +61,7 @@ func (c *Comms) rest(op string, h driver.Comm, f func(*rank, nccl.Comm) error) e
 func (r *rank) suspend(x nccl.Comm) error {
 	switch have := r.lib.Version(); {
 	case !r.lib.HasSymbol("ncclCommSuspend"):
-		return unsupported{r.lib.CommSuspend(0, 0)} // the missing function makes the error
+		return unsupported{r.lib.CommSuspend(0, 0)} // calling the missing function makes the error
 	case have != 0 && have < since2_30:
 		return unsupported{fmt.Errorf("ncclCommSuspend of release %s cannot be aborted: %s or a newer one is needed",
 			nccl.FormatVersion(have), nccl.FormatVersion(since2_30))}
@@ -71,7 +71,7 @@ func (r *rank) suspend(x nccl.Comm) error {
 		return errSuspended
 	}
 	err := r.call(func() error { return r.lib.CommSuspend(x, nccl.SuspendMem) })
-	if err == nccl.ErrorInvalidUsage { // the call was refused before it began
+	if err == nccl.ErrorInvalidUsage { // the library has refused the call before it began
 		return r.without(err)
 	}
 	return r.settled(x, err, true)
@@ -84,8 +84,8 @@ func (r *rank) resume(x nccl.Comm) error {
 	return r.settled(x, r.call(func() error { return r.lib.CommResume(x) }), false)
 }
 
-// settled waits until the library has suspended or resumed. After an error the rank is failed,
-// because it is unknown which memory it has.
+// settled waits until the library has suspended or resumed ops. After an error the rank becomes
+// unusable, because it is unknown which memory it still has.
 func (r *rank) settled(x nccl.Comm, err error, suspended bool) error {
 	if err == nccl.ErrorInProgress {
 		err = r.wait(x)
@@ -101,7 +101,7 @@ func (r *rank) settled(x nccl.Comm, err error, suspended bool) error {
 	return err
 }
 
-// without makes an error ErrUnsupported if the library cannot suspend: it keeps no account of
+// without returns ErrUnsupported if the library cannot suspend because it keeps no account of
 // memory, or lacks the function.
 func (r *rank) without(err error) error {
 	switch {

@@ -104,7 +104,7 @@ func TestSuspendRefused(t *testing.T) {
 	f.want("ncclCommMemStats(c2, 2)", "ncclCommMemStats(c2, 0)", "ncclCommMemStats(c2, 1)")
 	f.destroy(h)
 
-	h = f.single() // the library refuses before it begins
+	h = f.single() // the library refuses the call before it begins
 	f.set("ncclCommSuspend", int(nccl.ErrorInvalidUsage))
 	f.set("ncclCommMemStats", int(nccl.ErrorInvalidUsage))
 	refused("without an account of memory", f.SuspendComm(h), "as the fake was told")
@@ -115,7 +115,7 @@ func TestSuspendRefused(t *testing.T) {
 }
 
 // TestSuspendEnds destroys and aborts a suspended rank, and aborts pending calls. Nothing hangs,
-// and the library never has to destroy a suspended communicator.
+// and the library never gets a suspended communicator to destroy.
 func TestSuspendEnds(t *testing.T) {
 	f := newFake(t, 23007)
 	h := f.single()
@@ -188,7 +188,7 @@ func TestSuspendFails(t *testing.T) {
 	f.set("failing suspend", int(nccl.ErrorUnhandledCUDA))
 	fails("resume", h, f.ResumeComm(h))
 
-	h = f.single() // at the end of the suspension
+	h = f.single() // the library fails at the end of the suspension
 	ok(t, f.SuspendComm(h))
 	f.set("failing suspend", int(nccl.ErrorUnhandledCUDA))
 	if err := f.DestroyComm(h); !errors.Is(err, nccl.ErrorUnhandledCUDA) {

@@ -8,18 +8,18 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// Releases that brought types and reductions.
+// Releases of NCCL in which types and reductions were added.
 const (
 	since2_10 = dl.Version(21003) // averages and bfloat16
 	since2_24 = dl.Version(22403) // floats of 8 bits
 )
 
-// types holds the library's types: for reductions, and for moving if the library cannot reduce the
-// type.
+// types holds the library's types. If the library cannot reduce elements of a type, operations that
+// only move elements use move.
 var types = [...]struct {
 	reduce nccl.DataType
 	move   nccl.DataType
-	since  dl.Version // first release that reduces it
+	since  dl.Version // first release that has reduce
 }{
 	driver.Int8:       {reduce: nccl.Int8},
 	driver.Uint8:      {reduce: nccl.Uint8},
@@ -37,8 +37,8 @@ var types = [...]struct {
 	driver.Float8E5M2: {reduce: nccl.Float8e5m2, move: nccl.Uint8, since: since2_24},
 }
 
-// dataType returns a type of a release. have is 0 for an unknown release, which may be newer than
-// any.
+// dataType returns the library's type in a release. have is 0 if the release is unknown, and counts
+// as new.
 func dataType(t driver.ElementType, computes bool, have dl.Version) (nccl.DataType, error) {
 	x := &types[t]
 	old := have != 0 && have < x.since
@@ -53,5 +53,5 @@ func dataType(t driver.ElementType, computes bool, have dl.Version) (nccl.DataTy
 	return 0, fmt.Errorf("the library cannot compute with %v: %w", t, driver.ErrUnsupported)
 }
 
-// reductions are the reductions for which the library has an operator.
+// reductions holds the library's operators, except the one for PreMulSum.
 var reductions = [...]nccl.RedOp{driver.Sum: nccl.Sum, driver.Prod: nccl.Prod, driver.Min: nccl.Min, driver.Max: nccl.Max, driver.Avg: nccl.Avg}

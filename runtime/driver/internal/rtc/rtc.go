@@ -27,7 +27,7 @@ type Library[P any] interface {
 }
 
 // Compile compiles a source with options, which replace the source's own. output fetches the image
-// of the compiled program. The code has the log even after an error.
+// of the compiled program. The returned code has the log even after an error.
 func Compile[P any](lib Library[P], src *driver.Source, options []string, output func(P) ([]byte, error)) (code driver.Code, err error) {
 	names := slices.Sorted(maps.Keys(src.Headers))
 	var headers []string
@@ -75,7 +75,7 @@ func Compile[P any](lib Library[P], src *driver.Source, options []string, output
 	return code, err
 }
 
-// Fetch returns the result of a pair of functions for size and content.
+// Fetch calls a pair of functions, which return the size and the content of a result.
 func Fetch[P any](p P, size func(P) (uint64, error), get func(P, []byte) error) ([]byte, error) {
 	n, err := size(p)
 	if err != nil || n == 0 {
@@ -99,7 +99,8 @@ func Error(by driver.CompilerInfo, source, log string, err error) *driver.Compil
 		Messages: compilelog.Parse(log), Log: log, Err: err}
 }
 
-// Build distinguishes files of one version. Their names may have more digits: libnvrtc.so.12.4.127.
+// Build returns a text that distinguishes files of one version. File names may have more digits
+// than the version: libnvrtc.so.12.4.127.
 func Build(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -111,8 +112,8 @@ func Build(path string) string {
 	return fmt.Sprintf("%s %d %d", filepath.Base(path), fi.Size(), fi.ModTime().UnixNano())
 }
 
-// Options returns a source's options after one that sets the architecture. It adds none if the
-// source has an option of names, alone or with "=" and a value.
+// Options returns arch and then the source's options. It leaves out arch if the source has an
+// option with one of the names, alone or with "=" and a value.
 func Options(src *driver.Source, arch string, names ...string) []string {
 	named := func(option string) bool {
 		name, _, _ := strings.Cut(option, "=")

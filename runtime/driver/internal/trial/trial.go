@@ -1,5 +1,6 @@
-// Package trial checks whether a thread can submit to a device that is not current there. The
-// documentation of the GPU APIs is incomplete, so drivers try it when they open a device.
+// Package trial checks whether a thread can submit to a device that is not current on it. The
+// documentation of the GPU APIs does not say so for all calls, so drivers try it when they open a
+// device.
 package trial
 
 import (
@@ -17,8 +18,8 @@ import (
 // image has a kernel "empty" without parameters; if image is nil, Run tries no kernel. wait waits
 // for a stream.
 //
-// An error means that the device is unusable. Run skips optional objects that cannot be made, but
-// needs a stream, an event and a little memory.
+// An error means that the device is unusable. Run skips optional features whose objects cannot be
+// made. It needs a stream, an event and a little memory.
 func Run(d driver.Device, image []byte, elsewhere func(f func() error) error, wait func(driver.Stream) error) (anywhere bool, err error) {
 	t := trial{d: d}
 	defer func() {
@@ -44,8 +45,8 @@ func Run(d driver.Device, image []byte, elsewhere func(f func() error) error, wa
 	return err == nil, nil
 }
 
-// OnAnother calls a function on another locked thread, and waits for it. The caller is locked to
-// its own thread.
+// OnAnother calls a function on another locked thread, and waits for it. The caller's goroutine
+// must be locked to its thread.
 func OnAnother(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
@@ -64,15 +65,15 @@ type trial struct {
 	dev    driver.Mem
 	host   driver.Mem
 	module driver.Module
-	kernel driver.Function // or 0
+	kernel driver.Function // 0 if there is none
 	pools  driver.Pools
-	pool   driver.Pool // or 0
-	pooled driver.Mem  // memory of the pool while it is allocated
+	pool   driver.Pool // 0 if there is none
+	pooled driver.Mem  // memory allocated from the pool
 	graphs driver.Graphs
 	graph  driver.Graph
 	nodes  []driver.Node
-	ops    []driver.NodeOp // the operations of the nodes
-	exec   driver.Exec     // or 0
+	ops    []driver.NodeOp // operations of the nodes
+	exec   driver.Exec     // 0 if there is none
 	timers driver.Timers
 	timer  driver.Event
 }
@@ -104,8 +105,8 @@ func (t *trial) create(image []byte) (err error) {
 		}
 	}
 	if caps.Pools {
-		// The pool grows here, so that elsewhere an allocation cannot fail. The memory is released
-		// when the stream is synchronized.
+		// The pool grows here, so that the later allocation on another thread needs no memory from
+		// the system. The memory is released when the stream is synchronized.
 		t.pools = d.(driver.Pools)
 		if t.pool, err = t.pools.DefaultPool(); err == nil {
 			err = errors.Join(t.alloc(), t.free())
@@ -124,7 +125,7 @@ func (t *trial) create(image []byte) (err error) {
 			}
 			if err == nil {
 				if err = t.setNodes(); err != nil {
-					t.nodes = nil // setting does not work on this thread either
+					t.nodes = nil // SetNode fails on the bound thread too
 				}
 			}
 		}
@@ -140,7 +141,7 @@ func (t *trial) create(image []byte) (err error) {
 	return nil
 }
 
-// addNodes adds a node of each kind that can be set, in a chain.
+// addNodes adds nodes of each kind that SetNode supports, in a chain.
 func (t *trial) addNodes() error {
 	t.ops = []driver.NodeOp{
 		{Kind: driver.FillNode, Dst: t.dev.Ptr, Width: 4, Count: size / 4},
@@ -159,7 +160,7 @@ func (t *trial) addNodes() error {
 	return nil
 }
 
-// setNodes sets all nodes to other operations.
+// setNodes changes the operations of all nodes.
 func (t *trial) setNodes() error {
 	t.ops[0].Pattern ^= pattern
 	t.ops[1].Dst, t.ops[1].Src = t.ops[1].Src, t.ops[1].Dst
@@ -172,7 +173,7 @@ func (t *trial) launch() driver.Launch {
 	return driver.Launch{Function: t.kernel, Grid: one, Block: one}
 }
 
-// alloc allocates from the pool, if there is one.
+// alloc allocates memory from the pool, if there is a pool.
 func (t *trial) alloc() (err error) {
 	if t.pool != 0 {
 		t.pooled, err = t.pools.AllocAsync(t.stream, t.pool, size)
@@ -180,7 +181,7 @@ func (t *trial) alloc() (err error) {
 	return err
 }
 
-// free frees what alloc allocated.
+// free frees the memory that alloc allocated.
 func (t *trial) free() error {
 	if t.pooled.Ptr == 0 {
 		return nil
@@ -196,7 +197,8 @@ func (t *trial) free() error {
 const pattern = 0x01020304
 
 // submit calls every submitting method, except Elapsed and the methods of [driver.Values],
-// [driver.Adopter] and [driver.Prefetcher]. Those make the device current if necessary.
+// [driver.Adopter] and [driver.Prefetcher]. The drivers' methods for these make the device current
+// if necessary.
 func (t *trial) submit() error {
 	const half = size / 2
 	d, lower, upper := t.d, t.dev.Ptr, t.dev.Ptr+half
@@ -206,7 +208,7 @@ func (t *trial) submit() error {
 		func() error { return d.Fill(t.stream, lower, pattern, 4, half/4) },
 		func() error { return d.FillStrided(t.stream, lower, pattern+1, 8, half/8) },
 		func() error { return d.Copy(t.stream, upper, lower, half) },
-		func() error { // skips other devices' memory, because a device must open without the others
+		func() error { // no memory of another device, because a device must open without the others
 			if !d.Caps().Peers {
 				return nil
 			}
@@ -252,7 +254,7 @@ func (t *trial) submit() error {
 	return nil
 }
 
-// ask checks the downloaded data after the work is done, and calls the remaining methods.
+// ask checks the downloaded data after the work is complete, and calls the remaining methods.
 func (t *trial) ask() error {
 	want := bytes.Repeat([]byte{5, 3, 2, 1, 4, 3, 2, 1}, size/2/8)
 	if got := unsafe.Slice((*byte)(t.host.Host), size/2); !bytes.Equal(got, want) {
