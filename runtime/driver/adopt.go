@@ -1,14 +1,14 @@
 package driver
 
-// An Adopter works on streams that the program has made by the API's own calls ([Caps.Adopt]). The
-// drivers' packages say which native type a handle is.
+// An Adopter works on streams that the program has made with the API's own calls ([Caps.Adopt]).
+// The packages of the drivers say which native type a handle is.
 type Adopter interface {
 	// AdoptStream checks a stream of the program, and returns its priority. All methods except
-	// BeginCapture and DestroyStream then accept the stream, and the device keeps no state of it.
-	// It must be a stream of this device, in the device's context. Default streams, which differ by
-	// context or thread, are refused. Creating.
+	// BeginCapture and DestroyStream then accept the stream. The device keeps no record of it. The
+	// stream must belong to this device and the device's context. AdoptStream refuses default
+	// streams, because their meaning depends on the context or the thread. Creating.
 	AdoptStream(Stream) (priority int, err error)
-	// Capturing reports whether a stream is captured: it then records work for a graph, instead of
-	// doing it. Submitting.
+	// Capturing reports whether a stream is being captured. Such a stream records its work in a
+	// graph instead of doing it. Submitting.
 	Capturing(Stream) (bool, error)
 }

@@ -2,142 +2,145 @@ package driver
 
 import "fmt"
 
-// Comms has communicators ([Caps.Comms]), by which devices of one process or of many exchange and
-// reduce data. A communicator has ranks, numbered from 0, each with a device of its own. A Comm is
-// one rank's end. The library is loaded when it is first needed. If it is missing, or too old for a
-// call, that call returns the error.
+// Comms makes communicators ([Caps.Comms]). With a communicator devices exchange and reduce data,
+// in one process or in several. A communicator has ranks, numbered from 0. Each rank has its own
+// device. A Comm is the handle of one rank. The library is loaded when it is first needed. If the
+// library is missing, or too old for a call, that call returns the error.
 //
-// The methods of a Comm may be called from one goroutine at a time, except AbortComm and CommError,
-// which may be called at any time before its DestroyComm. All ranks must do the same with it, in
-// the same order.
+// The methods of a Comm may be called from one goroutine at a time. The exceptions are AbortComm
+// and CommError, which may be called at any time before DestroyComm. All ranks of a communicator
+// must make the same calls in the same order.
 type Comms interface {
-	// NewUniqueID makes an id by which the ranks of a communicator find each other. They connect to
-	// this process, so it must go on until they have. Creating.
+	// NewUniqueID makes an id with which the ranks of a communicator find each other. The ranks
+	// connect to this process, so it must run until all of them have connected. Creating.
 	NewUniqueID() (UniqueID, error)
-	// NewComm begins to make one rank of a communicator, and returns without waiting for the others
-	// if the library can. Until CommReady reports that the Comm is made, only AbortComm, CommError,
-	// CommReady and DestroyComm may be called. Creating.
+	// NewComm begins to make one rank of a communicator. It returns without waiting for the other
+	// ranks if the library supports that. Until CommReady reports that the Comm is made, only
+	// AbortComm, CommError, CommReady and DestroyComm may be called. Creating.
 	NewComm(CommDesc) (Comm, error)
-	// SplitComm begins to divide an idle communicator into new ones, each of the ranks with the
-	// same color, ordered by key and then by rank. A rank with NoColor is in none and gets zero,
-	// but all ranks must call. Creating.
+	// SplitComm begins to divide an idle communicator into new ones. The ranks with the same color
+	// form one communicator, ordered by key and then by rank. All ranks must call SplitComm. A rank
+	// with NoColor joins no communicator, and gets a zero Comm. Creating.
 	SplitComm(c Comm, color, key int) (Comm, error)
-	// ShrinkComm begins to make a communicator without some ranks, which must not call. With abort
-	// all work on c is aborted first, and c can then only be destroyed. Ranks that still have to
-	// call do not treat that as the end of this rank. Creating.
+	// ShrinkComm begins to make a communicator without some ranks. The excluded ranks must not call
+	// it. With abort, ShrinkComm first aborts all work on c, and afterwards c can only be
+	// destroyed. The other ranks do not take this abort for a failure of this rank. Creating.
 	ShrinkComm(c Comm, exclude []int, abort bool) (Comm, error)
 	// CommReady reports whether a communicator has been made. After an error only AbortComm and
 	// DestroyComm may be called. Creating.
 	CommReady(Comm) (bool, error)
 	// CommRank returns the rank and the number of ranks of a finished communicator.
 	CommRank(Comm) (rank, count int, err error)
-	// CommError returns an error that a communicator has met by itself, such as another rank's end,
-	// or nil. It may be called on any thread.
+	// CommError returns an error that the library met outside any call, for example because another
+	// rank has ended, or nil. It may be called on any thread.
 	CommError(Comm) error
-	// AbortComm ends all work on a communicator: methods called on other threads return with
-	// errors, and work in streams finishes, with undefined memory. When those methods have
-	// returned, only DestroyComm may be called. AbortComm returns soon, whatever other ranks do.
-	// Aborting again does nothing. While SplitComm or ShrinkComm makes a new communicator, aborting
-	// either, or destroying the new one, aborts both. Creating.
+	// AbortComm ends all work on a communicator. Methods called on other threads return errors.
+	// Work in streams ends, and the memory that it writes is undefined. When those methods have
+	// returned, only DestroyComm may be called. AbortComm returns soon, whatever the other ranks
+	// do. Aborting again does nothing. While SplitComm or ShrinkComm makes a new communicator,
+	// aborting the old or the new one, or destroying the new one, aborts both. Creating.
 	AbortComm(Comm) error
-	// DestroyComm destroys a communicator with its registrations and windows. Unless it was
-	// aborted, the streams must have done its work, and the call may wait for the other ranks to
-	// destroy theirs, until AbortComm. This holds also for a suspended one, because a library may
-	// have to resume it first. Creating.
+	// DestroyComm destroys a communicator with its registrations and windows. Unless the
+	// communicator was aborted, its work in streams must be complete. The call may then wait until
+	// the other ranks destroy theirs, or until AbortComm. It may wait for a suspended communicator
+	// too, because a library may have to resume it first. Creating.
 	DestroyComm(Comm) error
 
 	// Collect puts operations into a stream as one group: each progresses only together with its
-	// counterparts on other ranks. After [ErrUnsupported] the stream has none of them, and the
-	// communicator is unchanged. After another error the stream may have any part of them. If ranks
-	// meet for the first time, Collect may wait for the others, until AbortComm. All Collects of a
-	// Comm are called on the same thread. Creating.
+	// counterparts on other ranks. After [ErrUnsupported] the stream has none of the operations,
+	// and the communicator is unchanged. After another error the stream may have some of them. At
+	// the first operation between ranks, Collect may wait for the other ranks, or until AbortComm.
+	// All Collects of a Comm must be called on the same thread. Creating.
 	Collect(s Stream, c Comm, ops []CommOp) error
 
-	// RegisterComm registers memory made by Alloc with CommMem, which the communicator may then use
-	// without copies. In an operation all ranks must use registered memory, or none. Creating.
+	// RegisterComm registers memory made by Alloc with CommMem. The communicator may then use this
+	// memory without copies. In one operation either all ranks must use registered memory, or no
+	// rank. Creating.
 	RegisterComm(c Comm, p Ptr, size uint64) (CommMemory, error)
-	// NewWindow registers memory with all ranks at once: like RegisterComm, but all must call it,
-	// with the same size. With symmetric the ranks promise to use the same offsets. Creating.
+	// NewWindow registers memory on all ranks at once. It is like RegisterComm, but all ranks must
+	// call it with the same size. With symmetric the ranks promise to use the same offsets.
+	// Creating.
 	NewWindow(c Comm, p Ptr, size uint64, symmetric bool) (CommMemory, error)
-	// ReleaseCommMemory undoes RegisterComm or NewWindow; the latter on all ranks. Creating.
+	// ReleaseCommMemory undoes RegisterComm or NewWindow. All ranks must release a window.
+	// Creating.
 	ReleaseCommMemory(c Comm, m CommMemory) error
 }
 
 // A Comms may implement CommLimits, which says in advance which operations the library is too old
-// for. Its methods may be called on any thread. Their errors are ErrUnsupported. They return nil
-// for a Comm that is not made, or was destroyed.
+// for. Its methods may be called on any thread. Their errors are ErrUnsupported. For a Comm that is
+// not yet made, or was destroyed, they return nil.
 type CommLimits interface {
-	// CheckOp returns the error with which Collect would refuse an operation, whatever its Src, Dst
+	// CheckOp returns the error with which Collect would refuse an operation. It ignores Src, Dst
 	// and Count.
 	CheckOp(Comm, CommOp) error
-	// CheckShrink returns the error with which ShrinkComm would refuse.
+	// CheckShrink returns the error with which ShrinkComm would refuse the communicator.
 	CheckShrink(Comm) error
 }
 
 // A Comms may implement CommMaking, which reports the progress of a communicator that is being
 // made.
 type CommMaking interface {
-	// CommAwaits returns the event that an unready Comm waits for, such as "all ranks to join". It
-	// is "" for a Comm that waits for no other ranks, or was destroyed. It may be called on any
-	// thread.
+	// CommAwaits returns a text that says which event an unready Comm waits for, such as "all ranks
+	// to join". It returns "" if the Comm does not wait for other ranks, or was destroyed. It may
+	// be called on any thread.
 	CommAwaits(Comm) string
 }
 
-// A Comms may implement CommSuspension, which reports a communicator's memory and frees some of it
-// for a while. If the library cannot do a call, the error is ErrUnsupported, and the communicator
-// is unchanged.
+// A Comms may implement CommSuspension, which reports the memory of a communicator, and frees some
+// of it while the communicator is suspended. If the library does not support a call, the error is
+// ErrUnsupported, and the communicator is unchanged.
 type CommSuspension interface {
 	// CommStats returns the memory of a finished communicator, suspended or not. Creating.
 	CommStats(Comm) (CommStats, error)
-	// SuspendComm frees memory that a communicator does not need until ResumeComm, and keeps its
-	// connections. All ranks must call it, and it waits for them, until AbortComm. The communicator
-	// must be idle, and the call may wait for all other work of the device. Until ResumeComm only
-	// that, CommStats, CommReady, CommRank, CommError, AbortComm and DestroyComm may be called;
-	// after another error than ErrUnsupported, only the last two. A library may need
-	// CommDesc.Plain. Creating.
+	// SuspendComm frees the memory that a communicator does not need until ResumeComm, and keeps
+	// its connections. All ranks must call it. It waits for the other ranks, or until AbortComm.
+	// The communicator must be idle, and the call may wait for all other work of the device. While
+	// the communicator is suspended, only ResumeComm, CommStats, CommReady, CommRank, CommError,
+	// AbortComm and DestroyComm may be called. After an error other than ErrUnsupported, only
+	// AbortComm and DestroyComm may be called. A library may require CommDesc.Plain. Creating.
 	SuspendComm(Comm) error
-	// ResumeComm allocates the memory again. All ranks must call it, and it waits for them, until
-	// AbortComm. After an error, such as ErrOutOfMemory, only AbortComm and DestroyComm may be
-	// called. Creating.
+	// ResumeComm allocates the memory again. All ranks must call it. It waits for the other ranks,
+	// or until AbortComm. After an error, such as ErrOutOfMemory, only AbortComm and DestroyComm
+	// may be called. Creating.
 	ResumeComm(Comm) error
 }
 
-// CommStats is the device memory of a communicator, in bytes, without memory that its user has
-// registered.
+// CommStats describes the device memory of a communicator, in bytes, without memory that the user
+// has registered.
 type CommStats struct {
 	Persistent  uint64 // always allocated
-	Suspendable uint64 // allocated, except while it is suspended
-	Suspended   bool   // it is suspended
+	Suspendable uint64 // freed while the communicator is suspended
+	Suspended   bool   // the communicator is suspended
 }
 
-// Handles of communicators and of memory registered with one. Zero is none.
+// Handles of communicators and of memory registered with a communicator. Zero means no object.
 type (
 	Comm       uintptr
 	CommMemory uintptr
 )
 
-// A UniqueID identifies a communicator that is to be made.
+// A UniqueID identifies a communicator. Its ranks need the id to find each other.
 type UniqueID [128]byte
 
-// NoColor is the color of a rank that joins none of the new communicators.
+// NoColor is the color of a rank that joins no new communicator in SplitComm.
 const NoColor = -1
 
 // A CommDesc describes a rank of a new communicator.
 type CommDesc struct {
 	ID    UniqueID
 	Rank  int
-	Count int    // of ranks
+	Count int    // number of ranks
 	Name  string // for the library's own messages; may be empty
 
 	// Plain joins with one call of the library (ncclCommInitRankConfig, ncclCommInitRank), as other
-	// programs do, so that ranks of theirs can take part. The Comm can be aborted like any other,
-	// but Split and Shrink are ErrUnsupported; libraries may suspend only plain ones. Without Plain
-	// all ranks must be of this driver's kind, because they may make several native communicators
-	// together. All ranks of the driver set the same value.
+	// programs do, so that ranks in other programs can take part. The Comm can be aborted like any
+	// other, but SplitComm and ShrinkComm return ErrUnsupported. Some libraries can suspend only
+	// plain communicators. Without Plain all ranks must use this kind of driver, because it may
+	// make several native communicators together. All ranks of the driver set the same value.
 	Plain bool
 
-	// More are further ids, made on other ranks, with the same list on all ranks. With several ids,
-	// thousands of ranks find each other faster. An older library cannot use them.
+	// More holds further ids, made on other ranks. The list must be the same on all ranks. With
+	// several ids, thousands of ranks find each other faster. Older libraries do not support them.
 	More []UniqueID
 }
 
@@ -148,8 +151,8 @@ type CommOp struct {
 	Reduction Reduction
 	Scale     [8]byte // for PreMulSum: the factor, an element of Type, in its first bytes
 	Src, Dst  Ptr
-	Count     uint64 // elements; see the kinds
-	Peer      int    // the root, or the other rank
+	Count     uint64 // number of elements; see the kinds
+	Peer      int    // the root's rank, or the rank to send to or receive from
 }
 
 // A CommOpKind is a kind of collective operation. n is the number of ranks.
@@ -183,7 +186,7 @@ const (
 	// Scatter divides Src of the root Peer into n parts of Count elements, and writes part r to Dst
 	// of rank r. Src of other ranks is ignored. In place: Dst and the rank's own part of Src.
 	Scatter
-	// Send sends Count elements at Src to the rank Peer, which receives as many.
+	// Send sends Count elements at Src to the rank Peer, which must receive Count elements too.
 	Send
 	// Recv receives Count elements from the rank Peer at Dst.
 	Recv
@@ -249,7 +252,7 @@ func (t ElementType) Size() int {
 	return elementTypes[t].size
 }
 
-// A Reduction makes one element of the elements of all ranks.
+// A Reduction combines the elements of all ranks into one element.
 type Reduction int
 
 // The reductions. Float types round in an order that the library chooses.

@@ -23,57 +23,58 @@ type Compiler interface {
 	Compile(*Source) (Code, error)
 }
 
-// A [Compiler] may implement Linkers, which links several sources.
+// A [Compiler] may implement Linkers, which compiles several sources and links them.
 type Linkers interface {
-	// Linker returns a compiler for the same devices that takes sources with Link. Its Info
+	// Linker returns a compiler for the same devices that accepts sources with Link. Its Info
 	// includes the linker. The linker is opened when it is first needed. If it is missing, the
 	// error says what to install, and is [ErrUnsupported].
 	Linker() (Compiler, error)
 }
 
 // CompilerInfo identifies a compiler. The same source and the same CompilerInfo give the same code,
-// unless the compiler reads other files.
+// unless the compiler reads files that are not in the Source.
 type CompilerInfo struct {
 	Name    string // "NVRTC", "hipRTC"
 	Version string // "12.4"; "" if unknown
 	Build   string // distinguishes builds of one version
-	Target  string // the default target, in its own words: "sm_90", "compute_90", "gfx90a"
+	Target  string // the default target, as the compiler names it: "sm_90", "compute_90", "gfx90a"
 
 	Transient bool // only this process can use the code
 }
 
-// A Source is a program in the compiler's language. Its texts have no NUL.
+// A Source is a program in the compiler's language. Its strings must not contain NUL.
 type Source struct {
 	Name    string            // the text's name in messages; not empty
 	Text    string            //
-	Headers map[string]string // by the names in #include
-	Options []string          // in the compiler's own words
+	Headers map[string]string // texts of headers, by the names in #include
+	Options []string          // options for the compiler, as the compiler defines them
 	Names   []string          // expressions, such as scale<float>, to be looked up in Code.Names
 
-	// Link are sources without Link that are compiled too and linked with this one. Only a compiler
-	// of [Linkers] accepts them. Code.Names has the names of all.
+	// Link holds more sources, which must not have Link themselves. They are compiled and linked
+	// with this one. Only a compiler of [Linkers] accepts them. Code.Names has the names of all
+	// sources.
 	Link        []Source
-	LinkOptions []string // for the linker, in its own words
+	LinkOptions []string // options for the linker, as the linker defines them
 }
 
 // Code is a compiler's output.
 type Code struct {
 	Image []byte            // for [Device.Load]
-	Names map[string]string // of kernels and variables in the image, by the expressions of Source.Names
+	Names map[string]string // names of kernels and variables in the image, by the expressions in Source.Names
 	Log   string            // the compiler's messages, such as warnings
 }
 
 // A CompileError says why a compiler refuses a source.
 type CompileError struct {
-	Source   string    // its name
+	Source   string    // the source's name
 	Compiler string    // "NVRTC 12.4"
 	Target   string    // the target: "sm_90"
-	Messages []Message // the messages parsed from Log, in order, also warnings
+	Messages []Message // the messages parsed from Log, in order, including warnings
 	Log      string    // the compiler's output
-	Err      error     // the result of the compiler's function
+	Err      error     // the error of the compiler's function
 }
 
-// Error returns the first error in the first line, and then the log.
+// Error returns a text with the first error in the first line, followed by the log.
 func (e *CompileError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s for %s: ", e.Compiler, e.Target)
@@ -106,15 +107,15 @@ func (e *CompileError) Unwrap() error { return e.Err }
 // A Message is a message of a compiler.
 type Message struct {
 	File   string // name of the source or header; "" if the message is about neither
-	Line   int    // from 1 on; 0 if unknown
-	Column int    // of the character that the compiler points at; 0 if unknown
+	Line   int    // line number from 1; 0 if unknown
+	Column int    // column of the character that the message points at; 0 if unknown
 	Kind   string // in the compiler's words: "error", "catastrophic error", "warning"
-	Number string // of a kind of message, for diagnostic options: "177-D"; or ""
+	Number string // number of this kind of message, for diagnostic options: "177-D"; or ""
 	Text   string // the message itself
 	Detail string // the lines of source below the message, with a caret
 }
 
-// IsError reports whether the message is an error. With an error there is no code.
+// IsError reports whether the message is an error. If there is an error, the compiler made no code.
 func (m Message) IsError() bool {
 	return strings.HasSuffix(m.Kind, "error") || strings.HasPrefix(m.Kind, "fatal")
 }

@@ -7,12 +7,12 @@
 //
 // # Threads
 //
-// The documentation of each method says which of two kinds it is.
+// The documentation of each method ends with its kind: submitting or creating.
 //
 // Submitting methods may be called on any OS thread, at any time and without preparation, whatever
 // device is current there. These are [Device.Record], [Device.Query], [Device.StreamWait],
 // [Device.Fill], [Device.FillStrided], [Device.Copy], [Device.Upload], [Device.Download] and
-// [Device.Launch]. Of the optional interfaces they are [Pools].AllocAsync and FreeAsync,
+// [Device.Launch]. In the optional interfaces these are [Pools].AllocAsync and FreeAsync,
 // [Graphs].SetNode, SetNodes and LaunchGraph, [Timers].Elapsed, [Peers].CopyPeer,
 // [Prefetcher].Prefetch, [Adopter].Capturing, and both methods of [Values]. If an API needs a
 // current device, the driver makes it current around the call, on a locked thread, and restores the
@@ -54,28 +54,28 @@ type Info struct {
 	Memory      uint64 // bytes
 	Processors  int
 	WarpSize    int
-	MaxThreads  int    // in a block
-	MaxBlock    [3]int // threads
-	MaxGrid     [3]int // blocks
-	SharedMem   int    // bytes a block without opting in
-	SharedOptIn int    // bytes a block at most
-	Integrated  bool   // shares the host's memory
+	MaxThreads  int    // threads in one block
+	MaxBlock    [3]int // threads in each dimension
+	MaxGrid     [3]int // blocks in each dimension
+	SharedMem   int    // bytes per block without opting in
+	SharedOptIn int    // bytes per block at most, with opting in
+	Integrated  bool   // the GPU uses the host's memory
 
-	// Of the following fields, unknown numbers are 0 and unknown texts empty.
+	// In the following fields 0 or "" means that the value is unknown.
 
-	Version       int    // of the API's library: 13000 is CUDA 13.0, 60443484 is HIP 6.4.43484
-	DriverVersion string // of the operating system's driver: "580.95.05"; on Linux only
+	Version       int    // version of the API's library: 13000 is CUDA 13.0, 60443484 is HIP 6.4.43484
+	DriverVersion string // version of the operating system's driver: "580.95.05"; on Linux only
 	Major, Minor  int    // compute capability: 9 and 0 of "sm_90", 9 and 4 of "gfx942"
-	MIG           bool   // it is a part of a divided GPU (NVIDIA's MIG)
+	MIG           bool   // the device is a part of a GPU (NVIDIA's MIG)
 	NUMANode      int    // the nearest NUMA node of the host; -1 if unknown
 
-	Clock       int // of the multiprocessors, kHz
-	MemoryClock int // of the memory, kHz
-	MemoryBus   int // bits
+	Clock       int // clock of the multiprocessors, kHz
+	MemoryClock int // clock of the memory, kHz
+	MemoryBus   int // width of the memory bus, bits
 	L2          int // bytes of cache
-	CopyEngines int // for copies concurrent with kernels
+	CopyEngines int // engines that copy while kernels run
 
-	Registers          int // in a block, each of 32 bits
+	Registers          int // 32-bit registers that a block can use
 	ProcessorThreads   int // threads that a multiprocessor holds at once
 	ProcessorBlocks    int // blocks that a multiprocessor holds at once
 	ProcessorRegisters int
@@ -87,8 +87,8 @@ type Info struct {
 
 // Caps says what a device's API can do.
 type Caps struct {
-	RerecordEvents bool // an event may be recorded again before its last record, and the waits for it, are over
-	Managed        bool // memory that both sides use
+	RerecordEvents bool // an event may be recorded again before its last record and the waits for that record are complete
+	Managed        bool // memory can be managed: the host and the device use it at the same address
 	HostRegister   bool // the program's host memory can be pinned
 	KernelParams   bool // the sizes of a kernel's parameters are known
 	Pools          bool // the device is a [Pools]
@@ -119,11 +119,11 @@ type Caps struct {
 	ReadOnlyRegister bool // the device is a [ReadOnlyRegistrar]
 	ManagedPools     bool // pools can be of managed memory
 	PoolsByStream    bool // memory must be freed in the stream that allocated it; see [Pools]
-	// ChecksOrder: a graph fails if unordered nodes use the same memory, as far as the driver can
-	// tell.
+	// ChecksOrder: instantiating a graph fails if nodes without an order use the same memory, as
+	// far as the driver can tell.
 	ChecksOrder bool
-	// ResizeNodes: setting a graph's copy, or fill without stride, to another size works or is an
-	// error.
+	// ResizeNodes: SetNode may change the size of a copy, or of a fill without stride. It either
+	// works or returns an error.
 	ResizeNodes bool
 
 	MemInfo   bool // the device is a [MemInfo]
@@ -131,13 +131,13 @@ type Caps struct {
 	Occupancy bool // the device is an [Occupancy]
 	NodeTimes bool // the device is a [NodeTimer]
 
-	// PriorityRange has the least and the greatest priority of the API's streams; the smaller
-	// number goes first. They are equal if streams have no priorities. NewStream makes streams of
+	// PriorityRange holds the least and the greatest priority of the API's streams. Smaller numbers
+	// are more urgent. The two are equal if streams have no priorities. NewStream makes streams of
 	// priority 0.
 	PriorityRange [2]int
 }
 
-// Handles of a device's objects. Zero is none.
+// Handles of a device's objects. Zero means no object.
 type (
 	Stream   uintptr
 	Event    uintptr
@@ -155,13 +155,13 @@ type MemKind int
 const (
 	DeviceMem        MemKind = iota // device memory without a host address
 	HostMem                         // host memory, pinned and visible to all devices of the driver
-	ManagedMem                      // memory with one address for both, moved as needed
+	ManagedMem                      // memory with the same address on the host and the device, moved as needed
 	CommMem                         // device memory for communicators; needs Caps.Comms
-	WriteCombinedMem                // as HostMem, for the host to write; reading is slow
+	WriteCombinedMem                // like HostMem, but for the host only to write: reading is slow
 	ShareableMem                    // device memory, shared by file descriptors; needs Caps.MemSharing
 )
 
-// OfDevice reports whether memory of the kind is a device's own.
+// OfDevice reports whether memory of this kind is on a device.
 func (k MemKind) OfDevice() bool { return k == DeviceMem || k == CommMem || k == ShareableMem }
 
 // Mem is an allocation. Host is nil if the host cannot use it.
@@ -172,9 +172,10 @@ type Mem struct {
 	Size uint64
 }
 
-// A Device is an open device. Close it on a bound thread, which it leaves unbound.
+// A Device is an open device. Call Close on a bound thread. Afterwards the thread is unbound.
 //
-// Fills and copies of size 0 do nothing. On a lost device destroying may fail, as every call does.
+// Fills and copies of size 0 do nothing. On a lost device every call may fail, including calls that
+// destroy objects.
 type Device interface {
 	Info() Info
 	Caps() Caps
@@ -189,7 +190,7 @@ type Device interface {
 	// Close closes the device. Streams, events, modules and memory must have been destroyed.
 	Close() error
 
-	// NewStream makes a stream that waits for no other. Creating.
+	// NewStream makes a stream that is not ordered with any other stream. Creating.
 	NewStream() (Stream, error)
 	// DestroyStream destroys a stream without pending work, or with work that can never execute.
 	// With other work the error is [ErrBusy], and nothing has changed. Creating.
@@ -201,7 +202,7 @@ type Device interface {
 	// other waits the error may be [ErrBusy], and nothing has changed. Creating.
 	DestroyEvent(Event) error
 
-	// Record records the event behind all work of the stream so far. Submitting.
+	// Record records the event after all work submitted to the stream so far. Submitting.
 	Record(Event, Stream) error
 	// Query reports whether the work before the event's last record is done. An event that was
 	// never recorded is done. An error concerns the device, not the event: see [Error.Lost].
@@ -251,13 +252,13 @@ type Device interface {
 
 // FuncInfo describes a kernel.
 type FuncInfo struct {
-	MaxThreads int    // in a block, for this kernel
+	MaxThreads int    // threads in a block of this kernel
 	SharedMem  int    // bytes of static shared memory
 	Registers  int    // registers of a thread
 	LocalMem   int    // bytes of local memory of a thread
-	Cluster    [3]int // blocks of a cluster, which must divide the grid; zeros if the kernel sets none
-	MaxCluster int    // maximum of blocks in a cluster, for the smallest blocks; 0 if unknown
-	Params     []int  // sizes of its parameters in bytes; nil if Caps.KernelParams is not set
+	Cluster    [3]int // cluster size that the kernel is compiled with, in blocks; zeros if none
+	MaxCluster int    // maximum number of blocks in a cluster, for blocks of one thread; 0 if unknown
+	Params     []int  // sizes of the kernel's parameters in bytes; nil if Caps.KernelParams is not set
 }
 
 // An Error is the error of a driver's call.

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// fill fills memory on a device of any driver, and returns what the host then reads.
+// fill fills memory on a device of any driver, and returns its contents.
 func fill(d driver.Device, pattern uint32) (out [4]uint32, err error) {
 	runtime.LockOSThread() // creating methods need a thread bound to the device
 	defer runtime.UnlockOSThread()
@@ -48,7 +48,8 @@ func fill(d driver.Device, pattern uint32) (out [4]uint32, err error) {
 	return *(*[4]uint32)(m.Host), nil
 }
 
-// A program uses a GPU through the interface, with any driver. This one uses the simulated GPU.
+// A program uses a GPU through the interfaces of this package, with any driver. This program uses
+// the simulated GPU.
 func Example() {
 	var drv driver.Driver = simdriver.New(simdriver.Config{})
 	d, err := drv.Open(0)

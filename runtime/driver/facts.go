@@ -34,33 +34,34 @@ func (k LinkKind) String() string {
 // A Link describes the link from a device to another one's memory.
 type Link struct {
 	Kind LinkKind
-	// Rank is the rank among the links of the driver: 0 is the fastest, -1 means no link, or an API
-	// without ranks.
+	// Rank is the rank of the link among the driver's links. 0 is the fastest. -1 means that there
+	// is no link, or that the API has no ranks.
 	Rank int
-	Hops int // 0 if the API does not count them, or there is no link
-	// NVLinks is the number of NVLinks of either device to the other one, or to switches between
-	// them; 0 if there are none, or unknown.
+	Hops int // number of hops; 0 if the API does not count them, or there is no link
+	// NVLinks is the number of NVLinks between the two devices, or between one of them and the
+	// switches. It is 0 if there are none, or if it is unknown.
 	NVLinks int
 	Atomics bool // kernels may use all atomic operations on the other device's memory
-	Arrays  bool // kernels may use arrays (for textures) of the other device
+	Arrays  bool // kernels may use arrays (for textures) in the other device's memory
 
-	// PCIe describes the path between the two on PCI Express, even if another link is used, as
-	// nvidia-smi does: "PIX" has at most one switch, "PXB" several switches, "PHB" the host's
-	// bridge, "NODE" bridges of one NUMA node, and "SYS" a connection of NUMA nodes. "" if unknown.
+	// PCIe describes the path between the devices on PCI Express, even if they use another link.
+	// The words are those of nvidia-smi: "PIX" has at most one switch, "PXB" several switches,
+	// "PHB" the host's bridge, "NODE" bridges of one NUMA node, and "SYS" a connection of NUMA
+	// nodes. "" means unknown.
 	PCIe string
 }
 
 // Links reports links between devices ([Caps.Links]).
 type Links interface {
-	// Link describes the link from this device to the memory of another one of the driver, or of
-	// itself. Creating.
+	// Link describes the link from this device to the memory of another device of the driver, or to
+	// its own memory. Creating.
 	Link(other Device) (Link, error)
 }
 
 // Occupancy reports how many blocks run at once ([Caps.Occupancy]).
 type Occupancy interface {
-	// Occupancy returns how many blocks of a kernel a multiprocessor holds at once, each with the
-	// given threads and bytes of dynamic shared memory; 0 if it holds none. The kernel must be
-	// launchable with both. Clusters are not considered. Creating.
+	// Occupancy returns how many blocks of a kernel a multiprocessor holds at once. Each block has
+	// the given threads and bytes of dynamic shared memory. The result is 0 if a multiprocessor
+	// holds none. Blocks of that size must be launchable. Clusters are not considered. Creating.
 	Occupancy(f Function, threads int, shared uint32) (blocks int, err error)
 }

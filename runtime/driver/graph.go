@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Handles of graphs. Zero is none.
+// Handles of graphs. Zero means no object.
 type (
-	Graph uintptr // a recording
+	Graph uintptr // nodes and their edges
 	Node  uintptr // of a graph
-	Exec  uintptr // a graph made ready to run
+	Exec  uintptr // an executable graph
 )
 
 // A NodeKind is the kind of a node.
@@ -17,12 +17,12 @@ type NodeKind int
 
 // The kinds of nodes.
 const (
-	EmptyNode  NodeKind = iota // nothing; it replaces the edges between two groups of nodes
-	KernelNode                 // Launch
-	FillNode                   // Dst, Pattern, Width, Count, Stride
-	CopyNode                   // Dst, Src, Count bytes; as [Device].Copy, and pinned memory of the host
-	ChildNode                  // Child, as it is now
-	RecordNode                 // Event, made by NewTimer
+	EmptyNode  NodeKind = iota // no operation; joins the edges between two groups of nodes
+	KernelNode                 // uses Launch
+	FillNode                   // uses Dst, Pattern, Width, Count, Stride
+	CopyNode                   // uses Dst, Src, Count in bytes; copies as [Device].Copy does, and to and from pinned host memory
+	ChildNode                  // uses Child, which the node copies
+	RecordNode                 // uses Event, made by NewTimer
 	TestNode                   // Test; reads a uint32 at Src, a multiple of 4
 	IfNode                     // Test.Condition; only [Conditionals].AddConditional adds it
 	WhileNode                  // the same
@@ -42,12 +42,12 @@ type Test struct {
 // A NodeOp is the operation of a node. Kind decides which fields are used.
 type NodeOp struct {
 	Kind     NodeKind
-	Launch   Launch // its Args are read by the call
+	Launch   Launch // the call reads its Args, and does not keep them
 	Dst, Src Ptr
 	Pattern  uint32
-	Width    int    // of an element, 1, 2 or 4 bytes
-	Count    uint64 // elements, or bytes; not zero
-	Stride   uint64 // bytes from one element to the next; 0 is Width
+	Width    int    // bytes per element: 1, 2 or 4
+	Count    uint64 // elements of a fill, or bytes of a copy; not zero
+	Stride   uint64 // bytes from one element to the next; 0 means Width
 	Child    Graph
 	Event    Event
 	Test     Test
@@ -80,17 +80,17 @@ func (op *NodeOp) String() string {
 	return fmt.Sprintf("node of unknown kind %d", int(op.Kind))
 }
 
-// Graphs has recordings that are launched as a whole ([Caps.Graphs]). Only one goroutine at a time
+// Graphs makes graphs, which are launched as a whole ([Caps.Graphs]). Only one goroutine at a time
 // may use a graph or an exec.
 type Graphs interface {
 	// NewGraph makes an empty graph. Creating.
 	NewGraph() (Graph, error)
 	// DestroyGraph destroys a graph. Its execs stay valid. Creating.
 	DestroyGraph(Graph) error
-	// AddNode adds a node that runs after the given nodes, each listed once. Creating.
+	// AddNode adds a node that runs after the given nodes. No node may be given twice. Creating.
 	AddNode(g Graph, after []Node, op *NodeOp) (Node, error)
 
-	// Instantiate makes a graph ready to run. Creating.
+	// Instantiate makes an executable graph. Creating.
 	Instantiate(Graph) (Exec, error)
 	// DestroyExec destroys an exec without a launch in flight. Creating.
 	DestroyExec(Exec) error
@@ -102,21 +102,21 @@ type Graphs interface {
 	// it. If Caps.Conditionals is set, it is also for test nodes, of which only Src may change, and
 	// for the nodes of bodies. Submitting.
 	SetNode(x Exec, n Node, op *NodeOp) error
-	// SetNodes is SetNode for several nodes, if that costs less. After an error any of them may
-	// have been set. Submitting.
+	// SetNodes is SetNode for several nodes. It may cost less than several calls of SetNode. After
+	// an error any of the nodes may have been set. Submitting.
 	SetNodes(x Exec, nodes []Node, ops []NodeOp) error
-	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after the other.
-	// Submitting.
+	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after another, in
+	// whichever streams. Submitting.
 	LaunchGraph(s Stream, x Exec) error
 }
 
 // Timers makes events that record times ([Caps.Timers]).
 type Timers interface {
-	// NewTimer makes an event that records the time when it is reached. DestroyEvent destroys it.
-	// Creating.
+	// NewTimer makes an event that records the time at which a stream reaches it. DestroyEvent
+	// destroys it. Creating.
 	NewTimer() (Event, error)
-	// Elapsed returns the time between the last records of two timers, both of which have been
-	// reached. Submitting.
+	// Elapsed returns the time between the last records of two timers. Streams must have reached
+	// both. Submitting.
 	Elapsed(from, to Event) (time.Duration, error)
 }
 

@@ -1,36 +1,36 @@
 package driver
 
-// Handles of memory and events for other processes of the machine, in the API's own form. CUDA's
-// are cudaIpcMemHandle_t and cudaIpcEventHandle_t, which PyTorch and CuPy use.
+// Handles of memory and events that other processes of the machine can open. They have the API's
+// own form: CUDA's are cudaIpcMemHandle_t and cudaIpcEventHandle_t, which PyTorch and CuPy use.
 type (
 	MemHandle   [64]byte
 	EventHandle [64]byte
 )
 
-// IPCMem has memory that processes share ([Caps.IPCMem]).
+// IPCMem shares memory with other processes ([Caps.IPCMem]).
 type IPCMem interface {
 	// ExportMem returns a handle of a whole allocation of Alloc, of kind [DeviceMem]. The handle is
-	// valid while the memory exists. The memory must not be freed before others have closed it.
-	// Creating.
+	// valid while the memory exists. The memory must not be freed before other processes have
+	// closed it. Creating.
 	ExportMem(Mem) (MemHandle, error)
-	// OpenMem makes memory of another process accessible, also if it is another device's and the
-	// hardware has a link. The returned Size is the allocation's, or 0 if the API does not report
-	// it. Opening it again returns the same address, which must be closed once more. For memory of
-	// this process the error is [ErrSameProcess]. Creating.
+	// OpenMem makes memory of another process accessible. The memory may be on another device if
+	// the hardware has a link. The returned Size is the allocation's, or 0 if the API does not
+	// report it. Opening the memory again returns the same address, which needs one more CloseMem.
+	// For memory of this process the error is [ErrSameProcess]. Creating.
 	OpenMem(MemHandle) (Mem, error)
 	// CloseMem undoes OpenMem, and may wait for the device. Creating.
 	CloseMem(Mem) error
 }
 
-// IPCEvents has events that processes share ([Caps.IPCEvents]). Each process may record such an
-// event, and make its streams wait for the last record of any process.
+// IPCEvents shares events with other processes ([Caps.IPCEvents]). Each process may record a shared
+// event, and make its streams wait for the last record in any process.
 type IPCEvents interface {
-	// NewIPCEvent makes an event that can be exported. DestroyEvent destroys it, after the other
-	// processes have destroyed theirs. Creating.
+	// NewIPCEvent makes an event that can be exported. DestroyEvent destroys it. The other
+	// processes must have destroyed their events before. Creating.
 	NewIPCEvent() (Event, error)
 	// ExportEvent returns a handle of an event of NewIPCEvent. Creating.
 	ExportEvent(Event) (EventHandle, error)
-	// OpenEvent returns an event of another process, which DestroyEvent releases. For an event of
-	// this process the error is [ErrSameProcess]. Creating.
+	// OpenEvent returns an event of another process. DestroyEvent releases it. For an event of this
+	// process the error is [ErrSameProcess]. Creating.
 	OpenEvent(EventHandle) (Event, error)
 }

@@ -9,16 +9,16 @@ import (
 // result of [Launch.Dims].
 type Launch struct {
 	Function  Function
-	Grid      [3]uint32        // blocks
-	Block     [3]uint32        // threads
-	SharedMem uint32           // dynamic, bytes; at most Info.SharedOptIn less FuncInfo.SharedMem
-	Args      []unsafe.Pointer // one for each parameter of the kernel, none nil
+	Grid      [3]uint32        // number of blocks in each dimension
+	Block     [3]uint32        // number of threads in each dimension
+	SharedMem uint32           // bytes of dynamic shared memory; at most Info.SharedOptIn less FuncInfo.SharedMem
+	Args      []unsafe.Pointer // pointers to the arguments: one for each parameter of the kernel, none nil
 	Attrs     LaunchAttrs
 
 	// Begun is an event that the launch records in its stream when all its blocks have begun, as
-	// far as the device can tell, and at the latest when they have ended. It says nothing about the
-	// blocks' writes. It is an event of [Device.NewEvent], or zero. Without [Caps.LaunchEvents],
-	// and in a node of a graph, an event is [ErrUnsupported].
+	// far as the device can tell. At the latest it records it when they have ended. It says nothing
+	// about the blocks' writes. Begun is made by [Device.NewEvent], or zero. Without
+	// [Caps.LaunchEvents], and in a node of a graph, an event is [ErrUnsupported].
 	Begun Event
 }
 
@@ -27,36 +27,38 @@ type Launch struct {
 // and Carveout are hints, and ignored if the API lacks them.
 type LaunchAttrs struct {
 	// Cluster is the number of blocks of a cluster along each dimension. Blocks of a cluster run at
-	// once, wait for each other and can use each other's shared memory. It must divide the grid,
-	// and equal the kernel's own if the kernel was compiled with one. Three zeros mean the kernel's
-	// own, or no clusters. Otherwise a zero dimension means one.
+	// once, can wait for each other and can use each other's shared memory. The dimensions must
+	// divide those of the grid. If the kernel was compiled with a cluster size, they must equal
+	// that size. Three zeros mean the size that the kernel was compiled with, or no clusters.
+	// Otherwise a zero dimension means one.
 	Cluster [3]uint32
 
-	// Cooperative makes all blocks of the grid run at once, so that they can wait for each other. A
-	// grid of more blocks than the device holds at once ([Occupancy]) is refused.
+	// Cooperative makes all blocks of the grid run at once, so that they can wait for each other.
+	// The launch is refused if the device cannot hold all blocks at once ([Occupancy]).
 	Cooperative bool
 
 	// Dependent lets the kernel begin before the previous kernel in the stream, or in the graph,
-	// has ended: as soon as all blocks of that one have executed griddepcontrol.launch_dependents
-	// or have ended. The kernel executes griddepcontrol.wait before it uses memory of earlier work,
-	// and before it ends; until then earlier work may be in flight. The API may ignore it. CUDA
-	// calls it programmatic dependent launch.
+	// has ended: as soon as all blocks of the previous kernel have executed
+	// griddepcontrol.launch_dependents or have ended. The kernel must execute griddepcontrol.wait
+	// before it uses memory of earlier work, and before it ends. Until then earlier work may be in
+	// flight. The API may ignore Dependent. CUDA calls it programmatic dependent launch.
 	Dependent bool
 
-	// Priority is the launch's own, in [Caps.PriorityRange]; 0 is the stream's. In a graph it is
-	// ignored.
+	// Priority is the priority of this launch, in [Caps.PriorityRange]. 0 means the stream's
+	// priority. Nodes of a graph ignore it.
 	Priority int
 
-	// Carveout is the percentage of a processor's memory for cache and shared memory that should be
-	// shared memory; 0 leaves it to the API, and a negative one is as little as possible.
+	// Carveout is the percentage of shared memory in the memory that a processor divides between
+	// cache and shared memory. 0 lets the API choose, and a negative number is as little as
+	// possible.
 	Carveout int
 }
 
 // Dims returns the blocks of the grid and the threads of a block, with ones for zeros.
 func (l *Launch) Dims() (grid, block [3]uint32) { return ones(l.Grid), ones(l.Block) }
 
-// ClusterDims returns the blocks of a cluster, with ones for zeros; or three zeros if there is no
-// Cluster.
+// ClusterDims returns the blocks of a cluster, with ones for zeros. If Cluster is all zeros, it
+// returns three zeros.
 func (a *LaunchAttrs) ClusterDims() [3]uint32 {
 	if a.Cluster == [3]uint32{} {
 		return a.Cluster

@@ -4,15 +4,15 @@ import "unsafe"
 
 // A Prefetcher moves managed memory ([Caps.Prefetch]).
 type Prefetcher interface {
-	// Prefetch moves n bytes of managed memory, in stream order, to the place of a kind of memory:
-	// DeviceMem is this device, HostMem the host. Contents and access stay the same. Submitting.
+	// Prefetch moves n bytes of managed memory, in stream order. kind says where to: DeviceMem is
+	// this device, HostMem the host. Contents and access stay the same. Submitting.
 	Prefetch(s Stream, p Ptr, n uint64, to MemKind) error
 }
 
 // A ReadOnlyRegistrar pins read-only memory ([Caps.ReadOnlyRegister]).
 type ReadOnlyRegistrar interface {
-	// RegisterReadOnly is [Device.Register] for memory that the device only reads, and that the
-	// host need not be able to write, such as a file mapped for reading. Unregister undoes it.
+	// RegisterReadOnly is [Device.Register] for memory that the device only reads, such as a file
+	// mapped for reading. The host need not be able to write the memory. Unregister undoes it.
 	// Creating.
 	RegisterReadOnly(p unsafe.Pointer, size uint64) (Ptr, error)
 }

@@ -3,19 +3,22 @@ package driver
 // Natives lets programs call the API themselves, with a stream of the runtime ([Caps.Native]). The
 // drivers' packages say which native type a handle is.
 type Natives interface {
-	// Enter makes the device current on the calling thread, to which the goroutine is locked, and
-	// returns a value from which Leave restores the previous one. Both may be called on any thread,
-	// which counts as bound in between. They nest.
+	// Enter makes the device current on the calling thread. The goroutine must be locked to the
+	// thread. Leave restores the previous device, and needs the value that Enter returned. Both may
+	// be called on any thread. Between them the thread counts as bound. Pairs of Enter and Leave
+	// may be nested.
 	Enter() (was uintptr, err error)
 	Leave(was uintptr) error
 }
 
 // Capturer captures streams ([Caps.Capture], which implies Caps.Graphs and Caps.Native).
 type Capturer interface {
-	// BeginCapture makes an idle, unshared stream record its work until EndCapture instead of doing
-	// it. Calls of other threads are not affected. Creating.
+	// BeginCapture makes a stream record its work until EndCapture instead of doing it. The stream
+	// must be idle, and no other goroutine may use it. Calls of other threads are not affected.
+	// Creating.
 	BeginCapture(Stream) error
-	// EndCapture returns the recorded work as a graph, which the caller destroys. If a call cannot
-	// be recorded there is an error and no graph; in both cases the stream is as before. Creating.
+	// EndCapture returns the recorded work as a graph, which the caller destroys. If a call could
+	// not be recorded, it returns an error and no graph. In both cases the stream then works as
+	// before BeginCapture. Creating.
 	EndCapture(Stream) (Graph, error)
 }

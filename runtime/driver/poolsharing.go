@@ -3,17 +3,19 @@ package driver
 import "os"
 
 // PoolSharing shares memory of pools between processes, by file descriptors ([Caps.PoolSharing]). A
-// process imports a pool, and then its allocations one by one; it cannot allocate from it.
+// process imports a pool, and then opens its allocations one by one. It cannot allocate from an
+// imported pool.
 type PoolSharing interface {
-	// ExportPool returns a new descriptor of a pool of NewPool with [PoolDesc].Shareable, which the
-	// caller closes. It is valid while it is open. Creating.
+	// ExportPool returns a new descriptor of a pool of NewPool with [PoolDesc].Shareable. The
+	// caller closes the descriptor, which is valid until then. Creating.
 	ExportPool(Pool) (*os.File, error)
-	// ImportPool makes a pool from a descriptor, which the caller closes, and lets this device use
-	// its memory. DestroyPool releases it, also while memory of it is open. Creating.
-	ImportPool(*os.File) (Pool, error)
-	// ExportPoolMem returns a handle of an allocation of AllocAsync from a shareable pool. Others
-	// may use the memory when the allocation has executed, and must close it before it is freed.
+	// ImportPool makes a pool from a descriptor, and lets this device use its memory. The caller
+	// closes the descriptor. DestroyPool releases the pool, even while memory of it is open.
 	// Creating.
+	ImportPool(*os.File) (Pool, error)
+	// ExportPoolMem returns a handle of an allocation of AllocAsync from a shareable pool. Other
+	// processes may use the memory when the allocation has executed. They must close it before it
+	// is freed. Creating.
 	ExportPoolMem(Mem) (MemHandle, error)
 	// OpenPoolMem makes an allocation of an imported pool accessible. The returned Size is the
 	// allocation's, or 0 if the API does not report it. Creating.

@@ -1,14 +1,14 @@
 package driver
 
-// Priorities has streams with priorities, if the two numbers of [Caps.PriorityRange] differ. When
-// processors become free, blocks of the more urgent stream get them first; running blocks are not
-// interrupted. It is a hint, and copies and fills need not follow it.
+// Priorities makes streams with priorities, if the two numbers of [Caps.PriorityRange] differ. When
+// processors become free, blocks of the more urgent stream get them first. Running blocks are not
+// interrupted. Priorities are hints, and copies and fills may ignore them.
 type Priorities interface {
 	// NewPriorityStream is NewStream for a stream with a priority, clamped to the range. Creating.
 	NewPriorityStream(priority int) (Stream, error)
 }
 
-// ClampPriority returns the nearest priority in the range; 0 if there are no priorities.
+// ClampPriority returns the nearest priority in the range, or 0 if there are no priorities.
 func (c *Caps) ClampPriority(priority int) int {
 	least, greatest := c.PriorityRange[0], c.PriorityRange[1]
 	if least == greatest {

@@ -1,13 +1,13 @@
 package driver
 
-// Values has streams that write numbers of 64 bits to memory and wait for them ([Caps.Values]). The
-// host, other streams and other processes may write and read them too. The memory is the device's,
-// the host's, or another process's, but not managed; the address is aligned to 8 bytes.
+// Values makes streams write numbers of 64 bits to memory, and wait for numbers ([Caps.Values]).
+// The host, other streams and other processes may write and read the numbers too. The memory is the
+// device's, the host's, or another process's, but not managed. The address is aligned to 8 bytes.
 type Values interface {
-	// WriteValue writes a value in stream order. A reader of the value sees all earlier writes of
-	// the stream. Submitting.
+	// WriteValue writes a value in stream order. A reader that sees the value also sees all earlier
+	// writes of the stream. Submitting.
 	WriteValue(s Stream, p Ptr, value uint64) error
-	// WaitValue makes later work of the stream wait until the number at p is at least a value. The
-	// difference of the two must be less than 2⁶³: it is compared as a signed number. Submitting.
+	// WaitValue makes later work of the stream wait until the number at p is at least value. Their
+	// difference is compared as a signed number, so it must be less than 2⁶³. Submitting.
 	WaitValue(s Stream, p Ptr, value uint64) error
 }

@@ -58,7 +58,7 @@ func (o options) best() (driver.Driver, error) {
 	return o.open(Sim)
 }
 
-// chosen opens the driver that the environment names.
+// chosen opens the driver that PUREGPU_DRIVER names.
 func (o options) chosen(name string) (driver.Driver, error) {
 	switch name {
 	case CUDA, HIP:

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/drivers"
 )
 
-// A log collects the log of Best.
+// A log collects the text that Best logs.
 type log struct {
 	bytes.Buffer
 	level slog.Level
@@ -34,13 +34,13 @@ func (l *log) option() drivers.Option {
 	})))
 }
 
-// take returns and clears the log.
+// take returns the text so far and clears it.
 func (l *log) take() string {
 	defer l.Reset()
 	return l.String()
 }
 
-// nothing names libraries that do not exist.
+// nothing makes tests find no GPU driver: it names libraries that do not exist.
 func nothing(t *testing.T) drivers.Option {
 	t.Setenv("PUREGPU_DRIVER", "")
 	t.Setenv("PUREGPU_CUDA_LIBRARY", t.TempDir()+"/libcuda.so.1")
@@ -104,8 +104,8 @@ func TestBestLogsToDefault(t *testing.T) {
 	}
 }
 
-// TestBestObeysEnvironment checks that Best opens only the driver that PUREGPU_DRIVER names, or
-// returns why it cannot.
+// TestBestObeysEnvironment checks that Best opens only the driver that PUREGPU_DRIVER names. If it
+// cannot, its error says why.
 func TestBestObeysEnvironment(t *testing.T) {
 	opt := nothing(t)
 	l := log{level: slog.LevelDebug}

@@ -15,7 +15,7 @@ import (
 func ExampleBest() {
 	d, err := drivers.Best(drivers.WithSim(simdriver.Config{Devices: 2}))
 	if err != nil {
-		fmt.Println(err) // PUREGPU_DRIVER names a driver that is unusable
+		fmt.Println(err) // if PUREGPU_DRIVER names a driver that cannot be used
 		return
 	}
 	devices, err := d.Devices()

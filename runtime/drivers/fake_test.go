@@ -59,7 +59,7 @@ func TestFakes(t *testing.T) {
 // indexed by their number of devices.
 func testBestOrder(t *testing.T, cudas, hips map[int]string) {
 	for _, test := range []struct {
-		cuda, hip int // number of devices
+		cuda, hip int // numbers of devices
 		want      string
 	}{{2, 2, "cuda"}, {2, 0, "cuda"}, {0, 2, "hip"}, {0, 0, "sim"}} {
 		sim := nothing(t)

@@ -76,7 +76,7 @@ func parse(spec string) (match func(driver.Info) bool, err error) {
 		return func(info driver.Info) bool { return uint64(info.Index) == n }, nil
 	}
 	if id, ok := cutPrefixFold(spec, "GPU-", "MIG-"); ok {
-		// A UUID is 16 bytes, which some drivers fill with text.
+		// A UUID has 16 bytes. For some drivers these bytes are text.
 		if !isUUID(id) {
 			return nil, ErrSpec
 		}
@@ -116,7 +116,7 @@ func uuidText(id [16]byte) string {
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// A pci is a PCI address. A part of -1 matches any value.
+// A pci is a PCI address. In an address to search for, -1 matches any value.
 type pci struct{ domain, bus, device, function int64 }
 
 func (want pci) matches(own pci) bool {

@@ -12,11 +12,12 @@ import (
 	"github.com/puregpu/puregpu/runtime/trace"
 )
 
-// TestTraced checks that the file named by the environment traces the devices of a driver,
-// whichever way it is opened, and that the driver is unchanged without it.
+// TestTraced checks that an opened driver traces its devices to the file that PUREGPU_TRACE names,
+// whichever function opens it. Without the variable the driver is not wrapped.
 func TestTraced(t *testing.T) {
 	t.Setenv("PUREGPU_DRIVER", "sim")
-	// T.TempDir would fail on platforms that cannot remove open files, and these stay open.
+	// T.TempDir could not remove the directory on platforms that cannot remove open files. The
+	// trace file stays open.
 	dir, err := os.MkdirTemp("", "traced")
 	if err != nil {
 		t.Fatal(err)
