@@ -207,8 +207,8 @@ func (k CommOpKind) Reduces() bool { return k == AllReduce || k == ReduceScatter
 // An ElementType is the type of the elements of a collective operation.
 type ElementType int
 
-// The types. 16-bit integers can be moved and not reduced. A library refuses other types that it
-// cannot reduce.
+// The types. 16-bit integers can be moved, but not reduced. Among the other types, a library
+// refuses to reduce those that it does not support.
 const (
 	Int8 ElementType = iota
 	Uint8

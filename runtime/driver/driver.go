@@ -271,7 +271,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	// Errors of the API have the same prefix.
+	// The API's errors begin with the driver's name too.
 	s := e.Driver + ": " + e.Op + ": " + strings.TrimPrefix(e.Err.Error(), e.Driver+": ")
 	if e.Lost {
 		s += " (the device is lost)"

@@ -20,7 +20,7 @@ type PoolAttr int
 
 // The properties of pools.
 const (
-	PoolReuseEvents        PoolAttr = iota // switch: reuse memory in another stream if an event orders the free before
+	PoolReuseEvents        PoolAttr = iota // switch: reuse memory in another stream if an event orders that stream after the free
 	PoolReuseOpportunistic                 // switch: reuse memory in another stream if the free happens to be complete
 	PoolReuseInternal                      // switch: reuse memory in another stream by making that stream wait for the free
 	PoolThreshold                          // bytes that stay reserved when the device is synchronized

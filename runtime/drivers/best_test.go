@@ -130,7 +130,7 @@ func TestBestObeysEnvironment(t *testing.T) {
 			t.Errorf("%s: logged\n%s", name, got)
 		}
 		if d, err := drivers.Open(drivers.Sim); err != nil || d.Name() != "sim" {
-			t.Errorf("%s: the variable has to do with Open: %v", name, err)
+			t.Errorf("%s: PUREGPU_DRIVER affects Open: %v", name, err)
 		}
 	}
 	t.Setenv("PUREGPU_DRIVER", "nonsense")

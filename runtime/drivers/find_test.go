@@ -81,11 +81,11 @@ func TestFindErrors(t *testing.T) {
 	const last = "3: No address, GPU-00000000-0000-0000-0000-000000000000"
 	_, err := drivers.Find(some, "4")
 	if err == nil || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), last) {
-		t.Errorf("an unknown device is refused with %v, want a list of the devices", err)
+		t.Errorf("an unknown device gives the error %v, want a list of the devices", err)
 	}
 	_, err = drivers.Find(some, "3b:00")
 	if err == nil || !strings.Contains(err.Error(), first) || strings.Contains(err.Error(), last) {
-		t.Errorf("an ambiguous device is refused with %v, want a list of the matching devices", err)
+		t.Errorf("an ambiguous device gives the error %v, want a list of the matching devices", err)
 	}
 	if _, err = drivers.Find(nil, "0"); err == nil || !strings.Contains(err.Error(), `find device "0": the driver is nil: open one`) {
 		t.Errorf("without a driver: %v", err)

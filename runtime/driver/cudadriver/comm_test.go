@@ -62,7 +62,7 @@ func TestComms(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if f.stack() != stack {
-		t.Errorf("contexts %#x, and they were %#x", f.stack(), stack)
+		t.Errorf("contexts %#x, want %#x", f.stack(), stack)
 	}
 	// Cleanup functions run on other threads. They have the context only during the call.
 	calls := f.Calls()

@@ -32,10 +32,10 @@ func openNVRTC(opt nvrtc.Options) func() (*nvrtcLibrary, error) {
 	return sync.OnceValues(func() (*nvrtcLibrary, error) {
 		lib, err := nvrtc.Open(opt)
 		if err != nil {
-			return nil, unsupported{err} // it says what was searched for and where, and what to install
+			return nil, unsupported{err} // the error says what was searched for, where, and what to install
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // it names each file that was found, with its error
+			return nil, err // the error names each file that was found, with its own error
 		}
 		l := &nvrtcLibrary{Library: lib, build: rtc.Build(lib.Path())}
 		n, err := lib.GetNumSupportedArchs()

@@ -62,8 +62,8 @@ func TestCompileTargets(t *testing.T) {
 }
 
 // TestHeaders compiles a source with headers of the toolkit. They are found in the folders of a
-// toolkit, of Conda and of Python wheels, and those next to the compiler come first. If a header is
-// missing, the error lists the folders searched.
+// toolkit, of Conda and of Python wheels. The headers that belong to the compiler's own
+// installation have precedence. If a header is missing, the error lists the folders searched.
 func TestHeaders(t *testing.T) {
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX", "VIRTUAL_ENV", "GUIX_ENVIRONMENT", "PUREGPU_LIBRARY_PATH"} {
 		t.Setenv(v, "")
@@ -244,9 +244,9 @@ func TestCompileProcesses(t *testing.T) {
 	files, err := os.ReadDir(dir)
 	ok(t, err)
 	if len(files) != 1 {
-		t.Errorf("they leave %v", files)
+		t.Errorf("the processes leave %v", files)
 	}
 	if got := once(f.Path, dir); !got.Cached || got.CacheErr != nil {
-		t.Errorf("after them: %+v", got)
+		t.Errorf("the next compilation: %+v", got)
 	}
 }

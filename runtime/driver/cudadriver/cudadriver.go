@@ -61,8 +61,8 @@
 // If NVRTC does not know that architecture, the result is PTX for the newest older one, which the
 // CUDA driver compiles in Load. An option -arch or --gpu-architecture of the source overrides this
 // choice. A driver older than NVRTC loads cubins of the same major release, even if it cannot read
-// NVRTC's PTX. NVRTC includes few headers. The toolkit's headers need an option -I, or are given by
-// name.
+// NVRTC's PTX. NVRTC itself has few headers. Others are found by options -I, or in the toolkit's
+// folders, or have their text in the source's Headers.
 //
 // Sources with Link are each compiled to LTO-IR, with NVRTC's option -dlto. nvJitLink links them
 // with -lto, for the architecture of the first source. This needs NVRTC 12.0 or newer, and

@@ -4,6 +4,5 @@ package cudadriver
 
 import "os"
 
-// descriptor is never called with a descriptor here, because this platform shares nothing by
-// descriptors.
+// descriptor is never called on this platform: nothing is shared by descriptors here.
 func descriptor(fd int32, name string) *os.File { return os.NewFile(uintptr(fd), name) }

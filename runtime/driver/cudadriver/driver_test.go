@@ -26,7 +26,7 @@ func TestOldDriver(t *testing.T) {
 		t.Errorf("%+v", i)
 	}
 	if d.Caps().KernelParams {
-		t.Error("this driver tells nothing of parameters")
+		t.Error("this driver does not report parameters")
 	}
 	if _, info := function(t, d, "count"); info.Params != nil || info.MaxThreads != 100 {
 		t.Errorf("%+v", info)
@@ -256,10 +256,10 @@ func TestProbe(t *testing.T) {
 	f.Calls()
 	f.Set("cuLibraryLoadData", int(cuda.ErrorJITCompilerNotFound))
 	if open().sets {
-		t.Error("no compiler: submitting sets a context")
+		t.Error("without a compiler, submitting sets a context")
 	}
 	if calls := f.Calls(); slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "cuLaunchKernel") }) {
-		t.Errorf("no compiler, but a launch:\n%s", strings.Join(calls, "\n"))
+		t.Errorf("without a compiler, the probe launches a kernel:\n%s", strings.Join(calls, "\n"))
 	}
 	f.Set("cuLibraryLoadData", 0)
 
@@ -358,14 +358,14 @@ func TestUnresolvedCode(t *testing.T) {
 		t.Error(err)
 	}
 	if len(d.modules) != 0 {
-		t.Errorf("%d modules are remembered", len(d.modules))
+		t.Errorf("the device still knows %d modules", len(d.modules))
 	}
 	f.Set("cuLibraryLoadData", 0)
 	m, err := d.Load([]byte(emptyPTX))
 	ok(t, err)
 	f.Set("cuLibraryUnload", int(cuda.ErrorInvalidContext))
 	if err := d.Unload(m); !errors.Is(err, cuda.ErrorInvalidContext) || d.modules[m].code == nil {
-		t.Errorf("a module that could not be unloaded: %v, remembered is %v", err, d.modules[m])
+		t.Errorf("a module that could not be unloaded: %v; the device still knows it: %v", err, d.modules[m])
 	}
 }
 
@@ -405,7 +405,7 @@ func TestLoadWithoutContext(t *testing.T) {
 		t.Error(err)
 	}
 	if now := f.Live(); now != before || len(d.modules) != 0 {
-		t.Errorf("%d objects were live, and %d are now; %d modules are remembered", before, now, len(d.modules))
+		t.Errorf("%d objects were live, and %d are now; the device still knows %d modules", before, now, len(d.modules))
 	}
 }
 

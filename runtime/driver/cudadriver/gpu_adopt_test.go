@@ -96,7 +96,7 @@ func TestGPUAdopted(t *testing.T) {
 		got := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(host.Bytes()))), 2*rounds)
 		for i := range uint32(rounds) {
 			if got[2*i] != 1000*i+words/2-1 || got[2*i+1] != 1<<32-1 {
-				t.Fatalf("%s: round %d has brought %d and %#x", name, i, got[2*i], got[2*i+1])
+				t.Fatalf("%s: round %d gave %d and %#x", name, i, got[2*i], got[2*i+1])
 			}
 		}
 		// Closing the queue does not affect the stream and its work.
@@ -185,7 +185,7 @@ func TestGPUEventsOfOthers(t *testing.T) {
 	t.Logf("%v a round", time.Since(began)/rounds)
 	for i, got := range unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(host.Bytes()))), rounds) {
 		if got != uint32(i)+words-1 {
-			t.Fatalf("round %d has brought %d", i, got)
+			t.Fatalf("round %d gave %d", i, got)
 		}
 	}
 	ok(t, errors.Join(theirs.Close(), ours.Close()))
@@ -238,7 +238,7 @@ func TestGPUValues(t *testing.T) {
 				}
 			}
 			if got.Load() != i&0xffff {
-				t.Fatalf("turn %d has brought %d", i, got.Load())
+				t.Fatalf("turn %d gave %d", i, got.Load())
 			}
 			if i+ahead < turns {
 				submit(i + ahead)

@@ -200,7 +200,7 @@ func TestGPUComm(t *testing.T) {
 	ok(t, d.CommError(lonely))
 	soon(t, "abort while it is made", func() error { return d.AbortComm(lonely) })
 	if _, err := d.CommReady(lonely); err == nil {
-		t.Error("an aborted communicator gets ready")
+		t.Error("an aborted communicator becomes ready")
 	}
 	soon(t, "destroy", func() error { return d.DestroyComm(lonely) })
 	if ctx, err := d.lib.CtxGetCurrent(); ctx != d.ctx || err != nil {
@@ -273,7 +273,7 @@ func (g *gpuRanks) wait(what string, done <-chan error) error {
 	case err := <-done:
 		return err
 	case <-time.After(time.Minute):
-		g.t.Fatalf("%s: it hangs", what)
+		g.t.Fatalf("%s: the call hangs", what)
 		return nil
 	}
 }
@@ -563,18 +563,18 @@ func TestGPURankMissing(t *testing.T) {
 			stuck := g.start(0, c.work)
 			select {
 			case err := <-stuck:
-				t.Logf("it returns at once: %v", err)
+				t.Logf("the call returned without waiting: %v", err)
 				stuck = nil
 			case <-time.After(500 * time.Millisecond):
 			}
 			if err := g.devs[0].CommError(g.c[0]); err != nil {
-				t.Errorf("it is not broken by itself: %v", err)
+				t.Errorf("before the abort, CommError = %v", err)
 			}
 			abort()
 			if stuck != nil {
 				start := time.Now()
 				err := g.wait(c.name, stuck)
-				t.Logf("it returned %v after the abort: %v", time.Since(start), err)
+				t.Logf("the call returned %v after the abort: %v", time.Since(start), err)
 				if err == nil {
 					t.Error("an aborted call has succeeded")
 				}

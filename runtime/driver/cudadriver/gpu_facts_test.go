@@ -137,7 +137,7 @@ func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) 
 		case got == "" || got == "[n/a]" || got == "n/a" || got == "[not supported]":
 			untold = append(untold, name)
 			if i < need {
-				t.Errorf("%s is not told; ours is %v", name, ours[i])
+				t.Errorf("the other source does not tell %s; ours is %v", name, ours[i])
 			}
 		case got != fmt.Sprint(ours[i]):
 			t.Errorf("%s: %v; want %s", name, ours[i], got)
@@ -145,7 +145,7 @@ func elsewhereSaid(t *testing.T, need int, names, theirs []string, ours ...any) 
 			equal++
 		}
 	}
-	t.Logf("%d facts are equal; not told: %q", equal, untold)
+	t.Logf("%d facts are equal; the other source does not tell %q", equal, untold)
 }
 
 // TestGPUFactsElsewhere compares facts of all devices with nvidia-smi, Linux and PyTorch, and their
@@ -189,9 +189,9 @@ func TestGPUFactsElsewhere(t *testing.T) {
 				t.Errorf("memory: %d MiB; nvidia-smi says %d", ours, total)
 			}
 			if reserved, err := strconv.ParseUint(strings.TrimSpace(memory[1]), 10, 64); err != nil {
-				t.Logf("how much memory the driver keeps is not told: %q", memory[1])
+				t.Logf("nvidia-smi does not tell how much memory the driver reserves: %q", memory[1])
 			} else if ours, want := int(i.Memory>>20), int(total-reserved); ours < want-64 || ours > want+64 {
-				t.Errorf("memory: %d MiB; nvidia-smi says %d, of which the driver keeps %d", ours, total, reserved)
+				t.Errorf("memory: %d MiB; nvidia-smi says %d, of which the driver reserves %d", ours, total, reserved)
 			}
 		})
 	}
@@ -206,7 +206,7 @@ func TestGPUFactsElsewhere(t *testing.T) {
 			case err != nil:
 				t.Errorf("numa_node is %q", text)
 			case node < 0: // Linux does not know the node, but the driver may
-				t.Logf("NUMA node %d; Linux does not tell", i.NUMANode)
+				t.Logf("NUMA node %d; Linux does not tell it", i.NUMANode)
 				if _, err := os.Stat(fmt.Sprintf("/sys/devices/system/node/node%d", i.NUMANode)); err != nil && i.NUMANode >= 0 {
 					t.Errorf("NUMA node %d: %v", i.NUMANode, err)
 				}

@@ -111,7 +111,7 @@ func exchangeWith(t *testing.T, python, with string) {
 	ok(t, x.s.Wait(ctx))
 	for i := range rounds {
 		if v := int(binary.LittleEndian.Uint32(data[4*i:])); v != i+1 {
-			t.Fatalf("round %d has brought %d", i+1, v)
+			t.Fatalf("round %d gave %d", i+1, v)
 		}
 	}
 	t.Logf("%d rounds with %s took %v", rounds, with, took)
@@ -251,7 +251,7 @@ func (x *exchange) whole(v int, seen gpu.Range) error {
 	}
 	for i := range len(data) / 4 {
 		if got, want := binary.LittleEndian.Uint32(data[4*i:]), first+uint32(i); got != want {
-			return fmt.Errorf("round %d has brought %#x as element %d; want %#x", v, got, i, want)
+			return fmt.Errorf("round %d gave %#x as element %d; want %#x", v, got, i, want)
 		}
 	}
 	return nil
@@ -335,7 +335,7 @@ func TestGPUSharingKilled(t *testing.T) {
 					t.Skipf("there is no %s", with)
 				}
 				if err != nil || !bytes.Contains(out, []byte("\ngoes on\n")) {
-					t.Errorf("the process of Go's does not go on: %v", err)
+					t.Errorf("the Go process does not continue: %v", err)
 				}
 			})
 			try(fmt.Sprintf("Go is killed/%s %d", with, i), func(ctx context.Context, t *testing.T) {
@@ -352,12 +352,12 @@ func TestGPUSharingKilled(t *testing.T) {
 			all += 2 * kills
 		}
 	}
-	t.Logf("%d of %d processes that were left have gone on", right, all)
+	t.Logf("%d of %d surviving processes have continued", right, all)
 	if all == 0 {
 		t.Skip("Python has none of the packages")
 	}
 	if right != all {
-		t.Errorf("%d of %d processes that were left have not gone on", all-right, all)
+		t.Errorf("%d of %d surviving processes have not continued", all-right, all)
 	}
 }
 
@@ -409,7 +409,7 @@ func killsPython(ctx context.Context, t *testing.T, with string) {
 	hears := func(who string, err error) {
 		t.Helper()
 		if !errors.Is(err, gone) || !strings.Contains(err.Error(), gone.Error()) {
-			t.Errorf("%s is told %v; want %v", who, err, gone)
+			t.Errorf("%s returned %v; want %v", who, err, gone)
 		}
 	}
 	news.Fail(gone)

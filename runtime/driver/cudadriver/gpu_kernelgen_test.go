@@ -21,8 +21,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/smallfloat"
 )
 
-// Sizes of the test data: multiples of 16, as the Triton kernels were compiled for, but not of a
-// block.
+// Sizes of the test data. They are multiples of 16, for which the Triton kernels were compiled, but
+// not of the block size.
 const (
 	genRows, genColumns = 1008, 2000
 	genM, genN, genK    = 208, 336, 144

@@ -70,7 +70,7 @@ func sharesVirtual(t *testing.T, drv *Driver, library string, size uint64, turns
 				want = v + 1
 			}
 			if x := binary.LittleEndian.Uint32(got[4*j:]); x != want {
-				t.Fatalf("turn %d has brought %d as element %d; want %d", i, x, j, want)
+				t.Fatalf("turn %d gave %d as element %d; want %d", i, x, j, want)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func virtualKilled(t *testing.T, drv *Driver, library string) {
 	ok(t, s.Download(mine, own.All()))
 	ok(t, s.Wait(ctx))
 	if got[0] != 6 || got[size/2] != 5 || mine[0] != 5 || mine[size-4] != 6 {
-		t.Errorf("%d and %d came, and then %d and %d", got[0], got[size/2], mine[0], mine[size-4])
+		t.Errorf("the imported memory has %d and %d, the own memory %d and %d", got[0], got[size/2], mine[0], mine[size-4])
 	}
 	again, err := interop.ImportMemoryFile(dev, theirs, size, nil) // a second import while the descriptor is open
 	ok(t, err)

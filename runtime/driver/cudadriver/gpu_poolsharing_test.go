@@ -19,8 +19,8 @@ import (
 )
 
 // TestGPUPoolSharing lets another process use memory of a pool through an inherited descriptor. The
-// other process adds to the memory, and this one checks the sums. This process goes on using the
-// pool. The other process closes memory before it is freed here.
+// other process adds to the memory, and this one checks the sums, while it also uses the pool
+// itself. The other process closes memory before this one frees it.
 func TestGPUPoolSharing(t *testing.T) {
 	const env, size = "PUREGPU_TEST_POOL_SHARING", 1 << 20
 	if os.Getenv(env) != "" {
@@ -94,7 +94,7 @@ func TestGPUPoolSharing(t *testing.T) {
 	ok(t, pool.Close())
 }
 
-// importsPool is the other process.
+// importsPool runs in the other process.
 func importsPool(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -121,7 +121,7 @@ func importsPool(t *testing.T) {
 		ok(t, s.Fill(b.Range(h.Size/2, 64), []byte{0xa5}))
 		ok(t, s.Wait(ctx))
 		if want := bytes.Repeat([]byte{byte(i), 0, 0, 0}, len(got)/4); !bytes.Equal(got, want) {
-			t.Fatalf("round %d: %v came", i, got[:16])
+			t.Fatalf("round %d: got %v", i, got[:16])
 		}
 		ok(t, b.Close())
 		<-freed

@@ -180,7 +180,7 @@ func (m *member) until(ctx context.Context, word string) (string, error) {
 		select {
 		case line, more := <-m.lines:
 			if !more {
-				return "", fmt.Errorf("the process ended before %q; its last words: %s", word, last)
+				return "", fmt.Errorf("the process ended before %q; its last output: %s", word, last)
 			}
 			if rest, found := strings.CutPrefix(line, word); found {
 				return rest, nil

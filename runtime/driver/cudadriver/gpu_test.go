@@ -108,7 +108,7 @@ func finish(t testing.TB, d driver.Device, s driver.Stream) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("the stream does not get done")
+			t.Fatal("the stream does not become idle")
 		}
 	}
 }
@@ -193,14 +193,14 @@ func TestGPUInfo(t *testing.T) {
 	t.Logf("%+v", caps)
 	if info.WarpSize != 32 || info.Memory < 1<<28 || info.Name == "" || info.UUID == [16]byte{} || !strings.HasPrefix(info.Arch, "sm_") ||
 		info.MaxThreads < 512 || info.MaxGrid[0] < 1<<16 || info.SharedOptIn < info.SharedMem {
-		t.Error("this is no GPU")
+		t.Error("this is not the Info of a GPU")
 	}
 	if want := strings.ToLower(info.PCI); info.PCI != want || len(info.PCI) != len("0000:3b:00.0") {
 		t.Errorf("PCI address %q", info.PCI)
 	}
 	if info.Version < 11020 || info.Major < 3 || info.Clock <= 0 || info.MemoryBus <= 0 || info.L2 <= 0 || info.Registers <= 0 || info.ProcessorBlocks <= 0 ||
 		info.ProcessorRegisters < info.Registers || info.ProcessorThreads < info.MaxThreads || info.ProcessorSharedMem < info.SharedOptIn || info.NUMANode < -1 {
-		t.Error("these facts are of no GPU")
+		t.Error("these are not the facts of a GPU")
 	}
 	if info.MIG != strings.Contains(info.Name, " MIG ") {
 		t.Errorf("%s: is an instance of MIG: %v", info.Name, info.MIG)
@@ -209,7 +209,7 @@ func TestGPUInfo(t *testing.T) {
 		t.Error("the driver lacks facts that all drivers report")
 	}
 	if d.lib.Version() >= 13000 && (d.sets || !caps.KernelParams || !caps.Graphs || !caps.Timers) {
-		t.Error("releases from 13.0 submit without a context, tell of parameters, and have graphs and timers")
+		t.Error("releases from 13.0 submit without a context, report parameters, and have graphs and timers")
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/health"
 )
 
-// TestLostXID checks that the error of a lost device names the XID error from NVML, only if NVML is
-// available and the device is lost.
+// TestLostXID checks that the error of a lost device names the XID error if NVML reports one, and
+// that other errors do not.
 func TestLostXID(t *testing.T) {
 	for name, c := range map[string]struct {
 		defines []string
@@ -180,7 +180,7 @@ func TestCloseWhileNVMLHangs(t *testing.T) {
 	close(s.ask)
 	for end := time.Now().Add(10 * time.Second); s.freed.Load() != 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the set is not freed when the call has returned")
+			t.Fatal("the event set is not freed after the call has returned")
 		}
 	}
 }

@@ -263,7 +263,8 @@ func TestNodeAttrs(t *testing.T) {
 	}
 }
 
-// TestLaunchHeapFrames launches with attributes through heap frames on a growing stack.
+// TestLaunchHeapFrames launches with attributes while the stack grows. Each call's arguments are in
+// a frame on the heap.
 func TestLaunchHeapFrames(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()

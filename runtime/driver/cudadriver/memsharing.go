@@ -36,7 +36,7 @@ func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (virt
 		}
 	}
 	prop := cuda.MemAllocationProp{Type: cuda.MemAllocationTypePinned, Location: location(int32(d.info.Index))}
-	if d.lib.Version() >= rdmaAttribute { // memory that is not made with cuMemCreate always has this property
+	if d.lib.Version() >= rdmaAttribute { // ordinary device memory has this property by default
 		rdma, err := has(cuda.DeviceAttributeGPUDirectRDMAWithCUDAVMMSupported)
 		if err != nil {
 			return false, false, err

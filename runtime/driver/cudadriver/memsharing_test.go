@@ -148,7 +148,7 @@ func TestNoMemSharing(t *testing.T) {
 		f.Set(attr, 1) // makes the attribute read 0
 		d := f.device()
 		if d.Caps().MemSharing {
-			t.Errorf("%s is 0, and it shares", attr)
+			t.Errorf("%s is 0, but the device shares memory", attr)
 		}
 		_, alloc := d.Alloc(driver.ShareableMem, 100)
 		_, export := d.ExportShareable(driver.Mem{Kind: driver.ShareableMem})

@@ -15,7 +15,7 @@ import (
 // logSize is the size of each log buffer of the driver's compiler.
 const logSize = 16 << 10
 
-// A compiler holds the options of loading device code, and the logs that the driver's compiler
+// A compiler holds the options for loading device code, and the logs that the driver's compiler
 // writes.
 type compiler struct {
 	options   [4]cuda.JitOption
@@ -218,9 +218,9 @@ func (d *device) Function(m driver.Module, kernel string) (driver.Function, driv
 	return driver.Function(f), info, nil
 }
 
-// params returns the sizes of a kernel's parameters. If their number is untold, it asks until the
-// first index that does not exist. That call fails, but without the number a launch with too few
-// arguments would make the driver read past their end.
+// params returns the sizes of a kernel's parameters. If their number is untold, it asks for one
+// index after another until the driver returns an error. That call fails, but without the number a
+// launch with too few arguments would make the driver read past their end.
 func (d *device) params(f cuda.Function, number int) ([]int, error) {
 	const most = 1 << 15 // limits the loop: no kernel has parameters of more bytes
 	if number == untold {

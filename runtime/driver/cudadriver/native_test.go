@@ -79,7 +79,8 @@ func TestEnter(t *testing.T) {
 	<-done
 }
 
-// TestCapture captures a graph and sets a child node to another one, on each release that can.
+// TestCapture captures a graph and sets a child node to another graph, on each release that
+// supports this.
 func TestCapture(t *testing.T) {
 	for _, release := range []dl.Version{11040, 11080, 12000, 13000} {
 		t.Run(fmt.Sprint(release), func(t *testing.T) {
@@ -190,16 +191,16 @@ func TestCaptureNotAsked(t *testing.T) {
 		return slices.ContainsFunc(f.Calls(), func(c string) bool { return strings.HasPrefix(c, "cuStreamSynchronize") })
 	}
 	if !asked() {
-		t.Error("trimming a pool asks no stream")
+		t.Error("trimming a pool queries no stream")
 	}
 	ok(t, d.BeginCapture(s))
 	if asked() {
-		t.Error("a stream is asked while it is being captured")
+		t.Error("a stream is queried while it is being captured")
 	}
 	g, err := d.EndCapture(s)
 	ok(t, err)
 	if !asked() {
-		t.Error("a stream that was captured is asked no more")
+		t.Error("a stream is not queried after its capture")
 	}
 	ok(t, d.DestroyGraph(g))
 }

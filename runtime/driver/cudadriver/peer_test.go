@@ -50,12 +50,12 @@ func TestPeersUntouched(t *testing.T) {
 	defer o.Close()
 	before := f.stack()
 	if err := d.EnablePeer(o); err == nil { // the device is from another library object, although from the same file
-		t.Error("a device of another library is taken")
+		t.Error("a device of another library is accepted")
 	}
 	two := &device{lib: d.lib, id: d.id + 1, ctx: context0 + 1} // the device is from the same library object
 	ok(t, d.EnablePeer(two))
 	if f.stack() != before {
-		t.Errorf("contexts %#x, and they were %#x", f.stack(), before)
+		t.Errorf("contexts %#x, want %#x", f.stack(), before)
 	}
 }
 
@@ -100,8 +100,8 @@ func TestAccessPoolApart(t *testing.T) {
 	}
 }
 
-// TestCopyPeer copies between pools of two devices without access to each other. Copy would fail or
-// crash there.
+// TestCopyPeer copies between pools of two devices without access to each other. With Copy the
+// driver would fail or crash.
 func TestCopyPeer(t *testing.T) {
 	runtime.LockOSThread() // the context is current on this thread
 	defer runtime.UnlockOSThread()
@@ -200,7 +200,7 @@ func TestOtherCurrent(t *testing.T) {
 			t.Errorf("%d copies, want three that are refused and three that are not", n)
 		}
 		if f.stack() != before {
-			t.Errorf("contexts %#x, and they were %#x", f.stack(), before)
+			t.Errorf("contexts %#x, want %#x", f.stack(), before)
 		}
 		ok(t, two.Bind())
 		ok(t, two.Close())

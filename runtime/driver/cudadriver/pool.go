@@ -168,7 +168,7 @@ func (d *device) NewPool(desc driver.PoolDesc) (driver.Pool, error) {
 	if err != nil {
 		return 0, d.fail("new pool", err, "a pool of %s memory, of at most %d bytes", what, desc.MaxSize)
 	}
-	if desc.Kind == driver.HostMem { // all devices access managed memory
+	if desc.Kind == driver.HostMem { // not for managed memory, to which all devices have access
 		n, err := d.lib.DeviceGetCount()
 		for i := int32(0); i < n && err == nil; i++ {
 			err = d.access(pool, i, cuda.MemAccessFlagsProtReadWrite)

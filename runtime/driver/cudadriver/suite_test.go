@@ -20,7 +20,7 @@ import (
 // TestSuite runs the tests that cudadriver and hipdriver share.
 func TestSuite(t *testing.T) { drivertest.Run(t, suite) }
 
-// enter makes the device current on the thread, and then restores the previous context.
+// enter calls Enter and Leave.
 func enter(d driver.Natives) error {
 	was, err := d.Enter()
 	if err != nil {
@@ -271,7 +271,7 @@ func more(v drivertest.Device) map[string]func() error {
 	}
 }
 
-// hot returns calls of the methods that allocate nothing only in cudadriver.
+// hot returns calls that must not allocate here, although they may in hipdriver.
 func hot(t *testing.T, v drivertest.Device, m driver.Mem, launch *driver.Launch) map[string]func() error {
 	d := v.(*device)
 	host, err := d.NewPool(driver.PoolDesc{Kind: driver.HostMem})

@@ -68,7 +68,7 @@ func TestLaunchAdopted(t *testing.T) {
 	ok(d.LaunchGraph(stream0, x))
 	f.Want("hipEventQuery(0xe000)", "hipEventRecord(0xe000, 0x5001)", "hipStreamWaitEvent(0x5000, 0xe000, 0)", "hipGraphLaunch(0x7000, 0x5000)")
 	if f.last() != 0 {
-		t.Errorf("the thread remembers %d", f.last())
+		t.Errorf("the thread's last error is %d", f.last())
 	}
 	ok(d.DestroyExec(x))
 	ok(d.DestroyGraph(g))

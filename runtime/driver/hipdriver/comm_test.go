@@ -35,7 +35,7 @@ func TestComms(t *testing.T) {
 	check := func(err error) {
 		t.Helper()
 		if err != nil || f.last() != 0 || f.current() != 1 {
-			t.Errorf("%v; the thread remembers %d, and is on %d", err, f.last(), f.current())
+			t.Errorf("%v; the thread's last error is %d, and its device %d", err, f.last(), f.current())
 		}
 	}
 	check(d.Bind())

@@ -20,10 +20,10 @@ func openHIPRTC(opt hiprtc.Options) func() (*hiprtc.Library, error) {
 	return sync.OnceValues(func() (*hiprtc.Library, error) {
 		lib, err := hiprtc.Open(opt)
 		if err != nil {
-			return nil, unsupported{err} // it says what was searched for and where, and what to install
+			return nil, unsupported{err} // the error says what was searched for, where, and what to install
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // it names each file that was found, with its error
+			return nil, err // the error names each file that was found, with its own error
 		}
 		return lib, nil
 	})

@@ -133,7 +133,8 @@ func (d *device) askCaps() error {
 	if err != nil {
 		return err
 	}
-	// Otherwise the host must not touch the memory while the device is working.
+	// Managed memory needs this attribute. Without it the host must not touch the memory while the
+	// device is working.
 	concurrent, err := d.has(hip.DeviceAttributeConcurrentManagedAccess, false)
 	if err != nil {
 		return err

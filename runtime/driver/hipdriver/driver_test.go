@@ -155,7 +155,7 @@ func TestProbe(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f.Live() != 0 || f.last() != 0 || f.current() != 0 {
-			t.Fatalf("%d objects are left, the thread remembers %d and has device %d", f.Live(), f.last(), f.current())
+			t.Fatalf("%d objects are left, the thread's last error is %d and its device %d", f.Live(), f.last(), f.current())
 		}
 		return d.(*device).sets
 	}
@@ -429,7 +429,7 @@ func TestFillStrided(t *testing.T) {
 	f := newFake(t, hip71)
 	f.Set("hipMemsetD2D32Async", int(hip.ErrorInvalidValue))
 	if d := f.device(); d.unit != 0 || f.last() != 0 {
-		t.Errorf("rows are counted in %d; the thread remembers %d", d.unit, f.last())
+		t.Errorf("rows are counted in %d; the thread's last error is %d", d.unit, f.last())
 	}
 }
 
@@ -531,7 +531,7 @@ func testFakeGraphs(t *testing.T, f *fake) {
 		f.Set(fails, 0)
 	}
 	if f.Live() != live {
-		t.Errorf("%d objects, and there were %d", f.Live(), live)
+		t.Errorf("%d objects, want %d", f.Live(), live)
 	}
 	// After a stream is destroyed, later launches do not wait for its launches.
 	ok(dev.DestroyStream(stream1))
@@ -551,14 +551,14 @@ func testFakeGraphs(t *testing.T, f *fake) {
 	// Destroying the exec destroys its events, unless it fails.
 	f.Set("hipGraphExecDestroy", int(hip.ErrorUnknown))
 	if err := d.DestroyExec(x); err == nil || len(dev.execs) != 1 {
-		t.Errorf("%v, and %d execs are remembered", err, len(dev.execs))
+		t.Errorf("%v, and the device still knows %d execs", err, len(dev.execs))
 	}
 	f.Set("hipGraphExecDestroy", 0)
 	f.Calls()
 	ok(d.DestroyExec(x))
 	f.Want("hipGraphExecDestroy(0x7000)", "hipEventDestroy(0xe000)", "hipEventDestroy(0xe000)")
 	if len(dev.execs) != 0 {
-		t.Errorf("%d execs are remembered", len(dev.execs))
+		t.Errorf("the device still knows %d execs", len(dev.execs))
 	}
 }
 
@@ -570,7 +570,7 @@ func TestLastError(t *testing.T) {
 		d := f.device()
 		f.Set("hipEventQuery", int(hip.ErrorNotReady))
 		if done, err := d.Query(event0); done || err != nil || f.last() != 0 {
-			t.Errorf("HIP %s: after Query the thread remembers %d", hip.FormatVersion(release), f.last())
+			t.Errorf("HIP %s: after Query the thread's last error is %d", hip.FormatVersion(release), f.last())
 		}
 		if release < hip70 {
 			continue
@@ -580,10 +580,10 @@ func TestLastError(t *testing.T) {
 			return f.last()
 		}
 		if theirs() != int(hip.ErrorInvalidDevice) {
-			t.Fatal("the fake remembers nothing")
+			t.Fatal("the fake library keeps no last error")
 		}
 		if done, err := d.Query(event0); done || err != nil || f.last() != int(hip.ErrorInvalidDevice) {
-			t.Errorf("after Query the thread remembers %d, and not its own error", f.last())
+			t.Errorf("after Query the thread's last error is %d, and not the one set before", f.last())
 		}
 		for what, call := range map[string]func() error{
 			"no stream": func() error { return d.Record(event0, 0) },
@@ -592,7 +592,7 @@ func TestLastError(t *testing.T) {
 			"no memory": func() error { _, err := d.Alloc(7, 1); return err },
 		} {
 			if err := call(); err == nil || f.last() != int(hip.ErrorInvalidDevice) {
-				t.Errorf("%s: after %v the thread remembers %d, and not its own error", what, err, f.last())
+				t.Errorf("%s: after %v the thread's last error is %d, and not the one set before", what, err, f.last())
 			}
 		}
 	}
@@ -624,7 +624,7 @@ func TestLaunchLost(t *testing.T) {
 			}
 			err := call()
 			if !errors.Is(err, hip.ErrorLaunchFailure) || errors.Is(err, driver.ErrLost) != lost || f.last() != 0 {
-				t.Errorf("%s, then %v: %v; the thread remembers %d", c.op, code, err, f.last())
+				t.Errorf("%s, then %v: %v; the thread's last error is %d", c.op, code, err, f.last())
 			}
 		}
 		f.Set(c.fn, 0)

@@ -17,12 +17,12 @@ func TestFactErrors(t *testing.T) {
 	other := &device{lib: d.lib, id: d.id + 1, info: driver.Info{Index: 1}}
 	f.Set("hipExtGetLinkTypeAndHopCount", int(hip.ErrorInvalidDevice))
 	if _, err := d.Link(other); !errors.Is(err, hip.ErrorInvalidDevice) || f.last() != 0 {
-		t.Errorf("the kind of the link: %v; the thread remembers %d", err, f.last())
+		t.Errorf("the kind of the link: %v; the thread's last error is %d", err, f.last())
 	}
 	// Facts that the library does not know stay 0.
 	f.Set("unknown 2", 1)
 	infos, err := f.driver().Devices()
 	if err != nil || infos[0].CopyEngines != 0 || infos[0].L2 == 0 || f.last() != 0 {
-		t.Errorf("%+v, %v; the thread remembers %d", infos[0], err, f.last())
+		t.Errorf("%+v, %v; the thread's last error is %d", infos[0], err, f.last())
 	}
 }

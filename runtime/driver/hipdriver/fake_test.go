@@ -106,7 +106,7 @@ func (f *fake) Device(pools bool) drivertest.Device {
 func (f *fake) Clean(what string) {
 	f.t.Helper()
 	if n := f.last(); n != 0 {
-		f.t.Errorf("%s: the thread remembers %d", what, n)
+		f.t.Errorf("%s: the thread's last error is %d", what, n)
 	}
 }
 

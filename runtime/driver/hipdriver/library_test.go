@@ -72,7 +72,7 @@ func testLibrary(t *testing.T, lib *hip.Library, stall func(device int) (resume 
 			b.ok(d.Bind())
 			t.Cleanup(func() {
 				if err := lib.PeekAtLastError(); err != nil && !errors.Is(err, dl.ErrSymbol) {
-					t.Errorf("the thread remembers %v", err)
+					t.Errorf("the thread's last error is %v", err)
 				}
 				b.ok(d.Close())
 			})
@@ -149,7 +149,7 @@ func (b *bench) finish(s driver.Stream) {
 			break
 		}
 		if time.Now().After(end) {
-			b.Fatal("the stream does not get done")
+			b.Fatal("the stream does not become idle")
 		}
 	}
 	b.ok(b.d.DestroyEvent(e))
@@ -174,11 +174,11 @@ func testInfo(b *bench) {
 	b.Logf("%s, version %s\n%+v\n%+v", b.d.lib.Path(), version(b.d.lib), info, caps)
 	if info.WarpSize < 16 || info.Memory < 1<<28 || info.Name == "" || info.Arch == "" || info.MaxThreads < 256 || info.MaxGrid[0] < 1<<16 ||
 		info.SharedOptIn < info.SharedMem || info.PCI != strings.ToLower(info.PCI) || len(info.PCI) != len("0000:3b:00.0") {
-		b.Error("this is no GPU")
+		b.Error("this is not the Info of a GPU")
 	}
 	if info.Version == 0 || info.Major < 3 || info.Clock <= 0 || info.MemoryBus <= 0 || info.L2 <= 0 || info.Registers <= 0 ||
 		info.ProcessorThreads < info.MaxThreads || info.ProcessorSharedMem < info.SharedOptIn || info.ProcessorRegisters < info.Registers || info.NUMANode < -1 {
-		b.Error("these facts are of no GPU")
+		b.Error("these are not the facts of a GPU")
 	}
 	if !caps.MemInfo || !caps.Links || !caps.Occupancy || caps.PriorityRange[0] < caps.PriorityRange[1] {
 		b.Error("the library lacks facts that HIP reports")

@@ -178,14 +178,14 @@ func TestGraphFromAnyThread(t *testing.T) {
 	ok(err)
 	launch(10)
 	if n := len(d.execs[x].events); n < 9 {
-		t.Errorf("10 launches are pending by %d events", n)
+		t.Errorf("10 pending launches use %d events", n)
 	}
 	_, err = ctl.Slow(0, 1, 0)
 	ok(err)
 	events = made(t, ctl, 0)
 	launch(100)
 	if n := made(t, ctl, 0) - events; n != 0 {
-		t.Errorf("launches have made %d events once more", n)
+		t.Errorf("more launches have made %d events", n)
 	}
 	ok(d.Bind())
 	ok(errors.Join(d.DestroyExec(x), d.DestroyGraph(g), d.Free(m), d.DestroyStream(streams[0]), d.DestroyStream(streams[1]), d.Close()))

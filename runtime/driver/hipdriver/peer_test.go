@@ -27,7 +27,7 @@ func TestPeerCalls(t *testing.T) {
 		f.Calls()
 		for range 2 { // the second call returns that access is enabled already
 			if err := d.EnablePeer(two); err != nil || f.last() != 0 || f.current() != 0 {
-				t.Errorf("%v; the thread remembers %d, and is on %d", err, f.last(), f.current())
+				t.Errorf("%v; the thread's last error is %d, and its device %d", err, f.last(), f.current())
 			}
 			f.Want("hipDeviceCanAccessPeer(0, 1)", "hipDeviceEnablePeerAccess(1, 0)")
 		}

@@ -63,7 +63,8 @@ func TestSubmittingMakesNothing(t *testing.T) {
 		t.Fatalf("%d methods of hip.Library", len(native))
 	}
 	own, _, imports := declared(t, ".")
-	// reached notes the HIP functions that a function calls, directly or through the package.
+	// reached collects in calls the HIP functions that a function calls, directly or through other
+	// functions of the package.
 	var reached func(name string, seen, calls map[string]bool)
 	reached = func(name string, seen, calls map[string]bool) {
 		fn := own[name]
@@ -121,7 +122,7 @@ func TestSubmittingMakesNothing(t *testing.T) {
 	for name, fs := range mayMake {
 		for f := range fs {
 			if !used[name+" "+f] {
-				t.Errorf("%s need not be let call %s", name, f)
+				t.Errorf("mayMake lists that %s may call %s, but the method does not call it", name, f)
 			}
 		}
 	}

@@ -257,7 +257,7 @@ func (d *device) TrimPool(p driver.Pool, keep uint64) error {
 	return nil
 }
 
-// AccessPool revokes access if the release can. Other releases return "invalid device" then.
+// AccessPool can revoke access only with some releases. With others HIP returns "invalid device".
 func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	const op = "access pool"
 	if d.noPools != nil {

@@ -44,12 +44,12 @@ func testDestroyPool(t *testing.T, f *fake) {
 	f.Calls()
 	f.Set("hipStreamQuery", int(hip.ErrorNotReady))
 	if err := d.DestroyPool(p); !errors.Is(err, driver.ErrBusy) || f.last() != 0 {
-		t.Errorf("while a stream has work: %v; the thread remembers %d", err, f.last())
+		t.Errorf("while a stream has work: %v; the thread's last error is %d", err, f.last())
 	}
 	f.Want("hipStreamQuery(0x5000)")
 	f.Set("hipStreamQuery", int(hip.ErrorIllegalAddress))
 	if err := d.DestroyPool(p); !errors.Is(err, driver.ErrLost) || f.last() != 0 {
-		t.Errorf("on a lost device: %v; the thread remembers %d", err, f.last())
+		t.Errorf("on a lost device: %v; the thread's last error is %d", err, f.last())
 	}
 	f.Set("hipStreamQuery", 0)
 	f.Calls()
@@ -64,7 +64,7 @@ func testDestroyPool(t *testing.T, f *fake) {
 	f.Want("")
 	f.Set("hipStreamEndCapture", int(hip.ErrorStreamCaptureInvalidated))
 	if _, err := d.EndCapture(s); err == nil {
-		t.Error("a spoilt capture ends well")
+		t.Error("the end of an invalidated capture returns no error")
 	}
 	f.Set("hipStreamBeginCapture", int(hip.ErrorStreamCaptureUnsupported))
 	if err := d.BeginCapture(s); err == nil {
@@ -131,7 +131,7 @@ func TestAccessPool(t *testing.T) {
 	f.Want("hipDeviceCanAccessPeer(1, 0)", "hipMemPoolSetAccess(0xb000, 1 1 3, 1)", "hipMemPoolSetAccess(0xb000, 1 0 3, 1)")
 	// Releases that cannot revoke access return "invalid device".
 	if err := d.AccessPool(pool0, other, false); !errors.Is(err, driver.ErrUnsupported) || !errors.Is(err, hip.ErrorInvalidDevice) || f.last() != 0 {
-		t.Errorf("revoked access: %v; the thread remembers %d", err, f.last())
+		t.Errorf("revoked access: %v; the thread's last error is %d", err, f.last())
 	}
 	if err := d.AccessPool(pool0, d, false); !errors.Is(err, hip.ErrorInvalidDevice) || errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("the owner's access: %v", err)

@@ -55,7 +55,7 @@ func TestSubmittingSetsDevice(t *testing.T) {
 							t.Errorf("%s: %v", what, err)
 						}
 						if f.current() != theirs || f.last() != 0 {
-							t.Errorf("%s: the thread has device %d, and had %d; it remembers %d", what, f.current(), theirs, f.last())
+							t.Errorf("%s: the thread has device %d, and had %d; its last error is %d", what, f.current(), theirs, f.last())
 						}
 					}
 				})
@@ -77,7 +77,7 @@ func TestSubmittingSetsDevice(t *testing.T) {
 				}
 				f.Set(name, 0)
 				if f.current() != before || f.last() != 0 {
-					t.Errorf("%s fails: the thread has device %d, and had %d; it remembers %d", name, f.current(), before, f.last())
+					t.Errorf("%s fails: the thread has device %d, and had %d; its last error is %d", name, f.current(), before, f.last())
 				}
 			}
 			if err := d.Close(); err != nil {

@@ -22,7 +22,7 @@ type block struct {
 
 	freedAt    uint64 // number of the free in the stream of its lane; protected by pool.mu
 	later      *block // next freed block of the lane; protected by pool.mu
-	prev, next *block // neighbours among the live blocks of the segment; protected by segment.mu
+	prev, next *block // neighbours in the segment's list of blocks; protected by segment.mu
 }
 
 // The states of a block. A stream changes them when it executes the allocation and the free.

@@ -15,7 +15,7 @@ type group struct {
 	rank   *rank
 	stream *stream
 	parts  []part
-	left   int         // parts that are not done
+	left   int         // number of parts that are not done
 	moving int         // number of parts that are executing
 	begun  bool        // the stream has reached the group; protected by the stream's queue and by mu
 	err    error       // if not nil, the device is lost with this error; set before over

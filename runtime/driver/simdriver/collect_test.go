@@ -676,7 +676,7 @@ func TestMismatch(t *testing.T) {
 				})
 				pending(t, x.vs[2], ends[1])
 				if must(x.vs[0].Query(ends[0]))(t) {
-					t.Error("the one that came first does not hang")
+					t.Error("the rank that came first does not hang")
 				}
 				for i, v := range x.vs {
 					refused(t, comms(v).CommError(x.cs[i]), simdriver.ErrMismatch, "in collective 1 rank 2 has", c.say, fmt.Sprint("rank ", i, " of"))

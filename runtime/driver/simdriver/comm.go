@@ -102,13 +102,13 @@ func (v *device) NewUniqueID() (driver.UniqueID, error) {
 	cs.count++
 	var id driver.UniqueID
 	binary.BigEndian.PutUint64(id[:], cs.count)
-	binary.BigEndian.PutUint64(id[8:], rand.Uint64()) // random, so that another driver does not know it
+	binary.BigEndian.PutUint64(id[8:], rand.Uint64()) // random, so that no other driver makes the same id
 	cs.ids[id] = &communicator{id: id}
 	return id, nil
 }
 
-// NewComm makes one rank. A mistake in desc is its own error. A disagreement between ranks is an
-// error of CommReady on all of them.
+// NewComm makes one rank. A mistake in desc is an error of this call. A disagreement between ranks
+// is an error of CommReady on all of them.
 func (v *device) NewComm(desc driver.CommDesc) (driver.Comm, error) {
 	if err := v.communicate(codeNewComm, true); err != nil {
 		return 0, err

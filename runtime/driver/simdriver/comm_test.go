@@ -142,7 +142,7 @@ func until[T any](t testing.TB, done <-chan T) T {
 	case x := <-done:
 		return x
 	case <-time.After(20 * time.Second):
-		t.Fatal("it does not end")
+		t.Fatal("the call does not end")
 	}
 	panic("unreachable")
 }
@@ -309,7 +309,7 @@ func TestCommLatency(t *testing.T) {
 		check(t, comms(vs[0]).AbortComm(kids[0]))
 		synctest.Wait()
 		if !must(vs[0].Query(ends[0]))(t) || must(vs[1].Query(ends[1]))(t) {
-			t.Error("not just the one that was aborted is done")
+			t.Error("want the operation of the aborted rank done, and no other")
 		}
 		time.Sleep(time.Hour)
 		done(true)
@@ -372,7 +372,7 @@ func TestAbort(t *testing.T) {
 				kid := must(v.SplitComm(y.cs[0], 1, 0))(t)
 				kid1 := must(w.SplitComm(y.cs[1], 1, 0))(t)
 				if must(w.CommReady(kid1))(t) {
-					t.Error("a child too early")
+					t.Error("the child is ready too early")
 				}
 				if parent {
 					check(t, v.AbortComm(y.cs[0]))
@@ -509,7 +509,7 @@ func destroyComm(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-done:
-			t.Errorf("it did not wait: %v", err)
+			t.Errorf("the call did not wait: %v", err)
 		default:
 		}
 		refused(t, comms(x.vs[0]).DestroyComm(x.cs[0]), simdriver.ErrInvalidHandle, "being destroyed already")
@@ -637,7 +637,7 @@ func TestCommClose(t *testing.T) {
 	leaks := strings.Join(x.d.Leaks(), "; ")
 	for _, s := range say {
 		if !strings.Contains(leaks, s) {
-			t.Errorf("leaks do not say %q: %s", s, leaks)
+			t.Errorf("Leaks does not say %q: %s", s, leaks)
 		}
 	}
 	refused(t, x.vs[0].Close(), simdriver.ErrBusy, say...)

@@ -154,7 +154,7 @@ func newWindow(t *testing.T) {
 	a, b := window(0, 100), window(1, 100)
 	synctest.Wait()
 	if n := len(a) + len(b); n != 0 {
-		t.Errorf("%d do not wait for all", n)
+		t.Errorf("%d calls do not wait for all ranks", n)
 	}
 	c := window(2, 100)
 	for _, done := range []<-chan error{a, b, c} {

@@ -51,7 +51,7 @@ func TestSplitComm(t *testing.T) {
 				}
 			}
 			if kids[3] != 0 {
-				t.Error("a child without a color")
+				t.Error("a rank without a color gets a child")
 			}
 			y := x.with(kids)
 			y.ready(t, kids...)

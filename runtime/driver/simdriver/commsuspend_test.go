@@ -119,7 +119,7 @@ func TestSuspendCommErrors(t *testing.T) {
 	m := alloc(t, x.vs[1], driver.CommMem, 4096)
 	first := second(w.NewWindow(x.cs[1], m.Ptr, 4096, false))
 	if err := errors.Join(first, until(t, done)); !errors.Is(err, simdriver.ErrMismatch) {
-		t.Errorf("ranks that do not do the same: %v", err)
+		t.Errorf("ranks that make different calls: %v", err)
 	}
 	check(t, errors.Join(v.AbortComm(x.cs[0]), w.AbortComm(x.cs[1])))
 	x.destroy(t)

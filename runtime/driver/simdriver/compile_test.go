@@ -89,7 +89,7 @@ func TestCompileRefuses(t *testing.T) {
 	refused(t, err, simdriver.ErrNotFound, "compile", "of_header", "Config.Kernels has a, last")
 	e, ok := errors.AsType[*driver.CompileError](err)
 	if !ok {
-		t.Fatalf("%v is no CompileError", err)
+		t.Fatalf("%v is not a CompileError", err)
 	}
 	var got []string
 	for _, m := range e.Messages {

@@ -45,7 +45,7 @@ func TestCounters(t *testing.T) {
 	leaks := strings.Join(d.Leaks(), "\n")
 	for _, say := range []string{"stream 0x", "event 0x", "100 bytes of device memory", "200 bytes of host memory", "registration of 8 bytes", "module", "device 0 is open", "of device 1"} {
 		if !strings.Contains(leaks, say) {
-			t.Errorf("leaks do not say %q:\n%s", say, leaks)
+			t.Errorf("Leaks does not say %q:\n%s", say, leaks)
 		}
 	}
 	if len(d.Leaks()) != 8 {
@@ -124,7 +124,7 @@ func TestLeaks(t *testing.T) {
 	leaks := strings.Join(d.Leaks(), ", ")
 	for _, s := range say {
 		if strings.Count(leaks, s) != 1 {
-			t.Errorf("leaks do not say %q once: %s", s, leaks)
+			t.Errorf("Leaks does not say %q once: %s", s, leaks)
 		}
 	}
 	refused(t, v.Close(), simdriver.ErrBusy, say...)

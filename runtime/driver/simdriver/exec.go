@@ -280,7 +280,7 @@ func (v *device) SetNodes(x driver.Exec, nodes []driver.Node, ops []driver.NodeO
 	return nil
 }
 
-// LaunchGraph launches an exec with its nodes as they are now.
+// LaunchGraph launches an exec with the operations that its nodes have now.
 func (v *device) LaunchGraph(sh driver.Stream, h driver.Exec) error {
 	later, err := v.submit(codeLaunchGraph)
 	if err != nil {

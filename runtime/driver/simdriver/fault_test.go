@@ -144,8 +144,8 @@ func TestLoseDevice(t *testing.T) {
 	refused(t, second(v.NewEvent()), driver.ErrLost)
 }
 
-// TestDestroyStreamOfLost checks that destroying a stream of a lost device waits for the executing
-// operation, but only for a moment if it does not end.
+// TestDestroyStreamOfLost checks that DestroyStream waits for the operation that a stream of a lost
+// device is executing. If the operation does not end, the wait is short.
 func TestDestroyStreamOfLost(t *testing.T) {
 	for _, takes := range []time.Duration{time.Millisecond, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestDestroyStreamOfLost(t *testing.T) {
 			start := time.Now()
 			refused(t, v.DestroyStream(s), driver.ErrLost)
 			if took := time.Since(start); took > time.Second {
-				t.Errorf("of a kernel of %v the stream was destroyed %v later", takes, took)
+				t.Errorf("destroying a stream with a kernel of %v took %v", takes, took)
 			}
 			if takes == time.Millisecond && !written {
 				t.Error("the kernel has yet to write")

@@ -229,7 +229,7 @@ func TestGraphErrors(t *testing.T) {
 			break
 		}
 		if i > 30 {
-			t.Fatal("2³⁰ nodes are none too many")
+			t.Fatal("a graph accepts 2³⁰ nodes")
 		}
 	}
 	check(t, graphs(v).LaunchGraph(s, x))
@@ -396,8 +396,8 @@ func TestGraphOtherStreamGone(t *testing.T) {
 	check(t, destroyed(graphs(v).DestroyExec, x))
 }
 
-// TestGraphFails makes nodes fail in all ways. The error names the node, and later nodes do not
-// begin.
+// TestGraphFails tests all ways in which a node can fail. The error names the node, and later nodes
+// do not begin.
 func TestGraphFails(t *testing.T) {
 	type env struct {
 		t   *testing.T

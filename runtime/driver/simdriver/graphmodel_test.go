@@ -186,7 +186,7 @@ func (d *drawing) ordered(t *testing.T, at map[driver.Node]int) {
 			a, ok := at[p.id]
 			b, ok2 := at[n.id]
 			if ok && ok2 && a > b {
-				t.Fatalf("node %#x came before %#x", n.id, p.id)
+				t.Fatalf("node %#x was executed before %#x", n.id, p.id)
 			}
 		}
 		if n.child != nil {
@@ -244,7 +244,7 @@ func (w *graphWorld) run(depth int) bool {
 		at := make(map[driver.Node]int)
 		for j, id := range w.ran[i*size : (i+1)*size] {
 			if _, ok := at[id]; ok {
-				w.t.Fatalf("node %#x came twice", id)
+				w.t.Fatalf("node %#x was executed twice", id)
 			}
 			at[id] = j
 		}
@@ -294,7 +294,7 @@ func TestGraphModelNotices(t *testing.T) {
 		}
 	}
 	if found < 5 {
-		t.Errorf("%d of 30 graphs without edges were found wrong", found)
+		t.Errorf("%d of 30 graphs with missing edges gave an error or wrong memory", found)
 	}
 }
 

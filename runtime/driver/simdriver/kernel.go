@@ -23,7 +23,7 @@ type kernel struct {
 	sizes  []int
 }
 
-// A calls holds the unused calls of one stream. Streams do not share unused calls, because the race
+// calls holds the unused calls of one stream. Streams do not share unused calls, because the race
 // detector would take the sharing for an order of streams.
 type calls struct {
 	mu   sync.Mutex

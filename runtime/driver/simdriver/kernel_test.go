@@ -362,7 +362,7 @@ func TestImages(t *testing.T) {
 					t.Errorf("info %+v", info)
 				}
 				if again, _, _ := v.Function(m, c.kernel); again != f {
-					t.Error("found twice, it is two")
+					t.Error("found twice, the kernel has two handles")
 				}
 			}
 			check(t, v.Unload(m))
@@ -411,7 +411,7 @@ func TestVariables(t *testing.T) {
 		}
 		check(t, v.Unload(m))
 		if d.Counters().Devices[0].Bytes != 0 {
-			t.Error("the variable is there still")
+			t.Error("the variable still exists")
 		}
 	}
 }

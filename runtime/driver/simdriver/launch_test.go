@@ -232,7 +232,7 @@ func TestManyParams(t *testing.T) {
 	check(t, v.Launch(s, &driver.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Args: []unsafe.Pointer{unsafe.Pointer(&a), unsafe.Pointer(&last)}}))
 	check(t, drain(t, v, s))
 	if got != a {
-		t.Error("the argument of 32,760 bytes is another one")
+		t.Error("the kernel sees another argument of 32,760 bytes")
 	}
 	_, _, err := v.Function(must(v.Load(simdriver.Image("more")))(t), "more")
 	refused(t, err, simdriver.ErrInvalidValue, "parameters of 32765 bytes")

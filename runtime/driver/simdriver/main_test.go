@@ -69,7 +69,7 @@ func refused(t testing.TB, err, want error, words ...string) {
 	}
 	var e *driver.Error
 	if !errors.As(err, &e) || e.Driver != "sim" || e.Op == "" {
-		t.Fatalf("error %#v is no driver's", err)
+		t.Fatalf("error %#v is not a *driver.Error", err)
 	}
 }
 

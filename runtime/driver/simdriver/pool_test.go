@@ -276,7 +276,7 @@ func TestPoolsByStream(t *testing.T) {
 	v := vs[0]
 	s, other, p := stream(t, v), stream(t, v), pool(t, v, 0)
 	if n := attr(t, v, p, driver.PoolReuseEvents); n != 0 {
-		t.Errorf("pools take notice of events: %d", n)
+		t.Errorf("PoolReuseEvents is %d", n)
 	}
 	check(t, pools(v).SetPoolAttr(p, driver.PoolReuseEvents, 0))
 	refused(t, pools(v).SetPoolAttr(p, driver.PoolReuseEvents, 1), driver.ErrUnsupported)

@@ -259,7 +259,7 @@ func TestPoolModel(t *testing.T) {
 				for i, v := range w.devices {
 					check(t, pools(v).TrimPool(w.pools[i], 0))
 					if n := attr(t, v, w.pools[i], driver.PoolReserved); n != 0 {
-						t.Fatalf("%d bytes reserved of nothing", n)
+						t.Fatalf("%d bytes are reserved at the end", n)
 					}
 				}
 				if c := w.d.Counters().Devices[0]; c.PoolAllocations != 0 || c.Used != 0 {
@@ -281,6 +281,6 @@ func TestPoolReproducible(t *testing.T) {
 		return w.where
 	}
 	if a, b := places(), places(); !slices.Equal(a, b) {
-		t.Errorf("two runs allocate at two places: %v, %v", a, b)
+		t.Errorf("two runs allocate at different addresses: %v, %v", a, b)
 	}
 }

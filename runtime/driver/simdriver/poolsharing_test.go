@@ -134,7 +134,7 @@ func TestPoolSharerKilled(t *testing.T) {
 	refused(t, err, simdriver.ErrInvalidHandle, "the pool's process has ended")
 	l.a.Close()
 	if got := read(t, l.b, l.open.Ptr, 1024); got[0] != 3 {
-		t.Error("the memory has gone with its process")
+		t.Error("the memory is gone after its process was killed")
 	}
 	check(t, sharing(l.b).ClosePoolMem(l.open))
 	check(t, pools(l.b).DestroyPool(l.imported))

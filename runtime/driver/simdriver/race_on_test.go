@@ -25,7 +25,7 @@ var races = map[string]func(t *testing.T, ordered bool){
 	"siblings": func(t *testing.T, ordered bool) {
 		graphRace(t, map[int][]int{0: nil, 1: {0}, 2: {0}, 3: {1, 2}}, 1, 2, ordered)
 	},
-	"a successor of one of two": func(t *testing.T, ordered bool) { // ordered: node 2 is between
+	"a successor of one of two": func(t *testing.T, ordered bool) { // node 3 comes after node 0, and not after node 1
 		graphRace(t, map[int][]int{0: nil, 1: nil, 2: {0, 1}, 3: {0}}, 1, 3, ordered)
 	},
 	"the other successor": func(t *testing.T, ordered bool) {

@@ -24,7 +24,7 @@ type region struct {
 // A lane is a stream that has freed memory of a pool.
 type lane struct {
 	stream      *stream
-	done        uint64 // number of operations of the stream whose frees are known to have executed
+	done        uint64 // the frees among the first done operations of the stream have executed
 	first, last *block // list of freed blocks whose frees have not executed
 }
 

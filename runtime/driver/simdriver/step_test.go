@@ -52,7 +52,7 @@ func TestDeterministic(t *testing.T) {
 	for seed := range uint64(20) {
 		a, b := order(t, seed), order(t, seed)
 		if !slices.Equal(a, b) {
-			t.Errorf("seed %d: two orders", seed)
+			t.Errorf("seed %d gives two orders", seed)
 		}
 		s := ""
 		for _, e := range a {

@@ -294,7 +294,7 @@ func TestOpen(t *testing.T) {
 		_, err := d.Open(i)
 		refused(t, err, simdriver.ErrInvalidValue)
 		if d.LoseDevice(i, nil) == nil || d.StallDevice(i) == nil || d.ResumeDevice(i) == nil {
-			t.Errorf("device %d is there", i)
+			t.Errorf("device %d exists", i)
 		}
 	}
 }

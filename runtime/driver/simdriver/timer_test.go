@@ -30,7 +30,7 @@ func TestTimer(t *testing.T) {
 				t.Errorf("elapsed %v, want %v", got, want)
 			}
 			if got := must(timers(v).Elapsed(to, from))(t); got != -want {
-				t.Errorf("back it is %v", got)
+				t.Errorf("backwards it is %v", got)
 			}
 		}
 		check(t, v.Record(from, a))

@@ -317,7 +317,7 @@ func TestLimits(t *testing.T) {
 		f.want()
 		f.destroy(h)
 		if err := errors.Join(f.CheckOp(h, op(driver.AllReduce, driver.Float32, driver.Avg)), f.CheckShrink(h)); err != nil {
-			t.Errorf("%d, of none: %v", x.release, err)
+			t.Errorf("%d: for a destroyed communicator: %v", x.release, err)
 		}
 	}
 }

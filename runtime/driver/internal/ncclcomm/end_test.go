@@ -176,7 +176,7 @@ func TestAbortNobodyLooked(t *testing.T) {
 	f.destroy(h)
 }
 
-// TestStuckFinalize aborts while DestroyComm waits.
+// TestStuckFinalize aborts a rank while DestroyComm waits.
 func TestStuckFinalize(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.comm(0, 2)
@@ -303,7 +303,7 @@ func TestEveryCallFails(t *testing.T) {
 							return h
 						}
 					}
-					t.Error("it does not get ready")
+					t.Error("the rank does not become ready")
 					return h
 				}
 				id, _ := f.NewUniqueID()

@@ -165,7 +165,7 @@ func (f *fake) ready(h driver.Comm) error {
 			return err
 		}
 	}
-	f.t.Fatal("the communicator does not get ready")
+	f.t.Fatal("the communicator does not become ready")
 	return nil
 }
 

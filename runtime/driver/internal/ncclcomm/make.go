@@ -106,7 +106,7 @@ func checkEnvironment() error {
 	return nil
 }
 
-// A purpose is the use of a communicator.
+// A purpose says what a rank uses a communicator of the library for.
 type purpose int
 
 const (

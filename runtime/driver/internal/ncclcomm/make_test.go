@@ -64,7 +64,7 @@ func TestLife(t *testing.T) {
 	f.want("ncclCommWindowDeregister(c2, 0x102)", "ncclCommWindowDeregister(c2, 0x103)",
 		"ncclCommFinalize(c2)", "ncclCommDestroy(c2)", "ncclCommFinalize(c3)", "ncclCommDestroy(c3)", "ncclCommFinalize(c1)", "ncclCommDestroy(c1)")
 	if f.comm(0, 1) == h {
-		t.Error("a handle came twice")
+		t.Error("a handle was returned twice")
 	}
 	f.destroy(h + 1)
 }
@@ -430,12 +430,12 @@ func TestPlain(t *testing.T) {
 	f := newFake(t, 22803)
 	h := f.plain()
 	if what := f.CommAwaits(h); !strings.Contains(what, "ncclCommInitRank") {
-		t.Errorf("it awaits %q", what)
+		t.Errorf("CommAwaits returns %q", what)
 	}
 	ok(t, f.ready(h))
 	f.want("ncclGetUniqueId()", "ncclCommInitRankConfig(rank 1 of 2, "+plain+")", "ncclCommUserRank(c1)", "ncclCommCount(c1)")
 	if what := f.CommAwaits(h); what != "" {
-		t.Errorf("it awaits %q", what)
+		t.Errorf("CommAwaits returns %q", what)
 	}
 	if r, n, err := f.CommRank(h); r != 1 || n != 2 || err != nil {
 		t.Errorf("rank %d of %d, %v", r, n, err)
@@ -477,12 +477,12 @@ func TestForeignSplit(t *testing.T) {
 		}
 	}
 	if what := f.CommAwaits(h); !strings.Contains(what, "Plain") {
-		t.Errorf("it awaits %q", what)
+		t.Errorf("CommAwaits returns %q", what)
 	}
 	ok(t, f.AbortComm(h))
 	f.destroy(h)
 	if what := f.CommAwaits(h); what != "" {
-		t.Errorf("a destroyed one awaits %q", what)
+		t.Errorf("for a destroyed communicator CommAwaits returns %q", what)
 	}
 }
 

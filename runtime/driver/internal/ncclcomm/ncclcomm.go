@@ -75,7 +75,7 @@ func newLibrary(open func(nccl.Options) (*nccl.Library, error), opt nccl.Options
 			return nil, unsupported{err}
 		}
 		if err := tried.NotReady(lib); err != nil {
-			return nil, err // it names each file that was found, with its error
+			return nil, err // the error names each file that was found, with its own error
 		}
 		return lib, nil
 	})}

@@ -15,7 +15,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/internal/compilelog"
 )
 
-// A Library is package nvrtc or hiprtc, with programs of type P.
+// A Library has the functions of package nvrtc or hiprtc. P is the type of their programs.
 type Library[P any] interface {
 	CreateProgram(src, name string, headers, includeNames []*byte) (P, error)
 	DestroyProgram(*P) error

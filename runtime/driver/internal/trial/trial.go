@@ -96,7 +96,7 @@ func (t *trial) create(image []byte) (err error) {
 		return err
 	}
 	if image != nil {
-		// The CUDA driver may lack its compiler, or have it disabled.
+		// Loading may fail, because the CUDA driver may lack its compiler, or have it disabled.
 		if t.module, err = d.Load(image); err == nil {
 			t.kernel, _, err = d.Function(t.module, "empty")
 		}
