@@ -294,7 +294,7 @@ func (d *device) AccessPool(p driver.Pool, by driver.Device, allow bool) error {
 	if allow {
 		flags = cuda.MemAccessFlagsProtReadWrite
 	}
-	// For device memory the call below fails without a link, and compute-sanitizer would report that.
+	// For device memory the call below fails without a link. compute-sanitizer would report that.
 	if other.id != d.id && d.hostPools.kind(p) == driver.DeviceMem {
 		if can, err := d.lib.DeviceCanAccessPeer(other.id, d.id); err == nil && can == 0 {
 			return d.fail("access pool", errNoLink, "%v for device %d to pool %#x", flags, other.info.Index, uintptr(p))
