@@ -23,17 +23,17 @@ const (
 	CopyNode                   // uses Dst, Src, Count in bytes; copies as [Device].Copy does, and to and from pinned host memory
 	ChildNode                  // uses Child, which the node copies
 	RecordNode                 // uses Event, made by NewTimer
-	TestNode                   // Test; reads a uint32 at Src, a multiple of 4
-	IfNode                     // Test.Condition; only [Conditionals].AddConditional adds it
-	WhileNode                  // the same
+	TestNode                   // uses Test; reads a uint32 at Src, which is a multiple of 4
+	IfNode                     // uses Test.Condition; only [Conditionals].AddConditional adds it
+	WhileNode                  // as IfNode
 )
 
-// A Condition decides whether a conditional node runs its body. It belongs to a graph. Zero is
-// none.
+// A Condition decides whether a conditional node runs its body. It belongs to a graph. Zero means
+// no condition.
 type Condition uint64
 
-// A Test is the operation of a TestNode: the condition becomes true if the number that the node
-// reads is at least Low and at most High, and false otherwise.
+// A Test is the operation of a TestNode. The condition becomes true if the number that the node
+// reads is at least Low and at most High. Otherwise it becomes false.
 type Test struct {
 	Condition Condition
 	Low, High uint32
@@ -94,13 +94,13 @@ type Graphs interface {
 	Instantiate(Graph) (Exec, error)
 	// DestroyExec destroys an exec without a launch in flight. Creating.
 	DestroyExec(Exec) error
-	// SetNode changes the operation of a node in later launches of an exec; launches in flight are
-	// not affected. The graph must not have been destroyed. The kind stays, and so do a kernel
-	// node's function and attributes. The API may refuse other sizes, strides and kinds of memory
-	// of fills and copies. SetNode is for kernel, fill and copy nodes. If Caps.Capture is set, it is
-	// also for child nodes: the new child may differ from the old one only as SetNode could change
-	// it. If Caps.Conditionals is set, it is also for test nodes, of which only Src may change, and
-	// for the nodes of bodies. Submitting.
+	// SetNode changes the operation of a node in later launches of an exec. Launches in flight are
+	// not affected. The graph must not have been destroyed. The node's kind cannot change. Neither
+	// can the function and the attributes of a kernel node. The API may refuse other sizes, strides
+	// and kinds of memory for fills and copies. SetNode is for kernel, fill and copy nodes. If
+	// Caps.Capture is set, it is also for child nodes: the new child may differ from the old one
+	// only in ways that SetNode allows. If Caps.Conditionals is set, it is also for nodes in
+	// bodies, and for test nodes, of which only Src may change. Submitting.
 	SetNode(x Exec, n Node, op *NodeOp) error
 	// SetNodes is SetNode for several nodes. It may cost less than several calls of SetNode. After
 	// an error any of the nodes may have been set. Submitting.
@@ -128,16 +128,17 @@ type Timers interface {
 // A body may have kernel, fill, copy, test, child and conditional nodes. AddNode or Instantiate may
 // refuse others, and child nodes with such nodes.
 type Conditionals interface {
-	// ReadyConditionals makes what conditional nodes need on the device. It is called before the
-	// other methods. If it returns an error, the device has no conditional nodes after all.
-	// Creating.
+	// ReadyConditionals prepares the device for conditional nodes. It is called before the other
+	// methods. If it returns an error, the device has no conditional nodes, whatever
+	// Caps.Conditionals says. Creating.
 	ReadyConditionals() error
-	// NewCondition makes a condition for a conditional node of a graph. It is destroyed with the
-	// graph. Creating.
+	// NewCondition makes a condition for a conditional node of a graph. The condition is destroyed
+	// with the graph. Creating.
 	NewCondition(Graph) (Condition, error)
-	// AddConditional adds a conditional node that runs after the given nodes, each listed once. An
-	// IfNode runs its body once if the condition is true, and a WhileNode again and again as long
-	// as it is true. No two conditional nodes have the same condition. The body is an empty graph
-	// to which the caller adds nodes. It belongs to g: DestroyGraph is for g only. Creating.
+	// AddConditional adds a conditional node that runs after the given nodes. No node may be given
+	// twice. An IfNode runs its body once if the condition is true. A WhileNode repeats its body as
+	// long as the condition is true. Each condition is for one conditional node only.
+	// AddConditional returns the body, an empty graph to which the caller adds nodes. The body
+	// belongs to g: DestroyGraph is for g only. Creating.
 	AddConditional(g Graph, after []Node, op *NodeOp) (n Node, body Graph, err error)
 }

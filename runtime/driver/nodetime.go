@@ -4,26 +4,26 @@ import "time"
 
 // A NodeTime says when a device ran a node of a graph.
 type NodeTime struct {
-	Node         uint64 // one of the numbers of NodeIDs, or 0 if it is unknown
-	Launch       uint64 // the number of BeginLaunch, or 0 if it is unknown
-	Kernel       string // the kernel's name, if it is known
+	Node         uint64 // one of the node's numbers from NodeIDs, or 0 if it is unknown
+	Launch       uint64 // the launch number given to BeginLaunch, or 0 if it is unknown
+	Kernel       string // the kernel's name, or "" if it is unknown
 	Begun, Ended time.Time
 }
 
-// A NodeTimer finds when nodes of graphs ran. A device may be one. A library for profilers may be
-// one for another device.
+// A NodeTimer measures when nodes of graphs run. A device may implement it. A profiler's library
+// may implement it for the devices of another driver.
 type NodeTimer interface {
-	// NodeIDs appends the numbers that a node has in NodeTimes. It is called before the node's
-	// graph is instantiated. A child node has the numbers of its graph's nodes. A number is used
-	// once only. If the timer knows no number, it appends none.
+	// NodeIDs appends the numbers that NodeTimes uses for a node. It is called before the node's
+	// graph is instantiated. A child node has the numbers of the nodes in its graph. No number is
+	// used twice. If the timer does not know the node's numbers, it appends none.
 	NodeIDs(to []uint64, n Node) []uint64
-	// BeginLaunch gives the graphs that the calling thread launches in a stream a number, until
-	// EndLaunch. The number is not 0.
+	// BeginLaunch sets the launch number of the graphs that the calling thread launches in a
+	// stream, until EndLaunch. The number is not 0.
 	BeginLaunch(s Stream, launch uint64)
-	// EndLaunch ends BeginLaunch. The same thread calls it.
+	// EndLaunch ends the effect of BeginLaunch. It is called on the same thread.
 	EndLaunch(s Stream)
-	// NodeTimes appends the times that have become known since the last call. If last is set, it
-	// first waits for the times of all work that the device has done. The times of one launch may
-	// come from several calls.
+	// NodeTimes appends the times that have become known since the last call. If last is true, it
+	// first waits for the times of all work that the device has completed. Times of one launch may
+	// come in several calls.
 	NodeTimes(to []NodeTime, last bool) []NodeTime
 }

@@ -1,34 +1,35 @@
 package driver
 
-// Pages are physical memory of a device. Zero is none.
+// Pages are physical memory of a device. Zero means no pages.
 type Pages uint64
 
-// VirtualMem maps physical memory at reserved addresses ([Caps.VirtualMem]). All sizes are
-// multiples of PageSize, and so are distances from the begin of a reservation.
+// VirtualMem maps physical memory at reserved addresses ([Caps.VirtualMem]). All sizes, and all
+// offsets from the beginning of a reservation, are multiples of PageSize.
 type VirtualMem interface {
-	// PageSize is the granularity of physical memory. It is always the same.
+	// PageSize returns the granularity of physical memory in bytes. It is the same in all calls.
 	PageSize() uint64
 
 	// ReserveAddresses reserves addresses without memory. Work that touches them loses the device.
 	// Creating.
 	ReserveAddresses(size uint64) (Ptr, error)
-	// FreeAddresses gives a whole reservation back. Nothing is mapped in it. Creating.
+	// FreeAddresses frees a whole reservation, in which nothing may be mapped. Creating.
 	FreeAddresses(p Ptr, size uint64) error
 
 	// NewPages allocates physical memory of the device, without an address. Creating.
 	NewPages(size uint64) (Pages, error)
-	// FreePages gives up pages. Their memory is freed when it is mapped nowhere. Creating.
+	// FreePages gives up the handle of pages. Their memory is freed when it is no longer mapped
+	// anywhere. Creating.
 	FreePages(Pages) error
 
-	// MapPages maps whole pages at reserved addresses where nothing is mapped. The same pages may
-	// be mapped at several places. No device has access yet. Nothing in flight is disturbed.
-	// Creating.
+	// MapPages maps all of pages at reserved addresses where nothing is mapped. The same pages may
+	// be mapped at several places. No device has access until AccessPages. Work in flight is not
+	// affected. Creating.
 	MapPages(p Ptr, pages Pages, size uint64) error
-	// UnmapPages undoes one call of MapPages. It may wait for the device. Work that touches the
-	// addresses must be over. Creating.
+	// UnmapPages undoes one call of MapPages. It may wait for the device. No work may use the
+	// addresses any more. Creating.
 	UnmapPages(p Ptr, size uint64) error
-	// AccessPages lets devices of the driver use mapped addresses, as memory of their own, from any
-	// number of calls of MapPages. [ErrUnsupported] means that the hardware has no link to one of
-	// them. Other devices can only do [Peers].CopyPeer. Creating.
+	// AccessPages lets devices of the driver use mapped addresses as their own memory. The range
+	// may span several calls of MapPages. [ErrUnsupported] means that the hardware has no link to
+	// one of the devices. Devices without access can only use [Peers].CopyPeer. Creating.
 	AccessPages(p Ptr, size uint64, devices []Device) error
 }

@@ -54,9 +54,9 @@ func TestFakes(t *testing.T) {
 	t.Run("communicators", func(t *testing.T) { testCommunicators(t, cudas[2], hips[2]) })
 }
 
-// testBestOrder checks that Best takes CUDA if it has a device, without opening HIP. Otherwise Best
-// takes HIP if it has one, without a warning, and else the simulated GPU. The fake libraries are
-// indexed by their number of devices.
+// testBestOrder checks the order of Best: CUDA if it has a device, without opening HIP; else HIP if
+// it has a device, without a warning; else the simulated GPU. The maps hold fake libraries by their
+// number of devices.
 func testBestOrder(t *testing.T, cudas, hips map[int]string) {
 	for _, test := range []struct {
 		cuda, hip int // numbers of devices
@@ -103,7 +103,7 @@ func testCommunicators(t *testing.T, cudaFile, hipFile string) {
 		drivers.WithHIP(hip.Options{Path: hipFile}), drivers.WithRCCL(nccl.Options{Path: filepath.Join(dir, "myrccl.so")}),
 		drivers.WithNVRTC(nvrtc.Options{Path: filepath.Join(dir, "mynvrtc.so")}),
 		drivers.WithNVJitLink(nvjitlink.Options{Path: filepath.Join(dir, "mynvjitlink.so")}),
-		// NVML is optional: a missing one causes no error.
+		// A missing NVML causes no error.
 		drivers.WithNVML(nvml.Options{Path: filepath.Join(dir, "mynvml.so")}),
 		drivers.WithHIPRTC(hiprtc.Options{Path: filepath.Join(dir, "myhiprtc.so")}),
 	}

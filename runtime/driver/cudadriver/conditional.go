@@ -14,9 +14,10 @@ var _ driver.Conditionals = (*device)(nil)
 // conditionals is the first release with conditional nodes that repeat their body.
 const conditionals = 12040
 
-// testKernel sets a condition if the number at an address is between two numbers. The driver itself
-// defines cudaGraphSetConditional, and resolves it when it loads the PTX. So nothing is linked:
-// nvlink leaves the symbol undefined in cubins, even with libcudadevrt.
+// testKernel sets a condition to whether the number at an address is between two numbers. The
+// driver itself defines cudaGraphSetConditional, and resolves the symbol when it loads the PTX. So
+// the kernel is PTX and not linked: nvlink leaves the symbol undefined in cubins, even with
+// libcudadevrt.
 const testKernel = `.version 6.4
 .target sm_52
 .address_size 64
@@ -57,10 +58,10 @@ const testKernel = `.version 6.4
 }
 `
 
-// A tester is the kernel of test nodes.
+// A tester holds the kernel of test nodes.
 type tester struct {
 	once   sync.Once
-	err    error // why there is no kernel
+	err    error // why the kernel could not be loaded, or nil
 	module driver.Module
 	fn     cuda.Function
 }
@@ -71,10 +72,10 @@ type testParams struct {
 	at     driver.Ptr
 	low    uint32
 	high   uint32
-	args   [4]unsafe.Pointer // of the fields above
+	args   [4]unsafe.Pointer // pointers to the fields above
 }
 
-// fillIn makes kernel the launch of a test.
+// fillIn sets kernel to the launch of a test.
 func (p *testParams) fillIn(kernel *cuda.KernelNodeParams, fn cuda.Function, op *driver.NodeOp) {
 	p.handle, p.at, p.low, p.high = cuda.GraphConditionalHandle(op.Test.Condition), op.Src, op.Test.Low, op.Test.High
 	p.args = [4]unsafe.Pointer{unsafe.Pointer(&p.handle), unsafe.Pointer(&p.at), unsafe.Pointer(&p.low), unsafe.Pointer(&p.high)}
@@ -110,8 +111,8 @@ func (d *device) NewCondition(g driver.Graph) (driver.Condition, error) {
 	return driver.Condition(h), nil
 }
 
-// AddConditional adds a node of type if or while. Each has one body, because nodes with several
-// need CUDA 12.8.
+// AddConditional adds an IfNode or a WhileNode. Each has one body, because nodes with several
+// bodies need CUDA 12.8.
 func (d *device) AddConditional(g driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, driver.Graph, error) {
 	if err := d.ReadyConditionals(); err != nil {
 		return 0, 0, err

@@ -10,7 +10,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// TestConditionals runs a loop and a choice in a graph of the fake driver.
+// TestConditionals runs a loop and an if in a graph of the fake driver.
 func TestConditionals(t *testing.T) {
 	f := newFake(t, 13000)
 	d := f.device()
@@ -23,7 +23,7 @@ func TestConditionals(t *testing.T) {
 	ok(t, err)
 	c, err := d.NewCondition(g)
 	ok(t, err)
-	words := make([]uint64, 3) // the number, a count and the number for SetNode
+	words := make([]uint64, 3) // the tested number, a count, and the number that SetNode makes the test read
 	ptr := func(i int) driver.Ptr { return driver.Ptr(uintptr(unsafe.Pointer(&words[i]))) }
 	kernel := func(i int, by uint32) *driver.NodeOp {
 		at := ptr(i)
@@ -69,7 +69,8 @@ func TestConditionals(t *testing.T) {
 	ok(t, d.Unload(m))
 }
 
-// TestNoConditionals opens a driver that is too old, and one whose compiler refuses the kernel.
+// TestNoConditionals opens a driver that is too old, and a driver whose compiler refuses the kernel
+// of test nodes.
 func TestNoConditionals(t *testing.T) {
 	d := newFake(t, 12030).device()
 	if d.Caps().Conditionals || !errors.Is(d.ReadyConditionals(), driver.ErrUnsupported) {

@@ -51,7 +51,7 @@ type device struct {
 	hasEdges          bool // edges of a graph can be programmatic
 	closed            atomic.Bool
 	watch             watch
-	tester            tester // of conditional nodes
+	tester            tester // kernel of test nodes
 }
 
 func openDevice(lib *cuda.Library, id cuda.Device, info driver.Info, hosts *hostPools, comms *ncclcomm.Library) (*device, error) {
@@ -262,7 +262,7 @@ func (d *device) Close() error {
 	}
 	d.watch.stop()
 	if m := d.tester.module; m != 0 {
-		d.Unload(m) // an error, as of a lost device, does not matter: the context's end frees the module
+		d.Unload(m) // ignore an error, such as that of a lost device: the end of the context frees the module
 	}
 	var leave error
 	if current, err := d.lib.CtxGetCurrent(); err != nil {

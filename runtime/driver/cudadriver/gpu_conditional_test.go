@@ -16,7 +16,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/gpu"
 )
 
-// decodePTX has the kernels of the tests of control operations.
+// decodePTX has the kernels of the tests of package control.
 const decodePTX = `.version 6.4
 .target sm_52
 .address_size 64
@@ -34,8 +34,9 @@ const decodePTX = `.version 6.4
 	ret;
 }
 
-// decode makes each sequence longer by one that is shorter than its end, and counts those that then
-// still are. Thread i has sequence i; the block has all. more was set to 0 before.
+// decode adds 1 to the length of each sequence that is shorter than its end. It adds to more the
+// number of sequences that are still shorter then. Thread i has sequence i, and one block has all
+// of them. more was set to 0 before.
 .visible .entry decode(.param .u64 decode_lengths, .param .u64 decode_ends, .param .u64 decode_more)
 {
 	.reg .pred %p<3>;
@@ -63,8 +64,8 @@ $end:
 }
 `
 
-// TestGPUConditionalLoading loads the kernel of test nodes in each way and says which ways work. The
-// driver must resolve cudaGraphSetConditional itself.
+// TestGPUConditionalLoading loads the kernel of test nodes in each possible way and logs which ways
+// work. The driver must resolve cudaGraphSetConditional itself.
 func TestGPUConditionalLoading(t *testing.T) {
 	d := openGPU(t)
 	if !d.caps.Conditionals {
@@ -178,7 +179,8 @@ func TestGPUConditional(t *testing.T) {
 	run(0, 7, 3, 0, 1, 0, 0, 9)
 	copy(w, []uint32{2, 0, 4, 0, 0, 0, 0, 0})
 	run(0, 0, 4, 2, 0, 0, 8, 9)
-	// From now on the body counts in w[8], copies from w[9], and its last test reads w[10].
+	// From here on the body counts in w[8] and copies from w[9], and the last test in it reads
+	// w[10].
 	lastOp.Src = at(10)
 	ok(t, d.SetNodes(x, []driver.Node{a, plus, last}, []driver.NodeOp{
 		{Kind: driver.CopyNode, Dst: at(1), Src: at(9), Count: 4}, *kernelOp(bump, 1, 1, arg(at(8)), arg(uint32(2))), *lastOp}))
@@ -186,7 +188,7 @@ func TestGPUConditional(t *testing.T) {
 	run(4, 0, 3, 0, 1, 1, 2, 9, 2, 2, 0)
 }
 
-// TestGPUControl runs a decode loop that stops when all sequences have ended, by the device and by
+// TestGPUControl runs a decode loop until all sequences have ended, controlled by the device and by
 // the host. It prints the time of each repetition.
 func TestGPUControl(t *testing.T) {
 	d := openGPU(t)
@@ -232,7 +234,7 @@ func TestGPUControl(t *testing.T) {
 			return c, at
 		}
 		all := []gpu.Op{gpu.Fill(more.Range(), []byte{0}), gpu.Launch(decode, gpu.Grid{Threads: [3]uint32{sequences}}, lengths, ends, more)}
-		for range works { // the layers of a network
+		for range works { // stand for the layers of a network
 			all = append(all, gpu.Launch(bump, gpu.Grid{}, extra, uint32(1)))
 		}
 		step, _ := record(all...)

@@ -50,7 +50,7 @@ func TestGPUGrowing(t *testing.T) {
 		_, err = c.Add(gpu.Copy(to.Range(0, 64), m.Buffer().Range(0, 64)))
 		ok(t, err)
 		ok(t, c.End())
-		for size := page; size < total; size = min(2*size, total) { // the graph runs meanwhile
+		for size := page; size < total; size = min(2*size, total) { // the memory grows while the graph runs
 			ok(t, s.Do(gpu.Execute(c, m.Buffer().Range(size-64, 64))))
 			ok(t, m.Grow(min(2*size, total)))
 		}
@@ -73,7 +73,7 @@ func TestGPUGrowing(t *testing.T) {
 			t.Errorf("the memory has moved")
 		}
 
-		idle := func(want uint64) time.Duration { // until the driver has given memory back
+		idle := func(want uint64) time.Duration { // waits until the driver has given memory back
 			began := time.Now()
 			for dev.Stats().Device.Live != want && ctx.Err() == nil {
 				time.Sleep(20 * time.Microsecond)
@@ -101,7 +101,7 @@ func TestGPUGrowing(t *testing.T) {
 		fill := float64(4*total) / time.Since(began).Seconds() / 1e9
 		ok(t, other.Close())
 
-		ok(t, s.Fill(m.Buffer().All(), []byte{5, 0, 0, 0})) // holds the pages
+		ok(t, s.Fill(m.Buffer().All(), []byte{5, 0, 0, 0})) // still uses the pages when Shrink is called
 		ok(t, m.Shrink(0, s.Point()))
 		began = time.Now()
 		ok(t, m.Grow(total))

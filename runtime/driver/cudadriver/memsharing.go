@@ -16,13 +16,14 @@ var _ driver.MemSharing = (*device)(nil)
 // physical memory.
 const rdmaAttribute = 11030
 
-// physical holds the properties and the granularity of physical memory.
+// physical holds the properties and the granularity of the physical memory that a device allocates.
 type physical struct {
 	prop    cuda.MemAllocationProp
 	granule uint64
 }
 
-// askPhysical finds whether the device can map physical memory, and whether processes can share it.
+// askPhysical finds out whether the device can map physical memory, and whether processes can share
+// this memory.
 func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (virtual, shares bool, err error) {
 	if lacks(d.lib, "virtual-memory") != nil {
 		return false, false, nil
@@ -53,7 +54,7 @@ func (d *device) askPhysical(has func(cuda.DeviceAttribute) (bool, error)) (virt
 }
 
 // setPhysical sets the properties of physical memory, and finds its granularity. It reports whether
-// there is such memory.
+// the device has physical memory with these properties.
 func (d *device) setPhysical(p *physical, prop cuda.MemAllocationProp) (able bool, err error) {
 	p.prop = prop
 	if p.granule, err = d.lib.MemGetAllocationGranularity(&p.prop, cuda.MemAllocGranularityMinimum); err != nil {
@@ -83,9 +84,8 @@ func (d *device) allocShareable(size uint64) (driver.Mem, error) {
 	return d.mapped(op, h, size)
 }
 
-// mapped maps physical memory, which processes share, and gives the device access. A mapping keeps
-// such memory alive, so no handle is stored. mapped takes over the handle's reference and
-// releases it, because the mapping has its own.
+// mapped maps shareable physical memory and gives the device access. It takes over the caller's
+// handle and releases it, because the mapping has its own reference, which keeps the memory alive.
 func (d *device) mapped(op string, h cuda.MemGenericAllocationHandle, size uint64) (driver.Mem, error) {
 	n := d.physical.whole(size)
 	p, err := d.lib.MemAddressReserve(n, 0, 0, 0)

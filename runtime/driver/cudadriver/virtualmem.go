@@ -9,7 +9,7 @@ import (
 
 var _ driver.VirtualMem = (*device)(nil)
 
-// virtual makes a call of the driver for virtual memory.
+// virtual makes a call of the driver that manages virtual memory.
 func (d *device) virtual(op string, call func() error, format string, args ...any) error {
 	if !d.caps.VirtualMem {
 		return d.fail(op, driver.ErrUnsupported, "virtual memory")

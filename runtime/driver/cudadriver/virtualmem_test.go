@@ -12,7 +12,7 @@ func TestWithoutVirtualMem(t *testing.T) {
 	})
 	t.Run("hardware", func(t *testing.T) {
 		f := newFake(t, 13000)
-		f.Set("attr 102", 1) // 0
+		f.Set("attr 102", 1) // makes the attribute read 0
 		suite.Virtual(t, f, f.device())
 	})
 }

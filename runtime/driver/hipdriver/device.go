@@ -34,7 +34,7 @@ type device struct {
 	reminds  bool   // HIP keeps "event not ready" as the thread's last error
 	sets     bool   // submitting calls must set the thread's device; set by open
 	closed   atomic.Bool
-	pages    hip.MemAllocationProp // of physical memory
+	pages    hip.MemAllocationProp // properties of physical memory
 	pageSize uint64
 
 	mu      sync.Mutex

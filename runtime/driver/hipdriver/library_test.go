@@ -916,7 +916,7 @@ func TestWithoutVirtualMem(t *testing.T) {
 	})
 	t.Run("hardware", func(t *testing.T) {
 		f := newFake(t, 6_04_00000)
-		f.Set("attr 89", 1) // 0
+		f.Set("attr 89", 1) // makes the attribute read 0
 		api.Virtual(t, f, f.device())
 	})
 }

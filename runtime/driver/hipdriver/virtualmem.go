@@ -9,11 +9,11 @@ import (
 
 var _ driver.VirtualMem = (*device)(nil)
 
-// virtualMemory is the first release with hipMemCreate that package hip can call, and with the
-// attribute.
+// virtualMemory is the first release with the attribute for virtual memory, and with a hipMemCreate
+// that package hip can call.
 const virtualMemory = 5_03_00000
 
-// askVirtual finds whether the device can map physical memory.
+// askVirtual finds out whether the device can map physical memory.
 func (d *device) askVirtual(symbols func(names ...string) bool) (able bool, err error) {
 	if d.lib.Version() < virtualMemory || !symbols("hipMemAddressReserve", "hipMemAddressFree", "hipMemCreate", "hipMemRelease", "hipMemMap", "hipMemUnmap",
 		"hipMemSetAccess", "hipMemGetAllocationGranularity") {
@@ -29,7 +29,7 @@ func (d *device) askVirtual(symbols func(names ...string) bool) (able bool, err 
 	return d.pageSize > 0, nil
 }
 
-// virtual makes a call of the library for virtual memory.
+// virtual makes a call of the library that manages virtual memory.
 func (d *device) virtual(op string, call func() error, format string, args ...any) error {
 	if !d.caps.VirtualMem {
 		return d.refuse(op, driver.ErrUnsupported, "virtual memory")

@@ -12,10 +12,10 @@ import (
 
 var _ driver.Conditionals = (*device)(nil)
 
-// A condition is a condition of an exec. Test nodes set it.
+// A condition is the condition of a conditional node in an exec. Test nodes set it.
 type condition struct{ on atomic.Bool }
 
-// top returns the graph that a graph belongs to: itself, unless it is a body.
+// top returns the graph that g belongs to. This is g itself, unless g is a body.
 func (g *graph) top() *graph {
 	if g.root != nil {
 		return g.root
@@ -23,7 +23,7 @@ func (g *graph) top() *graph {
 	return g
 }
 
-// ReadyConditionals does nothing.
+// ReadyConditionals does nothing, because the simulated GPU needs no preparation.
 func (v *device) ReadyConditionals() error {
 	return v.enterIf(codeReadyConditionals, true, v.d.caps.Conditionals)
 }
@@ -48,8 +48,8 @@ func (v *device) NewCondition(h driver.Graph) (driver.Condition, error) {
 	return c, nil
 }
 
-// checkCondition returns an error if a condition is not one of a graph. If takes is set, the
-// condition is for a conditional node, and no other node may have it.
+// checkCondition returns an error if c is not a condition of the graph. If takes is true, c is for
+// a conditional node, and must not have been used for another one.
 func (g *graph) checkCondition(code code, c driver.Condition, takes bool) error {
 	g = g.top()
 	g.mu.Lock()
@@ -65,7 +65,7 @@ func (g *graph) checkCondition(code code, c driver.Condition, takes bool) error 
 	return nil
 }
 
-// AddConditional adds a conditional node. A node must not be in after twice.
+// AddConditional adds a conditional node. after must not name a node twice.
 func (v *device) AddConditional(h driver.Graph, after []driver.Node, op *driver.NodeOp) (driver.Node, driver.Graph, error) {
 	if err := v.enterIf(codeAddConditional, true, v.d.caps.Conditionals); err != nil {
 		return 0, 0, err
@@ -98,10 +98,11 @@ func (v *device) AddConditional(h driver.Graph, after []driver.Node, op *driver.
 	return n, hb, nil
 }
 
-// conditional reports whether a node is a conditional node or a test.
+// conditional reports whether a node is a conditional node or a test node.
 func (n *node) conditional() bool { return n.body != nil || n.kind == driver.TestNode }
 
-// checkChild returns an error if nodes cannot be the child of a node.
+// checkChild returns an error if a graph with these nodes cannot be a child graph. ofBody says
+// whether the parent is a body.
 func checkChild(c code, nodes []node, ofBody bool) error {
 	if slices.ContainsFunc(nodes, func(n node) bool { return n.conditional() }) {
 		return failf(c, "%w: a child graph with conditional nodes or tests", ErrInvalidValue)
@@ -112,7 +113,7 @@ func checkChild(c code, nodes []node, ofBody bool) error {
 	return nil
 }
 
-// addBody makes the body of a conditional node's task.
+// addBody makes the exec of a conditional node's body.
 func (x *exec) addBody(t *task, n *node) {
 	b := &exec{dev: x.dev, graph: x.graph, nodes: x.nodes, conditions: x.conditions, parent: x, at: t.index}
 	n.body.mu.Lock()
@@ -124,7 +125,7 @@ func (x *exec) addBody(t *task, n *node) {
 	x.plan.ops[t.index].body = b.plan
 }
 
-// condition returns the condition of an exec for a handle.
+// condition returns the condition with a handle in an exec.
 func (x *exec) condition(c driver.Condition) *condition {
 	at := x.conditions[c]
 	if at == nil {
@@ -134,8 +135,8 @@ func (x *exec) condition(c driver.Condition) *condition {
 	return at
 }
 
-// track notes which execs must note the uses of memory: those with unordered tasks, and all bodies
-// in them.
+// track sets tracks, which says whether the tasks of an exec record the memory that they use. This
+// is so if tasks are unordered in the exec or in an exec that it is the body of.
 func (x *exec) track() {
 	x.tracks = x.before != nil || x.parent != nil && x.parent.tracks
 	for _, b := range x.bodies {
@@ -143,8 +144,8 @@ func (x *exec) track() {
 	}
 }
 
-// enter adds n to the numbers of launches that use a plan and the plans of its bodies. A plan without
-// launches may change, so the plan comes last.
+// enter adds n to the number of launches that use the plan and the plans of its bodies. A plan
+// without launches may change, so the number of p changes last.
 func (p *plan) enter(n int32) {
 	for _, b := range p.exec.bodies {
 		p.ops[b.at].body.enter(n)
@@ -168,7 +169,7 @@ func (s *stream) testNow(o *operation) error {
 	return nil
 }
 
-// branch executes the body of a conditional task, as often as its condition says.
+// branch executes the body of a conditional task as often as the condition says.
 func (r *run) branch(t *task, o *operation) error {
 	t.uses.begin()
 	for o.cond.on.Load() && !r.over() {
@@ -185,7 +186,7 @@ func (r *run) branch(t *task, o *operation) error {
 	return nil
 }
 
-// stepBody does one step of a conditional task. It reports whether the task has more steps.
+// stepBody executes one step of a conditional task. It reports whether the task has more steps.
 func (r *run) stepBody(t *task, s *stream, choose func(int) int) (more bool, err error) {
 	o := &r.plan.ops[t.index]
 	if !t.going {
@@ -202,8 +203,9 @@ func (r *run) stepBody(t *task, s *stream, choose func(int) int) (more bool, err
 	return t.kind == driver.WhileNode, t.launch.fail
 }
 
-// gather adds the memory that the last run of the body has used to what the conditional task has
-// used. It leaves out writes of kernels with a View, which are uncertain, and repetitions.
+// gather adds the memory that the last run of the body has used to the uses of the conditional
+// task. It leaves out repeated accesses, and the writes of kernels with a View, which are
+// uncertain.
 func (t *task) gather() {
 	if !t.exec.tracks {
 		return
@@ -219,7 +221,7 @@ func (t *task) gather() {
 	}
 }
 
-// notRoot returns the error for a graph that is a body where a whole graph is needed.
+// notRoot returns an error if the graph is a body, for calls that need a whole graph.
 func (g *graph) notRoot(c code, h driver.Graph) error {
 	if g.root == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// A loop is a graph: while the number at w[0] is not 0, w[0]-- and w[1]++.
+// A loop is the graph of: while the number at w[0] is not 0, w[0]-- and w[1]++.
 type loop struct {
 	g, body   driver.Graph
 	c         driver.Condition
@@ -55,7 +55,7 @@ func newLoop(t *testing.T, v driver.Device) *loop {
 	return l
 }
 
-// TestConditional runs a loop, sets nodes of its body while launches are in flight, and sets its
+// TestConditional runs a loop. It sets nodes of the body while launches are in flight, and sets the
 // test.
 func TestConditional(t *testing.T) {
 	for _, manual := range []bool{false, true} {
@@ -74,11 +74,11 @@ func TestConditional(t *testing.T) {
 		l.w[0] = 5
 		check(t, graphs(v).LaunchGraph(s, l.x))
 		run(0, 5)
-		l.w[0] = 101 // out of the test's bounds
+		l.w[0] = 101 // outside the test's bounds
 		check(t, graphs(v).LaunchGraph(s, l.x))
 		run(101, 5)
 		l.w[0], l.w[1] = 3, 0
-		for i := range 4 { // launch i adds to w[2+i], three times in the first and never afterwards
+		for i := range 4 { // launch i would add to w[2+i]; the first launch does so three times, and leaves w[0] at 0
 			op := addOp(l.f, l.at(2+i), 7)
 			check(t, graphs(v).SetNode(l.x, l.add, &op))
 			check(t, graphs(v).LaunchGraph(s, l.x))
@@ -93,7 +93,7 @@ func TestConditional(t *testing.T) {
 	}
 }
 
-// TestConditionalErrors makes calls that are refused.
+// TestConditionalErrors makes calls that the simulated GPU refuses.
 func TestConditionalErrors(t *testing.T) {
 	_, vs := open(t, simdriver.Config{Kernels: addKernel})
 	v := vs[0]

@@ -34,9 +34,9 @@ type DeviceCounters struct {
 	Bytes        uint64 // bytes of device memory, with variables of modules, without pools
 	HostBytes    uint64 // bytes of host and managed memory, without pools
 	Registered   uint64 // bytes of the program's memory that are registered
-	Reservations int    // of addresses
-	Pages        int    // handles of physical memory
-	PageBytes    uint64 // of physical memory with a handle
+	Reservations int    // reservations of addresses
+	Pages        int    // pages, which are handles of physical memory
+	PageBytes    uint64 // bytes of the physical memory in Pages
 	Opened       int    // allocations of other processes that are open
 
 	Pools           int    // pools, except the default pool

@@ -44,7 +44,7 @@ type AccessError struct {
 	Apart  bool          // that allocation is another device's, and kernels of this device have no access
 
 	Opened   bool // that allocation is another process's; with Freed, that process has freed it, or this one has closed it
-	Unmapped bool // that allocation is reserved addresses, and no pages are mapped there; with Barred, no pages of this device
+	Unmapped bool // that allocation is a reservation, and no pages are mapped at the address; with Barred, this device has no access to the pages
 	ReadOnly bool // that allocation is the program's memory, which devices must not write
 }
 

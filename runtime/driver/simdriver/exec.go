@@ -24,13 +24,13 @@ type exec struct {
 	last  mark    // position in the stream of the last launch, behind that launch
 
 	before [][]uint64 // for each task, a bit for each task before it; nil if the edges order all tasks
-	tracks bool       // the tasks note which memory they use
+	tracks bool       // the tasks record which memory they use
 	run    run
 
-	conditions map[driver.Condition]*condition // of the exec and its bodies
-	bodies     []*exec                         // of conditional tasks
-	parent     *exec                           // if this is a body
-	at         int                             // index of the conditional task in the parent
+	conditions map[driver.Condition]*condition // conditions of the graph, shared with the bodies
+	bodies     []*exec                         // execs of the conditional nodes' bodies
+	parent     *exec                           // if this exec is a body, the exec of its conditional node
+	at         int                             // index of the conditional node's task in parent
 }
 
 // A timing is a timer that nodes of an exec record.
@@ -244,7 +244,7 @@ func (v *device) SetNode(h driver.Exec, nh driver.Node, op *driver.NodeOp) error
 		return nil
 	}
 	root := x
-	x = t.exec // root, or a body in it; the root's mu protects both
+	x = t.exec // x is root or a body in it; root's mu protects both
 	if was := x.plan.ops[t.index].call; was != nil && was.attrs != op.Launch.Attrs {
 		return failf(codeSetNode, "node %#x: %w: the attributes of its launch are %+v and cannot change to %+v", uint64(nh), ErrInvalidValue, was.attrs, op.Launch.Attrs)
 	} else if was != nil && was.f != f {

@@ -21,9 +21,9 @@ type graph struct {
 	index map[driver.Node]int
 	total int // number of nodes, including nodes of child graphs
 
-	conditions map[driver.Condition]bool // of conditional nodes; true if a node has it
-	root       *graph                    // the graph that a body belongs to, or nil
-	bodies     []driver.Graph            // bodies that belong to this graph
+	conditions map[driver.Condition]bool // conditions of conditional nodes; true if a node uses the condition
+	root       *graph                    // if this is a body, the graph that it belongs to
+	bodies     []driver.Graph            // bodies of conditional nodes in this graph and in its bodies
 }
 
 // A node is one node of a graph. It is immutable.
@@ -133,7 +133,7 @@ func (v *device) AddNode(h driver.Graph, after []driver.Node, op *driver.NodeOp)
 	return g.add(codeAddNode, h, n, after)
 }
 
-// add adds a node behind others. The caller holds mu.
+// add adds a node to the graph. The caller holds mu.
 func (g *graph) add(c code, h driver.Graph, n node, after []driver.Node) (driver.Node, error) {
 	for i, a := range after {
 		at, ok := g.index[a]

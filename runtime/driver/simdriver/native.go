@@ -180,7 +180,7 @@ func (x *exec) fresh() {
 		p := x.spare()
 		p.copy(x.plan)
 		x.plan = p
-		if x.parent != nil { // the launch that uses the old plan also uses the parent's
+		if x.parent != nil { // a launch that uses the old plan also uses the parent's current plan
 			x.parent.fresh()
 			x.parent.plan.ops[x.at].body = p
 		}

@@ -9,31 +9,31 @@ import (
 
 var _ driver.NodeTimer = (*device)(nil)
 
-// nodeTimes has the times of nodes that NodeTimes has not returned yet.
+// nodeTimes holds the times that NodeTimes has not returned yet.
 type nodeTimes struct {
 	mu   sync.Mutex
 	list []driver.NodeTime
 }
 
-// maxNodeTimes is the greatest number of times that a device keeps. It drops further ones.
+// maxNodeTimes is the maximum number of times that a device keeps. It drops later times.
 const maxNodeTimes = 1 << 20
 
-// NodeIDs appends the number of a node.
+// NodeIDs appends the node's only number, which is its handle.
 func (v *device) NodeIDs(to []uint64, n driver.Node) []uint64 {
 	return append(to, uint64(n))
 }
 
-// BeginLaunch makes the nodes of the graphs that are launched in a stream note their times.
+// BeginLaunch makes a stream record the times of nodes in the graphs that are launched in it.
 func (v *device) BeginLaunch(h driver.Stream, launch uint64) {
 	if s := v.d.streams.get(uintptr(h)); s != nil {
 		s.launch.Store(launch)
 	}
 }
 
-// EndLaunch ends BeginLaunch.
+// EndLaunch ends the effect of BeginLaunch.
 func (v *device) EndLaunch(h driver.Stream) { v.BeginLaunch(h, 0) }
 
-// NodeTimes appends the times of nodes.
+// NodeTimes appends the times of nodes and forgets them.
 func (v *device) NodeTimes(to []driver.NodeTime, _ bool) []driver.NodeTime {
 	t := &v.nodeTimes
 	t.mu.Lock()
@@ -42,22 +42,22 @@ func (v *device) NodeTimes(to []driver.NodeTime, _ bool) []driver.NodeTime {
 	return to
 }
 
-// begins notes the time at which a task begins. The goroutine of the task calls it.
+// begins records the time at which a task begins. The task's goroutine calls it.
 func (t *task) begins() {
 	if t.exec.run.number != 0 {
 		t.begun, t.ended = time.Now(), time.Time{}
 	}
 }
 
-// ends notes the time at which a task ends.
+// ends records the time at which a task ends.
 func (t *task) ends() {
 	if t.exec.run.number != 0 {
 		t.ended = time.Now()
 	}
 }
 
-// tellTimes adds the times of the tasks of a launch that has executed. While nodes are timed, the
-// lock makes launches in several streams look ordered to the race detector.
+// tellTimes keeps the times of the tasks in a launch that has executed. The lock makes launches in
+// different streams look ordered to the race detector, but only while nodes are timed.
 func (r *run) tellTimes(x *exec) {
 	if r.number == 0 {
 		return

@@ -12,9 +12,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver/simdriver"
 )
 
-// TestNodeTimes launches a graph twice with a number and once without. The times must be those of
-// the nodes that do something, with the numbers of the launches. Nodes of a child have the number of
-// the child's node.
+// TestNodeTimes launches a graph twice with a launch number and once without. Each time must be
+// that of a node that does something, and have the number of the launch. Nodes of a child graph
+// have the number of the child node.
 func TestNodeTimes(t *testing.T) {
 	for _, manual := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestNodeTimes(t *testing.T) {
 			fill := node(t, v, g, fillOp(m.Ptr, 1, 8), empty)
 			node(t, v, g, driver.NodeOp{Kind: driver.RecordNode, Event: e}, fill)
 			exec := instantiate(t, v, g)
-			for launch := range uint64(3) { // 0 is none
+			for launch := range uint64(3) { // 0 means without BeginLaunch
 				if launch > 0 {
 					x.BeginLaunch(s, launch)
 				}

@@ -55,7 +55,7 @@ const (
 	OpReadyConditionals Op = "ready conditionals"
 	OpNewCondition      Op = "new condition"
 	OpAddConditional    Op = "add conditional"
-	OpTest              Op = "test" // no call: a node of a graph does it
+	OpTest              Op = "test" // not a call: a node of a graph does this
 
 	OpNewTimer Op = "new timer"
 	OpElapsed  Op = "elapsed"

@@ -77,7 +77,7 @@ func (v *device) forgetPeers() {
 func (v *device) launched(p driver.Ptr, n uint64) ([]byte, *AccessError) {
 	b, e := v.reach(p, n)
 	if w := v.d.owner(p); e == nil && n > 0 && w != nil && w != v && !v.peers[w.index].Load() {
-		if a := w.space.find(p); a != nil && a.segment == nil && a.virtual == nil { // pools and pages have access lists of their own
+		if a := w.space.find(p); a != nil && a.segment == nil && a.virtual == nil { // pools and pages have their own lists of devices with access
 			return nil, &AccessError{Addr: p, Size: n, Base: a.base, Length: a.size, Apart: true}
 		}
 	}

@@ -30,7 +30,7 @@ type operation struct {
 	plan    *plan       // the plan to launch
 	group   *group      // the group of operations with other ranks
 	node    driver.Node // the graph's node, if the operation is a node's
-	cond    *condition  // the condition that a test sets or a conditional node has
+	cond    *condition  // the condition of a test node or a conditional node
 	body    *plan       // the plan of a conditional node's body
 }
 

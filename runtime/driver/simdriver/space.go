@@ -36,7 +36,7 @@ type allocation struct {
 	origin     *allocation    // the other process's allocation, if this one was opened; else nil
 	opens      int            // number of times that it was opened; protected by the space's mu
 	withdrawn  atomic.Bool    // it was exported, and was freed before its process ended
-	virtual    *reservation   // set if only its addresses are reserved
+	virtual    *reservation   // set if the allocation is a reservation of addresses
 	shared     *sharedMem     // set if other processes may have imported the memory; protected by Machine.mu
 
 	mu   sync.Mutex
@@ -153,7 +153,8 @@ func (s *space) take(i int) {
 	}
 }
 
-// counts returns the bytes of memory that an allocation takes. Pages take memory by themselves.
+// counts returns the bytes of memory that the allocation takes. A reservation takes none: its pages
+// are counted by claim.
 func (a *allocation) counts() uint64 {
 	if a.registered || a.origin != nil || a.virtual != nil {
 		return 0
@@ -161,7 +162,8 @@ func (a *allocation) counts() uint64 {
 	return a.size
 }
 
-// claim counts memory for pages, up to limit bytes in use.
+// claim counts memory for pages as used. It returns an error if more than limit bytes would then be
+// in use.
 func (s *space) claim(v *device, size, limit uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +174,7 @@ func (s *space) claim(v *device, size, limit uint64) error {
 	return nil
 }
 
-// give undoes claim.
+// give undoes claim for size bytes.
 func (s *space) give(size uint64) {
 	s.mu.Lock()
 	s.used -= size
@@ -294,7 +296,7 @@ func (s *deviceSpace) release(p driver.Ptr, v *device, kind driver.MemKind) erro
 
 // bury drops the memory of an allocation that was removed.
 func (s *deviceSpace) bury(a *allocation) {
-	if a.virtual == nil { // otherwise its host addresses stay valid
+	if a.virtual == nil { // the host addresses of a reservation stay valid
 		a.data.Store(nil) // a goroutine that still uses the memory keeps it alive
 	}
 	s.mu.Lock()

@@ -27,7 +27,7 @@ type stream struct {
 	started  bool // the goroutine has been started; protected by mu
 
 	captured atomic.Pointer[capture] // the capture that gets the operations, or nil; changed under mu
-	launch   atomic.Uint64           // the number that graphs are launched with, or 0
+	launch   atomic.Uint64           // launch number for graphs launched in the stream, or 0
 
 	wake   chan struct{} // makes the goroutine check again whether it may continue
 	ended  chan struct{} // closed when the goroutine has ended

@@ -18,7 +18,7 @@ type task struct {
 	index int
 	kind  driver.NodeKind
 	name  string      // the node's name, or ""
-	node  driver.Node // the node of the graph that was instantiated, for the nodes of its children too
+	node  driver.Node // handle of the node in the instantiated graph; for nodes of a child graph, of the child node
 	uses  uses        // used only if exec.before is set
 	after []*task
 	inner []*task // of a task after a child's nodes: the tasks of these nodes
@@ -29,14 +29,14 @@ type task struct {
 	start func()         // spawned as a method value
 	timer *time.Timer
 
-	begun, ended time.Time // in the last launch with a number
+	begun, ended time.Time // times of the last launch with a launch number
 
 	left int // number of unfinished tasks in after; only for Step
 
-	// Of a conditional node.
+	// The next fields are for conditional nodes.
 	body   *exec
-	launch operation // the run of the body
-	going  bool      // the body is running; for Step
+	launch operation // the operation that launches the body
+	going  bool      // a launch of the body has begun; only for Step
 }
 
 // A run is the execution of an exec's launch. An exec has one run at a time.
@@ -48,7 +48,7 @@ type run struct {
 	stream *stream
 	plan   *plan
 	record uint64 // number of the timer records in this launch
-	number uint64 // number of the launch for NodeTimes; 0: times are not noted
+	number uint64 // launch number for NodeTimes; if 0, times are not recorded
 	err    atomic.Pointer[error]
 
 	views, accesses []access // reused by checkOrder

@@ -11,18 +11,18 @@ import (
 	"github.com/puregpu/puregpu/internal/secureenv"
 )
 
-// A pageMemory is the place of pages in the file of their device.
+// A pageMemory says where pages are in their device's file.
 type pageMemory struct{ offset int64 }
 
-// A pageStore is a file without a path, with the physical memory of a device. Parts of it are
+// A pageStore holds the physical memory of a device in a file without a path. Parts of the file are
 // mapped at the host addresses of reservations.
 type pageStore struct {
-	file *os.File // closed when nothing refers to the device any more
+	file *os.File // the garbage collector closes it with the device
 	end  int64
-	old  map[uint64][]int64 // free places by size
+	old  map[uint64][]int64 // offsets of free places by size
 }
 
-// alloc allocates memory, which is zero.
+// alloc allocates memory. The memory is zero.
 func (s *pageStore) alloc(size uint64) (m pageMemory, err error) {
 	if s.file == nil {
 		if s.file, err = pageFile(); err != nil {
@@ -41,7 +41,7 @@ func (s *pageStore) alloc(size uint64) (m pageMemory, err error) {
 	return pageMemory{s.end - int64(size)}, nil
 }
 
-// pageFile makes a file in memory, if there is a directory for such files.
+// pageFile makes a file without a path, in a directory whose files are in memory if there is one.
 func pageFile() (*os.File, error) {
 	f, err := os.CreateTemp("/dev/shm", "simulated-pages-*")
 	if err != nil {
@@ -57,7 +57,7 @@ func pageFile() (*os.File, error) {
 func (s *pageStore) free(m pageMemory, size uint64) {
 	const keepSize, punchHole = 1, 2
 	if syscall.Fallocate(int(s.file.Fd()), keepSize|punchHole, m.offset, int64(size)) != nil {
-		return // the file system cannot give memory back; its place is not used again
+		return // the file system cannot free the place, so it is not used again
 	}
 	s.old[size] = append(s.old[size], m.offset)
 }
@@ -68,8 +68,8 @@ func (s *pageStore) place(at unsafe.Pointer, m pageMemory, size uint64) error {
 	return err
 }
 
-// clear removes memory from a host address. Other memory is put there, for operations of a lost
-// device that are still executing.
+// clear unmaps memory from a host address. It maps other memory there, because operations of a lost
+// device may still be executing.
 func (s *pageStore) clear(at unsafe.Pointer, _ pageMemory, size uint64) error {
 	_, err := mmap(at, size, anonymous|syscall.MAP_FIXED, ^uintptr(0), 0)
 	return err
@@ -92,5 +92,5 @@ func mmap(at unsafe.Pointer, size uint64, flags int, fd uintptr, offset int64) (
 	if e != 0 {
 		return nil, fmt.Errorf("map %d bytes of host memory: %w", size, e)
 	}
-	return *(*unsafe.Pointer)(unsafe.Pointer(&p)), nil // not memory of Go's
+	return *(*unsafe.Pointer)(unsafe.Pointer(&p)), nil // not memory of the Go heap
 }

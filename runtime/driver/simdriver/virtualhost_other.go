@@ -9,16 +9,16 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// A pageMemory is the contents of pages that are mapped nowhere.
+// A pageMemory holds the contents of pages while they are not mapped.
 type pageMemory struct{ *pageContents }
 
 type pageContents struct {
-	data   []byte // nil if the pages were never mapped, or are mapped
+	data   []byte // nil if the pages are mapped, or were never mapped
 	mapped bool
 }
 
-// A pageStore has the physical memory of a device. Pages have memory of the host only at the
-// addresses where they are mapped, so they can be mapped at one place only.
+// A pageStore holds the physical memory of a device. On this platform pages have host memory only
+// at the addresses where they are mapped, so they can be mapped at one place only.
 type pageStore struct{}
 
 func (*pageStore) alloc(uint64) (pageMemory, error) { return pageMemory{new(pageContents)}, nil }
@@ -50,5 +50,5 @@ func reserveHost(size uint64) (unsafe.Pointer, error) {
 	return unsafe.Pointer(unsafe.SliceData(make([]uint64, size/8))), nil
 }
 
-// freeHost leaves the addresses to the garbage collector.
+// freeHost does nothing, because the garbage collector frees the addresses.
 func freeHost(unsafe.Pointer, uint64) {}

@@ -14,37 +14,38 @@ var _ driver.VirtualMem = (*device)(nil)
 // virtualPage is CUDA's usual granularity of physical memory.
 const virtualPage = 2 << 20
 
-// A reservation is the address range of an allocation, at which pages are mapped. Kernels see the
-// whole range as one piece of host memory, so a page that is mapped twice has two host addresses.
+// A reservation is a range of addresses at which pages are mapped. Kernels see the whole range as
+// one piece of host memory. So pages that are mapped twice have two host addresses.
 type reservation struct {
-	mu       sync.RWMutex // protects the following
-	mappings []*mapping   // by page of the range; nil where nothing is mapped
+	mu       sync.RWMutex // protects the following field
+	mappings []*mapping   // for each page of the range, its mapping, or nil
 }
 
-// A mapping is pages at an address.
+// A mapping is pages that are mapped in a reservation.
 type mapping struct {
 	pages   *pages
-	first   int   // the page of the range at which it begins
+	first   int   // index of the range's page at which the mapping begins
 	devices []int // indexes of the devices with access
 }
 
-// pages are physical memory. They exist while they have a handle or a mapping.
+// A pages is physical memory. It exists while it has a handle or a mapping.
 type pages struct {
 	dev     *device
 	size    uint64
 	memory  pageMemory
-	holders int // the handle and the mappings; protected by the device's virtual.mu
+	holders int // number of mappings, plus 1 for the handle; protected by the device's virtualMem.mu
 }
 
-// virtualMemory is the physical memory of a device, and the host addresses for reservations.
+// virtualMemory holds the physical memory of a device, and host addresses for reservations.
 type virtualMemory struct {
-	mu    sync.Mutex // protects the following
+	mu    sync.Mutex // protects the following fields
 	store pageStore
-	hosts *hostRanges // or nil
+	hosts *hostRanges // nil until the first reservation
 }
 
-// hostRanges are host addresses of reservations that were given back, by size. Operations that are
-// still executing on a lost device may touch them, so they stay valid while the driver exists.
+// hostRanges holds host addresses of reservations that were freed, by size. Operations of a lost
+// device that are still executing may touch the addresses, so they stay valid while the driver
+// exists.
 type hostRanges struct{ free map[uint64][]unsafe.Pointer }
 
 // hostRange returns host addresses for a reservation. The caller holds mu.
@@ -66,10 +67,10 @@ func (m *virtualMemory) hostRange(v *device, size uint64) (unsafe.Pointer, error
 	return reserveHost(size)
 }
 
-// virtual begins a call for virtual memory.
+// virtual begins a call about virtual memory.
 func (v *device) virtual(c code) error { return v.enterIf(c, true, v.d.caps.VirtualMem) }
 
-// endVirtual begins a call that gives virtual memory back; see end.
+// endVirtual begins a call that frees something of virtual memory; see end.
 func (v *device) endVirtual(c code) (err error, ok bool) {
 	if err, ok = v.end(c); ok && !v.d.caps.VirtualMem {
 		return v.cannot(c), false
@@ -80,7 +81,7 @@ func (v *device) endVirtual(c code) (err error, ok bool) {
 // PageSize returns 2 MiB.
 func (v *device) PageSize() uint64 { return virtualPage }
 
-// inPages returns an error unless a size is a positive multiple of the page size.
+// inPages returns an error if size is not a positive multiple of the page size.
 func inPages(size uint64) error {
 	if size == 0 || size%virtualPage != 0 {
 		return fmt.Errorf("%d bytes: %w: not a multiple of %d", size, ErrInvalidValue, virtualPage)
@@ -117,7 +118,7 @@ func (v *device) ReserveAddresses(size uint64) (driver.Ptr, error) {
 	return a.base, nil
 }
 
-// keepHost keeps the host addresses of a reservation for another one.
+// keepHost keeps the host addresses of a freed reservation for a later one.
 func (v *device) keepHost(a *allocation) {
 	m := &v.virtualMem
 	m.mu.Lock()
@@ -125,7 +126,8 @@ func (v *device) keepHost(a *allocation) {
 	m.mu.Unlock()
 }
 
-// reserved finds the reservation with a range of whole pages, and the range's first page.
+// reserved finds the reservation that contains a range of whole pages, and the index of the first
+// page.
 func (v *device) reserved(p driver.Ptr, size uint64) (a *allocation, first int, err error) {
 	if err := inPages(size); err != nil {
 		return nil, 0, err
@@ -137,7 +139,7 @@ func (v *device) reserved(p driver.Ptr, size uint64) (a *allocation, first int, 
 	return a, int(uint64(p-a.base) / virtualPage), nil
 }
 
-// FreeAddresses gives a reservation back.
+// FreeAddresses frees a reservation.
 func (v *device) FreeAddresses(p driver.Ptr, size uint64) error {
 	err, ok := v.endVirtual(codeFreeAddresses)
 	if !ok {
@@ -169,7 +171,7 @@ func (v *device) FreeAddresses(p driver.Ptr, size uint64) error {
 	return err
 }
 
-// NewPages allocates physical memory. It is zero, unlike a GPU's.
+// NewPages allocates physical memory. Unlike a GPU's, it is zero.
 func (v *device) NewPages(size uint64) (driver.Pages, error) {
 	if err := v.virtual(codeNewPages); err != nil {
 		return 0, err
@@ -207,7 +209,7 @@ func (v *device) pagesOf(h driver.Pages) (*pages, error) {
 	return p, nil
 }
 
-// drop drops a holder of the pages. The caller holds virtualMem.mu.
+// drop removes one holder of the pages. The caller holds virtualMem.mu.
 func (p *pages) drop() {
 	if p.holders--; p.holders == 0 {
 		p.dev.virtualMem.store.free(p.memory, p.size)
@@ -273,8 +275,7 @@ func (a *allocation) at(page int) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(a.data.Load()), page*virtualPage)
 }
 
-// UnmapPages undoes a MapPages. It does not wait: work that touches the addresses afterwards loses
-// the device.
+// UnmapPages undoes one MapPages. It does not wait. Later uses of the addresses lose the device.
 func (v *device) UnmapPages(at driver.Ptr, size uint64) error {
 	err, ok := v.endVirtual(codeUnmapPages)
 	if !ok {
@@ -296,7 +297,7 @@ func (v *device) UnmapPages(at driver.Ptr, size uint64) error {
 	return err
 }
 
-// unmap undoes a mapping. The caller holds virtual.mu.
+// unmap removes a mapping. The caller holds a.virtual.mu.
 func (a *allocation) unmap(m *mapping) error {
 	v := a.dev
 	v.virtualMem.mu.Lock()
@@ -309,7 +310,7 @@ func (a *allocation) unmap(m *mapping) error {
 	return nil
 }
 
-// AccessPages sets which devices may use mapped addresses.
+// AccessPages sets which devices may use addresses with pages.
 func (v *device) AccessPages(at driver.Ptr, size uint64, devices []driver.Device) error {
 	if err := v.virtual(codeAccessPages); err != nil {
 		return err
@@ -343,7 +344,7 @@ func (v *device) AccessPages(at driver.Ptr, size uint64, devices []driver.Device
 	return nil
 }
 
-// allows returns an error unless the device may access n bytes at p.
+// allows returns an error if the device must not access n bytes at p.
 func (r *reservation) allows(v *device, a *allocation, p driver.Ptr, n uint64) *AccessError {
 	from := uint64(p - a.base)
 	if n > a.size-from {
@@ -367,8 +368,8 @@ func (r *reservation) allows(v *device, a *allocation, p driver.Ptr, n uint64) *
 	return nil
 }
 
-// clearVirtual frees the device's reservations and pages, when it is closed. The addresses are
-// removed with its other allocations.
+// clearVirtual frees the device's pages and mappings, when the device is closed. The addresses are
+// freed with its other allocations.
 func (v *device) clearVirtual() {
 	var all []*allocation
 	v.space.each(v, func(a *allocation) {

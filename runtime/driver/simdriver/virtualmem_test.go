@@ -14,7 +14,7 @@ import (
 
 const virtualPage = 2 << 20
 
-// A virtualDevice has virtual memory.
+// A virtualDevice is a device with virtual memory.
 type virtualDevice interface {
 	driver.Device
 	driver.VirtualMem
@@ -30,7 +30,7 @@ func TestVirtualMem(t *testing.T) {
 	}
 	d, all := open(t, simdriver.Config{Devices: 2, Memory: 4 * virtualPage, Deterministic: true})
 	v, w := virtual(all[0]), all[1]
-	p, err := v.ReserveAddresses(64 << 30) // more than the device has
+	p, err := v.ReserveAddresses(64 << 30) // more addresses than the device has memory
 	check(t, err)
 	q, err := v.ReserveAddresses(2 * virtualPage)
 	check(t, err)
@@ -52,7 +52,7 @@ func TestVirtualMem(t *testing.T) {
 	check(t, v.AccessPages(q, virtualPage, []driver.Device{v}))
 	s, err := v.NewStream()
 	check(t, err)
-	check(t, v.Fill(s, p+virtualPage-2, 7, 1, 4)) // across two pages
+	check(t, v.Fill(s, p+virtualPage-2, 7, 1, 4)) // crosses from one page to the next
 	got := make([]byte, 2)
 	check(t, v.Download(s, unsafe.Pointer(&got[0]), q, 2))
 	d.Run()
@@ -106,7 +106,7 @@ func TestVirtualMem(t *testing.T) {
 	if free, total, err := v.MemInfo(); err != nil || free != total {
 		t.Errorf("%d of %d bytes are free: %v", free, total, err)
 	}
-	if leaks := d.Leaks(); len(leaks) != 2 { // the open devices
+	if leaks := d.Leaks(); len(leaks) != 2 { // only the two open devices
 		t.Errorf("%q", leaks)
 	}
 	if p2, err := v.ReserveAddresses(64 << 30); err != nil || p2 == p {
@@ -116,7 +116,8 @@ func TestVirtualMem(t *testing.T) {
 
 func errOf[T any](_ T, err error) error { return err }
 
-// TestVirtualMemAccess makes operations touch addresses without pages, and pages without access.
+// TestVirtualMemAccess makes operations touch addresses where no pages are mapped, and pages
+// without access.
 func TestVirtualMemAccess(t *testing.T) {
 	for name, c := range map[string]struct {
 		touch func(v, w driver.Device, p driver.Ptr) (driver.Device, driver.Ptr)

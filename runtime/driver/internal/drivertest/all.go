@@ -25,8 +25,8 @@ func NodeOps(p driver.Ptr, attrs driver.LaunchAttrs, child driver.Graph) []drive
 	}
 }
 
-// All returns calls of every method except Bind, Close and those of virtual memory, by the
-// operation that errors name.
+// All returns calls of every method except Bind, Close and the methods of driver.VirtualMem, by the
+// Op of their errors.
 func (a *API) All(d Device) map[string]func() error {
 	buf := make([]uint64, 8)
 	p, ptr := unsafe.Pointer(&buf[0]), driver.Ptr(uintptr(unsafe.Pointer(&buf[0])))

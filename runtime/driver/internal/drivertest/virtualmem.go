@@ -12,11 +12,11 @@ import (
 	"github.com/puregpu/puregpu/runtime/driver"
 )
 
-// virtualCalls returns calls of the methods of driver.VirtualMem, by the operation that errors
-// name. Each works once.
+// virtualCalls returns calls of the methods of driver.VirtualMem, by the Op of their errors. Each
+// call works once.
 func virtualCalls(d Device) map[string]func() error {
 	size := d.PageSize()
-	var at, free driver.Ptr // a reservation of two pages, the first of them mapped, and another of one
+	var at, free driver.Ptr // reservations of two pages, with the first page mapped, and of one page
 	var pages, more driver.Pages
 	if d.Caps().VirtualMem {
 		at, _ = d.ReserveAddresses(2 * size)
@@ -36,7 +36,7 @@ func virtualCalls(d Device) map[string]func() error {
 	}
 }
 
-// testVirtualMem maps, shares and unmaps pages, and checks the contents and that nothing is left.
+// testVirtualMem maps, shares and unmaps pages. It checks their contents, and that nothing is left.
 func testVirtualMem(t *testing.T, a *API) {
 	f := a.Fake(t, a.Release)
 	d := f.Device(false)
@@ -67,14 +67,14 @@ func testVirtualMem(t *testing.T, a *API) {
 		t.Errorf("the shared page has %v", got)
 	}
 	OK(t, d.UnmapPages(p+driver.Ptr(size), size))
-	OK(t, d.FreePages(pages[1])) // the other mapping keeps the memory
+	OK(t, d.FreePages(pages[1])) // the pages' other mapping keeps the memory alive
 	OK(t, d.Fill(Stream0, q, 9, 1, size))
 	OK(t, d.Download(Stream0, unsafe.Pointer(&got[0]), p, 2))
 	if got[0] != 7 {
 		t.Errorf("the other page has %v", got)
 	}
 	for name, err := range map[string]error{
-		"map pages":      d.MapPages(p, pages[0], size), // something is there
+		"map pages":      d.MapPages(p, pages[0], size), // the address is mapped already
 		"unmap pages":    d.UnmapPages(p+driver.Ptr(size), size),
 		"access pages":   d.AccessPages(p, 2*size, []driver.Device{d}),
 		"free addresses": d.FreeAddresses(p, 4*size),
@@ -99,7 +99,7 @@ func testVirtualMem(t *testing.T, a *API) {
 	}
 }
 
-// A stranger is a device of another driver.
+// A stranger stands for a device of another driver.
 type stranger struct{ driver.Device }
 
 func only[T any](_ T, err error) error { return err }
@@ -135,7 +135,8 @@ func testVirtualMemErrors(t *testing.T, a *API) {
 	}
 }
 
-// Virtual checks that a device without virtual memory refuses its operations without a native call.
+// Virtual checks that a device without virtual memory refuses these operations without a native
+// call.
 func (a *API) Virtual(t *testing.T, f Library, d Device) {
 	t.Helper()
 	f.Calls()
