@@ -205,6 +205,11 @@ func (b *bench) graph() cuda.Graph {
 func (b *bench) other() cuda.Graph {
 	return made(b, "second graph", func() (cuda.Graph, error) { return b.lib.GraphCreate(0) })
 }
+func (b *bench) condition() cuda.GraphConditionalHandle {
+	return made(b, "condition", func() (cuda.GraphConditionalHandle, error) {
+		return b.lib.GraphConditionalHandleCreate(b.graph(), b.ctx, 0, 0)
+	})
+}
 func (b *bench) kernelParams() *cuda.KernelNodeParams {
 	return &cuda.KernelNodeParams{Func: b.function(), GridDimX: 1, GridDimY: 1, GridDimZ: 1, BlockDimX: 1, BlockDimY: 1, BlockDimZ: 1}
 }
@@ -504,6 +509,15 @@ var trials = []trial{
 	}},
 	{name: "cuGraphAddChildGraphNode", need: func(b *bench) { b.graph(); b.other() }, call: func(b *bench) error {
 		return second(b.lib.GraphAddChildGraphNode(b.graph(), nil, b.other()))
+	}},
+	{name: "cuGraphConditionalHandleCreate", need: func(b *bench) { b.graph() }, call: func(b *bench) error {
+		return second(b.lib.GraphConditionalHandleCreate(b.graph(), b.ctx, 0, 0))
+	}},
+	{name: "cuGraphAddNode_v2", need: func(b *bench) { b.condition() }, call: func(b *bench) error {
+		p := &cuda.GraphNodeParams{Type: cuda.GraphNodeTypeConditional}
+		c := p.Anon1.Conditional()
+		c.Handle, c.Type, c.Size, c.Ctx = b.condition(), cuda.GraphCondTypeIf, 1, b.ctx
+		return second(b.lib.GraphAddNode(b.graph(), nil, nil, p))
 	}},
 	{name: "cuGraphAddEventRecordNode", need: func(b *bench) { b.graph(); b.event() }, call: func(b *bench) error {
 		return second(b.lib.GraphAddEventRecordNode(b.graph(), nil, b.event()))
