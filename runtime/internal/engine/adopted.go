@@ -36,8 +36,8 @@ func (tl *Timeline) halted() error {
 	return tl.Device.halted()
 }
 
-// mayGive returns nil if work may be issued to this adopted stream now. Otherwise the queue was
-// closed, or other code is capturing the stream into a graph. The caller holds tl.mu.
+// mayGive returns nil if work may be issued to this adopted stream now. It returns an error if the
+// queue was closed, or if other code is capturing the stream into a graph. The caller holds tl.mu.
 func (tl *Timeline) mayGive() error {
 	if tl.closed.Load() {
 		return tl.closedError()

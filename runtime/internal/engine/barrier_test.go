@@ -28,7 +28,8 @@ func TestBarriers(t *testing.T) {
 		for v := range uint64(100) {
 			must(t, dev.Queue(1).Submit(gpu.Order{Wait: pts(s[0], v+1), Signal: []gpu.Point{{Semaphore: s[0], Value: v + 2}, {Semaphore: s[1], Value: v + 1}}}, gpu.Barrier()))
 		}
-		must(t, dev.Queue(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 101}, {Semaphore: s[1], Value: 100}}, Signal: pts(s[2], 1)}, gpu.Barrier())) // the same work, twice
+		// Waits for the same work twice.
+		must(t, dev.Queue(1).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 101}, {Semaphore: s[1], Value: 100}}, Signal: pts(s[2], 1)}, gpu.Barrier()))
 		eventually(t, "the barriers are issued", func() bool { st := dev.Stats(); return st.Parked == 0 && st.InFlight == 102 }, dev)
 		if n := submitted(d, 0) - before; n != 0 {
 			t.Errorf("%d native calls", n)
@@ -68,10 +69,11 @@ func TestBarriers(t *testing.T) {
 			must(t, dev.Queue(i).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.Range(uint64(8*i), 8), []byte{1})))
 		}
 		must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[2], 1)}, gpu.Barrier()))
-		must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.Range(16, 8), []byte{1}))) // nothing orders it
+		// Waits for nothing, not even for the barrier.
+		must(t, dev.Queue(2).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.Range(16, 8), []byte{1})))
 		must(t, dev.Queue(0).Submit(order(s[2], 1, s[4], 1), gpu.Fill(b.Range(24, 8), []byte{1})))
 		eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == 5 }, dev)
-		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // the stream of queue 2 executed one of the two
+		if n := calls(d, 0, simdriver.OpStreamWait); n != 1 { // the fill after the barrier
 			t.Errorf("%d waits, want 1", n)
 		}
 		d.ResumeStream(streams[0])

@@ -295,9 +295,9 @@ func (d *Device) GivenBack(ctx context.Context) []error {
 }
 
 // DestroyStreams destroys the streams of the device's own queues and lanes, and the streams in
-// others. It passes errors to add. If a stream is still at work, DestroyStreams returns a text that
-// says so, and all native objects must be left to the driver. Otherwise it returns "". It runs on
-// the pending-queue thread.
+// others. It reports errors by calling add. If a stream is still at work, DestroyStreams returns a
+// text that says so, and all native objects must be left to the driver. Otherwise it returns "". It
+// runs on the pending-queue thread.
 func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add func(error)) (why string) {
 	var streams []driver.Stream
 	for _, tl := range d.All() {
@@ -315,7 +315,7 @@ func (d *Device) DestroyStreams(ctx context.Context, others []driver.Stream, add
 	return ""
 }
 
-// DestroyStream destroys one stream, like DestroyStreams.
+// DestroyStream destroys one stream. It behaves like DestroyStreams.
 func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(error)) (why string) {
 	err := d.Insist(ctx, func() error { return d.Native.DestroyStream(h) })
 	// The stream is still busy if Close gave up, or if the device was lost because of another
@@ -329,10 +329,10 @@ func (d *Device) DestroyStream(ctx context.Context, h driver.Stream, add func(er
 	return ""
 }
 
-// Outlast is called after the device's own streams have been destroyed. It waits until no work of
-// the device can still run: on adopted streams if the device is lost, and behind waits for other
-// code. If the context ends first, Outlast returns a text that says which work may still run, and
-// all native objects must be left to the driver. Otherwise it returns "".
+// Outlast is called after the device's own streams have been destroyed. It waits until none of this
+// work can still run: work on adopted streams, if the device is lost, and work behind waits for
+// other code. If the context ends first, Outlast returns a text that says which work may still run,
+// and all native objects must be left to the driver. Otherwise it returns "".
 func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 	switch {
 	case lost && !d.outlastAdopted(ctx):
@@ -344,7 +344,7 @@ func (d *Device) Outlast(ctx context.Context, lost bool) (why string) {
 }
 
 // DestroyNative destroys the events and closes the driver's device. It is the last step of closing
-// and runs on the pending-queue thread. It passes to add its own errors and the errors that
+// and runs on the pending-queue thread. It calls add for its own errors and for the errors that
 // NotTaken has stored.
 func (d *Device) DestroyNative(ctx context.Context, add func(error)) {
 	add(d.Events.close(ctx))

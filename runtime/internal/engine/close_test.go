@@ -15,9 +15,9 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// askedLittle checks, at the end of a test, the number of queries of the driver's first device,
-// from one second after this call. The device's pauses between two queries are long. Without
-// pauses, or with short ones, a minute of the bubble's time would take seconds.
+// askedLittle counts the queries of the driver's first device, from one second after this call
+// until the test ends. It fails the test if there are more than a poller with long pauses makes.
+// Without such pauses, a minute of the bubble's time would take seconds of real time.
 func askedLittle(t *testing.T, d *simdriver.Driver) {
 	queries := func() uint64 { return d.Counters().Devices[0].Calls[simdriver.OpQuery] }
 	var first atomic.Uint64
@@ -77,7 +77,8 @@ func TestShutdownWaits(t *testing.T) {
 	}
 }
 
-// TestShutdownInTime ends the context before the work in flight, for each kind of work.
+// TestShutdownInTime ends the context of Shutdown while work is still in flight, for each kind of
+// work.
 func TestShutdownInTime(t *testing.T) {
 	type setting struct {
 		d    *simdriver.Driver
@@ -174,7 +175,7 @@ func TestShutdownAtOnce(t *testing.T) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
 		must(t, dev.Queue(1).Submit(order(semaphores(t, 1)[0], 1, s[2], 1), gpu.Fill(b.All(), []byte{1})))
-		synctest.Wait() // and no goroutine has polled
+		synctest.Wait() // the work ends, but no goroutine polls
 		must(t, dev.Shutdown(ended))
 		for i, want := range []error{nil, nil, gpu.ErrClosed} {
 			if err := s[i].Wait(soon(t), 1); !errors.Is(err, want) {
@@ -638,7 +639,8 @@ func (d *busyStreams) Open(i int) (driver.Device, error) {
 	return &busyStreamsDevice{v, v.(driver.Pools), d}, nil
 }
 
-func (v *busyStreamsDevice) Caps() driver.Caps { // without the interfaces that the wrapper hides
+// Only the features whose interfaces the wrapper implements.
+func (v *busyStreamsDevice) Caps() driver.Caps {
 	c := v.Device.Caps()
 	return driver.Caps{Pools: c.Pools, RerecordEvents: c.RerecordEvents}
 }

@@ -30,7 +30,8 @@ func (d *Device) signal(s *Submission) *sema.Timepoint {
 			var err error
 			at.Value = p.Value
 			list, err = p.Semaphore.Arrive(at, at)
-			if err != nil && p.Semaphore.Failed() == nil { // the value is not above the semaphore's value
+			if err != nil && p.Semaphore.Failed() == nil {
+				// The semaphore's value is p.Value or higher.
 				wrong = d.Owner.Failure(s, err)
 			}
 		}

@@ -105,7 +105,8 @@ func TestLowestPoint(t *testing.T) {
 		must(t, s[0].Wait(minute(t), 2))
 		d.ResumeStream(streams[0])
 		dev.Close()
-		if v, err := s[0].Query(); v != 7 || err != nil { // nothing orders the two signals, and neither is an error
+		// The signals are in no order: signalling 3 after 7 is no error.
+		if v, err := s[0].Query(); v != 7 || err != nil {
 			t.Errorf("at %d, %v", v, err)
 		}
 	})
@@ -172,7 +173,8 @@ func TestTwoDrivers(t *testing.T) {
 			produce := func() { must(t, p.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1}))) }
 			consume := func() {
 				must(t, c.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.All(), []byte{1})))
-				must(t, p.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(a.All(), []byte{2}))) // and back
+				// The first device waits for the second.
+				must(t, p.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(a.All(), []byte{2})))
 			}
 			x.StallDevice(0)
 			if waitFirst {
@@ -251,7 +253,8 @@ func TestSubmitAllocs(t *testing.T) {
 					if parked {
 						at++
 					}
-					for q := range 2 { // one after the other, across queues
+					// Each submission waits for the previous submission, on the other queue.
+					for q := range 2 {
 						ready[0], ready[1] = gpu.Point{Semaphore: s[0], Value: v}, gpu.Point{Semaphore: host, Value: at}
 						sig[0], sig[1] = gpu.Point{Semaphore: s[0], Value: v + 1}, gpu.Point{Semaphore: s[2], Value: v + 1}
 						if err := f(q, gpu.Order{Wait: ready, Signal: sig}); err != nil {
@@ -332,7 +335,7 @@ func TestNearDeps(t *testing.T) {
 	hooked := false
 	hook.before = func(in driver.Stream) {
 		if !hooked && in == streams[2] {
-			hooked = true // stands for another goroutine that submits now
+			hooked = true // submit here, as another goroutine might
 			must(t, sim.StallStream(streams[1]))
 			must(t, twice.Submit(gpu.Order{Signal: append(pts(value, 9), pts(more, 1)...)}, gpu.Fill(from.All(), []byte{1})))
 		}

@@ -99,9 +99,9 @@ func (d *Device) Init(drv driver.Device, of driver.Driver, by Owner) {
 	d.downloads.init(d)
 }
 
-// LetGo makes the threads of a new device not refer to it while it is idle, so that the garbage
-// collector finds a device that was dropped. While work is in flight the poller refers to the
-// device. For that, the poller polls all work, whether or not somebody waits for the work.
+// LetGo lets the garbage collector find a device that was dropped: while the device is idle, its
+// threads do not refer to it. While work is in flight, the poller refers to the device. So the
+// poller polls all work, even if nobody waits for the work. LetGo must be called before Open.
 func (d *Device) LetGo() {
 	d.letsGo = true
 	d.Short.Add(1)

@@ -19,8 +19,8 @@ import (
 	"github.com/puregpu/puregpu/testdata/kernels"
 )
 
-// given frees b, all the memory of a pool, and checks that the pool cannot allocate it. Work whose
-// signals have failed, or later work, may still use b.
+// given frees b, which is all the memory of the pool p, and checks that p cannot allocate this
+// memory. Work whose signals have failed, or later work, may still use b.
 func given(t *testing.T, q *gpu.Queue, p *gpu.Pool, b *gpu.Buffer) {
 	t.Helper()
 	must(t, q.Submit(gpu.Order{}, gpu.Free(b)))
@@ -113,7 +113,7 @@ func TestMishap(t *testing.T) {
 			}
 			given(t, dev.Queue(1), p, b)
 			must(t, d.ResumeStream(stream))
-			unused(t, p) // although no goroutine polls
+			unused(t, p) // soon, although no goroutine polls
 		})
 	}
 	t.Run("B90 memory that such work does not use is freed as its free says", func(t *testing.T) {
@@ -614,17 +614,20 @@ func TestElided(t *testing.T) {
 		lost, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		a, b, s := allocate(t, lost, 64), allocate(t, other, 64), semaphores(t, 6)
 		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1})))
-		must(t, other.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.Range(0, 16), []byte{1})))  // waits for an event
-		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(16, 16), []byte{2}))) // on the same stream
-		must(t, other.Queue(1).Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.Range(32, 16), []byte{3}))) // and on another
-		// The wait above may cover this one.
+		// Makes the stream wait for an event.
+		must(t, other.Queue(0).Submit(order(s[0], 1, s[1], 1), gpu.Fill(b.Range(0, 16), []byte{1})))
+		// In order behind that wait, on the same stream.
+		must(t, other.Queue(0).Submit(order(s[1], 1, s[2], 1), gpu.Fill(b.Range(16, 16), []byte{2})))
+		// Behind both, on another stream.
+		must(t, other.Queue(1).Submit(order(s[2], 1, s[3], 1), gpu.Fill(b.Range(32, 16), []byte{3})))
+		// The stream has waited for later work above, so this wait may need no native wait.
 		must(t, other.Queue(1).Submit(order(s[1], 1, s[4], 1), gpu.Fill(b.Range(48, 16), []byte{4})))
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[5], 1)}, gpu.Fill(b.Range(0, 0), []byte{5})))
 		eventually(t, "both devices are through", func() bool {
 			c := d.Counters()
 			return c.Devices[0].Calls[simdriver.OpFill] == 1 && c.Devices[1].Calls[simdriver.OpFill] == 4 && c.Devices[0].Pending+c.Devices[1].Pending == 0
 		})
-		d.LoseDevice(0, nil) // before any query
+		d.LoseDevice(0, nil) // the host has not queried any event yet
 		if _, err := lost.Alloc(gpu.DeviceMem, 64); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("Alloc = %v", err)
 		}
@@ -765,7 +768,8 @@ func (d *commHook) Open(i int) (driver.Device, error) {
 	return &commHookDevice{v, v.(driver.Comms), d}, nil
 }
 
-func (v *commHookDevice) Caps() driver.Caps { // without the interfaces that the wrapper hides
+// Only the features whose interfaces the wrapper implements.
+func (v *commHookDevice) Caps() driver.Caps {
 	return driver.Caps{Comms: true, RerecordEvents: v.Device.Caps().RerecordEvents}
 }
 

@@ -81,8 +81,8 @@ func (p *EventPool) take() *Event { return p.takeOne(false) }
 // MostInUse is the number of events in use at which Spare begins to return nil.
 const MostInUse = 1 << 15
 
-// Spare is like take, for uses that can do without an event. It returns nil when few events are
-// free, which are then left for submissions.
+// Spare is like take, for uses that can do without an event. When few events are free, it returns
+// nil and leaves them for submissions.
 func (p *EventPool) Spare() *Event { return p.takeOne(true) }
 
 func (p *EventPool) takeOne(spare bool) *Event {

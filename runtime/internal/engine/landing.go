@@ -68,6 +68,6 @@ func (d *Device) pollDownloads() {
 	l.pause = 0
 	l.armed.Store(false)
 	if open && slices.ContainsFunc(d.All(), (*Timeline).hasDownload) {
-		l.arm() // for a download that was added before armed became false
+		l.arm() // a download may have been added just before armed became false
 	}
 }

@@ -188,7 +188,7 @@ func (s *Submission) behindLost() error {
 func (tl *Timeline) hasPassed(seq uint64) bool {
 	d := tl.Device
 	if d.Stay() != nil {
-		return true // Close has already waited for the work in flight
+		return true // Close no longer waits for calls: it has already waited for the work in flight
 	}
 	defer d.Leave()
 	e, passed := tl.eventBehind(seq)

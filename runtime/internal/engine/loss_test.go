@@ -130,8 +130,8 @@ func TestLossFar(t *testing.T) {
 	})
 }
 
-// TestLossBehindRefused loses a device that another device's stream waits for, because of an
-// allocation that the driver has refused. Work after that wait must not wait forever.
+// TestLossBehindRefused makes a stream wait for another device, for an allocation that the driver
+// then refuses. The other device is lost. Later work of the stream must not hang behind that wait.
 func TestLossBehindRefused(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Pools {
@@ -185,9 +185,10 @@ func TestLost(t *testing.T) {
 		s := semaphores(t, 6)
 		a, b := allocate(t, lost, 64), allocate(t, other, 64)
 		d.StallDevice(0)
-		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1})))                                                                               // in flight
-		must(t, lost.Queue(1).Submit(order(s[1], 1, s[2], 1), gpu.Fill(a.All(), []byte{1})))                                                                                       // parked
-		must(t, other.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{1}))) // parked elsewhere
+		must(t, lost.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Fill(a.All(), []byte{1}))) // in flight
+		must(t, lost.Queue(1).Submit(order(s[1], 1, s[2], 1), gpu.Fill(a.All(), []byte{1})))         // parked
+		// Parked on the other device.
+		must(t, other.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{{Semaphore: s[0], Value: 1}, {Semaphore: s[1], Value: 1}}, Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{1})))
 		waiter := make(chan error, 1)
 		go func() { waiter <- s[0].Wait(ctx, 1) }()
 		d.LoseDevice(0, cause)
@@ -378,7 +379,8 @@ func TestRecover(t *testing.T) {
 // the whole device must be lost.
 func TestLostHoldsUp(t *testing.T) {
 	begin := func(t *testing.T) (d *simdriver.Driver, stuck, other *gpu.Queue, s []*gpu.Semaphore) {
-		d = simdriver.New(simdriver.Config{Devices: 2}) // the driver's own waits are left to it: see the end
+		// Not newSim, whose check for leaks fails if Close leaves streams to the driver.
+		d = simdriver.New(simdriver.Config{Devices: 2})
 		lost, dev := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{Queues: 2})
 		t.Cleanup(func() {
 			began := time.Now()
@@ -413,7 +415,7 @@ func TestLostHoldsUp(t *testing.T) {
 		must(t, stuck.Submit(order(s[0], 1, s[1], 1), gpu.Execute(c)))
 		must(t, other.Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Execute(c)))
 		d.LoseDevice(0, nil)
-		end(t, s[2]) // first, because no one polls the stuck queue
+		end(t, s[2]) // wait for this queue first, because no one polls the stuck queue
 		end(t, s[1])
 		if err := other.Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Execute(c)); !errors.Is(err, driver.ErrLost) {
 			t.Errorf("what comes later: %v", err)
@@ -469,11 +471,14 @@ func TestCloseBehind(t *testing.T) {
 				must(t, d.StallStream(busy))
 				must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Fill(pooled.All(), []byte{1})))
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1), Free: pts(s[2], 1)}, gpu.Fill(b.Range(0, 8), []byte{1})))
-				must(t, dev.Queue(1).Submit(order(s[1], 1, s[3], 1), gpu.Fill(b.Range(8, 8), []byte{1})))                                         // waits for busy work
-				must(t, dev.Queue(1).Submit(order(s[0], 1, s[4], 1), gpu.Fill(b.Range(16, 8), []byte{1})))                                        // then for lost work
-				must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, gpu.Fill(b.Range(24, 8), []byte{1}))) // and this one waits for that work
+				// Behind work that is still running.
+				must(t, dev.Queue(1).Submit(order(s[1], 1, s[3], 1), gpu.Fill(b.Range(8, 8), []byte{1})))
+				// Behind work of the lost device.
+				must(t, dev.Queue(1).Submit(order(s[0], 1, s[4], 1), gpu.Fill(b.Range(16, 8), []byte{1})))
+				// Behind the previous submission.
+				must(t, dev.Queue(2).Submit(gpu.Order{Wait: []gpu.Point{s[4].At(1)}, Signal: pts(s[5], 1)}, gpu.Fill(b.Range(24, 8), []byte{1})))
 				loseWith(t, d, lost, s[1])
-				if of.refused { // the stream that would free native pool memory at the end
+				if of.refused { // Close cannot make the stream that frees native pool memory
 					d.Inject(simdriver.Fault{Op: simdriver.OpNewStream, Device: 1})
 				}
 				closed := make(chan error, 1)
@@ -572,13 +577,13 @@ func TestWaitForClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	loan := native(devs[0])
-	loan.LentMutex().Lock() // delays the wait
+	loan.LentMutex().Lock() // stops the submission just before its native wait
 	result := make(chan error)
 	go func() {
 		result <- devs[1].Queue(0).Submit(gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{u.At(1)}}, gpu.Fill(mem[1].All(), []byte{1}))
 	}()
 	untilIn("(*loan).add(")
-	native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // but its work in flight has not failed yet
+	native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // lost, but the work in flight has not failed yet
 	loan.EndLoan()                                // as Close does
 	loan.LentMutex().Unlock()
 	if err := <-result; err != nil {
@@ -631,14 +636,15 @@ func TestLostWhileFollowed(t *testing.T) {
 			d.StallDevice(0)
 			s, u := new(gpu.Semaphore), new(gpu.Semaphore)
 			check(devs[0].Queue(0).Submit(gpu.Order{Signal: []gpu.Point{s.At(1)}}, gpu.Fill(mem[0].All(), []byte{1})))
-			native(devs[0]).LentMutex().Lock() // delays the wait
+			native(devs[0]).LentMutex().Lock() // stops the submission just before its native wait
 			result := make(chan error)
 			go func() {
 				result <- submit(devs[1].Queue(0), p, mem[1], gpu.Order{Wait: []gpu.Point{s.At(1)}, Signal: []gpu.Point{u.At(1)}})
 			}()
 			untilIn("(*loan).add(")
 			d.LoseDevice(0, nil)
-			native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // and the device that waits cannot be found
+			// The search for devices that wait for this one finds none yet.
+			native(devs[0]).MarkLost(io.ErrUnexpectedEOF)
 			native(devs[0]).FailInFlight()
 			native(devs[0]).LentMutex().Unlock()
 			check(<-result)

@@ -135,7 +135,8 @@ func (m Mark) Record() error {
 			runtime.Gosched()
 			continue
 		}
-		err := m.Timeline.mark() // also covers m.Seq: its signal was published under mu, and it was issued before mu was unlocked
+		// Records behind m.Seq or later work: m.Seq was issued before mu was unlocked.
+		err := m.Timeline.mark()
 		m.Timeline.mu.Unlock()
 		if err != nil {
 			m.Timeline.Device.Check(err)

@@ -149,7 +149,7 @@ func TestRecords(t *testing.T) {
 			"large fill":       {gpu.Fill(b.All(), []byte{1}), 0},
 			"large copy":       {gpu.Copy(b.Range(0, 1<<17), b.Range(1<<17, 1<<17)), 0},
 			"large update":     {gpu.UploadCopy(b.Range(0, 1<<17), make([]byte, 1<<17)), 0},
-			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // an event after it
+			"download":         {gpu.Download(make([]byte, 8), b.Range(0, 8)), 1}, // recorded after it
 			"another's memory": {gpu.Copy(far.Range(0, 8), b.Range(0, 8)), 1},
 			"wait":             {gpu.Fill(b.Range(0, 8), []byte{1}), 1},
 		} {
@@ -167,7 +167,7 @@ func TestRecords(t *testing.T) {
 			if n := records(d) - before; n != x.want {
 				t.Errorf("%s: %d, want %d", name, n, x.want)
 			}
-			if name == "wait" { // from now on another stream is ordered after that one
+			if name == "wait" { // later work of the queue that the stream has waited for
 				fills(t, dev.Queue(1), allocate(t, dev, 8), s, 1, 2)
 			}
 		}
@@ -195,7 +195,8 @@ func TestRecords(t *testing.T) {
 	})
 }
 
-// TestNotHeldUp waits for work before other work that does not end.
+// TestNotHeldUp waits for work of a stream. Work that does not end follows in the same stream, and
+// must not hold up the wait.
 func TestNotHeldUp(t *testing.T) {
 	waits := map[string]gpu.Options{"usual": {}, "parked": {Spin: -1}, "parked, without haste": {Spin: -1, Poll: -1}, "spin": {Spin: time.Minute}}
 	for name, o := range waits {
@@ -263,7 +264,8 @@ func TestNotHeldUp(t *testing.T) {
 				})
 			}
 			told := make(chan error, 1)
-			s.OnReached(31, func(err error) { told <- err }) // before the work is submitted
+			// Registered before the work is submitted.
+			s.OnReached(31, func(err error) { told <- err })
 			several(t, st, b, 1)
 			d.ResumeDevice(0)
 			must(t, <-told)
@@ -397,7 +399,7 @@ func TestMarkEnds(t *testing.T) {
 	})
 	anywhere(t, "B81 a lost device fails it", func(t *testing.T, caps driver.Caps) {
 		for _, how := range []string{"somebody waits", "nobody waits", "another one waits"} {
-			// The driver may leave a stream that waits for a lost device.
+			// Not newSim, whose check for leaks fails if Close leaves a stream to the driver.
 			d := simdriver.New(simdriver.Config{Caps: &caps, Devices: 2})
 			dev, other := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
 			b, c, s := allocate(t, dev, 64), allocate(t, other, 64), semaphores(t, 3)
@@ -425,7 +427,7 @@ func TestMarkEnds(t *testing.T) {
 					break
 				}
 			}
-			if how == "another one waits" { // then that device is lost too
+			if how == "another one waits" { // the device that waits for the lost one is lost too
 				err := other.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(c.All(), []byte{1}))
 				if !errors.Is(err, driver.ErrLost) {
 					t.Error(err)

@@ -71,7 +71,8 @@ func TestNear(t *testing.T) {
 			_, q, b := open(t)
 			s, x, y := newSemaphore(t, 0), newSemaphore(t, 0), newSemaphore(t, 0)
 			fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(1)}}, b) // no goroutine polls it
-			if otherwise {                                         // then the wait is found through the semaphore
+			if otherwise {
+				// The engine then finds the wait through the semaphore.
 				fill(t, q, gpu.Order{Signal: []gpu.Point{y.At(1)}}, b)
 			}
 			timeline(q).FailAll(io.EOF)

@@ -174,12 +174,12 @@ func TestParked(t *testing.T) {
 		d := open(t, simdriver.Config{Caps: &cuda})
 		for _, op := range []work.Kind{work.HostCall, work.Notify, work.Barrier, work.Fill} {
 			end := newSemaphore(t, 0)
-			s := timeline(d.Queue(0)).Get(op) // without a function, so it cannot be called
+			s := timeline(d.Queue(0)).Get(op) // no function is set, so a call would panic
 			if op.OnHost() {
 				s.Mode = engine.UntilReached
 			}
 			s.Signals = append(s.Signals, point(end, 1))
-			native(d).Phase().Store(engine.PhaseStopped) // the phase in the middle of Close
+			native(d).Phase().Store(engine.PhaseStopped) // as in the middle of Close
 			s.Timeline.Run(s)
 			if err := end.Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) {
 				t.Errorf("%s: %v", op, err)

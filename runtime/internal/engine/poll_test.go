@@ -45,21 +45,21 @@ func TestCrowded(t *testing.T) {
 	sim.StallDevice(0)
 	fill()
 	if tl.Crowded(false, wake.WaiterSkips) {
-		t.Error("who asks for the first time does not")
+		t.Error("the first poll of a waiter is skipped")
 	}
 	if n := asked(100, nothing); n != 100 {
-		t.Errorf("nobody issues, and of 100 rounds %d ask", n)
+		t.Errorf("while nobody issued work, %d of 100 rounds queried the driver", n)
 	}
 	if n := asked(10*wake.WaiterSkips, fill); n != 10 {
-		t.Errorf("somebody issues, and of %d rounds %d ask", 10*wake.WaiterSkips, n)
+		t.Errorf("while somebody issued work, %d of %d rounds queried the driver, want 10", n, 10*wake.WaiterSkips)
 	}
 	asked(wake.WaiterSkips, nothing)
 	if n := asked(100, nothing); n != 100 {
-		t.Errorf("nobody issues any more, and of 100 rounds %d ask", n)
+		t.Errorf("after the last work was issued, %d of 100 rounds queried the driver", n)
 	}
 	native(d).Issuing().Add(1)
 	if n := asked(10*wake.WaiterSkips, nothing); n != 10 {
-		t.Errorf("the device's thread issues, and of %d rounds %d ask", 10*wake.WaiterSkips, n)
+		t.Errorf("while the device's thread issued work, %d of %d rounds queried the driver, want 10", n, 10*wake.WaiterSkips)
 	}
 	native(d).Issuing().Add(-1)
 	queries := sim.Counters().Devices[0].Calls[simdriver.OpQuery]
@@ -67,7 +67,7 @@ func TestCrowded(t *testing.T) {
 		fill()
 		inner(s).PollFor(v, sema.ByWaiterAgain)
 	}
-	// Includes the queries of tidy.
+	// n includes the queries that tidy makes.
 	if n := sim.Counters().Devices[0].Calls[simdriver.OpQuery] - queries; n == 0 || n > 100*3*(engine.Watch+1) {
 		t.Errorf("%d calls in 100 times %d rounds", n, wake.WaiterSkips)
 	}

@@ -36,9 +36,9 @@ var (
 // and compares the results with a sequential model. The graphs run over 1, 2 and 8 devices in turn,
 // with the rules of CUDA and of HIP. In some graphs another process owns or imports part of the
 // memory and also uses it. In some graphs a device is closed or lost. Then each point that is
-// reached must come after the points that it waits for, each point that is not must have a reason,
-// other devices must keep working, and nothing may hang. A pool may be closed at the same time.
-// Meanwhile other goroutines close and trim some pools and read their statistics, devices are
+// reached must come after the points that it waits for, each point that is not reached must have a
+// reason, other devices must keep working, and nothing may hang. A pool may be closed at the same
+// time. Meanwhile other goroutines close and trim some pools and read their statistics, devices are
 // trimmed, and a tracer has room for only a few records. Operations signal the points of Order.Free
 // and report their time on the device.
 func TestRandom(t *testing.T) {
@@ -90,8 +90,8 @@ type nativeSide struct {
 	dev *gpu.Device
 	v   driver.Device
 	q   *gpu.Queue
-	on  driver.Stream // the stream of the queue
-	own driver.Stream
+	on  driver.Stream  // the native stream that q submits to
+	own driver.Stream  // a stream that only other code uses
 	wg  sync.WaitGroup // work of other code that has not ended
 }
 
@@ -136,7 +136,8 @@ func (n *nativeSide) fill(x *node, o gpu.Order, r gpu.Range, with byte) error {
 			})
 		}
 		if err == nil {
-			err = x.give(n.q, o, interop.WaitEvent(after)) // the runtime does not know that others come after the waits
+			// The event is the only link to o.Wait: this submission has no waits.
+			err = x.give(n.q, o, interop.WaitEvent(after))
 		}
 		if err != nil {
 			n.t.Error(err)
@@ -163,7 +164,7 @@ func (n *nativeSide) close() error {
 type mode int
 
 const (
-	sound  mode = iota // nothing
+	sound  mode = iota // no device is closed or lost
 	closes             // a device is closed
 	loses              // a device is lost
 	modes
@@ -182,7 +183,7 @@ type node struct {
 	check  func() error // checks the result of an operation that has succeeded
 
 	told     *told // the point of its order's Free; nil if it has none
-	passesOn bool  // another operation makes its signals, perhaps later
+	passesOn bool  // its last step, perhaps on another queue, makes its signals
 	refused  bool  // the call has returned an error
 }
 
@@ -195,7 +196,7 @@ func (x *node) give(q *gpu.Queue, o gpu.Order, op gpu.Op) error {
 // access must wait for.
 type cell struct {
 	r        gpu.Range
-	far      gpu.Range // the same memory in the other process, if that has it
+	far      gpu.Range // the same memory in the other process, if it shares the memory
 	imported bool      // the other process owns it
 	pooled   bool      // it is from a pool of the other process
 	value    [8]byte
@@ -225,7 +226,7 @@ type graph struct {
 	nodes    []*node
 	failed   int // number of nodes that have failed
 
-	line   *gpu.Semaphore // a semaphore of many nodes, now at lineAt
+	line   *gpu.Semaphore // a semaphore that many nodes raise, each above lineAt
 	lineAt uint64
 	gate   *gpu.Semaphore // signalled by the host at the end
 	doomed *gpu.Semaphore // fails at the end
@@ -245,7 +246,9 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	caps, kind := simdriver.CUDACaps(), "cuda"
 	if seed%2 == 0 {
 		caps, kind = simdriver.HIPCaps(), "hip"
-		caps.Cooperative = r.IntN(2) == 0 // which its graphs ignore
+		// The driver's graphs have no cooperative launches: the runtime must launch these between
+		// graphs.
+		caps.Cooperative = r.IntN(2) == 0
 	}
 	devices := deviceCounts[seed/2%uint64(len(deviceCounts))]
 	cells := uint64(min(12, 24/devices)) // cells of each device: few, so that each is used often
@@ -366,7 +369,7 @@ func (g *graph) bytes(n int) []byte {
 func (g *graph) add() {
 	r, q := g.r, g.queue()
 	x := &node{done: gpu.Point{Semaphore: g.sem(), Value: 1 + r.Uint64N(5)}}
-	shared := g.mode == sound && r.IntN(6) == 0 // signals a semaphore of many nodes
+	shared := g.mode == sound && r.IntN(6) == 0 // the node raises g.line, after the node before it
 	if shared {
 		x.order.Wait = append(x.order.Wait, gpu.Point{Semaphore: g.line, Value: g.lineAt})
 		g.lineAt += 1 + r.Uint64N(3)
@@ -563,7 +566,8 @@ func (g *graph) add() {
 			g.launch(x, q, dst, src)
 		default:
 			x.what = "copy"
-			if c := &g.cells[r.IntN(len(g.cells))]; c != src { // also a cell that the device can only copy
+			// Any cell: even if kernels of the device cannot use it, a copy can.
+			if c := &g.cells[r.IntN(len(g.cells))]; c != src {
 				dst = c
 			}
 			to, from := dst.r, src.r
@@ -579,7 +583,7 @@ func (g *graph) add() {
 		x.order.Wait = append(append(x.order.Wait, dst.written...), dst.read...)
 		dst.written, dst.read = []gpu.Point{x.done}, nil
 	}
-	if r.IntN(3) == 0 { // and on a point that it need not wait for
+	if r.IntN(3) == 0 { // an unnecessary wait
 		if y := g.nodes[r.IntN(len(g.nodes))]; !y.fails && y.may == nil {
 			x.order.Wait = append(x.order.Wait, y.done)
 		}
@@ -659,7 +663,7 @@ func (g *graph) run() {
 	}
 	g.askPools(time.Duration(r.IntN(2)) * 200 * time.Microsecond) // so that pools are closed meanwhile
 	var wg, ending, meddling sync.WaitGroup
-	const now = 16 // number of submitted nodes for each call of meddle
+	const now = 16 // meddle is called once for this many submitted nodes
 	turns := make(chan struct{}, 1)
 	for k := range uint64(2) {
 		m := &meddler{g: g, r: rand.New(rand.NewPCG(g.seed, k))}
@@ -757,13 +761,14 @@ func (g *graph) run() {
 		}
 		known := x.fails && errors.Is(err, driver.ErrOutOfMemory) || errors.Is(err, gpu.ErrClosed) || errors.Is(err, io.ErrNoProgress) || errors.Is(err, errHostCall)
 		if g.mode != sound && errors.Is(err, driver.ErrOutOfMemory) {
-			known = true // after a loss, memory may return to its pool too late for this node
+			// After a loss, memory may return to its pool only after this node has asked for it.
+			known = true
 		}
 		switch {
 		case x.fails && err == nil:
 			t.Errorf("node %d, %s: it should fail", i, x.what)
 		case err == nil:
-			err := x.told.wait(ctx) // may be signalled a moment later
+			err := x.told.wait(ctx) // Free may be signalled a moment after the signals
 			if err == nil && x.check != nil {
 				err = x.check()
 			}
@@ -776,9 +781,10 @@ func (g *graph) run() {
 		}
 	}
 	if g.mode == sound {
-		for i, x := range g.nodes { // also for failed nodes, and although no goroutine polls
+		// Free of failed nodes too must be signalled, although no goroutine polls.
+		for i, x := range g.nodes {
 			if !x.refused && x.told.wait(ctx) != nil {
-				g.hung("node %d, %s: its Free is not told", i, x.what)
+				g.hung("node %d, %s: its Free has not been signalled", i, x.what)
 			}
 		}
 		g.lastMortals(ctx)

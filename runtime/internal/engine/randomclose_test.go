@@ -227,7 +227,8 @@ func (m *meddler) use(p *mortal) (what string, err error) {
 		}
 		if r.IntN(2) == 0 {
 			err = q.Submit(gpu.Order{}, gpu.Free(b))
-			if errors.Is(err, gpu.ErrUnallocated) { // no call reported that there was no memory
+			if errors.Is(err, gpu.ErrUnallocated) {
+				// The allocation has failed, but only its signal would have said so.
 				err = nil
 			}
 		}
@@ -258,7 +259,8 @@ func (g *graph) lastMortals(ctx context.Context) {
 			if err == nil {
 				err = there.Wait(ctx, 1)
 			}
-			if m.limit > 0 && errors.Is(err, driver.ErrOutOfMemory) { // other nodes have not returned their memory
+			if m.limit > 0 && errors.Is(err, driver.ErrOutOfMemory) {
+				// Other nodes still hold the memory.
 				must(g.t, errors.Join(m.close(), b.Close()))
 				continue
 			}

@@ -122,7 +122,7 @@ func (g *graph) move(dev *gpu.Device, nested int, fixed gpu.Range) *move {
 	recorded(g.t)(m.c.Add(gpu.UploadCopy(x.Range(0, 8), g.bytes(8))))
 	recorded(g.t)(m.c.Add(gpu.Barrier()))
 	from := y.Range(0, 8)
-	for range r.IntN(4) { // through scratch memory
+	for range r.IntN(4) { // pass the value through scratch memory
 		b, err := m.c.Scratch(8 + 8*r.Uint64N(64))
 		must(g.t, err)
 		to := b.Range(8*r.Uint64N(b.Size()/8), 8)
@@ -323,7 +323,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 				return nil
 			}))
 		}
-		steps, closes = []step{in, host, out}, false // a closed buffer has no bytes
+		// The host reads the buffer, which a closed buffer does not allow.
+		steps, closes = []step{in, host, out}, false
 		dst.value = want
 		dst.value[i] = v
 	case k < 3:
@@ -353,7 +354,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 			}
 			defer c.Close()
 			_, err = c.Add(gpu.Execute(m.c, b.Range(at, 8), from))
-			if twice { // in two recordings
+			if twice { // nest the recording in a second one
 				next, err2 := q.Device().NewCommandBuffer(gpu.CommandOptions{Mode: mode})
 				if err := errors.Join(err, err2, c.End()); err != nil {
 					return err
@@ -384,7 +385,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		dst.value = want
 	}
 	other, middle := q.Device().Queue(r.IntN(3)), g.sem()
-	x.passesOn = !closes // another stream may free it
+	x.passesOn = !closes // the free signals done, perhaps from another stream
 	x.submit = func(o gpu.Order) error {
 		b, err := testkit.AllocIn(g.allocator(q), gpu.Order{Wait: o.Wait, Signal: pts(middle, 1)}, p.pool, size)
 		if err != nil {
@@ -393,7 +394,8 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 		at := uint64(1)
 		for i, do := range steps {
 			next := order(middle, at, middle, at+1)
-			if closes && i == len(steps)-1 { // the memory is freed after its last use
+			// Closing the buffer frees the memory after this last use.
+			if closes && i == len(steps)-1 {
 				next.Signal, next.Free = o.Signal, o.Free
 				defer b.Close()
 			}

@@ -91,7 +91,8 @@ func (s *smallRing) sample() (end func()) {
 
 // look checks a record.
 func (s *smallRing) look(r *trace.Record) error {
-	// A submission made while the device is closed may find that later.
+	// A submission that is made while the device is being closed may fail after the record of the
+	// closing.
 	if r.Device != nil && s.closed[r.Device] && r.Kind != trace.KindCall && (r.Kind != trace.KindSubmission || r.Err == nil) {
 		return fmt.Errorf("%v %d, %s %q, behind the record that its device was closed: submitted at %v, done at %v: %v", r.Kind, r.ID, r.Op, r.Label, r.Submitted, r.Done, r.Err)
 	}

@@ -15,8 +15,8 @@ import (
 
 // A farSide is another process of a random graph, with one device. Some of its memory is cells of
 // the graph: allocated memory, memory of a pool, and memory shared by a file. It imports shareable
-// memory of the graph, and if the mode is sound also other memory. The host or shared events tell
-// it when to work.
+// memory of the graph. If no device is closed or lost (mode sound), it also imports other memory.
+// The host or shared events tell it when to work.
 type farSide struct {
 	g    *graph
 	sim  *simdriver.Driver
@@ -26,7 +26,7 @@ type farSide struct {
 	stop context.CancelFunc
 
 	alone    *gpu.Buffer // a byte that only this process uses
-	pool     *gpu.Pool   // or nil
+	pool     *gpu.Pool   // the pool that the graph imports, or nil
 	pooled   *gpu.Buffer
 	lentPool *gpu.Device    // the graph's device that has imported the pool
 	theirs   *gpu.Buffer    // memory of the graph, imported by a handle; or nil
@@ -196,7 +196,8 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 		op = gpu.Copy(to, from)
 	}
 	if g.mode != sound || !g.caps.IPCEvents || g.r.IntN(4) == 0 {
-		x.what = "another process's work" // the host orders it
+		// Semaphores order it, so the host carries the order over to the other process.
+		x.what = "another process's work"
 		x.submit = func(o gpu.Order) error { return x.give(q, o, op) }
 		return dst, src
 	}
@@ -223,7 +224,7 @@ type farWork struct {
 	op             gpu.Op
 	before, after  *gpu.Queue // of this process
 	waits, records *gpu.Queue // of the other process
-	anew           bool       // makes its own events
+	anew           bool       // makes new events instead of reusing the farSide's
 }
 
 // submit submits the work as soon as its waits are issued.
@@ -265,7 +266,8 @@ func (w *farWork) submit(o gpu.Order) (err error) {
 		err = far.WaitIssued(f.ctx, 3)
 	}
 	if err == nil {
-		err = w.x.give(w.after, o, interop.WaitEvent(back.in)) // its waits are issued, and so is this
+		// Its waits have been issued, so this is issued at once.
+		err = w.x.give(w.after, o, interop.WaitEvent(back.in))
 	}
 	if err == nil {
 		err = o.Signal[0].Semaphore.WaitIssued(f.ctx, o.Signal[0].Value)

@@ -153,7 +153,8 @@ func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.Tracer
 			t.Errorf("submission %d, %s: it has no slice", id, x.given.Op)
 		}
 	}
-	if untimed != stats.Untimed && !left { // otherwise some may have come after the end of the trace
+	// If devices are left to the driver, records may come after the end of the trace.
+	if untimed != stats.Untimed && !left {
 		t.Errorf("of %d submissions times are missing, and of %d in the trace", stats.Untimed, untimed)
 	}
 	if stats.UntimedCommands > 0 && level != "commands" {
@@ -168,7 +169,7 @@ func (g *tracedGraph) checkSlices(t *testing.T, level string, stats trace.Tracer
 func (g *tracedGraph) checkArrows(t *testing.T) {
 	type signal struct {
 		value uint64
-		sub   uint64 // 0 for a call
+		sub   uint64 // the submission, or 0 if a call of the program signals
 		slice bool   // the signalling work has a slice
 	}
 	signals := map[uint64][]signal{} // by semaphore

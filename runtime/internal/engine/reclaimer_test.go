@@ -64,7 +64,7 @@ func TestReclaimer(t *testing.T) {
 		t.Errorf("%d buffers", n)
 	}
 	close(d.gate)
-	<-d.came // the second call is also done
+	<-d.came // the driver has also been called for the second object
 	must(t, dev.Close())
 }
 

@@ -93,7 +93,7 @@ func TestNoEventForParked(t *testing.T) {
 		}
 		must(t, d.ResumeDevice(0))
 		must(t, s[0].Wait(in(t, 3*time.Hour), 1))
-		for i := range more { // none of them waits for another's event
+		for i := range more { // one hour is enough for all: their events are made together
 			must(t, more[i].Wait(in(t, 3*time.Hour), 1))
 		}
 		if took := time.Since(start); took < time.Hour/2 || took > 3*time.Hour/2 {
@@ -149,7 +149,8 @@ func TestEmptyPoolFails(t *testing.T) {
 				failed := 0
 				for i := range n {
 					err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Download(down, b.All()))
-					if x.op == simdriver.OpAlloc && errors.Is(err, driver.ErrOutOfMemory) { // nothing is signalled
+					if x.op == simdriver.OpAlloc && errors.Is(err, driver.ErrOutOfMemory) {
+						// After this error nothing signals s[i].
 						s[i].Fail(err)
 						continue
 					}
@@ -203,7 +204,7 @@ func TestEmptyPoolEnds(t *testing.T) {
 				for i := range s {
 					all.Go(func() {
 						if err := dev.Queue(0).Submit(gpu.Order{Signal: pts(s[i], 1)}, gpu.Fill(b.All(), []byte{1})); err != nil {
-							s[i].Fail(err) // the call came too late
+							s[i].Fail(err) // the device was already lost or closed
 						}
 					})
 				}
@@ -281,7 +282,7 @@ func TestEventsForMany(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		time.Sleep(time.Minute) // the issuing thread makes events until then
+		time.Sleep(time.Minute) // until then the driver makes events in the background
 		if made := dev.Stats().Events.Made; made > 4*n || dev.Stats().InFlight != n {
 			t.Errorf("%d events for %d submissions, of which %d are in flight", made, n, dev.Stats().InFlight)
 		}

@@ -54,7 +54,9 @@ func (tl *Timeline) retireReady(seq uint64) (before Mark, held bool) {
 				}
 			}
 			if s.Deps.afterBarrier && !s.waited() {
-				held = true // reset below if this batch is not empty: it may complete the barrier
+				// False again below if this batch is not empty, because retiring the batch may
+				// complete the barrier.
+				held = true
 				break take
 			}
 			batch[n] = s

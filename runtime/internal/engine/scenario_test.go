@@ -70,7 +70,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	cell := func(i int) gpu.Range { return cells.Range(8*uint64(i), 8) }
 	value, got := []byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8)
 	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Fill(cell(0), value)) })
-	for i, p := range pools { // each passes the value to the next cell
+	for i, p := range pools { // memory of each pool passes the value on from cell i to cell i+1
 		q, other := dev.Queue(i%2), dev.Queue(1-i%2)
 		var b *gpu.Buffer
 		step(func(o gpu.Order) (err error) { b, err = testkit.AllocIn(q, o, p, block); return err })
@@ -81,7 +81,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		if i == 1 {
 			c = stream
 		}
-		if i == 2 { // the buffer is recorded before it is allocated
+		if i == 2 { // record the buffer while its allocation is still parked
 			if c, err = dev.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode}); err != nil {
 				return nil
 			}
@@ -96,7 +96,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			step(func(o gpu.Order) error { return other.Submit(o, gpu.Execute(c, cell(i+1), b.Range(8, 16), cell(i))) })
 		}
 		if i == 1 {
-			sems[0].Signal(1) // the work so far was parked
+			sems[0].Signal(1) // releases the work so far, which is parked
 		}
 		if i == 3 {
 			b.Close() // the memory is freed after this use
@@ -104,7 +104,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		}
 		step(func(o gpu.Order) error { return other.Submit(o, gpu.Free(b)) })
 	}
-	sems[0].Signal(1) // if there was no memory
+	sems[0].Signal(1) // again, in case the loop ended early
 	beyond, _ := gpu.NewSemaphore(0)
 	if _, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Signal: pts(beyond, 1)}, pools[0], 2*block); err != nil {
 		beyond.Fail(err)
@@ -149,7 +149,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	var theirs driver.Event
 	defer func() { // after the runtime's device is closed
 		testkit.Natively(v, func() error {
-			v.Bind() // if binding has failed
+			v.Bind() // again, because a fault may have hit the first Bind
 			for h != 0 && ctx.Err() == nil && errors.Is(v.DestroyStream(h), driver.ErrBusy) {
 				time.Sleep(10 * time.Microsecond)
 			}
@@ -216,7 +216,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	step(func(o gpu.Order) error { return q.Submit(o, gpu.Fill(cell(0), value)) })
 	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, gpu.Copy(cell(1), cell(0))) })
 	step(func(o gpu.Order) error { return dev.Queue(0).Submit(o, interop.RecordEvent(own)) })
-	sems[0].Signal(1) // the work so far was parked
+	sems[0].Signal(1) // releases the work so far, which is parked
 	if sems[n].WaitIssued(ctx, 1) == nil {
 		err := testkit.Natively(v, func() error {
 			err := v.StreamWait(h, own.Native())
@@ -228,7 +228,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			}
 			return err
 		})
-		if err != nil { // then later work is not ordered after the other code's work
+		if err != nil { // without the event, nothing orders later work after the other code's work
 			sems[n].Fail(err)
 		}
 	}
@@ -240,7 +240,8 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			ready.Fail(errNoMemory)
 		}
 		step(func(o gpu.Order) error { return q.Submit(o, interop.WriteValue(word.All(), 5)) })
-		if sems[n].Wait(ctx, 1) != nil { // then no other operation writes the value
+		if sems[n].Wait(ctx, 1) != nil {
+			// The WriteValue has failed, so write the value here for the waiting stream.
 			number.Store(5)
 		}
 		step(func(o gpu.Order) error {
@@ -295,9 +296,9 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	return nil
 }
 
-// handOn is a scenario with pools that have room for one block. Streams and a queue pass the block
-// on. The scenario closes memory of failed work, because programs must do so to let others
-// continue.
+// handOn is a scenario with pools that have room for one block. Two streams and a queue take turns
+// with the block. If work fails, the scenario closes its memory, as a program must: otherwise
+// others wait for the block for ever.
 func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 	dev, err := gpu.Open(d, 0, gpu.Options{Queues: 3, Events: 2, StageSize: 256, Spin: -1, Poll: -1})
 	if err != nil {
@@ -348,7 +349,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 			last = s.At(4*k + 4)
 		}
 		errs := []error{streams[0].Wait(ctx), streams[1].Wait(ctx), s.Wait(ctx, 4*n)}
-		closeAll(held) // memory of failed work
+		closeAll(held) // memory that failed work has not freed
 		if ctx.Err() != nil {
 			return fmt.Errorf("somebody waits for memory for ever\n%s", dump(dev))
 		}
@@ -420,7 +421,7 @@ func record(dev *gpu.Device, c *gpu.CommandBuffer, to, middle, from gpu.Range) e
 // call fails. It returns an error if work never ended, or, if sound is set, if work failed.
 func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (err error) {
 	var devs []*gpu.Device
-	var lent sync.WaitGroup // memory whose release the program waits for
+	var lent sync.WaitGroup // imported memory that the device has not released yet
 	defer func() {
 		for _, dev := range devs {
 			dev.Close() // returns an error if the fault hits it
@@ -443,7 +444,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 	}
 	caps := v.Caps()
 	testkit.Natively(v, func() error {
-		v.Bind() // if binding has failed
+		v.Bind() // again, because a fault may have hit the first Bind
 		return v.Close()
 	})
 	for i := range devices {
@@ -454,7 +455,8 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		}
 		devs = append(devs, dev)
 	}
-	if _, err := gpu.NewGroup(devs[max(0, devices-2):]...); err != nil { // of two devices, because the number of calls grows quadratically
+	// Only two devices: the number of driver calls grows with the square.
+	if _, err := gpu.NewGroup(devs[max(0, devices-2):]...); err != nil {
 		return nil
 	}
 	first, second := devs[0], devs[min(1, devices-1)]
@@ -573,7 +575,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 		},
 		func(o gpu.Order) error { return q(0, 1).Submit(o, gpu.Download(data, a.All())) },
 	}
-	for i := 2; i < devices; i++ { // and over all other devices
+	for i := 2; i < devices; i++ { // copy from device to device
 		steps = append(steps, func(o gpu.Order) error { return devs[i].Queue(i%2).Submit(o, gpu.Copy(bufs[i].All(), bufs[i-1].All())) })
 	}
 	var sems []*gpu.Semaphore
@@ -591,7 +593,7 @@ func scenario(ctx context.Context, d driver.Driver, devices int, sound bool) (er
 			o.Wait = append(o.Wait, gpu.Point{Semaphore: sems[i-3], Value: 1})
 		}
 		if i == 4 {
-			gpu.SignalAll(pts(host, 1)...) // the work so far was parked
+			gpu.SignalAll(pts(host, 1)...) // releases the work so far, which is parked
 		}
 		if err := submit(o); err != nil {
 			sems[i+1].Fail(err)
@@ -660,7 +662,8 @@ func recording(d *gpu.Device, caps driver.Caps, k, stamp *gpu.Kernel, m gpu.Mode
 	}
 	at, err12 := c.Add(gpu.Copy(scratch.All(), x.Range(0, 64)))
 	_, err13 := c.Add(gpu.Copy(y.Range(0, 64), scratch.All()), at)
-	word, err14 := d.Alloc(gpu.HostMem, 8) // not a binding: pool memory may be bound, and has no values
+	// Memory of its own, because a binding may be pool memory, which cannot have values.
+	word, err14 := d.Alloc(gpu.HostMem, 8)
 	if err14 == nil {
 		_, err14 = c.Add(interop.WriteValue(word.All(), 5))
 		if err14 == nil {

@@ -152,7 +152,7 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 	if abroad {
 		tl.loseBehind(seq, seq)
 	}
-	if tl.Device.lost.Load() != nil { // the same for this device
+	if tl.Device.lost.Load() != nil { // this device may have been lost in the same moment
 		tl.Device.failInFlight()
 	}
 	return how, err
@@ -165,7 +165,8 @@ func (tl *Timeline) issue(s *Submission) (Outcome, error) {
 func (tl *Timeline) announce(s *Submission, err error) (released *sema.Timepoint, wanted bool) {
 	wanted = s.Lends
 	if s.Action != nil {
-		wanted = s.Action.Issued(s, tl, err != nil) || wanted // before s is published
+		// Must come before the signals of s are published.
+		wanted = s.Action.Issued(s, tl, err != nil) || wanted
 	}
 	if err != nil {
 		return tl.Device.failSignals(s, err), wanted
@@ -367,7 +368,7 @@ func (s *Submission) findEvents() (Outcome, error) {
 			err = s.waitFailed()
 		}
 		if err == nil {
-			err = m.Lost() // the host will never see that work done
+			err = m.Lost() // if m's device is lost, the host will never see that work done
 		}
 		switch {
 		case err != nil:
@@ -424,7 +425,8 @@ func (tl *Timeline) start(s *Submission, seq uint64) (started bool, err error) {
 	}
 	if len(s.Deps.marks) > 0 {
 		if started, err = tl.follow(s, seq); err != nil {
-			if s.Action != nil { // the memory that Prepare took may still be in use by work not waited for
+			if s.Action != nil {
+				// The stream does not wait for all earlier uses of the memory that Prepare took.
 				s.Action.Undo(s, Refused)
 			}
 			return started, err
@@ -598,7 +600,8 @@ func (tl *Timeline) query(seq, end uint64, tries int) (at uint64, done bool, err
 		return 0, false, nil
 	}
 	at, e := s.Seq, s.event
-	if tries > 1 && s != tl.ring.marked(tl.ring.head, at) { // an earlier event may complete first
+	if tries > 1 && s != tl.ring.marked(tl.ring.head, at) {
+		// An older event may complete first, so do not query this one in a loop.
 		tries = 1
 	}
 	e.Hold() // keeps the event, because another goroutine may retire s meanwhile

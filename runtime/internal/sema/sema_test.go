@@ -109,7 +109,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestReleaseMany passes on many waiters in groups.
+// TestReleaseMany checks that all of many ready waiters are handed over, in several groups.
 func TestReleaseMany(t *testing.T) {
 	var s Semaphore
 	var log []string
@@ -118,7 +118,7 @@ func TestReleaseMany(t *testing.T) {
 	}
 	Release(s.Fail(io.EOF))
 	if len(log) != 2*handOver+1 {
-		t.Errorf("%d are handed over", len(log))
+		t.Errorf("%d waiters were handed over", len(log))
 	}
 }
 

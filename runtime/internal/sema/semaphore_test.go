@@ -179,7 +179,7 @@ func TestSemaphoreValue(t *testing.T) {
 		var order []string
 		s.OnReached(1, func(error) {
 			order = append(order, "one")
-			signal(t, s, 2) // its own semaphore
+			signal(t, s, 2) // raises the semaphore whose function is running
 			signal(t, other, 1)
 			if v, err := s.Query(); v != 2 || err != nil {
 				t.Errorf("in the callback: %d, %v", v, err)

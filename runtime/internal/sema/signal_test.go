@@ -17,7 +17,7 @@ import (
 // stack, however long it is.
 func TestLongChain(t *testing.T) {
 	n := 100_000
-	if raceEnabled { // almost all of it runs on one goroutine
+	if raceEnabled { // the race detector is slow, and finds no more in a longer chain
 		n = 10_000
 	}
 	// A recursion over 100,000 links would take more stack.
@@ -196,7 +196,8 @@ func TestRuns(t *testing.T) {
 				eventually(t, "all is issued", func() bool { return dev.Stats().InFlight == len(c.list)+2 }, dev)
 				d.StallStream(streams[1-first])
 				d.ResumeDevice(0)
-				must(t, ends[first].Wait(minute(t), 1)) // all work of one stream has been retired
+				// So that all work of one stream has been retired.
+				must(t, ends[first].Wait(minute(t), 1))
 				d.ResumeStream(streams[1-first])
 				must(t, ends[1-first].Wait(minute(t), 1))
 				v, err := s.Query()
@@ -304,7 +305,7 @@ func TestNotAbove(t *testing.T) {
 			time.Sleep(time.Second) // bubble time: the waiters have parked by now
 			d.ResumeDevice(0)
 			ends(t, ended, gpu.ErrValue)
-			if mistake == "a value twice" { // either of the two signals may have been the first
+			if mistake == "a value twice" { // either of the two signals may be the one that fails
 				return
 			}
 			if err := s[1].Wait(soon(t), 1); !errors.Is(err, gpu.ErrValue) {

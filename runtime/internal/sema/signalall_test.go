@@ -96,7 +96,8 @@ func TestLists(t *testing.T) {
 			if i, err := gpu.WaitAny(t.Context(), good, s.At(gpu.MaxValue+1)); i != -1 || !errors.Is(err, gpu.ErrArgument) {
 				t.Errorf("WaitAny = %d, %v", i, err)
 			}
-			s.Fail(io.EOF) // the argument is still wrong after a failure
+			// The next round repeats the calls: after a failure the argument is still wrong.
+			s.Fail(io.EOF)
 		}
 		x := newSemaphore(t, 0)
 		fn, got := fired()

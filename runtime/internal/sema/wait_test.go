@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/testkit"
 )
 
-// TestStandFor checks that a single waiter polls in the poller's place, as long as it is alone or
-// if it was alone when it began.
+// TestStandFor checks that a single waiter polls in place of the device's poller, as long as no
+// other goroutine waits or if none waited when it began.
 func TestStandFor(t *testing.T) {
 	sim := simdriver.New(simdriver.Config{})
 	d, err := gpu.Open(sim, 0, gpu.Options{Spin: time.Microsecond, Poll: time.Hour})
@@ -44,14 +44,14 @@ func TestStandFor(t *testing.T) {
 			}
 		}
 		first := waiter(v)
-		until("the first one asks", testkit.Native(d).Waits.Stood)
+		until("the first waiter polls", testkit.Native(d).Waits.Stood)
 		if testkit.Native(d).Wanted() {
 			t.Error("the only waiter has parked")
 		}
 		second, third := waiter(v), waiter(v+1)
-		until("the others have parked", testkit.Native(d).Wanted)
+		until("the other waiters have parked", testkit.Native(d).Wanted)
 		if !testkit.Native(d).Waits.Stood() {
-			t.Error("the first one has gone")
+			t.Error("the first waiter has stopped polling")
 		}
 		sim.ResumeDevice(0)
 		for _, done := range []chan error{first, second, third} {
@@ -59,9 +59,9 @@ func TestStandFor(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		until("nobody asks any more", func() bool { return !testkit.Native(d).Wanted() })
+		until("nobody requests polling any more", func() bool { return !testkit.Native(d).Wanted() })
 		if testkit.Native(d).Waits.Stood() {
-			t.Error("somebody still stands for the poller")
+			t.Error("a waiter still polls in place of the poller")
 		}
 	}
 	if err := d.Close(); err != nil {
@@ -96,14 +96,14 @@ func TestStandForAll(t *testing.T) {
 	for i, d := range devs {
 		for end := time.Now().Add(time.Minute); !testkit.Native(d).Waits.Stood(); runtime.Gosched() {
 			if testkit.Native(d).Wanted() || time.Now().After(end) {
-				t.Fatalf("the waiter does not ask device %d, and has parked: %t", i, testkit.Native(d).Wanted())
+				t.Fatalf("the waiter does not poll device %d; it has parked: %t", i, testkit.Native(d).Wanted())
 			}
 		}
 		for _, other := range devs[:i] {
-			// The waiter stops a moment later.
+			// The waiter may still poll this device for a moment.
 			for end := time.Now().Add(time.Minute); testkit.Native(other).Waits.Stood(); runtime.Gosched() {
 				if time.Now().After(end) {
-					t.Fatalf("beside device %d it stands for another", i)
+					t.Fatalf("the waiter polls for device %d, but also still for another device", i)
 				}
 			}
 		}
