@@ -114,7 +114,8 @@ func (q *Queue) free(o *Order, b *Buffer) error {
 	return q.submit(r, o)
 }
 
-// free makes the record a Free of a buffer. It returns the errors of keepBuffer.
+// free makes r a Free of the buffer b. If b cannot be held, it returns what keepBuffer would
+// return.
 func (r *record) free(b *memory.Buffer) error {
 	if err := r.memory.SetFree(&r.Submission, b); err != nil {
 		return r.notKept(err)

@@ -141,9 +141,10 @@ type mistake struct {
 	s    *gpu.Semaphore // at value 5
 	x    *gpu.Semaphore // signalled by calls with several signals; at value 0
 	pool *gpu.Pool
-	code *gpu.CommandBuffer // of a host call between two fills, without bindings
-	open *gpu.CommandBuffer // being recorded, with
-	bind *gpu.Buffer        // one binding
+	// A recording that has ended: a host call between two fills, without bindings.
+	code *gpu.CommandBuffer
+	open *gpu.CommandBuffer // a recording that has not ended
+	bind *gpu.Buffer        // the only binding of open
 }
 
 // signals makes an order that signals x, and s before and after it.
@@ -209,7 +210,8 @@ var queueOperations = map[string]func(m *mistake, o gpu.Order) error{
 		b := alloca(m.t, m.q, gpu.Order{}, m.pool, 64)
 		err := m.q.Submit(o, gpu.Free(b))
 		done := semaphores(m.t, 1)[0]
-		must(m.t, m.q.Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Free(b))) // because it still exists
+		// The refused Free has freed nothing.
+		must(m.t, m.q.Submit(gpu.Order{Signal: pts(done, 1)}, gpu.Free(b)))
 		must(m.t, done.Wait(soon(m.t), 1))
 		return err
 	},
@@ -258,7 +260,8 @@ func (m *mistake) long(first, second uint64) gpu.Order {
 	return o
 }
 
-// wrongCalls are other wrong calls. A call without an error result returns a wrong result or nil.
+// wrongCalls are calls with other mistakes. If a call has no error among its results, the function
+// checks the results, and returns an error or nil itself.
 var wrongCalls = map[string]struct {
 	call func(m *mistake) error
 	want error
@@ -308,10 +311,10 @@ var wrongCalls = map[string]struct {
 	"a binding outside of its recording": {func(m *mistake) error { return m.q.Submit(m.signals(), gpu.Fill(m.bind.All(), []byte{1})) }, gpu.ErrArgument},
 }
 
-// late returns an error if cancel succeeds.
+// late returns an error if cancel succeeds: it must come too late.
 func late(cancel func() bool) error {
 	if cancel() {
-		return errors.New("in time")
+		return errors.New("cancel succeeded")
 	}
 	return nil
 }
@@ -362,10 +365,12 @@ func TestMistakes(t *testing.T) {
 				t.Fatal("something has been written")
 			}
 		}
-		must(t, m.q.Submit(order(m.s, 5, m.s, 6), gpu.Fill(m.b.All(), []byte{1}))) // the usual chain
+		// The objects still work.
+		must(t, m.q.Submit(order(m.s, 5, m.s, 6), gpu.Fill(m.b.All(), []byte{1})))
 		must(t, m.s.Wait(soon(t), 6))
 		failed, x := semaphores(t, 1)[0], semaphores(t, 1)[0]
-		failed.Fail(context.Canceled) // the error does not mention the order of values, and the other signal is reached
+		// To signal a failed semaphore is no mistake, and the other signal is given.
+		failed.Fail(context.Canceled)
 		must(t, m.q.Submit(gpu.Order{Signal: []gpu.Point{{Semaphore: failed, Value: 1}, {Semaphore: x, Value: 1}}}, gpu.Fill(m.b.All(), []byte{1})))
 		must(t, x.Wait(soon(t), 1))
 	})

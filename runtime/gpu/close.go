@@ -40,7 +40,8 @@ import (
 type deviceClosing struct {
 	closer        closer.Closer
 	failedStreams failedStreams
-	// The program has received the error of an operation that failed because the device was lost.
+	// lossReceived says that the program has received the error of an operation that failed because
+	// the device was lost.
 	lossReceived atomic.Bool
 }
 
@@ -150,10 +151,11 @@ func (d *Device) close(ctx context.Context) error {
 	return errs.Summarize(all)
 }
 
-// A giving destroys the native objects of a device, on the device's thread, and gathers the errors.
+// A giving is step 5 of closing: it destroys the native objects of a device, on the device's
+// thread, and gathers the errors.
 type giving struct {
 	*Device
-	ctx  context.Context // ends the calls that are repeated
+	ctx  context.Context // limits how long calls that return ErrBusy are repeated
 	lost bool            // the device is lost, and errs has an error that says so
 	errs []error
 }
@@ -217,7 +219,7 @@ func (g *giving) endStreams() (why string) {
 	if after == 0 {
 		g.freePooled(0)
 	}
-	var streams []driver.Stream // of the layers above the scheduler
+	var streams []driver.Stream // streams that the scheduler does not know
 	streams = append(streams, g.recordings.Streams()...)
 	streams = append(streams, g.memory.Streams()...)
 	if why = g.native.DestroyStreams(g.ctx, streams, g.add); why == "" {
@@ -263,7 +265,7 @@ func (g *giving) giveBack() {
 	for _, err := range g.events.Close(g.ctx) {
 		g.add(err)
 	}
-	if !g.native.Overdue() { // otherwise calls may still use the memory
+	if !g.native.Overdue() { // calls that have not ended may still use the pinned memory
 		g.add(g.memory.Stage.Close())
 	}
 	for _, err := range g.memory.Close() {

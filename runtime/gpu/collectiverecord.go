@@ -105,7 +105,7 @@ func (c *CommandBuffer) addCollective(op *Op, after []recording.Command) (record
 	return r.Collect(g.Communicator, group, after)
 }
 
-// place returns the name and number of a device, to tell equal ones apart.
+// place returns the name and number of a device: several devices may have the same name.
 func place(d *engine.Device) string { return fmt.Sprintf("%s, device %d", d.Info.Name, d.Info.Index) }
 
 // recordedGroup is the [engine.Action] that gives a group of a recording to the library.

@@ -33,14 +33,15 @@ func TestConformance(t *testing.T) {
 		if testing.Short() && on.name != "cuda" && on.devices != 2 {
 			continue
 		}
-		if raceEnabled && on.name != "cuda" && on.name != "hip over 2 devices" { // the others run the same goroutines
+		// With other devices the race detector would find nothing else.
+		if raceEnabled && on.name != "cuda" && on.name != "hip over 2 devices" {
 			continue
 		}
 		t.Run(on.name, func(t *testing.T) {
 			gputest.Run(t, func(t *testing.T) gputest.Harness {
 				machine := new(simdriver.Machine)
 				d := newSim(t, simdriver.Config{Devices: on.devices, Caps: &on.caps, Machine: machine})
-				var mu sync.Mutex // of binders
+				var mu sync.Mutex // protects binders
 				binders := map[int]driver.Device{}
 				return gputest.Harness{
 					Driver:  d,

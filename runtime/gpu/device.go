@@ -30,7 +30,7 @@ type Device struct {
 	native     engine.Device
 	faces      faces.Faces
 	opt        Options
-	queues     []*Queue // of the program
+	queues     []*Queue // as many as Options.Queues says
 	memory     memory.Device
 	recordings recording.Device
 	comm       comm.Device
@@ -43,7 +43,7 @@ type Device struct {
 	deviceClosing
 
 	mu      sync.Mutex           // protects the following fields; no other lock is taken while it is held
-	code    map[*Module]struct{} // loaded
+	code    map[*Module]struct{} // the loaded modules
 	timings map[*Timing]struct{}
 }
 

@@ -70,5 +70,5 @@ func hasPointers(t reflect.Type) bool {
 		}
 		return false
 	}
-	return t.Kind() > reflect.Complex128 // a string, say
+	return t.Kind() > reflect.Complex128 // for example a string
 }

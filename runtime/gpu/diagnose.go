@@ -86,7 +86,8 @@ func (d *Device) Parked() (list []ParkedOperation) {
 		p := ParkedOperation{Op: o.op.String(), Kernel: o.kernel, Label: o.label, Queue: o.q.String(), Age: time.Duration(asked - o.since)}
 		for _, w := range o.waits {
 			value, at, issued := w.Semaphore.Outlook(w.Value)
-			if value >= w.Value || issued && !o.hostly { // also if the semaphore has failed
+			if value >= w.Value || issued && !o.hostly {
+				// The wait is met, the semaphore has failed, or the work is issued.
 				continue
 			}
 			wait := ParkedWait{Semaphore: outer(w.Semaphore), Value: w.Value, Current: value}

@@ -54,7 +54,7 @@ func TestNames(t *testing.T) {
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 6)}, gpu.Fill(b.All(), []byte{1})))
 		must(t, s.Signal(6))
 		d.ResumeDevice(0)
-		err := s.Wait(soon(t), 7) // found only after the work has completed
+		err := s.Wait(soon(t), 7) // the mistake is found when the work completes
 		says(t, errorText{err}, `fill on queue "decode" of `+name, `semaphore "tokens"`, "signal 6", "at 6")
 		var failed *gpu.SubmitError
 		if !errors.As(err, &failed) || failed.Queue != `queue "decode"` || failed.Device != name || !errors.Is(err, gpu.ErrValue) {
@@ -192,7 +192,7 @@ func TestWaitEndedSays(t *testing.T) {
 		want := `gpu: wait for semaphore "tokens" to reach 6, which is at 5, to be signalled by: fill on queue 1 of ` + dev.Info().Name + `, in flight: context deadline exceeded`
 		d.ResumeDevice(0)
 		must(t, s.Wait(soon(t), 7))
-		if err.Error() != want { // unchanged
+		if err.Error() != want { // the error describes the moment when the wait ended, not now
 			t.Errorf("%v\nwant\n%s", err, want)
 		}
 		for name, err := range map[string]error{
@@ -228,7 +228,7 @@ func TestStagingStats(t *testing.T) {
 		d.StallDevice(0)
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.UploadCopy(b.Range(0, 1000), make([]byte, 1000))))
 		must(t, q.Submit(gpu.Order{Signal: pts(s, 2)}, gpu.Download(make([]byte, 4096), b.All())))
-		synctest.Wait() // there is none for the download yet
+		synctest.Wait() // until pinned memory for the download has been made
 		is("in flight", gpu.StagingStats{Held: 8192, Used: 1024 + 4096, Peak: 1024 + 4096})
 		d.ResumeDevice(0)
 		must(t, s.Wait(soon(t), 2))

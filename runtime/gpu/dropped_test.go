@@ -39,8 +39,8 @@ func (r *reports) options() gpu.Options {
 	return gpu.Options{Leaks: slog.New(slog.NewTextHandler(r, nil))}
 }
 
-// collect runs the garbage collector until a sentence has been reported n times, and twice more to
-// find extra reports. It returns the reports.
+// collect runs the garbage collector until there are n reports, and twice more to find extra
+// reports. It returns the reports.
 func (r *reports) collect(t *testing.T, n int) []string {
 	t.Helper()
 	ctx := in(t, 10*time.Second)
@@ -232,10 +232,10 @@ func TestWhatIsClosedIsNotReported(t *testing.T) {
 		x, err := dev.Alloc(gpu.DeviceMem, 64)
 		must(t, err)
 		must(t, s.Fill(x.All(), []byte{1}))
-		must(t, x.Close()) // parked work uses it
+		must(t, x.Close()) // parked work still uses x
 		y, err := s.Alloc(nil, 64)
 		must(t, err)
-		must(t, s.Do(gpu.Free(y))) // also parked
+		must(t, s.Do(gpu.Free(y))) // this Free is parked too
 		z, err := s.Alloc(nil, 64)
 		must(t, err)
 		must(t, z.Close())
@@ -251,7 +251,7 @@ func TestWhatIsClosedIsNotReported(t *testing.T) {
 		must(t, p.Close())
 		_, err = dev.Alloc(gpu.DeviceMem, 64)
 		must(t, err)
-		must(t, dev.Shutdown(context.Background())) // frees the rest
+		must(t, dev.Shutdown(context.Background())) // frees the buffers that are not closed
 	}()
 	if got := r.collect(t, 0); len(got) > 0 {
 		t.Errorf("reported: %q", got)

@@ -166,7 +166,7 @@ func ExampleCommandBuffer_SetScratch() {
 		check(err)
 		_, err = c.Add(gpu.Copy(out.Range(batch, 1), b.Range(0, 1)), filled)
 		check(err)
-		n, err := c.ScratchSize() // so far
+		n, err := c.ScratchSize() // for the commands recorded so far
 		check(err)
 		need = max(need, n)
 		all = append(all, c)

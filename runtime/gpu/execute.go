@@ -45,11 +45,12 @@ func (q *Queue) execute(o *Order, op *Op) error {
 	if c == nil || c.in().Device() != &q.dev.recordings {
 		return errs.Argument("execute", "no command buffer, or one of another device")
 	}
-	if q.dev.failed() != nil { // then the submission fails, even if Close has closed the recording
+	if q.dev.failed() != nil {
+		// The submission fails with the device's error, even if Close has closed the recording.
 		return q.submit(q.get(work.Execute), o)
 	}
 	if err := c.in().Executable(); err != nil {
-		if q.dev.failed() != nil { // as above
+		if q.dev.failed() != nil { // the device may have failed since the check above
 			return q.submit(q.get(work.Execute), o)
 		}
 		return err
@@ -72,7 +73,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 	if len(steps) == 1 {
 		return q.executeStep(o, steps[0], bindings, given, nil)
 	}
-	if err := o.checkAll(); err != nil { // before the first step is submitted: the last one has the signals
+	if err := o.checkAll(); err != nil { // check now, because only the last step has the signals
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
 	}
 	link, err := NewSemaphore(0) // its value is the number of steps that are over
@@ -107,7 +108,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 		if n == 0 && x.Lane() == nil && q.tl.FailedBy() == nil {
 			return err
 		}
-		FailAll(err, signalled(o)...) // the steps that have been submitted go on
+		FailAll(err, signalled(o)...) // no later step will give them; submitted steps still run
 		if n == 0 {
 			return err
 		}
@@ -153,7 +154,7 @@ func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range,
 		s.fn, s.Mode = s.controlStep, engine.UntilReached
 	}
 	s.recording.SetRun(x)
-	if q.dev.failed() != nil { // then the submission fails
+	if q.dev.failed() != nil { // the submission fails with the device's error
 		return q.submit(s, o)
 	}
 	if err := s.recording.Set(&s.Submission, x, bindings, given); err != nil {

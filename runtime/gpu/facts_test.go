@@ -67,7 +67,7 @@ func TestLink(t *testing.T) {
 				_, err := a.Link(b)
 				answered <- err
 			}()
-			synctest.Wait() // it is in the driver
+			synctest.Wait() // the goroutine is inside the driver
 			must(t, b.Close())
 			synctest.Wait() // until the goroutine has reported
 			select {
@@ -96,11 +96,11 @@ func TestOccupancy(t *testing.T) {
 		for _, c := range []struct{ shared, most, threads, held int }{
 			{0, 0, 1024, 2},
 			{0, 1024, 1024, 2},
-			{0, 1000, 512, 4},      // 3 blocks of 672 threads are fewer
-			{0, 100, 64, 32},       // also 21 blocks of 96
-			{0, 40, 40, 32},        // not whole warps, and more than the limit
+			{0, 1000, 512, 4},      // 2048 threads; 3 blocks of 672 are fewer
+			{0, 100, 64, 32},       // 2048 threads; 21 blocks of 96 are fewer
+			{0, 40, 40, 32},        // not whole warps; 32 blocks are the limit
 			{0, 20, 20, 32},        // less than a warp
-			{50 << 10, 0, 1024, 2}, // fits exactly twice
+			{50 << 10, 0, 1024, 2}, // shared memory for exactly two blocks
 			{51 << 10, 0, 1024, 1},
 			{97 << 10, 0, 0, 0},
 		} {
@@ -130,7 +130,8 @@ func TestFactsFail(t *testing.T) {
 		}
 		must(t, d.LoseDevice(0, errHostCall))
 		for op, ask := range asks {
-			if err := ask(); caps.MemInfo && !errors.Is(err, driver.ErrLost) { // which the first query finds
+			if err := ask(); caps.MemInfo && !errors.Is(err, driver.ErrLost) {
+				// The first query finds the loss.
 				t.Errorf("%s of a device that is lost: %v", op, err)
 			}
 		}

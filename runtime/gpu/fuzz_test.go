@@ -209,7 +209,7 @@ func (f *fuzz) submit() {
 		var fn func()
 		if call := f.fn(); call != nil {
 			fn = func() {
-				defer func() { recover() }() // else it would be logged
+				defer func() { recover() }() // the runtime would log the panic
 				call()
 			}
 		}
@@ -270,7 +270,7 @@ func (f *fuzz) submit() {
 	}
 	if err == nil {
 		f.done, f.what = append(f.done, done), append(f.what, what)
-	} else if what != "collective" && !documented(err) { // a communicator fails with any earlier failure
+	} else if what != "collective" && !documented(err) { // a collective may return any earlier error of its communicator
 		f.t.Errorf("%s: an error that is not documented: %v", what, err)
 	}
 }
@@ -314,7 +314,7 @@ func (f *fuzz) record() {
 	}
 }
 
-// other does something else.
+// other makes a call that neither submits nor records.
 func (f *fuzz) other() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

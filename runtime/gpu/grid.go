@@ -42,7 +42,8 @@ func GridFor(n, threads int) Grid {
 
 // flawed returns a grid that every launch refuses.
 func flawed(err error) Grid {
-	all := [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32} // fails even if flaw is lost
+	// Refused even if a program copies only the exported fields.
+	all := [3]uint32{math.MaxUint32, math.MaxUint32, math.MaxUint32}
 	return Grid{Blocks: all, Threads: all, flaw: err}
 }
 

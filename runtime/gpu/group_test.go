@@ -52,7 +52,7 @@ func TestOpenGroup(t *testing.T) {
 			t.Error(err)
 		}
 		s := semaphores(t, 2)
-		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Barrier())) // it stays open
+		must(t, a.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Barrier())) // a stays open
 		must(t, s[0].Wait(minute(t), 1))
 		if err := b.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Barrier()); !errors.Is(err, driver.ErrLost) {
 			t.Error(err)
@@ -193,7 +193,8 @@ func TestAcross(t *testing.T) {
 		"its work":   {Op: simdriver.OpRecord, N: 7, Lost: true, AtExecution: true},
 	} {
 		eachCaps(t, "B80 B117 fails: "+name, func(t *testing.T, caps driver.Caps) {
-			for _, here := range []bool{true, false} { // the queue's side
+			// Whether the queue is on the side that fails.
+			for _, here := range []bool{true, false} {
 				for _, up := range []bool{true, false} {
 					x, y := setup(t, caps)
 					bad, good, dst, src := x, y, x, y
@@ -207,14 +208,14 @@ func TestAcross(t *testing.T) {
 					s := semaphores(t, 2)
 					must(t, x.v.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Copy(dst.b.All(), src.b.All())))
 					err := s[0].Wait(minute(t), 1)
-					asked := name == "an event" // by the waiter, which polls
+					asked := name == "an event" // only the poll of a waiter finds this failure
 					if err == nil && i.Hits() > 0 && !asked {
 						t.Errorf("here %t, up %t: it has not failed", here, up)
 					}
 					if lost := errors.Is(err, driver.ErrLost); i.Hits() > 0 && lost != f.Lost {
 						t.Errorf("here %t, up %t: %v", here, up, err)
 					}
-					// The other one works.
+					// The other device works.
 					must(t, good.v.Queue(0).Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(good.b.All(), []byte{1})))
 					must(t, s[1].Wait(minute(t), 1))
 				}
@@ -223,7 +224,8 @@ func TestAcross(t *testing.T) {
 	}
 	eachCaps(t, "B81 B86 a side is closed in the middle", func(t *testing.T, caps driver.Caps) {
 		for _, here := range []bool{true, false} {
-			for _, stalled := range []bool{true, false} { // the closed side, or the other one
+			// Whether the side that is closed is stalled, or the other side.
+			for _, stalled := range []bool{true, false} {
 				x, y := setup(t, caps)
 				s := semaphores(t, 1)[0]
 				closing, other := x, y

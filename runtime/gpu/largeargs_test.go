@@ -128,7 +128,7 @@ func TestLargeArgumentsAligned(t *testing.T) {
 	must(t, err)
 	b := allocate(t, dev, 18*8)
 	s, args := dev.Queue(0).NewStream(), tensorArgs{Out: b.All()}
-	op := typed.Launch(gpu.GridFor(1, 1), args) // it has its own copy of the large argument
+	op := typed.Launch(gpu.GridFor(1, 1), args) // op has its own copy of the large argument
 	launch := func() {
 		must(t, s.Do(op))
 		for end := s.Point(); ; runtime.Gosched() {
@@ -145,7 +145,7 @@ func TestLargeArgumentsAligned(t *testing.T) {
 	}
 	host := semaphores(t, 1)[0]
 	must(t, s.After(host.At(1)))
-	for range 64 { // parked, so each in a different place
+	for range 64 { // parked, so that the arguments are in many different places
 		must(t, s.Do(typed.Launch(gpu.GridFor(1, 1), args)))
 	}
 	must(t, host.Signal(1))
@@ -159,7 +159,7 @@ func TestLargeArgumentsAligned(t *testing.T) {
 		}
 	}
 	must(t, c.End())
-	for range 16 { // each in its own memory
+	for range 16 { // each recording has memory of its own
 		c := commandBuffer(t, dev, gpu.StreamMode)
 		recorded(t)(c.Add(typed.Launch(gpu.GridFor(1, 1), args)))
 		must(t, c.End())

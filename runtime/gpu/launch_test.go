@@ -65,7 +65,7 @@ func TestLaunchAttrs(t *testing.T) {
 					if !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Simulated GPU 0 has no ") {
 						t.Errorf("%s, %+v: %v", way, c.Attrs, err)
 					}
-					synctest.Wait() // earlier fills may have waited for events
+					synctest.Wait() // until earlier fills have got their events
 					if n := dev.Stats().Parked; n != 0 {
 						t.Errorf("%s, %+v: %d parked", way, c.Attrs, n)
 					}
@@ -77,7 +77,7 @@ func TestLaunchAttrs(t *testing.T) {
 					Priority: int32(caps.ClampPriority(c.Attrs.Priority)), Carveout: int32(c.Attrs.Carveout)}
 				got := elementsOf(t, s, out)
 				if strings.HasPrefix(way, "a command buffer") && !strings.HasPrefix(way, fmt.Sprintf("a command buffer of mode %d", gpu.StreamMode)) && got[0].Priority == 0 {
-					want.Priority = 0 // it was part of a graph
+					want.Priority = 0 // in a graph, the launch has the priority of the queue
 				}
 				if got[0] != want {
 					t.Errorf("%s, %+v: the kernel sees %+v, want %+v", way, c.Attrs, got[0], want)

@@ -61,7 +61,7 @@ type launchPart struct {
 
 // A boundArg is a kernel argument that is the address of a range of a buffer.
 type boundArg struct {
-	index int // of the argument
+	index int // the argument's index
 	at    engine.Address
 }
 

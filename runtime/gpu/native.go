@@ -123,7 +123,8 @@ func (q *Queue) native(o *Order, op *Op) error {
 		return fmt.Errorf("gpu: native: driver %s: %w", q.dev.native.Driver.Name(), driver.ErrUnsupported)
 	}
 	s := q.get(work.Native)
-	if q.dev.failed() != nil { // then the submission fails, whatever the state of its buffers
+	if q.dev.failed() != nil {
+		// The submission fails with the device's error, whatever the state of its buffers.
 		return q.submit(s, o)
 	}
 	for i, r := range op.all() {
@@ -150,7 +151,7 @@ func (q *Queue) native(o *Order, op *Op) error {
 			s.drop()
 			return err
 		}
-		if b != nil { // otherwise the submission fails
+		if b != nil { // nil if the queue is closed: then the submission fails
 			s.uses = append(s.uses, memory.Range{Buffer: b, Size: size})
 			s.keep(b)
 		}

@@ -55,7 +55,7 @@ type opMore struct {
 	wide   []uint64          // kernel arguments of more than 16 bytes; the argument's Offset is an index
 	given  []recording.Given // values of parameters, all of them
 	uses   []recording.Use   // uses of parameters, in Ops to record
-	group  comm.Group        // a group of more collectives, or with a context
+	group  comm.Group        // a group with more collectives than fit, or with a context
 }
 
 // An opKind says which function made an Op.

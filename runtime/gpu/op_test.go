@@ -164,7 +164,7 @@ func TestOpAgain(t *testing.T) {
 			t.Error("all the memory there could be is allocated")
 		}
 		if err := a.Do(gpu.Free(p)); err == nil {
-			t.Error("with an error the variable has changed") // it is still the freed one
+			t.Error("with an error the variable has changed") // p must still be the freed buffer
 		}
 
 		// An Op works on any device with the needed features.
@@ -191,7 +191,7 @@ func TestDoTogether(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, _ driver.Caps) {
 		const workers, rounds, ops = 8, 10, 5
 		s := openDevice(t, d, 0, gpu.Options{}).Queue(0).NewStream()
-		var order []int // of the stream's operations, which run one after the other
+		var order []int // the order in which the stream's operations ran
 		var wg sync.WaitGroup
 		for w := range workers {
 			wg.Go(func() {
@@ -227,10 +227,10 @@ func TestDoWaits(t *testing.T) {
 	var order []string
 	inside, ended := make(chan bool, 3), make(chan error)
 	slow := func(name string) gpu.Op {
-		return gpu.Native(name, func(gpu.NativeCall) error { // Do calls it
+		return gpu.Native(name, func(gpu.NativeCall) error { // Do calls the function
 			order = append(order, name)
 			inside <- true
-			time.Sleep(5 * time.Millisecond) // so that the other call gets as far as possible
+			time.Sleep(5 * time.Millisecond) // gives the other call time to begin
 			return nil
 		})
 	}
@@ -718,7 +718,7 @@ func TestRecordable(t *testing.T) {
 			if p != nil {
 				t.Error("it has allocated")
 			}
-			var after []gpu.Command // several write the same memory
+			var after []gpu.Command // each after the one before: several write the same memory
 			for name, op := range all {
 				at, err := c.Add(op, after...)
 				if err != nil || at <= last {

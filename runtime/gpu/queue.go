@@ -31,7 +31,7 @@ type Queue struct {
 	index    int
 	priority int
 	name     atomic.Pointer[string]
-	scratch  queueScratch // of native operations
+	scratch  queueScratch // for native operations
 }
 
 // Device returns the queue's device.

@@ -22,7 +22,8 @@ func TestNilAndZeroReceivers(t *testing.T) {
 		testkit.Receiver{Nil: (*gpu.Slice[float32])(nil)},
 		testkit.Receiver{Nil: (*gpu.TypedKernel[typedArgs])(nil)},
 		testkit.Receiver{Nil: (*gpu.Semaphore)(nil), ZeroWorks: true},
-		testkit.Receiver{Nil: (*gpu.Group)(nil), NilWorks: true, ZeroWorks: true}, // of no devices
+		// A group of no devices.
+		testkit.Receiver{Nil: (*gpu.Group)(nil), NilWorks: true, ZeroWorks: true},
 		testkit.Receiver{Nil: (*gpu.Op)(nil), ZeroWorks: true},
 	)
 }

@@ -167,7 +167,8 @@ func (r *record) Release() {
 		r.shared.Release()
 	}
 	r.staging.Release()
-	if r.lent != nil && (r.lent.shared || !r.group.Refused()) { // else the call returns the error
+	// If the call returned an error, it signals no point of Free.
+	if r.lent != nil && (r.lent.shared || !r.group.Refused()) {
 		r.lent.over(1)
 	}
 	r.memory, r.to, r.from = memory.Part{}, nil, nil

@@ -67,7 +67,8 @@ func TestStream(t *testing.T) {
 				n := dev.Stats()
 				return n.Parked == 0 && n.InFlight == 0
 			})
-			if got := bytesOf(t, dev.Queue(0), b); got[0] > 1 { // the one before may have run
+			// got[0] is 1 if the operation before the refused one has run.
+			if got := bytesOf(t, dev.Queue(0), b); got[0] > 1 {
 				t.Errorf("%v: an operation after the refused one has run", got)
 			}
 		})
@@ -137,7 +138,7 @@ func TestStream(t *testing.T) {
 			must(t, err)
 			s, got := dev.Queue(0).NewStream(), make([]byte, 4)
 			must(t, s.After(host.At(1)))
-			for i := range byte(8) { // together more than the limit
+			for i := range byte(8) { // together they allocate more than the limit
 				b, err := s.Alloc(p, 1<<19)
 				must(t, err)
 				must(t, s.Fill(b.All(), []byte{i}))
@@ -247,7 +248,7 @@ func TestStream(t *testing.T) {
 			for range 8 {
 				go func() {
 					for range 50 {
-						// One at a time, as the race detector checks.
+						// The calls run one at a time: otherwise the race detector reports n.
 						if err := s.Do(gpu.HostCall(func() error { n++; return nil })); err != nil {
 							ended <- err
 							return
@@ -286,7 +287,7 @@ func TestStreamAllocs(t *testing.T) {
 		run := func() {
 			end++
 			err := errors.Join(
-				s.After(host.At(end)), // parked until the end
+				s.After(host.At(end)), // parks everything until the host signals end
 				s.Fill(b.All(), []byte{1, 2, 3, 4}),
 				s.Do(gpu.UploadCopy(b.All(), data)),
 				s.Copy(b.Range(0, 32), b.Range(32, 32)),

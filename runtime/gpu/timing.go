@@ -118,7 +118,8 @@ func (r *record) time(o *Order) error {
 	if err := o.timing.begin(r.q.dev, o.edges); err != nil {
 		return fmt.Errorf("gpu: %s on %v: %w", r.Op.Kind, r.q, err)
 	}
-	r.timing, r.edges = o.timing.self, o.edges // self: using o.timing would move the caller's lists to the heap
+	// Not o.timing, which would make the caller's lists escape to the heap.
+	r.timing, r.edges = o.timing.self, o.edges
 	r.Observers = append(r.Observers, (*timedRecord)(r))
 	if r.Op.Kind == work.Barrier || r.Op.Kind == work.Notify {
 		r.timing.note(notedNone) // overwritten if the barrier gives its stream work

@@ -85,7 +85,7 @@ func TestTiming(t *testing.T) {
 					t.Errorf("a barrier that needs no place in a stream: %v", err)
 				}
 				must(t, dev.Queue(0).Submit(at(4), sleep.Launch(gpu.GridFor(1, 1), sleepArgs{99}).Timed(timing)))
-				must(t, timing.Close()) // while it is in use
+				must(t, timing.Close()) // while the operation still uses it
 				must(t, s.Wait(context.Background(), 5))
 				if _, err := timing.Duration(); !errors.Is(err, gpu.ErrClosed) {
 					t.Errorf("it has been closed: %v", err)
@@ -133,7 +133,7 @@ func TestTimingAlloc(t *testing.T) {
 		adopted := f.Adopt(t, dev)
 		timing, err := dev.NewTiming()
 		must(t, err)
-		slow := func(q *gpu.Queue) { // makes the timing report something else
+		slow := func(q *gpu.Queue) { // measures something that takes 5 ms
 			t.Helper()
 			s := semaphores(t, 1)[0]
 			must(t, q.Submit(gpu.Order{Signal: pts(s, 1)}, gpu.HostCall(func() error { time.Sleep(5 * time.Millisecond); return nil }).Timed(timing)))
@@ -149,7 +149,7 @@ func TestTimingAlloc(t *testing.T) {
 					t.Errorf("%s on %v took %v, as what was before it", what, q, took)
 				}
 			}
-			if q == adopted { // which does not allocate
+			if q == adopted { // queues on adopted streams cannot allocate
 				slow(q)
 				must(t, q.Submit(gpu.Order{}, gpu.Barrier().Timed(timing)))
 				check("a barrier")

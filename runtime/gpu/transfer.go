@@ -31,7 +31,8 @@ func (q *Queue) copyAcross(o *Order, dst, src memory.Range) error {
 		return err
 	}
 	return q.transfer(o, "copy", mine, other.Buffer, up, func(free *lent, piece []byte, at int64) error {
-		if err := there.dev.native.Stay(); err != nil { // else its pinned memory could be freed
+		// Stay keeps Close from freeing the pinned memory.
+		if err := there.dev.native.Stay(); err != nil {
 			return err
 		}
 		defer there.dev.native.Leave()
@@ -94,7 +95,7 @@ func (q *Queue) move(r memory.Range, up bool, free *lent, do pieceFunc) error {
 		if err != nil && len(blocks) == 0 {
 			return err
 		}
-		if err != nil { // continue with fewer shares
+		if err != nil { // too little pinned memory: move fewer shares at a time
 			break
 		}
 		defer b.Free() // pieces in flight hold their block, too
@@ -161,7 +162,7 @@ func (x *pieces) move(do pieceFunc) (err error) {
 		if err != nil && len(x.blocks) == 0 {
 			return err
 		}
-		if err != nil { // continue with fewer blocks
+		if err != nil { // too little pinned memory: use fewer blocks
 			break
 		}
 		defer b.Free() // pieces in flight hold their block, too

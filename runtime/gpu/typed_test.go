@@ -75,10 +75,11 @@ func TestTypedKernel(t *testing.T) {
 			grid := gpu.GridFor(3, 2)
 			slices1, err := gpu.Typed[saxpySlices](k)
 			must(t, err)
-			must(t, s.Do(slices1.Launch(grid, saxpySlices{3, 2, xs.Slice(1, 4), ys}))) // 14 26 38 40
+			// ys is then 14 26 38 40.
+			must(t, s.Do(slices1.Launch(grid, saxpySlices{3, 2, xs.Slice(1, 4), ys})))
 			ranges, err := gpu.Typed[saxpyArgs[gpu.Range, *gpu.Buffer]](k)
 			must(t, err)
-			// 15 28 41 40
+			// ys is then 15 28 41 40.
 			must(t, inStream(s, dev.Queue(1), ranges.Launch(grid, saxpyArgs[gpu.Range, *gpu.Buffer]{3, 1, xs.Slice(0, 3).Range(), ys.Range().Buffer})))
 			pointers, err := gpu.Typed[saxpyArgs[driver.Ptr, gpu.Slice[float32]]](k)
 			must(t, err)

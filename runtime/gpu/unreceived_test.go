@@ -22,12 +22,12 @@ func TestUnreceived(t *testing.T) {
 		t.Helper()
 		must(t, s.Do(gpu.HostCall(func() error { time.Sleep(time.Nanosecond); return io.ErrUnexpectedEOF })))
 		must(t, s.Do(gpu.Barrier()))
-		time.Sleep(time.Second) // of the synctest bubble
+		time.Sleep(time.Second) // time of the synctest bubble
 	}
 	for _, x := range []struct {
 		name string
 		run  func(t *testing.T, d *simdriver.Driver, dev *gpu.Device)
-		want string // streams
+		want string // the number of streams as the error says it; empty if there is no error
 	}{
 		{"B196 nobody waits", func(t *testing.T, d *simdriver.Driver, dev *gpu.Device) {
 			fails(t, dev.Queue(0).NewStream())
@@ -179,7 +179,8 @@ func TestUnreceivedLoss(t *testing.T) {
 				x1, x2 := allocate(t, dev, 64), allocate(t, dev, 64)
 				must(t, d.StallDevice(0))
 				must(t, a.Fill(x1.All(), []byte{1}))
-				must(t, a.Download(make([]byte, 64), x1.All())) // so that something polls
+				// The runtime polls downloads even if nobody waits.
+				must(t, a.Download(make([]byte, 64), x1.All()))
 				must(t, b.Fill(x2.All(), []byte{1}))
 				must(t, d.LoseDevice(0, io.EOF))
 				time.Sleep(time.Minute)

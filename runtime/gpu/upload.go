@@ -55,10 +55,10 @@ func (q *Queue) uploadCopy(o *Order, dst Range, data []byte) error {
 	if len(data) == 0 {
 		return q.submit(q.get(work.Barrier), o)
 	}
-	if q.dev.native.Stay() != nil { // the device is closed: the submission fails
+	if q.dev.native.Stay() != nil { // the device is closed, so the submission fails
 		return q.submit(q.get(work.Barrier), o)
 	}
-	defer q.dev.native.Leave() // the device keeps the pinned memory until then
+	defer q.dev.native.Leave() // Close does not free pinned memory before Leave
 	b, err := q.dev.memory.Stage.Get(len(data))
 	if err != nil {
 		return q.notStaged(o, "upload", err)

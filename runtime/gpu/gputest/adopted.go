@@ -28,7 +28,8 @@ func (e *env) stream(d *gpu.Device) (h driver.Stream) {
 	e.Cleanup(func() {
 		e.natively(d, func(v driver.Device) error {
 			err := v.DestroyStream(h)
-			for errors.Is(err, driver.ErrBusy) && e.ctx.Err() == nil { // its work may be about to complete
+			// Its last work may not have completed yet.
+			for errors.Is(err, driver.ErrBusy) && e.ctx.Err() == nil {
 				err = v.DestroyStream(h)
 			}
 			return err
@@ -59,7 +60,8 @@ var adopted = []test{
 		}
 		const n = 80
 		b, s, v, last := e.buffer(8*n), e.sem(), uint64(0), uint64(0)
-		step := func(submit func(o gpu.Order, to, from gpu.Range)) { // each copies the result of the one before
+		// Each copies the result of the step before it.
+		step := func(submit func(o gpu.Order, to, from gpu.Range)) {
 			last++
 			submit(between(s, v, s, v+1), b.Range(8*last, 8), b.Range(8*last-8, 8))
 			v++
@@ -71,7 +73,7 @@ var adopted = []test{
 		v++
 		for last < n-4 {
 			on(q)
-			e.must(s.WaitIssued(e.ctx, v)) // later native work comes after it
+			e.must(s.WaitIssued(e.ctx, v)) // so that the native copy below comes after it
 			last++
 			to := b.Ptr() + driver.Ptr(8*last)
 			e.natively(e.devs[0], func(d driver.Device) error { return d.Copy(h, to, to-8, 8) })
@@ -350,7 +352,7 @@ var adopted = []test{
 		q, _ := e.adopt(e.devs[0])
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, got := e.sem(), e.sem(), make([]byte, 64)
-			b := e.alloc(1, between(host, 1, s, 1), p, 4096) // not issued yet
+			b := e.alloc(1, between(host, 1, s, 1), p, 4096) // parked until the host signals
 			e.must(q.Submit(between(s, 1, s, 2), gpu.Fill(b.Range(64, 64), []byte{5})))
 			e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Download(got, b.Range(64, 64))))
 			e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Free(b)))
@@ -427,7 +429,7 @@ var adopted = []test{
 		if err := e.q(0).Submit(signal(s, 1000), interop.WaitEvent(theirs)); !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("an event that was closed: %v", err)
 		}
-		e.natively(d, func(v driver.Device) error { // which still exists
+		e.natively(d, func(v driver.Device) error { // closing has not destroyed the native event
 			err := v.Record(native, h)
 			for done := false; err == nil && !done; {
 				done, err = v.Query(native)

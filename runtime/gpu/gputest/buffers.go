@@ -21,7 +21,8 @@ var memories = []struct {
 	{"the host's", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.HostMem, size) }},
 	{"of both", func(e *env, size uint64) (*gpu.Buffer, error) { return e.devs[0].Alloc(gpu.ManagedMem, size) }},
 	{"the program's", func(e *env, size uint64) (*gpu.Buffer, error) {
-		return e.devs[0].ImportHost(make([]byte, max(size, 64<<10))[:size], nil) // in separate pages
+		// Large enough to share no page with other imports.
+		return e.devs[0].ImportHost(make([]byte, max(size, 64<<10))[:size], nil)
 	}},
 	{"of a pool", func(e *env, size uint64) (*gpu.Buffer, error) { return e.hostPool(false, size), nil }},
 	{"of a portable pool", func(e *env, size uint64) (*gpu.Buffer, error) { return e.hostPool(true, size), nil }},
@@ -192,7 +193,7 @@ var buffers = []test{
 		if len(freed) > 0 {
 			e.Error("told twice")
 		}
-		again, err := d.ImportHost(mem, nil) // which is no longer registered
+		again, err := d.ImportHost(mem, nil) // the driver no longer has the memory registered
 		e.must(err)
 		e.must(again.Close())
 	}},
@@ -217,7 +218,7 @@ var buffers = []test{
 		left, err := d.ImportHost(mem, func() { freed <- struct{}{} })
 		e.must(err)
 		e.must(e.q(0).Submit(between(s, 1, s, 2), gpu.Fill(left.All(), []byte{2})))
-		e.must(d.Close()) // which releases it when it is no longer used
+		e.must(d.Close()) // calls the function when the work has ended
 		<-freed
 		e.same("the memory", mem, bytes.Repeat([]byte{2}, 256))
 		e.must(left.Close())
@@ -405,7 +406,7 @@ var buffers = []test{
 				c.end()
 				x, y, near := alloc(n), alloc(n), e.buffer(n)
 				host, s, v := e.sem(), e.sem(), uint64(0)
-				// One kind of memory, and two kinds.
+				// The bound ranges are in one kind of memory, then in two kinds, then in one again.
 				for _, bound := range [][2]*gpu.Buffer{{x, y}, {y, x}, {x, near}, {near, y}, {x, y}} {
 					v++
 					input, own := random(n, v), random(n, 100+v)

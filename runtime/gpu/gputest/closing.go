@@ -111,7 +111,7 @@ var closing = []test{
 		e.at(s, 1)
 	}},
 	{name: "B85 B110 Close ends transfers in pieces", options: small, run: func(e *env) {
-		const n = 64 * 4096 // more than 8 goroutines can have in flight
+		const n = 64 * 4096 // more pieces than 8 goroutines can have in flight
 		d, s := e.devs[0], e.sems(2)
 		a, b := e.buffer(n), e.buffer(n)
 		begun, cont := make(chan struct{}, 2), make(chan struct{})
@@ -196,7 +196,8 @@ var closing = []test{
 		go func() { got <- x.Wait(e.ctx, 1) }()
 		closed := make(chan error, 1)
 		go func() { closed <- e.devs[0].Close() }()
-		if err := <-got; !errors.Is(err, gpu.ErrClosed) { // from x's waiter: the other one ends when the work does
+		// The wait for x must end now. The other wait ends when the work does.
+		if err := <-got; !errors.Is(err, gpu.ErrClosed) {
 			e.Errorf("the barrier that waits: %v", err)
 		}
 		resume()

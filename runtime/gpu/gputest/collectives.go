@@ -111,7 +111,7 @@ func (t *team) get(rank int, b *gpu.Buffer) []byte {
 func (t *team) submit(what string, ops func(rank int) []collective.Operation) {
 	t.Helper()
 	done := t.sems(len(t.comms))
-	for i, c := range t.comms { // from one goroutine: no rank may block it
+	for i, c := range t.comms { // one goroutine submits for all: no rank may block it
 		if err := c.Device().Queue(0).Submit(signal(done[i], 1), c.GroupContext(t.ctx, ops(i)...)); err != nil {
 			t.Fatalf("%s, rank %d of %d: %v", what, i, len(t.comms), err)
 		}
@@ -354,7 +354,8 @@ func (t *team) checkMoves(typ collective.ElementType, count int) {
 		}
 		t.same("all-to-all, "+what, t.get(i, dst[i]), want)
 	}
-	// Around a ring: as a send and a receive, as one operation, and as one that stops at the ends.
+	// Each rank sends to the next, around a ring: by a send and a receive, and by one operation.
+	// One more operation moves data along a line, which has two ends.
 	right, left := func(i int) int { return (i + 1) % n }, func(i int) int { return (i + n - 1) % n }
 	part := func(b *gpu.Buffer) gpu.Range { return b.Range(0, uint64(size)) }
 	rings := map[string]func(i int) []collective.Operation{
@@ -406,7 +407,7 @@ func (t *team) alone(rank int, ctx context.Context) *gpu.Semaphore {
 	t.Helper()
 	b, s := t.memory(rank, make([]byte, 4096)), t.sem()
 	t.must(t.comms[rank].Device().Queue(0).Submit(signal(s, 1), t.comms[rank].GroupContext(ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
-	t.must(b.Close()) // it is still in use
+	t.must(b.Close()) // the group still uses the buffer
 	return s
 }
 
@@ -554,7 +555,7 @@ var collectives = []test{
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			t.meet() // it is unchanged
+			t.meet() // the communicators still work
 		})
 	}},
 	{name: "B192 communicators that are suspended", comms: true, run: func(e *env) {
@@ -574,7 +575,7 @@ var collectives = []test{
 			t.checkReduction(&reductions[0], collective.Float32, 1000)
 			for range 2 {
 				if rest("suspend", (*collective.Communicator).Suspend) {
-					t.Logf("the library cannot suspend") // and nothing changed
+					t.Logf("the library cannot suspend") // the communicators must work as before
 					t.checkReduction(&reductions[0], collective.Float32, 1000)
 					return
 				}
@@ -592,7 +593,8 @@ var collectives = []test{
 				t.checkReduction(&reductions[0], collective.Float32, 1000)
 				t.checkMoves(collective.Int32, 33)
 			}
-			rest("suspend", (*collective.Communicator).Suspend) // then it is closed while suspended
+			// team then closes a suspended communicator.
+			rest("suspend", (*collective.Communicator).Suspend)
 		})
 		e.team(1, collective.Options{}, func(t *team) {
 			if err := t.comms[0].Suspend(t.ctx); !errors.Is(err, driver.ErrUnsupported) {
@@ -630,7 +632,8 @@ var collectives = []test{
 				t.Errorf("a mistake failed the communicator: %v", t.comms[0].Err())
 			}
 			s := t.sem()
-			t.must(t.comms[0].Device().Queue(0).Submit(signal(s, 1), t.comms[0].GroupContext(t.ctx))) // nothing
+			// An empty group.
+			t.must(t.comms[0].Device().Queue(0).Submit(signal(s, 1), t.comms[0].GroupContext(t.ctx)))
 			t.wait(s, 1)
 			over, cancel := context.WithCancel(t.ctx)
 			cancel()
@@ -654,7 +657,7 @@ var collectives = []test{
 				t.must(c.Device().Queue(0).Submit(between(host, 1, first[i], 1), c.GroupContext(t.ctx, collective.AllReduce(one, one, collective.Int32, collective.Sum()))))
 				t.must(c.Device().Queue(0).Submit(signal(second[i], 1), c.GroupContext(t.ctx, collective.AllReduce(two, two, collective.Int32, collective.Sum()))))
 			}
-			for range 100 { // the second has nothing to wait for
+			for range 100 { // the second group waits for nothing, but must stay behind the first
 				for i := range n {
 					t.must(t.devs[i].Queue(0).Flush())
 					t.at(second[i], 0)
@@ -756,7 +759,7 @@ var collectives = []test{
 			c, q := t.comms[0], t.devs[0].Queue(0)
 			b, issued, waiting := t.memory(0, make([]byte, 64)), t.memory(0, make([]byte, 64)), t.memory(0, make([]byte, 64))
 			s, gate, parked, late, other := q.NewStream(), t.sem(), t.sem(), t.sem(), t.sem()
-			// The other ranks do not submit one.
+			// Only rank 0 submits this group, so the group cannot end.
 			t.must(s.Do(c.GroupContext(ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
 			t.must(s.Fill(issued.All(), []byte{1}))
 			p := s.Point()
@@ -779,7 +782,7 @@ var collectives = []test{
 			t.same("memory of work that was not issued", t.get(0, waiting), make([]byte, 64))
 			for i, c := range t.comms {
 				if i > 0 {
-					c.Abort(nil) // else its close would wait for rank 0
+					c.Abort(nil) // otherwise its Close would wait for rank 0
 				}
 			}
 		})
@@ -790,7 +793,8 @@ var collectives = []test{
 			b := t.memory(0, make([]byte, 64))
 			parked := t.sem()
 			t.must(t.comms[0].Device().Queue(0).Submit(between(t.sem(), 1, parked, 1), t.comms[0].GroupContext(t.ctx, collective.AllReduce(b.All(), b.All(), collective.Float32, collective.Sum()))))
-			t.all(func(i int) { // concurrently, because it may wait for the others
+			// Concurrently, because the Close of one rank may wait for the others.
+			t.all(func(i int) {
 				if err := t.comms[i].Close(); err != nil {
 					t.Errorf("close of rank %d: %v", i, err)
 				}
@@ -798,16 +802,17 @@ var collectives = []test{
 			t.failed(parked, 1, gpu.ErrClosed)
 			b.Close()
 		})
-		e.teams(2, func(t *team) { // and a device with a stuck communicator
+		e.teams(2, func(t *team) { // Close of a device with a stuck communicator
 			t.meet()
 			s := t.alone(0, t.ctx)
-			e.until("the group is issued", func() bool { return t.devs[0].Stats().InFlight == 1 }) // else closing takes it back
+			// Close would fail a group that is not issued.
+			e.until("the group is issued", func() bool { return t.devs[0].Stats().InFlight == 1 })
 			done := make(chan error)
 			go func() { done <- t.devs[0].Close() }()
 			t.comms[0].Abort(errors.New("no patience"))
 			t.must(<-done)
 			t.ends("the group", s, collective.ErrAborted)
-			t.comms[1].Abort(nil) // only now, because this one must fail by its own abort
+			t.comms[1].Abort(nil) // only now, because rank 0 must fail by its own abort
 		})
 	}},
 	{name: "B138 split and shrink", comms: true, run: func(e *env) {
@@ -881,7 +886,7 @@ var collectives = []test{
 					rest[i].Close()
 				}
 			})
-			t.meet() // the first is unchanged
+			t.meet() // the original communicators still work
 			colors := []int{-2}
 			if math.MaxInt > math.MaxInt32 {
 				colors = append(colors, math.MaxInt)
@@ -953,9 +958,9 @@ var collectives = []test{
 				t.Errorf("other memory: %v", err)
 			}
 			if k, err := t.comms[0].Register(b[0]); err != nil {
-				t.Error(err) // and left to the communicator
+				t.Error(err)
 			} else {
-				_ = k
+				_ = k // the communicator unregisters b[0] when it closes
 			}
 			m.Close()
 			for i := range n {
@@ -990,9 +995,9 @@ func (t *team) recordedGroups(mode gpu.Mode) {
 		}
 		record(c.Add(gpu.Fill(at(0), element(collective.Int32, 5))))
 		record(c.Add(gpu.Barrier()))
-		record(c.Add(t.comms[i].Group(sum(0), sum(1)))) // two, and
-		record(c.Add(t.comms[i].Group()))               // none, and
-		record(c.Add(t.comms[i].Group(sum(2))))         // one form a group of three
+		record(c.Add(t.comms[i].Group(sum(0), sum(1)))) // two operations
+		record(c.Add(t.comms[i].Group()))               // none
+		record(c.Add(t.comms[i].Group(sum(2))))         // one: all three become one group of three
 		record(c.Add(gpu.Barrier()))
 		record(c.Add(t.comms[i].Group(sum(3))))
 		record(c.Add(gpu.Copy(at(4), at(3))))
@@ -1047,7 +1052,7 @@ func (e *env) neverComes(n int) {
 	} {
 		o := collective.Options{Name: "test"}
 		if what == "a timeout" {
-			o.Timeout = 300 * time.Millisecond // time enough to connect
+			o.Timeout = 300 * time.Millisecond // enough time to connect
 		}
 		for _, met := range []bool{false, true} {
 			e.team(n, o, func(t *team) {
@@ -1067,7 +1072,7 @@ func (e *env) neverComes(n int) {
 				b.Close()
 				for i, c := range t.comms {
 					if i > 0 {
-						c.Abort(nil) // the lost rank does not take part in their Close
+						c.Abort(nil) // the lost rank does not take part in the Close of the others
 					}
 					if err := c.Close(); err != nil {
 						t.Errorf("%s: close of rank %d: %v", what, i, err)
@@ -1078,7 +1083,7 @@ func (e *env) neverComes(n int) {
 	}
 }
 
-// A place is a rendezvous of one rank.
+// A place is the rendezvous of one rank, with results that a test chooses.
 type place struct {
 	rank, count int
 	err         error

@@ -207,12 +207,13 @@ var commandBuffers = []test{
 		e.eachMode(func(e *env, m gpu.Mode) {
 			const n = 300_000
 			a, b, c := e.buffer(n), e.buffer(n), e.commands(m)
-			data, small := random(n, 3), []byte{0, 1, 2, 3, 4, 5}[1:] // which may start anywhere
+			// small begins at an odd address.
+			data, small := random(n, 3), []byte{0, 1, 2, 3, 4, 5}[1:]
 			want := slices.Clone(data)
 			c.update(a.All(), data)
 			c.update(b.Range(7, 5), small)
 			c.update(b.Range(40, 0), nil)
-			clear(data) // it was copied
+			clear(data) // the recording has a copy
 			copy(small, []byte{9, 9, 9, 9, 9})
 			c.barrier()
 			wantB := make([]byte, n)
@@ -265,7 +266,8 @@ var commandBuffers = []test{
 			a, b, x, c := e.buffer(4096), e.buffer(4096), e.buffer(64), e.commands(m)
 			f := c.fill(a.All(), []byte{1, 2, 3, 4, 5, 6, 7, 8})
 			g := c.fill(b.Range(0, 64), []byte{9})
-			nothing := c.fill(x.Range(0, 0), []byte{1}, f) // work after it comes after f
+			// An empty fill passes the order on: work after it comes after f.
+			nothing := c.fill(x.Range(0, 0), []byte{1}, f)
 			h := c.copy(b.Range(64, 4032), a.Range(64, 4032), nothing)
 			c.copy(a.Range(0, 64), b.Range(0, 64), f, g, h, h)
 			c.barrier()
@@ -338,7 +340,7 @@ var commandBuffers = []test{
 				e.must(e.q(int(i)).Submit(between(s, v, s, v+1), gpu.Execute(c)))
 				e.must(c.Close())
 			}
-			for i := range uint64(n) { // the host waits for none of them
+			for i := range uint64(n) { // the host submits all without waiting
 				run(i, s[0], i, func(c *recorder) {
 					f := c.fill(b.All(), []byte{byte(i)})
 					c.copy(slots.Range(64*i, 64), b.All(), f)
@@ -690,7 +692,7 @@ var commandBuffers = []test{
 				}
 			}
 			outer.end()
-			e.must(inner.Close()) // the other still needs it
+			e.must(inner.Close()) // the outer recording still needs it
 			e.must(own.Close())
 			for range 2 {
 				to := e.buffer(80)
@@ -804,7 +806,7 @@ var commandBuffers = []test{
 					e.Errorf("Elapsed(%d, %d) = %v", at[0], at[1], err)
 				}
 			}
-			// Called while an execution waits to be issued.
+			// Elapsed may be called while an execution is about to be issued.
 			host, s := e.sem(), e.sem()
 			e.must(e.q(0).Submit(between(host, 1, s, 1), gpu.Execute(c.CommandBuffer)))
 			e.must(host.Signal(1))
@@ -1210,7 +1212,8 @@ var commandBuffers = []test{
 		e.must(d.Close())
 		for i := range all {
 			e.failed(s[4+i], 1, gpu.ErrClosed)
-			// It had host calls left to make.
+			// The execution may have ended before Close, or Close has stopped it before its host
+			// call.
 			if err := s[i].Wait(e.ctx, 1); err != nil && !errors.Is(err, gpu.ErrClosed) {
 				e.Error(err)
 			}
@@ -1246,7 +1249,7 @@ var commandBuffers = []test{
 			f := r.fill(fixed.All(), []byte{1})
 			r.copy(b.Range(uint64(16*i), 16), fixed.Range(0, 16), f)
 			r.end()
-			if i == 0 { // through another one
+			if i == 0 { // as part of another recording
 				outer := e.commands(m)
 				outer.add(gpu.Execute(r.CommandBuffer, bound.All()))
 				outer.end()
@@ -1255,7 +1258,8 @@ var commandBuffers = []test{
 			all = append(all, r)
 			e.must(e.q(3).Submit(signal(s[i], 1), gpu.Execute(r.CommandBuffer, bound.All())))
 		}
-		e.until("all are issued", func() bool { st := d.Stats(); return st.InFlight > len(all) && st.Parked == 0 }) // some in parts
+		// Executions in several steps count more than once.
+		e.until("all are issued", func() bool { st := d.Stats(); return st.InFlight > len(all) && st.Parked == 0 })
 		closed := make(chan error, 1)
 		go func() { closed <- other.Close() }()
 		e.until("the device is being closed", func() bool { return errors.Is(other.Queue(0).Submit(gpu.Order{}, gpu.Barrier()), gpu.ErrClosed) })

@@ -25,18 +25,18 @@ import (
 type stand struct {
 	*env
 	d     *gpu.Device // the device
-	other *gpu.Device // another device of the driver, or the same opened again
+	other *gpu.Device // another device of the driver, or d opened a second time
 	count int         // number of distinct devices: 1 or 2
-	group *gpu.Group  // of both
-	b, c  *gpu.Buffer // of the device, and of the other one
+	group *gpu.Group  // of d and other
+	b, c  *gpu.Buffer // memory of d, and memory of other
 	x     *gpu.Module
 	k     *gpu.Kernel // "words", or nil
 	p     *gpu.Pool
 	comm  *collective.Communicator // of one rank, or nil
-	mode  gpu.Mode                 // of command buffers
+	mode  gpu.Mode                 // the mode of command buffers
 	how   string                   // says which device is current
 
-	scratch [2]*gpu.Buffer // of the devices, only for drain
+	scratch [2]*gpu.Buffer // memory of d and of other, only for drain
 }
 
 // keeps checks that an operation does not change the current device.
@@ -282,7 +282,8 @@ var operations = []struct {
 			x.must(err)
 			b, err := d.Alloc(gpu.DeviceMem, 64)
 			x.must(err)
-			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // may be in flight
+			// May still be in flight at Close.
+			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 			x.must(d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(b.All(), []byte{1})))
 			x.keeps("Close", func() { x.must(d.Close()) })
 			x.keeps("Close again", func() { x.must(d.Close()) })
@@ -294,7 +295,8 @@ var operations = []struct {
 			x.must(err)
 			b, err := d.Alloc(gpu.DeviceMem, 64)
 			x.must(err)
-			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))) // may be in flight
+			// May still be in flight at Shutdown.
+			x.must(d.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})))
 			x.must(d.Queue(0).Submit(gpu.Order{Wait: points(x.sem(), 1)}, gpu.Fill(b.All(), []byte{1})))
 			x.keeps("Shutdown", func() { x.must(d.Shutdown(x.ctx)) })
 			x.keeps("Shutdown again", func() { x.must(d.Shutdown(x.ctx)) })
@@ -447,7 +449,7 @@ var operations = []struct {
 		c, _, err := noCache.Compile(x.d, saxpySource)
 		if err == nil {
 			x.must(c.Close())
-		} else if x.h.Kernels && !errors.Is(err, driver.ErrUnsupported) { // also without a compiler
+		} else if x.h.Kernels && !errors.Is(err, driver.ErrUnsupported) { // unsupported without a compiler
 			x.Error(err)
 		}
 	}},
@@ -559,7 +561,8 @@ var operations = []struct {
 	{"collective.Communicator.Close", func(x *stand) {
 		x.onComm(func() {
 			c := x.communicator()
-			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum()))) // may be in flight
+			// May still be in flight at Close.
+			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum())))
 			x.keeps("Close", func() { x.must(c.Close()) })
 		})
 	}},
@@ -567,7 +570,8 @@ var operations = []struct {
 	{"collective.Communicator.Shutdown", func(x *stand) {
 		x.onComm(func() {
 			c := x.communicator()
-			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum()))) // may be in flight
+			// May still be in flight.
+			x.must(c.Device().Queue(0).Submit(gpu.Order{}, c.GroupContext(x.ctx, x.sum())))
 			x.keeps("Shutdown", func() { x.must(c.Shutdown(x.ctx)) })
 		})
 	}},
@@ -576,7 +580,7 @@ var operations = []struct {
 	{"Queue.Priority", func(x *stand) { x.d.Queue(0).Priority() }},
 	{"Queue.SetName", func(x *stand) { x.d.Queue(0).SetName("") }},
 	{"Queue.String", func(x *stand) { _ = x.d.Queue(0).String() }},
-	{"Queue.Submit", func(x *stand) { // its refusals; the Ops below cover the rest
+	{"Queue.Submit", func(x *stand) { // only refused calls; the Ops below are submitted too
 		x.keeps("the call", func() {
 			if err := x.d.Queue(0).Submit(gpu.Order{}, gpu.Op{}); !errors.Is(err, gpu.ErrArgument) {
 				x.Errorf("a zero Op: %v", err)
@@ -606,7 +610,7 @@ var operations = []struct {
 		for _, pattern := range [][]byte{{1}, {1, 2}, {1, 2, 3, 4}, {1, 2, 3, 4, 5, 6, 7, 8}} {
 			x.does(gpu.Fill(x.b.All(), pattern))
 		}
-		for range 200 { // so that completed work is polled on the way
+		for range 200 { // so many that some of them poll for finished work
 			x.must(x.d.Queue(1).Submit(gpu.Order{}, gpu.Fill(x.b.Range(0, 4), []byte{1})))
 		}
 	}},
@@ -651,7 +655,7 @@ var operations = []struct {
 			x.does(x.launch(gpu.GridFor(8, 8)))
 		}
 	}},
-	{"a cooperative launch", func(x *stand) { // which asks the driver for the best size
+	{"a cooperative launch", func(x *stand) { // its check queries the driver for the occupancy
 		if x.k == nil {
 			return
 		}
@@ -716,7 +720,7 @@ var operations = []struct {
 		}
 	}},
 	{"Alloc", func(x *stand) {
-		for _, size := range []uint64{64, 8 << 20} { // which makes a pool grow
+		for _, size := range []uint64{64, 8 << 20} { // 8 MiB make the pool grow
 			var all []*gpu.Buffer
 			x.submit(func(o gpu.Order) error {
 				var b *gpu.Buffer
@@ -767,7 +771,8 @@ var operations = []struct {
 			}
 		})
 		i := uint64(0)
-		x.submit(func(o gpu.Order) error { // a different place each time, for which graph nodes are set
+		// A different range each time, so the graph's nodes are updated.
+		x.submit(func(o gpu.Order) error {
 			i += 4
 			return x.d.Queue(0).Submit(o, gpu.Execute(c, x.b.Range(i, 8)))
 		})
@@ -822,7 +827,7 @@ var operations = []struct {
 	{"Pool.Trim", func(x *stand) { x.must(x.p.Trim(0)) }},
 	{"Pool.Access", func(x *stand) {
 		if x.may(x.p.Access(x.other, true)) && x.count > 1 { // a device cannot lose access to its own pool
-			x.may(x.p.Access(x.other, false)) // a portable pool does not ask the driver
+			x.may(x.p.Access(x.other, false)) // unsupported by a portable pool
 		}
 	}},
 	{"interop.ExportPool", func(x *stand) {
@@ -868,7 +873,7 @@ var operations = []struct {
 		}
 	}},
 
-	{"CommandBuffer.Add", func(x *stand) { // its refusals; the Ops below cover the rest
+	{"CommandBuffer.Add", func(x *stand) { // only refused calls; the Ops below are recorded too
 		c := x.recording(func(c *gpu.CommandBuffer) {
 			x.keeps("Add", func() {
 				if _, err := c.Add(gpu.Notify(func() {})); !errors.Is(err, gpu.ErrArgument) {
@@ -949,7 +954,7 @@ var operations = []struct {
 		}
 		x.keeps("CommandBuffer.End", func() { x.must(c.End()) })
 		i := uint64(0)
-		x.submit(func(o gpu.Order) error { // a different place each time
+		x.submit(func(o gpu.Order) error { // a different range each time
 			i += 4
 			return x.d.Queue(0).Submit(o, gpu.Execute(c, x.b.Range(i, 4)))
 		})
@@ -1001,7 +1006,7 @@ var operations = []struct {
 		x.must(err)
 		_, err = c.Add(gpu.Fill(x.b.All(), []byte{1}))
 		x.must(err)
-		x.must(c.Close()) // before it ends
+		x.must(c.Close()) // End has not been called
 	}},
 
 	{"Module.Kernel", func(x *stand) {

@@ -100,8 +100,9 @@ var devices = []test{
 		for i, d := range e.devs {
 			mem[i] = [2]*gpu.Buffer{e.bufferOn(d, size), e.bufferOn(d, size)}
 		}
-		// At value v a device has its received data in mem[v%2]. It sends the data on after the
-		// next device has sent on its previous data, and after its own previous send.
+		// At value v a device has its received data in mem[v%2]. It then sends this data to the
+		// next device. The send comes after its own previous send, and after the next device has
+		// sent on the data that is overwritten.
 		for v := uint64(rounds); v >= 1; v-- {
 			for i, d := range e.devs {
 				next, after := (i+1)%n, (i+2)%n
@@ -130,7 +131,8 @@ var devices = []test{
 				host, s, end := e.sem(), e.sem(), e.sem()
 				var mid []gpu.Point
 				middle := func() {
-					for i := uint64(2); i < width; i++ { // the first words are the tops'
+					// Word 0 is filled when its device is the top.
+					for i := uint64(2); i < width; i++ {
 						x := e.sem()
 						d := int(i) % n
 						e.must(e.devs[d].Queue(int(i)).Submit(between(s, 1, x, 1), gpu.Copy(bufs[d].Range(4*i, 4), bufs[top].Range(0, 4))))
@@ -169,7 +171,8 @@ var devices = []test{
 		resume := e.h.Stall(1)
 		q := e.devs[1].Queue(0)
 		e.must(q.Submit(signal(s[1], 1), gpu.Copy(b.All(), a.All())))
-		e.must(q.Submit(between(host, 1, s[2], 1), gpu.Copy(b.All(), a.All()))) // too late, then
+		// When the host signals, the source is closed.
+		e.must(q.Submit(between(host, 1, s[2], 1), gpu.Copy(b.All(), a.All())))
 		e.until("the copy is issued", func() bool { return e.devs[1].Stats().InFlight == 1 })
 		closed := make(chan error, 1)
 		go func() { closed <- e.devs[0].Close() }()

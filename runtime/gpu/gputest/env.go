@@ -192,7 +192,7 @@ func (e *env) settled(d *gpu.Device) {
 	e.Helper()
 	e.until("nothing is left", func() bool {
 		for i := range d.Queues() {
-			e.must(d.Queue(i).Flush()) // no one need wait for it
+			e.must(d.Queue(i).Flush()) // retires work that nobody waits for
 		}
 		st := d.Stats()
 		return st.InFlight+st.Parked == 0

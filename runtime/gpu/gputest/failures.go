@@ -14,7 +14,7 @@ var failures = []test{
 		host.Fail(io.ErrUnexpectedEOF)
 		e.failed(s, 1, io.ErrUnexpectedEOF)
 		e.failed(x, 1, io.ErrUnexpectedEOF)
-		y := e.sem() // of work that waits for a failed semaphore
+		y := e.sem() // signalled by work that waits for an already failed semaphore
 		e.must(e.q(0).Submit(between(host, 1, y, 1), gpu.Fill(b.All(), []byte{1})))
 		err := e.failed(y, 1, io.ErrUnexpectedEOF)
 		var se *gpu.SubmitError
@@ -25,7 +25,7 @@ var failures = []test{
 	}},
 	{name: "B77 a wait for failed earlier work of the same queue fails", run: func(e *env) {
 		b, s, x, y := e.buffer(64), e.sem(), e.sem(), e.sem()
-		for v := range uint64(4) { // so that there are records to reuse
+		for v := range uint64(4) { // so that later submissions reuse records
 			e.must(e.q(0).Submit(signal(y, v+1), gpu.Fill(b.All(), []byte{0})))
 		}
 		e.wait(y, 4)
@@ -60,7 +60,7 @@ var failures = []test{
 				}
 				fails.Fail(io.ErrUnexpectedEOF)
 				e.failed(s, 1, io.ErrUnexpectedEOF)
-				// One wait has already failed.
+				// Now one wait has failed before the call.
 				if err := do(gpu.Order{Wait: append(waits, failed.At(1)), Signal: points(x, 1)}); err != nil {
 					e.Fatalf("%s: %v", name, err)
 				}
@@ -174,7 +174,7 @@ var failures = []test{
 		e.failed(s, 1, gpu.ErrClosed)
 	}},
 	{name: "B78 a failure passes through operations of all kinds", options: small, run: func(e *env) {
-		const n = 2 * 4096 // in pieces
+		const n = 2 * 4096 // two pieces
 		b, data, host := e.buffer(n), make([]byte, n), e.sem()
 		s := host
 		for _, x := range []struct {
@@ -227,7 +227,7 @@ var failures = []test{
 					o := gpu.Order{Wait: points(gate, 1), Signal: []gpu.Point{{Semaphore: s, Value: 1}, {Semaphore: x[i], Value: 1}}}
 					e.must(e.q(i%queues).Submit(o, gpu.Fill(b.Range(uint64(i), 1), []byte{1})))
 				}
-				e.must(gate.Signal(1)) // only then is the value not known to be reached when the second is submitted
+				e.must(gate.Signal(1)) // not earlier: Submit refuses a value that has been reached
 				failed := 0
 				for _, x := range x {
 					if err := x.Wait(e.ctx, 1); errors.Is(err, gpu.ErrValue) {

@@ -147,7 +147,7 @@ var groups = []test{
 		pools, err := g.NewPools(gpu.PoolOptions{})
 		e.must(err)
 		s, v := e.sem(), uint64(0)
-		for i, q := range queuesOf(g) { // one after the other
+		for i, q := range queuesOf(g) { // each after the queue before it
 			p := pools[slices.Index(g.Devices(), q.Device())]
 			var b *gpu.Buffer
 			err := q.Submit(between(s, v, s, v+1), gpu.Alloc(&b, p, 64))
@@ -223,7 +223,7 @@ var groups = []test{
 				}
 			}
 			if !reach && !portable {
-				continue // only the devices themselves may use them then
+				continue // other devices cannot use these pools
 			}
 			a, b := g.Devices()[0].Queue(0), g.Devices()[1].Queue(0)
 			s, back := e.sem(), make([]byte, 256)
@@ -257,7 +257,7 @@ var groups = []test{
 	{name: "B116 copies between any two devices in all orders of wait and signal", devices: every, run: func(e *env) {
 		const n = 3000
 		e.pairs(func(from, to *gpu.Device) {
-			for _, by := range []*gpu.Device{from, to} { // whose queue copies
+			for _, by := range []*gpu.Device{from, to} { // the device that copies
 				for _, waitFirst := range []bool{true, false} {
 					for _, byHost := range []bool{true, false} {
 						src, dst := e.bufferOn(from, n), e.bufferOn(to, n)
@@ -297,7 +297,8 @@ var groups = []test{
 			bufs = append(bufs, e.bufferOn(d, n+1))
 		}
 		on := func(i uint64) (*gpu.Queue, *gpu.Buffer) {
-			k, turn := int(i)%len(bufs), int(i)/len(bufs) // another device each time, and then another queue
+			// All devices in turn, then again with another queue.
+			k, turn := int(i)%len(bufs), int(i)/len(bufs)
 			return g.Devices()[k].Queue(turn % 3), bufs[k]
 		}
 		for i, backwards := range []bool{true, false} {
@@ -332,7 +333,8 @@ var groups = []test{
 		for _, n := range []uint64{0, 1, 100, stage / 2, stage/2 + 1, stage, stage + 1, 5*stage + 77} {
 			a, b, c := e.bufferOn(mine, n+16), e.bufferOn(other, n+16), e.bufferOn(mine, n+16)
 			data := random(int(n), n)
-			for _, q := range []*gpu.Queue{mine.Queue(0), other.Queue(1)} { // of either side
+			// A queue of each side copies.
+			for _, q := range []*gpu.Queue{mine.Queue(0), other.Queue(1)} {
 				s := e.sem()
 				e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Upload(a.Range(3, n), data)))
 				e.must(q.Submit(between(s, 1, s, 2), gpu.Copy(b.Range(5, n), a.Range(3, n))))
@@ -405,8 +407,10 @@ var groups = []test{
 			e.must(err)
 			a, b := e.bufferOn(mine, 1<<20), e.bufferOn(other, 1<<20)
 			host, s := e.sem(), e.sem()
-			e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Copy(b.All(), a.All())))           // running or completed
-			e.must(mine.Queue(0).Submit(between(host, 1, s, 2), gpu.Copy(a.All(), b.All()))) // never
+			// Issued: it runs, or has completed.
+			e.must(mine.Queue(0).Submit(signal(s, 1), gpu.Copy(b.All(), a.All())))
+			// Parked: it never runs.
+			e.must(mine.Queue(0).Submit(between(host, 1, s, 2), gpu.Copy(a.All(), b.All())))
 			if closeOther == 1 {
 				e.must(other.Close())
 			} else {
@@ -443,8 +447,7 @@ var groups = []test{
 			for v := range uint64(20) {
 				for i, q := range queues {
 					next := (i + 2) % len(queues)
-					// After the copies that it reads are written, and after the value below its own
-					// is reached.
+					// Copy when the source has been written, and when s[next] is at v.
 					wait := []gpu.Point{{Semaphore: s[i], Value: v}, {Semaphore: s[next], Value: v}}
 					e.must(q.Submit(gpu.Order{Wait: wait, Signal: points(s[next], v+1)},
 						gpu.Copy(bufs[next].Range(64*(v+1), 64), bufs[i].Range(64*v, 64))))
@@ -524,7 +527,7 @@ func randomGroup(e *env, seed uint64) {
 	r.Shuffle(len(todo), func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
 	for i, f := range todo {
 		f()
-		if i%(ops/3) == ops/3-1 { // three times
+		if i%(ops/3) == ops/3-1 { // signal the next value after each third of the operations
 			e.must(host.Signal(uint64(i/(ops/3)) + 1))
 		}
 	}

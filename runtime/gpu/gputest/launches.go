@@ -171,7 +171,7 @@ var launches = []test{
 				want = append(want, ringOf(16, n)...)
 			}
 			c.end()
-			for q := range 2 { // with different memory each time, for which the nodes are set
+			for q := range 2 { // each time at other addresses, so the graph's nodes are updated
 				out := wordSlice(e, 32*q+len(want))
 				s := e.q(q).NewStream()
 				e.must(s.Do(gpu.Execute(c.CommandBuffer, out.Slice(32*q, 32*q+len(want)).Range())))
@@ -259,7 +259,8 @@ var launches = []test{
 			first := c.fill(flags.Range(), []byte{0})
 			first = c.add(lead.Launch(grid, leadArgs{flags, mid, 7}), first)
 			first = c.add(follow.Launch(behind, followArgs{flags, out, mid}), first)
-			c.got(c.Add(follow.Launch(behind, followArgs{flags, mid, out}), first)) // which waits for one that has waited
+			// A dependent launch behind a dependent launch.
+			c.got(c.Add(follow.Launch(behind, followArgs{flags, mid, out}), first))
 			c.end()
 			for range 3 {
 				e.must(s.Do(gpu.Execute(c.CommandBuffer)))

@@ -97,7 +97,7 @@ var memoryKinds = []test{
 				e.Errorf("%s: %v", what, c.err)
 			}
 		}
-		e.must(s.Signal(5)) // no one has signalled the point
+		e.must(s.Signal(5)) // the refused calls have not signalled 5
 	}},
 	{name: "B97 read-only memory of the program", run: func(e *env) {
 		d, q := e.devs[0], e.q(0)
@@ -143,7 +143,8 @@ var memoryKinds = []test{
 		e.same("what was bound", e.read(dev, gpu.Point{Semaphore: s, Value: 3}), want)
 		e.must(b.Close())
 		<-freed
-		again, err := d.ImportHostReadOnly(mem, nil) // which is no longer registered
+		// The driver no longer has the memory registered.
+		again, err := d.ImportHostReadOnly(mem, nil)
 		e.must(err)
 		e.must(again.Close())
 		empty, err := d.ImportHostReadOnly(nil, nil)

@@ -83,7 +83,7 @@ var natives = []test{
 		e.hasNative()
 		e.eachPool(func(e *env, p *gpu.Pool) {
 			host, s, got := e.sem(), e.sem(), make([]byte, 64)
-			b := e.alloc(0, between(host, 1, s, 1), p, 4096) // not issued yet
+			b := e.alloc(0, between(host, 1, s, 1), p, 4096) // parked until the host signals
 			e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Native("", filling(5, 64), b.Range(64, 64))))
 			e.must(e.q(2).Submit(between(s, 2, s, 3), gpu.Download(got, b.Range(64, 64))))
 			e.must(e.q(0).Submit(between(s, 3, s, 4), gpu.Free(b)))
@@ -295,9 +295,11 @@ var natives = []test{
 			to := c.binding()
 			fill := c.fill(fixed.All(), []byte{1})
 			one := c.native(func(v gpu.NativeCall) error {
-				return errors.Join(filling(with+1, 8)(v), copying(4)(v)) // the start of the range that it filled
+				// Fills its first range, then copies from it.
+				return errors.Join(filling(with+1, 8)(v), copying(4)(v))
 			}, []gpu.Range{fixed.Range(8, 4), to.Range(8, 8)}, fill)
-			two := c.native(filling(5, 4), []gpu.Range{fixed.Range(32, 4)}, fill) // its memory does not move
+			// Its range is at a fixed address.
+			two := c.native(filling(5, 4), []gpu.Range{fixed.Range(32, 4)}, fill)
 			c.copy(to.Range(0, 4), fixed.Range(8, 4), one, two)
 			c.copy(to.Range(4, 4), fixed.Range(32, 4), one, two)
 			c.barrier()
@@ -313,7 +315,7 @@ var natives = []test{
 				c.execute(i, r)
 				e.same("an execution", e.read(r.Buffer)[r.Offset:r.Offset+20], want)
 			}
-			// Far ahead, on several queues and parked, each with its own range.
+			// Many executions in flight and parked, on several queues, each with its own range.
 			const n = 30
 			big, start, s := e.buffer(32*n), e.sem(), e.sem()
 			for i := range uint64(n) {

@@ -10,7 +10,8 @@ import (
 var nested = []test{
 	{name: "B103 recordings in recordings, after some commands and before others", run: func(e *env) {
 		e.eachMode(func(e *env, m gpu.Mode) {
-			// Each doubles the data into the other half; twice, with and without a barrier between.
+			// Each recording doubles the data into the other half. It is executed twice, with and
+			// without a barrier between the two.
 			for _, barrier := range []bool{false, true} {
 				inner := e.commands(m)
 				x := inner.binding()
@@ -74,19 +75,20 @@ var nested = []test{
 			}
 			inner.end()
 			for what, x := range map[string]struct{ err, kind error }{
-				"nothing":                {nested(nil, to.All()), gpu.ErrArgument},
-				"itself":                 {nested(c.CommandBuffer, to.All()), gpu.ErrArgument},
-				"an open one":            {nested(open.CommandBuffer, to.All()), gpu.ErrArgument},
-				"no such command":        {nested(inner.CommandBuffer, to.All(), f+1), gpu.ErrArgument},
-				"a small binding":        {nested(inner.CommandBuffer, to.Range(0, 4), f), gpu.ErrRange},
-				"a buffer that is gone":  {nested(inner.CommandBuffer, gone.All(), f), gpu.ErrClosed},
-				"a range that is no one": {nested(inner.CommandBuffer, gpu.Range{}, f), gpu.ErrArgument},
+				"nothing":               {nested(nil, to.All()), gpu.ErrArgument},
+				"itself":                {nested(c.CommandBuffer, to.All()), gpu.ErrArgument},
+				"an open one":           {nested(open.CommandBuffer, to.All()), gpu.ErrArgument},
+				"no such command":       {nested(inner.CommandBuffer, to.All(), f+1), gpu.ErrArgument},
+				"a small binding":       {nested(inner.CommandBuffer, to.Range(0, 4), f), gpu.ErrRange},
+				"a buffer that is gone": {nested(inner.CommandBuffer, gone.All(), f), gpu.ErrClosed},
+				"a zero range":          {nested(inner.CommandBuffer, gpu.Range{}, f), gpu.ErrArgument},
 			} {
 				if !errors.Is(x.err, x.kind) {
 					e.Errorf("%s: %v", what, x.err)
 				}
 			}
-			if at := c.got(c.Add(gpu.Execute(inner.CommandBuffer, to.All()), f)); at != f+3 { // its wait, the fill, and itself
+			if at := c.got(c.Add(gpu.Execute(inner.CommandBuffer, to.All()), f)); at != f+3 {
+				// inner's wait and fill have numbers too.
 				e.Errorf("command %d", at)
 			}
 			c.end()
@@ -95,7 +97,7 @@ var nested = []test{
 		})
 	}},
 	{name: "B102 B105 End makes one graph for bindings of all kinds of memory", run: func(e *env) {
-		const n = 1 << 20 // larger than its placeholder
+		const n = 1 << 20 // larger than a binding's placeholder
 		d := e.devs[0]
 		if c, err := d.NewCommandBuffer(gpu.CommandOptions{Mode: gpu.GraphMode}); errors.Is(err, driver.ErrUnsupported) {
 			e.Skip("there are no graphs")
@@ -135,7 +137,7 @@ var nested = []test{
 			for _, from := range []*gpu.Buffer{e.buffer(2 * n), host, pooled} {
 				for _, to := range []*gpu.Buffer{e.buffer(2 * n), host, pooled} {
 					a, b := from.Range(0, size), to.Range(n, size+8)
-					if size == n && to == from { // there is no room for both
+					if size == n && to == from { // the two ranges would overlap
 						continue
 					}
 					if size == n {

@@ -43,7 +43,8 @@ var params = []test{
 			}
 			var all []execution
 			done := e.sems(times)
-			for i := range times { // after the host, so that all are in flight at once
+			// The executions wait for the host, so that all are in flight at once.
+			for i := range times {
 				x := execution{e.buffer(4 * n * launches), n, 1, 2}
 				e.must(e.q(i%4).Submit(signal(done[i], 1), gpu.Fill(x.to.All(), []byte{0})))
 				op := gpu.Execute(c.CommandBuffer, x.to.All())
@@ -169,7 +170,7 @@ var params = []test{
 				}
 			}
 			if _, err := ids.Occupancy(1, 0); err != nil {
-				return // then the number of blocks is unknown
+				return // the driver does not report how many blocks fit
 			}
 			op := gpu.Execute(c.CommandBuffer).With(blocks.Value([3]uint32{1 << 24}))
 			if err := e.q(1).NewStream().Do(op); !errors.Is(err, gpu.ErrArgument) {

@@ -210,7 +210,7 @@ var peers = []test{
 			const n = 3000
 			seed := uint64(0)
 			e.pairs(func(from, to *gpu.Device) {
-				for _, by := range []*gpu.Device{from, to} { // whose queue copies
+				for _, by := range []*gpu.Device{from, to} { // the device that copies
 					var src *gpu.Buffer
 					err := from.Queue(0).Submit(gpu.Order{}, gpu.Alloc(&src, nil, n))
 					e.must(err)
@@ -250,7 +250,7 @@ var peers = []test{
 					defer c.Close()
 					r := &recorder{c, e}
 					mine, there := e.fromPool(d, nil, n), e.fromPool(other, nil, n)
-					var late [2]*gpu.Buffer // which are bindings
+					var late [2]*gpu.Buffer // the memory that each execution binds
 					bound := [2]*gpu.Buffer{r.binding(), r.binding()}
 					// There and back, between recorded and bound memory, with other work around it.
 					scratch := e.fromPool(d, nil, n)
@@ -409,7 +409,7 @@ var peers = []test{
 			refused()
 			e.same("what nobody was let write", e.fetch(b), bytes.Repeat([]byte{1}, n))
 			if err := p.Access(d, true); errors.Is(err, driver.ErrUnsupported) {
-				continue // the hardware has no path
+				continue // the hardware does not connect the two devices
 			} else {
 				e.must(err)
 			}
@@ -423,7 +423,7 @@ var peers = []test{
 			}
 			e.settled(d)
 			if err := p.Access(d, false); errors.Is(err, driver.ErrUnsupported) {
-				continue // the driver cannot revoke it
+				continue // the driver cannot end the access
 			} else {
 				e.must(err)
 			}

@@ -44,7 +44,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 	gate, gates := e.sem(), uint64(0)
 	var live []*holding
 	var peeks []peek
-	var ends []gpu.Point // of frees
+	var ends []gpu.Point // the points that frees signal
 	next := uint32(seed)
 	// submit gives the work a semaphore of its own, or the queue's. It adds some unnecessary waits.
 	submit := func(wait []gpu.Point, do func(q *gpu.Queue, o gpu.Order) error) gpu.Point {
@@ -78,7 +78,7 @@ func (e *env) randomPool(p *gpu.Pool, seed uint64) {
 	drop := func(i int) {
 		h := live[i]
 		live = append(live[:i], live[i+1:]...)
-		if r.IntN(8) == 0 { // its last user frees it
+		if r.IntN(8) == 0 { // without a Free: the memory is freed after its last use
 			e.must(h.b.Close())
 			return
 		}

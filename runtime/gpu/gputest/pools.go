@@ -22,7 +22,8 @@ func (e *env) eachPool(run func(e *env, p *gpu.Pool)) {
 		{"default", func(e *env) (*gpu.Pool, error) { return d.DefaultPool() }},
 		{"new", func(e *env) (*gpu.Pool, error) { return d.NewPool(gpu.PoolOptions{}) }},
 		{"portable", func(e *env) (*gpu.Pool, error) { return d.NewPool(gpu.PoolOptions{Portable: true}) }},
-		{"over a buffer", func(e *env) (*gpu.Pool, error) { return d.NewPool(gpu.PoolOptions{Over: e.buffer(1<<20 + 256)}) }}, // which need not be aligned
+		// A size that is not a power of two.
+		{"over a buffer", func(e *env) (*gpu.Pool, error) { return d.NewPool(gpu.PoolOptions{Over: e.buffer(1<<20 + 256)}) }},
 	} {
 		e.sub(x.name, func(e *env) {
 			p, err := x.make(e)
@@ -305,7 +306,7 @@ var pools = []test{
 			e.must(e.q(1).Submit(between(bad, 1, x, 1), gpu.Free(b)))
 			bad.Fail(io.EOF)
 			e.failed(x, 1, io.EOF)
-			y := e.sem() // of work that waits for a failed semaphore
+			y := e.sem() // signalled by work that waits for an already failed semaphore
 			e.must(e.q(1).Submit(between(bad, 1, y, 1), gpu.Free(b)))
 			e.failed(y, 1, io.EOF)
 			e.holds(b, 9, gpu.Point{Semaphore: s, Value: 2})
@@ -412,7 +413,7 @@ var pools = []test{
 			b := e.alloc(0, signal(s, 1), p, 4096)
 			e.wait(s, 1)
 			size := uint64(4096)
-			if p.Options().Over != nil { // already counted
+			if p.Options().Over != nil { // the buffer that the pool is over already counts
 				size = 0
 			}
 			if st := d.Stats(); st.Buffers != live.Buffers+1 || st.Device.Live+st.Host.Live != live.Device.Live+live.Host.Live+size {
@@ -432,7 +433,7 @@ var pools = []test{
 			e.wait(s, 2)
 			e.until("it is freed", func() bool { return d.Stats().Buffers == live.Buffers })
 			e.unused(p)
-			for name, err := range map[string]error{ // as before
+			for name, err := range map[string]error{ // refused as before the memory was freed
 				"fill":     e.q(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1})),
 				"download": e.q(0).Submit(gpu.Order{}, gpu.Download(make([]byte, 4096), b.All())),
 				"free":     e.q(0).Submit(gpu.Order{}, gpu.Free(b)),
@@ -501,7 +502,7 @@ var pools = []test{
 			e.at(x, 0)
 			e.must(host.Signal(1))
 			e.wait(x, 2)
-			if m := e.memory(p); portable && m.ReservedHigh > size { // drivers round up
+			if m := e.memory(p); portable && m.ReservedHigh > size { // drivers round the limit up
 				e.Errorf("%d bytes were reserved, and %d are the limit", m.ReservedHigh, size)
 			}
 			e.must(e.q(0).Submit(signal(x, 3), gpu.Free(b)))
@@ -637,7 +638,7 @@ var pools = []test{
 				e.Errorf("%+v", st)
 			}
 			e.must(big.Close())
-			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b))) // and nothing else fails
+			e.must(e.q(0).Submit(signal(s, 2), gpu.Free(b))) // b is still allocated
 			e.wait(s, 2)
 			e.unused(p)
 		}
@@ -729,7 +730,9 @@ var pools = []test{
 			e.wait(s, 4)
 			e.until("it is given back", func() bool {
 				if !portable {
-					e.must(p.Trim(0)) // otherwise only a wait for a whole stream would release it
+					// The driver's pool gives memory back only in Trim, or when a whole stream is
+					// waited for.
+					e.must(p.Trim(0))
 				}
 				return e.memory(p).Reserved == 0
 			})
@@ -919,7 +922,8 @@ var pools = []test{
 			e.holds(there, 8)
 			e.unused(p)
 			if err == nil {
-				if err := p.Access(other, false); !errors.Is(err, driver.ErrUnsupported) { // as for a portable pool
+				// A portable pool cannot end access.
+				if err := p.Access(other, false); !errors.Is(err, driver.ErrUnsupported) {
 					e.must(err)
 				}
 			}
@@ -940,13 +944,13 @@ var pools = []test{
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Alloc(new(*gpu.Buffer), p, 16)); !errors.Is(err, gpu.ErrClosed) {
 				e.Errorf("Alloc = %v", err)
 			}
-			e.must(host.Signal(1)) // too late
+			e.must(host.Signal(1)) // the parked Alloc comes too late: the pool is closed
 			e.failed(x, 1, gpu.ErrClosed)
 			e.must(parked.Close())
 			e.must(e.q(1).Submit(between(s, 3, s, 4), gpu.Free(b)))
 			e.wait(s, 4)
 			e.must(left.Close())
-			if o.Over != nil { // the pool frees it with the last of its memory
+			if o.Over != nil { // the pool releases the buffer when its last memory is freed
 				live := e.devs[0].Stats().Buffers
 				e.must(o.Over.Close())
 				e.until("the buffer is freed", func() bool { return e.devs[0].Stats().Buffers < live })
@@ -1028,7 +1032,8 @@ var pools = []test{
 			e.Errorf("%d calls", native)
 		}
 		e.settled(e.devs[0])
-		// On one stream, one after the other, with semaphores: at most one event each, and no wait.
+		// On one stream, each after the previous operation, with semaphores: at most one event
+		// each, and no wait.
 		records, waits, v := count("record"), count("wait"), uint64(2)
 		for range 10 {
 			b := e.alloc(1, between(s, v, s, v+1), p, 1024)

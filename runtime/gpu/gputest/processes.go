@@ -77,7 +77,7 @@ type far struct {
 	ready, there *interop.Event // its own, and the near process's; nil if there are no such events
 	left         chan struct{}  // closed when it no longer holds anything of the near process
 	s            gpu.Semaphore
-	n            uint64 // reached by the last operation
+	n            uint64 // the value of s that the last operation signals
 }
 
 func (f *far) answer(q *farQuestion) (a farAnswer, err error) {
@@ -316,7 +316,7 @@ var processes = []test{
 		if _, err := interop.ImportMemory(e.devs[0], h, nil); !errors.Is(err, gpu.ErrArgument) {
 			e.Errorf("of another driver: %v", err)
 		}
-		e.holds(b, 0) // and everything continues
+		e.holds(b, 0) // the device still works
 	}},
 	{name: "B160 B161 two processes exchange memory a thousand times each way", run: func(e *env) {
 		const size = 64 << 10
@@ -380,7 +380,8 @@ var processes = []test{
 			freed := make(chan struct{})
 			in, err := interop.ImportMemoryFile(d, f, size, func() { close(freed) })
 			e.must(err)
-			part, err := interop.ImportMemoryFile(d, f, max(size, 4)-3, nil) // of the same pages
+			// Maps the same pages again.
+			part, err := interop.ImportMemoryFile(d, f, max(size, 4)-3, nil)
 			e.must(err)
 			if in.Size() != size || in.Kind() != gpu.ShareableMem || in.Ptr() == b.Ptr() || in.Ptr() == part.Ptr() || in.Ptr()%gpu.Alignment != 0 {
 				e.Errorf("%d bytes of kind %d at %#x, which are at %#x and %#x", in.Size(), in.Kind(), in.Ptr(), b.Ptr(), part.Ptr())
@@ -435,7 +436,7 @@ var processes = []test{
 			e.Logf("%s: %v", what, err)
 		}
 		e.must(in.Close())
-		e.holds(e.buffer(64), 0) // and everything continues
+		e.holds(e.buffer(64), 0) // the device still works
 	}},
 	{name: "B162 the other process is killed", run: func(e *env) {
 		t := e.other().table(64 << 10)
@@ -445,7 +446,7 @@ var processes = []test{
 		e.wait(t.s, t.n)
 		t.Kill()
 		var err error
-		for i := 0; err == nil && i < 100; i++ { // its last answers may be in transit
+		for i := 0; err == nil && i < 100; i++ { // answers sent before the kill may still arrive
 			err = t.turn([]byte{6})
 		}
 		if err == nil || e.ctx.Err() != nil {

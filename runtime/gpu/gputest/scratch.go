@@ -29,8 +29,9 @@ func (r *recorder) scratchSize() uint64 {
 // A scratchValue is a program's scratch memory, its contents, and the commands that its next use
 // must follow.
 type scratchValue struct {
-	b     *gpu.Buffer
-	data  []byte // has the size of b; a byte of input that is set is the byte there of the execution's input at this index
+	b *gpu.Buffer
+	// The contents of b; if input[i] is set, byte i is the execution's input byte number data[i].
+	data  []byte
 	input []bool
 	wrote gpu.Command
 	read  []gpu.Command
@@ -43,7 +44,7 @@ type scratchProgram struct {
 	*recorder
 	in, out *gpu.Buffer // bindings
 	values  []*scratchValue
-	size    uint64 // of the output
+	size    uint64 // of the output, in bytes
 	want    func(in []byte) []byte
 }
 
@@ -207,7 +208,7 @@ var scratchMemory = []test{
 				var at []gpu.Point
 				var outs []*gpu.Buffer
 				var ins [][]byte
-				for i := range 6 { // with other bindings, and without an order between them
+				for i := range 6 { // executions with other bindings, in no order
 					in, out, data, s := e.buffer(scratchInput), e.buffer(p.size), random(scratchInput, uint64(i)), e.sem()
 					e.must(e.q(i).Submit(signal(s, 1), gpu.UploadCopy(in.All(), data)))
 					e.must(e.q(i).Submit(between(s, 1, s, 2), gpu.Execute(p.CommandBuffer, in.All(), out.All())))
@@ -274,7 +275,7 @@ var scratchMemory = []test{
 				c.end()
 				s, late := e.sems(n), e.sem()
 				var outs []*gpu.Buffer
-				for i := range n { // the first waits for the last, through a host call
+				for i := range n { // the first execution waits for the last, through a Link
 					from, to := e.buffer(size), e.buffer(size)
 					outs = append(outs, to)
 					x := e.sem()
@@ -298,7 +299,7 @@ var scratchMemory = []test{
 			out := c.binding()
 			n := scratchSum(c, out, 4, 256)
 			c.end()
-			c.execute(0, e.buffer(n).All()) // allocated on first use
+			c.execute(0, e.buffer(n).All()) // allocates the scratch memory
 			resume, s := e.h.Stall(0), e.sems(4)
 			var all []*gpu.Buffer
 			func() {
@@ -344,7 +345,8 @@ var scratchMemory = []test{
 					o.Wait = points(never, 1)
 				}
 				if i == 2 {
-					e.failed(s[0], 1, io.ErrNoProgress) // it failed in its second part
+					// The first execution has failed in its second part.
+					e.failed(s[0], 1, io.ErrNoProgress)
 				}
 				e.must(e.q(i).Submit(o, gpu.Execute(c.CommandBuffer, to[i%2].All())))
 			}
@@ -379,7 +381,8 @@ var scratchMemory = []test{
 			}{{"at once", false, 4 * size}, {"one after the other", true, 3 * size}} {
 				outer := e.commands(m)
 				in, out := outer.binding(), outer.binding()
-				middle := []*gpu.Buffer{outer.scratch(size), outer.scratch(size)} // bound in the inner ones
+				// Bound to the inner recordings.
+				middle := []*gpu.Buffer{outer.scratch(size), outer.scratch(size)}
 				var ends []gpu.Command
 				for i, b := range middle {
 					if x.barrier {
@@ -404,7 +407,7 @@ var scratchMemory = []test{
 					from, to, data, s := e.buffer(2*size), e.buffer(2*size), random(2*size, round), e.sem()
 					e.must(e.q(0).Submit(signal(s, 1), gpu.UploadCopy(from.All(), data)))
 					e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Execute(outer.CommandBuffer, from.All(), to.All())))
-					beside := e.buffer(size) // also by itself
+					beside := e.buffer(size) // the inner recording is also executed by itself
 					e.must(e.q(2).Submit(between(s, 1, s, 3), gpu.Execute(inner.CommandBuffer, from.Range(size, size), beside.All())))
 					e.wait(s, 3)
 					want := bytes.Clone(data)
@@ -467,7 +470,7 @@ var scratchMemory = []test{
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(bound.CommandBuffer, own.Range(8, need), all[2].All())); !errors.Is(err, gpu.ErrArgument) {
 				e.Errorf("a binding that is not aligned: %v", err)
 			}
-			outer := e.commands(m) // in which a binding of the inner one is the outer one's scratch memory
+			outer := e.commands(m) // binds its scratch memory to the inner recording
 			mine := outer.scratch(need)
 			outer.add(gpu.Execute(bound.CommandBuffer, mine.All(), all[2].All()))
 			outer.end()
@@ -476,7 +479,8 @@ var scratchMemory = []test{
 			s := e.sem()
 			e.must(e.q(0).Submit(signal(s, 1), gpu.Execute(large.CommandBuffer, all[1].All())))
 			e.failed(s, 1, gpu.ErrUnallocated)
-			for i, b := range []gpu.Range{own.Range(0, 256), own.Range(256, 256)} { // of which 512 bytes are needed
+			// Too small: the recording needs 512 bytes.
+			for i, b := range []gpu.Range{own.Range(0, 256), own.Range(256, 256)} {
 				c := e.commands(m)
 				to := c.scratch(512)
 				c.fill(to.All(), []byte{1})
@@ -507,7 +511,7 @@ var scratchMemory = []test{
 			gone := e.buffer(256)
 			e.must(gone.Close())
 			_, otherFill := other.Add(gpu.Fill(b.All(), []byte{1}))
-			_, otherNest := other.CommandBuffer.Add(gpu.Execute(c.CommandBuffer)) // which has not ended
+			_, otherNest := other.CommandBuffer.Add(gpu.Execute(c.CommandBuffer)) // c has not ended
 			_, othersBinding := other.CommandBuffer.Add(gpu.Execute(binds.CommandBuffer, b.All()))
 			_, tooMuch := c.Scratch(1 << 63)
 			_, beyond := c.Add(gpu.Fill(b.Range(60, 8), []byte{1}))
@@ -567,7 +571,7 @@ var scratchMemory = []test{
 			e.must(c.Close())
 			remain(1)
 
-			big := e.commands(m) // no device has so much
+			big := e.commands(m) // needs more memory than any device has
 			for range 3 {
 				b := big.scratch(1 << 61)
 				big.fill(b.Range(0, 8), []byte{1})

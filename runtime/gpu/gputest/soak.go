@@ -146,7 +146,7 @@ func (s *soaker) next() gpu.Order {
 }
 
 func (s *soaker) queue() *gpu.Queue {
-	if s.r.IntN(4) == 0 { // sometimes another queue
+	if s.r.IntN(4) == 0 { // sometimes a queue other than its own
 		return s.p.Device().Queue(s.r.IntN(s.p.Device().Queues()))
 	}
 	return s.p.Device().Queue(s.q)
@@ -196,7 +196,7 @@ func (s *soaker) drop(i int) bool {
 		}
 	}
 	if s.r.IntN(2) == 0 {
-		return s.ok(s.queue().Submit(gpu.Order{}, gpu.Free(x.b))) // nothing uses it any more
+		return s.ok(s.queue().Submit(gpu.Order{}, gpu.Free(x.b))) // all uses of x.b are done
 	}
 	return s.ok(s.queue().Submit(s.next(), gpu.Free(x.b)))
 }

@@ -103,7 +103,7 @@ var submissions = []test{
 		a, b, host, s := e.buffer(64), e.buffer(64), e.sem(), e.sem()
 		wait, sig := points(host, 1), points(s, 1)
 		e.must(e.q(0).Submit(gpu.Order{Wait: wait, Signal: sig}, gpu.Fill(a.All(), []byte{5})))
-		wait[0], sig[0] = gpu.Point{}, gpu.Point{} // the lists were copied
+		wait[0], sig[0] = gpu.Point{}, gpu.Point{} // Submit has copied the lists
 		e.must(e.q(1).Submit(between(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
 		e.must(a.Close())
 		if err := e.q(0).Submit(gpu.Order{}, gpu.Fill(a.All(), []byte{1})); !errors.Is(err, gpu.ErrClosed) {
@@ -214,7 +214,7 @@ var submissions = []test{
 		}
 	}},
 	{name: "B75 a value raised by one of two devices, in any order of discovery", run: func(e *env) {
-		// The end of a chain may be found complete before its beginning.
+		// The host may find the end of a chain complete before it finds the beginning complete.
 		b := e.buffer(64)
 		for range 200 {
 			s, x := e.sem(), e.sem()

@@ -122,7 +122,8 @@ var values = []test{
 				e.must(b.Do(interop.WaitValue(r, 2*i+1)))
 				e.must(b.Copy(data.Range(8*i+4, 4), data.Range(8*i, 4)))
 				e.must(b.Do(interop.WriteValue(r, 2*i+2)))
-				e.must(a.Do(interop.WaitValue(r, 2*i+2))) // which has been submitted by now
+				// The work that writes this value has been submitted.
+				e.must(a.Do(interop.WaitValue(r, 2*i+2)))
 			}
 			e.must(a.Wait(e.ctx))
 			e.must(b.Wait(e.ctx))
@@ -231,7 +232,8 @@ var values = []test{
 		b, s, t := e.numbers(e.devs[0], gpu.HostMem, 1), e.sem(), e.sem()
 		data := e.buffer(64)
 		e.must(e.q(0).Submit(signal(s, 1), interop.WaitValue(b.All(), 1)))
-		e.must(e.q(0).Submit(signal(t, 1), gpu.Fill(data.All(), []byte{1}))) // after it, in its stream
+		// Behind the wait for the value, in the same stream.
+		e.must(e.q(0).Submit(signal(t, 1), gpu.Fill(data.All(), []byte{1})))
 		for i := range uint64(20) {
 			u := e.sem()
 			e.must(e.q(1+int(i)%3).Submit(signal(u, 1), gpu.Fill(data.All(), []byte{2})))
@@ -292,7 +294,7 @@ var values = []test{
 			e.must(e.q(0).Submit(signal(s, 2), interop.WaitValue(b.All(), i+1)))
 			e.wait(s, 1)
 			e.at(s, 1)
-			number(b).Store(i + 1) // the host does this only then
+			number(b).Store(i + 1) // only now the host writes the value
 			e.wait(s, 2)
 		}
 	}},
@@ -305,7 +307,8 @@ var values = []test{
 			e.must(q.Submit(signal(s, 2), gpu.Copy(data.Range(0, 8), data.Range(8, 8))))
 			e.must(s.WaitIssued(e.ctx, 2))
 			e.natively(e.devs[0], func(v driver.Device) error { return v.(driver.Values).WaitValue(h, b.Ptr(), i+1) })
-			e.must(e.q(1).Submit(between(s, 2, t, 1), gpu.Copy(data.Range(16, 8), data.Range(8, 8)))) // another stream does not either
+			// Another stream does not wait for the value either.
+			e.must(e.q(1).Submit(between(s, 2, t, 1), gpu.Copy(data.Range(16, 8), data.Range(8, 8))))
 			e.wait(t, 1)
 			e.wait(s, 2)
 			e.must(q.Submit(signal(t, 2), gpu.Fill(data.All(), []byte{2})))
@@ -345,7 +348,7 @@ var values = []test{
 			r     gpu.Range
 			value uint64
 			want  error
-			write bool // only writing it is refused
+			write bool // only WriteValue is refused
 		}{
 			{"4 bytes", b.Range(0, 4), 1, gpu.ErrArgument, false},
 			{"16 bytes", b.Range(0, 16), 1, gpu.ErrArgument, false},
