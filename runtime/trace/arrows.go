@@ -12,12 +12,12 @@ import (
 // remembers a limited number of signals, and of waits that still lack their signal. If a signal and
 // its wait are too far apart, the arrow is missing and counts as forgotten.
 type arrows struct {
-	signals map[uint64][]signalled // by semaphore, by value
+	signals map[uint64][]signalled // lists by semaphore, each ordered by value
 	waits   map[uint64][]waiting
-	oldest  ring // of signals
-	first   ring // of waits
+	oldest  ring // the order in which signals were added
+	first   ring // the order in which waits were added
 
-	let uint64 // forgotten waits that had no arrow
+	let uint64 // number of forgotten waits that had no arrow yet
 }
 
 // A flowEnd is an end of an arrow. The clocks of devices are known only within a margin. So limit

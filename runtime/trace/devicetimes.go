@@ -349,7 +349,7 @@ func (c *deviceClock) between(o *observer, front, behind *engine.Event, shared b
 func workBetween(begun, ended, within time.Duration, shared bool, h hostTimes) betweenTimes {
 	took := ended - begun
 	dry := begun+within < h.first
-	since := h.issued // begun may place the start of the work too early, but not before this moment
+	since := h.issued // the work cannot have begun earlier, even if begun is earlier
 	if shared && !dry {
 		since -= atOnce // see EventBehind
 	}

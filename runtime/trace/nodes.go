@@ -21,7 +21,7 @@ import (
 // nodeTimes finds when the commands of a device's graphs ran.
 type nodeTimes struct {
 	nodeTimer driver.NodeTimer // nil: the nodes of graphs are not timed
-	source    string           // the timer's name, for people
+	source    string           // the timer's name, for messages
 	lacks     error            // why there is no timer, if the commands of recordings are timed
 
 	nodesMu  sync.Mutex // protects nodes and launches; no other lock is taken while it is held

@@ -57,7 +57,7 @@ func TestGraphsHaveNodeTimes(t *testing.T) {
 			_, dev, sleep := sleeper(t, timesNodes(), gpu.Options{Tracer: tracer})
 			s := semaphores(t, 1)[0]
 			c := sleepy(t, dev, sleep, mode)
-			time.Sleep(time.Second) // of the bubble's clock: times of 0 are none
+			time.Sleep(time.Second) // time of the bubble: a time of 0 would mean "no time"
 			for i := range 3 {
 				must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, uint64(i)+1)}, gpu.Execute(c)))
 			}
@@ -160,7 +160,7 @@ type profiler struct {
 	knows    bool
 	nodes    []driver.Node
 	launches []uint64
-	streams  map[driver.Stream]bool // with a launch that has not ended
+	streams  map[driver.Stream]bool // streams between BeginLaunch and EndLaunch
 	times    func(p *profiler, last bool) []driver.NodeTime
 }
 
@@ -220,7 +220,7 @@ func TestProfilerTimesNodes(t *testing.T) {
 				p := &profiler{knows: x.knows}
 				begun := time.Now().Add(time.Millisecond)
 				p.times = func(p *profiler, last bool) (list []driver.NodeTime) {
-					if !last { // the times come late
+					if !last { // the profiler has the times only at the end
 						return nil
 					}
 					for i := range 3 {

@@ -14,7 +14,8 @@ import (
 // A numbered is a tracer's number for a semaphore. A semaphore's Notes hold a list of them, one for
 // each tracer. The first of the list is the semaphore's observe.Semaphore.
 type numbered struct {
-	tracer weak.Pointer[Tracer] // weak: semaphores do not keep an unused tracer's records
+	// weak, so that semaphores do not keep the records of unused tracers alive.
+	tracer weak.Pointer[Tracer]
 	id     uint64
 	told   atomic.Bool              // the tracer has a record of the semaphore's name
 	next   atomic.Pointer[numbered] // only entries of tracers no longer in use are removed

@@ -71,7 +71,7 @@ type Trace struct {
 	err     error // the first error of a write
 	closed  bool
 
-	file *os.File // of Create
+	file *os.File // the file that Create has made, or nil
 	stop chan struct{}
 	done chan struct{}
 }

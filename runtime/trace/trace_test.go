@@ -92,7 +92,8 @@ func TestTrace(t *testing.T) {
 	at := func(wait, signal uint64) gpu.Order {
 		return gpu.Order{Wait: []gpu.Point{s.At(wait)}, Signal: []gpu.Point{s.At(signal)}}
 	}
-	must(t, dev.Queue(1).Submit(at(2, 3), gpu.Copy(b.Range(0, 1<<19), b.Range(1<<19, 1<<19)).Label("late"))) // parked
+	// Parked: no work yet signals 2.
+	must(t, dev.Queue(1).Submit(at(2, 3), gpu.Copy(b.Range(0, 1<<19), b.Range(1<<19, 1<<19)).Label("late")))
 	must(t, dev.Queue(0).Submit(at(0, 1), gpu.Fill(b.All(), []byte{0}).Label("zero")))
 	must(t, dev.Queue(0).Submit(at(1, 2), gpu.Launch(k, gpu.Grid{Blocks: [3]uint32{4, 2}, Threads: [3]uint32{32}}, uint64(7))))
 	must(t, dev.Queue(0).Submit(at(3, 4), gpu.HostCall(func() error { return nil }).Label("on the host")))
@@ -161,7 +162,7 @@ func TestTrace(t *testing.T) {
 	if !slices.Equal(listed, []int{0, 1, 2, 3, 4}) {
 		t.Errorf("the file lists the commands %v", listed)
 	}
-	// Four in the chain, one of the wait, one of the function.
+	// Four arrows in the chain, one to the wait, and one to the function.
 	if n := len(of(events, traceformat.CatSignal, traceformat.FlowEnd)); n != 6 {
 		t.Errorf("%d arrows", n)
 	}
@@ -612,7 +613,8 @@ func TestBusyProgram(t *testing.T) {
 	var busy atomic.Bool
 	value := uint64(1)
 	tr, err := trace.Start(sink(func() {
-		for n := 0; busy.Load() && n < 2*room; n++ { // before the next records are taken
+		// Adds more records than the writer takes at a time.
+		for n := 0; busy.Load() && n < 2*room; n++ {
 			value++
 			s.Signal(value)
 		}
@@ -669,7 +671,7 @@ func TestAdoptedQueues(t *testing.T) {
 			left++
 		}
 	}
-	if left > many/2 { // the last records still refer to some
+	if left > many/2 { // records that are not overwritten yet refer to some queues
 		t.Errorf("%d of %d queues are kept", left, many)
 	}
 	must(t, dev.Close())

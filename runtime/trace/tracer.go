@@ -115,7 +115,7 @@ func NewTracer(o TracerOptions) (*Tracer, error) {
 	}
 	t.self = weak.Make(t)
 	if p := observe.Profilers.Load(); p != nil && o.Times == CommandTimes {
-		p.Start() // before devices are opened; Observe gets the error
+		p.Start() // must be called before a device is opened; Observe reports its error
 	}
 	return t, nil
 }

@@ -115,7 +115,7 @@ func TestTraceRing(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	submit(1000, n)
 	runtime.ReadMemStats(&after)
-	// The storage for the points of each record, once.
+	// The limit has room for the lists of points of all records, which are allocated once.
 	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 && !raceEnabled {
 		t.Errorf("%d bytes were allocated", got)
 	}
@@ -273,7 +273,7 @@ func TestTracePools(t *testing.T) {
 	b, err := testkit.AllocIn(dev.Queue(0), gpu.Order{Signal: pts(s, 1)}, p, 1<<20)
 	must(t, err)
 	must(t, s.Wait(minute(t), 1))
-	for range 2 { // nothing has changed the second time
+	for range 2 { // the second sample finds no change, so it must add no record about the pool
 		tracer.Sample()
 	}
 	stats, err := p.Stats()

@@ -31,7 +31,7 @@ type writer struct {
 	buf     []byte
 	began   bool                         // the file has an event
 	event   traceformat.Event            // the event that is being written
-	names   latest.Map[uint64, string]   // of semaphores
+	names   latest.Map[uint64, string]   // the names of semaphores
 	listed  latest.Map[uint64, struct{}] // the recordings whose commands the file has
 	lanes   []traceformat.Time
 	devices map[*gpu.Device]*device
@@ -40,7 +40,7 @@ type writer struct {
 	flows   uint64
 	arrows  arrows
 
-	dropped, undrawn, forgotten uint64 // numbers that the file has already reported
+	dropped, undrawn, forgotten uint64 // the counts that the file has
 
 	toldGraph bool // it was logged that recordings of GraphMode have no times of their commands
 
@@ -64,7 +64,7 @@ type device struct {
 // A nodeTrack is a track for commands of graphs.
 type nodeTrack struct {
 	tid int64
-	end traceformat.Time // of its last slice
+	end traceformat.Time // the end of its last slice
 }
 
 // A closedDevice identifies a device that may be opened again.

@@ -161,7 +161,7 @@ func TestArrowsWithoutSlices(t *testing.T) {
 	}
 	for name, list := range map[string][]Record{
 		"before": append([]Record{barrier}, records...),
-		"alone":  records[:1], // the signal is unknown
+		"alone":  records[:1], // the file does not say what signals the waits
 	} {
 		for _, e := range written(t, list...) {
 			if e.Phase == traceformat.FlowBegin || e.Cat == traceformat.CatArrows {
@@ -200,7 +200,8 @@ func TestPageListsCalls(t *testing.T) {
 		t.Fatal("the page has no calls")
 	}
 	row, _, _ = strings.Cut(row, "|")
-	row = regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(row, "") // without explanations
+	// Remove explanations in parentheses.
+	row = regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(row, "")
 	var listed []string
 	for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(row, -1) {
 		listed = append(listed, m[1])

@@ -54,7 +54,7 @@ func Start() error {
 	return err
 }
 
-// start does the work of Start, and returns a name for people.
+// start does the work of Start. It also returns CUPTI's name for messages.
 func start() (name string, err error) {
 	x := &collector
 	x.once.Do(func() {
@@ -84,12 +84,12 @@ type collecting struct {
 	cupti *cupti.Library
 
 	mu       sync.Mutex
-	timers   latest.Map[uint64, *timer]    // by number of a node
-	origins  latest.Map[uint64, uint64]    // by number of a clone, the number of the first node
-	children latest.Map[uint64, []uint64]  // by number of a child graph's node, the first nodes of the child
+	timers   latest.Map[uint64, *timer]    // by a node's number
+	origins  latest.Map[uint64, uint64]    // a clone's number to the number of the original node
+	children latest.Map[uint64, []uint64]  // a child graph's node to the original nodes of the child
 	inside   latest.Map[uint64, []child]   // by instance, its children whose nodes have no origin yet
-	launches latest.Map[uint64, launching] // by number of the program
-	calls    latest.Map[uint32, uint64]    // numbers of the program, by correlation number
+	launches latest.Map[uint64, launching] // by the number that the program gave the launch
+	calls    latest.Map[uint32, uint64]    // a correlation number to the program's number
 	last     uint64                        // number of the program
 	pending  []record
 }
@@ -106,13 +106,13 @@ type launching struct {
 	launch uint64
 }
 
-// A record is a record of a node whose timer has not taken it yet.
+// A record has the times of one execution of a node, until the node's timer takes it.
 type record struct {
 	node        uint64
 	correlation uint32
 	kernel      string
 	begun, end  uint64 // on CUPTI's clock
-	age         int    // how often it was left
+	age         int    // how many times NodeTimes has left the record for later
 }
 
 // Limits of what is kept.
@@ -143,7 +143,7 @@ func open() (*collecting, error) {
 		return nil, fmt.Errorf("cuptitrace: subscribe to CUPTI: %w", err)
 	}
 	fail := func(what string, err error) (*collecting, error) {
-		c.cupti.Unsubscribe(subscriber) // an error here does not change why it fails
+		c.cupti.Unsubscribe(subscriber) // ignore its error: the caller gets the first one
 		return nil, fmt.Errorf("cuptitrace: %s: %w", what, err)
 	}
 	if err := c.cupti.EnableCallback(1, subscriber, cupti.CBDomainResource, cupti.CallbackId(cupti.CBIDResourceGraphnodeCloned)); err != nil {
@@ -153,7 +153,8 @@ func open() (*collecting, error) {
 		return fail("collect activity records", err)
 	}
 	for _, kind := range []cupti.ActivityKind{cupti.ActivityKindConcurrentKernel, cupti.ActivityKindMemcpy, cupti.ActivityKindMemcpy2, cupti.ActivityKindMemset,
-		cupti.ActivityKindDriver, cupti.ActivityKindExternalCorrelation} { // the last comes only with records of the driver's calls
+		// CUPTI writes the last kind only together with ActivityKindDriver.
+		cupti.ActivityKindDriver, cupti.ActivityKindExternalCorrelation} {
 		if err := c.cupti.ActivityEnable(kind); err != nil {
 			return fail("enable "+kind.String(), err)
 		}
@@ -254,7 +255,8 @@ func (c *collecting) take(buffer []byte) {
 				calls[e.CorrelationId] = e.ExternalId
 			}
 		}
-		if x.node != 0 && x.begun != 0 && x.end >= x.begun { // a time of 0 could not be recorded
+		// CUPTI writes a time of 0 if it could not measure.
+		if x.node != 0 && x.begun != 0 && x.end >= x.begun {
 			nodes = append(nodes, x)
 		}
 	}
@@ -329,7 +331,8 @@ func (t *timer) BeginLaunch(_ driver.Stream, launch uint64) {
 	id := c.last
 	c.launches.Set(id, launching{t, launch})
 	c.mu.Unlock()
-	c.cupti.ActivityPushExternalCorrelationId(correlations, id) // after an error the launch stays unknown
+	// Without the number, no record can be assigned to the launch: its times are missing.
+	c.cupti.ActivityPushExternalCorrelationId(correlations, id)
 }
 
 // EndLaunch ends BeginLaunch.

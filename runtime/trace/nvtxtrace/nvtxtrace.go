@@ -112,8 +112,8 @@ type submission struct {
 	kind    work.Kind
 	label   string
 	bytes   uint64
-	whole   nvtx.ThreadRange // the submission's
-	command nvtx.ThreadRange // the command's
+	whole   nvtx.ThreadRange // the range of the submission
+	command nvtx.ThreadRange // the range of the command that is being issued
 }
 
 // push begins a range of the calling thread, if the work has a label.
