@@ -60,7 +60,7 @@ func TestConcurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var o atomicOrder
-	var owner sync.Map // by unit
+	var owner sync.Map // maps each unit of memory to the goroutine that owns it
 	var wg sync.WaitGroup
 	steps := 5000
 	if testing.Short() {
@@ -132,7 +132,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 	p.verify(t)
-	p.Trim(0, allDone{}) // an error is about slabs that the source does not take back
+	p.Trim(0, allDone{}) // ignore its error: the source may refuse slabs
 	if s := p.Stats(); s.Reserved != 0 || s.Used != 0 || src.held != 0 {
 		t.Errorf("%+v; the source has %d", s, src.held)
 	}

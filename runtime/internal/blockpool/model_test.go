@@ -30,7 +30,7 @@ func (c *trace) below(n int) int {
 // A unit is the model's view of one aligned piece of memory.
 type unit struct {
 	live int  // the block that contains it, or 0
-	mark Mark // it is free from this mark on
+	mark Mark // if the unit is free: the mark behind its last use
 }
 
 // A held is a live block.
@@ -39,7 +39,7 @@ type held struct {
 	b    Block
 	on   int
 	was  []Mark // the marks of its units
-	used bool   // its wait was made
+	used bool   // the timeline has waited for its mark
 }
 
 // A world is a pool with a model of it.
@@ -63,7 +63,7 @@ type world struct {
 	failures  bool
 }
 
-const fixedBase = 1<<20 + 40 // aligned to nothing
+const fixedBase = 1<<20 + 40 // deliberately not aligned to a block
 
 func newWorld(t testing.TB, data []byte) *world {
 	w := &world{t: t, c: trace{data}, slabs: map[uint64][]unit{}}
@@ -273,7 +273,8 @@ func (w *world) free() {
 	w.live = w.live[:len(w.live)-1]
 	units := w.units(h.b.Addr, h.b.Size)
 	w.used -= h.b.Size
-	if !h.used || w.c.below(16) == 0 { // the latter may count as unused
+	if !h.used || w.c.below(16) == 0 {
+		// Sometimes cancel although the timeline has waited: the old marks still hold.
 		if err := w.p.Cancel(h.b.Addr); err != nil {
 			w.t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ func InTime(shutdown func(context.Context) error) error {
 
 // A Closer closes something once for all callers.
 type Closer struct {
-	// mu protects done and giveUp, which are set once. It is a leaf.
+	// mu protects done and giveUp, which are set once. No other lock is taken while it is held.
 	mu     sync.Mutex
 	done   chan struct{} // closed when err is set; nil until somebody closes
 	giveUp context.CancelCauseFunc

@@ -36,16 +36,17 @@ func (c *Communicator) Shutdown(ctx context.Context) error {
 
 func (c *Communicator) close(ctx context.Context) error {
 	if !c.to(isClosing) {
-		c.fail(errClosed) // the communicator has failed already; a shrink under way ends now
+		// The communicator has failed before, or is shrinking: this ends the shrink.
+		c.fail(errClosed)
 	}
-	c.deriveMu.Lock() // a later call that would derive a communicator finds this one closing
+	c.deriveMu.Lock() // a Split or Shrink that locks it later finds the communicator closing
 	defer c.deriveMu.Unlock()
 	busy := func() bool {
 		if !c.busy() {
 			return false
 		}
-		// This includes operations that were returned because they wait for another driver's
-		// device.
+		// Cancel all waiting operations. One of them may be the group in hand: it waits for another
+		// driver's device.
 		c.cancel(errClosed)
 		c.signal()
 		c.tl.Poll(c.tl.Latest(), 1)
@@ -89,7 +90,7 @@ func (c *Communicator) close(ctx context.Context) error {
 	if !abandoned {
 		err = <-done
 		late, cancel := context.WithTimeout(context.Background(), AbortTime)
-		// All waiting operations come back as failed.
+		// All operations that waited fail soon, because their waits were cancelled.
 		wake.Until(late, func() bool { return !busy() })
 		cancel()
 		// By now there is nothing to abort, or the abort only waits for the library's call to
@@ -97,7 +98,7 @@ func (c *Communicator) close(ctx context.Context) error {
 		c.awaitAbort(engine.GiveBackTime)
 		c.mu.Lock()
 		c.finish(isClosed)
-		<-c.entered[isEnded] // the thread's last driver call precedes the device's close
+		<-c.entered[isEnded] // the thread makes its last driver call before the device is closed
 	}
 	if unended != nil {
 		err = errors.Join(fmt.Errorf("gpu: communicator on %s: %w", c.dev.Engine.Info.Name, unended), err)
@@ -105,9 +106,10 @@ func (c *Communicator) close(ctx context.Context) error {
 	return err
 }
 
-// finish enters a phase in which nothing is issued any more, and fails the operations that have not
-// been issued. Operations that still wait for something come to lane.Ready, since all waits have
-// been cancelled. The caller holds mu, and finish unlocks it.
+// finish enters a phase in which nothing is issued any more. It empties the list, and fails the
+// groups that have no open waits. The waits of the other groups have been cancelled, so these
+// groups soon come to lane.Ready, which returns the error. The caller holds mu, and finish unlocks
+// it.
 func (c *Communicator) finish(in phase) {
 	c.move(in)
 	var over []*engine.Submission
@@ -168,7 +170,7 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 			failures = append(failures, err)
 		}
 	}
-	c.awaitAbort(math.MaxInt64) // or until the thread is abandoned
+	c.awaitAbort(math.MaxInt64) // without a limit, but not beyond the abandoning of the thread
 	c.returned()
 	c.mu.Lock()
 	left := c.inAbort && c.phase() == isReturned
@@ -187,7 +189,7 @@ func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	c.mu.Unlock()
 	c.returned()
 	if had {
-		if aborted || err != nil { // else an abort that came meanwhile had nothing to abort
+		if aborted || err != nil { // otherwise no abort had anything to abort
 			c.awaitAbort(AbortTime)
 			add(c.notAborted())
 		}

@@ -170,7 +170,7 @@ func (c *Communicator) make(ctx context.Context, parent *Communicator, begin fun
 	for {
 		ready := false
 		err := c.do(func() (err error) {
-			if err = c.failed(); err == nil { // else h may have been destroyed
+			if err = c.failed(); err == nil { // a failed communicator may have destroyed h
 				ready, err = c.comms.CommReady(h)
 			}
 			return err

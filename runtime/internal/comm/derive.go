@@ -56,7 +56,7 @@ func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (
 	if len(exclude) == 0 {
 		return nil, errs.Argument("shrink", "no ranks to exclude")
 	}
-	if ctx == nil { // checked before the communicator fails
+	if ctx == nil { // a mistake must not fail the communicator, so check it here
 		return nil, errs.Argument("shrink", "no context")
 	}
 	if err := c.isPlain("shrink"); err != nil {
@@ -74,7 +74,7 @@ func (c *Communicator) Shrink(ctx context.Context, abort bool, exclude ...int) (
 		c.failAll()
 	}
 	made, err := c.derive(ctx, !abort, shrink)
-	if abort && err != nil { // the driver may not have aborted the communicator
+	if abort && err != nil { // abort the communicator here, in case the driver has not done it
 		c.fail(err)
 		c.awaitAbort(AbortTime)
 	}
@@ -105,7 +105,7 @@ func (c *Communicator) begin(ctx context.Context, fn func() (driver.Comm, error)
 		err error
 	}
 	done := make(chan result, 1)
-	var taken atomic.Bool // either the thread takes fn, or this call takes it back
+	var taken atomic.Bool // set by the thread when it begins fn, or by this call when it gives up
 	posted := c.post(func() {
 		if !taken.CompareAndSwap(false, true) {
 			return

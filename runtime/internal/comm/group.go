@@ -13,13 +13,15 @@ import (
 
 // A Part is the part of a submission's record for a group of collective operations.
 type Part struct {
-	ops   []groupOp
-	first driver.CommOpKind // the first kind in a recorded group, whose ops are added when it is issued
-	ctx   context.Context   // nil if it cannot end
+	ops []groupOp
+	// Of a recorded group: the kind of its first operation, because ops is empty until it is
+	// issued.
+	first driver.CommOpKind
+	ctx   context.Context // nil if the group has no context that can end
 	// The next submission of the same communicator. The communicator's mu protects behind and
 	// arrived.
 	behind   *engine.Submission
-	arrived  bool // nothing is left to wait for
+	arrived  bool // the group has no open waits
 	refused  bool // the communicator has not taken the group
 	issuedAt time.Time
 }
@@ -158,8 +160,8 @@ func (c *Communicator) add(s *engine.Submission, x Operation) error {
 	return nil
 }
 
-// hold has a submission hold a buffer. If the communicator takes no groups, hold does nothing: the
-// submission will fail, so the state of its buffers does not matter.
+// hold makes a submission hold a buffer. If the communicator takes no groups, hold does nothing:
+// the submission will fail, so the state of its buffers does not matter.
 func (c *Communicator) hold(s *engine.Submission, kind driver.CommOpKind, b *memory.Buffer) error {
 	if c.failed() != nil {
 		return nil

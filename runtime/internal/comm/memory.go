@@ -70,7 +70,8 @@ func (c *Communicator) Register(b *memory.Buffer) (*Memory, error) {
 // NewWindow registers a buffer with the communicator on all ranks at once, and waits for the other
 // ranks. If the context ends first, the communicator is aborted.
 func (c *Communicator) NewWindow(ctx context.Context, b *memory.Buffer, symmetric bool) (*Memory, error) {
-	if err := c.registers("window", b); err != nil { // an error here leaves the communicator as it is
+	if err := c.registers("window", b); err != nil {
+		// This check changes nothing, so the communicator stays as it is.
 		return nil, err
 	}
 	if ctx == nil {
@@ -137,7 +138,7 @@ func (m *Memory) Close() error {
 	if m == nil || m.c == nil {
 		return nil
 	}
-	m.c.idle(context.Background()) // an error means that the communicator has failed
+	m.c.idle(context.Background()) // returns an error only if the communicator has failed
 	err := m.c.do(func() error {
 		if m.c.failed() == nil && m.c.phase() == isSuspended {
 			return errSuspended // the library still has the memory registered

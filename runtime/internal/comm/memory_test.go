@@ -39,7 +39,7 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 			closed := make(chan error, 1)
 			go func() { closed <- m.Close() }()
 			synctest.Wait()
-			go comms[0].Close() // which waits for the other rank
+			go comms[0].Close() // waits for the other rank
 			synctest.Wait()
 			close(held)
 			if err := <-closed; err != nil {
@@ -88,8 +88,8 @@ func TestMemoryKeptByLibrary(t *testing.T) {
 	}
 }
 
-// TestMemoryInUse closes memory of a communicator while a group uses it, whose other rank comes
-// late. The communicator must keep the memory until the group has completed or failed.
+// TestMemoryInUse closes memory of a communicator while a group that waits for another rank uses
+// the memory. The communicator must keep the memory until the group has completed or failed.
 func TestMemoryInUse(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,8 @@ func TestMemoryInUse(t *testing.T) {
 			if err := <-closed; err != nil {
 				t.Error(err)
 			}
-			each(2, func(i int) error { return comms[i].Close() }) // the only possible error is the abort's
+			// Ignore its error: it can only be the abort's.
+			each(2, func(i int) error { return comms[i].Close() })
 			for _, b := range mem {
 				b.Close()
 			}

@@ -104,7 +104,7 @@ func NewAll(ctx context.Context, devs []*Device, o Options) ([]*Communicator, er
 	if o.Count > 0 && o.Rank > o.Count-n {
 		return nil, errs.Argument("communicators", "ranks %d to %d of %d", o.Rank, o.Rank+n-1, o.Count)
 	}
-	if err := o.meet(ctx, devs[0]); err != nil { // once for all communicators
+	if err := o.meet(ctx, devs[0]); err != nil { // one rendezvous for all communicators
 		return nil, err
 	}
 	all, failures := make([]*Communicator, n), make([]error, n)
@@ -116,7 +116,7 @@ func NewAll(ctx context.Context, devs []*Device, o Options) ([]*Communicator, er
 			mine := o
 			mine.Rank += i
 			if all[i], failures[i] = d.New(ctx, mine); failures[i] != nil {
-				cancel(failures[i]) // the other communicators would wait for this one
+				cancel(failures[i]) // otherwise the other communicators would wait for this one
 			}
 		})
 	}

@@ -143,7 +143,8 @@ func (c *Communicator) halted() (takes, issued error) { return c.failed(), c.Err
 // issued or not.
 func (c *Communicator) fail(err error) {
 	c.setFailure(isAborting, err)
-	c.to(isAborting) // also if it is being shrunk
+	// A communicator that is being shrunk is already failed, but must be aborted too.
+	c.to(isAborting)
 	c.failAll()
 }
 
@@ -177,7 +178,8 @@ func (c *Communicator) failAll() {
 	}
 }
 
-// cancel makes waiting operations ready, as failed.
+// cancel cancels the waits of all parked operations. Each of them becomes ready with the error err,
+// and then fails.
 func (c *Communicator) cancel(err error) {
 	c.tl.CancelParked(err)
 }

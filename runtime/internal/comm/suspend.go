@@ -54,7 +54,7 @@ func (c *Communicator) Suspend(ctx context.Context) error {
 		err = c.call(ctx, lib.SuspendComm)
 	}
 	if err != nil {
-		c.to(isOpen) // does nothing if the communicator has failed
+		c.to(isOpen) // takes groups again, unless the communicator has failed
 		return fmt.Errorf("gpu: communicator on %s: suspend rank %d of %d: %w", c.dev.Engine.Info.Name, c.opt.Rank, c.opt.Count, err)
 	}
 	return nil
@@ -108,7 +108,8 @@ func (c *Communicator) call(ctx context.Context, f func(driver.Comm) error) erro
 		}
 		return 0, err
 	})
-	if failed := c.Err(); err != nil && failed != nil { // the communicator's failure is the reason
+	if failed := c.Err(); err != nil && failed != nil {
+		// Return the cause and not an error that follows from it.
 		return failed
 	}
 	return err

@@ -33,7 +33,7 @@ type issuing struct {
 // finished. No other group overtakes it.
 type groupInHand struct {
 	state handState
-	ctx   context.Context   // of the group; nil if it cannot end
+	ctx   context.Context   // the group's context; nil if the group has none that can end
 	since time.Time         // when the group was first issued
 	owed  []*sema.Semaphore // the semaphores that the group signals, while it is being issued
 }
@@ -64,7 +64,9 @@ func (c *Communicator) run(started chan<- error) {
 	}
 	started <- err
 	if err != nil {
-		return // the thread ends with this goroutine: the device may be bound to it
+		// The goroutine stays locked, so that its thread, which may be bound to the device, ends
+		// too.
+		return
 	}
 	for worked := true; ; {
 		did, ended := c.step()
@@ -160,7 +162,7 @@ func (c *Communicator) issue(s *engine.Submission) {
 		return
 	}
 	g := partOf(s)
-	if s.Mode != engine.UntilReached { // else the group is issued for the second time
+	if s.Mode != engine.UntilReached { // do not count anew when a returned group is issued again
 		g.issuedAt = time.Now()
 	}
 	c.mu.Lock()
@@ -177,18 +179,19 @@ func (c *Communicator) issue(s *engine.Submission) {
 	switch {
 	case how != engine.Foreign:
 		c.hand.ctx, c.hand.since = nil, time.Time{}
-		if c.phase() >= isShrinking { // the stream may have got the group after look last ran
+		if c.phase() >= isShrinking { // look may have run before the stream got the group
 			c.abortedAt = time.Now()
 			c.tick()
 		}
-	case c.hand.state == isIssuing: // else the group is back already
+	case c.hand.state == isIssuing: // otherwise the group is back in the list already
 		c.hand.state = isForeign
 	}
 	c.mu.Unlock()
 	if how != engine.Foreign && how != engine.Issued && !isRefusal(err) {
-		c.setFailure(isAborting, err) // does not abort a communicator that is being shrunk
+		c.setFailure(isAborting, err) // changes nothing if the communicator is being shrunk
 	}
-	c.failAll() // the communicator may have failed before this group was in the ring or among the parked
+	// The failure may have come before this group was in the ring or parked, and so have missed it.
+	c.failAll()
 }
 
 func (c *Communicator) signal() {

@@ -213,7 +213,7 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 		runtime.Gosched()
 	}
 
-	const n = 100 // there are events for all, so none runs out
+	const n = 100 // fewer than there are events
 	s := newSemaphore(t, 0)
 	for v := uint64(0); v < n; v += 2 {
 		err := c.Device().Queue(0).Submit(gpu.Order{Wait: points(s, v), Signal: points(s, v+1)}, c.Group(collective.AllReduce(b.Range(16, 8), b.Range(16, 8), collective.Int8, collective.Sum())))
@@ -239,8 +239,8 @@ func TestChainWithoutDeviceThread(t *testing.T) {
 }
 
 // TestOtherWorkOnQueue submits so much other work to a communicator's queue, which a program may
-// find in a trace, that events run out. The caller's thread is not bound to the device, so it must
-// not make them.
+// find in a trace, that events run out. The caller's thread is not bound to the device, so the
+// caller must not make events.
 func TestOtherWorkOnQueue(t *testing.T) {
 	checkLeaks(t)
 	sim := simdriver.New(simdriver.Config{Strict: true})

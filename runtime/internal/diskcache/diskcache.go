@@ -217,7 +217,8 @@ func begin(root *os.Root) (f *os.File, name string, err error) {
 			return nil, "", err
 		}
 		err = filelock.Try(f)
-		if !errors.Is(err, filelock.ErrLocked) { // go on if the file system has no locks
+		if !errors.Is(err, filelock.ErrLocked) {
+			// Without locks in the file system, go on without one.
 			if err = filelock.Named(root, f, name); err == nil {
 				return f, name, nil
 			}

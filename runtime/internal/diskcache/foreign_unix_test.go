@@ -15,7 +15,7 @@ func TestForeignFolder(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		mode os.FileMode
-		uid  int // -1 for this user's
+		uid  int // the owner; -1 is this user
 		want string
 	}{
 		{"own", 0o700, -1, ""},

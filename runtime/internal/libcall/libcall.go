@@ -21,9 +21,9 @@ import (
 // A Device is a device of CUDA or a simulated device. On a simulated device, stand-ins do the
 // library's work.
 type Device struct {
-	name string // of the package, for errors
+	name string // the package's name, for errors
 	dev  *gpu.Device
-	cuda cudadriver.Native // zero on a simulated device
+	cuda cudadriver.Native // the zero value on a simulated device
 }
 
 // For returns the device for a package. If the device's driver is neither CUDA nor the simulated
@@ -147,7 +147,7 @@ func (x *Handle[H]) Use(call gpu.NativeCall, workspace driver.Ptr, fn func(H) er
 		return fmt.Errorf("%s: %w", x.dev.name, gpu.ErrClosed)
 	}
 	if x.stream != call.Stream || x.workspace != workspace {
-		x.stream = 0 // unknown, if set fails
+		x.stream = 0 // if set fails, the handle's stream is unknown
 		if err := x.set(x.h, cudadriver.Stream(call.Stream), cuda.DevicePtr(workspace)); err != nil {
 			return err
 		}

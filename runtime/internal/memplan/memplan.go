@@ -118,7 +118,8 @@ func (p *planner) findOrder(lo, hi int) {
 				l.index = begin
 			}
 			if l.last == i && l.overlaps == nil {
-				l.overlaps = []uint64{} // not nil, so that a is added once; allocated below
+				// Mark l so that ending gets each allocation once; the bits are allocated below.
+				l.overlaps = []uint64{}
 				ending = append(ending, a)
 			}
 		}

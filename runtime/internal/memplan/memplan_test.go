@@ -13,7 +13,7 @@ const align = 256
 // comesBefore is the model of the order. It returns, for each pair of steps, whether one comes
 // before the other.
 func comesBefore(steps []Step) [][]bool {
-	m := make([][]bool, len(steps)) // m[i][j]: j comes before i
+	m := make([][]bool, len(steps)) // m[i][j] says that j comes before i
 	for i, s := range steps {
 		m[i] = make([]bool, len(steps))
 		for j := range i {

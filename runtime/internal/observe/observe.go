@@ -4,7 +4,8 @@
 // knows nothing else about tracers.
 //
 // No method changes the order of work or its results. Unless its comment says otherwise, a method
-// does not block, and may be called concurrently and with any locks but leaves held.
+// does not block, and may be called concurrently. The caller may hold any lock under which other
+// locks are taken.
 package observe
 
 import (
@@ -69,12 +70,12 @@ type Description struct {
 	Bytes    uint64
 	Grid     [3]uint32
 	Block    [3]uint32
-	Part     int  // of the recording
-	First    int  // the part's first command
-	Commands int  // of the part
+	Part     int  // the part of the recording, from 0
+	First    int  // the number of the part's first command
+	Commands int  // how many commands the part has
 	Graph    bool // the part is executed as a graph
 
-	Recording *Recording // that is executed; nil unless the observer's Describes returns true
+	Recording *Recording // the executed recording; nil unless the observer's Describes returns true
 }
 
 // A Recording describes a recording that has ended. It does not change.
@@ -95,7 +96,7 @@ type Profiler struct {
 	Driver string // the name of the driver
 
 	// Start starts the profiler, if it has not been started. It should be called before the devices
-	// are opened. It returns a name of the profiler for people.
+	// are opened. It returns the profiler's name, for messages.
 	Start func() (name string, err error)
 
 	// Timer returns the timer of a device that is being opened, after Start has succeeded.

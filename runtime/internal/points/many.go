@@ -2,7 +2,7 @@ package points
 
 // many implements Set for any number of points. It has the methods of Set.
 type many[T comparable] struct {
-	list      list[T]               // points that are not reached, by value
+	list      list[T]               // points that are not reached, ordered by value
 	fronts    []Front[T]            // one for each producer that has points
 	room      [2]Front[T]           // storage of fronts for two producers
 	turn      int                   // index in fronts of the producer that toPoll returned last
@@ -96,8 +96,8 @@ func (m *many[T]) toPoll(asks []Front[T]) (n int) {
 
 func (m *many[T]) arrive(now uint64, first, last Point[T]) {
 	own := 0
-	// next is the first point of the current value that is not of this work. It becomes overtaken
-	// unless taken is set: unless this work has signalled that value too.
+	// value is the current value. next is its first point that belongs to other work. taken says
+	// that this work has signalled the value too. If not, next becomes overtaken.
 	value, taken, next := uint64(0), false, Point[T]{}
 	for p := m.list.front(); p != nil && p.Value <= last.Value; p = m.list.front() {
 		if p.Value != value {

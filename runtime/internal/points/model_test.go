@@ -12,7 +12,7 @@ import (
 // signals come, and searches the whole slice.
 type naive struct {
 	points   []naivePoint
-	from, to uint64 // only work has raised the value between these two values
+	from, to uint64 // from value from to value to, only work has raised the value, and not the host
 }
 
 type naivePoint struct {
@@ -84,7 +84,8 @@ func play(r tape, steps int) error {
 	var m naive
 	now := uint64(0)
 	producers := make([][]work, 1+r.IntN(5))
-	late := []Point[int](nil) // signals of barriers, which may come at any time after their work
+	// Signals of barriers, which the test makes arrive at any time after their work.
+	late := []Point[int](nil)
 	issued := make([]uint64, len(producers))
 	kind, top, bottom := r.IntN(4), uint64(1), uint64(1<<40)
 	value := func() uint64 {
@@ -98,7 +99,7 @@ func play(r tape, steps int) error {
 		case 2: // any value, rarely the same twice
 			return now + 1 + uint64(r.IntN(256))<<16 + uint64(r.IntN(256))<<8 + uint64(r.IntN(256))
 		}
-		return now + uint64(r.IntN(20)) // often the same value twice, or a reached one
+		return now + uint64(r.IntN(20)) // often a value that is used twice or has been reached
 	}
 	for step := range steps {
 		fail := func(format string, args ...any) error {
@@ -179,7 +180,7 @@ func play(r tape, steps int) error {
 		if err != nil {
 			return err
 		}
-		if mistake { // the semaphore would fail
+		if mistake { // the semaphore would fail, and so begin anew
 			s.Clear()
 			m, late = naive{}, nil
 			clear(producers)
@@ -217,7 +218,7 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	}
 	type need struct {
 		least, last uint64
-		reaching    bool // a point that reaches the value has been seen
+		reaching    bool // the loop has seen a point that reaches the value
 	}
 	needs := map[int]*need{}
 	for _, p := range m.points {

@@ -18,7 +18,7 @@ func Natively(v driver.Device, fn func() error) (err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // the thread ends with the goroutine
+		runtime.LockOSThread() // not unlocked, so that the thread ends with the goroutine
 		bound := v.Bind()
 		err = errors.Join(fn(), bound)
 	}()

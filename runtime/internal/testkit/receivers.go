@@ -58,7 +58,7 @@ func call(t *testing.T, of string, recv reflect.Value, m reflect.Method, given, 
 	if n := len(results); n == 0 || results[n-1].Type() != reflect.TypeFor[error]() {
 		for _, v := range results {
 			if c := v; c.Kind() == reflect.Func && !c.IsNil() && c.Type().NumIn() == 0 {
-				c.Call(nil) // a function that cancels
+				c.Call(nil) // the method's result is a function that cancels something
 			}
 		}
 		return
@@ -123,7 +123,7 @@ func argument(t reflect.Type, given bool) reflect.Value {
 	switch {
 	case t == reflect.TypeFor[context.Context]():
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // so that a zero value that works does not wait
+		cancel() // the methods of types whose zero value works must not wait
 		v.Set(reflect.ValueOf(&ctx).Elem())
 	case t == reflect.TypeFor[gpu.Op]():
 		v.Set(reflect.ValueOf(gpu.Barrier()))

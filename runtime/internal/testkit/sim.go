@@ -47,7 +47,7 @@ func NewSim(t testing.TB, c simdriver.Config) *simdriver.Driver {
 		for _, name := range d.Leaks() {
 			t.Errorf("left behind: %s", name)
 		}
-		d.Kill() // a device that waits for others was left unchanged
+		d.Kill() // ends streams that wait for another device and were left to the driver
 	})
 	return d
 }
@@ -72,7 +72,7 @@ func OnEachLeaky(t *testing.T, test func(t *testing.T, d *simdriver.Driver)) {
 			synctest.Test(t, func(t *testing.T) {
 				d := simdriver.New(simdriver.Config{Devices: 2, Caps: &set.Caps, Kernels: Kernels, Strict: true})
 				test(t, d)
-				d.Kill() // the remaining work ends
+				d.Kill() // ends the remaining work
 			})
 		})
 	}

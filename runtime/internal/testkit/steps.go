@@ -52,8 +52,8 @@ func Eventually(t testing.TB, what string, holds func() bool, devices ...*gpu.De
 		if ctx.Err() != nil {
 			t.Fatalf("%s: it does not happen\n%s", what, Dump(devices...))
 		}
-		// Otherwise no time passes in a bubble of testing/synctest, also for goroutines that poll
-		// the device.
+		// Sleep, because time in a bubble of testing/synctest passes only while all goroutines are
+		// blocked. Pollers need that time to pass.
 		time.Sleep(pause)
 	}
 }

@@ -74,7 +74,8 @@ func (p *Poller) poll() bool {
 			if !x.Policy.Parked() {
 				return true
 			}
-			p.polled.Store(x) // a goroutine has parked before it could see nil
+			// A goroutine has parked; its Signal may have found x before the Store above.
+			p.polled.Store(x)
 			continue
 		}
 		switch further, asked := x.Ask(pauses.Without()); {
@@ -85,7 +86,7 @@ func (p *Poller) poll() bool {
 			x.Policy.clock().Yield()
 		default:
 			if pauses.Pause(p.wake) {
-				pauses.Reset() // another goroutine has parked
+				pauses.Reset() // p.wake says that another goroutine has parked
 			}
 		}
 	}

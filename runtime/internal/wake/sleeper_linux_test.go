@@ -18,7 +18,8 @@ func TestSleeper(t *testing.T) {
 			}
 		}()
 		for i := range n {
-			if i%1000 == 0 { // otherwise the thread is usually about to sleep
+			if i%1000 == 0 {
+				// Sometimes wait until the thread sleeps; mostly it is only about to sleep.
 				for s.word.Load() == 0 {
 					runtime.Gosched()
 				}

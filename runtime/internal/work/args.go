@@ -55,7 +55,8 @@ func (l Layout) Words() (words int) {
 // nil pointer stands for a zero argument. If values is nil, all arguments are zero.
 func (l Layout) Append(words []uint64, values []unsafe.Pointer) []uint64 {
 	word := l.Begin(len(words))
-	words = append(words, make([]uint64, word+l.Words()-len(words))...) // make allocates nothing here
+	// The compiler extends words without allocating this slice.
+	words = append(words, make([]uint64, word+l.Words()-len(words))...)
 	if values == nil {
 		return words
 	}

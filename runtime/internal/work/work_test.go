@@ -16,9 +16,9 @@ type row struct {
 	name   string
 	op     Op
 	calls  []string // calls on a stream; nil if Run cannot translate the operation
-	peer   []string // the calls if src belongs to another device, if they differ
+	peer   []string // the calls if src belongs to another device; nil if they are the same
 	nodes  []driver.NodeOp
-	noNode bool // not possible in a graph
+	noNode bool // no graph node can do the operation
 	bytes  uint64
 	plain  bool
 	onHost bool
