@@ -151,7 +151,7 @@ func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Br
 	if err != nil {
 		return nil, err
 	}
-	defer block.Free() // reads in flight hold it, too
+	defer block.Free() // reads in flight hold the block too
 	s := q.NewStream()
 	read := func(o *Order) error { return q.readNumber(o, number, block) }
 	if err := s.with(read); err != nil {

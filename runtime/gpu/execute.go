@@ -154,7 +154,7 @@ func (q *Queue) executeStep(o *Order, x recording.Step, bindings []memory.Range,
 		s.fn, s.Mode = s.controlStep, engine.UntilReached
 	}
 	s.recording.SetRun(x)
-	if q.dev.failed() != nil { // the submission fails with the device's error
+	if q.dev.failed() != nil { // then the submission fails
 		return q.submit(s, o)
 	}
 	if err := s.recording.Set(&s.Submission, x, bindings, given); err != nil {

@@ -19,8 +19,8 @@ const (
 	KindSignal                 // the host signaled a semaphore, or failed it with Err
 	KindCall                   // a call of a program's function, except host calls
 	KindAlloc                  // memory was allocated: Bytes
-	KindGrow                   // a pool, or growing memory if the label says so, grew by Bytes
-	KindShrink                 // the same shrank by Bytes
+	KindGrow                   // a pool grew by Bytes, or growing memory if Label says so
+	KindShrink                 // a pool or growing memory shrank by Bytes
 	KindLoad                   // code was loaded: Bytes
 	KindCompile                // the program named in Label was compiled
 	KindGraph                  // the graph of a recording was made

@@ -20,9 +20,11 @@ const Alignment = 256
 // A Buffer is memory. The memory is freed when the buffer is closed and no submission uses it any
 // more. Memory that a queue allocated is also freed when a queue deallocates it.
 type Buffer struct {
-	dev  *Device
-	mem  driver.Mem
-	refs atomic.Int32 // references besides the caller's, one for each submission; -1 after the last reference was dropped
+	dev *Device
+	mem driver.Mem
+	// References besides the caller's: one for each submission that holds the buffer. -1 after the
+	// last reference was dropped.
+	refs atomic.Int32
 	// The state of memory from a pool. mem has its address unless state is pending or failed. A
 	// placeholder is pending.
 	state  atomic.Int32
@@ -33,7 +35,7 @@ type Buffer struct {
 	uses   engine.Uses      // uses of memory from a pool
 	rare   *rare            // fields that few buffers need, kept apart because many buffers are made
 
-	before, after *Buffer // in the device's list
+	before, after *Buffer // neighbours in the device's list
 }
 
 // rare has the fields of imported memory and of placeholders.

@@ -17,7 +17,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/sema"
 )
 
-// A Growing is a reserved range of addresses with physical pages mapped at its begin. Its buffer
+// A Growing is a reserved range of addresses with physical pages mapped at its start. Its buffer
 // has the address of the range, which never changes.
 //
 // Two sizes count. Size is the program's: a call that submits or records a range checks it. reach
@@ -38,12 +38,12 @@ type Growing struct {
 	max    uint64
 	page   uint64          // bytes of a page
 	users  []*Device       // the devices with access; the buffer's is the first
-	ctx    context.Context // ends when the memory is freed
+	ctx    context.Context // canceled when the memory is freed
 	cancel context.CancelFunc
 
 	size   atomic.Uint64 // changed with growMu and mu locked
 	reach  atomic.Uint64 // at least size; changed with mu locked
-	unmaps atomic.Int32  // trims that may have read the uses
+	unmaps atomic.Int32  // number of trims that may have read the uses
 	uses   engine.Uses
 
 	// growMu is held by one call of Grow, Share or Shrink at a time, and locked before mu. Such a
@@ -51,17 +51,18 @@ type Growing struct {
 	growMu sync.Mutex
 
 	mu    sync.Mutex // protects the following; held while pages are unmapped
-	pages []page     // from the begin of the range; those with gone == 0 come first
-	trims uint64     // how many calls of Shrink have removed pages; they are numbered from 1
+	pages []page     // from the start of the range; the program's pages (gone is 0) come first
+	trims uint64     // how many trims there have been; they are numbered from 1
 	// waits has the trims that wait for points. A later trim waits for these points too: pages that
 	// Grow has taken back meanwhile may still be used by work before them.
-	waits    map[uint64]*trim
-	freed    bool
-	stuck    error         // why pages that Shrink has removed stay for ever, or nil
-	unmapped chan struct{} // closed when pages are unmapped, and replaced; nil unless somebody waits
+	waits map[uint64]*trim
+	freed bool
+	stuck error // why pages that Shrink has removed will never be unmapped, or nil
+	// Closed when pages have been unmapped; nil unless a goroutine waits for that.
+	unmapped chan struct{}
 }
 
-// A page is mapped in a Growing.
+// A page is a page of addresses of a Growing, with physical memory mapped there.
 type page struct {
 	of   *physical
 	gone uint64 // the trim that may unmap the page; 0 while the program has it
@@ -72,7 +73,7 @@ type physical struct {
 	dev    *Device
 	handle driver.Pages
 	size   uint64
-	maps   atomic.Int32 // pages of Growings
+	maps   atomic.Int32 // how many pages of Growings map it
 }
 
 // Reserve reserves max bytes of addresses, rounded up to pages. page is the size of a page, or 0
@@ -235,8 +236,9 @@ func (m *Growing) takeBack(n int) (have int) {
 	return len(m.pages)
 }
 
-// add maps pages from number have up to n. next returns the physical memory for a page, with a
-// count in maps for it. If something fails, add undoes everything. It runs on a bound thread.
+// add maps the pages from number have to number n-1. next returns the physical memory for a page,
+// and has added one to its maps. If something fails, add undoes everything. It runs on a bound
+// thread.
 func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (err error) {
 	v := m.dev.Faces.VirtualMem
 	var fresh []page
@@ -280,7 +282,8 @@ func (m *Growing) access() []driver.Device {
 // remove unmaps pages, the first of which has the number first. It runs on a bound thread.
 func (m *Growing) remove(first int, pages []page) error {
 	var all []error
-	for i, p := range slices.Backward(pages) { // so that the rest is always at the begin
+	// From the end, so that the remaining pages always begin at the start.
+	for i, p := range slices.Backward(pages) {
 		all = append(all, m.dev.Faces.VirtualMem.UnmapPages(m.at(first+i), m.page), p.of.unmap())
 	}
 	return errors.Join(all...)
@@ -348,7 +351,8 @@ func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) e
 	return nil
 }
 
-// addShared maps pages of another Growing from number have on. It runs on a bound thread.
+// addShared maps pages of another Growing as the pages from number have on. It runs on a bound
+// thread.
 func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 	of.mu.Lock()
 	if all := of.Size(); offset > all || size > all-offset {
@@ -365,7 +369,7 @@ func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 		p, shared = shared[0], shared[1:]
 		return p, nil
 	})
-	for _, p := range shared { // not mapped because of the error
+	for _, p := range shared { // after an error, these are not mapped
 		err = errors.Join(err, p.unmap())
 	}
 	return err
@@ -440,9 +444,10 @@ func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 type trim struct {
 	of     *Growing
 	number uint64
-	points []sema.Point                    // it waits for these first
-	uses   atomic.Pointer[engine.Frontier] // then for these; nil before
-	over   chan struct{}                   // closed when the reclaimer is to unmap the pages, or the trim has ended
+	points []sema.Point // the points of Shrink, for which the trim waits first
+	// The uses for which it then waits; nil until the points are over.
+	uses atomic.Pointer[engine.Frontier]
+	over chan struct{} // closed when the reclaimer is to unmap the pages, or the trim has ended
 }
 
 // run unmaps the pages unless Grow takes them back.
@@ -457,7 +462,7 @@ func (t *trim) run() {
 			return
 		}
 	}
-	m.unmaps.Add(1) // before the uses are read: see Holding.Unuse
+	m.unmaps.Add(1) // must come before the uses are read: see Holding.Unuse
 	defer m.unmaps.Add(-1)
 	m.mu.Lock()
 	delete(m.waits, t.number)
@@ -559,7 +564,7 @@ func (m *Growing) unmap(trim uint64) error {
 	return err
 }
 
-// tell wakes the goroutines in awaitUnmapped. The caller holds mu.
+// tell wakes the goroutines that are blocked in awaitUnmapped. The caller holds mu.
 func (m *Growing) tell() {
 	if m.unmapped != nil {
 		close(m.unmapped)

@@ -130,7 +130,7 @@ func TestRegister(t *testing.T) {
 		eventually(t, "it is unloaded", func() bool { return calls(d, 0, simdriver.OpUnload) == 1 })
 		x, err = dev.Load(simdriver.Image("words", "table=64"))
 		must(t, err)
-		_, err = x.Global("table") // freed with the device
+		_, err = x.Global("table") // a variable that is freed only with the device
 		must(t, err)
 		must(t, dev.Close())
 		if n := calls(d, 0, simdriver.OpUnload); n != 2 {
@@ -142,7 +142,8 @@ func TestRegister(t *testing.T) {
 			t.Skip("threads cannot be told apart")
 		}
 		for name, caps := range bothCaps() {
-			d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2}) // which is strict
+			// newSim makes a strict driver, which checks the current device.
+			d := newSim(t, simdriver.Config{Caps: &caps, Devices: 2})
 			w := &watched{Driver: d, t: t, name: name}
 			var devs []*gpu.Device
 			for i := range 2 {

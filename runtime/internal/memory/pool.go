@@ -30,18 +30,18 @@ const KeepAll = math.MaxUint64
 type Pool struct {
 	dev    *Device
 	opt    PoolOptions
-	native driver.Pool     // the driver's pool, or:
-	blocks *blockpool.Pool // the runtime's own pool
-	slabs  slabs           // the memory that blocks hands out, or:
-	over   *Buffer         // blocks hands out parts of this buffer
+	native driver.Pool     // of a native pool: the driver's pool
+	blocks *blockpool.Pool // of a portable pool: the allocator of its memory
+	slabs  slabs           // the source of the memory in blocks, unless over is set
+	over   *Buffer         // the pool hands out parts of this buffer
 	keeps  bool            // the program cannot close it
 	closed atomic.Bool
-	life   sync.RWMutex // protects closed: held while a native pool allocates
+	life   sync.RWMutex // protects closed; read-locked while a native pool allocates
 	// live counts allocations of a native pool whose free has not been issued, and calls in
 	// progress on the pool.
 	live   atomic.Int64
-	freed  atomic.Pointer[engine.Timeline] // native memory was freed in this timeline first
-	shared atomic.Bool                     // memory was also freed in another timeline
+	freed  atomic.Pointer[engine.Timeline] // the first timeline in which native memory was freed
+	shared atomic.Bool                     // native memory was freed in several timelines
 
 	threshold atomic.Uint64
 	sampled   atomic.Uint64 // the reserved bytes of a native pool, as last traced
@@ -520,7 +520,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case p.blocks != nil && !allow:
 		return fmt.Errorf("gpu: access to a portable pool, once given, is not taken back: %w", driver.ErrUnsupported)
 	case p.blocks != nil && p.opt.Kind == driver.HostMem, p.blocks == nil && p.opt.Kind == driver.ManagedMem && allow:
-		return nil // all devices of the driver can access it
+		return nil // all devices of the driver always have access
 	case p.blocks == nil && p.opt.Kind == driver.ManagedMem:
 		return fmt.Errorf("gpu: access to managed memory, which all devices have, is not taken back: %w", driver.ErrUnsupported)
 	case p.blocks != nil:
@@ -528,7 +528,7 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	}
 	return p.change("access", func() error {
 		_, has := p.users.Load(by.Engine.Info.Index)
-		if !allow { // first, so that new operations are refused
+		if !allow { // before the driver ends the access, so that no new operation begins
 			p.users.Delete(by.Engine.Info.Index)
 		}
 		err := p.dev.Faces.Pools.AccessPool(p.native, by.Engine.Native, allow)
@@ -561,7 +561,7 @@ func (p *Pool) Close() error {
 	if h := p.dev.current.Load(); h.Pool() == p {
 		p.dev.current.CompareAndSwap(h, nil)
 	}
-	p.dev.Engine.WantAll() // to find out soon which uses of its memory are over
+	p.dev.Engine.WantAll() // so that the pool's memory is soon known to be unused
 	if p.blocks != nil {
 		p.dev.Engine.Reclaim(func() {
 			_, err := p.blocks.Close(p.order())
@@ -694,7 +694,7 @@ func (d *Device) SamplePools() (reserved, used uint64) {
 		}
 		reserved, used = reserved+s.Reserved, used+s.Used
 		d.pools.mu.Lock()
-		if !p.closed.Load() { // its close tells the observer that everything was given back
+		if !p.closed.Load() { // closing tells the observer that all bytes were given back
 			p.noteReserved(s.Reserved)
 		}
 		d.pools.mu.Unlock()

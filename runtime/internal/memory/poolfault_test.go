@@ -80,7 +80,7 @@ func poolFaults(t *testing.T, seed uint64) {
 	var fault *simdriver.Injected
 	q := func() *gpu.Queue { return dev.Queue(r.IntN(3)) }
 	for i := range 200 {
-		// One at a time: a second failed record loses the device.
+		// At most one fault is pending: a second failed record would lose the device.
 		if (fault == nil || fault.Hits() > 0) && r.IntN(4) == 0 {
 			fault = d.Inject(simdriver.Fault{Op: ops[r.IntN(len(ops))], N: 1 + r.Uint64N(8)})
 		}
@@ -199,10 +199,12 @@ func TestFreeRefused(t *testing.T) {
 		must(t, s.Wait(soon(t), 8))
 	}
 	for name, giveBack := range map[string]func(p *gpu.Pool, dev *gpu.Device) error{
-		"Trim":         func(p *gpu.Pool, _ *gpu.Device) error { return p.Trim(0) },
-		"SetThreshold": func(p *gpu.Pool, _ *gpu.Device) error { return p.SetThreshold(2 << 20) }, // of two slabs
+		"Trim": func(p *gpu.Pool, _ *gpu.Device) error { return p.Trim(0) },
+		// Gives back one of two slabs.
+		"SetThreshold": func(p *gpu.Pool, _ *gpu.Device) error { return p.SetThreshold(2 << 20) },
 		"Close of the pool": func(p *gpu.Pool, dev *gpu.Device) error {
-			return errors.Join(p.Close(), dev.Close()) // it is returned on another thread
+			// Another thread gives the memory back; Close waits for it.
+			return errors.Join(p.Close(), dev.Close())
 		},
 		"Close of the device": func(_ *gpu.Pool, dev *gpu.Device) error { return dev.Close() },
 	} {
@@ -227,7 +229,8 @@ func TestFreeRefused(t *testing.T) {
 			})
 		})
 	}
-	for name, giveBack := range map[simdriver.Op]func(t *testing.T, dev *gpu.Device){ // if the driver has the feature
+	// Skipped if the driver lacks the feature.
+	for name, giveBack := range map[simdriver.Op]func(t *testing.T, dev *gpu.Device){
 		simdriver.OpFree: func(t *testing.T, dev *gpu.Device) { allocate(t, dev, 64).Close() },
 		simdriver.OpUnregister: func(t *testing.T, dev *gpu.Device) {
 			b, err := dev.ImportHost(make([]byte, 64), nil)
@@ -388,7 +391,7 @@ func TestAccessFails(t *testing.T) {
 	has(false)
 	fails(true)
 	has(false)
-	fails(false) // it has no access to revoke
+	fails(false) // there is no access to revoke
 	has(false)
 	must(t, p.Access(other, true))
 	has(true)
@@ -396,7 +399,7 @@ func TestAccessFails(t *testing.T) {
 	has(true)
 	end := semaphores(t, 1)[0]
 	must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(end, 1)}, gpu.Fill(b.All(), []byte{1})))
-	must(t, end.Wait(minute(t), 1)) // the fills before it are also done
+	must(t, end.Wait(minute(t), 1)) // the earlier fills of this queue are done too
 	must(t, p.Access(other, false))
 	has(false)
 	must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))

@@ -41,9 +41,9 @@ func TestPoolOrder(t *testing.T) {
 				o = gpu.Order{Signal: pts(s[2], 1)}
 			}
 			must(t, other.Submit(o, gpu.Free(alloca(t, one, gpu.Order{}, p, all))))
-			full(t, other, p) // the other stream has not passed the allocation
+			full(t, other, p) // the stream that allocated the memory has not passed the allocation
 			must(t, other.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))
-			must(t, s[1].Wait(minute(t), 1)) // no work of this queue waits for it
+			must(t, s[1].Wait(minute(t), 1)) // queue other is not held up by the parked Free
 			d.ResumeStream(d.Streams(0)[0])
 			must(t, s[0].Wait(minute(t), 1))
 			unused(t, p)
@@ -137,7 +137,8 @@ func TestPoolOrder(t *testing.T) {
 					if trim {
 						must(t, dev.Trim())
 					}
-					for v := range uint64(2) { // work for which Close has not requested polling
+					// Later work than the work for which Close has requested polling.
+					for v := range uint64(2) {
 						must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], v+3)}, gpu.Fill(b.All(), []byte{1})))
 						must(t, s[0].Wait(soon(t), v+3))
 					}

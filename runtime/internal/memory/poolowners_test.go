@@ -26,7 +26,7 @@ type ownedPool struct {
 	d       *simdriver.Driver
 	dev     *gpu.Device
 	p       *gpu.Pool
-	streams []driver.Stream // of the queues
+	streams []driver.Stream // the streams of the three queues
 }
 
 // eachOwnedPool runs a test on each kind of pool of each capability set.
@@ -81,7 +81,8 @@ func now(s *gpu.Semaphore) (uint64, error) {
 	return s.Query()
 }
 
-// has2 checks that a buffer has its owner's data, and frees it. It ignores a nil buffer.
+// has2 checks that a buffer that next has filled still has its data, and frees the buffer. It
+// ignores a nil buffer.
 func (x ownedPool) has2(t *testing.T, b *gpu.Buffer, after gpu.Point) {
 	t.Helper()
 	if b == nil {
@@ -198,7 +199,7 @@ func TestOwnersByAddress(t *testing.T) {
 			// A free with a signal would hold the buffer itself.
 			must(t, x.dev.Queue(0).Submit(gpu.Order{}, gpu.Free(b)))
 			must(t, x.d.ResumeStream(x.streams[2]))
-			synctest.Wait() // until nothing holds the buffer
+			synctest.Wait() // until the submission of the Free has ended
 			c, filled := x.next(t, 1)
 			must(t, x.d.ResumeStream(x.streams[0]))
 			must(t, s[1].Wait(minute(t), 1))

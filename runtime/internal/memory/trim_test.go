@@ -39,7 +39,7 @@ func TestTrim(t *testing.T) {
 		}
 		must(t, d.ResumeDevice(0))
 		wait(n)
-		synctest.Wait() // Submissions are recycled after their signals
+		synctest.Wait() // until the Submissions are recycled, which is after their signals
 		before := dev.Stats()
 		must(t, dev.Trim())
 		st := dev.Stats()

@@ -112,8 +112,8 @@ type Event uint8
 // The events.
 const (
 	Alloc   Event = iota // memory was allocated
-	Grow                 // a pool, or growing memory if the label says so, grew
-	Shrink               // the same shrank
+	Grow                 // a pool grew, or growing memory if the label says so
+	Shrink               // a pool or growing memory shrank
 	Load                 // code was loaded
 	Compile              // the program named by the label was compiled
 	Graph                // the graph of a recording was made

@@ -23,9 +23,9 @@ import (
 // it. Executions of one block come one after the other on the device, and so do the parts of an
 // execution. So the mark of the last use covers all uses.
 type block struct {
-	mem    *memory.Buffer // scratch memory, or nil
-	timers []driver.Event // of the timestamps, in order
-	graphs []graphOf      // of the parts; under the recording's mu
+	mem    *memory.Buffer // the scratch memory, or nil
+	timers []driver.Event // events of the timestamps, in order
+	graphs []graphOf      // graphs of the parts; protected by the recording's mu
 
 	// blocks.mu of the recording protects the following fields.
 	taken bool        // an execution that has parts left to issue uses the block
@@ -34,7 +34,7 @@ type block struct {
 
 // blocks are the blocks of a recording.
 type blocks struct {
-	many   bool // executions that overlap need blocks of their own
+	many   bool // each execution in flight needs a block of its own
 	timers int  // how many timestamps there are
 
 	mu  sync.Mutex // protects all and the blocks' fields; only coverMu and Semaphore.mu are locked under it
@@ -60,7 +60,7 @@ func (b *blocks) poll() {
 	var uses engine.Frontier
 	b.mu.Lock()
 	for _, x := range b.all {
-		if !x.taken && x.last.Timeline != nil { // it may have become free a moment ago
+		if !x.taken && x.last.Timeline != nil { // the work that used it last may have ended
 			uses.Add(x.last)
 		}
 	}
@@ -76,7 +76,7 @@ type run struct {
 	block *block // nil until the first part is about to be issued
 
 	// blocks.mu of the recording protects the following fields.
-	begun bool // a stream has a part
+	begun bool // a stream has received a part of the execution
 	left  int  // parts that have neither been issued nor failed
 }
 
@@ -89,7 +89,8 @@ func (r *run) start(c *Recording, users int) *run {
 // needBlocks counts the parts of a layout that use a block, if executions need blocks of their own.
 // If the first such part is a group of collectives, or a conditional that the host runs, needBlocks
 // inserts an empty part before it, which takes the block: making a block on a communicator's
-// timeline would delay other ranks. The layout is the last one.
+// timeline would delay other ranks. l must be the last layout of the recording, because the empty
+// part moves later parts.
 func (c *Recording) needBlocks(l *layout) {
 	if !c.blocks.many {
 		return
@@ -182,7 +183,7 @@ func (p *Part) addBlock(s *engine.Submission) error {
 		r.block = b
 		return nil
 	}
-	if p.takeBlock(s) { // it has become free meanwhile
+	if p.takeBlock(s) { // a block may have become free meanwhile
 		return nil
 	}
 	return fmt.Errorf("all %d blocks of the command buffer are in use by executions that this one does not come after, and one more cannot be made: %w; "+
@@ -196,7 +197,7 @@ func (c *Recording) makeBlock() (*block, error) {
 		mem, err := c.dev.Memory.Alloc(driver.DeviceMem, c.scratch.layout.Size)
 		if err == nil {
 			err = mem.Hold()
-			mem.Close() // the recording alone holds it
+			mem.Close() // the recording keeps the only reference
 		}
 		if err != nil {
 			return nil, fmt.Errorf("scratch memory: %w", err)
@@ -207,7 +208,7 @@ func (c *Recording) makeBlock() (*block, error) {
 		c.blocks.add(b)
 		return b, nil
 	}
-	err := c.dev.Engine.Do(func() error { // no native object is destroyed meanwhile
+	err := c.dev.Engine.Do(func() error { // Do keeps Close from destroying native objects meanwhile
 		for range c.blocks.timers {
 			e, err := c.dev.Faces.Timers.NewTimer()
 			if err != nil {

@@ -92,7 +92,8 @@ func TestBlockOfParked(t *testing.T) {
 		for i := range 30 {
 			s, next := semaphores(t, 1)[0], semaphores(t, 1)[0]
 			must(t, dev.Queue(i%4).Submit(gpu.Order{Wait: []gpu.Point{before}, Signal: pts(s, 1)}, gpu.Execute(c, in.All(), out.All())))
-			s.OnReached(1, func(error) { next.Signal(1) }) // also after it has failed
+			// Signals next whether the execution succeeds or fails.
+			s.OnReached(1, func(error) { next.Signal(1) })
 			before = gpu.Point{Semaphore: next, Value: 1}
 		}
 		if n := blocks(); n != 0 {
@@ -138,7 +139,7 @@ func TestBlocksOfOverlap(t *testing.T) {
 			if !errors.Is(err, driver.ErrOutOfMemory) || !strings.Contains(err.Error(), "all 3 blocks") || !strings.Contains(err.Error(), "allocate 256 bytes") {
 				t.Errorf("without memory for a block: %v", err)
 			}
-			o := order(s[0], at, x, 1) // which is ordered by another one
+			o := order(s[0], at, x, 1) // an execution behind another one, whose block it can take
 			x = semaphores(t, 1)[0]
 			o.Signal = pts(x, 1)
 			must(t, dev.Queue(queues).Submit(o, gpu.Execute(c, ins[queues].All(), outs[queues].All())))

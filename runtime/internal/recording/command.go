@@ -49,13 +49,13 @@ func carve[T any](block *[]T, n int) []T {
 	return taken
 }
 
-// A command is one of a recording.
+// A command is a command of a recording.
 type command struct {
 	op       work.Op
 	depends  bool          // the address of dst or src is known only in an execution
 	moves    bool          // an address or a parameter may change from one execution to the next
 	arg      int32         // where its arguments begin in args
-	dst, src int32         // in refers, or -1
+	dst, src int32         // indexes in refers, or -1
 	launch   driver.Launch // without Args
 	layout   work.Layout   // of the arguments; the kernel's own
 	bound    []argRef
@@ -77,9 +77,9 @@ type rareCommand struct {
 	cond   *conditional       // of a control command
 }
 
-// An argRef says which address an argument of a command is.
+// An argRef says that an argument of a command is the address of a reference.
 type argRef struct {
-	index int32 // of the argument
+	index int32 // the argument's index
 	ref   int32 // index in the list refers of the command buffer
 }
 

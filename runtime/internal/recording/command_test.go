@@ -71,7 +71,8 @@ func TestGraphFaults(t *testing.T) {
 			b, c := allocate(t, dev, 64), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
-			recorded(t)(c.Add(gpu.Fill(x.Range(0, 1<<20), []byte{1}))) // a part of it has a placeholder
+			// 1 MiB, which is more than the stand-in: only a part of it gets a stand-in address.
+			recorded(t)(c.Add(gpu.Fill(x.Range(0, 1<<20), []byte{1})))
 			recorded(t)(c.Add(gpu.Barrier()))
 			recorded(t)(c.Add(gpu.Fill(b.All(), []byte{2})))
 			d.Inject(simdriver.Fault{Op: op, N: 1, Err: broken})
@@ -99,7 +100,7 @@ func TestGraphFaults(t *testing.T) {
 		for _, op := range []simdriver.Op{simdriver.OpNewGraph, simdriver.OpAddNode, simdriver.OpInstantiate, simdriver.OpLaunchGraph} {
 			d := newSim(t, simdriver.Config{})
 			dev, s := openDevice(t, d, 0, gpu.Options{}), semaphores(t, 2)
-			const n = 1 << 20 // of columns, which cannot have a placeholder
+			const n = 1 << 20 // too large for the stand-in, so End makes no graph
 			b, c := allocate(t, dev, n), commandBuffer(t, dev, gpu.GraphMode)
 			x, err := c.Binding()
 			must(t, err)
@@ -129,7 +130,7 @@ func TestGraphFaults(t *testing.T) {
 		f := recorded(t)(c.Add(gpu.Fill(x.Range(0, 8), []byte{1, 2, 3, 4, 5, 6, 7, 8})))
 		recorded(t)(c.Add(gpu.Copy(y.Range(0, 8), x.Range(0, 8)), f))
 		must(t, c.End())
-		run := func(i uint64) { // stalled: earlier executions are in flight
+		run := func(i uint64) { // while the device is stalled, earlier executions are in flight
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, i+1)}, gpu.Execute(c, from.Range(8*i, 8), to.Range(8*i, 8))))
 		}
 		d.StallDevice(0)
@@ -193,7 +194,7 @@ func TestGraphFaults(t *testing.T) {
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, uint64(i+1))}, gpu.Execute(c, b.Range(at, 8))))
 		}
 		must(t, s.Wait(minute(t), 5))
-		if n := calls(d, 0, simdriver.OpSetNode); n != 3 { // also of the first execution
+		if n := calls(d, 0, simdriver.OpSetNode); n != 3 { // including the first execution's
 			t.Errorf("%d nodes were set", n)
 		}
 		if n := calls(d, 0, simdriver.OpInstantiate); n != 1 {
@@ -236,7 +237,7 @@ func TestTimestampsOverlap(t *testing.T) {
 	recorded(t)(c.Add(gpu.Fill(b.Range(0, 64), []byte{1})))
 	must(t, c.End())
 	timers := func() uint64 { return calls(d, 0, simdriver.OpNewTimer) }
-	for round := range uint64(2) { // there are enough in the second one
+	for round := range uint64(2) { // the second round needs no new events
 		d.StallDevice(0)
 		for i := range s {
 			must(t, dev.Queue(i%2).Submit(gpu.Order{Wait: pts(host, 3*round+uint64(i)), Signal: pts(s[i], round+1)}, gpu.Execute(c, outs[i%2])))
@@ -260,7 +261,7 @@ func TestTimestampsOverlap(t *testing.T) {
 		must(t, dev.Queue(0).Submit(gpu.Order{Wait: pts(failed, 1)}, gpu.Execute(c, outs[0])))
 	}
 	must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[0], 3)}, gpu.Execute(c, outs[0])))
-	must(t, s[0].Wait(minute(t), 3)) // it is not ordered after the failed ones
+	must(t, s[0].Wait(minute(t), 3)) // the failed executions do not hold it up
 	if n := timers(); n != 3 {
 		t.Errorf("%d events", n)
 	}
@@ -297,7 +298,7 @@ func TestBlockAfterFailure(t *testing.T) {
 			if err := s[1].Wait(minute(t), 1); groups != errors.Is(err, gpu.ErrClosed) || !groups && err != nil {
 				t.Error(err)
 			}
-			// This runs after its remaining work.
+			// The fill runs after the remaining work of the failed execution.
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 1)}, gpu.Fill(b.All(), []byte{1})))
 			must(t, s[2].Wait(minute(t), 1))
 			must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s[2], 2)}, gpu.Execute(c)))
@@ -556,10 +557,12 @@ func TestMemoryAllocs(t *testing.T) {
 			if err := dev.Queue(0).Submit(o, gpu.Free(b)); err != nil {
 				return err
 			}
-			return dev.Queue(0).Submit(next(), gpu.Fill(other.All(), []byte{1})) // so that it does not run ahead
+			// run waits for its signal, so the host does not run ahead of the device.
+			return dev.Queue(0).Submit(next(), gpu.Fill(other.All(), []byte{1}))
 		}
 	}
-	bind, data := []gpu.Range{b.Range(0, 256)}, []byte{1, 2, 3, 4} // data of an Op is on the heap
+	// The Op keeps data on the heap, so it is made once.
+	bind, data := []gpu.Range{b.Range(0, 256)}, []byte{1, 2, 3, 4}
 	for _, c := range []struct {
 		name string
 		most float64
@@ -573,7 +576,7 @@ func TestMemoryAllocs(t *testing.T) {
 		{"a pair of a driver's pool, without lists", 1, memory(nil, false)},
 		{"a pair of a portable pool", 1, memory(p, true)},
 		{"a pair of a portable pool, without lists", 1, memory(p, false)},
-		{"a recording of 1,000 commands", 80, func() error { // its slices grow
+		{"a recording of 1,000 commands", 80, func() error { // allocates while its slices grow
 			c := commandBuffer(t, dev, gpu.StreamMode)
 			for i := range uint64(250) {
 				c.Add(gpu.Fill(b.Range(4*i, 4), []byte{1, 2}))
@@ -630,7 +633,7 @@ func TestTimedBlocks(t *testing.T) {
 			each := func(t *testing.T, test func(t *testing.T, d *simdriver.Driver, dev *gpu.Device, c *gpu.CommandBuffer)) {
 				onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 					if !caps.Timers {
-						return // there are no timestamps
+						return // without timers a recording has no timestamps
 					}
 					dev := openDevice(t, d, 0, gpu.Options{Queues: 2})
 					test(t, d, dev, timed(t, dev, mode, split))

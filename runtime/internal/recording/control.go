@@ -27,7 +27,7 @@ import (
 type conditional struct {
 	loop   bool
 	bodies []body
-	refs   [2]int32 // from and to: the references of the bodies
+	refs   [2]int32 // the bodies have the references from refs[0] to refs[1]-1
 	why    string   // why the host runs it; "" if a graph can
 }
 
@@ -37,14 +37,14 @@ type body struct {
 	child     *Recording
 	binds     []bindRef
 	params    []nestedParam
-	from, to  int    // its commands in bodies of the recording, if a graph can run them
+	from, to  int    // indexes of its commands in the recording's list bodies, if a graph can run them
 	name      string // for messages
 }
 
 // A bindRef is a range for a binding of a body.
 type bindRef struct {
 	ref  int32
-	size uint64 // bindingSize is all from the reference on
+	size uint64 // bindingSize means all bytes from the reference on
 }
 
 // nameOf returns the name of a command of the body for messages.
@@ -65,7 +65,7 @@ type Body struct {
 // command repeats this until the number is out of its bounds.
 func (c *Recording) Control(number memory.Range, loop bool, bodies []Body, after []Command) (Command, error) {
 	var wrong error
-	for i := range bodies { // before c.mu is locked: mayNest locks the child's mu
+	for i := range bodies { // check before c.mu is locked, because mayNest locks the child's mu
 		if err := c.mayNest(bodies[i].Child); err != nil && wrong == nil {
 			wrong = inBody(bodies, i, err)
 		}
@@ -216,7 +216,7 @@ func (d *Device) readyConditionals() error {
 // copyBody copies the commands of a body to the recording's bodies, with their references and
 // arguments. The scratch memory of the body becomes one scratch buffer, which keeps its layout.
 func (c *Recording) copyBody(b *body, binds []memory.Range) {
-	child := b.child // it has ended: its lists no longer change
+	child := b.child // readable without its mu, because child has ended
 	c.args = work.AlignEnd(c.args)
 	by := shift{ref: int32(len(c.refers)), arg: int32(len(c.args))}
 	var scratch *memory.Buffer
@@ -423,7 +423,7 @@ type Branch struct {
 	Recording *Recording
 	Binds     []memory.Range
 	Given     []Given
-	Lanes     bool // it has collectives
+	Lanes     bool // the recording has collectives
 }
 
 // Control returns what the control step of a submission does in this execution: the range of its
@@ -470,8 +470,8 @@ func (p *Part) rangeOf(ref int32, size uint64) memory.Range {
 }
 
 // Abandon is called when a control step of the submission has failed. Work of its body may be in
-// flight, at the latest at the mark m. If keep is set, other work may be, too, and the block stays
-// in use.
+// flight up to the mark m. If keep is set, work in other streams may be in flight too, and the
+// block stays in use.
 func (p *Part) Abandon(m engine.Mark, keep bool) {
 	r := p.run
 	if r == nil || r.block == nil {

@@ -19,7 +19,7 @@ type Part struct {
 	recording *Recording
 	part      int
 	binds     []memory.Range // the bound ranges
-	values    []Value        // of all parameters
+	values    []Value        // the values of all parameters
 	run       *run           // the execution's run, or nil if it needs no block; &run1 if this is the only part
 	run1      run
 }
@@ -32,7 +32,7 @@ func partOf(s *engine.Submission) *Part { return s.Rest.(Record).Recording() }
 
 // Release is called when the submission is over. It empties p.
 func (p *Part) Release() {
-	if p.run != nil { // the submission was not issued
+	if p.run != nil { // the submission has failed before it was issued
 		p.leaveBlock(engine.Mark{})
 	}
 	clear(p.binds)
@@ -391,7 +391,8 @@ func (c *Recording) replay(seen observe.Submission, tl *engine.Timeline, p *part
 				}
 			}
 		}
-		if cmd.op.Kind == work.Launch && x.Launch.Grid[0] == 0 { // a parameter gives it no blocks
+		if cmd.op.Kind == work.Launch && x.Launch.Grid[0] == 0 {
+			// The value of a parameter is 0 blocks.
 			continue
 		}
 		if timed || seen != nil && c.names.labels[Command(i)] != "" {

@@ -13,7 +13,7 @@ import (
 // only the addresses and words that have changed since the previous one.
 type execution struct {
 	block  *block
-	latest *block        // block of the last execution with a part that a stream has received
+	latest *block        // block of the last execution that a stream has received, in whole or in part
 	launch driver.Launch // the launch whose blocks are a parameter
 
 	present []driver.Ptr // the addresses of the recording's refers, then params

@@ -35,12 +35,13 @@ type graphOf struct {
 // A place is a place in a node for a word of a parameter, for the address of a reference, or for an
 // address some bytes behind a reference.
 type place struct {
-	at     *driver.Ptr // points into a node's op, or into a kernel's arguments, which the graphs of all blocks share
-	has    driver.Ptr  // the value to which the node was last set
-	behind driver.Ptr  // bytes from the reference to the address; 0 for a parameter
-	ref    int32       // in present
-	node   int32       // in nodes
-	half   bool        // the first 4 bytes only
+	// Points into ops, or into a kernel's arguments, which the graphs of all blocks share.
+	at     *driver.Ptr
+	has    driver.Ptr // the value to which the node was last set
+	behind driver.Ptr // bytes from the reference to the address; 0 for a parameter
+	ref    int32      // index in present
+	node   int32      // index in nodes
+	half   bool       // only the first 4 bytes are set
 }
 
 // put stores an address or a word in the place.
@@ -62,7 +63,8 @@ const standInSize = 128 << 10
 // on a bound thread.
 func (c *Recording) standIn(p *part) bool {
 	for cmd := range c.each(p) {
-		if cmd.depends && cmd.op.Kind == work.Native { // a function is given real addresses only
+		if cmd.depends && cmd.op.Kind == work.Native {
+			// The program's function must not get stand-in addresses.
 			return false
 		}
 		if cmd.depends && cmd.op.Bytes() > standInSize/2 && !(c.dev.Engine.Caps.ResizeNodes && cmd.op.Resizable()) {
@@ -94,7 +96,8 @@ func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 			dynamic += cmd.nodes()
 		}
 	}
-	made := graphOf{nodes: make([]driver.Node, 0, dynamic), ops: make([]driver.NodeOp, 0, dynamic)} // places point into ops
+	// With full capacity, because places point into ops.
+	made := graphOf{nodes: make([]driver.Node, 0, dynamic), ops: make([]driver.NodeOp, 0, dynamic)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(append([]error{err}, made.destroy(g)...)...)
@@ -117,11 +120,11 @@ func (c *Recording) build(p *part, of *graphOf, stands bool) (err error) {
 // A building is a graph, or the body of a conditional node in it, that is being made.
 type building struct {
 	made   *graphOf
-	graph  driver.Graph // to which nodes are added
-	list   *commandList // of its commands
-	first  int          // the command whose number is 0: in the body of a conditional, the body's first
-	body   *body        // nil if this is the graph
-	of     int          // the number of the command of which this is a body
+	graph  driver.Graph // nodes are added to this graph
+	list   *commandList // the list with its commands
+	first  int          // index in list of its command number 0
+	body   *body        // the body that is being made, or nil for the whole graph
+	of     int          // the number of the control command that has the body
 	stands bool         // the stand-in's addresses take the place of unknown ones
 }
 
@@ -189,7 +192,7 @@ func (c *Recording) addCommand(b *building, cmd *command, number int, before []d
 		}
 	}
 	if b.stands && cmd.depends {
-		first.Cut(standInSize / 2) // the stand-in has no room for more
+		first.Cut(standInSize / 2) // a node may use only one half of the stand-in
 	}
 	for k := range cmd.op.Nodes() {
 		does, err := first.Node(k, c.current.address(cmd.dst), c.current.address(cmd.src), &x)
@@ -209,7 +212,7 @@ func (c *Recording) addCommand(b *building, cmd *command, number int, before []d
 		nodes = append(nodes, n)
 		c.observeNode(b, n, number)
 		if cmd.moves {
-			does.Count = cmd.op.Count // the node gets this count before the launch
+			does.Count = cmd.op.Count // the node gets the whole size before its first launch
 			made.noteNode(c, cmd, n, &does)
 		}
 	}
@@ -225,7 +228,7 @@ func (x *graphOf) replace(made graphOf, g driver.Graphs) {
 	}
 	for i := range old {
 		if old[i].launched.Passed() {
-			old[i].destroy(g) // an error does not stop the new graph
+			old[i].destroy(g) // ignore its error: the new graph can be launched all the same
 		} else {
 			made.old = append(made.old, old[i])
 		}
@@ -248,7 +251,7 @@ func (o *nodeOrder) before(cmd *command) []driver.Node {
 	}
 	nodes := slices.Clone(o.barrier)
 	for _, a := range cmd.after {
-		if int(a) >= o.from { // else it is in an earlier part
+		if int(a) >= o.from { // commands of earlier parts come before this whole part
 			nodes = addNodes(nodes, o.ends[int(a)-o.from])
 		}
 	}
@@ -325,7 +328,7 @@ func (p *Part) mayMake(s *engine.Submission) bool {
 	if x.native || p.run != nil && !p.takeBlock(s) {
 		return true
 	}
-	if !c.mu.TryLock() { // somebody may be making a graph
+	if !c.mu.TryLock() { // another goroutine may hold the lock while it makes a graph
 		return true
 	}
 	defer c.mu.Unlock()
@@ -424,7 +427,7 @@ func (c *Recording) set(x *graphOf) (anew bool, err error) {
 // setChanged sets the changed nodes in one call.
 func (x *graphOf) setChanged(g driver.Graphs) error {
 	first, n := x.changed[0], int32(len(x.changed))
-	if x.changed[n-1] == first+n-1 { // they are side by side
+	if x.changed[n-1] == first+n-1 { // they are adjacent
 		return g.SetNodes(x.exec, x.nodes[first:first+n], x.ops[first:first+n])
 	}
 	x.someNodes, x.someOps = x.someNodes[:0], x.someOps[:0]
@@ -470,7 +473,7 @@ func (c *Recording) setNatives(g *graphOf) error {
 			if err != nil {
 				return err
 			}
-			defer c.dev.Faces.Graphs.DestroyGraph(child) // an error here does not prevent going on
+			defer c.dev.Faces.Graphs.DestroyGraph(child) // ignore its error
 			g.ops[n.node].Child = child
 		}
 		return g.setChanged(c.dev.Faces.Graphs)

@@ -11,7 +11,7 @@ import (
 // held is everything that a recording keeps until it is destroyed. Nothing is added after End.
 type held struct {
 	buffers map[*memory.Buffer]struct{}
-	uses    engine.Uses      // of all buffers
+	uses    engine.Uses      // the uses of all buffers
 	foreign []*memory.Buffer // buffers of other devices, held by this recording or by nested ones
 	code    map[Code]struct{}
 	stages  []*memory.Block // pinned memory of uploads

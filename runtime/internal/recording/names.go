@@ -9,8 +9,8 @@ import (
 
 // names has the names of commands and kernels for errors and traces.
 type names struct {
-	labels  map[Command]string         // of the program
-	kernels map[driver.Function]string // if the tracer describes recordings
+	labels  map[Command]string         // the labels that the program has given
+	kernels map[driver.Function]string // empty unless the tracer describes recordings
 }
 
 // setLabel sets the label of a command.

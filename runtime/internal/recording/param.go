@@ -21,7 +21,7 @@ type Param struct {
 	of      *Recording
 	index   int
 	typ     reflect.Type
-	initial Value   // the default
+	initial Value   // the default value
 	limits  []limit // limits of the launches that take their blocks from it; no two are equal
 }
 
@@ -51,8 +51,8 @@ func (p *Param) Initial() *Value { return &p.initial }
 
 // A paramRef says that a parameter gives an argument of a command, or the command's blocks.
 type paramRef struct {
-	index int32 // of the argument, or Blocks
-	param int32 // in params
+	index int32 // the argument's index, or Blocks
+	param int32 // the parameter's index in params
 }
 
 // NewParam adds a parameter with values of a type of at most MaxValue bytes.
@@ -133,7 +133,8 @@ func (c *Recording) values(to []Value, given []Given) []Value {
 		to[from+given[i].Param.index] = given[i].Value
 	}
 	for i, p := range c.params {
-		if len(p.limits) > 0 { // a graph's nodes get the words unchanged
+		if len(p.limits) > 0 {
+			// Nodes of a graph get the words as they are, so replace zeros by ones here.
 			v := &to[from+i]
 			*(*[3]uint32)(unsafe.Pointer(v)) = v.Blocks()
 		}
@@ -164,7 +165,8 @@ func (x *graphOf) noteParams(c *Recording, cmd *command, node int) {
 	put := func(at unsafe.Pointer, size int, p paramRef) {
 		for k := range (size + 7) / 8 {
 			ref := int32(len(c.refers)) + 2*p.param + int32(k)
-			half := p.index == Blocks && size-8*k < 8 // an argument has whole words
+			// Three numbers of blocks end in half a word; arguments take whole words.
+			half := p.index == Blocks && size-8*k < 8
 			x.places = append(x.places, place{work.Address(unsafe.Add(at, 8*k)), c.current.present[ref], 0, ref, int32(node), half})
 		}
 	}

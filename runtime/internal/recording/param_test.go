@@ -57,7 +57,7 @@ func TestParamsInFlight(t *testing.T) {
 			out, err := c.Binding()
 			must(t, err)
 			n, first, step := param(t, c, uint64(2)), param(t, c, uint32(7)), param(t, c, uint32(1))
-			for i := range uint64(3) { // n in all of them
+			for i := range uint64(3) { // all three launches have the parameter n
 				recorded(t)(c.Add(gpu.Launch(k, gpu.GridFor(4, 4), n, first, uint32(i), out.Range(16*i, 16))))
 			}
 			recorded(t)(c.Add(gpu.Launch(k, gpu.GridFor(4, 4), uint64(4), uint32(100), step, out.Range(48, 16))))
@@ -355,7 +355,8 @@ func TestNestedParams(t *testing.T) {
 			recorded(t)(inner.Add(gpu.Launch(k, gpu.Grid{}, n, first, uint32(1), x.Range(0, 16)).GridParam(blocks)))
 			must(t, inner.End())
 			b, s := allocate(t, dev, 16*5), dev.Queue(0).NewStream()
-			must(t, s.Do(gpu.Execute(inner, b.Range(0, 16)).With(first.Value(55)))) // leaves no value in it
+			// This value must not stay in the recording.
+			must(t, s.Do(gpu.Execute(inner, b.Range(0, 16)).With(first.Value(55))))
 
 			outer := commandBuffer(t, dev, m)
 			outerBlocks, outerFirst := param(t, outer, [3]uint32{3}), param(t, outer, uint32(40))
@@ -462,9 +463,9 @@ func TestParamsSet(t *testing.T) {
 		op   gpu.Op
 		sets uint64
 	}{
-		{gpu.Execute(c, buf.All()), 7}, // the binding
+		{gpu.Execute(c, buf.All()), 7}, // the nodes with the binding
 		{gpu.Execute(c, buf.All()), 0},
-		{gpu.Execute(c, buf.All()).With(a.Value(1), b.Value(2)), 0}, // the defaults
+		{gpu.Execute(c, buf.All()).With(a.Value(1), b.Value(2)), 0}, // the values are the defaults
 		{gpu.Execute(c, buf.All()).With(b.Value(5)), 1},
 		{gpu.Execute(c, buf.All()).With(b.Value(5)), 0},
 		{gpu.Execute(c, buf.All()).With(b.Value(5), a.Value(6)), 5},
@@ -515,7 +516,8 @@ func TestManyParams(t *testing.T) {
 				}
 			}
 		}
-		must(t, s.Do(gpu.Fill(b.All(), []byte{0}), op)) // still without values
+		// With has not changed op, which still has no values.
+		must(t, s.Do(gpu.Fill(b.All(), []byte{0}), op))
 		must(t, s.Wait(minute(t)))
 		if got := words(t, b); got[0] != 0 {
 			t.Errorf("%v: the Op has changed", shape)

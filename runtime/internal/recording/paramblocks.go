@@ -39,7 +39,7 @@ type limit struct {
 func (l *limit) check(p *Param, b [3]uint32) error {
 	all, why := uint64(1), ""
 	for k, n := range b {
-		all *= uint64(n) // overflows only beyond Max, or where there is no Max
+		all *= uint64(n) // the product can overflow only if a dimension is above Max, or has no Max
 		switch {
 		case l.Max[k] > 0 && uint64(n) > uint64(l.Max[k]):
 			why = fmt.Sprintf("the device takes %v", l.Max)
@@ -58,7 +58,7 @@ func (l *limit) check(p *Param, b [3]uint32) error {
 
 // checkBlocks returns an error if a launch that takes its blocks from p cannot have b.
 func (p *Param) checkBlocks(b [3]uint32) error {
-	if b[0] == 0 { // it launches nothing
+	if b[0] == 0 { // the launch is skipped
 		return nil
 	}
 	for i := range p.limits {

@@ -20,7 +20,7 @@ type modelled struct {
 	c        *gpu.CommandBuffer
 	scalars  []gpu.Param[uint32]
 	blocks   []gpu.Param[[3]uint32]
-	initial  values // of all parameters
+	initial  values // the defaults of all parameters
 	launches []modelLaunch
 }
 
@@ -34,7 +34,7 @@ func (v values) clone() values { return values{slices.Clone(v.scalars), slices.C
 
 // A number is a scalar of a launch, or its number of blocks: a constant, or a parameter.
 type number[T any] struct {
-	param int // index of the parameter; -1: constant
+	param int // index of the parameter, or -1 for a constant
 	value T
 }
 
@@ -50,7 +50,7 @@ type modelLaunch struct {
 	first, step number[uint32]
 	blocks      number[[3]uint32]
 	threads     uint32
-	at          int // its region
+	at          int // number of the region that it writes
 }
 
 // words returns the contents that an execution leaves in zeroed memory.
@@ -105,7 +105,7 @@ func newModelled(t *testing.T, dev *gpu.Device, caps driver.Caps, k *gpu.Kernel,
 		v := randomBlocks(r, false)
 		m.blocks, m.initial.blocks = append(m.blocks, param(t, c, v)), append(m.initial.blocks, v)
 	}
-	if r.IntN(2) == 0 { // each execution in flight has its own graphs
+	if r.IntN(2) == 0 { // with scratch memory, each execution in flight has graphs of its own
 		b, err := c.Scratch(64)
 		must(t, err)
 		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))

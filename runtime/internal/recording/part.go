@@ -14,7 +14,7 @@ type part struct {
 	from, to int
 	host     func() error
 	control  *command           // a conditional that the host runs
-	lane     *comm.Communicator // of a group of collectives
+	lane     *comm.Communicator // set if the part is a group of collectives
 	label    string             // label of a host call, a conditional, or of the first collective
 	graph    bool
 	late     bool    // addresses of fills and copies are known only in an execution
@@ -63,7 +63,8 @@ func (c *Recording) split(how int) {
 	if len(c.parts) == first {
 		c.parts = append(c.parts, part{to: c.cmds.n})
 	}
-	if n := len(c.parts); n > first+1 { // a Timing measures from stream work to stream work
+	if n := len(c.parts); n > first+1 {
+		// A Timing needs work of a stream at both ends: empty parts provide it.
 		if c.parts[n-1].control != nil {
 			c.parts = append(c.parts, part{})
 		}
@@ -145,7 +146,8 @@ const worthGraph = 3
 func (c *Recording) makesGraphs(n int) bool {
 	worth := worthGraph
 	if c.dev.Engine.Caps.ChecksOrder {
-		worth = 2 // so that the simulated GPU finds a missing order between two commands
+		// Make a graph of any two commands, so that the simulated GPU can check their order.
+		worth = 2
 	}
 	return c.mode == GraphMode || c.mode == AutoMode && c.dev.Faces.Graphs != nil && n >= worth && !c.dev.timesCalls()
 }

@@ -118,10 +118,10 @@ func (c *Recording) UploadCopy(dst memory.Range, data []byte, after []Command) (
 // checked.
 type Launch struct {
 	Code    Code
-	Name    string // of the kernel
+	Name    string // the kernel's name
 	Launch  driver.Launch
 	Layout  work.Layout
-	Uses    []Use      // of parameters
+	Uses    []Use      // uses of parameters
 	Limits  GridLimits // if the blocks are a parameter
 	Nothing bool       // the grid is empty
 }
@@ -253,7 +253,7 @@ func (c *Recording) HostCall(fn func() error, after []Command) (Command, error) 
 // A Collective is an operation of a communicator in a recording.
 type Collective struct {
 	comm.Op
-	dst, src int32 // in refers, or -1
+	dst, src int32 // indexes in refers, or -1
 }
 
 // rebase adds a number to the references.
@@ -383,7 +383,8 @@ func (c *Recording) Nest(child *Recording, bindings []memory.Range, given []Give
 	}
 	end := command{op: work.Op{Kind: work.Nothing}, dst: -1, src: -1}
 	if lane := child.lastLane(); lane != nil {
-		end.rare = c.cmds.rare(rareCommand{lane: lane}) // a collective behind it continues the child's group
+		// So that a collective behind it continues the child's last group.
+		end.rare = c.cmds.rare(rareCommand{lane: lane})
 	}
 	return c.record(&end, last)
 }
@@ -418,7 +419,8 @@ func (c *Recording) leaves() (last []Command) {
 // nest records all commands of another command buffer. They come after the command gate, unless
 // gate is -1.
 func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nestedParam, gate Command) error {
-	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots // they no longer change: child has ended
+	// Readable without child.mu, because child has ended.
+	cmds, refers, args, slots := child.cmds, child.refers, child.args, child.slots
 	if err := checkBindings(slots, bindings, c.dev, c); err != nil {
 		return err
 	}
@@ -471,7 +473,7 @@ func (c *Recording) nest(child *Recording, bindings []memory.Range, params []nes
 			cmd.rare.cond.why = why
 		}
 		if cmd.op.Kind == work.Barrier {
-			gate = -1 // later commands come after the barrier
+			gate = -1 // later commands come after the barrier, and so after gate
 		} else if len(cmd.after) == 0 && gate >= 0 {
 			cmd.after = append(cmd.after, gate)
 		}
@@ -485,7 +487,7 @@ type shift struct {
 	command Command
 	ref     int32
 	arg     int32
-	body    int // in bodies
+	body    int // added to indexes in bodies
 }
 
 // shifted returns a copy, for c, of another command buffer's command, whose parameters params
@@ -526,7 +528,7 @@ func (c *Recording) shifted(cmd command, by shift, params []nestedParam) command
 
 // beginNest is like Begin, for the commands of another command buffer.
 func (c *Recording) beginNest(child *Recording) error {
-	wrong := c.mayNest(child) // before c.mu is locked: mayNest locks child.mu
+	wrong := c.mayNest(child) // call mayNest before Begin locks c.mu, because it locks child.mu
 	if err := c.Begin(work.Execute); err != nil {
 		return err
 	}

@@ -50,11 +50,13 @@ type Recording struct {
 	args    []uint64 // the words of all launches' arguments
 	held    held
 
-	// Of an ended recording.
-	ptrs      []unsafe.Pointer // into args, one for each argument
-	parts     []part
-	layouts   [2]layout          // the parts of an execution: if graphs run conditionals, and if the host runs all of them
-	refused   error              // why no graph runs a conditional: the driver has refused it
+	// End sets the following fields.
+	ptrs  []unsafe.Pointer // into args, one for each argument
+	parts []part
+	// The parts of an execution in which graphs run conditionals, and of one in which the host runs
+	// all.
+	layouts   [2]layout
+	refused   error              // the driver's error, if it refuses conditionals in graphs
 	described *observe.Recording // nil if no observer wants it
 	current   execution
 	blocks    blocks
@@ -64,22 +66,22 @@ type Recording struct {
 type reference struct {
 	buffer       *memory.Buffer
 	offset, size uint64
-	align        uint64 // that a binding must have
+	align        uint64 // the alignment that a binding must have
 	late         bool   // the address is known only in an execution
 	written      bool
-	used         bool           // by a command that is no copy
+	used         bool           // a command that is no copy uses it
 	valued       bool           // a value is written there or awaited
-	source       int            // in sources, if the address may change
+	source       int            // index in sources, if the address may change
 	scratch      *memory.Buffer // the buffer of Scratch, or nil; if set, buffer is the memory of the first block
 }
 
 // A slot is a binding: the buffer that stands for it, and the commands' demands on it.
 type slot struct {
 	buffer  *memory.Buffer
-	size    uint64 // bytes that the commands use
+	size    uint64 // how many bytes the commands use
 	align   uint64
 	written bool
-	used    bool // by commands that are no copies
+	used    bool // commands that are no copies use it
 	valued  bool // values are written there or awaited
 }
 
@@ -196,7 +198,7 @@ func (c *Recording) enter() error {
 		c.Leave()
 		return err
 	}
-	c.refers = c.refers[:c.nrefers] // without the references of a command that failed
+	c.refers = c.refers[:c.nrefers] // drop the references of a command that failed
 	return nil
 }
 
@@ -278,7 +280,7 @@ func (c *Recording) refer(op work.Kind, r memory.Range, align uint64) (int32, er
 		if op != work.Launch && op != work.Native {
 			return -1, c.Fail(op, err)
 		}
-		r.Size = 0 // only the address is passed, and nobody knows how many bytes are used
+		r.Size = 0 // the command gets only the address, so the number of bytes is unknown
 	}
 	at, err := r.CheckRecorded(op.String(), c.dev.Memory)
 	switch {

@@ -113,7 +113,7 @@ func (c *Recording) scratchSteps() []memplan.Step {
 		}
 	}
 	level := 0
-	var group *comm.Communicator // of the collective before this command
+	var group *comm.Communicator // the communicator if the command before this one is a collective
 	alone := false               // the host runs the command before this one
 	for i := range steps {
 		cmd := c.cmds.at(i)

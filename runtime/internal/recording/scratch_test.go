@@ -22,7 +22,7 @@ func passing(t testing.TB, dev *gpu.Device, m gpu.Mode, between func() error) *g
 	return passingBehind(t, dev, m, nil, between)
 }
 
-// passingBehind is passing after a host call, unless before is nil.
+// passingBehind is like passing, with a host call in front, unless before is nil.
 func passingBehind(t testing.TB, dev *gpu.Device, m gpu.Mode, before, between func() error) *gpu.CommandBuffer {
 	t.Helper()
 	c := commandBuffer(t, dev, m)
@@ -86,7 +86,7 @@ func TestScratchOrder(t *testing.T) {
 			c, s, begin := record(m), semaphores(t, n), semaphores(t, 1)[0]
 			var ins, outs []*gpu.Buffer
 			doomed := semaphores(t, 1)[0]
-			for i := range n { // each waits for the next one
+			for i := range n { // most wait for the next execution
 				ins, outs = append(ins, filled(t, dev, byte(i)+1)), append(outs, allocate(t, dev, 64))
 				o := gpu.Order{Wait: pts(begin, 1), Signal: pts(s[i], 1)}
 				if i+1 < n && i%4 != 2 {
@@ -136,7 +136,8 @@ func TestScratchAfterBroken(t *testing.T) {
 			c := passing(t, dev, gpu.StreamMode, call)
 			s, a, b, out := semaphores(t, 2), filled(t, dev, 1), filled(t, dev, 2), allocate(t, dev, 64)
 			if between == nil {
-				d.Inject(simdriver.Fault{Op: simdriver.OpCopy, N: 2, Err: io.ErrShortWrite}) // the second of its copies
+				// Fails the execution's second copy.
+				d.Inject(simdriver.Fault{Op: simdriver.OpCopy, N: 2, Err: io.ErrShortWrite})
 				d.StallDevice(0)
 			}
 			must(t, dev.Queue(1).Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Execute(c, a.All(), out.All())))
@@ -250,7 +251,7 @@ func TestScratchAll(t *testing.T) {
 // TestScratchCollectives executes a recording whose collectives use scratch memory on several
 // ranks. Later executions can begin before the first.
 func TestScratchCollectives(t *testing.T) {
-	for _, first := range []bool{false, true} { // whether the recording begins with a collective
+	for _, first := range []bool{false, true} { // first: the recording begins with a collective
 		const n = 3
 		d := newSim(t, simdriver.Config{Devices: n})
 		g, comms := openCommunicators(t, d, n, collective.Options{})
@@ -282,7 +283,7 @@ func TestScratchCollectives(t *testing.T) {
 			reduce := func(to *gpu.Buffer, from gpu.Range) {
 				recorded(t)(r.c.Add(ch.Group(collective.AllReduce(to.All(), from, collective.Uint8, collective.Sum()))))
 			}
-			reduce(bufs[1], from) // these form one group, and run concurrently
+			reduce(bufs[1], from) // the two collectives form one group, and run concurrently
 			reduce(bufs[2], from)
 			recorded(t)(r.c.Add(gpu.Copy(bufs[3].Range(0, 128), bufs[1].Range(0, 128))))
 			recorded(t)(r.c.Add(gpu.Copy(bufs[3].Range(128, 128), bufs[2].Range(0, 128))))
@@ -304,7 +305,7 @@ func TestScratchCollectives(t *testing.T) {
 				dev := g.Devices()[i]
 				out, s := allocate(t, dev, 256), semaphores(t, 1)[0]
 				o := gpu.Order{Signal: pts(s, 1)}
-				if k%3 == i { // a different one on each rank
+				if k%3 == i { // delay a different execution on each rank
 					o.Wait = pts(begin, 1)
 				}
 				must(t, dev.Queue(k).Submit(o, gpu.Execute(r.c, r.in.All(), out.All())))
@@ -366,7 +367,7 @@ func TestScratchFaults(t *testing.T) {
 func TestScratchAfterRefusal(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Graphs {
-			return // there is one part
+			return // without graphs, the recording is a single part
 		}
 		dev, far := openDevice(t, d, 0, gpu.Options{Queues: 2}), openDevice(t, d, 1, gpu.Options{})
 		c, in, out, s := commandBuffer(t, dev, gpu.GraphMode), filled(t, far, 5), filled(t, dev, 0), semaphores(t, 2)
@@ -374,7 +375,8 @@ func TestScratchAfterRefusal(t *testing.T) {
 		must(t, err)
 		recorded(t)(c.Add(gpu.Fill(b.All(), []byte{1})))
 		recorded(t)(c.Add(gpu.Barrier()))
-		recorded(t)(c.Add(gpu.Copy(b.All(), in.All()))) // which cannot be a node
+		// A copy from another device cannot be a node.
+		recorded(t)(c.Add(gpu.Copy(b.All(), in.All())))
 		recorded(t)(c.Add(gpu.Copy(out.All(), b.All())))
 		must(t, c.End())
 		d.Inject(simdriver.Fault{Op: simdriver.OpCopy, N: 1, Err: io.ErrShortWrite})
