@@ -138,7 +138,7 @@ type mistake struct {
 	dev  *gpu.Device
 	q    *gpu.Queue
 	b    *gpu.Buffer
-	s    *gpu.Semaphore // at value 5
+	s    *gpu.Semaphore // its value is 5
 	x    *gpu.Semaphore // signalled by calls with several signals; at value 0
 	pool *gpu.Pool
 	// A recording that has ended: a host call between two fills, without bindings.

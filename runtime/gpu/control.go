@@ -70,7 +70,7 @@ func (c *CommandBuffer) addControl(x *control, after []recording.Command) (recor
 // control submits a control. A goroutine reads the number and executes the bodies.
 func (q *Queue) control(o *Order, x *control) error {
 	s := q.get(work.Control)
-	if q.dev.failed() != nil { // then the submission fails
+	if q.dev.failed() != nil { // the submission fails with the device's error
 		return q.submit(s, o)
 	}
 	bodies, err := q.holdControl(s, x)

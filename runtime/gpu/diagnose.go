@@ -207,7 +207,7 @@ func waitEnded(ctx context.Context, points []sema.Point) error {
 func (e *contextError) Error() string {
 	var b strings.Builder
 	b.WriteString("gpu: wait")
-	if s := e.point.Semaphore; s != nil { // else all points have been reached meanwhile
+	if s := e.point.Semaphore; s != nil { // nil if all points have been reached meanwhile
 		fmt.Fprintf(&b, " for %v to reach %d, which is at %d, ", s, e.point.Value, e.now)
 		if e.by.tl != nil {
 			fmt.Fprintf(&b, "to be signalled by: %v", e.by)

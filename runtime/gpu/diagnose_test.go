@@ -235,7 +235,8 @@ func TestStagingStats(t *testing.T) {
 		is("over", gpu.StagingStats{Held: 8192, Peak: 1024 + 4096})
 		c := commandBuffer(t, dev, gpu.AutoMode)
 		recorded(t)(c.Add(gpu.UploadCopy(b.Range(0, 300), make([]byte, 300))))
-		is("recorded", gpu.StagingStats{Held: 12288, Used: 512, Peak: 1024 + 4096}) // blocks of another size
+		// The upload takes a block of another size.
+		is("recorded", gpu.StagingStats{Held: 12288, Used: 512, Peak: 1024 + 4096})
 		must(t, c.Close())
 		must(t, dev.Close())
 		is("closed", gpu.StagingStats{Peak: 1024 + 4096})

@@ -174,7 +174,7 @@ func ExampleDevice_ImportHost() {
 	check(err)
 	check(
 		dev.Queue(0).Submit(gpu.Order{Signal: at(s, 1)}, gpu.Fill(mem.Range(0, 3), []byte("*"))),
-		mem.Close(), // it stays pinned until the device has finished
+		mem.Close(), // the memory stays pinned until the device has finished
 		s.Wait(context.Background(), 1),
 	)
 	<-freed

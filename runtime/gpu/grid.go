@@ -14,7 +14,7 @@ import (
 // for no elements launches nothing.
 type Grid struct {
 	Blocks    [3]uint32
-	Threads   [3]uint32   // of a block
+	Threads   [3]uint32   // the shape of a block
 	SharedMem uint32      // dynamic, in bytes; the device limits the sum with the kernel's static shared memory
 	Attrs     LaunchAttrs // the zero value is a usual launch
 

@@ -40,7 +40,7 @@ type Op struct {
 	more   *opMore        // the parts that do not fit; nil in most Ops
 	label  string
 	timing *Timing
-	grid   Grid // of a native operation: its scratch size (see Scratch)
+	grid   Grid // SharedMem of a native operation is its scratch size (see Scratch)
 	// args are the ranges of the operation, its destination first. A kernel argument that is not a
 	// buffer is in Offset and Size.
 	args [opArgs]Range
@@ -51,7 +51,7 @@ const opArgs = 16
 
 // opMore has the arguments that do not fit into an Op.
 type opMore struct {
-	ranges []Range           // all of them, in place of args
+	ranges []Range           // all ranges, if args is too small for them
 	wide   []uint64          // kernel arguments of more than 16 bytes; the argument's Offset is an index
 	given  []recording.Given // values of parameters, all of them
 	uses   []recording.Use   // uses of parameters, in Ops to record

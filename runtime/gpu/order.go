@@ -26,8 +26,8 @@ type Order struct {
 	Signal []Point
 	Free   []Point
 
-	label  string  // of the Op
-	timing *Timing // of the Op
+	label  string  // the Op's label
+	timing *Timing // the Op's Timing
 	edges  timingEdges
 }
 

@@ -21,8 +21,8 @@ type record struct {
 	engine.Submission
 	q *Queue
 
-	label    string  // of Order
-	timing   *Timing // of Order
+	label    string  // Order's label
+	timing   *Timing // Order's timing
 	edges    timingEdges
 	lent     *lent         // signalled when the submission releases the objects that it holds
 	shared   *events.Event // the event to record or to wait for

@@ -144,7 +144,7 @@ const piecesAhead = 3
 type pieces struct {
 	q      *Queue
 	r      memory.Range
-	up     bool            // to the device
+	up     bool            // the range is uploaded, not downloaded
 	free   *lent           // the points of Order.Free, which wait for the pieces in flight; or nil
 	done   *Semaphore      // its value is the number of pieces that the device has moved
 	blocks []*memory.Block // pinned memory: piece i uses block i modulo their number
@@ -181,8 +181,8 @@ func (x *pieces) move(do pieceFunc) (err error) {
 	return err
 }
 
-// wait waits until the device has moved the first n pieces. If the device is lost or closed, the
-// semaphore fails.
+// wait waits until the device has moved the first n pieces. If the device is lost or closed, wait
+// returns the error.
 func (x *pieces) wait(n int) error { return x.done.Wait(context.Background(), uint64(n)) }
 
 // send fills piece i when its block is free, and submits it.

@@ -28,8 +28,8 @@ type boundKernel struct {
 type param struct {
 	name   string
 	kind   paramKind
-	offset uintptr      // in the struct
-	size   int          // of the argument, bytes
+	offset uintptr      // of the field in the struct
+	size   int          // of the argument, in bytes
 	typ    reflect.Type // nil if it is not known
 }
 

@@ -321,7 +321,7 @@ func (o *observer) tell(x *span, ask bool) {
 
 // betweenTimes say when the device ran some work, on the host's clock.
 type betweenTimes struct {
-	begun, ended, within, early time.Duration // as in Record
+	begun, ended, within, early time.Duration // as the fields of Record
 	ok                          bool
 }
 

@@ -432,7 +432,7 @@ func TestTraceSlowHost(t *testing.T) {
 		name         string
 		fill, record time.Duration // duration of host calls
 		front        time.Duration // duration of the earlier work
-		early        time.Duration // at most; the earlier fill may take a part of it
+		early        time.Duration // at most this much; the earlier fill may take a part of it
 		exact        bool
 	}{
 		{name: "a fast host", exact: true},

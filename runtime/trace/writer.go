@@ -53,7 +53,7 @@ type writer struct {
 type device struct {
 	pid        int64
 	tids       int64
-	own        []*track                           // one for each of the device's own queues
+	own        []*track                           // the tracks of the device's own queues
 	queues     map[weak.Pointer[gpu.Queue]]*track // all queues in use; a program may run for weeks and adopt a stream for each request
 	prune      int                                // when queues has this length, freed queues are removed
 	margin     time.Duration                      // the margin of the last comparison of the clocks

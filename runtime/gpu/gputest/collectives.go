@@ -430,7 +430,7 @@ var collectives = []test{
 				for _, typ := range t.types() {
 					switch {
 					case !reduces(typ):
-					case len(t.comms) == 1 && typ.Size() == 1 && typ > collective.Uint8 && reductions[i].name == "sum of products": // which NCCL lacks
+					case len(t.comms) == 1 && typ.Size() == 1 && typ > collective.Uint8 && reductions[i].name == "sum of products": // NCCL has no such reduction
 					default:
 						t.checkReduction(&reductions[i], typ, 33)
 					}

@@ -27,12 +27,12 @@ type stand struct {
 	d     *gpu.Device // the device
 	other *gpu.Device // another device of the driver, or d opened a second time
 	count int         // number of distinct devices: 1 or 2
-	group *gpu.Group  // of d and other
+	group *gpu.Group  // a group of d and other
 	b, c  *gpu.Buffer // memory of d, and memory of other
 	x     *gpu.Module
 	k     *gpu.Kernel // "words", or nil
 	p     *gpu.Pool
-	comm  *collective.Communicator // of one rank, or nil
+	comm  *collective.Communicator // a communicator of one rank, or nil
 	mode  gpu.Mode                 // the mode of command buffers
 	how   string                   // says which device is current
 

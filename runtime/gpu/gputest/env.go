@@ -16,7 +16,7 @@ import (
 type test struct {
 	name    string
 	devices int         // 0 means 1; every means all devices
-	options gpu.Options // with 4 queues
+	options gpu.Options // the test gets them with 4 queues
 	kernels bool
 	stall   bool
 	calls   bool

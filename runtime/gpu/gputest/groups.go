@@ -488,7 +488,7 @@ func randomGroup(e *env, seed uint64) {
 	type memory struct {
 		b     *gpu.Buffer
 		model []byte
-		wrote []gpu.Point // its last write
+		wrote []gpu.Point // the point after its last write
 		read  []gpu.Point // reads since then
 	}
 	var mem []*memory

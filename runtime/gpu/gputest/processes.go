@@ -19,9 +19,9 @@ import (
 
 // A Far is another process for tests of shared objects, which runs [RunFar].
 type Far struct {
-	To   io.WriteCloser // its input; the process ends when this is closed
-	From io.Reader      // its output
-	Kill func()         // ends it at once
+	To   io.WriteCloser // the process's input; closing it ends the process
+	From io.Reader      // the process's output
+	Kill func()         // ends the process at once
 }
 
 // Messages to the far process. It answers each question with one far answer.
@@ -32,7 +32,7 @@ type (
 		Event  *interop.EventHandle // nil if devices cannot share events
 	}
 	farAnswer struct {
-		Err    string // or ""
+		Err    string // "" if there is no error
 		Memory interop.MemoryHandle
 		Event  *interop.EventHandle
 		Data   []byte

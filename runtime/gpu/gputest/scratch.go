@@ -44,7 +44,7 @@ type scratchProgram struct {
 	*recorder
 	in, out *gpu.Buffer // bindings
 	values  []*scratchValue
-	size    uint64 // of the output, in bytes
+	size    uint64 // size of the output in bytes
 	want    func(in []byte) []byte
 }
 

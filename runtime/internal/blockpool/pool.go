@@ -204,7 +204,8 @@ func (p *Pool) allocSlow(size, n uint64, on int32, o Order) (Block, error) {
 	if p.closed {
 		return Block{}, ErrClosed
 	}
-	b, wait := p.take(n, on, o, p.rule == WaitThenGrow) // another goroutine may have added a slab meanwhile
+	// Try again: another goroutine may have added a slab.
+	b, wait := p.take(n, on, o, p.rule == WaitThenGrow)
 	if b != nil {
 		p.stats.Hits++
 		return Block{b.addr, b.size, wait}, nil

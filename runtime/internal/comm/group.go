@@ -76,7 +76,7 @@ type Group struct {
 
 	n    int
 	few  [Few]Operation
-	more []Operation // all operations, if they are more than Few
+	more []Operation // all operations, if there are more than Few
 }
 
 // Few is the number of operations for which a Group, and a gpu.Op, have room. More operations

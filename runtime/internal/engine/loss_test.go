@@ -584,7 +584,7 @@ func TestWaitForClosed(t *testing.T) {
 	}()
 	untilIn("(*loan).add(")
 	native(devs[0]).MarkLost(io.ErrUnexpectedEOF) // lost, but the work in flight has not failed yet
-	loan.EndLoan()                                // as Close does
+	loan.EndLoan()                                // Close does the same
 	loan.LentMutex().Unlock()
 	if err := <-result; err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (tl *Timeline) InFront(now time.Duration) *Event {
 	tl.ring.mu.Lock()
 	defer tl.ring.mu.Unlock()
 	last := tl.issued.Load()
-	if last < tl.ring.head { // it has been retired
+	if last < tl.ring.head { // the submission has been retired
 		return nil
 	}
 	for _, o := range tl.ring.at(last).Observers {

@@ -17,7 +17,7 @@ type parking struct {
 
 	// Device.mu protects in, before and after.
 	in            *submissionList // the list that has the submission, or nil
-	before, after *Submission     // its neighbours there
+	before, after *Submission     // neighbours in that list
 
 	since Moment // when the submission was parked, or the host call began
 	// tps are all registered timepoints, &tp first. When the Submission is recycled, the others go

@@ -175,7 +175,7 @@ func (d *Device) issueAside(s *Submission) {
 func (d *Device) signalThread() {
 	select {
 	case d.pending.wake <- d:
-	default: // it has been woken already
+	default: // the thread has been woken already
 	}
 }
 

@@ -411,7 +411,7 @@ func (g *graph) add() {
 			x.submit = func(o gpu.Order) error {
 				return x.give(q, o, gpu.Notify(func() { g.t.Error("notified of a failure") }))
 			}
-		default: // with another error
+		default: // the semaphore has failed with another error
 			x.order.Wait = append(x.order.Wait, g.bad[r.IntN(len(g.bad))])
 			switch k {
 			case 4:
@@ -444,7 +444,7 @@ func (g *graph) add() {
 				g.notes.Add(-1)
 			}))
 		}
-	case kind < 24: // through another semaphore
+	case kind < 24: // a Link through another semaphore
 		x.what = "link"
 		middle := g.sem()
 		x.passesOn = true
@@ -475,7 +475,7 @@ func (g *graph) add() {
 		v := r.Uint64N(1 << 63)
 		x.submit = func(o gpu.Order) error { return x.give(q, o, interop.WriteValue(to, v)) }
 		binary.LittleEndian.PutUint64(c.value[:], v)
-	case kind < 29 && g.mode == sound: // otherwise memory without an owner is freed with its device
+	case kind < 29 && g.mode == sound: // in other modes, a device may be closed while other code uses its memory
 		x.what = "others' work"
 		n := g.natives[r.IntN(len(g.natives))]
 		dst = g.cellOf(n.dev)
@@ -618,7 +618,7 @@ func (g *graph) run() {
 				// A native stream still has work that waits for the lost device.
 				if g.mode == loses && errors.Is(err, driver.ErrBusy) {
 					left = true
-				} else if g.mode != loses || known || !errors.Is(err, driver.ErrLost) { // otherwise Close is the first call to find the loss
+				} else if g.mode != loses || known || !errors.Is(err, driver.ErrLost) { // in mode loses, Close may be the first call to find the loss
 					t.Errorf("close: %v", err)
 				}
 			}

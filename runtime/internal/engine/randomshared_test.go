@@ -220,10 +220,10 @@ func (f *farSide) add(x *node) (dst, src *cell) {
 type farWork struct {
 	f              *farSide
 	x              *node
-	q              *gpu.Queue // of the other process
+	q              *gpu.Queue // queue of the other process
 	op             gpu.Op
-	before, after  *gpu.Queue // of this process
-	waits, records *gpu.Queue // of the other process
+	before, after  *gpu.Queue // queues of this process
+	waits, records *gpu.Queue // queues of the other process
 	anew           bool       // makes new events instead of reusing the farSide's
 }
 

@@ -58,7 +58,7 @@ func TestFailedBehind(t *testing.T) {
 		one.InFlightAt(2, func(*engine.Submission) { taken = false })
 		return taken
 	}
-	lockOf(sound).Lock() // its signal needs this mutex
+	lockOf(sound).Lock() // blocks the signal of that work, which needs this mutex
 	go func() { done <- one.Poll(2, 1) }()
 	for !taken() {
 		runtime.Gosched()

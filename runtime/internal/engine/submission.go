@@ -32,7 +32,7 @@ type Submission struct {
 	Op       work.Op
 	Action   Action // nil for a plain operation
 
-	Observers []Observer // mostly none
+	Observers []Observer // most submissions have none
 
 	Waits   []sema.Point
 	Signals []sema.Point

@@ -205,7 +205,7 @@ func (tl *Timeline) equip(s *Submission) (how Outcome, err error) {
 	}
 	if err == nil && s.event == nil {
 		how = Refused
-		if tl.Lane != nil && s.ByLane() { // this is the lane's thread, a bound thread
+		if tl.Lane != nil && s.ByLane() { // the caller is the lane's thread, which is bound
 			s.event, err = tl.Device.Events.get()
 		} else {
 			s.event, err = tl.Device.Events.await()

@@ -14,7 +14,7 @@ type Library[L, H any] struct {
 	Lib    *L // nil on a simulated device
 	Handle *Handle[H]
 
-	name string // of the library, for errors
+	name string // the library's name, for errors
 }
 
 // Open loads a library with load and makes its handle: see NewHandle. pkg is the name of the

@@ -378,7 +378,8 @@ func (d *busyDriver) Open(i int) (driver.Device, error) {
 	return &busyDevice{v, v.(driver.Pools), d}, nil
 }
 
-func (v *busyDevice) Caps() driver.Caps { // without the interfaces that the wrapper hides
+// Only the features whose interfaces the wrapper implements.
+func (v *busyDevice) Caps() driver.Caps {
 	c := v.Device.Caps()
 	return driver.Caps{Pools: c.Pools, RerecordEvents: c.RerecordEvents}
 }

@@ -62,7 +62,8 @@ func (r Range) CheckRecorded(op string, d *Device) (engine.Address, error) {
 	case r.beyond(b.Size()):
 		return engine.Address{}, fmt.Errorf("gpu: %s: %d bytes at %d of %s: %w", op, r.Size, r.Offset, b.mention(), errs.ErrRange)
 	case b.Late():
-		if b.hasGone() && b.dev.Failed() == nil { // otherwise the device's error is returned
+		if b.hasGone() && b.dev.Failed() == nil {
+			// if the device has failed, the submission fails with its error.
 			return engine.Address{}, fmt.Errorf("gpu: %s: the memory has been deallocated: %w", op, errs.ErrUnallocated)
 		}
 	}

@@ -96,7 +96,7 @@ type Block struct {
 	of    *Stage
 	slab  *stageSlab
 	host  unsafe.Pointer
-	ptr   driver.Ptr // on the device
+	ptr   driver.Ptr // the address on the device
 	n     int        // bytes in use
 	class int
 	// References: one for the borrower, and one for each submission that copies a piece of a larger

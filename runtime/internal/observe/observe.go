@@ -80,7 +80,7 @@ type Description struct {
 
 // A Recording describes a recording that has ended. It does not change.
 type Recording struct {
-	ID       uint64 // from 1, unique in the process
+	ID       uint64 // counted from 1, unique in the process
 	Commands []Command
 }
 

@@ -190,7 +190,7 @@ func (l *list[T]) find(value uint64) (k, at int) {
 	}
 	k = len(dir) - 1
 	c := dir[k].chunk
-	switch n := c.len(); { // usually it is the last point, or there is none
+	switch n := c.len(); { // usually the point is the last one, or there is none
 	case c.buf[c.high-1].Value < value:
 		return k + 1, 0
 	case n > 1 && c.buf[c.high-2].Value < value:

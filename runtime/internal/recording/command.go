@@ -56,8 +56,8 @@ type command struct {
 	moves    bool          // an address or a parameter may change from one execution to the next
 	arg      int32         // where its arguments begin in args
 	dst, src int32         // indexes in refers, or -1
-	launch   driver.Launch // without Args
-	layout   work.Layout   // of the arguments; the kernel's own
+	launch   driver.Launch // of a launch, without Args
+	layout   work.Layout   // of a launch: the kernel's layout of the arguments
 	bound    []argRef
 	after    []Command
 	rare     *rareCommand
@@ -67,14 +67,14 @@ type command struct {
 // need.
 type rareCommand struct {
 	stage  *memory.Block // pinned memory of an upload
-	fn     func() error  // of a host call
-	timer  int           // of a timestamp, in timers of a block
+	fn     func() error  // the function of a host call
+	timer  int           // index of a timestamp's event in a block's timers
 	native func(driver.Stream, []driver.Ptr) error
-	again  bool               // each execution calls native
-	lane   *comm.Communicator // of collectives
-	group  []Collective       // of collectives
-	params []paramRef         // of a launch
-	cond   *conditional       // of a control command
+	again  bool               // each execution calls native: no graph captures its work
+	lane   *comm.Communicator // the communicator of a group of collectives
+	group  []Collective       // the collectives of the group
+	params []paramRef         // the parameters that a launch uses
+	cond   *conditional       // the data of a control command
 }
 
 // An argRef says that an argument of a command is the address of a reference.

@@ -38,7 +38,7 @@ type body struct {
 	binds     []bindRef
 	params    []nestedParam
 	from, to  int    // indexes of its commands in the recording's list bodies, if a graph can run them
-	name      string // for messages
+	name      string // the body's name in messages
 }
 
 // A bindRef is a range for a binding of a body.

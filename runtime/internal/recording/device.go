@@ -23,7 +23,7 @@ type Device struct {
 	all map[*Recording]struct{} // nil after Close
 
 	captureMu sync.Mutex    // protects captures
-	captures  driver.Stream // for capture, made lazily
+	captures  driver.Stream // the stream for capture, made lazily
 	condMu    sync.Mutex    // protects condReady; Engine.Do is called under it
 	condReady bool          // conditional nodes can be made
 	standInMu sync.Mutex    // protects standsIn

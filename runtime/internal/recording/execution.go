@@ -27,8 +27,8 @@ type execution struct {
 // A source is a buffer, or a binding, whose address may change from one execution to the next.
 type source struct {
 	buffer  *memory.Buffer
-	scratch bool       // it is the scratch memory of a block
-	base    driver.Ptr // its last address
+	scratch bool       // the buffer is the scratch memory of a block
+	base    driver.Ptr // the source's last address
 	size    uint64     // bytes of the buffer that the recording uses
 }
 

@@ -19,7 +19,7 @@ type part struct {
 	graph    bool
 	late     bool    // addresses of fills and copies are known only in an execution
 	native   bool    // issuing it may call functions of Native
-	awaits   bool    // it has waits for values
+	awaits   bool    // the part has waits for values
 	grids    []int32 // the parameters that are blocks of its launches
 }
 

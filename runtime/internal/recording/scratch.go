@@ -15,7 +15,7 @@ import (
 type scratchMemory struct {
 	buffers []*memory.Buffer // the buffers that Scratch returned
 	given   memory.Range     // the program's memory for the buffers; see SetScratch
-	layout  memplan.Layout   // of the buffers; End makes it
+	layout  memplan.Layout   // the layout of the buffers; End makes it
 }
 
 // own reports whether there is scratch memory, and the recording keeps it in blocks of its own.

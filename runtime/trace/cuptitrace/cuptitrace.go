@@ -111,7 +111,7 @@ type record struct {
 	node        uint64
 	correlation uint32
 	kernel      string
-	begun, end  uint64 // on CUPTI's clock
+	begun, end  uint64 // times on CUPTI's clock
 	age         int    // how many times NodeTimes has left the record for later
 }
 
@@ -323,7 +323,7 @@ func (c *collecting) nodeIDs(to []uint64, n cuda.GraphNode) []uint64 {
 	return append(to, id)
 }
 
-// BeginLaunch gives the next calls of the thread a number of the program.
+// BeginLaunch gives the thread's next CUDA calls a number, by which their records are found.
 func (t *timer) BeginLaunch(_ driver.Stream, launch uint64) {
 	c := t.c
 	c.mu.Lock()
@@ -372,7 +372,7 @@ func (t *timer) NodeTimes(to []driver.NodeTime, last bool) []driver.NodeTime {
 		case t:
 			to = append(to, driver.NodeTime{Node: node, Launch: l.launch, Kernel: x.kernel, Begun: at(x.begun), Ended: at(x.end)})
 		case nil: // not a node of a recording
-		default: // another device's
+		default: // the record is another device's
 			if x.age < oldAge {
 				left = append(left, x)
 			}

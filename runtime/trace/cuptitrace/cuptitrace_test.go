@@ -153,7 +153,7 @@ func TestTimes(t *testing.T) {
 	before := time.Now()
 	got := x.NodeTimes(nil, false)
 	after := time.Now()
-	const ago = 1000000 - 1000 // from the kernel's beginning to now, on the fake's clock
+	const ago = 1000000 - 1000 // time from the kernel's beginning to now, on the fake's clock
 	if len(got) != 1 || got[0].Node != 1005 || got[0].Launch != 9 || got[0].Kernel != "kernel" || got[0].Ended.Sub(got[0].Begun) != 7 ||
 		got[0].Begun.Before(before.Add(-ago)) || got[0].Begun.After(after.Add(-ago)) {
 		t.Errorf("times %+v; the host's are %v to %v", got, before, after)
