@@ -66,7 +66,7 @@ func runCleanups(t *testing.T) {
 		case <-found:
 			return
 		case <-ctx.Done():
-			t.Fatal("the collector does not find what was dropped")
+			t.Fatal("the collector does not find the dropped object")
 		default:
 			runtime.Gosched()
 		}

@@ -69,7 +69,7 @@ func TestOpenGroup(t *testing.T) {
 		must(t, g.Devices()[0].Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(a.All(), []byte{5})))
 		must(t, g.Devices()[1].Queue(0).Submit(order(s, 1, s, 2), gpu.Copy(b.All(), a.All())))
 		if got := bytesOf(t, g.Devices()[1].Queue(0), b, pts(s, 2)...); got[63] != 5 {
-			t.Errorf("%v came through", got)
+			t.Errorf("%v arrived", got)
 		}
 		for _, p := range pools {
 			must(t, p.Close())
@@ -110,7 +110,7 @@ func TestPeersOfGroups(t *testing.T) {
 			switch {
 			case grouped && err == nil:
 				if got := bytesOf(t, b.Queue(0), dst); got[63] != 9 {
-					t.Errorf("%v came through", got)
+					t.Errorf("%v arrived", got)
 				}
 			case grouped || !errors.As(err, &access) || !access.Apart:
 				t.Errorf("grouped %t: %v", grouped, err)

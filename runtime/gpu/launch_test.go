@@ -237,7 +237,7 @@ func TestCooperativeFits(t *testing.T) {
 		}
 		must(t, s.Wait(soon(t)))
 		if n := calls(d, 0, simdriver.OpOccupancy) - asked; n != 1 {
-			t.Errorf("asked %d times for ten launches", n)
+			t.Errorf("the driver was queried %d times for ten launches", n)
 		}
 		d.Inject(simdriver.Fault{Op: simdriver.OpOccupancy})
 		g.Threads[0] = 128

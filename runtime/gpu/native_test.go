@@ -317,7 +317,7 @@ func TestNativeCapture(t *testing.T) {
 		must(t, waits.End())
 		must(t, q.Submit(gpu.Order{Signal: pts(s[1], 1)}, gpu.Execute(waits, x.All())))
 		if err := s[1].Wait(in(t, time.Minute), 1); err == nil {
-			t.Error("an execution of what cannot be captured has succeeded")
+			t.Error("an execution whose work cannot be captured has succeeded")
 		}
 		d.Inject(simdriver.Fault{Op: simdriver.OpEndCapture, N: 1, Err: io.ErrShortWrite})
 		once := make(filler(3, 64))

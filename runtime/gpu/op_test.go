@@ -309,7 +309,7 @@ func TestLabels(t *testing.T) {
 			t.Errorf("a label of another operation: %v; want %v", err, plain)
 		}
 		if err := q.NewStream().Do(outside.Label("layer 3").Label("")); err.Error() != plain.Error() {
-			t.Errorf("a label that was taken back: %v", err)
+			t.Errorf("a label that was removed: %v", err)
 		}
 		if _, err := commandBuffer(t, dev, gpu.AutoMode).Add(outside.Label("layer 3")); !errors.Is(err, gpu.ErrRange) || !strings.Contains(fmt.Sprint(err), `"layer 3"`) {
 			t.Errorf("a recording: %v", err)

@@ -47,7 +47,7 @@ func TestTiming(t *testing.T) {
 				must(t, err)
 				s := semaphores(t, 1)[0]
 				if _, err := timing.Duration(); err == nil {
-					t.Error("it tells of nothing")
+					t.Error("a Timing of no operation returns no error")
 				}
 				at := func(i uint64) gpu.Order { return order(s, i, s, i+1) }
 				want := func(what string, i uint64, want time.Duration) {
@@ -146,7 +146,7 @@ func TestTimingAlloc(t *testing.T) {
 				must(t, s.Fill(behind.All(), []byte{1}))
 				must(t, s.Wait(minute(t)))
 				if took, err := timing.Duration(); err == nil && took >= 5*time.Millisecond {
-					t.Errorf("%s on %v took %v, as what was before it", what, q, took)
+					t.Errorf("%s on %v took %v, as the operation before it did", what, q, took)
 				}
 			}
 			if q == adopted { // queues on adopted streams cannot allocate

@@ -412,7 +412,7 @@ func TestTypedBinds(t *testing.T) {
 			dev := openDevice(t, newSim(t, simdriver.Config{Caps: &caps}), 0, gpu.Options{})
 			_, k := kernelOf(t, dev, "saxpy")
 			if told := k.Info().Params != nil; told != tells {
-				t.Fatalf("the driver tells sizes: %v", told)
+				t.Fatalf("whether the driver reports sizes: %v", told)
 			}
 			switch err := c.bind(k); {
 			case c.sizes && !tells:

@@ -111,7 +111,7 @@ func TestTraceIdle(t *testing.T) {
 				}
 				must(t, s.Wait(context.Background(), uint64(len(pauses))))
 				if n := d.Counters().Calls[simdriver.OpRecord] - records; n != uint64(len(pauses))+3 {
-					t.Errorf("%d events were recorded, and not one behind each and one in front of the first and of those that came late", n)
+					t.Errorf("%d events were recorded; want one behind each submission, and one in front of the first and of each that the stream had to wait for", n)
 				}
 				must(t, dev.Close())
 				list := submissions(taken(tracer))

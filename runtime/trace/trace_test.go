@@ -264,7 +264,7 @@ func TestFromEnv(t *testing.T) {
 		}
 	}
 	if tr, err := trace.FromEnv(env()); tr != nil || err != nil {
-		t.Errorf("nobody has asked for one: %v, %v", tr, err)
+		t.Errorf("a trace without PUREGPU_TRACE: %v, %v", tr, err)
 	}
 	file := filepath.Join(dir, "a.json")
 	var all []*trace.Trace
@@ -593,7 +593,7 @@ func TestDropped(t *testing.T) {
 		total += e.Args.Dropped
 	}
 	if want := tr.Tracer().Stats().Dropped; total != want || total == 0 {
-		t.Errorf("the trace tells of %d records that are missing, of %d", total, want)
+		t.Errorf("the trace says that %d records are missing, want %d", total, want)
 	}
 }
 

@@ -294,7 +294,7 @@ func TestTracePools(t *testing.T) {
 // and waits must be regions.
 func TestTraceGo(t *testing.T) {
 	if rtrace.IsEnabled() {
-		t.Skip("somebody traces this process")
+		t.Skip("this process is already being traced")
 	}
 	var out strings.Builder
 	must(t, rtrace.Start(&out))

@@ -74,7 +74,7 @@ func TestRecordsOutOfOrder(t *testing.T) {
 	}
 	for op, want := range map[string][2]traceformat.Time{"copy": {20_000, 100_000}, "execute": {50_000, 50_000}, "launch": {50_000, 50_000}, "fill": {100_000, 130_000}} {
 		if e, ok := found[op]; !ok || e.Time != want[0] || e.Time+e.Dur != want[1] {
-			t.Errorf("%s: a slice from %d to %d, and there is one: %v; want %d", op, e.Time, e.Time+e.Dur, ok, want)
+			t.Errorf("%s: a slice from %d to %d; the operation is expected: %v, to end at %d", op, e.Time, e.Time+e.Dur, ok, want)
 		}
 	}
 }

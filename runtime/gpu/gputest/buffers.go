@@ -191,7 +191,7 @@ var buffers = []test{
 		<-freed
 		e.until("they are let go of", func() bool { return d.Stats().Buffers == 2 })
 		if len(freed) > 0 {
-			e.Error("told twice")
+			e.Error("the function was called twice")
 		}
 		again, err := d.ImportHost(mem, nil) // the driver no longer has the memory registered
 		e.must(err)
@@ -223,7 +223,7 @@ var buffers = []test{
 		e.same("the memory", mem, bytes.Repeat([]byte{2}, 256))
 		e.must(left.Close())
 		if len(freed) > 0 {
-			e.Error("told twice")
+			e.Error("the function was called twice")
 		}
 	}},
 	{name: "B97 imports of nothing", run: func(e *env) {
@@ -262,7 +262,7 @@ var buffers = []test{
 		<-freed
 		e.must(left.Close())
 		if len(freed) > 0 {
-			e.Error("told twice")
+			e.Error("the function was called twice")
 		}
 	}},
 	{name: "B97 a closed buffer of size 0 is no longer in use", run: func(e *env) {

@@ -79,7 +79,7 @@ var closing = []test{
 			e.Errorf("global: %v", err)
 		}
 		if k.Name() != "words" || b.Size() != 64 || b.Device() != d || b.Kind() != gpu.DeviceMem || d.Info().Name == "" {
-			e.Error("what was known is not known any more")
+			e.Error("a point that was reached is no longer reached")
 		}
 		if st := d.Stats(); st.Buffers+st.InFlight+st.Parked > 0 || st.Device.Live > 0 {
 			e.Errorf("%+v", st)

@@ -588,7 +588,7 @@ var collectives = []test{
 				}
 				t.must(b.Close())
 				if rest("resume", (*collective.Communicator).Resume) {
-					t.Fatal("what was suspended cannot be resumed")
+					t.Fatal("a suspended communicator cannot be resumed")
 				}
 				t.checkReduction(&reductions[0], collective.Float32, 1000)
 				t.checkMoves(collective.Int32, 33)
@@ -718,7 +718,7 @@ var collectives = []test{
 		id, err := collective.NewID(e.devs[0])
 		e.must(err)
 		if _, err = collective.New(ctx, e.devs[0], collective.Options{ID: id, Count: 2}); !errors.Is(err, context.DeadlineExceeded) {
-			e.Errorf("a communicator of which the other rank does not come: %v", err)
+			e.Errorf("a communicator whose other rank never calls New: %v", err)
 		}
 	}},
 	{name: "B136 a wait fails", comms: true, run: func(e *env) {

@@ -669,7 +669,7 @@ var commandBuffers = []test{
 			outer, fixed := e.commands(m), e.buffer(32)
 			b := outer.binding()
 			if _, err := outer.Add(gpu.Execute(inner.CommandBuffer, b.Range(0, 16), fixed.All())); !errors.Is(err, gpu.ErrArgument) {
-				e.Errorf("Execute of what has not ended = %v", err)
+				e.Errorf("Execute of a command buffer that has not ended = %v", err)
 			}
 			inner.end()
 			outer.fill(fixed.All(), []byte{9})
@@ -710,7 +710,7 @@ var commandBuffers = []test{
 				e.same("the fixed one", e.read(fixed), want)
 			}
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(outer.CommandBuffer, fixed.All())); !errors.Is(err, gpu.ErrRange) {
-				e.Errorf("what the inner one needs is not asked for: %v", err)
+				e.Errorf("an execution does not check the bindings of the nested recording: %v", err)
 			}
 		})
 	}},
@@ -851,7 +851,7 @@ var commandBuffers = []test{
 			e.must(e.q(0).Submit(signal(s, 5), gpu.Free(indirect)))
 			e.wait(s, 5)
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(c.CommandBuffer, indirect.Range(16, 16))); !errors.Is(err, gpu.ErrUnallocated) {
-				e.Errorf("Execute with what is deallocated = %v", err)
+				e.Errorf("Execute with memory that is deallocated = %v", err)
 			}
 			e.must(e.q(0).Submit(signal(s, 6), gpu.Free(b)))
 			x := e.sem()

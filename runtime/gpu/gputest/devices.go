@@ -87,7 +87,7 @@ var devices = []test{
 			}
 			e.must(first.Queue(0).Submit(signal(s, 1), gpu.Fill(mem[0].Range(1, 1), []byte{77})))
 			if got := e.fetch(mem[n%2], points(s, n+1)...); got[n+1] != 77 {
-				e.Errorf("%v came through", got[n+1])
+				e.Errorf("%v arrived", got[n+1])
 			}
 			e.must(mem[0].Close())
 			e.must(mem[1].Close())

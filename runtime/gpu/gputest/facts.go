@@ -30,7 +30,7 @@ var facts = []test{
 		least, greatest := e.devs[0].PriorityRange()
 		e.Logf("priorities from %d to %d", least, greatest)
 		if least < greatest || least < 0 || greatest > 0 {
-			e.Errorf("priorities from %d to %d: the usual 0 is not one", least, greatest)
+			e.Errorf("priorities from %d to %d do not include the default 0", least, greatest)
 		}
 		if i.Name == "" || i.Memory == 0 || i.Processors <= 0 || i.WarpSize <= 0 || i.MaxThreads < i.WarpSize || i.SharedOptIn < i.SharedMem {
 			e.Error("this is no GPU")

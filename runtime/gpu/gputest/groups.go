@@ -105,7 +105,7 @@ var groups = []test{
 		}
 		g.Devices()[0] = nil
 		if g.Devices()[0] == nil {
-			e.Error("what Devices returned is the group's own")
+			e.Error("changing the result of Devices changes the group")
 		}
 		host, s := e.sem(), e.sem()
 		e.must(host.Signal(1))
@@ -244,7 +244,7 @@ var groups = []test{
 			e.must(a.Submit(between(s, 6, s, 7), gpu.Free(x)))
 			e.wait(s, 7)
 			if back[0] != 7 || back[255] != 8 {
-				e.Errorf("portable %t: %v came through", portable, back[:4])
+				e.Errorf("portable %t: %v arrived", portable, back[:4])
 			}
 			for _, p := range pools {
 				e.must(p.Close())
@@ -315,7 +315,7 @@ var groups = []test{
 			e.must(q.Submit(signal(s, 1), gpu.Fill(first.Range(0, 1), []byte{value})))
 			_, last := on(n)
 			if got := e.fetch(last, points(s, n+1)...); got[n] != value {
-				e.Errorf("%d came through, not %d", got[n], value)
+				e.Errorf("%d arrived, want %d", got[n], value)
 			}
 		}
 	}},

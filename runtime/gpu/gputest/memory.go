@@ -151,7 +151,7 @@ var memoryKinds = []test{
 		e.must(err)
 		e.must(empty.Close())
 		if len(freed) > 0 {
-			e.Error("told twice")
+			e.Error("the function was called twice")
 		}
 	}},
 	{name: "B198 memory of the program is imported again right after Close", run: func(e *env) {

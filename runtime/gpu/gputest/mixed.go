@@ -28,7 +28,7 @@ var mixed = []test{
 				e.wait(dev, 1)
 			}
 			if len(got) > 0 {
-				e.Error("returned with one of them")
+				e.Error("the wait for all returned when one point was reached")
 			}
 			e.must(steps[1].Signal(1))
 			e.must(<-got)

@@ -71,7 +71,7 @@ var nested = []test{
 				return err
 			}
 			if err := nested(inner.CommandBuffer, to.All()); !errors.Is(err, gpu.ErrArgument) {
-				e.Errorf("what has not ended: %v", err)
+				e.Errorf("a recording that has not ended: %v", err)
 			}
 			inner.end()
 			for what, x := range map[string]struct{ err, kind error }{

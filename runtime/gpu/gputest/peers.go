@@ -331,7 +331,7 @@ var peers = []test{
 		e.holds(b, 9, gpu.Point{Semaphore: s, Value: 2})
 		e.must(p.Access(other, true))
 		if err := p.Access(other, false); !errors.Is(err, driver.ErrUnsupported) {
-			e.Errorf("access taken back: %v", err)
+			e.Errorf("ending the access: %v", err)
 		}
 		e.must(b.Device().Queue(0).Submit(signal(s, 3), gpu.Free(b)))
 		e.wait(s, 3)

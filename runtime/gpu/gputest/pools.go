@@ -542,7 +542,7 @@ var pools = []test{
 			e.must(e.q(0).Submit(signal(s, 4), gpu.Free(b)))
 			e.wait(s, 4)
 			if b.Bytes() != nil {
-				e.Error("the host has an address of what is deallocated")
+				e.Error("Bytes of deallocated memory is not nil")
 			}
 		}
 	}},

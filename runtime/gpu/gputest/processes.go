@@ -506,7 +506,7 @@ func CheckKilled(t *testing.T, d driver.Driver, far Far) {
 	gone := errors.New("the other process was killed")
 	x.s.Fail(gone)
 	if err := x.s.Wait(ctx, x.n); !errors.Is(err, gone) && !errors.Is(err, driver.ErrLost) {
-		t.Errorf("who waits is told %v", err)
+		t.Errorf("a waiter gets %v", err)
 	}
 	s, data := e.sem(), make([]byte, 64)
 	e.must(e.q(1).Submit(signal(s, 1), gpu.Fill(x.own.All(), []byte{2})))

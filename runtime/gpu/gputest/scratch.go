@@ -372,7 +372,7 @@ var scratchMemory = []test{
 			inner.copy(y.Range(0, size), b.All(), f)
 			inner.end()
 			if n := inner.scratchSize(); n != size {
-				e.Errorf("the inner one has %d bytes", n)
+				e.Errorf("the inner recording has %d bytes", n)
 			}
 			for _, x := range []struct {
 				what    string
@@ -577,10 +577,10 @@ var scratchMemory = []test{
 				big.fill(b.Range(0, 8), []byte{1})
 			}
 			if err := big.End(); !errors.Is(err, driver.ErrOutOfMemory) {
-				e.Errorf("what no device has: %v", err)
+				e.Errorf("more scratch memory than any device has: %v", err)
 			}
 			if err := e.q(0).Submit(gpu.Order{}, gpu.Execute(big.CommandBuffer)); !errors.Is(err, driver.ErrOutOfMemory) {
-				e.Errorf("what did not end well: %v", err)
+				e.Errorf("Execute of a recording whose End has failed: %v", err)
 			}
 		})
 	}},

@@ -224,7 +224,7 @@ var submissions = []test{
 			e.must(e.q(2).Submit(between(s, 2, x, 1), gpu.Barrier()))
 			e.wait(x, 1)
 			if data[63] != 6 {
-				e.Fatal("what waited for the download is done, and the data is not there")
+				e.Fatal("an operation that waited for the download is done, but the data has not arrived")
 			}
 			e.must(s.Signal(3))
 			e.must(e.q(0).Submit(between(s, 3, s, 4), gpu.Fill(b.All(), []byte{0})))

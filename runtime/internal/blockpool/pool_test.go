@@ -431,6 +431,6 @@ func TestAsks(t *testing.T) {
 	o.asked = 0
 	mustAlloc(t, p, 1000, 0, o)
 	if o.asked != 0 {
-		t.Errorf("asked %d times", o.asked)
+		t.Errorf("the Order was called %d times", o.asked)
 	}
 }

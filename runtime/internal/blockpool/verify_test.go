@@ -12,7 +12,7 @@ func (p *Pool) verify(t testing.TB) {
 	end := uint64(0)
 	for _, s := range p.slabs {
 		if s.base < end {
-			t.Fatalf("slab at %#x begins in the one before", s.base)
+			t.Fatalf("slab at %#x begins in the slab before it", s.base)
 		}
 		end = s.base + s.size
 		reserved += s.size
@@ -22,7 +22,7 @@ func (p *Pool) verify(t testing.TB) {
 		for b := s.first; b != nil; prev, b = b, b.next {
 			switch {
 			case b.addr != at:
-				t.Fatalf("block at %#x where one at %#x should be", b.addr, at)
+				t.Fatalf("block at %#x, where a block at %#x should be", b.addr, at)
 			case b.prev != prev || b.slab != s || b.size == 0 || b.size%p.align != 0:
 				t.Fatalf("bad record of the block at %#x", b.addr)
 			case prev != nil && prev.free && b.free && prev.mark() == b.mark():

@@ -35,7 +35,7 @@ func TestPhases(t *testing.T) {
 			t.Errorf("phase %d is never reached", p)
 		}
 		if twice := p == comm.IsOpen || p == comm.IsSuspended; reaches(p, p, map[comm.Phase]bool{}) != twice {
-			t.Errorf("phase %d comes twice: %v", p, !twice)
+			t.Errorf("phase %d can be entered twice: %v", p, !twice)
 		}
 		if p != comm.IsEnded && !reaches(p, comm.IsEnded, map[comm.Phase]bool{}) {
 			t.Errorf("phase %d does not lead to the end", p)

@@ -40,7 +40,7 @@ func TestThreadSleeps(t *testing.T) {
 				runtime.Gosched()
 			}
 			if in(c).Ask(v) {
-				t.Error("it asks the device while it sleeps")
+				t.Error("the thread polls the device while it sleeps")
 			}
 			b, err := c.Device().Alloc(gpu.DeviceMem, 64)
 			if err != nil {

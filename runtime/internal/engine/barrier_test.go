@@ -79,7 +79,7 @@ func TestBarriers(t *testing.T) {
 		d.ResumeStream(streams[0])
 		must(t, s[0].Wait(minute(t), 1))
 		if v, err := s[2].Query(); v != 0 || err != nil {
-			t.Errorf("at %d, %v with one of two", v, err)
+			t.Errorf("at %d, %v when one of two waits is reached", v, err)
 		}
 		d.ResumeStream(streams[1])
 		for i := range s {

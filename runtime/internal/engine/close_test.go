@@ -24,7 +24,7 @@ func askedLittle(t *testing.T, d *simdriver.Driver) {
 	time.AfterFunc(time.Second, func() { first.Store(queries()) })
 	t.Cleanup(func() {
 		if n := queries() - first.Load(); first.Load() == 0 || n > 5000 {
-			t.Errorf("the device was asked %d times in the first second, and then %d times", first.Load(), n)
+			t.Errorf("the device was queried %d times in the first second, and then %d times", first.Load(), n)
 		}
 	})
 }
@@ -329,7 +329,7 @@ func TestCloseTells(t *testing.T) {
 			time.AfterFunc(500*time.Millisecond, func() { d.LoseDevice(0, why) })
 			err := dev.Close()
 			if !errors.Is(err, driver.ErrLost) || !errors.Is(err, why) {
-				t.Errorf("the loss is not told: %v", err)
+				t.Errorf("Close does not return the loss: %v", err)
 			}
 			if _, gaveUp := errors.AsType[*gpu.CloseError](err); gaveUp {
 				t.Errorf("%v, though nothing was given up", err)
@@ -536,7 +536,7 @@ func TestRecordBehindEnd(t *testing.T) {
 		}
 		devs[0].Close()
 		if err := s[2].Wait(soon(t), 1); !destroys.Load() || !errors.Is(err, driver.ErrLost) {
-			t.Errorf("what waits for the work of the lost device: %v", err)
+			t.Errorf("work that waits for the lost device: %v", err)
 		}
 	})
 }

@@ -355,7 +355,7 @@ func TestNearDeps(t *testing.T) {
 	must(t, own.Submit(gpu.Order{Wait: pts(end, 1), Signal: pts(end, 2)}, gpu.Download(got, to.All())))
 	must(t, end.Wait(minute(t), 2))
 	if got[0] != 1 {
-		t.Errorf("what waits for it has read %d", got[0])
+		t.Errorf("the work that waits for it has read %d", got[0])
 	}
 }
 

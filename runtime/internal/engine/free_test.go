@@ -27,7 +27,7 @@ func (f *telling) points() []gpu.Point { return pts(f.s, 1) }
 func (f *telling) soon() {
 	f.t.Helper()
 	if err := f.s.Wait(minute(f.t), 1); err != nil {
-		f.t.Fatal("it is not told: ", err)
+		f.t.Fatal("the point of Free is not signalled: ", err)
 	}
 }
 
@@ -35,7 +35,7 @@ func (f *telling) soon() {
 func (f *telling) yet() {
 	f.t.Helper()
 	if n, err := f.s.Query(); n != 0 || err != nil {
-		f.t.Fatal("it is told while the device may touch what it was lent: ", n, err)
+		f.t.Fatal("the point of Free is signalled while the device may use the memory: ", n, err)
 	}
 }
 

@@ -158,7 +158,7 @@ func TestLanding(t *testing.T) {
 				time.Sleep(time.Hour)
 				synctest.Wait()
 				if n := calls(d, 0, simdriver.OpQuery) - asked; n != 0 {
-					t.Errorf("the device was asked %d times when nothing was outstanding", n)
+					t.Errorf("the device was queried %d times when nothing was in flight", n)
 				}
 			})
 		})

@@ -90,7 +90,7 @@ func TestLossAtOnce(t *testing.T) {
 		for i, dev := range devs {
 			err := dev.Queue(1).Submit(gpu.Order{Signal: pts(own[i], 3)}, gpu.Fill(spare[i].All(), []byte{2}))
 			if behind := i < chain; behind != dev.Stats().Lost || behind && (!errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), devs[0].Info().Name)) {
-				t.Errorf("device %d: lost is %v, and what comes then %v", i, dev.Stats().Lost, err)
+				t.Errorf("device %d: lost is %v, and later work gets %v", i, dev.Stats().Lost, err)
 			}
 		}
 		if took := time.Since(began); took > 0 {
@@ -148,10 +148,10 @@ func TestLossBehindRefused(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // time of the bubble
 		defer cancel()
 		if err := s[2].Wait(ctx, 1); err != nil && !errors.Is(err, driver.ErrLost) {
-			t.Errorf("what is behind the wait: %v", err)
+			t.Errorf("the work behind the wait: %v", err)
 		}
 		if !dev.Stats().Lost {
-			t.Error("the device goes on, though its stream waits for the lost one")
+			t.Error("the device is not lost, although its stream waits for the lost device")
 		}
 	})
 }
@@ -254,7 +254,7 @@ func TestLost(t *testing.T) {
 		}
 		d.ResumeDevice(1)
 		if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrLost) {
-			t.Errorf("what comes after it: %v", err)
+			t.Errorf("the work after it: %v", err)
 		}
 		must(t, s[0].Wait(minute(t), 1))
 		must(t, other.Queue(0).Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{1})))
@@ -418,7 +418,7 @@ func TestLostHoldsUp(t *testing.T) {
 		end(t, s[2]) // wait for this queue first, because no one polls the stuck queue
 		end(t, s[1])
 		if err := other.Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Execute(c)); !errors.Is(err, driver.ErrLost) {
-			t.Errorf("what comes later: %v", err)
+			t.Errorf("later work: %v", err)
 		}
 	})
 	t.Run("B81 memory of a driver's pool", func(t *testing.T) {
@@ -431,7 +431,7 @@ func TestLostHoldsUp(t *testing.T) {
 		end(t, s[2])
 		end(t, s[3])
 		if _, err := testkit.AllocIn(other, gpu.Order{Signal: pts(s[4], 1)}, p, 1<<16); !errors.Is(err, driver.ErrLost) {
-			t.Errorf("another one: %v", err)
+			t.Errorf("another device: %v", err)
 		}
 	})
 }
@@ -486,7 +486,7 @@ func TestCloseBehind(t *testing.T) {
 				time.Sleep(100 * time.Millisecond) // time of the bubble
 				// Without that stream, everything is left to the driver at once.
 				if v, err := s[2].Query(); v != 0 || err != nil && !of.refused {
-					t.Errorf("told free: %d, %v", v, err)
+					t.Errorf("the point of Free is at %d, %v", v, err)
 				}
 				if n := calls(d, 1, simdriver.OpFreeAsync); n != 0 {
 					t.Error("memory of a pool is freed while a stream has work that uses it")
@@ -502,7 +502,7 @@ func TestCloseBehind(t *testing.T) {
 						t.Errorf("Close = %v", err)
 					}
 					if err := s[2].Wait(minute(t), 1); !errors.Is(err, driver.ErrBusy) {
-						t.Errorf("what is left: %v", err)
+						t.Errorf("the point of Free after Close: %v", err)
 					}
 					d.LoseDevice(1, nil) // the simulated streams end
 					must(t, d.ResumeStream(busy))
@@ -594,7 +594,7 @@ func TestWaitForClosed(t *testing.T) {
 	}
 	native(devs[0]).FailInFlight()
 	if err := s.Wait(t.Context(), 1); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("what it waited for: %v", err)
+		t.Errorf("the work that waits for the device: %v", err)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestRecords(t *testing.T) {
 		}
 		must(t, st.Wait(minute(t)))
 		if got := records(d) - before; got > n/markEvery+1 {
-			t.Errorf("%d with somebody who waits", got)
+			t.Errorf("%d events while a goroutine waits", got)
 		}
 		must(t, dev.Close())
 		if st := dev.Stats(); st.InFlight != 0 {
@@ -309,7 +309,7 @@ func TestMarkAcross(t *testing.T) {
 					d.ResumeStream(d.Streams(0)[0])
 					must(t, x.Wait(minute(t), 2*i+2))
 					if v := func() uint64 { v, _ := s.Query(); return v }(); v != 3*i+3 {
-						t.Fatalf("who waits is done before what it waits for, at %d", v)
+						t.Fatalf("waiting work is done before the work that it waits for, at %d", v)
 					}
 					must(t, host.Signal(i+1))
 				}

@@ -51,12 +51,12 @@ func TestNear(t *testing.T) {
 		fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(1)}}, b)
 		first := s.At(1)
 		if timeline(q).Last() != point(s, 1) {
-			t.Fatalf("what was signalled last is %+v", timeline(q).Last())
+			t.Fatalf("the last signal is %+v", timeline(q).Last())
 		}
 		x := newSemaphore(t, 0)
 		fill(t, q, gpu.Order{Wait: []gpu.Point{first}, Signal: []gpu.Point{x.At(1)}}, b)
 		if want := point(x, 1); timeline(q).Last() != want {
-			t.Errorf("what was signalled last is %+v", timeline(q).Last())
+			t.Errorf("the last signal is %+v", timeline(q).Last())
 		}
 		fill(t, q, gpu.Order{Signal: []gpu.Point{s.At(2), x.At(2)}}, b)
 		if want := (sema.Point{}); timeline(q).Last() != want {

@@ -266,7 +266,7 @@ func newGraph(t *testing.T, seed uint64) *graph {
 	g.breaks = r.IntN(2) == 0
 	g.trace = newGraphTrace(t, r)
 	for i := range devices {
-		// Stages smaller or larger than a cell.
+		// Blocks of pinned memory that are smaller or larger than a cell.
 		opt := gpu.Options{Tracer: g.trace.tracer(), Queues: 3, Events: 1 + r.IntN(8), StageSize: 1 + r.IntN(12)}
 		if r.IntN(4) == 0 {
 			opt.Spin, opt.Poll = -1, -1

@@ -97,7 +97,7 @@ func (f *told) check(ctx context.Context, x *node, left bool) error {
 	}
 	if x.refused {
 		if v, err := f.point.Semaphore.Query(); v != 0 || err != nil {
-			return fmt.Errorf("nothing was submitted, and its Free was told: %d, %v", v, err)
+			return fmt.Errorf("nothing was submitted, but its Free was signalled: %d, %v", v, err)
 		}
 		return nil
 	}
@@ -110,11 +110,11 @@ func (f *told) check(ctx context.Context, x *node, left bool) error {
 	case err != nil:
 		return fmt.Errorf("its Free has failed: %w", err)
 	case f.early != nil:
-		return fmt.Errorf("its Free was told too early: %w", f.early)
+		return fmt.Errorf("its Free was signalled too early: %w", f.early)
 	case f.calls.Load() > 1:
-		return fmt.Errorf("its Free was told %d times", f.calls.Load())
+		return fmt.Errorf("its Free was signalled %d times", f.calls.Load())
 	case !bytes.Equal(f.mem, bytes.Repeat([]byte{ours}, len(f.mem))):
-		return fmt.Errorf("its Free was told, and its memory then written to: %x", f.mem)
+		return fmt.Errorf("its memory was written to after its Free was signalled: %x", f.mem)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (g *graph) lent(x *node, q *gpu.Queue, src *cell) {
 // came compares data with the expected data.
 func came(got, want []byte) error {
 	if !bytes.Equal(got, want) {
-		return fmt.Errorf("%x came, and %x was to", got, want)
+		return fmt.Errorf("%x arrived, want %x", got, want)
 	}
 	return nil
 }

@@ -317,7 +317,7 @@ func (g *graph) transient(x *node, q *gpu.Queue, dst, src *cell) {
 			return q.Submit(o, gpu.HostCall(func() error {
 				mem := b.Bytes()[at:][:8]
 				if !bytes.Equal(mem, want[:]) {
-					return fmt.Errorf("%x came, and %x was to", mem, want)
+					return fmt.Errorf("%x arrived, want %x", mem, want)
 				}
 				mem[i] = v
 				return nil

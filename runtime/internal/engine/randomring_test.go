@@ -136,7 +136,7 @@ func (s *smallRing) tell(dev *gpu.Device) error {
 			}
 			s.mu.Unlock()
 			if try == 100 {
-				return fmt.Errorf("the name of %v was never told", x)
+				return fmt.Errorf("the name of %v was never recorded", x)
 			}
 			if err := dev.Queue(0).Submit(gpu.Order{Wait: []gpu.Point{x.At(0)}}, gpu.Barrier()); err != nil {
 				return err

@@ -89,7 +89,7 @@ func TestHeldRecording(t *testing.T) {
 		must(t, s[0].Signal(1))
 		must(t, s[1].Wait(in(t, time.Minute), 1))
 		if took := time.Since(start); took > time.Minute {
-			t.Errorf("to close it and to issue what was parked took %v", took)
+			t.Errorf("closing it and issuing the parked work took %v", took)
 		}
 		d.SetLatency(simdriver.OpDestroyExec, 0)
 		if !caps.Graphs {

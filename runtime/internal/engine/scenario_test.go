@@ -127,7 +127,7 @@ func memories(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		}
 	}
 	if want := []byte{1, 2, 3, 4, 5, 6, 7, 9}; err == nil && !bytes.Equal(got, want) {
-		return fmt.Errorf("%x came, and %x was to", got, want)
+		return fmt.Errorf("%x arrived, want %x", got, want)
 	}
 	switch err := beyond.Wait(ctx, 1); {
 	case ctx.Err() != nil:
@@ -289,7 +289,7 @@ func others(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		}
 	}
 	if sound && !bytes.Equal(got, value) {
-		return fmt.Errorf("%x came, and %x was to", got, value)
+		return fmt.Errorf("%x arrived, want %x", got, value)
 	}
 	dev.Close()
 	lent.Wait()
@@ -351,7 +351,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		errs := []error{streams[0].Wait(ctx), streams[1].Wait(ctx), s.Wait(ctx, 4*n)}
 		closeAll(held) // memory that failed work has not freed
 		if ctx.Err() != nil {
-			return fmt.Errorf("somebody waits for memory for ever\n%s", dump(dev))
+			return fmt.Errorf("a stream or queue waits for memory for ever\n%s", dump(dev))
 		}
 		if err := errors.Join(errs...); err != nil {
 			if sound {
@@ -366,7 +366,7 @@ func handOn(ctx context.Context, d driver.Driver, _ int, sound bool) error {
 		}
 		for i, x := range got {
 			if sound && x != byte(i%n) {
-				return fmt.Errorf("%v came", got)
+				return fmt.Errorf("%v arrived", got)
 			}
 		}
 	}

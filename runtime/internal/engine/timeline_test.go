@@ -36,6 +36,6 @@ func TestFailedWhenPassed(t *testing.T) {
 	fails.passed.Store(1)
 	tl.coverMu.Unlock()
 	if err := <-result; !errors.Is(err, why) {
-		t.Errorf("%v; it waits for what has failed", err)
+		t.Errorf("%v; it waits for failed work", err)
 	}
 }

@@ -57,7 +57,7 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := parts.Add(d, late); !errors.Is(err, gpu.ErrClosed) {
-		t.Errorf("a part that comes too late: %v", err)
+		t.Errorf("a part added after Close: %v", err)
 	}
 	if err := dev.Close(); err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func TestRegister(t *testing.T) {
 				}
 			}
 			if len(freed) > 0 {
-				t.Error("told too often")
+				t.Error("the function was called too often")
 			}
 		})
 	}

@@ -85,7 +85,7 @@ func TestPoolStreams(t *testing.T) {
 		must(t, dev.Queue(0).Submit(gpu.Order{}, gpu.Free(a)))
 		must(t, alloca(t, dev.Queue(0), gpu.Order{}, p, 1<<16).Close())
 		if _, err := testkit.AllocIn(dev.Queue(1), gpu.Order{}, p, 1<<16); !errors.Is(err, driver.ErrOutOfMemory) {
-			t.Errorf("Alloca = %v while the stream still has who had the memory", err)
+			t.Errorf("Alloc = %v while the stream still has the previous user of the memory", err)
 		}
 		d.ResumeStream(streams[0])
 		must(t, dev.Queue(0).Submit(gpu.Order{Signal: pts(s, 1)}, gpu.Fill(allocate(t, dev, 64).All(), []byte{1})))

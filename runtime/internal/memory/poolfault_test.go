@@ -107,7 +107,7 @@ func poolFaults(t *testing.T, seed uint64) {
 		x := look{got: make([]byte, 4)}
 		binary.LittleEndian.PutUint32(x.word[:], uint32(seed)+uint32(i)*0x01010101)
 		from := 4 * r.Uint64N(b.Size()/4)
-		if r.IntN(3) == 0 { // through a recording that binds the memory
+		if r.IntN(3) == 0 { // a recording that binds the memory does the copy
 			from = 0
 			copy(words[4*i:], x.word[:])
 			err = q().Submit(next(), gpu.Execute(moves[r.IntN(2)], b.Range(0, 8), source.Range(4*uint64(i), 4)))
@@ -145,7 +145,7 @@ func poolFaults(t *testing.T, seed uint64) {
 		t.Errorf("something is neither reached nor failed\n%s", dump(dev))
 	}
 	if good < len(looks)/4 {
-		t.Errorf("%d of %d have gone well", good, len(looks))
+		t.Errorf("%d of %d rounds succeeded", good, len(looks))
 	}
 	dev.Close()
 	mu.Lock()
@@ -215,7 +215,7 @@ func TestFreeRefused(t *testing.T) {
 				use(t, p, dev.Queue(0))
 				d.Inject(fault)
 				if err := giveBack(p, dev); !errors.Is(err, simdriver.ErrInjected) {
-					t.Errorf("told %v", err)
+					t.Errorf("the error is %v", err)
 				}
 				if st, err := p.Stats(); err == nil {
 					if st.Reserved > 0 && name != "SetThreshold" || st.Reserved > 2<<20 {
@@ -275,7 +275,7 @@ func TestFreeRefused(t *testing.T) {
 				f.Remove()
 				err := dev.Close()
 				if hit != errors.Is(err, simdriver.ErrInjected) || errors.Is(err, simdriver.ErrInvalidHandle) {
-					t.Errorf("Close tells %v", err)
+					t.Errorf("Close = %v", err)
 				}
 			})
 		})
@@ -377,7 +377,7 @@ func TestAccessFails(t *testing.T) {
 		t.Helper()
 		err := other.Queue(0).Submit(gpu.Order{}, gpu.Fill(b.All(), []byte{1}))
 		if want && err != nil || !want && !errors.Is(err, gpu.ErrArgument) {
-			t.Errorf("access is %v, and a fill by the other device says %v", want, err)
+			t.Errorf("access is %v, but a fill by the other device returns %v", want, err)
 		}
 		must(t, other.Queue(0).Flush())
 	}

@@ -20,7 +20,7 @@ func begins(t *testing.T, q *gpu.Queue, b *gpu.Buffer, want byte) {
 	must(t, q.Submit(gpu.Order{Signal: pts(s[0], 1)}, gpu.Download(got, b.Range(0, 4))))
 	must(t, s[0].Wait(minute(t), 1))
 	if got[0] != want {
-		t.Errorf("%v, and not what was written last, which is %d", got, want)
+		t.Errorf("%v, want %d, which was written last", got, want)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestPoolOrder(t *testing.T) {
 		must(t, one.Submit(gpu.Order{Signal: pts(s[3], 1)}, gpu.Fill(b.All(), []byte{2})))
 		must(t, s[1].Wait(minute(t), 1))
 		if v, err := s[3].Query(); v != 0 || err != nil {
-			t.Errorf("at %d, %v, and who had the memory is not done", v, err)
+			t.Errorf("at %d, %v, although the previous user of the memory is not done", v, err)
 		}
 		d.ResumeStream(streams[1])
 		must(t, s[3].Wait(minute(t), 1))

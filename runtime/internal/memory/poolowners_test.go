@@ -303,7 +303,7 @@ func TestOwnersFree(t *testing.T) {
 			told, err := now(s[2])
 			must(t, err)
 			if done, err := now(s[1]); told == 1 && done == 0 {
-				t.Errorf("Order.Free is told before the free is done: its signal is at %d, %v", done, err)
+				t.Errorf("Order.Free is signalled before the free is done: its signal is at %d, %v", done, err)
 			}
 			must(t, x.d.ResumeStream(x.streams[1]))
 			must(t, s[2].Wait(minute(t), 1))

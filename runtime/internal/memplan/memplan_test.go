@@ -223,7 +223,7 @@ func TestNetworks(t *testing.T) {
 	}
 	t.Logf("at worst %.3f times what is needed at a time", worst)
 	if worst > 1.4 {
-		t.Errorf("%.3f times what is needed at a time", worst)
+		t.Errorf("%.3f times the most bytes in use at a time", worst)
 	}
 }
 

@@ -238,11 +238,11 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 	asked := map[int]uint64{}
 	s.Want(value, func(producer int, seq uint64) { asked[producer] = seq })
 	if len(asked) != len(needs) || s.Empty() != (len(needs) == 0) {
-		return fmt.Errorf("asked %v for %d, and points are on %d producers", asked, value, len(needs))
+		return fmt.Errorf("polled %v for value %d, but %d producers have points", asked, value, len(needs))
 	}
 	for producer, n := range needs {
 		if asked[producer] < n.least {
-			return fmt.Errorf("asked producer %d about %d for %d; want %d or more", producer, asked[producer], value, n.least)
+			return fmt.Errorf("polled producer %d for work %d for value %d; want work %d or later", producer, asked[producer], value, n.least)
 		}
 	}
 	each := 0
@@ -252,21 +252,21 @@ func compare(s *Set[int], m *naive, now, value uint64) error {
 		}
 	})
 	if each != len(needs) {
-		return fmt.Errorf("%d producers are told with all that is in flight, and points are on %d", each, len(needs))
+		return fmt.Errorf("Each lists %d producers, but %d have points", each, len(needs))
 	}
 	turn := map[int]bool{}
 	for range len(needs) {
 		var asks [2]Front[int]
 		n := s.ToPoll(asks[:])
 		if n != min(len(asks), len(needs)) {
-			return fmt.Errorf("%d producers are asked at a time, of %d", n, len(needs))
+			return fmt.Errorf("%d of %d producers are polled at a time", n, len(needs))
 		}
 		for _, f := range asks[:n] {
 			turn[f.Producer] = true
 		}
 	}
 	if len(turn) != len(needs) {
-		return fmt.Errorf("%d producers are asked, of %d", len(turn), len(needs))
+		return fmt.Errorf("%d of %d producers are polled in turn", len(turn), len(needs))
 	}
 	if s.many == nil {
 		return nil
@@ -337,7 +337,7 @@ func TestAsk(t *testing.T) {
 		got := map[int]uint64{}
 		s.Want(c.value, func(producer int, seq uint64) { got[producer] = seq })
 		if !maps.Equal(got, c.want) {
-			t.Errorf("%s: asked about %v, want %v", name, got, c.want)
+			t.Errorf("%s: polled for %v, want %v", name, got, c.want)
 		}
 	}
 }

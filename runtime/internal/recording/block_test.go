@@ -102,7 +102,7 @@ func TestBlockOfParked(t *testing.T) {
 		must(t, begin.Signal(1))
 		must(t, before.Semaphore.Wait(soon(t), 1))
 		if n := blocks(); n != 0 {
-			t.Errorf("%d blocks more of one execution after the other", n)
+			t.Errorf("%d more blocks for executions that run one after the other", n)
 		}
 	})
 }

@@ -90,7 +90,7 @@ func TestGraphFaults(t *testing.T) {
 				t.Errorf("%s: Execute = %v", op, err)
 			}
 			if _, err := commandBuffer(t, dev, gpu.AutoMode).Add(gpu.Execute(c, b.All())); !errors.Is(err, broken) {
-				t.Errorf("%s: Execute in another one = %v", op, err)
+				t.Errorf("%s: Execute in another recording = %v", op, err)
 			}
 			must(t, c.Close())
 			must(t, dev.Close())
@@ -449,7 +449,7 @@ func TestExecuteClosing(t *testing.T) {
 			}
 			if round%2 == 1 {
 				if err := s.Wait(minute(t), 1); !errors.Is(err, gpu.ErrClosed) {
-					t.Errorf("round %d: who waits for what failed: %v", round, err)
+					t.Errorf("round %d: work that waits for the failed execution: %v", round, err)
 				}
 			}
 			break

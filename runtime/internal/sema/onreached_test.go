@@ -60,7 +60,7 @@ func TestFunctionsLast(t *testing.T) {
 					t.Error("the function was not called by the signal")
 				}
 				if begin.Err() != nil {
-					t.Error("what the function waits for came only after it")
+					t.Error("the function ended before the work that it waits for")
 				}
 				for i, x := range s[1:] {
 					if err := x.Wait(soon(t), 1); !errors.Is(err, want) {

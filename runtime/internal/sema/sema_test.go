@@ -105,7 +105,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("%q, want %q", log, want)
 	}
 	if !late.Cancel() || late.Cancel() || s.Waiting() != 0 {
-		t.Errorf("a timepoint that was taken back is left, or can be taken back twice")
+		t.Errorf("a canceled timepoint is still registered, or can be canceled twice")
 	}
 }
 
@@ -139,7 +139,7 @@ func TestFailure(t *testing.T) {
 		t.Errorf("Query = %d, %v", v, err)
 	}
 	if how, _ := s.Next(1, nil); how != Failed {
-		t.Errorf("a wait for what was reached is %d", how)
+		t.Errorf("a wait for a reached value is %d", how)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestPublish(t *testing.T) {
 	register(t, &s, 2, reached, UntilReached)
 	released, wanted := s.Publish(Signal{Value: 2, Producer: w, Seq: 5}, nil)
 	if released == nil || released.Waiter() != issued || released.Next() != nil || !wanted {
-		t.Fatalf("publishing releases %+v, and somebody waits: %t", released, wanted)
+		t.Fatalf("Publish released %+v and reports that others wait: %t", released, wanted)
 	}
 	if how, p := s.Next(1, nil); how != Ordered || p.Producer != w || p.Seq != 5 {
 		t.Errorf("the wait for 1 is %d: %+v", how, p)
@@ -200,7 +200,7 @@ func TestJoin(t *testing.T) {
 	a.passed = 3
 	s.PollFor(1, ByWaiter)
 	if len(a.asked) != 0 || len(b.asked) != 1 {
-		t.Errorf("of a producer that is done %v is asked, of the other %v", a.asked, b.asked)
+		t.Errorf("the producer that is done was polled for %v, the other for %v", a.asked, b.asked)
 	}
 	s.OnReached(2, func(error) {})
 	if b.wanted != 4 {
@@ -242,7 +242,7 @@ func TestWaitAsks(t *testing.T) {
 	cancel()
 	points := []Point{{&s, 1}}
 	if index, err := Wait(ended, points, true); index != -1 || err != ErrEnded || len(w.asked) == 0 {
-		t.Errorf("%d, %v; asked %v", index, err, w.asked)
+		t.Errorf("%d, %v; polled for %v", index, err, w.asked)
 	}
 	w.onAsk = func(uint64) {
 		released, err := s.Arrive(at, at)

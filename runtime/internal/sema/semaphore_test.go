@@ -243,7 +243,7 @@ func TestSemaphoreFailure(t *testing.T) {
 			wg.Wait()
 			_, err := s.Query()
 			if told := once(t, got); told == nil || told != err {
-				t.Errorf("told %v, and it is %v", told, err)
+				t.Errorf("the function got %v, and the failure is %v", told, err)
 			}
 		}
 	})
@@ -263,7 +263,7 @@ func TestSemaphoreFailure(t *testing.T) {
 		s.Fail(cause)
 		for range 5 {
 			if err := <-got; err != cause {
-				t.Errorf("told %v", err)
+				t.Errorf("the function got %v", err)
 			}
 		}
 		wantNoTimepoints(t, s)
@@ -274,7 +274,7 @@ func TestSemaphoreFailure(t *testing.T) {
 		fn, got := fired()
 		cancel = s.OnReached(1, func(err error) {
 			if cancel() {
-				t.Error("a callback that runs was taken back")
+				t.Error("a function that runs was canceled")
 			}
 			s.OnReached(1, fn) // called at once
 			s.OnReached(2, fn)
@@ -282,7 +282,7 @@ func TestSemaphoreFailure(t *testing.T) {
 		s.Fail(cause)
 		for range 2 {
 			if err := <-got; err != cause {
-				t.Errorf("told %v", err)
+				t.Errorf("the function got %v", err)
 			}
 		}
 		wantNoTimepoints(t, s)
@@ -294,10 +294,10 @@ func TestSemaphoreFailure(t *testing.T) {
 			fn, got := fired()
 			cancel := s.OnReached(v, fn)
 			if err := once(t, got); err != cause {
-				t.Errorf("at %d: told %v", v, err)
+				t.Errorf("at %d: the function got %v", v, err)
 			}
 			if cancel() {
-				t.Error("taken back after it fired")
+				t.Error("cancel succeeded after the call")
 			}
 		}
 	})
@@ -728,14 +728,14 @@ func TestOnReached(t *testing.T) {
 			t.Error("was too late")
 		}
 		if cancel() {
-			t.Error("taken back twice")
+			t.Error("cancel succeeded twice")
 		}
 		signal(t, s, 1)
 		never(t, got)
 		cancel = s.OnReached(2, fn)
 		signal(t, s, 2)
 		if first, second := cancel(), cancel(); first || second {
-			t.Error("taken back after it fired")
+			t.Error("cancel succeeded after the call")
 		}
 		once(t, got)
 	})
@@ -768,7 +768,7 @@ func TestOnReached(t *testing.T) {
 			})
 			wg.Wait()
 			if calls.Load()+cancelled.Load() != 1 {
-				t.Fatalf("fired %d times, taken back %d times", calls.Load(), cancelled.Load())
+				t.Fatalf("called %d times, canceled %d times", calls.Load(), cancelled.Load())
 			}
 		}
 	})
@@ -786,7 +786,7 @@ func TestOnReached(t *testing.T) {
 				}
 			}
 			if err := once(t, got); !errors.Is(err, gpu.ErrClosed) {
-				t.Errorf("told %v", err)
+				t.Errorf("the function got %v", err)
 			}
 			if err := <-waiter; !errors.Is(err, gpu.ErrClosed) {
 				t.Errorf("Wait = %v", err)
@@ -1077,7 +1077,7 @@ func TestSemaphoreModel(t *testing.T) {
 			}
 			for _, err := range errs {
 				if err != m.err {
-					t.Fatalf("seed %d round %d step %d: %s told %v, want %v", seed, round, step, what, err, m.err)
+					t.Fatalf("seed %d round %d step %d: the function of %s got %v, want %v", seed, round, step, what, err, m.err)
 				}
 			}
 			if v, err := s.Query(); v != m.value || err != m.err {
@@ -1130,7 +1130,7 @@ func TestSemaphoreStorm(t *testing.T) {
 	wg.Wait()
 	wantValue(t, s, last)
 	if registered.Load() != called.Load()+cancelled.Load() {
-		t.Errorf("%d registered, %d called, %d taken back", registered.Load(), called.Load(), cancelled.Load())
+		t.Errorf("%d registered, %d called, %d canceled", registered.Load(), called.Load(), cancelled.Load())
 	}
 	wantNoTimepoints(t, s)
 }

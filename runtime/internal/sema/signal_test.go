@@ -243,7 +243,7 @@ func TestRuns(t *testing.T) {
 			must(t, <-told)
 		}
 		if len(told) > 0 {
-			t.Error("told twice")
+			t.Error("the function was called twice")
 		}
 	})
 	eachCaps(t, "B83 a value that the host has passed fails inside a run", func(t *testing.T, caps driver.Caps) {

@@ -77,7 +77,7 @@ func TestLists(t *testing.T) {
 		}
 		for range 2 {
 			if err := <-got; err != io.ErrNoProgress {
-				t.Errorf("told %v", err)
+				t.Errorf("the function got %v", err)
 			}
 		}
 		gpu.FailAll(nil, newSemaphore(t, 0))

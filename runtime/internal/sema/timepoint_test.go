@@ -32,7 +32,7 @@ func TestHeapOrder(t *testing.T) {
 			}
 			for i, p := range h {
 				if p.index != i {
-					t.Fatalf("%d: the one at %d has index %d", n, i, p.index)
+					t.Fatalf("%d: the timepoint at %d has index %d", n, i, p.index)
 				}
 			}
 		}

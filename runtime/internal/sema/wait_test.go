@@ -114,7 +114,7 @@ func TestStandForAll(t *testing.T) {
 	}
 	for _, d := range devs {
 		if testkit.Native(d).Waits.Stood() {
-			t.Error("somebody still stands for a poller")
+			t.Error("a waiter still polls in place of a poller")
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)

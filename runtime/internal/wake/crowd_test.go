@@ -17,7 +17,7 @@ func TestCrowd(t *testing.T) {
 	}
 	nothing, issue := func() {}, func() { issued++ }
 	if issue(); c.Skips(false, issued, true, WaiterSkips) {
-		t.Error("who asks for the first time does not")
+		t.Error("the first poll is skipped")
 	}
 	for _, x := range []struct {
 		rounds  int
@@ -31,7 +31,7 @@ func TestCrowd(t *testing.T) {
 		{10 * WaiterSkips, nothing, true, 10},
 	} {
 		if n := asks(x.rounds, x.each, x.issuing); n != x.want {
-			t.Errorf("of %d rounds %d ask, want %d", x.rounds, n, x.want)
+			t.Errorf("of %d rounds %d poll, want %d", x.rounds, n, x.want)
 		}
 	}
 }

@@ -125,7 +125,7 @@ func TestLock(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if Lock(ctx, &mu) || ctx.Err() == nil {
-			t.Error("somebody else holds it")
+			t.Error("Lock took a mutex that is held")
 		}
 		start := time.Now()
 		if !Lock(t.Context(), &mu) || mu.TryLock() {

@@ -40,7 +40,7 @@ func testPoller(t *testing.T, letsGo bool) {
 			poller.Signal(polled)
 			synctest.Wait()
 			if n := asked.Load(); n != 10*(i+1) || parked.Load() != 0 {
-				t.Errorf("%d rounds for %d who parked", n, i+1)
+				t.Errorf("%d polls for %d parked goroutines", n, i+1)
 			}
 		}
 		poller.Stop()

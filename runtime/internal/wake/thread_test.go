@@ -31,11 +31,11 @@ func TestThreadLingers(t *testing.T) {
 		t.Errorf("it lingers for %v", d)
 	}
 	if d := lingers(func() bool { return true }); d < p.Poll || d > p.Poll+p.Spin {
-		t.Errorf("it asks for %v", d)
+		t.Errorf("it polls for %v", d)
 	}
 	n := 0
 	if d := lingers(func() bool { n++; return n < 64 }); d < 4*p.Spin || d > 6*p.Spin {
-		t.Errorf("it lingers for %v after it has asked", d)
+		t.Errorf("it lingers for %v after its last poll", d)
 	}
 	th.Signal()
 	if d := lingers(func() bool { return false }); d > 2*time.Microsecond {

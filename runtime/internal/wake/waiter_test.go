@@ -27,30 +27,30 @@ func TestWaiterSpins(t *testing.T) {
 	within := func(what string, past, want time.Duration) {
 		t.Helper()
 		if past < want || past > want+5*time.Microsecond {
-			t.Errorf("%s asks for %v, want %v", what, past, want)
+			t.Errorf("%s polls for %v, want %v", what, past, want)
 		}
 	}
 	p := newPolicy(c)
 	var first, second Waiter
 	within("the only one", asksFor(&first, p, c), p.Poll)
 	if !first.Stands() || !p.Stood() || first.Asked() == 0 {
-		t.Error("it does not stand for the poller")
+		t.Error("the waiter does not stand in for the poller")
 	}
 	within("beside it one", asksFor(&second, p, c), p.Spin)
 	first.End()
 	second.End()
 	if p.Stood() || first.Stands() {
-		t.Error("it stands for the poller still")
+		t.Error("the waiter still stands in for the poller")
 	}
 	p.Parked = func() bool { return true }
 	var third Waiter
 	within("beside one who has parked one", asksFor(&third, p, c), p.Spin)
 	if p.Stood() || third.Stands() {
-		t.Error("it stands for the poller")
+		t.Error("the waiter stands in for the poller")
 	}
 	for _, spin := range []time.Duration{0, -1} {
 		if (&Waiter{}).Again(&Policy{Spin: spin, Poll: time.Hour, Clock: c}) {
-			t.Error("it asks though it is to park at once")
+			t.Error("the waiter polls, but must park at once")
 		}
 	}
 }
@@ -63,13 +63,13 @@ func TestWaiterMoves(t *testing.T) {
 	for w.Again(a) && !w.Stands() {
 	}
 	if !a.Stood() {
-		t.Fatal("it does not stand for the first")
+		t.Fatal("the waiter does not stand in for the first poller")
 	}
 	if !w.Again(b) || a.Stood() || !b.Stood() {
-		t.Error("it does not stand for the second alone")
+		t.Error("the waiter does not stand in for the second poller only")
 	}
 	if w.End(); b.Stood() {
-		t.Error("it stands still")
+		t.Error("the waiter still stands in for a poller")
 	}
 }
 
@@ -81,7 +81,7 @@ func TestWaiterHopes(t *testing.T) {
 	for w.Again(nil) {
 	}
 	if past := time.Since(start); past < spinForIssue {
-		t.Errorf("it hopes for %v", past)
+		t.Errorf("the waiter spins for %v", past)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestWaiterKeeps(t *testing.T) {
 	w = Waiter{}
 	asksFor(&w, p, c)
 	if p.Processors.Kept() != 0 || p.keep.Load() != 0 {
-		t.Error("it keeps one though to yield takes little again")
+		t.Error("a waiter keeps its processor although yields are cheap again")
 	}
 	w.End()
 }
@@ -186,7 +186,7 @@ func TestWaiterStill(t *testing.T) {
 		for w.Again(p) {
 		}
 		if w.Asked() != stillRounds || w.Stands() || p.Processors.Kept() != 0 {
-			t.Errorf("it asks %d times, and stands for the poller: %t", w.Asked(), w.Stands())
+			t.Errorf("the waiter polls %d times; it stands in for the poller: %t", w.Asked(), w.Stands())
 		}
 		w.End()
 	})

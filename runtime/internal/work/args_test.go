@@ -69,7 +69,7 @@ func TestAlign(t *testing.T) {
 			t.Errorf("from word %d on: %v of %d, at %p", i, got, cap(got), got)
 		}
 		if again := Align(got); &again[0] != &got[0] || &again[:cap(again)][0] != &got[0] {
-			t.Errorf("from word %d on: what is aligned is moved", i)
+			t.Errorf("from word %d on: Align moves aligned memory", i)
 		}
 		for n := range 20 {
 			if got := AlignEnd(room[:n]); len(got) != (n+7)/8*8 {

@@ -145,7 +145,7 @@ func TestKinds(t *testing.T) {
 		}
 		cut := r.op
 		if cut.Cut(r.bytes); cut != r.op {
-			t.Errorf("%v after a cut to what it has, %v", cut, r.op)
+			t.Errorf("%v after Cut to its own size, want %v", cut, r.op)
 		}
 		if cut.Cut(8); cut.Bytes() > min(r.bytes, 8) {
 			t.Errorf("%d bytes after a cut to 8", cut.Bytes())

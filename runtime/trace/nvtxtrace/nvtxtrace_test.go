@@ -28,7 +28,7 @@ func wrote(t *testing.T, tool *nvtxtest.Tool, want ...string) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("the tool was told\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+		t.Errorf("the tool got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 	}
 }
 
@@ -46,7 +46,7 @@ func TestLabelsAreRanges(t *testing.T) {
 	names := tool.Wrote()
 	for _, want := range []string{"create puregpu", "category puregpu 4 copy", "category puregpu 8 launch"} {
 		if !slices.Contains(names, want) {
-			t.Errorf("the tool was not told %q, but %q", want, names)
+			t.Errorf("the tool did not get %q, but %q", want, names)
 		}
 	}
 	b, q, s := testkit.Alloc(t, dev, 64), dev.Queue(0), testkit.Semaphores(t, 1)[0]
