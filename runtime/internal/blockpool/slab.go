@@ -114,7 +114,7 @@ func (p *Pool) check(base, size, n uint64) error {
 	}
 	i := p.slabAfter(base)
 	if i > 0 && p.slabs[i-1].base+p.slabs[i-1].size > base || i < len(p.slabs) && p.slabs[i].base < base+size {
-		return fmt.Errorf("a slab of %d bytes at %#x, where the pool has one: %w", size, base, errSlab)
+		return fmt.Errorf("a slab of %d bytes at %#x overlaps another slab of the pool: %w", size, base, errSlab)
 	}
 	if from, to := p.inner(base, size); to < from || to-from < n {
 		return fmt.Errorf("a slab of %d bytes at %#x has no room for %d bytes aligned to %d", size, base, n, p.align)

@@ -56,7 +56,7 @@ func (c *Communicator) close(ctx context.Context) error {
 	within, cancel := engine.Lasting(ctx)
 	defer cancel()
 	if !wake.Until(within, func() bool { return !busy() || c.Err() != nil || c.dev.Engine.Loss() != nil }) {
-		unended = fmt.Errorf("what was under way did not end before Close had to: %w: %w", errs.ErrClosed, ctx.Err())
+		unended = fmt.Errorf("operations were still under way when Close had to end: %w: %w", errs.ErrClosed, ctx.Err())
 	}
 	if lost := c.dev.Engine.Loss(); lost != nil {
 		c.fail(lost)
@@ -76,7 +76,7 @@ func (c *Communicator) close(ctx context.Context) error {
 	case <-back:
 	case <-within.Done():
 		if unended == nil && c.Err() == nil {
-			unended = fmt.Errorf("the other ranks did not close theirs in time: %w: %w", errs.ErrClosed, ctx.Err())
+			unended = fmt.Errorf("the other ranks did not close their communicators in time: %w: %w", errs.ErrClosed, ctx.Err())
 		}
 		c.fail(cmp.Or(unended, errClosed))
 		if over && c.awaitAbort(AbortTime) {

@@ -152,7 +152,7 @@ func (c *Communicator) issue(s *engine.Submission) {
 	err := c.failed()
 	if f := s.Err.Load(); f != nil {
 		if err == nil && !isRefusal(f.Err) {
-			c.setFailure(isAborting, fmt.Errorf("a group was not issued, for what it waits for failed: %w", f.Err))
+			c.setFailure(isAborting, fmt.Errorf("a group was not issued because one of its waits failed: %w", f.Err))
 			c.failAll()
 		}
 		err = f.Err

@@ -44,7 +44,7 @@ func (tl *Timeline) mayGive() error {
 	}
 	captures, err := tl.Device.Adopter.Capturing(tl.Stream)
 	if err == nil && captures {
-		err = fmt.Errorf("somebody captures what native stream %#x is given: %w", uintptr(tl.Stream), driver.ErrBusy)
+		err = fmt.Errorf("other code captures the work of native stream %#x into a graph: %w", uintptr(tl.Stream), driver.ErrBusy)
 	}
 	return err
 }

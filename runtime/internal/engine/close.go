@@ -472,7 +472,7 @@ func (tl *Timeline) stillAwaits() bool {
 // that the program wanted called after the last use of its memory are not called.
 func (d *Device) LeaveToDriver(why string) error {
 	d.ending.leftToDriver.Store(true)
-	left := fmt.Errorf("gpu: device %s: %s: what the device has is left to the driver: %w", d.Info.Name, why, driver.ErrBusy)
+	left := fmt.Errorf("gpu: device %s: %s: the native objects of the device are left to the driver: %w", d.Info.Name, why, driver.ErrBusy)
 	for _, tl := range d.All() {
 		tl.retireMu.Lock()
 		tl.ring.mu.Lock()

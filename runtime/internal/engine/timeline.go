@@ -305,7 +305,7 @@ const (
 	Deferred                    // its action issues it later
 )
 
-var errEarly = errors.New("gpu: what is waited for has not been issued, or has been taken back")
+var errEarly = errors.New("gpu: the work for a wait has not been issued, or its signal has been withdrawn")
 
 var errForeign = errors.New("gpu: it waits for a device of another driver")
 

@@ -518,11 +518,11 @@ func (p *Pool) Access(by *Device, allow bool) error {
 	case by == p.dev:
 		return nil
 	case p.blocks != nil && !allow:
-		return fmt.Errorf("gpu: access to a portable pool, once given, is not taken back: %w", driver.ErrUnsupported)
+		return fmt.Errorf("gpu: access to a portable pool cannot be ended: %w", driver.ErrUnsupported)
 	case p.blocks != nil && p.opt.Kind == driver.HostMem, p.blocks == nil && p.opt.Kind == driver.ManagedMem && allow:
 		return nil // all devices of the driver always have access
 	case p.blocks == nil && p.opt.Kind == driver.ManagedMem:
-		return fmt.Errorf("gpu: access to managed memory, which all devices have, is not taken back: %w", driver.ErrUnsupported)
+		return fmt.Errorf("gpu: all devices have access to managed memory, and it cannot be ended: %w", driver.ErrUnsupported)
 	case p.blocks != nil:
 		return by.EnablePeers([]*Device{p.dev}, true)
 	}
