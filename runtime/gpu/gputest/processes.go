@@ -71,11 +71,13 @@ func RunFar(d driver.Driver, from io.Reader, to io.Writer) error {
 
 // A far is that process's state.
 type far struct {
-	dev          *gpu.Device
-	ctx          context.Context
-	own, near    *gpu.Buffer
-	ready, there *interop.Event // its own, and the near process's; nil if there are no such events
-	left         chan struct{}  // closed when it no longer holds anything of the near process
+	dev       *gpu.Device
+	ctx       context.Context
+	own, near *gpu.Buffer
+	// ready is the far process's event, there is the near process's. Both are nil if the devices
+	// cannot share events.
+	ready, there *interop.Event
+	left         chan struct{} // closed when it no longer holds anything of the near process
 	s            gpu.Semaphore
 	n            uint64 // the value of s that the last operation signals
 }
@@ -218,8 +220,10 @@ func (e *env) viaFile(b *gpu.Buffer, on *gpu.Device) *gpu.Buffer {
 // A table is the near process's part of the memory that two processes exchange.
 type table struct {
 	*other
-	own, far     *gpu.Buffer
-	there, ready *interop.Event // its own, and the far process's; nil if there are no such events
+	own, far *gpu.Buffer
+	// there is the near process's event, ready is the far process's. Both are nil if the devices
+	// cannot share events.
+	there, ready *interop.Event
 	s            *gpu.Semaphore
 	n            uint64
 }
