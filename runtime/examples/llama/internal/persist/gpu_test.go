@@ -129,8 +129,8 @@ func TestGPURepeated(t *testing.T) {
 			for _, n := range []int{1, 17, 1000} {
 				b.fillCache(n - 1)
 				b.set(3, n-1)
-				for _, tune := range []Tuning{{}, {Rows: 2, Stages: 3}} {
-					tune.Defines = []string{spinLimit}
+				for _, tune := range []Tuning{{}, {Stages: 3}, {Copies: 4, Defines: []string{"-DHINT"}}} {
+					tune.Defines = append(tune.Defines, spinLimit)
 					c := b.decoder(Options{Tuning: tune})
 					b.do(c.Op())
 					first := b.logits()
@@ -281,7 +281,7 @@ func TestGPUTimes(t *testing.T) {
 		c := b.decoder(Options{Tuning: v.Tuning})
 		rec := record(b, c, steps)
 		all := []int{512}
-		if i < 2 || strings.HasPrefix(v.name, "task") {
+		if i < 2 {
 			all = []int{512, 1024, 2048, 4096}
 		}
 		for _, n := range all {
