@@ -21,6 +21,7 @@ type Kernels struct {
 	invariant  bool
 	processors int
 	dependent  bool // launches can be dependent, and in clusters
+	usual      bool // launches are not dependent all the same
 	plan       plan
 	code       *LlamaCode
 
@@ -80,6 +81,14 @@ func (k *Kernels) Close() error { return k.code.Close() }
 // Dims returns the sizes.
 func (k *Kernels) Dims() Dims { return k.dims }
 
+// Usual returns kernels whose launches begin when the launch before has ended. They are closed with
+// k.
+func (k *Kernels) Usual() *Kernels {
+	u := *k
+	u.usual = true
+	return &u
+}
+
 // single says whether kernels for one row are used.
 func (k *Kernels) single(rows int) bool { return rows == 1 && !k.invariant }
 
@@ -89,7 +98,7 @@ func (k *Kernels) grid(threads, shared int, blocks ...int) gpu.Grid {
 	for i, n := range blocks {
 		g.Blocks[i] = uint32(n)
 	}
-	g.Attrs.Dependent = k.dependent
+	g.Attrs.Dependent = k.dependent && !k.usual
 	return g
 }
 

@@ -46,6 +46,15 @@ extern "C" __global__ void __launch_bounds__(256) rmsNorm(Dims d, const float *x
 	normRow(d, x + (size_t)blockIdx.x * d.width, weight, h + (size_t)blockIdx.x * d.width);
 }
 
+// turn rotates two pairs of numbers: the first numbers are in a, and the second ones in b.
+__device__ inline void turn(u32 &a, u32 &b, const float2 *turns)
+{
+	float2 t = turns[0], u = turns[1];
+	float a0 = lower(a), a1 = upper(a), b0 = lower(b), b1 = upper(b);
+	a = pack(a0 * t.x - b0 * t.y, a1 * u.x - b1 * u.y);
+	b = pack(b0 * t.x + a0 * t.y, b1 * u.x + a1 * u.y);
+}
+
 // ropeChunk rotates the queries and keys of a chunk, and writes keys and values to their pages, one
 // block for each row.
 extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, const int *chunk, const int *pages, void *cache,
@@ -58,10 +67,10 @@ extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, c
 	const bool valid = row < chunk[2];
 	if (threadIdx.x < HEAD_DIM / 2)
 		turns[threadIdx.x] = rotation(position, freq[threadIdx.x], d.ropeFactor);
-	__syncthreads();
 	const int page = valid ? pages[(size_t)chunk[0] * d.maxPages + position / pageTokens] : 0;
-	for (int k = threadIdx.x; k < heads * (HEAD_DIM / 4); k += 256) { // two pairs each
-		int head = k / (HEAD_DIM / 4), i = k % (HEAD_DIM / 4) * 2, kv = head - d.heads;
+	__syncthreads();
+	for (int k = threadIdx.x; k < heads * (HEAD_DIM / 16); k += 256) { // eight pairs each
+		int head = k / (HEAD_DIM / 16), i = k % (HEAD_DIM / 16) * 8, kv = head - d.heads;
 		const act *from = qkv + ((size_t)row * heads + head) * HEAD_DIM + i;
 		act *to = q + ((size_t)row * d.heads + head) * HEAD_DIM + i;
 		if (kv >= 0) {
@@ -69,28 +78,36 @@ extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, c
 				continue;
 			to = pageOf(d, cache, page, layer, kv / d.kvHeads, kv % d.kvHeads) + position % pageTokens * HEAD_DIM + i;
 		}
-		u32 a = *(const u32 *)from, b = *(const u32 *)(from + HEAD_DIM / 2);
+		uint4 a = *(const uint4 *)from, b = *(const uint4 *)(from + HEAD_DIM / 2);
 		if (kv < d.kvHeads) {
-			float2 t = turns[i], u = turns[i + 1];
-			float a0 = lower(a), a1 = upper(a), b0 = lower(b), b1 = upper(b);
-			a = pack(a0 * t.x - b0 * t.y, a1 * u.x - b1 * u.y);
-			b = pack(b0 * t.x + a0 * t.y, b1 * u.x + a1 * u.y);
+			turn(a.x, b.x, turns + i);
+			turn(a.y, b.y, turns + i + 2);
+			turn(a.z, b.z, turns + i + 4);
+			turn(a.w, b.w, turns + i + 6);
 		}
-		*(u32 *)to = a;
-		*(u32 *)(to + HEAD_DIM / 2) = b;
+		*(uint4 *)to = a;
+		*(uint4 *)(to + HEAD_DIM / 2) = b;
 	}
 }
 
-// swiglu computes silu(gate) * up, one block for each row.
-extern "C" __global__ void __launch_bounds__(256) swiglu(Dims d, const act *gu, act *g)
+// gated returns silu(gate) * up of two numbers.
+__device__ inline u32 gated(u32 gate, u32 up)
+{
+	float a = lower(gate), b = upper(gate);
+	return pack(a / (1 + __expf(-a)) * lower(up), b / (1 + __expf(-b)) * upper(up));
+}
+
+// swiglu computes silu(gate) * up, one block for each row. A thread takes 8 numbers at a time.
+extern "C" __global__ void __launch_bounds__(1024) swiglu(Dims d, const act *gu, act *g)
 {
 	launchNext();
 	waitPrevious();
-	const u32 *gate = (const u32 *)(gu + (size_t)blockIdx.x * 2 * d.ffn), *up = gate + d.ffn / 2;
-	u32 *to = (u32 *)(g + (size_t)blockIdx.x * d.ffn);
-	for (int i = threadIdx.x; i < d.ffn / 2; i += 256) {
-		float a = lower(gate[i]), b = upper(gate[i]);
-		to[i] = pack(a / (1 + __expf(-a)) * lower(up[i]), b / (1 + __expf(-b)) * upper(up[i]));
+	const uint4 *gate = (const uint4 *)(gu + (size_t)blockIdx.x * 2 * d.ffn), *up = gate + d.ffn / 8;
+	uint4 *to = (uint4 *)(g + (size_t)blockIdx.x * d.ffn);
+#pragma unroll 2
+	for (int i = threadIdx.x; i < d.ffn / 8; i += blockDim.x) {
+		uint4 a = gate[i], b = up[i];
+		to[i] = make_uint4(gated(a.x, b.x), gated(a.y, b.y), gated(a.z, b.z), gated(a.w, b.w));
 	}
 }
 

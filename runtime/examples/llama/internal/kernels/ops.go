@@ -160,7 +160,11 @@ func (k *Kernels) RopeChunk(rows int, chunk gpu.Slice[int32], s *State, layer in
 // from n on become 0.
 func (k *Kernels) AttendChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, b *Buffers) []gpu.Op {
 	d := &k.dims
-	g := k.grid(128, 640*int(d.HeadDim), (rows*int(d.Heads/d.KVHeads)+63)/64, int(d.KVHeads))
+	threads := 128
+	if d.HeadDim == 64 {
+		threads = 256 // chunkGroups in attend.h
+	}
+	g := k.grid(threads, 64<<10, int(d.KVHeads), (rows*int(d.Heads/d.KVHeads)+63)/64)
 	return []gpu.Op{k.code.AttendChunk.Launch(g, *d, int32(rows), int32(layer), chunk, s.Pages, s.Cache, b.Q, b.A)}
 }
 
@@ -168,7 +172,8 @@ func (k *Kernels) AttendChunk(rows int, chunk gpu.Slice[int32], s *State, layer 
 // [rows][2*FFN]. (Products with the matrices of Out and Down are added to X by the product itself:
 // C is X as float32, with a factor of 1 for its old value.)
 func (k *Kernels) SwiGLU(rows int, gateUp gpu.Slice[uint16], b *Buffers) []gpu.Op {
-	return []gpu.Op{k.code.Swiglu.Launch(k.grid(256, 0, rows), k.dims, gateUp, b.G)}
+	threads := min((int(k.dims.FFN)/16+31)/32*32, 1024) // two loads each, if they are enough
+	return []gpu.Op{k.code.Swiglu.Launch(k.grid(threads, 0, rows), k.dims, gateUp, b.G)}
 }
 
 // Last copies the chunk's last row of X to row 0 of to.X, and sets the slot's Position to its

@@ -215,7 +215,7 @@ func TestGPUTimes(t *testing.T) {
 	for _, how := range hows {
 		start = time.Now()
 		s := openOn(t, dev, ck, model.Options{
-			MaxTokens: min(2048, ck.Config().MaxTokens), ChunkTokens: 512, Pages: model.MaxRows * 128, Invariant: how == invariant,
+			MaxTokens: min(2048, ck.Config().MaxTokens), ChunkTokens: 512, Pages: model.MaxRows * 128, Invariant: how == invariant, WarmPrompts: true,
 		})
 		row("open the model, "+how, "%v", time.Since(start).Round(time.Millisecond))
 		if how == withoutAlone {

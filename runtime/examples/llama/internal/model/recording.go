@@ -7,6 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/blas"
 	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/kernels"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/smallfloat"
@@ -50,6 +51,17 @@ func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
 	return c, nil
 }
 
+// recordChunks makes the recordings for chunks: all but the last one of a prompt have the same
+// length.
+func (s *Shard) recordChunks() error {
+	most := s.info.ChunkTokens
+	_, err := s.recording(most, true, false)
+	for n := PageTokens; err == nil && n < 2*most; n *= 2 {
+		_, err = s.recording(min(n, most), true, true)
+	}
+	return err
+}
+
 // A recorder records a step of the model.
 type recorder struct {
 	*Shard
@@ -69,11 +81,20 @@ func (r *recorder) add(ops ...gpu.Op) {
 // decodeStep records a token of each of the active slots.
 func (r *recorder) decodeStep() {
 	k, w, b, s := r.kernels, r.weights, r.Shard.rows, &r.state
+	out := r.out.Slice(0, MaxRows)
 	if r.rows == 1 && r.alone != nil {
 		r.add(r.alone())
-		r.add(k.Sample(1, r.active, s, b, r.out.Slice(0, MaxRows))...)
+		r.add(k.Sample(1, r.active, s, b, out)...)
 		return
 	}
+	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
+	r.decode(k, 0, r.active, out)
+}
+
+// decode records the layers from first on, and the choice of a token, for each of the active slots.
+// The kernels in front are for the first product.
+func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Slice[int32]) {
+	k, w, b, s := r.kernels, r.weights, r.Shard.rows, &r.state
 	to := *b // takes the products that are summed
 	to.X = r.summed(b.X)
 	fused := r.options.Peer != nil && (r.rows > 1 || r.options.Invariant)
@@ -91,18 +112,16 @@ func (r *recorder) decodeStep() {
 		}
 		r.add(ops...)
 	}
-	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
-	for i := range w.layers {
+	r.add(front.QKV(r.rows, active, s, first, w.layers[first].attentionNorm, w.layers[first].qkv.Matrix, b)...)
+	for i := first; i < len(w.layers); i++ {
 		y, next := &w.layers[i], w.norm
+		if i > first {
+			behind(k.QKV(r.rows, active, s, i, y.attentionNorm, y.qkv.Matrix, b))
+		}
 		if i+1 < len(w.layers) {
 			next = w.layers[i+1].attentionNorm
 		}
-		if qkv := k.QKV(r.rows, r.active, s, i, y.attentionNorm, y.qkv.Matrix, b); i == 0 {
-			r.add(qkv...)
-		} else {
-			behind(qkv)
-		}
-		r.add(k.Attend(r.rows, r.active, s, i, b)...)
+		r.add(k.Attend(r.rows, active, s, i, b)...)
 		r.add(k.Out(r.rows, r.adds(), y.o.Matrix, &to)...)
 		sum(y.ffnNorm)
 		behind(k.GateUp(r.rows, y.ffnNorm, y.gateUp.Matrix, b))
@@ -110,10 +129,12 @@ func (r *recorder) decodeStep() {
 		sum(next)
 	}
 	behind(k.Logits(r.rows, w.norm, w.head, b))
-	r.add(k.Sample(r.rows, r.active, s, b, r.out.Slice(0, MaxRows))...)
+	r.add(k.Sample(r.rows, active, s, b, out)...)
 }
 
-// chunkStep records a chunk of a prompt. After the last one it samples.
+// chunkStep records a chunk of a prompt. Later tokens need nothing of the last layer but keys and
+// values, and so the other products there are for the prompt's last token only: it passes through the
+// layer as a token of a decode step, and then the next token is chosen.
 func (r *recorder) chunkStep(last bool) {
 	k, w, b, s := r.kernels, r.weights, r.prompt, &r.state
 	chunk := r.chunk.Slice(0, 3)
@@ -123,6 +144,9 @@ func (r *recorder) chunkStep(last bool) {
 		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
 		r.product(r.wide, b.H, &y.qkv)
 		r.add(k.RopeChunk(r.rows, chunk, s, i, r.wide, b)...)
+		if i == len(w.layers)-1 {
+			break
+		}
 		r.add(k.AttendChunk(r.rows, chunk, s, i, b)...)
 		r.productSum(b.X, b.A, &y.o)
 		r.add(k.Norm(r.rows, y.ffnNorm, b)...)
@@ -131,10 +155,10 @@ func (r *recorder) chunkStep(last bool) {
 		r.productSum(b.X, b.G, &y.down)
 	}
 	if last {
-		one := r.Shard.rows
-		r.add(k.Last(chunk, s, b, one)...)
-		r.add(k.Logits(1, w.norm, w.head, one)...)
-		r.add(k.Sample(1, chunk.Slice(0, 1), s, one, r.out.Slice(MaxRows, MaxRows+1))...)
+		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
+		r.rows = 1
+		// The kernels of a decode step read positions and cache before the launch in front has ended.
+		r.decode(k.Usual(), len(w.layers)-1, chunk.Slice(0, 1), r.out.Slice(MaxRows, MaxRows+1))
 	}
 }
 

@@ -39,6 +39,9 @@ type Options struct {
 	// Warm has numbers of sequences that are decoded together. What they need is made when the shard
 	// is opened, and not in the first such step.
 	Warm []int
+
+	// WarmPrompts does the same for chunks of prompts of all lengths.
+	WarmPrompts bool
 }
 
 // A Shard is a model on a device, or one device's part of it. It is a [Runner].
@@ -134,6 +137,11 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 	s.stream.Do(s.state.Freq.UploadCopy(c.InvFreq()), s.out.Download(make([]int32, s.out.Len())))
 	for _, rows := range o.Warm {
 		if _, err := s.recording(rows, false, false); err != nil {
+			return err
+		}
+	}
+	if o.WarmPrompts {
+		if err := s.recordChunks(); err != nil {
 			return err
 		}
 	}

@@ -442,7 +442,7 @@ func TestTeam(t *testing.T) {
 	} {
 		for _, way := range ways {
 			t.Run(name+", "+way, func(t *testing.T) {
-				team, shards := teamOn(t, way, simulated(t, 2, simdriver.Config{}), ck, model.Options{Slots: 3, ChunkTokens: 16, Warm: []int{1, 3}})
+				team, shards := teamOn(t, way, simulated(t, 2, simdriver.Config{}), ck, model.Options{Slots: 3, ChunkTokens: 16, Warm: []int{1, 3}, WarmPrompts: true})
 				if got, want := team.Info(), shards[0].Info(); got != want {
 					t.Errorf("the team is %+v, its first shard %+v", got, want)
 				}
