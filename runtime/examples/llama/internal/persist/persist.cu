@@ -53,7 +53,6 @@ __device__ constexpr int passes(int k) { return (segments(k) + 1) / 2; }
 
 // Attention: a task is a head and a part of the sequence. Block b has task b.
 constexpr int PARTS = BLOCKS / HEADS, TASKS = HEADS * PARTS;
-constexpr int PART_PAGES = (MAX_PAGES + PARTS - 1) / PARTS;
 constexpr int SLOT_PAGES = SLOT / (2 * PAGE) < 16 ? SLOT / (2 * PAGE) : 16;
 constexpr int TOKEN_LANES = HEAD_DIM / 8; // lanes that share a token's key
 
@@ -88,7 +87,6 @@ struct Shared {
 	float residual[2][(WIDTH + BLOCKS - 1) / BLOCKS];
 	float cosine[HEAD_DIM / 2], sine[HEAD_DIM / 2];
 	float heads[WARPS][HEAD_DIM + 2]; // attention of a warp: sum of values, maximum, sum
-	int pages[PART_PAGES];
 	Layer layers[LAYERS];
 };
 __shared__ Shared sh;
@@ -352,16 +350,15 @@ struct Producer {
 		}
 	}
 
-	// pages sends keys and values of the block's part of the sequence.
-	__device__ __forceinline__ void pages(const unsigned char *cache, Part part, int layer)
+	// pages sends keys and values of the block's part of the sequence: n pages from the list.
+	__device__ __forceinline__ void pages(const unsigned char *cache, const int *list, int n, int layer)
 	{
 		int kv = blockIdx.x % HEADS / (HEADS / KV_HEADS);
-		for (int c = 0; c < part.n; c += SLOT_PAGES) {
-			int m = min(SLOT_PAGES, part.n - c);
+		for (int c = 0; c < n; c += SLOT_PAGES) {
+			int m = min(SLOT_PAGES, n - c), page = lane < 2 * m ? __ldg(list + c + lane / 2) : 0;
 			begin(m * 2 * PAGE);
 			if (lane < 2 * m)
-				copy(lane * PAGE, cache + sh.pages[c + lane / 2] * PAGE_BYTES +
-					(u64)((layer * 2 + (lane & 1)) * KV_HEADS + kv) * PAGE, PAGE, false);
+				copy(lane * PAGE, cache + page * PAGE_BYTES + (u64)((layer * 2 + (lane & 1)) * KV_HEADS + kv) * PAGE, PAGE, false);
 			at.next();
 		}
 	}
@@ -408,7 +405,7 @@ struct Consumer {
 			float (&sums)[GATHER][WARPS] = sh.sums[parity];
 			parity ^= 1;
 			for (int g = 0; g < m; g += TILE) {
-				float c[2][4] = {};
+				float c[4][4] = {};
 #pragma unroll
 				for (int s = 0; s < segments(K); s++) {
 					await(&sh.full[at.stage], at.parity);
@@ -430,12 +427,15 @@ struct Consumer {
 					for (int i = 0; i < PIECE / 32; i++) {
 						u32 mask = lane / 4 == s % 2 * 4 + i ? ~0u : 0;
 						uint4 h = x.high[s / 2], l = x.low[s / 2];
-						multiplyTile(c[0], h.x & mask, l.x & mask, h.y & mask, l.y & mask, v[i].x, v[i].y);
-						multiplyTile(c[1], h.z & mask, l.z & mask, h.w & mask, l.w & mask, v[i].z, v[i].w);
+						multiplyTile(c[i % 2 * 2], h.x & mask, l.x & mask, h.y & mask, l.y & mask, v[i].x, v[i].y);
+						multiplyTile(c[i % 2 * 2 + 1], h.z & mask, l.z & mask, h.w & mask, l.w & mask, v[i].z, v[i].w);
 					}
 #endif
 				}
-				float a = c[0][0] + c[1][0] + (c[0][2] + c[1][2]), b = c[0][1] + c[1][1] + (c[0][3] + c[1][3]);
+				float a = 0, b = 0;
+#pragma unroll
+				for (int i = 0; i < 4; i++)
+					a += c[i][0] + c[i][2], b += c[i][1] + c[i][3];
 				bool odd = lane & 16;
 				float y = (odd ? b : a) + __shfl_xor_sync(~0u, odd ? a : b, 16);
 				y += __shfl_xor_sync(~0u, y, 8);
@@ -752,12 +752,6 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 	const int *position, u64 *work, float *logits)
 {
 	int slot = active[0];
-	if (slot < 0)
-		return;
-	int pos = position[slot];
-	Part part(pos);
-	u32 launch = (u32)work[blockIdx.x]; // this block's launches before
-	pages += (u64)slot * MAX_PAGES;
 	if (threadIdx.x == 0) {
 		for (int i = 0; i < STAGES; i++) {
 			asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(address(&sh.full[i])));
@@ -768,16 +762,12 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 	}
 	for (int i = threadIdx.x; i < LAYERS * 6; i += CONSUMERS + 32)
 		((u64 *)sh.layers)[i] = table[i];
-	if (part.mine) {
-		for (int i = threadIdx.x; i < part.n; i += CONSUMERS + 32)
-			sh.pages[i] = pages[part.first + i];
-	}
-	for (int i = threadIdx.x; i < HEAD_DIM / 2; i += CONSUMERS + 32) {
-		float s, c;
-		sincosf(pos * freq[i], &s, &c);
-		sh.cosine[i] = c * dims.ropeFactor, sh.sine[i] = s * dims.ropeFactor;
-	}
+	if (slot < 0)
+		return;
 	__syncthreads();
+	int pos = position[slot];
+	Part part(pos);
+	pages += (u64)slot * MAX_PAGES;
 
 	if (threadIdx.x >= CONSUMERS) {
 		Producer p;
@@ -786,7 +776,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 		for (int l = 0; l < LAYERS; l++) {
 			p.rows<WIDTH, false>(sh.layers[l].qkv, rowsOfQKV(l));
 			if (part.mine)
-				p.pages((const unsigned char *)cache, part, l);
+				p.pages((const unsigned char *)cache, pages + part.first, part.n, l);
 			p.rows<Q, false>(sh.layers[l].out, rowsOfOut(l));
 			p.rows<WIDTH, true>(sh.layers[l].gateUp, rowsOfGate(l));
 			p.rows<FFN, false>(sh.layers[l].down, rowsOfDown(l));
@@ -798,6 +788,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 	Consumer c;
 	c.lane = threadIdx.x % 32, c.warp = threadIdx.x / 32;
 	c.counts = (u32 *)work + AT_COUNTS, c.words = (u32 *)work + AT_WORDS, c.copy = c.words + blockIdx.x % COPIES * WORDS;
+	u32 launch = (u32)work[blockIdx.x]; // this block's launches before
 	int newPage = pages[pos / PAGE_TOKENS];
 	float x[passes(WIDTH)][8];
 	uint4 weight[passes(WIDTH)];
@@ -806,6 +797,11 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 #pragma unroll
 	for (int p = 0; p < passes(WIDTH); p++)
 		unpack(weight[p], x[p]);
+	for (int i = threadIdx.x; i < HEAD_DIM / 2; i += CONSUMERS) { // attend reads them after a barrier
+		float s, c;
+		sincosf(pos * freq[i], &s, &c);
+		sh.cosine[i] = c * dims.ropeFactor, sh.sine[i] = s * dims.ropeFactor;
+	}
 	for (int l = 0; l < LAYERS; l++) {
 		u32 tag = launch * LAYERS + l + 1;
 		Rows out = rowsOfOut(l), gate = rowsOfGate(l), down = rowsOfDown(l), qkv = rowsOfQKV(l);

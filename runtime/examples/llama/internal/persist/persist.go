@@ -243,7 +243,7 @@ func align(n, to int) int { return (n + to - 1) / to * to }
 // static is an upper bound of the size of struct Shared without the stages' barriers.
 func (p *plan) static() int {
 	floats := (2*p.Gather+1)*p.Warps + 2*(int(p.Width)/p.blocks+1) + int(p.HeadDim) +
-		p.Warps*(int(p.HeadDim)+2) + int(p.MaxPages)/p.parts() + 1
+		p.Warps*(int(p.HeadDim)+2)
 	return 4*floats + 48*int(p.Layers) + 256
 }
 
