@@ -147,6 +147,27 @@ __device__ inline uint4 loadShared(u32 p)
 	return v;
 }
 
+const int maxManySplits = 8; // blocks of a cluster
+
+// waitCluster waits until all threads of the cluster have come here.
+__device__ inline void waitCluster()
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+
+// loadPeer loads a number of the shared memory of a block of the cluster.
+__device__ inline float loadPeer(u32 p, u32 block)
+{
+	float v = 0;
+#if __CUDA_ARCH__ >= 900
+	asm volatile("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(p) : "r"(block));
+	asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(p) : "memory");
+#endif
+	return v;
+}
+
 // multiply adds the product of a tile of 16 rows by 16 and a tile of 16 by 8 columns.
 __device__ inline void multiply(float *c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1)
 {

@@ -53,8 +53,8 @@ func (k *Kernels) QKV(rows int, active gpu.Slice[int32], s *State, layer int, no
 			b.X, norm, w.Data, k.scale(w), b.Q)}
 	}
 	ops := k.Norm(rows, norm, b)
-	for _, p := range k.parts(rows) {
-		ops = append(ops, k.qkv[p.size].Launch(k.gridMany(p.size, out, in, k.dims.FP8 == 1), k.dims, p.rows(), int32(layer), active.Slice(p.from, p.to),
+	for _, p := range k.parts(qkvKind, rows) {
+		ops = append(ops, k.qkv[p.size].Launch(k.gridMany(qkvKind, p.size, out, in), k.dims, p.rows(), int32(layer), active.Slice(p.from, p.to),
 			s.Position, s.Pages, s.Cache, s.Freq, b.H.Slice(p.from*in, p.to*in), w.Data, k.scale(w), b.Q.Slice(p.from*q, p.to*q)))
 	}
 	return ops
@@ -64,7 +64,10 @@ func (k *Kernels) QKV(rows int, active gpu.Slice[int32], s *State, layer int, no
 func (k *Kernels) Attend(rows int, active gpu.Slice[int32], s *State, layer int, b *Buffers) []gpu.Op {
 	d := &k.dims
 	groups := int(d.KVHeads * ((d.Heads/d.KVHeads + 15) / 16))
-	splits := min(max((4*k.processors+groups*rows-1)/(groups*rows), 1), maxSplits)
+	splits := 1
+	for splits < maxSplits && groups*rows*splits*2 <= 4*k.processors {
+		splits *= 2 // as long as all blocks run at once
+	}
 	g := k.grid(128, 544*int(d.HeadDim), groups, rows, splits)
 	return []gpu.Op{k.code.Attend.Launch(g, *d, int32(layer), active, s.Position, s.Pages, s.Cache, b.Q, b.A, b.Work)}
 }
@@ -90,8 +93,8 @@ func (k *Kernels) product(rows, in int, add bool, a gpu.Slice[uint16], w Matrix,
 		return []gpu.Op{k.code.AddOne.Launch(k.gridOne(width, in), k.dims, int32(in), adds, a, w.Data, k.scale(w), b.X)}
 	}
 	var ops []gpu.Op
-	for _, p := range k.parts(rows) {
-		ops = append(ops, k.add[p.size].Launch(k.gridMany(p.size, width, in, k.dims.FP8 == 1), k.dims, p.rows(), int32(in), adds,
+	for _, p := range k.parts(addKind, rows) {
+		ops = append(ops, k.add[p.size].Launch(k.gridMany(addKind, p.size, width, in), k.dims, p.rows(), int32(in), adds,
 			a.Slice(p.from*in, p.to*in), w.Data, k.scale(w), b.X.Slice(p.from*width, p.to*width)))
 	}
 	return ops
@@ -105,8 +108,8 @@ func (k *Kernels) GateUp(rows int, norm gpu.Range, w Matrix, b *Buffers) []gpu.O
 		return []gpu.Op{k.code.GateUpOne.Launch(k.gridOne(out, in), k.dims, b.X, norm, w.Data, k.scale(w), b.G)}
 	}
 	ops := k.Norm(rows, norm, b)
-	for _, p := range k.parts(rows) {
-		ops = append(ops, k.gateUp[p.size].Launch(k.gridMany(p.size, out, in, k.dims.FP8 == 1), k.dims, p.rows(), b.H.Slice(p.from*in, p.to*in),
+	for _, p := range k.parts(gateUpKind, rows) {
+		ops = append(ops, k.gateUp[p.size].Launch(k.gridMany(gateUpKind, p.size, out, in), k.dims, p.rows(), b.H.Slice(p.from*in, p.to*in),
 			w.Data, k.scale(w), b.G.Slice(p.from*ffn, p.to*ffn)))
 	}
 	return ops
@@ -120,8 +123,8 @@ func (k *Kernels) Logits(rows int, norm, w gpu.Range, b *Buffers) []gpu.Op {
 		return []gpu.Op{k.code.LogitsOne.Launch(k.gridOne(out, in), k.dims, b.X, norm, w, b.Logits)}
 	}
 	ops := k.Norm(rows, norm, b)
-	for _, p := range k.parts(rows) {
-		ops = append(ops, k.logits[p.size].Launch(k.gridMany(p.size, out, in, false), k.dims, p.rows(), b.H.Slice(p.from*in, p.to*in), w,
+	for _, p := range k.parts(logitsKind, rows) {
+		ops = append(ops, k.logits[p.size].Launch(k.gridMany(logitsKind, p.size, out, in), k.dims, p.rows(), b.H.Slice(p.from*in, p.to*in), w,
 			b.Logits.Slice(p.from*out, p.to*out)))
 	}
 	return ops
