@@ -222,6 +222,16 @@ func TestGPUTimes(t *testing.T) {
 			s.WithoutAlone()
 		}
 		times(t, s, s, ck, bandwidth, row)
+		if how == hows[0] {
+			list, err := s.ChunkTimes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range list {
+				row("chunk of 512 on the device, "+p.Name, "%.1f µs, %.2f µs a layer", float64(p.Took.Nanoseconds())/1e3,
+					float64(p.Took.Nanoseconds())/1e3/float64(ck.Config().Layers))
+			}
+		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
