@@ -63,22 +63,30 @@ extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, c
 	__shared__ float2 turns[HEAD_DIM / 2];
 	launchNext();
 	waitPrevious();
-	const int row = blockIdx.x, position = chunk[1] + row, heads = d.heads + 2 * d.kvHeads;
+	const int each = HEAD_DIM / 16, row = blockIdx.x, position = chunk[1] + row, heads = d.heads + 2 * d.kvHeads;
 	const bool valid = row < chunk[2];
+	int k = threadIdx.x; // a head's part of eight pairs
+	uint4 a = {}, b = {};
+	auto load = [&]() {
+		if (k < heads * each) {
+			const act *from = qkv + ((size_t)row * heads + k / each) * HEAD_DIM + k % each * 8;
+			a = *(const uint4 *)from;
+			b = *(const uint4 *)(from + HEAD_DIM / 2);
+		}
+	};
+	load();
 	if (threadIdx.x < HEAD_DIM / 2)
 		turns[threadIdx.x] = rotation(position, freq[threadIdx.x], d.ropeFactor);
 	const int page = valid ? pages[(size_t)chunk[0] * d.maxPages + position / pageTokens] : 0;
 	__syncthreads();
-	for (int k = threadIdx.x; k < heads * (HEAD_DIM / 16); k += 256) { // eight pairs each
-		int head = k / (HEAD_DIM / 16), i = k % (HEAD_DIM / 16) * 8, kv = head - d.heads;
-		const act *from = qkv + ((size_t)row * heads + head) * HEAD_DIM + i;
+	for (; k < heads * each; k += 256, load()) {
+		int head = k / each, i = k % each * 8, kv = head - d.heads;
 		act *to = q + ((size_t)row * d.heads + head) * HEAD_DIM + i;
 		if (kv >= 0) {
 			if (!valid)
 				continue;
 			to = pageOf(d, cache, page, layer, kv / d.kvHeads, kv % d.kvHeads) + position % pageTokens * HEAD_DIM + i;
 		}
-		uint4 a = *(const uint4 *)from, b = *(const uint4 *)(from + HEAD_DIM / 2);
 		if (kv < d.kvHeads) {
 			turn(a.x, b.x, turns + i);
 			turn(a.y, b.y, turns + i + 2);

@@ -159,6 +159,14 @@ func (k *Kernels) RopeChunk(rows int, chunk gpu.Slice[int32], s *State, layer in
 	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), k.dims, int32(layer), chunk, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
 }
 
+// KeysChunk does the same for keys and values only. kv is the product of H with the matrix's last
+// 2*KVHeads*HeadDim rows.
+func (k *Kernels) KeysChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, kv gpu.Slice[uint16], b *Buffers) []gpu.Op {
+	d := k.dims
+	d.Heads = 0
+	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), d, int32(layer), chunk, s.Pages, s.Cache, s.Freq, kv, b.Q)}
+}
+
 // AttendChunk computes the attention of each row of Q over all positions up to its own: A. Rows
 // from n on become 0.
 func (k *Kernels) AttendChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, b *Buffers) []gpu.Op {

@@ -142,11 +142,14 @@ func (r *recorder) chunkStep(last bool) {
 	for i := range w.layers {
 		y := &w.layers[i]
 		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
-		r.product(r.wide, b.H, &y.qkv)
-		r.add(k.RopeChunk(r.rows, chunk, s, i, r.wide, b)...)
 		if i == len(w.layers)-1 {
+			kv := y.qkv.from(int(k.Dims().Heads * k.Dims().HeadDim))
+			r.product(r.wide, b.H, &kv)
+			r.add(k.KeysChunk(r.rows, chunk, s, i, r.wide, b)...)
 			break
 		}
+		r.product(r.wide, b.H, &y.qkv)
+		r.add(k.RopeChunk(r.rows, chunk, s, i, r.wide, b)...)
 		r.add(k.AttendChunk(r.rows, chunk, s, i, b)...)
 		r.productSum(b.X, b.A, &y.o)
 		r.add(k.Norm(r.rows, y.ffnNorm, b)...)
