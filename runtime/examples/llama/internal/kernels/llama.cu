@@ -55,16 +55,13 @@ __device__ inline void turn(u32 &a, u32 &b, const float2 *turns)
 	b = pack(b0 * t.x + a0 * t.y, b1 * u.x + a1 * u.y);
 }
 
-// ropeChunk rotates the queries and keys of a chunk, and writes keys and values to their pages, one
-// block for each row.
-extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, const int *chunk, const int *pages, void *cache,
-	const float *freq, const act *qkv, act *q)
+// ropeRow rotates the queries and keys of the block's row, and writes keys and values to the slot's
+// page at the position. With slot -1 the queries become 0. A block of 256 threads calls it.
+__device__ inline void ropeRow(const Dims &d, int layer, int slot, int position, const int *pages, void *cache, const float *freq,
+	const act *qkv, act *q)
 {
 	__shared__ float2 turns[HEAD_DIM / 2];
-	launchNext();
-	waitPrevious();
-	const int each = HEAD_DIM / 16, row = blockIdx.x, position = chunk[1] + row, heads = d.heads + 2 * d.kvHeads;
-	const bool valid = row < chunk[2];
+	const int each = HEAD_DIM / 16, row = blockIdx.x, heads = d.heads + 2 * d.kvHeads;
 	int k = threadIdx.x; // a head's part of eight pairs
 	uint4 a = {}, b = {};
 	auto load = [&]() {
@@ -77,13 +74,15 @@ extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, c
 	load();
 	if (threadIdx.x < HEAD_DIM / 2)
 		turns[threadIdx.x] = rotation(position, freq[threadIdx.x], d.ropeFactor);
-	const int page = valid ? pages[(size_t)chunk[0] * d.maxPages + position / pageTokens] : 0;
+	const int page = slot >= 0 ? pages[(size_t)slot * d.maxPages + position / pageTokens] : 0;
 	__syncthreads();
 	for (; k < heads * each; k += 256, load()) {
 		int head = k / each, i = k % each * 8, kv = head - d.heads;
 		act *to = q + ((size_t)row * d.heads + head) * HEAD_DIM + i;
+		if (slot < 0)
+			a = b = uint4{};
 		if (kv >= 0) {
-			if (!valid)
+			if (slot < 0)
 				continue;
 			to = pageOf(d, cache, page, layer, kv / d.kvHeads, kv % d.kvHeads) + position % pageTokens * HEAD_DIM + i;
 		}
@@ -96,6 +95,27 @@ extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, c
 		*(uint4 *)to = a;
 		*(uint4 *)(to + HEAD_DIM / 2) = b;
 	}
+}
+
+// ropeChunk rotates the queries and keys of a chunk, and writes keys and values to their pages, one
+// block for each row.
+extern "C" __global__ void __launch_bounds__(256) ropeChunk(Dims d, int layer, const int *chunk, const int *pages, void *cache,
+	const float *freq, const act *qkv, act *q)
+{
+	launchNext();
+	waitPrevious();
+	const int row = blockIdx.x;
+	ropeRow(d, layer, row < chunk[2] ? chunk[0] : -1, chunk[1] + row, pages, cache, freq, qkv, q);
+}
+
+// ropeRows does the same for the rows of a decode step.
+extern "C" __global__ void __launch_bounds__(256) ropeRows(Dims d, int layer, const int *active, const int *position, const int *pages,
+	void *cache, const float *freq, const act *qkv, act *q)
+{
+	launchNext();
+	waitPrevious();
+	const int slot = active[blockIdx.x];
+	ropeRow(d, layer, slot, slot < 0 ? 0 : position[slot], pages, cache, freq, qkv, q);
 }
 
 // gated returns silu(gate) * up of two numbers.
