@@ -129,7 +129,7 @@ func TestGPURepeated(t *testing.T) {
 			for _, n := range []int{1, 17, 1000} {
 				b.fillCache(n - 1)
 				b.set(3, n-1)
-				for _, tune := range []Tuning{{}, {Stages: 3}, {Copies: 4, Defines: []string{"-DHINT"}}} {
+				for _, tune := range []Tuning{{}, {Stages: 3}, {Hint: 50, Copies: 1}} {
 					tune.Defines = append(tune.Defines, spinLimit)
 					c := b.decoder(Options{Tuning: tune})
 					b.do(c.Op())
