@@ -25,7 +25,7 @@
 // (the same for the words of q, k and v), MIN_PAGES (of a part of the attention, if there is another),
 // AHEAD (tiles of gate and up rows that are copied to the L2 cache early). With SPIN_LIMIT a wait of so many clock cycles traps. Only for
 // measurements: SLEEP (nanoseconds between polls), UNTAGGED (no block waits for another, so results
-// are wrong), IDLE (nothing is multiplied).
+// are wrong), IDLE (nothing is multiplied), DRY (nothing is copied).
 
 typedef unsigned long long u64;
 typedef unsigned int u32;
@@ -316,6 +316,9 @@ struct Producer {
 	__device__ __forceinline__ void begin(int bytes)
 	{
 		await(&sh.empty[at.stage], at.parity ^ 1);
+#ifdef DRY
+		bytes = 0;
+#endif
 		if (lane == 0)
 			asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
 				:: "r"(address(&sh.full[at.stage])), "r"(bytes) : "memory");
@@ -324,6 +327,9 @@ struct Producer {
 
 	__device__ __forceinline__ void copy(int offset, const void *from, int bytes, bool once)
 	{
+#ifdef DRY
+		return;
+#endif
 		u32 to = address(ring) + at.stage * SLOT + offset, full = address(&sh.full[at.stage]);
 		if (once)
 			asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"

@@ -1,5 +1,7 @@
 package persist
 
+import "strings"
+
 // fullSize is the model whose speed is measured: 1.57 GB of weights.
 func fullSize() Dims {
 	return Dims{Layers: 16, Width: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 5632, Vocab: 32000, MaxPages: 256, Eps: 1e-5, RopeFactor: 1}
@@ -15,11 +17,16 @@ func halfSize() Dims {
 	return Dims{Layers: 2, Width: 2560, Heads: 20, KVHeads: 5, HeadDim: 128, FFN: 1032, Vocab: 777, MaxPages: 160, Half: 1, Eps: 1e-6, RopeFactor: 1.2}
 }
 
-// A variant is a tuning that is tried. Those whose name begins with untagged compute nothing useful:
-// they show how fast a block is without waiting for others, and without multiplying either.
+// A variant is a tuning that is tried.
 type variant struct {
 	name string
 	Tuning
+}
+
+// wrong reports whether the variant computes nothing useful. It shows how fast a block is without
+// waiting for others, without multiplying, or without memory.
+func (v variant) wrong() bool {
+	return strings.HasPrefix(v.name, "untagged") || strings.HasPrefix(v.name, "dry")
 }
 
 var variants = []variant{
@@ -45,5 +52,8 @@ var variants = []variant{
 	{"all-100", Tuning{MinPages: 16, Defines: []string{"-DHINT_QKV=0", "-DAHEAD=4"}}},
 	{"half-the-ring", Tuning{Stages: 6}},
 	{"untagged", Tuning{Defines: []string{"-DUNTAGGED"}}},
+	{"untagged-dry", Tuning{Defines: []string{"-DUNTAGGED", "-DDRY"}}},
+	{"untagged-dry-idle", Tuning{Defines: []string{"-DUNTAGGED", "-DDRY", "-DIDLE"}}},
+	{"dry", Tuning{Defines: []string{"-DDRY"}}},
 	{"untagged-idle", Tuning{Defines: []string{"-DUNTAGGED", "-DIDLE"}}},
 }
