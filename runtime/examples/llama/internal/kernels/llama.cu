@@ -38,12 +38,56 @@ extern "C" __global__ void __launch_bounds__(256) embedChunk(Dims d, const int *
 	copyEmbedding(d, table, tokens[blockIdx.x], x + (size_t)blockIdx.x * d.width);
 }
 
+// normShort is normRow for a row of up to COUNT * 1024 numbers, which stay in registers. It loads the
+// weights before the previous kernel has ended.
+template <int COUNT> __device__ inline void normShort(const Dims &d, const float *x, const void *weight, act *h)
+{
+	__shared__ float sums[8];
+	uint2 w[COUNT] = {};
+	float4 v[COUNT] = {};
+#pragma unroll
+	for (int k = 0; k < COUNT; k++)
+		if (int i = k * 256 + threadIdx.x; i < d.width / 4)
+			w[k] = ((const uint2 *)weight)[i];
+	waitPrevious();
+#pragma unroll
+	for (int k = 0; k < COUNT; k++)
+		if (int i = k * 256 + threadIdx.x; i < d.width / 4)
+			v[k] = ((const float4 *)x)[i];
+	float sum = 0;
+#pragma unroll
+	for (int k = 0; k < COUNT; k++)
+		sum += v[k].x * v[k].x + v[k].y * v[k].y + v[k].z * v[k].z + v[k].w * v[k].w;
+	sum = sumWarp(sum);
+	if (threadIdx.x % 32 == 0)
+		sums[threadIdx.x / 32] = sum;
+	__syncthreads();
+	sum = 0;
+#pragma unroll
+	for (int i = 0; i < 8; i++)
+		sum += sums[i];
+	float inverse = rsqrtf(sum / d.width + d.eps);
+#pragma unroll
+	for (int k = 0; k < COUNT; k++)
+		if (int i = k * 256 + threadIdx.x; i < d.width / 4)
+			((uint2 *)h)[i] = make_uint2(pack(v[k].x * inverse * lower(w[k].x), v[k].y * inverse * upper(w[k].x)),
+				pack(v[k].z * inverse * lower(w[k].y), v[k].w * inverse * upper(w[k].y)));
+}
+
 // rmsNorm computes the RMS norm, one block for each row.
 extern "C" __global__ void __launch_bounds__(256) rmsNorm(Dims d, const float *x, const void *weight, act *h)
 {
 	launchNext();
-	waitPrevious();
-	normRow(d, x + (size_t)blockIdx.x * d.width, weight, h + (size_t)blockIdx.x * d.width);
+	x += (size_t)blockIdx.x * d.width;
+	h += (size_t)blockIdx.x * d.width;
+	if (d.width <= 2048) {
+		normShort<2>(d, x, weight, h);
+	} else if (d.width <= 4096) {
+		normShort<4>(d, x, weight, h);
+	} else {
+		waitPrevious();
+		normRow(d, x, weight, h);
+	}
 }
 
 // turn rotates two pairs of numbers: the first numbers are in a, and the second ones in b.
