@@ -166,20 +166,32 @@ extern "C" __global__ void __launch_bounds__(256) ropeRows(Dims d, int layer, co
 __device__ inline u32 gated(u32 gate, u32 up)
 {
 	float a = lower(gate), b = upper(gate);
-	return pack(a / (1 + __expf(-a)) * lower(up), b / (1 + __expf(-b)) * upper(up));
+	return pack(__fdividef(a, 1 + __expf(-a)) * lower(up), __fdividef(b, 1 + __expf(-b)) * upper(up));
 }
 
-// swiglu computes silu(gate) * up, one block for each row. A thread takes 8 numbers at a time.
+__device__ inline uint4 gated(uint4 gate, uint4 up)
+{
+	return make_uint4(gated(gate.x, up.x), gated(gate.y, up.y), gated(gate.z, up.z), gated(gate.w, up.w));
+}
+
+// swiglu computes silu(gate) * up, one block for each row. A thread takes twice 8 numbers at a time.
 extern "C" __global__ void __launch_bounds__(1024) swiglu(Dims d, const act *gu, act *g)
 {
 	launchNext();
 	waitPrevious();
-	const uint4 *gate = (const uint4 *)(gu + (size_t)blockIdx.x * 2 * d.ffn), *up = gate + d.ffn / 8;
-	uint4 *to = (uint4 *)(g + (size_t)blockIdx.x * d.ffn);
-#pragma unroll 2
-	for (int i = threadIdx.x; i < d.ffn / 8; i += blockDim.x) {
-		uint4 a = gate[i], b = up[i];
-		to[i] = make_uint4(gated(a.x, b.x), gated(a.y, b.y), gated(a.z, b.z), gated(a.w, b.w));
+	const int n = d.ffn / 8;
+	const uint4 *gate = (const uint4 *)gu + (size_t)blockIdx.x * 2 * n, *up = gate + n;
+	uint4 *to = (uint4 *)g + (size_t)blockIdx.x * n;
+	for (int i = threadIdx.x; i < n; i += 2 * blockDim.x) {
+		int k = i + blockDim.x;
+		uint4 a = gate[i], b = up[i], c = {}, e = {};
+		if (k < n) {
+			c = gate[k];
+			e = up[k];
+		}
+		to[i] = gated(a, b);
+		if (k < n)
+			to[k] = gated(c, e);
 	}
 }
 
