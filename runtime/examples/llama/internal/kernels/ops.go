@@ -39,7 +39,8 @@ func (k *Kernels) scale(w Matrix) gpu.Range {
 // Embed sets each row of X to the embedding of its slot's token. A row without a slot becomes 0.
 // The table is [Vocab][Width], of 16-bit numbers.
 func (k *Kernels) Embed(rows int, active gpu.Slice[int32], s *State, table gpu.Range, b *Buffers) []gpu.Op {
-	g := gpu.Grid{Blocks: [3]uint32{uint32(rows)}, Threads: [3]uint32{256}} // not dependent
+	g := k.grid(256, 0, rows)
+	g.Attrs.Dependent = false
 	return []gpu.Op{k.code.Embed.Launch(g, k.dims, active, s.Token, table, b.X)}
 }
 
@@ -144,7 +145,8 @@ func (k *Kernels) Sample(rows int, active gpu.Slice[int32], s *State, b *Buffers
 // EmbedChunk sets row i of X to the embedding of tokens[i]. Give a valid token for each of the
 // rows.
 func (k *Kernels) EmbedChunk(rows int, tokens gpu.Slice[int32], table gpu.Range, b *Buffers) []gpu.Op {
-	g := gpu.Grid{Blocks: [3]uint32{uint32(rows)}, Threads: [3]uint32{256}} // not dependent
+	g := k.grid(256, 0, rows)
+	g.Attrs.Dependent = false
 	return []gpu.Op{k.code.EmbedChunk.Launch(g, k.dims, tokens, table, b.X)}
 }
 
