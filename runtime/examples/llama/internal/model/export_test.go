@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -57,23 +58,40 @@ type PartTime struct {
 func (s *Shard) ChunkTimes() (list []PartTime, err error) {
 	n, b, d := s.info.ChunkTokens, s.prompt, s.kernels.Dims()
 	chunk := s.chunk.Slice(0, 3)
-	all, err := s.recording(n, true, true)
-	if err != nil {
-		return nil, err
-	}
-	took, err := s.recordingTime(all)
-	list = append(list, PartTime{"all", took})
-	launch, wait := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
-	for range 12 {
-		start := time.Now()
-		s.stream.Do(gpu.Execute(all))
-		launch = min(launch, time.Since(start))
-		if err := s.stream.Wait(context.Background()); err != nil {
+	for _, s.split = range []bool{false, true} {
+		for _, parts := range s.recordings {
+			for _, c := range parts {
+				c.Close()
+			}
+		}
+		clear(s.recordings)
+		all, err := s.recording(n, true, true)
+		if err != nil {
 			return nil, err
 		}
-		wait = min(wait, time.Since(start))
+		took := time.Duration(0)
+		for _, c := range all {
+			part, err := s.recordingTime(c)
+			if err != nil {
+				return nil, err
+			}
+			took += part
+		}
+		launch, wait := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+		for range 20 {
+			start := time.Now()
+			for _, c := range all {
+				s.stream.Do(gpu.Execute(c))
+			}
+			launch = min(launch, time.Since(start))
+			if err := s.stream.Wait(context.Background()); err != nil {
+				return nil, err
+			}
+			wait = min(wait, time.Since(start))
+		}
+		name := fmt.Sprintf(", %d graphs", len(all))
+		list = append(list, PartTime{"all" + name, took}, PartTime{"host: until launched" + name, launch}, PartTime{"host: until ended" + name, wait})
 	}
-	list = append(list, PartTime{"host: until it is launched", launch}, PartTime{"host: until it has ended", wait})
 	for _, part := range []struct {
 		name string
 		add  func(r *recorder, i int, y *layer)
@@ -87,19 +105,16 @@ func (s *Shard) ChunkTimes() (list []PartTime, err error) {
 		{"swiglu", func(r *recorder, i int, y *layer) { r.add(s.kernels.SwiGLU(n, s.wide, b)...) }},
 		{"product, down", func(r *recorder, i int, y *layer) { r.productSum(b.X, b.G, &y.down) }},
 	} {
-		c, err := s.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true})
-		if err != nil {
-			return nil, err
-		}
-		r := recorder{Shard: s, rows: n, commands: c}
+		r := recorder{Shard: s, rows: n}
+		r.begin()
 		for i := range int(d.Layers) {
 			part.add(&r, i, &s.weights.layers[i])
 		}
-		if err := errors.Join(r.err, c.End()); err != nil {
-			return nil, errors.Join(err, c.Close())
+		if r.end(); r.err != nil {
+			return nil, r.err
 		}
-		took, err := s.recordingTime(c)
-		if err := errors.Join(err, c.Close()); err != nil {
+		took, err := s.recordingTime(r.commands)
+		if err := errors.Join(err, r.commands.Close()); err != nil {
 			return nil, err
 		}
 		list = append(list, PartTime{part.name, took})

@@ -21,8 +21,9 @@ type recorded struct {
 }
 
 // recording returns the recording for n rows or tokens. Sizes are powers of two, so there are few.
-// Which one computes a chunk depends only on the chunk.
-func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
+// Which one computes a chunk depends only on the chunk. The parts of a recording are executed one
+// after the other.
+func (s *Shard) recording(n int, chunk, last bool) ([]*gpu.CommandBuffer, error) {
 	key := recorded{1 << bits.Len(uint(n-1)), chunk, last}
 	if chunk {
 		key.rows = min(max(key.rows, PageTokens), s.info.ChunkTokens)
@@ -30,25 +31,22 @@ func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
 	if r := s.recordings[key]; r != nil {
 		return r, nil
 	}
-	c, err := s.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true})
-	if err != nil {
-		return nil, err
-	}
-	r := recorder{Shard: s, rows: key.rows, commands: c}
+	r := recorder{Shard: s, rows: key.rows}
+	r.begin()
 	if chunk {
 		r.chunkStep(last)
 	} else {
 		r.decodeStep()
 	}
-	if r.err == nil {
-		r.err = c.End()
-	}
+	r.end()
 	if r.err != nil {
-		c.Close()
+		for _, c := range r.parts {
+			c.Close()
+		}
 		return nil, fmt.Errorf("model: recording %+v: %w", key, r.err)
 	}
-	s.recordings[key] = c
-	return c, nil
+	s.recordings[key] = r.parts
+	return r.parts, nil
 }
 
 // recordChunks makes the recordings for chunks: all but the last one of a prompt have the same
@@ -66,8 +64,26 @@ func (s *Shard) recordChunks() error {
 type recorder struct {
 	*Shard
 	rows     int
-	commands *gpu.CommandBuffer
-	err      error // the first one
+	parts    []*gpu.CommandBuffer
+	commands *gpu.CommandBuffer // the last part
+	err      error              // the first one
+}
+
+// begin begins a part.
+func (r *recorder) begin() {
+	if r.err != nil {
+		return
+	}
+	if r.commands, r.err = r.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true}); r.err == nil {
+		r.parts = append(r.parts, r.commands)
+	}
+}
+
+// end ends the part.
+func (r *recorder) end() {
+	if r.err == nil {
+		r.err = r.commands.End()
+	}
 }
 
 func (r *recorder) add(ops ...gpu.Op) {
@@ -179,6 +195,10 @@ func (r *recorder) chunkStep(last bool) {
 		r.add(k.RopeChunk(r.rows, chunk, s, i, r.wide, b)...)
 		r.add(k.AttendChunk(r.rows, chunk, s, i, b)...)
 		r.feedForward(y, b)
+		if i == 0 && r.split { // the device begins while the host launches the other layers
+			r.end()
+			r.begin()
+		}
 	}
 	if last {
 		r.add(k.Last(chunk, s, b, r.Shard.rows)...)

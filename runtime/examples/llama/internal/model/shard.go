@@ -69,7 +69,8 @@ type Shard struct {
 	plain  gpu.Slice[uint16]  // of a chunk, if the model is quantised: a matrix in 16 bits
 	part   gpu.Slice[float32] // this shard's part of a sum, with Options.Peer
 
-	recordings map[recorded]*gpu.CommandBuffer // made when they are first needed
+	recordings map[recorded][]*gpu.CommandBuffer // made when they are first needed
+	split      bool                              // the first layer of a chunk is a part of its own
 
 	// The host's copies.
 	slots      []slot
@@ -84,7 +85,7 @@ const chunkHead = 4
 
 // Open uploads the model to a device. The shard uses the device's first queue.
 func Open(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint, o Options) (*Shard, error) {
-	s := &Shard{dev: dev, stream: dev.Queue(0).NewStream(), recordings: map[recorded]*gpu.CommandBuffer{}}
+	s := &Shard{dev: dev, stream: dev.Queue(0).NewStream(), recordings: map[recorded][]*gpu.CommandBuffer{}, split: true}
 	if err := s.open(ctx, ck, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -288,8 +289,10 @@ func (s *Shard) Close() error {
 		s.weights.wait(context.Background()) // Open reported its error
 	}
 	var all error
-	for _, r := range s.recordings {
-		all = errors.Join(all, r.Close())
+	for _, parts := range s.recordings {
+		for _, r := range parts {
+			all = errors.Join(all, r.Close())
+		}
 	}
 	for _, c := range slices.Backward(s.closers) {
 		all = errors.Join(all, c.Close())
