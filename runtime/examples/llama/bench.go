@@ -34,7 +34,7 @@ func (p *program) bench(ctx context.Context) error {
 		}
 		rows = append(rows, n)
 	}
-	p.options.Warm = rows
+	p.options.Warm, p.options.WarmPrompts = rows, true
 	return p.with(ctx, func(ctx context.Context) error {
 		fmt.Fprintf(p.out, "%s on %s, %d process(es), prompts of %d tokens; ready %v after the start of the process\n",
 			p.name(), p.deviceName(), max(p.place.Count, 1), b.prompt, time.Since(started).Round(time.Millisecond))

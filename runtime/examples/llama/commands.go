@@ -55,7 +55,7 @@ func (p *program) warm() {
 	for n := 1; n < most; n *= 2 {
 		p.options.Warm = append(p.options.Warm, n)
 	}
-	p.options.Warm = append(p.options.Warm, most)
+	p.options.Warm, p.options.WarmPrompts = append(p.options.Warm, most), true
 }
 
 // newServer makes a server with an engine on the model.

@@ -48,7 +48,7 @@ idle() { # name
 server=$!
 await $server
 load "64 clients, $seconds s" 64 $seconds
-short=$((seconds / 8 + 2))
+short=${SHORT:-$((seconds / 8 + 2))}
 load "cancel storm and bad prompts" 64 $short -cancel 0.7 -bad 0.1
 idle "nothing left after the storm"
 echo "== clients killed"

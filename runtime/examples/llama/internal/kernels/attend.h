@@ -84,42 +84,54 @@ __device__ inline void clear(Sums &s)
 }
 
 // attendTokens adds TOKENS tokens of a tile, which begin at row of the tile and position of the
-// sequence. A lane's two rows see positions up to limit.
+// sequence. If some are masked, a lane's two rows see positions up to limit.
 template <int TOKENS> __device__ inline void attendTokens(Sums &s, const u32 (*q)[4], u32 keys, u32 values, int row, int position,
-	const int *limit)
+	bool masked, const int *limit)
 {
-	const int lane = threadIdx.x % 32, t = lane % 4;
+	// Products follow each other that add to different numbers, and matrices are loaded some steps
+	// ahead, so that a warp need not wait for its own last instruction.
+	const int lane = threadIdx.x % 32, t = lane % 4, ahead = 2;
+	u32 b[ahead + 1][4];
 	float p[TOKENS / 8][4] = {};
+	auto loadKeys = [&](int i) { // 16 numbers of 16 tokens
+		loadMatrices(b[i % (ahead + 1)], pieceAddress(keys, row + i % (TOKENS / 16) * 16 + lane / 16 * 8 + lane % 8, i / (TOKENS / 16) * 2 + lane / 8 % 2));
+	};
+	const int keySteps = HEAD_DIM / 16 * (TOKENS / 16);
 #pragma unroll
-	for (int j = 0; j < TOKENS / 8; j++)
-#pragma unroll
-		for (int k = 0; k < HEAD_DIM / 32; k++) {
-			u32 b[4];
-			loadMatrices(b, pieceAddress(keys, row + j * 8 + lane % 8, k * 4 + lane / 8));
-			multiply(p[j], q[2 * k][0], q[2 * k][1], q[2 * k][2], q[2 * k][3], b[0], b[1]);
-			multiply(p[j], q[2 * k + 1][0], q[2 * k + 1][1], q[2 * k + 1][2], q[2 * k + 1][3], b[2], b[3]);
+	for (int i = -ahead; i < keySteps; i++) {
+		if (i + ahead < keySteps)
+			loadKeys(i + ahead);
+		if (i >= 0) {
+			const u32 *a = q[i / (TOKENS / 16)], *k = b[i % (ahead + 1)];
+			float(*c)[4] = p + i % (TOKENS / 16) * 2;
+			multiply(c[0], a[0], a[1], a[2], a[3], k[0], k[1]);
+			multiply(c[1], a[0], a[1], a[2], a[3], k[2], k[3]);
 		}
-	const float scale = 1.4426950408889634f / (HEAD_DIM == 64 ? 8 : 11.313708498984761f); // log2 e / √HEAD_DIM
-#pragma unroll
-	for (int half = 0; half < 2; half++) {
-		float top = s.top[half];
+	}
+	if (masked)
 #pragma unroll
 		for (int j = 0; j < TOKENS / 8; j++)
 #pragma unroll
-			for (int i = 0; i < 2; i++) {
-				float &v = p[j][half * 2 + i];
-				v = position + j * 8 + t * 2 + i <= limit[half] ? v * scale : -infinity;
-				top = fmaxf(top, v);
-			}
+			for (int i = 0; i < 4; i++)
+				if (position + j * 8 + t * 2 + i % 2 > limit[i / 2])
+					p[j][i] = -infinity;
+	const float scale = 1.4426950408889634f / (HEAD_DIM == 64 ? 8 : 11.313708498984761f); // log2 e / √HEAD_DIM
+#pragma unroll
+	for (int half = 0; half < 2; half++) {
+		float top = -infinity;
+#pragma unroll
+		for (int j = 0; j < TOKENS / 8; j++)
+			top = fmaxf(top, fmaxf(p[j][half * 2], p[j][half * 2 + 1]));
 		top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
 		top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+		top = fmaxf(s.top[half], top * scale);
 		float base = top == -infinity ? 0 : top, factor = exponential(s.top[half] - base), sum = 0;
 #pragma unroll
 		for (int j = 0; j < TOKENS / 8; j++)
 #pragma unroll
 			for (int i = 0; i < 2; i++) {
 				float &v = p[j][half * 2 + i];
-				v = exponential(v - base);
+				v = exponential(fmaf(v, scale, -base));
 				sum += v;
 			}
 		s.top[half] = top;
@@ -130,16 +142,26 @@ template <int TOKENS> __device__ inline void attendTokens(Sums &s, const u32 (*q
 			s.o[j][half * 2 + 1] *= factor;
 		}
 	}
+	auto loadValues = [&](int i) { // 16 numbers of 16 tokens
+		loadTransposed(b[i % (ahead + 1)], pieceAddress(values, row + i / (HEAD_DIM / 16) * 16 + lane % 16, i % (HEAD_DIM / 16) * 2 + lane / 16));
+	};
+	const int valueSteps = TOKENS / 16 * (HEAD_DIM / 16);
+	u32 a[4];
 #pragma unroll
-	for (int k = 0; k < TOKENS / 16; k++) {
-		u32 a0 = pack(p[2 * k][0], p[2 * k][1]), a1 = pack(p[2 * k][2], p[2 * k][3]);
-		u32 a2 = pack(p[2 * k + 1][0], p[2 * k + 1][1]), a3 = pack(p[2 * k + 1][2], p[2 * k + 1][3]);
+	for (int i = -ahead; i < valueSteps; i++) {
+		if (i + ahead < valueSteps)
+			loadValues(i + ahead);
+		if (i >= 0) {
+			if (i % (HEAD_DIM / 16) == 0)
 #pragma unroll
-		for (int j = 0; j < HEAD_DIM / 16; j++) {
-			u32 b[4];
-			loadTransposed(b, pieceAddress(values, row + k * 16 + lane % 16, j * 2 + lane / 16));
-			multiply(s.o[2 * j], a0, a1, a2, a3, b[0], b[1]);
-			multiply(s.o[2 * j + 1], a0, a1, a2, a3, b[2], b[3]);
+				for (int k = 0; k < 4; k++) {
+					const float *from = p[i / (HEAD_DIM / 16) * 2 + k / 2] + k % 2 * 2;
+					a[k] = pack(from[0], from[1]);
+				}
+			const u32 *v = b[i % (ahead + 1)];
+			float(*c)[4] = s.o + i % (HEAD_DIM / 16) * 2;
+			multiply(c[0], a[0], a[1], a[2], a[3], v[0], v[1]);
+			multiply(c[1], a[0], a[1], a[2], a[3], v[2], v[3]);
 		}
 	}
 }
@@ -177,7 +199,7 @@ __device__ inline int splitTokens(int n)
 //
 // work has a counter for each of 64 rows and group of heads, all 0 between launches, then results
 // of splits: for each row, head and split HEAD_DIM + 2 numbers.
-extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, const int *active, const int *position, const int *pages,
+extern "C" __global__ void __launch_bounds__(128, HEAD_DIM == 64 ? 5 : 3) attend(Dims d, int layer, const int *active, const int *position, const int *pages,
 	const void *cache, const act *q, act *a, u32 *work)
 {
 	__shared__ float tops[4][16], weights[4][16];
@@ -200,8 +222,15 @@ extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, cons
 	const int own = position[slot], n = own + 1, length = splitTokens(n), splits = (n + length - 1) / length;
 	const Sequence s = sequenceOf(d, slot, layer, kvHead, pages, cache);
 	int split = blockIdx.z;
-	if (split < splits)
+	// nextTile returns the first token of the next tile of this split, or of the block's next one.
+	auto nextTile = [&](int first) {
+		return first + tileTokens < min(n, (split + 1) * length) ? first + tileTokens : (split + (int)gridDim.z) * length;
+	};
+	if (split < splits) {
 		copyTile(s, tiles, tiles + tileBytes, split * length, 0, own, n);
+		if (int next = nextTile(split * length); next < n)
+			copyTile(s, tiles + 2 * tileBytes, tiles + 3 * tileBytes, next, 0, own, n);
+	}
 	waitPrevious();
 	if (split >= splits)
 		return;
@@ -221,21 +250,20 @@ extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, cons
 		Sums sums;
 		clear(sums);
 		for (int first = split * length; first < end; first += tileTokens) {
-			// The next tile of this split, or of the block's next one.
-			int next = first + tileTokens < end ? first + tileTokens : (split + (int)gridDim.z) * length;
-			if (next < n) {
+			const bool begin = first == (int)blockIdx.z * length; // the next tile is on its way, except the row's own token
+			if (int next = nextTile(first); next < n) {
 				u32 to = tiles + (1 - buffer) * 2 * tileBytes;
-				copyTile(s, to, to + tileBytes, next, 0, n, n);
+				copyTile(s, to, to + tileBytes, next, begin ? own : 0, n, n);
 			}
 			commitCopies();
 			waitCopies<1>();
 			__syncthreads();
-			if (first == (int)blockIdx.z * length)
+			if (begin)
 				loadQueries(qs, queries, 0);
 			const int limit[2] = {own, own};
 			u32 from = tiles + buffer * 2 * tileBytes;
 			if (first + warp * 16 < n)
-				attendTokens<16>(sums, qs, from, from + tileBytes, warp * 16, first + warp * 16, limit);
+				attendTokens<16>(sums, qs, from, from + tileBytes, warp * 16, first + warp * 16, true, limit);
 			__syncthreads();
 			buffer = 1 - buffer;
 		}
@@ -315,53 +343,134 @@ extern "C" __global__ void __launch_bounds__(128) attend(Dims d, int layer, cons
 	}
 }
 
-// attendChunk computes the attention of a chunk of a prompt. Rows of the tile of a block are pairs
-// of a query and a head, for all heads that share keys and values: 64 rows, 16 for each warp. Of
-// the all queries, those behind the chunk's tokens become 0.
-extern "C" __global__ void __launch_bounds__(128) attendChunk(Dims d, int all, int layer, const int *chunk, const int *pages, const void *cache,
-	const act *q, act *a)
+const int chunkGroups = HEAD_DIM == 64 ? 2 : 1; // of 4 warps in a block of attendChunk
+
+// waitGroup waits until the 4 warps of a group have come here.
+__device__ inline void waitGroup(int group)
 {
-	const int ratio = d.heads / d.kvHeads, warp = threadIdx.x / 32, lane = threadIdx.x % 32, kvHead = blockIdx.y;
-	const int firstRow = (gridDim.x - 1 - blockIdx.x) * 64; // the longest work begins first
-	const u32 queries = sharedAddress(shared), tiles = queries + 64 * HEAD_DIM * 2;
-	launchNext();
-	waitPrevious();
-	const int slot = chunk[0], position = chunk[1], tokens = chunk[2], rows = tokens * ratio;
-	auto place = [&](int row) { // of a row's query, in q and in a
-		return ((size_t)(row / ratio) * d.heads + kvHead * ratio + row % ratio) * HEAD_DIM;
-	};
-	for (int i = threadIdx.x; i < 64 * tilePieces; i += 128) {
-		int row = firstRow + i / tilePieces;
-		copyAsync(pieceAddress(queries, i / tilePieces, i % tilePieces), row < rows ? q + place(row) + i % tilePieces * 8 : q, row < rows);
+	asm volatile("bar.sync %0, 128;" :: "r"(group + 1) : "memory");
+}
+
+// TilePages are the pages of the tokens of a tile.
+struct TilePages {
+	int page[tileTokens / pageTokens];
+};
+
+// pagesOf reads the pages of the tile that begins at token first. Pages behind the token end - 1
+// become that token's.
+__device__ inline TilePages pagesOf(const Sequence &s, int first, int end)
+{
+	TilePages p;
+#pragma unroll
+	for (int i = 0; i < tileTokens / pageTokens; i++)
+		p.page[i] = s.pages[min(first / pageTokens + i, (end - 1) / pageTokens)];
+	return p;
+}
+
+// copyPages copies keys and values of the tile that begins at token first. Tokens from end on become
+// 0. The threads of a group call it, with their numbers in the group.
+__device__ inline void copyPages(const Sequence &s, const TilePages &p, u32 keys, u32 values, int first, int end, int thread)
+{
+#pragma unroll
+	for (int k = 0; k < tileTokens * tilePieces / 128; k++) {
+		int row = k * (128 / tilePieces) + thread / tilePieces, piece = thread % tilePieces;
+		bool valid = first + row < end;
+		const char *from = s.cache + p.page[k * (128 / tilePieces) / pageTokens] * s.pageBytes + (row % pageTokens * HEAD_DIM + piece * 8) * 2;
+		copyAsync(pieceAddress(keys, row, piece), from + s.keys, valid);
+		copyAsync(pieceAddress(values, row, piece), from + s.values, valid);
 	}
+}
+
+// attendChunk computes the attention of a chunk of a prompt. A row of a block is a pair of a query
+// and a head, for all heads that share keys and values: 64 rows, 16 for each warp of a group. If
+// there are two groups, each takes every other tile of keys and values, and in the end the first
+// adds the other's sums to its own. Of the all queries, those behind the chunk's tokens become 0.
+extern "C" __global__ void __launch_bounds__(128 * chunkGroups, chunkGroups) attendChunk(Dims d, int all, int layer, const int *chunk,
+	const int *pages, const void *cache, const act *q, act *a)
+{
+	const int ratio = d.heads / d.kvHeads, kvHead = blockIdx.x;
+	const int group = threadIdx.x / 128, thread = threadIdx.x % 128, warp = thread / 32, lane = thread % 32;
+	const int firstRow = (gridDim.y - 1 - blockIdx.y) * 64; // the longest work begins first
+	const u32 tiles = sharedAddress(shared) + group * 4 * tileBytes; // two of keys and of values
+	launchNext();
+	// No kernel of this recording writes these numbers.
+	const int slot = chunk[0], position = chunk[1], rows = chunk[2] * ratio;
 	const int end = rows <= firstRow ? 0 : position + (min(rows, firstRow + 64) - 1) / ratio + 1; // positions that a row sees
 	const Sequence s = sequenceOf(d, slot, layer, kvHead, pages, cache);
-	if (end > 0)
-		copyTile(s, tiles, tiles + tileBytes, 0, 0, end, end);
-	commitCopies();
-
+	int first = group * tileTokens;
+	const int step = chunkGroups * tileTokens;
+	TilePages next = {};
+	if (first < end)
+		next = pagesOf(s, first, end);
 	const int g = lane / 4, t = lane % 4, mine = firstRow + warp * 16 + g;
+	auto place = [&](int row) { // of a row's query, in q and in a
+		return ((size_t)(row / ratio) * d.heads + kvHead * ratio + row % ratio) * HEAD_DIM + t * 2;
+	};
+	const int low = position + (firstRow + warp * 16) / ratio; // the warp's first row sees positions up to this one
 	const int limit[2] = {position + mine / ratio, position + (mine + 8) / ratio};
+	const size_t places[2] = {place(mine), place(mine + 8)};
+	waitPrevious();
+	if (first < end) {
+		copyPages(s, next, tiles, tiles + tileBytes, first, end, thread);
+		next = pagesOf(s, first + step, end);
+	}
+	commitCopies();
+	u32 qs[HEAD_DIM / 16][4];
+#pragma unroll
+	for (int k = 0; k < HEAD_DIM / 16; k++)
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			qs[k][i] = mine + i % 2 * 8 < rows ? *(const u32 *)(q + places[i % 2] + k * 16 + i / 2 * 8) : 0;
+
 	Sums sums;
 	clear(sums);
-	u32 qs[HEAD_DIM / 16][4];
-	int buffer = 0;
-	for (int first = 0; first < end; first += tileTokens) {
-		if (first + tileTokens < end) {
-			u32 to = tiles + (1 - buffer) * 2 * tileBytes;
-			copyTile(s, to, to + tileBytes, first + tileTokens, 0, end, end);
+	u32 from = tiles, to = tiles + 2 * tileBytes;
+	for (; first < end; first += step) {
+		if (first + step < end) {
+			copyPages(s, next, to, to + tileBytes, first + step, end, thread);
+			next = pagesOf(s, first + 2 * step, end);
 		}
 		commitCopies();
 		waitCopies<1>();
-		__syncthreads();
-		if (first == 0)
-			loadQueries(qs, queries, warp * 16);
-		u32 from = tiles + buffer * 2 * tileBytes;
-		attendTokens<64>(sums, qs, from, from + tileBytes, 0, first, limit);
-		__syncthreads();
-		buffer = 1 - buffer;
+		waitGroup(group);
+		attendTokens<tileTokens>(sums, qs, from, from + tileBytes, 0, first, first + tileTokens - 1 > low, limit);
+		waitGroup(group);
+		u32 was = from;
+		from = to;
+		to = was;
 	}
 	finish(sums);
+	if (chunkGroups == 2) {
+		const int each = HEAD_DIM / 2 + 4; // numbers of a lane
+		float *other = (float *)shared + warp * each * 32 + lane;
+		__syncthreads(); // all tiles have been used
+		if (group == 1) {
+#pragma unroll
+			for (int i = 0; i < 2; i++) {
+				other[i * 32] = sums.top[i];
+				other[(i + 2) * 32] = sums.weight[i];
+			}
+#pragma unroll
+			for (int i = 0; i < HEAD_DIM / 2; i++)
+				other[(i + 4) * 32] = sums.o[i / 4][i % 4];
+		}
+		__syncthreads();
+		if (group == 1)
+			return;
+		float mineOf[2], othersOf[2]; // factors
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			float top = other[i * 32], most = fmaxf(sums.top[i], top), base = most == -infinity ? 0 : most;
+			mineOf[i] = exponential(sums.top[i] - base);
+			othersOf[i] = exponential(top - base);
+			sums.weight[i] = sums.weight[i] * mineOf[i] + other[(i + 2) * 32] * othersOf[i];
+		}
+#pragma unroll
+		for (int i = 0; i < HEAD_DIM / 2; i++) {
+			float &o = sums.o[i / 4][i % 4];
+			o = o * mineOf[i / 2 % 2] + other[(i + 4) * 32] * othersOf[i / 2 % 2];
+		}
+	}
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
 		int row = mine + half * 8;
@@ -370,6 +479,6 @@ extern "C" __global__ void __launch_bounds__(128) attendChunk(Dims d, int all, i
 		float inverse = row < rows ? 1 / sums.weight[half] : 0;
 #pragma unroll
 		for (int j = 0; j < HEAD_DIM / 8; j++)
-			*(u32 *)(a + place(row) + j * 8 + t * 2) = row < rows ? pack(sums.o[j][half * 2] * inverse, sums.o[j][half * 2 + 1] * inverse) : 0;
+			*(u32 *)(a + places[half] + j * 8) = row < rows ? pack(sums.o[j][half * 2] * inverse, sums.o[j][half * 2 + 1] * inverse) : 0;
 	}
 }

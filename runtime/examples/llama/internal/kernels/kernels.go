@@ -21,6 +21,7 @@ type Kernels struct {
 	invariant  bool
 	processors int
 	dependent  bool // launches can be dependent, and in clusters
+	usual      bool // launches are not dependent all the same
 	plan       plan
 	code       *LlamaCode
 
@@ -80,6 +81,14 @@ func (k *Kernels) Close() error { return k.code.Close() }
 // Dims returns the sizes.
 func (k *Kernels) Dims() Dims { return k.dims }
 
+// Usual returns kernels whose launches begin when the launch before has ended. They are closed with
+// k.
+func (k *Kernels) Usual() *Kernels {
+	u := *k
+	u.usual = true
+	return &u
+}
+
 // single says whether kernels for one row are used.
 func (k *Kernels) single(rows int) bool { return rows == 1 && !k.invariant }
 
@@ -89,7 +98,8 @@ func (k *Kernels) grid(threads, shared int, blocks ...int) gpu.Grid {
 	for i, n := range blocks {
 		g.Blocks[i] = uint32(n)
 	}
-	g.Attrs.Dependent = k.dependent
+	g.Attrs.Dependent = k.dependent && !k.usual
+	g.Attrs.Carveout = 100 // the same for all kernels, so that blocks of two kernels share a multiprocessor
 	return g
 }
 
@@ -104,17 +114,13 @@ func (k *Kernels) gridOne(out, in int) gpu.Grid {
 
 // gridMany returns the grid of a product with up to size rows. If there are few results, blocks of
 // a cluster share the columns. Their number does not depend on size.
-func (k *Kernels) gridMany(size, out, in int, fp8 bool) gpu.Grid {
-	columns := 32
-	if fp8 {
-		columns = 64
-	}
-	splits := 1
-	for k.dependent && splits < 8 && (out+31)/32*splits*10 < k.processors*14 && in/columns >= 32*splits {
+func (k *Kernels) gridMany(kind, size, out, in int) gpu.Grid {
+	tile, stage := 32*manyTall[kind], 32*manyWide[kind]*k.plan.wide(kind)
+	tiles, splits := (out+tile-1)/tile, 1
+	for k.dependent && splits < 8 && tiles*splits*2 <= k.processors && in/stage >= 4*splits {
 		splits *= 2
 	}
-	tile := 16 * k.plan.many[size].tiles
-	g := k.grid(256, k.plan.many[size].shared, (out+tile-1)/tile, splits)
+	g := k.grid(32*manyTall[kind]*manyWide[kind], k.plan.many[kind][size].shared, tiles, splits)
 	if splits > 1 {
 		g.Attrs.Cluster = [3]uint32{1, uint32(splits), 1}
 	}
@@ -127,11 +133,11 @@ type part struct{ size, from, to int }
 func (p part) rows() int32 { return int32(p.to - p.from) }
 
 // parts returns a single part if the device has a block for so many rows.
-func (k *Kernels) parts(rows int) []part {
+func (k *Kernels) parts(kind, rows int) []part {
 	var list []part
 	for from := 0; from < rows; {
 		size := 8
-		for size < rows-from && size < MaxRows && k.plan.many[2*size].tiles > 0 {
+		for size < rows-from && size < MaxRows && k.plan.many[kind][2*size].stages > 0 {
 			size *= 2
 		}
 		to := min(from+size, rows)
@@ -141,54 +147,72 @@ func (k *Kernels) parts(rows int) []part {
 	return list
 }
 
+// The kinds of products.
+const (
+	qkvKind = iota
+	gateUpKind
+	addKind
+	logitsKind
+	kinds
+)
+
+// A block for many rows has manyTall * manyWide warps, for each kind: see product.h. There should
+// be about as many blocks as multiprocessors.
+var manyTall, manyWide = [kinds]int{3, 3, 2, 4}, [kinds]int{2, 2, 4, 2}
+
 // A plan is how blocks of products use a multiprocessor's shared memory.
 type plan struct {
 	perProcessor int
 	stagesOne    int
-	many         map[int]manyPlan // by the most rows
+	fp8          bool
+	many         [kinds]map[int]manyPlan // by the most rows
 }
 
-// A manyPlan has 0 tiles if such a block does not fit.
-type manyPlan struct{ tiles, stages, shared int }
+// A manyPlan has 0 stages if such a block does not fit.
+type manyPlan struct{ stages, shared int }
+
+// wide returns how many times 16 columns of a kind's matrix take 32 bytes.
+func (p *plan) wide(kind int) int {
+	if p.fp8 && kind != logitsKind {
+		return 2
+	}
+	return 1
+}
 
 func newPlan(d *Dims, info driver.Info) (plan, error) {
 	block, all := info.SharedOptIn-1024, info.ProcessorSharedMem // without what the kernels declare
-	if info.Arch == "sim" {
-		// The twins use no shared memory.
-		p := plan{many: map[int]manyPlan{}}
-		for size := 8; size <= MaxRows; size *= 2 {
-			p.many[size] = manyPlan{tiles: 2, stages: 2}
+	p := plan{perProcessor: all, fp8: d.FP8 == 1}
+	if info.Arch != "sim" {
+		p.stagesOne = 8
+		if block < 160<<10 {
+			p.stagesOne = 4
 		}
-		return p, nil
-	}
-	p := plan{perProcessor: all, stagesOne: 8, many: map[int]manyPlan{}}
-	if block < 160<<10 {
-		p.stagesOne = 4
 	}
 	if n := p.sharedOne(int(max(d.Width, d.FFN, d.Heads*d.HeadDim))); n > block {
 		return p, fmt.Errorf("kernels: the widest matrix needs %d bytes of shared memory, and %s gives a block %d", n, info.Name, block)
 	}
-	for size := 8; size <= MaxRows; size *= 2 {
-		tiles := 2
-		if size == 64 {
-			tiles = 4
-		}
-		for ; tiles > 0; tiles /= 2 {
-			stage := (2*tiles + size/8*(1+int(d.FP8))) * 256 * 16
-			stages := min(block, all/2-1024) / stage // of two blocks
-			if stages < 3 || size == 64 {
+	for kind := range p.many {
+		p.many[kind] = map[int]manyPlan{}
+		for size := 8; size <= MaxRows; size *= 2 {
+			tile := 32 * manyTall[kind]
+			stage := (tile + size*p.wide(kind)) * 4 * manyWide[kind] * 16
+			stages := min(block, all/2-2048) / stage // of two blocks
+			if stages < 3 {
 				stages = block / stage // of one
 			}
-			stages = min(stages, 6)
-			shared := max(stages*stage, 8*16*tiles*(size+1)*4) // copies, then sums of the warps
+			stages = min(stages, 8)
+			if info.Arch == "sim" {
+				p.many[kind][size] = manyPlan{stages: 2} // the twins use no shared memory
+				continue
+			}
+			shared := max(stages*stage, manyWide[kind]*tile*(size+1)*4) // copies, then sums of the warps
 			if stages >= 2 && shared <= block {
-				p.many[size] = manyPlan{tiles, stages, shared}
-				break
+				p.many[kind][size] = manyPlan{stages, shared}
 			}
 		}
-	}
-	if p.many[8].tiles == 0 {
-		return p, fmt.Errorf("kernels: %s gives a block only %d bytes of shared memory", info.Name, block)
+		if p.many[kind][8].stages == 0 {
+			return p, fmt.Errorf("kernels: %s gives a block only %d bytes of shared memory", info.Name, block)
+		}
 	}
 	return p, nil
 }
@@ -202,16 +226,17 @@ func (p *plan) sharedOne(in int) int {
 
 // options are the compiler's.
 func (p *plan) options(d *Dims) []string {
-	list := []string{"--std=c++17", fmt.Sprintf("-DHEAD_DIM=%d", d.HeadDim), fmt.Sprintf("-DHALF=%d", d.Half), fmt.Sprintf("-DFP8=%d", d.FP8),
-		fmt.Sprintf("-DONE_STAGES=%d", p.stagesOne)}
-	for size := 8; size <= MaxRows; size *= 2 {
-		m := p.many[size]
-		if m.tiles == 0 { // never launched
-			m = manyPlan{tiles: 1, stages: 2}
+	var stages [kinds][4]int
+	for kind, many := range p.many {
+		for i := range stages[kind] {
+			stages[kind][i] = max(many[8<<i].stages, 2) // one that does not fit is never launched
 		}
-		list = append(list, fmt.Sprintf("-DMANY_TILES_%d=%d", size, m.tiles), fmt.Sprintf("-DMANY_STAGES_%d=%d", size, m.stages))
 	}
-	return list
+	define := func(name string, v any) string {
+		return "-D" + name + "=" + strings.NewReplacer("[", "{", "]", "}", " ", ",").Replace(fmt.Sprint(v))
+	}
+	return []string{"--std=c++17", define("HEAD_DIM", d.HeadDim), define("HALF", d.Half), define("FP8", d.FP8), define("ONE_STAGES", p.stagesOne),
+		define("MANY_TALL", manyTall), define("MANY_WIDE", manyWide), define("MANY_STAGES", stages)}
 }
 
 const maxSplits = 32 // of a sequence, in attend.h

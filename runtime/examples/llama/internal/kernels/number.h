@@ -129,6 +129,12 @@ __device__ inline void copyAsync(u32 shared, const void *global, bool valid)
 		:: "r"(shared), "l"(global), "r"(valid ? 16 : 0) : "memory");
 }
 
+// readAhead brings 128 bytes into the cache that all multiprocessors share.
+__device__ inline void readAhead(const void *global)
+{
+	asm volatile("prefetch.global.L2 [%0];" :: "l"(global));
+}
+
 __device__ inline void commitCopies()
 {
 	asm volatile("cp.async.commit_group;" ::: "memory");
@@ -144,6 +150,27 @@ __device__ inline uint4 loadShared(u32 p)
 {
 	uint4 v;
 	asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(p) : "memory");
+	return v;
+}
+
+const int maxManySplits = 8; // blocks of a cluster
+
+// waitCluster waits until all threads of the cluster have come here.
+__device__ inline void waitCluster()
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+
+// loadPeer loads a number of the shared memory of a block of the cluster.
+__device__ inline float loadPeer(u32 p, u32 block)
+{
+	float v = 0;
+#if __CUDA_ARCH__ >= 900
+	asm volatile("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(p) : "r"(block));
+	asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(p) : "memory");
+#endif
 	return v;
 }
 

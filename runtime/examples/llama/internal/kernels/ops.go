@@ -39,7 +39,8 @@ func (k *Kernels) scale(w Matrix) gpu.Range {
 // Embed sets each row of X to the embedding of its slot's token. A row without a slot becomes 0.
 // The table is [Vocab][Width], of 16-bit numbers.
 func (k *Kernels) Embed(rows int, active gpu.Slice[int32], s *State, table gpu.Range, b *Buffers) []gpu.Op {
-	g := gpu.Grid{Blocks: [3]uint32{uint32(rows)}, Threads: [3]uint32{256}} // not dependent
+	g := k.grid(256, 0, rows)
+	g.Attrs.Dependent = false
 	return []gpu.Op{k.code.Embed.Launch(g, k.dims, active, s.Token, table, b.X)}
 }
 
@@ -53,8 +54,8 @@ func (k *Kernels) QKV(rows int, active gpu.Slice[int32], s *State, layer int, no
 			b.X, norm, w.Data, k.scale(w), b.Q)}
 	}
 	ops := k.Norm(rows, norm, b)
-	for _, p := range k.parts(rows) {
-		ops = append(ops, k.qkv[p.size].Launch(k.gridMany(p.size, out, in, k.dims.FP8 == 1), k.dims, p.rows(), int32(layer), active.Slice(p.from, p.to),
+	for _, p := range k.parts(qkvKind, rows) {
+		ops = append(ops, k.qkv[p.size].Launch(k.gridMany(qkvKind, p.size, out, in), k.dims, p.rows(), int32(layer), active.Slice(p.from, p.to),
 			s.Position, s.Pages, s.Cache, s.Freq, b.H.Slice(p.from*in, p.to*in), w.Data, k.scale(w), b.Q.Slice(p.from*q, p.to*q)))
 	}
 	return ops
@@ -64,7 +65,10 @@ func (k *Kernels) QKV(rows int, active gpu.Slice[int32], s *State, layer int, no
 func (k *Kernels) Attend(rows int, active gpu.Slice[int32], s *State, layer int, b *Buffers) []gpu.Op {
 	d := &k.dims
 	groups := int(d.KVHeads * ((d.Heads/d.KVHeads + 15) / 16))
-	splits := min(max((4*k.processors+groups*rows-1)/(groups*rows), 1), maxSplits)
+	splits := 1
+	for splits < maxSplits && groups*rows*splits*2 <= 4*k.processors {
+		splits *= 2 // as long as all blocks run at once
+	}
 	g := k.grid(128, 544*int(d.HeadDim), groups, rows, splits)
 	return []gpu.Op{k.code.Attend.Launch(g, *d, int32(layer), active, s.Position, s.Pages, s.Cache, b.Q, b.A, b.Work)}
 }
@@ -90,8 +94,8 @@ func (k *Kernels) product(rows, in int, add bool, a gpu.Slice[uint16], w Matrix,
 		return []gpu.Op{k.code.AddOne.Launch(k.gridOne(width, in), k.dims, int32(in), adds, a, w.Data, k.scale(w), b.X)}
 	}
 	var ops []gpu.Op
-	for _, p := range k.parts(rows) {
-		ops = append(ops, k.add[p.size].Launch(k.gridMany(p.size, width, in, k.dims.FP8 == 1), k.dims, p.rows(), int32(in), adds,
+	for _, p := range k.parts(addKind, rows) {
+		ops = append(ops, k.add[p.size].Launch(k.gridMany(addKind, p.size, width, in), k.dims, p.rows(), int32(in), adds,
 			a.Slice(p.from*in, p.to*in), w.Data, k.scale(w), b.X.Slice(p.from*width, p.to*width)))
 	}
 	return ops
@@ -105,8 +109,8 @@ func (k *Kernels) GateUp(rows int, norm gpu.Range, w Matrix, b *Buffers) []gpu.O
 		return []gpu.Op{k.code.GateUpOne.Launch(k.gridOne(out, in), k.dims, b.X, norm, w.Data, k.scale(w), b.G)}
 	}
 	ops := k.Norm(rows, norm, b)
-	for _, p := range k.parts(rows) {
-		ops = append(ops, k.gateUp[p.size].Launch(k.gridMany(p.size, out, in, k.dims.FP8 == 1), k.dims, p.rows(), b.H.Slice(p.from*in, p.to*in),
+	for _, p := range k.parts(gateUpKind, rows) {
+		ops = append(ops, k.gateUp[p.size].Launch(k.gridMany(gateUpKind, p.size, out, in), k.dims, p.rows(), b.H.Slice(p.from*in, p.to*in),
 			w.Data, k.scale(w), b.G.Slice(p.from*ffn, p.to*ffn)))
 	}
 	return ops
@@ -120,8 +124,8 @@ func (k *Kernels) Logits(rows int, norm, w gpu.Range, b *Buffers) []gpu.Op {
 		return []gpu.Op{k.code.LogitsOne.Launch(k.gridOne(out, in), k.dims, b.X, norm, w, b.Logits)}
 	}
 	ops := k.Norm(rows, norm, b)
-	for _, p := range k.parts(rows) {
-		ops = append(ops, k.logits[p.size].Launch(k.gridMany(p.size, out, in, false), k.dims, p.rows(), b.H.Slice(p.from*in, p.to*in), w,
+	for _, p := range k.parts(logitsKind, rows) {
+		ops = append(ops, k.logits[p.size].Launch(k.gridMany(logitsKind, p.size, out, in), k.dims, p.rows(), b.H.Slice(p.from*in, p.to*in), w,
 			b.Logits.Slice(p.from*out, p.to*out)))
 	}
 	return ops
@@ -141,7 +145,8 @@ func (k *Kernels) Sample(rows int, active gpu.Slice[int32], s *State, b *Buffers
 // EmbedChunk sets row i of X to the embedding of tokens[i]. Give a valid token for each of the
 // rows.
 func (k *Kernels) EmbedChunk(rows int, tokens gpu.Slice[int32], table gpu.Range, b *Buffers) []gpu.Op {
-	g := gpu.Grid{Blocks: [3]uint32{uint32(rows)}, Threads: [3]uint32{256}} // not dependent
+	g := k.grid(256, 0, rows)
+	g.Attrs.Dependent = false
 	return []gpu.Op{k.code.EmbedChunk.Launch(g, k.dims, tokens, table, b.X)}
 }
 
@@ -156,11 +161,28 @@ func (k *Kernels) RopeChunk(rows int, chunk gpu.Slice[int32], s *State, layer in
 	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), k.dims, int32(layer), chunk, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
 }
 
+// RopeRows does the same for the rows of a decode step.
+func (k *Kernels) RopeRows(rows int, active gpu.Slice[int32], s *State, layer int, qkv gpu.Slice[uint16], b *Buffers) []gpu.Op {
+	return []gpu.Op{k.code.RopeRows.Launch(k.grid(256, 0, rows), k.dims, int32(layer), active, s.Position, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
+}
+
+// KeysChunk does the same as RopeChunk for keys and values only. kv is the product of H with the matrix's last
+// 2*KVHeads*HeadDim rows.
+func (k *Kernels) KeysChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, kv gpu.Slice[uint16], b *Buffers) []gpu.Op {
+	d := k.dims
+	d.Heads = 0
+	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), d, int32(layer), chunk, s.Pages, s.Cache, s.Freq, kv, b.Q)}
+}
+
 // AttendChunk computes the attention of each row of Q over all positions up to its own: A. Rows
 // from n on become 0.
 func (k *Kernels) AttendChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, b *Buffers) []gpu.Op {
 	d := &k.dims
-	g := k.grid(128, 640*int(d.HeadDim), (rows*int(d.Heads/d.KVHeads)+63)/64, int(d.KVHeads))
+	threads := 128
+	if d.HeadDim == 64 {
+		threads = 256 // chunkGroups in attend.h
+	}
+	g := k.grid(threads, 64<<10, int(d.KVHeads), (rows*int(d.Heads/d.KVHeads)+63)/64)
 	return []gpu.Op{k.code.AttendChunk.Launch(g, *d, int32(rows), int32(layer), chunk, s.Pages, s.Cache, b.Q, b.A)}
 }
 
@@ -168,7 +190,8 @@ func (k *Kernels) AttendChunk(rows int, chunk gpu.Slice[int32], s *State, layer 
 // [rows][2*FFN]. (Products with the matrices of Out and Down are added to X by the product itself:
 // C is X as float32, with a factor of 1 for its old value.)
 func (k *Kernels) SwiGLU(rows int, gateUp gpu.Slice[uint16], b *Buffers) []gpu.Op {
-	return []gpu.Op{k.code.Swiglu.Launch(k.grid(256, 0, rows), k.dims, gateUp, b.G)}
+	threads := min((int(k.dims.FFN)/16+31)/32*32, 1024) // two loads each, if they are enough
+	return []gpu.Op{k.code.Swiglu.Launch(k.grid(threads, 0, rows), k.dims, gateUp, b.G)}
 }
 
 // Last copies the chunk's last row of X to row 0 of to.X, and sets the slot's Position to its

@@ -2,9 +2,8 @@
 // once, so the memory's speed limits them: all of them keep tens of kilobytes of each
 // multiprocessor's weights under way.
 //
-// Each lane copies the weights that it will use itself, in the background, into slots of shared
-// memory that only it reads. So no thread waits for another one's copies. A lane begins with
-// weights, which no kernel writes, before the previous kernel has ended.
+// Threads copy weights in the background into slots of shared memory. They begin before the
+// previous kernel has ended, because no kernel writes weights.
 //
 // Results come in pairs: first and second number of a rotation, gate and up, or two neighbours.
 
@@ -110,7 +109,9 @@ template <Kind KIND> __device__ inline void store(const Dims &d, const Place &p,
 #endif
 
 // one multiplies one row by a matrix. A warp computes pairs of results, one pair after the other;
-// its lanes share the columns. The row is x after a norm, or else a.
+// its lanes share the columns. Each lane copies the weights that it will use itself, into slots
+// that only it reads. So no thread waits for another one's copies. The row is x after a norm, or
+// else a.
 template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in, const float *x, const void *weight, const act *a,
 	const void *w, const Place &p)
 {
@@ -207,76 +208,117 @@ template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in
 	}
 }
 
-// Sizes of a block of many for ROWS rows: 16 * MT rows of the matrix, and slots of a thread.
-#ifndef MANY_TILES_8
-#define MANY_TILES_8 2
-#define MANY_STAGES_8 5
-#define MANY_TILES_16 2
-#define MANY_STAGES_16 4
-#define MANY_TILES_32 2
-#define MANY_STAGES_32 3
-#define MANY_TILES_64 4
-#define MANY_STAGES_64 3
+// A block of many has manyTall * manyWide warps, for each kind. manyTall of them share the rows of
+// its tile, and manyWide the columns of a stage. manyStages has the number of stages, for each kind,
+// and for 8, 16, 32 and 64 rows.
+#ifndef MANY_TALL
+#define MANY_TALL {3, 3, 2, 4}
+#define MANY_WIDE {2, 2, 4, 2}
+#define MANY_STAGES {{5, 5, 5, 5}, {5, 5, 5, 5}, {3, 3, 3, 3}, {4, 4, 4, 4}}
 #endif
+#ifndef MANY_AHEAD
+#define MANY_AHEAD 131072 // bytes of weights that a block reads into the common cache before it waits
+#endif
+#ifndef MANY_TURN
+#define MANY_TURN 1
+#endif
+constexpr int manyTall[4] = MANY_TALL, manyWide[4] = MANY_WIDE, manyStages[4][4] = MANY_STAGES;
 
-// many multiplies rows rows, at most ROWS, by a matrix with tensor cores. A block computes 16 * MT
-// rows of the matrix, and reads the columns that its place in the cluster gives it. Its 8 warps
-// share the columns in turn. The partial sums of all warps, then of all blocks of the cluster, are
-// added in order. So a result does not depend on rows, ROWS and MT.
+__host__ __device__ constexpr int manyThreads(Kind kind) { return 32 * manyTall[kind] * manyWide[kind]; }
+
+// manyBlocks returns how many blocks a multiprocessor's registers must hold.
+__host__ __device__ constexpr int manyBlocks(Kind kind, int rows) { return FP8 && kind != logitsKind && rows == 64 ? 1 : 2; }
+
+// manyPlace returns where 16 bytes of a row lie in a stage, such that each lane reads 16 bytes
+// beside its neighbours'. A piece of 512 bytes has 16 bytes for each lane: 8 rows of 64 bytes. Two
+// neighbouring pieces differ in the order of their rows, so that a row is written to different
+// banks.
+__device__ inline u32 manyPlace(int row, int piece, int pieces, int k)
+{
+	return (row / 8 * pieces + piece) * 512 + ((row % 8 * 4 + k) ^ (piece & 1) << 2) * 16;
+}
+
+// many multiplies rows rows, at most ROWS, by a matrix with tensor cores. A block computes 32 *
+// manyTall rows of the matrix, and reads the columns that its place in the cluster gives it, stage
+// after stage. The partial sums of its warps, then of all blocks of the cluster, are added in
+// order. So a result does not depend on rows and ROWS.
+//
+// A block takes less than half of a multiprocessor's memory and registers, and there are about as
+// many blocks as multiprocessors. So the next kernel's blocks find room beside them, and begin to
+// read their weights before this kernel has ended.
 //
 // The order of a tile's columns does not matter, if it is the same for weights and rows. So each
 // lane takes 16 neighbouring bytes where the instruction would have it take four times 4 bytes.
 template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int rows, int in, const act *h, const void *w, const Place &p)
 {
-	constexpr int MT = ROWS == 8 ? MANY_TILES_8 : ROWS == 16 ? MANY_TILES_16 : ROWS == 32 ? MANY_TILES_32 : MANY_TILES_64;
-	constexpr int STAGES = ROWS == 8 ? MANY_STAGES_8 : ROWS == 16 ? MANY_STAGES_16 : ROWS == 32 ? MANY_STAGES_32 : MANY_STAGES_64;
 	constexpr bool fp8 = FP8 && KIND != logitsKind;
-	constexpr int NT = ROWS / 8;
-	constexpr int wide = fp8 ? 2 : 1;      // 16 bytes of weights have columns of 16 * wide bytes of rows
-	constexpr int columns = 32 * wide;     // of a step of a warp
-	constexpr int piece = 256 * 16;        // 16 bytes for each thread
-	constexpr int stage = (MT * 2 + NT * wide) * piece;
-	constexpr int M = 16 * MT, stride = ROWS + 1;
-	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-	const int out = outputs<KIND>(d), pairs = (out + 1) / 2, firstPair = blockIdx.x * (M / 2);
-	const int parts = gridDim.y * 8, part = blockIdx.y * 8 + warp; // this warp's columns
-	const int all = in / columns, steps = part < all ? (all - part + parts - 1) / parts : 0;
-	const size_t rowBytes = (size_t)in * (fp8 ? 1 : 2);
-	const u32 slots = sharedAddress(shared + threadIdx.x);
+	constexpr int TALL = manyTall[KIND], WIDE = manyWide[KIND], THREADS = manyThreads(KIND);
+	constexpr int STAGES = manyStages[KIND][ROWS == 8 ? 0 : ROWS == 16 ? 1 : ROWS == 32 ? 2 : 3];
+	constexpr int M = 32 * TALL, NT = ROWS / 8, stride = ROWS + 1;
+	constexpr int wide = fp8 ? 2 : 1;       // 16 bytes of weights have columns of 16 * wide bytes of rows
+	constexpr int chunks = 4 * WIDE;        // of 16 bytes, of a row of weights in a stage
+	constexpr int rowChunks = chunks * wide;
+	constexpr int weightBytes = M * chunks * 16, stage = weightBytes + ROWS * rowChunks * 16;
+	constexpr int step = THREADS / chunks;  // rows of weights that all threads copy at once
+	constexpr int rowStep = THREADS / rowChunks;
+	const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, g = lane / 4, t = lane % 4;
+	const int tall = warp % TALL, part = warp / TALL; // this warp's rows and columns
+	const int out = outputs<KIND>(d), pairs = (out + 1) / 2, firstPair = blockIdx.x * (M / 2), splits = gridDim.y;
+	const int all = (in + chunks * 8 * wide - 1) / (chunks * 8 * wide);
+	const int first = all * (int)blockIdx.y / splits, steps = all * ((int)blockIdx.y + 1) / splits - first;
+	// Blocks begin with different columns, so that they do not all read the same rows at once.
+	const int turn = MANY_TURN ? blockIdx.x * MANY_TURN % max(steps, 1) : 0;
+	auto columns = [&](int i) { return first + (i + turn < steps ? i + turn : i + turn - steps); };
+	const u32 slots = sharedAddress(shared);
 	launchNext();
 
-	const char *ws[MT * 2];
+	// This thread copies the same 16 bytes of some rows in each stage.
+	const int chunk = thread % chunks, rowChunk = thread % rowChunks;
+	const char *ws[4];
 #pragma unroll
-	for (int i = 0; i < MT * 2; i++) {
-		int local = i * 8 + g; // row of the tile: the first results of all pairs, then the second ones
+	for (int i = 0; i < 4; i++) {
+		int local = thread / chunks + i * step; // row of the tile: the first results of all pairs, then the second ones
 		int pair = firstPair + local % (M / 2), row = rowOf<KIND>(d, pair, local / (M / 2));
-		ws[i] = pair < pairs && row < out ? (const char *)w + row * rowBytes + part * 64 + t * 16 : 0;
+		ws[i] = pair < pairs && row < out ? (const char *)w + (size_t)row * in * 2 / wide + chunk * 16 : 0;
 	}
-	const char *hs = (const char *)h + ((size_t)g * in + part * columns + t * 8 * wide) * 2;
-	auto copyWeights = [&](int step, int slot) {
-		u32 to = slots + slot * stage;
-#pragma unroll
-		for (int i = 0; i < MT * 2; i++)
-			copyAsync(to + i * piece, ws[i] ? ws[i] + (size_t)step * parts * 64 : w, ws[i] != 0);
+	const u32 weightTo = slots + manyPlace(thread / chunks, chunk / 4, WIDE, chunk % 4);
+	auto rowTo = [&](int row) {
+		return slots + weightBytes + (fp8 ? manyPlace(row, rowChunk / 8 * 2 + rowChunk % 2, 2 * WIDE, rowChunk % 8 / 2) :
+			manyPlace(row, rowChunk / 4, WIDE, rowChunk % 4));
 	};
-	auto copyRows = [&](int step, int slot) {
-		u32 to = slots + slot * stage + MT * 2 * piece;
+	const u32 firstTo = rowTo(thread / rowChunks);
+	const char *hs = (const char *)(h + (size_t)(thread / rowChunks) * in + rowChunk * 8);
+	auto copyWeights = [&](int i, int slot) {
+		i = columns(i);
+		bool valid = (i * chunks + chunk) * 8 * wide < in;
 #pragma unroll
-		for (int j = 0; j < NT; j++) {
-			bool valid = j * 8 + g < rows;
+		for (int k = 0; k < 4; k++)
+			copyAsync(weightTo + slot * stage + k * (step / 8 * WIDE * 512), valid && ws[k] ? ws[k] + (size_t)i * chunks * 16 : w,
+				valid && ws[k]);
+	};
+	auto copyRows = [&](int i, int slot) {
+		i = columns(i);
+		bool valid = (i * rowChunks + rowChunk) * 8 < in;
 #pragma unroll
-			for (int k = 0; k < wide; k++)
-				copyAsync(to + (j * wide + k) * piece, valid ? hs + ((size_t)j * 8 * in + (size_t)step * parts * columns) * 2 + k * 16 : (const char *)h,
-					valid);
+		for (int k = 0; k * rowStep < ROWS; k++) {
+			int row = thread / rowChunks + k * rowStep;
+			if (ROWS % rowStep == 0 || row < ROWS)
+				copyAsync((rowStep % 8 == 0 ? firstTo + k * (rowStep * rowChunks * 16) : rowTo(row)) + slot * stage,
+					valid && row < rows ? hs + ((size_t)k * rowStep * in + (size_t)i * rowChunks * 8) * 2 : (const char *)h, valid && row < rows);
 		}
 	};
 #pragma unroll
 	for (int i = 0; i < STAGES - 1; i++)
 		if (i < steps)
 			copyWeights(i, i);
+	for (int i = STAGES - 1 + chunk % 8; i < min(steps, STAGES - 1 + MANY_AHEAD / weightBytes); i += 8)
+#pragma unroll
+		for (int k = 0; k < 4; k++)
+			if (ws[k] && (columns(i) * chunks + chunk / 8 * 8) * 8 * wide < in)
+				readAhead(ws[k] + (size_t)columns(i) * chunks * 16 - chunk % 8 * 16);
 	__shared__ RowState states[ROWS];
-	if (KIND == qkvKind && threadIdx.x < rows)
-		states[threadIdx.x] = stateOf(d, p, threadIdx.x);
+	if (KIND == qkvKind && thread < rows)
+		states[thread] = stateOf(d, p, thread);
 	waitPrevious();
 #pragma unroll
 	for (int i = 0; i < STAGES - 1; i++) {
@@ -285,68 +327,67 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 		commitCopies();
 	}
 
-	float c[MT][NT][4] = {};
+	float c[2][NT][4] = {};
+	const u32 weightFrom = slots + (tall * 4 * WIDE + part) * 512 + (lane ^ (part & 1) << 2) * 16;
+	const u32 rowFrom = slots + weightBytes + part * wide * 512;
 	int slot = 0;
 #pragma unroll 1
-	for (int step = 0; step < steps; step++) {
+	for (int i = 0; i < steps; i++) {
 		waitCopies<STAGES - 2>();
-		u32 from = slots + slot * stage;
+		__syncthreads(); // all have this stage, and are done with the one before
+		if (i + STAGES - 1 < steps) {
+			int free = slot == 0 ? STAGES - 1 : slot - 1;
+			copyWeights(i + STAGES - 1, free);
+			copyRows(i + STAGES - 1, free);
+		}
+		commitCopies();
+		uint4 a[4];
+#pragma unroll
+		for (int k = 0; k < 4; k++)
+			a[k] = loadShared(weightFrom + slot * stage + k * (WIDE * 512));
 		if (fp8) {
-			u32 a[MT * 2][8];
 #pragma unroll
-			for (int i = 0; i < MT * 2; i++) {
-				uint4 v = loadShared(from + i * piece);
-				unpackFP8(v.x, a[i][0], a[i][1]);
-				unpackFP8(v.y, a[i][2], a[i][3]);
-				unpackFP8(v.z, a[i][4], a[i][5]);
-				unpackFP8(v.w, a[i][6], a[i][7]);
-			}
+			for (int s = 0; s < 2; s++) {
+				u32 v[4][4];
 #pragma unroll
-			for (int j = 0; j < NT; j++) {
-				uint4 b = loadShared(from + (MT * 2 + 2 * j) * piece), b2 = loadShared(from + (MT * 2 + 2 * j + 1) * piece);
+				for (int k = 0; k < 4; k++) {
+					unpackFP8(s ? a[k].z : a[k].x, v[k][0], v[k][1]);
+					unpackFP8(s ? a[k].w : a[k].y, v[k][2], v[k][3]);
+				}
 #pragma unroll
-				for (int i = 0; i < MT; i++) {
-					u32 *lo = a[2 * i], *hi = a[2 * i + 1];
-					multiply(c[i][j], lo[0], hi[0], lo[1], hi[1], b.x, b.y);
-					multiply(c[i][j], lo[2], hi[2], lo[3], hi[3], b.z, b.w);
-					multiply(c[i][j], lo[4], hi[4], lo[5], hi[5], b2.x, b2.y);
-					multiply(c[i][j], lo[6], hi[6], lo[7], hi[7], b2.z, b2.w);
+				for (int j = 0; j < NT; j++) {
+					uint4 b = loadShared(rowFrom + slot * stage + (j * 2 * WIDE + s) * 512 + (lane ^ s << 2) * 16);
+#pragma unroll
+					for (int k = 0; k < 2; k++) {
+						multiply(c[k][j], v[2 * k][0], v[2 * k + 1][0], v[2 * k][1], v[2 * k + 1][1], b.x, b.y);
+						multiply(c[k][j], v[2 * k][2], v[2 * k + 1][2], v[2 * k][3], v[2 * k + 1][3], b.z, b.w);
+					}
 				}
 			}
 		} else {
-			uint4 a[MT * 2];
-#pragma unroll
-			for (int i = 0; i < MT * 2; i++)
-				a[i] = loadShared(from + i * piece);
 #pragma unroll
 			for (int j = 0; j < NT; j++) {
-				uint4 b = loadShared(from + (MT * 2 + j) * piece);
+				uint4 b = loadShared(rowFrom + slot * stage + j * (WIDE * 512) + (lane ^ (part & 1) << 2) * 16);
 #pragma unroll
-				for (int i = 0; i < MT; i++) {
-					uint4 lo = a[2 * i], hi = a[2 * i + 1];
-					multiply(c[i][j], lo.x, hi.x, lo.y, hi.y, b.x, b.y);
-					multiply(c[i][j], lo.z, hi.z, lo.w, hi.w, b.z, b.w);
+				for (int k = 0; k < 2; k++) {
+					uint4 lo = a[2 * k], hi = a[2 * k + 1];
+					multiply(c[k][j], lo.x, hi.x, lo.y, hi.y, b.x, b.y);
+					multiply(c[k][j], lo.z, hi.z, lo.w, hi.w, b.z, b.w);
 				}
 			}
 		}
-		int ahead = step + STAGES - 1, free = slot == 0 ? STAGES - 1 : slot - 1;
-		if (ahead < steps) {
-			copyWeights(ahead, free);
-			copyRows(ahead, free);
-		}
-		commitCopies();
 		slot = slot == STAGES - 1 ? 0 : slot + 1;
 	}
 	waitCopies<0>();
 	__syncthreads(); // all slots are free
 
-	// Add the warps' partial sums: [warp][M][stride].
+	// Add the warps' partial sums: [part][M][stride].
 	float *sums = (float *)shared;
 #pragma unroll
-	for (int i = 0; i < MT; i++)
+	for (int i = 0; i < 2; i++)
 #pragma unroll
 		for (int j = 0; j < NT; j++) {
-			float *to = sums + (warp * M + i * 16 + g) * stride + j * 8 + t * 2;
+			float *to = sums + (part * M + tall * 32 + i * 16 + g) * stride + j * 8 + t * 2;
 			to[0] = c[i][j][0];
 			to[1] = c[i][j][1];
 			to[8 * stride] = c[i][j][2];
@@ -354,13 +395,12 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 		}
 	__syncthreads();
 	// A thread takes row i % M of column i / M, so that neighbours do not meet in a bank.
-	const int splits = gridDim.y;
 	if (splits == 1) {
-		for (int i = threadIdx.x; i < M / 2 * rows; i += 256) {
+		for (int i = thread; i < M / 2 * rows; i += THREADS) {
 			int j = i % (M / 2), r = i / (M / 2);
 			float a = 0, b = 0;
 #pragma unroll
-			for (int k = 0; k < 8; k++) {
+			for (int k = 0; k < WIDE; k++) {
 				a += sums[(k * M + j) * stride + r];
 				b += sums[(k * M + j + M / 2) * stride + r];
 			}
@@ -370,34 +410,36 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 		return;
 	}
 #if __CUDA_ARCH__ >= 900
-	for (int i = threadIdx.x; i < M * rows; i += 256) {
+	for (int i = thread; i < M * rows; i += THREADS) {
 		int j = i % M, r = i / M;
 		float a = 0;
 #pragma unroll
-		for (int k = 0; k < 8; k++)
+		for (int k = 0; k < WIDE; k++)
 			a += sums[(k * M + j) * stride + r];
 		sums[j * stride + r] = a; // only this thread has read it
 	}
-	asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+	waitCluster();
 	// Each block of the cluster finishes a part of the pairs.
 	const int share = M / 2 / splits, begin = blockIdx.y * share;
-	for (int i = threadIdx.x; i < share * rows; i += 256) {
+	for (int i = thread; i < share * rows; i += THREADS) {
 		int j = begin + i % share, r = i / share;
-		float a = 0, b = 0;
-		for (int k = 0; k < splits; k++) {
-			u32 peer;
-			float v, v2;
-			asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(peer) : "r"(sharedAddress(sums + j * stride + r)), "r"(k));
-			asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(peer) : "memory");
-			asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v2) : "r"(peer + M / 2 * stride * 4) : "memory");
-			a += v;
-			b += v2;
-		}
+		float v[maxManySplits], v2[maxManySplits], a = 0, b = 0;
+#pragma unroll
+		for (int k = 0; k < maxManySplits; k++)
+			if (k < splits) {
+				v[k] = loadPeer(sharedAddress(sums + j * stride + r), k);
+				v2[k] = loadPeer(sharedAddress(sums + (j + M / 2) * stride + r), k);
+			}
+#pragma unroll
+		for (int k = 0; k < maxManySplits; k++)
+			if (k < splits) {
+				a += v[k];
+				b += v2[k];
+			}
 		if (firstPair + j < pairs)
 			store<KIND>(d, p, states[r], r, firstPair + j, a, b);
 	}
-	// A block's memory is there until all have read it.
-	asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+	waitCluster(); // a block's memory is there until all have read it
 #endif
 }
 
@@ -427,28 +469,28 @@ extern "C" __global__ void __launch_bounds__(256) logitsOne(Dims d, const float 
 	one<logitsKind, true>(d, d.width, x, norm, 0, w, p);
 }
 
-template <int ROWS> __global__ void __launch_bounds__(256) qkvMany(Dims d, int rows, int layer, const int *active, const int *position,
+template <int ROWS> __global__ void __launch_bounds__(manyThreads(qkvKind), manyBlocks(qkvKind, ROWS)) qkvMany(Dims d, int rows, int layer, const int *active, const int *position,
 	const int *pages, void *cache, const float *freq, const act *h, const void *w, const void *scale, act *q)
 {
 	Place p = {layer, 0, active, position, pages, cache, freq, (const float *)scale, q, 0};
 	many<qkvKind, ROWS>(d, rows, d.width, h, w, p);
 }
 
-template <int ROWS> __global__ void __launch_bounds__(256) gateUpMany(Dims d, int rows, const act *h, const void *w, const void *scale,
+template <int ROWS> __global__ void __launch_bounds__(manyThreads(gateUpKind), manyBlocks(gateUpKind, ROWS)) gateUpMany(Dims d, int rows, const act *h, const void *w, const void *scale,
 	act *g)
 {
 	Place p = {0, 0, 0, 0, 0, 0, 0, (const float *)scale, g, 0};
 	many<gateUpKind, ROWS>(d, rows, d.width, h, w, p);
 }
 
-template <int ROWS> __global__ void __launch_bounds__(256) addMany(Dims d, int rows, int in, int add, const act *a, const void *w,
+template <int ROWS> __global__ void __launch_bounds__(manyThreads(addKind), manyBlocks(addKind, ROWS)) addMany(Dims d, int rows, int in, int add, const act *a, const void *w,
 	const void *scale, float *x)
 {
 	Place p = {0, add, 0, 0, 0, 0, 0, (const float *)scale, 0, x};
 	many<addKind, ROWS>(d, rows, in, a, w, p);
 }
 
-template <int ROWS> __global__ void __launch_bounds__(256) logitsMany(Dims d, int rows, const act *h, const void *w, float *logits)
+template <int ROWS> __global__ void __launch_bounds__(manyThreads(logitsKind), manyBlocks(logitsKind, ROWS)) logitsMany(Dims d, int rows, const act *h, const void *w, float *logits)
 {
 	Place p = {0, 0, 0, 0, 0, 0, 0, 0, 0, logits};
 	many<logitsKind, ROWS>(d, rows, d.width, h, w, p);

@@ -75,12 +75,13 @@ __device__ inline u64 sumBlock(u64 v, u64 *space)
 // selectKey returns the least key such that the candidates with keys up to it reach a total of
 // target, counted or weighed. Candidates with keys above limit do not exist. If all together do not
 // reach target, it returns limit. It finds 8 bits of the key at a time, from sums for each value of
-// these bits; a sum has two halves, so that they do not overflow: 8 copies of [256][2].
+// these bits; a sum has two halves, so that they do not overflow: 8 copies of [256][2]. It sets the
+// bits below bit to 1, and does not find them.
 template <bool COUNT> __device__ inline u32 selectKey(const float *logits, int vocab, float top, float inverse, u32 limit, u64 target,
-	u32 *sums, u64 *found)
+	int bit, u32 *sums, u64 *found)
 {
 	u32 prefix = 0;
-	for (int shift = 24; shift >= 0; shift -= 8) {
+	for (int shift = 24; shift >= bit; shift -= 8) {
 		__syncthreads();
 		for (int i = threadIdx.x; i < 8 * 512; i += 1024)
 			sums[i] = 0;
@@ -128,14 +129,107 @@ template <bool COUNT> __device__ inline u32 selectKey(const float *logits, int v
 		prefix |= (u32)found[0] << shift;
 		target = found[1];
 	}
-	return prefix;
+	return prefix | ((1u << bit) - 1);
+}
+
+// minBlock returns the least value of all 1024 threads, to all of them.
+__device__ inline u32 minBlock(u32 v, u64 *space)
+{
+	auto least = [&]() {
+#pragma unroll
+		for (int i = 16; i > 0; i /= 2)
+			v = min(v, __shfl_xor_sync(~0u, v, i));
+	};
+	least();
+	__syncthreads();
+	if (threadIdx.x % 32 == 0)
+		space[threadIdx.x / 32] = v;
+	__syncthreads();
+	v = space[threadIdx.x % 32];
+	least();
+	return v;
+}
+
+// A Few has the candidates of a distribution if there are at most maxFew.
+const int maxFew = 512;
+struct Few {
+	int n;
+	u32 key[maxFew], weight[maxFew];
+	int token[maxFew];
+};
+
+// collect finds all candidates with keys up to bound, in any order. There may be more than maxFew.
+__device__ inline void collect(Few *f, const float *logits, int vocab, float top, float inverse, u32 bound)
+{
+	__syncthreads();
+	if (threadIdx.x == 0)
+		f->n = 0;
+	__syncthreads();
+#pragma unroll 4
+	for (int i = threadIdx.x; i < vocab; i += 1024) {
+		Candidate c = candidate(logits[i], top, inverse);
+		if (c.key > bound)
+			continue;
+		int k = atomicAdd(&f->n, 1);
+		if (k < maxFew) {
+			f->key[k] = c.key;
+			f->weight[k] = c.weight;
+			f->token[k] = i;
+		}
+	}
+	__syncthreads();
+}
+
+// chooseFew returns the token to the thread that has it, and -1 to the others. It compares all
+// candidates with each other. total is the weight of all tokens, if there is no topK.
+__device__ inline int chooseFew(Few *f, const Sampling &s, bool topK, u64 total, u64 random, u64 *space)
+{
+	const int n = f->n, i = threadIdx.x;
+	u32 key = ~0u, weight = 0, limit = ~0u - 1;
+	int token = 0;
+	if (i < n) {
+		key = f->key[i];
+		weight = f->weight[i];
+		token = f->token[i];
+	}
+	// restrict lowers the limit, and sets the weights of keys above it to 0, once all threads have
+	// come here.
+	auto restrict = [&](bool reached) {
+		limit = minBlock(reached ? key : limit, space);
+		if (key > limit)
+			weight = 0;
+		if (i < n)
+			f->weight[i] = weight;
+		total = sumBlock(weight, space);
+	};
+	if (topK) {
+		int count = 0;
+		if (i < n)
+			for (int k = 0; k < n; k++)
+				count += f->key[k] <= key;
+		restrict(i < n && count >= s.topK);
+	}
+	if (s.topP < 1) {
+		double p = s.topP > 0 ? (double)s.topP : 0;
+		u64 target = (u64)__dmul_rn(p, (double)total), sum = 0;
+		if (i < n)
+			for (int k = 0; k < n; k++)
+				sum += f->key[k] <= key ? f->weight[k] : 0;
+		restrict(key <= limit && sum >= (target > 0 ? target : 1));
+	}
+	const u64 place = __umul64hi(random, total);
+	u64 before = 0;
+	if (weight > 0)
+		for (int k = 0; k < n; k++)
+			before += f->token[k] < token ? f->weight[k] : 0;
+	return weight > 0 && place >= before && place - before < weight ? token : -1;
 }
 
 // sample chooses a token for the slot of each row, one block of 1024 threads for each.
 extern "C" __global__ void __launch_bounds__(1024) sample(Dims d, const int *active, int *token, int *position, const Sampling *sampling,
 	const float *logits, int *out)
 {
-	__shared__ u32 sums[8 * 512];
+	__shared__ u32 sums[8 * 512]; // or Few
 	__shared__ u64 space[32], found[2];
 	__shared__ float tops[32];
 	__shared__ int best[32];
@@ -193,9 +287,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(Dims d, const int *act
 	}
 
 	const float inverse = __fdiv_rn(1, s.temperature);
-	u32 limit = ~0u - 1;
-	if (s.topK > 0 && s.topK < vocab)
-		limit = selectKey<true>(logits, vocab, top, inverse, limit, s.topK, sums, found);
+	const u64 random = random64(s.seed, position[slot]);
 	// A warp has a piece of the vocabulary: total is the sum of its tokens' weights.
 	const int piece = (vocab + 1023) / 1024 * 32, begin = warp * piece, end = min(vocab, begin + piece);
 	auto weigh = [&](u32 limit) {
@@ -207,17 +299,42 @@ extern "C" __global__ void __launch_bounds__(1024) sample(Dims d, const int *act
 		}
 		return sumWarp64(sum);
 	};
-	u64 total = weigh(limit), all = sumBlock(lane == 0 ? total : 0, space);
+	const bool topK = s.topK > 0 && s.topK < vocab;
+	u32 limit = ~0u - 1;
+	u64 total = 0, all = 0;
+	if (!topK) {
+		total = weigh(limit);
+		all = sumBlock(lane == 0 ? total : 0, space);
+	}
+	auto target = [&]() {
+		u64 v = (u64)__dmul_rn(s.topP > 0 ? (double)s.topP : 0, (double)all);
+		return v > 0 ? v : 1;
+	};
+	if (topK || s.topP < 1) {
+		u32 bound = topK ? selectKey<true>(logits, vocab, top, inverse, limit, s.topK, 24, sums, found) :
+			selectKey<false>(logits, vocab, top, inverse, limit, target(), 24, sums, found);
+		Few *few = (Few *)sums;
+		collect(few, logits, vocab, top, inverse, bound);
+		if (few->n <= maxFew) {
+			int chosen = chooseFew(few, s, topK, all, random, space);
+			if (chosen >= 0)
+				finish(chosen);
+			return;
+		}
+	}
+	if (topK) {
+		limit = selectKey<true>(logits, vocab, top, inverse, limit, s.topK, 0, sums, found);
+		total = weigh(limit);
+		all = sumBlock(lane == 0 ? total : 0, space);
+	}
 	if (s.topP < 1) {
-		double p = s.topP > 0 ? (double)s.topP : 0;
-		u64 target = (u64)__dmul_rn(p, (double)all);
-		limit = selectKey<false>(logits, vocab, top, inverse, limit, target > 0 ? target : 1, sums, found);
+		limit = selectKey<false>(logits, vocab, top, inverse, limit, target(), 0, sums, found);
 		total = weigh(limit);
 		all = sumBlock(lane == 0 ? total : 0, space);
 	}
 	// The token at a random place of the sum of all weights.
-	u64 rest = __umul64hi(random64(s.seed, position[slot]), all);
-	__syncthreads(); // all have read the position
+	u64 rest = __umul64hi(random, all);
+	__syncthreads(); // space is free
 	if (lane == 0)
 		space[warp] = total;
 	__syncthreads();

@@ -34,6 +34,7 @@ func TestTimes(t *testing.T) {
 			}
 			if !invariant {
 				b.chunk(256, 256)
+				b.chunk(512, 0)
 			}
 			b.world.close()
 			if fp8 == 1 {
@@ -196,6 +197,7 @@ func (b *modelTimes) rows(rows int) {
 func (b *modelTimes) chunk(rows, position int) {
 	buffers, steps := b.chunkSteps(rows, 2, position, rows)
 	b.fill(buffers, rows)
+	steps = append(steps, step{name: "norm", ops: func(n int) []gpu.Op { return b.k.Norm(n, b.norm, buffers) }})
 	fmt.Printf("\na chunk of %d tokens at position %d, FP8: %v\n", rows, position, b.d.FP8 == 1)
 	for _, s := range steps {
 		var ops []gpu.Op

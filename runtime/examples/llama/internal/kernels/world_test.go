@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/puregpu/puregpu/runtime/compile"
@@ -55,6 +56,7 @@ type world struct {
 	s      State
 	b      *Buffers // of decode steps
 	slots  int
+	pages  []int32 // of the slots, before setPositions
 
 	norm                   gpu.Range
 	table                  gpu.Range // and the logits' matrix
@@ -98,7 +100,7 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 			pages[i+j] = int32(p)
 		}
 	}
-	w.s.Pages = put(w, pages)
+	w.pages, w.s.Pages = pages, put(w, pages)
 	w.s.Cache = put(w, w.halves((shared+slots)*d.PageBytes()/2, -1, 1)).Range()
 	freq := make([]float32, d.HeadDim/2)
 	for i := range freq {
@@ -116,9 +118,10 @@ func newWorld(t testing.TB, dev *gpu.Device, d Dims, slots int, invariant bool, 
 	return w
 }
 
-// setPositions sets the position of each slot. The page there is the slot's own.
+// setPositions sets the position of each slot. The page there is the slot's own, and no other page
+// of the slot is the same, because a chunk writes several pages at once.
 func (w *world) setPositions(positions []int32) {
-	pages := get(w, w.s.Pages)
+	pages := slices.Clone(w.pages)
 	for i, p := range positions {
 		pages[i*int(w.d.MaxPages)+int(p)/PageTokens] = int32(min(w.slots, 4)*int(w.d.MaxPages) + i)
 	}

@@ -3,6 +3,9 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
+	"time"
 
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
 	"github.com/puregpu/puregpu/runtime/gpu"
@@ -43,3 +46,101 @@ func (s *Shard) StepBytes(tokens int) uint64 {
 
 // WithoutAlone makes a sequence that decodes alone use the kernels of several.
 func (s *Shard) WithoutAlone() { s.alone = nil }
+
+// A PartTime is how long a part of a chunk's recording takes, in all layers.
+type PartTime struct {
+	Name string
+	Took time.Duration
+}
+
+// ChunkTimes measures the recording of a whole chunk at the end of a prompt, and each kind of its
+// operations. It is for a shard without peers and of 16-bit numbers.
+func (s *Shard) ChunkTimes() (list []PartTime, err error) {
+	n, b, d := s.info.ChunkTokens, s.prompt, s.kernels.Dims()
+	chunk := s.chunk.Slice(0, 3)
+	for _, s.split = range []bool{false, true} {
+		for _, parts := range s.recordings {
+			for _, c := range parts {
+				c.Close()
+			}
+		}
+		clear(s.recordings)
+		all, err := s.recording(n, true, true)
+		if err != nil {
+			return nil, err
+		}
+		took := time.Duration(0)
+		for _, c := range all {
+			part, err := s.recordingTime(c)
+			if err != nil {
+				return nil, err
+			}
+			took += part
+		}
+		launch, wait := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+		for range 20 {
+			start := time.Now()
+			for _, c := range all {
+				s.stream.Do(gpu.Execute(c))
+			}
+			launch = min(launch, time.Since(start))
+			if err := s.stream.Wait(context.Background()); err != nil {
+				return nil, err
+			}
+			wait = min(wait, time.Since(start))
+		}
+		name := fmt.Sprintf(", %d graphs", len(all))
+		list = append(list, PartTime{"all" + name, took}, PartTime{"host: until launched" + name, launch}, PartTime{"host: until ended" + name, wait})
+	}
+	for _, part := range []struct {
+		name string
+		add  func(r *recorder, i int, y *layer)
+	}{
+		{"norm", func(r *recorder, i int, y *layer) { r.add(s.kernels.Norm(n, y.attentionNorm, b)...) }},
+		{"product, q k v", func(r *recorder, i int, y *layer) { r.product(s.wide, b.H, &y.qkv) }},
+		{"rope", func(r *recorder, i int, y *layer) { r.add(s.kernels.RopeChunk(n, chunk, &s.state, i, s.wide, b)...) }},
+		{"attend", func(r *recorder, i int, y *layer) { r.add(s.kernels.AttendChunk(n, chunk, &s.state, i, b)...) }},
+		{"product, out", func(r *recorder, i int, y *layer) { r.productSum(b.X, b.A, &y.o) }},
+		{"product, gate up", func(r *recorder, i int, y *layer) { r.product(s.wide, b.H, &y.gateUp) }},
+		{"swiglu", func(r *recorder, i int, y *layer) { r.add(s.kernels.SwiGLU(n, s.wide, b)...) }},
+		{"product, down", func(r *recorder, i int, y *layer) { r.productSum(b.X, b.G, &y.down) }},
+	} {
+		r := recorder{Shard: s, rows: n}
+		r.begin()
+		for i := range int(d.Layers) {
+			part.add(&r, i, &s.weights.layers[i])
+		}
+		if r.end(); r.err != nil {
+			return nil, r.err
+		}
+		took, err := s.recordingTime(r.commands)
+		if err := errors.Join(err, r.commands.Close()); err != nil {
+			return nil, err
+		}
+		list = append(list, PartTime{part.name, took})
+	}
+	return list, err
+}
+
+// recordingTime returns the least duration of several executions.
+func (s *Shard) recordingTime(c *gpu.CommandBuffer) (least time.Duration, err error) {
+	timing, err := s.dev.NewTiming()
+	if err != nil {
+		return 0, err
+	}
+	defer timing.Close()
+	for i := range 12 {
+		s.stream.Do(gpu.Execute(c).Timed(timing))
+		if err := s.stream.Wait(context.Background()); err != nil {
+			return 0, err
+		}
+		took, err := timing.Duration()
+		if err != nil {
+			return 0, err
+		}
+		if i == 0 || took < least {
+			least = took
+		}
+	}
+	return least, nil
+}

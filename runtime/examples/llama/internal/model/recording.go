@@ -7,6 +7,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/blas"
 	"github.com/puregpu/puregpu/runtime/collective"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
+	"github.com/puregpu/puregpu/runtime/examples/llama/internal/kernels"
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/peer"
 	"github.com/puregpu/puregpu/runtime/gpu"
 	"github.com/puregpu/puregpu/runtime/smallfloat"
@@ -20,8 +21,9 @@ type recorded struct {
 }
 
 // recording returns the recording for n rows or tokens. Sizes are powers of two, so there are few.
-// Which one computes a chunk depends only on the chunk.
-func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
+// Which one computes a chunk depends only on the chunk. The parts of a recording are executed one
+// after the other.
+func (s *Shard) recording(n int, chunk, last bool) ([]*gpu.CommandBuffer, error) {
 	key := recorded{1 << bits.Len(uint(n-1)), chunk, last}
 	if chunk {
 		key.rows = min(max(key.rows, PageTokens), s.info.ChunkTokens)
@@ -29,33 +31,59 @@ func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
 	if r := s.recordings[key]; r != nil {
 		return r, nil
 	}
-	c, err := s.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true})
-	if err != nil {
-		return nil, err
-	}
-	r := recorder{Shard: s, rows: key.rows, commands: c}
+	r := recorder{Shard: s, rows: key.rows}
+	r.begin()
 	if chunk {
 		r.chunkStep(last)
 	} else {
 		r.decodeStep()
 	}
-	if r.err == nil {
-		r.err = c.End()
-	}
+	r.end()
 	if r.err != nil {
-		c.Close()
+		for _, c := range r.parts {
+			c.Close()
+		}
 		return nil, fmt.Errorf("model: recording %+v: %w", key, r.err)
 	}
-	s.recordings[key] = c
-	return c, nil
+	s.recordings[key] = r.parts
+	return r.parts, nil
+}
+
+// recordChunks makes the recordings for chunks: all but the last one of a prompt have the same
+// length.
+func (s *Shard) recordChunks() error {
+	most := s.info.ChunkTokens
+	_, err := s.recording(most, true, false)
+	for n := PageTokens; err == nil && n < 2*most; n *= 2 {
+		_, err = s.recording(min(n, most), true, true)
+	}
+	return err
 }
 
 // A recorder records a step of the model.
 type recorder struct {
 	*Shard
 	rows     int
-	commands *gpu.CommandBuffer
-	err      error // the first one
+	parts    []*gpu.CommandBuffer
+	commands *gpu.CommandBuffer // the last part
+	err      error              // the first one
+}
+
+// begin begins a part.
+func (r *recorder) begin() {
+	if r.err != nil {
+		return
+	}
+	if r.commands, r.err = r.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true}); r.err == nil {
+		r.parts = append(r.parts, r.commands)
+	}
+}
+
+// end ends the part.
+func (r *recorder) end() {
+	if r.err == nil {
+		r.err = r.commands.End()
+	}
 }
 
 func (r *recorder) add(ops ...gpu.Op) {
@@ -69,11 +97,47 @@ func (r *recorder) add(ops ...gpu.Op) {
 // decodeStep records a token of each of the active slots.
 func (r *recorder) decodeStep() {
 	k, w, b, s := r.kernels, r.weights, r.Shard.rows, &r.state
+	out := r.out.Slice(0, MaxRows)
 	if r.rows == 1 && r.alone != nil {
 		r.add(r.alone())
-		r.add(k.Sample(1, r.active, s, b, r.out.Slice(0, MaxRows))...)
+		r.add(k.Sample(1, r.active, s, b, out)...)
 		return
 	}
+	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
+	if r.rows < wideRows || r.options.Invariant || r.options.Ranks > 1 || w.quantised() {
+		r.decode(k, 0, r.active, out)
+		return
+	}
+	for i := range w.layers {
+		y := &w.layers[i]
+		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
+		r.product(r.wide, b.H, &y.qkv)
+		r.add(k.RopeRows(r.rows, r.active, s, i, r.wide, b)...)
+		r.add(k.Attend(r.rows, r.active, s, i, b)...)
+		r.feedForward(y, b)
+	}
+	r.add(k.Norm(r.rows, w.norm, b)...)
+	r.logits(b)
+	r.add(k.Sample(r.rows, r.active, s, b, out)...)
+}
+
+// wideRows is the number of rows from which on products of cuBLAS are faster than those of package
+// kernels. Their results depend on the number of rows.
+const wideRows = 32
+
+// feedForward records the rest of a layer, after the attention: cuBLAS computes the products.
+func (r *recorder) feedForward(y *layer, b *kernels.Buffers) {
+	r.productSum(b.X, b.A, &y.o)
+	r.add(r.kernels.Norm(r.rows, y.ffnNorm, b)...)
+	r.product(r.wide, b.H, &y.gateUp)
+	r.add(r.kernels.SwiGLU(r.rows, r.wide, b)...)
+	r.productSum(b.X, b.G, &y.down)
+}
+
+// decode records the layers from first on, and the choice of a token, for each of the active slots.
+// The kernels in front are for the first product.
+func (r *recorder) decode(front *kernels.Kernels, first int, active, out gpu.Slice[int32]) {
+	k, w, b, s := r.kernels, r.weights, r.Shard.rows, &r.state
 	to := *b // takes the products that are summed
 	to.X = r.summed(b.X)
 	fused := r.options.Peer != nil && (r.rows > 1 || r.options.Invariant)
@@ -91,18 +155,16 @@ func (r *recorder) decodeStep() {
 		}
 		r.add(ops...)
 	}
-	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
-	for i := range w.layers {
+	r.add(front.QKV(r.rows, active, s, first, w.layers[first].attentionNorm, w.layers[first].qkv.Matrix, b)...)
+	for i := first; i < len(w.layers); i++ {
 		y, next := &w.layers[i], w.norm
+		if i > first {
+			behind(k.QKV(r.rows, active, s, i, y.attentionNorm, y.qkv.Matrix, b))
+		}
 		if i+1 < len(w.layers) {
 			next = w.layers[i+1].attentionNorm
 		}
-		if qkv := k.QKV(r.rows, r.active, s, i, y.attentionNorm, y.qkv.Matrix, b); i == 0 {
-			r.add(qkv...)
-		} else {
-			behind(qkv)
-		}
-		r.add(k.Attend(r.rows, r.active, s, i, b)...)
+		r.add(k.Attend(r.rows, active, s, i, b)...)
 		r.add(k.Out(r.rows, r.adds(), y.o.Matrix, &to)...)
 		sum(y.ffnNorm)
 		behind(k.GateUp(r.rows, y.ffnNorm, y.gateUp.Matrix, b))
@@ -110,10 +172,12 @@ func (r *recorder) decodeStep() {
 		sum(next)
 	}
 	behind(k.Logits(r.rows, w.norm, w.head, b))
-	r.add(k.Sample(r.rows, r.active, s, b, r.out.Slice(0, MaxRows))...)
+	r.add(k.Sample(r.rows, active, s, b, out)...)
 }
 
-// chunkStep records a chunk of a prompt. After the last one it samples.
+// chunkStep records a chunk of a prompt. Later tokens need nothing of the last layer but keys and
+// values, and so the other products there are for the prompt's last token only: it passes through the
+// layer as a token of a decode step, and then the next token is chosen.
 func (r *recorder) chunkStep(last bool) {
 	k, w, b, s := r.kernels, r.weights, r.prompt, &r.state
 	chunk := r.chunk.Slice(0, 3)
@@ -121,20 +185,26 @@ func (r *recorder) chunkStep(last bool) {
 	for i := range w.layers {
 		y := &w.layers[i]
 		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
+		if i == len(w.layers)-1 {
+			kv := y.qkv.from(int(k.Dims().Heads * k.Dims().HeadDim))
+			r.product(r.wide, b.H, &kv)
+			r.add(k.KeysChunk(r.rows, chunk, s, i, r.wide, b)...)
+			break
+		}
 		r.product(r.wide, b.H, &y.qkv)
 		r.add(k.RopeChunk(r.rows, chunk, s, i, r.wide, b)...)
 		r.add(k.AttendChunk(r.rows, chunk, s, i, b)...)
-		r.productSum(b.X, b.A, &y.o)
-		r.add(k.Norm(r.rows, y.ffnNorm, b)...)
-		r.product(r.wide, b.H, &y.gateUp)
-		r.add(k.SwiGLU(r.rows, r.wide, b)...)
-		r.productSum(b.X, b.G, &y.down)
+		r.feedForward(y, b)
+		if i == 0 && r.split { // the device begins while the host launches the other layers
+			r.end()
+			r.begin()
+		}
 	}
 	if last {
-		one := r.Shard.rows
-		r.add(k.Last(chunk, s, b, one)...)
-		r.add(k.Logits(1, w.norm, w.head, one)...)
-		r.add(k.Sample(1, chunk.Slice(0, 1), s, one, r.out.Slice(MaxRows, MaxRows+1))...)
+		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
+		r.rows = 1
+		// The kernels of a decode step read positions and cache before the launch in front has ended.
+		r.decode(k.Usual(), len(w.layers)-1, chunk.Slice(0, 1), r.out.Slice(MaxRows, MaxRows+1))
 	}
 }
 
@@ -185,6 +255,17 @@ func (r *recorder) productSum(x gpu.Slice[float32], a gpu.Slice[uint16], m *matr
 		r.add(gemm[float32, smallfloat.BFloat16](r, to, a, w, m, old))
 	}
 	r.sum(x)
+}
+
+// logits records the product of H with the last matrix.
+func (r *recorder) logits(b *kernels.Buffers) {
+	d, w := r.kernels.Dims(), r.weights
+	head := &matrix{rows: int(d.Vocab), cols: int(d.Width)}
+	if w.kind == checkpoint.F16 {
+		r.add(gemm[float32, smallfloat.Float16](r, b.Logits.Range(), b.H, w.head, head, 0))
+	} else {
+		r.add(gemm[float32, smallfloat.BFloat16](r, b.Logits.Range(), b.H, w.head, head, 0))
+	}
 }
 
 // in16 returns the matrix in 16 bits. If it is quantised, it records the conversion.

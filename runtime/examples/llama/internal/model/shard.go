@@ -39,6 +39,9 @@ type Options struct {
 	// Warm has numbers of sequences that are decoded together. What they need is made when the shard
 	// is opened, and not in the first such step.
 	Warm []int
+
+	// WarmPrompts does the same for chunks of prompts of all lengths.
+	WarmPrompts bool
 }
 
 // A Shard is a model on a device, or one device's part of it. It is a [Runner].
@@ -62,11 +65,12 @@ type Shard struct {
 	out    gpu.Slice[int32]   // [MaxRows+1]: the new tokens, and last that of the chunk
 	rows   *kernels.Buffers   // of a decode step
 	prompt *kernels.Buffers   // of a chunk
-	wide   gpu.Slice[uint16]  // of a chunk: products before the rotation and before SwiGLU
+	wide   gpu.Slice[uint16]  // products before the rotation and before SwiGLU, of a chunk or of many rows
 	plain  gpu.Slice[uint16]  // of a chunk, if the model is quantised: a matrix in 16 bits
 	part   gpu.Slice[float32] // this shard's part of a sum, with Options.Peer
 
-	recordings map[recorded]*gpu.CommandBuffer // made when they are first needed
+	recordings map[recorded][]*gpu.CommandBuffer // made when they are first needed
+	split      bool                              // the first layer of a chunk is a part of its own
 
 	// The host's copies.
 	slots      []slot
@@ -81,7 +85,7 @@ const chunkHead = 4
 
 // Open uploads the model to a device. The shard uses the device's first queue.
 func Open(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint, o Options) (*Shard, error) {
-	s := &Shard{dev: dev, stream: dev.Queue(0).NewStream(), recordings: map[recorded]*gpu.CommandBuffer{}}
+	s := &Shard{dev: dev, stream: dev.Queue(0).NewStream(), recordings: map[recorded][]*gpu.CommandBuffer{}, split: true}
 	if err := s.open(ctx, ck, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -134,6 +138,11 @@ func (s *Shard) open(ctx context.Context, ck *checkpoint.Checkpoint, o Options) 
 	s.stream.Do(s.state.Freq.UploadCopy(c.InvFreq()), s.out.Download(make([]int32, s.out.Len())))
 	for _, rows := range o.Warm {
 		if _, err := s.recording(rows, false, false); err != nil {
+			return err
+		}
+	}
+	if o.WarmPrompts {
+		if err := s.recordChunks(); err != nil {
 			return err
 		}
 	}
@@ -220,7 +229,7 @@ func (s *Shard) alloc(d *kernels.Dims) (err error) {
 		s.active = takeSlice[int32](&l, MaxRows)
 		s.chunk = takeSlice[int32](&l, chunkHead+s.info.ChunkTokens)
 		s.out = takeSlice[int32](&l, MaxRows+1)
-		s.wide = takeSlice[uint16](&l, s.info.ChunkTokens*max(d.QKVRows(), 2*int(d.FFN)))
+		s.wide = takeSlice[uint16](&l, max(MaxRows, s.info.ChunkTokens)*max(d.QKVRows(), 2*int(d.FFN)))
 		if s.options.Peer != nil {
 			s.part = takeSlice[float32](&l, max(MaxRows, s.info.ChunkTokens)*int(d.Width))
 		}
@@ -280,8 +289,10 @@ func (s *Shard) Close() error {
 		s.weights.wait(context.Background()) // Open reported its error
 	}
 	var all error
-	for _, r := range s.recordings {
-		all = errors.Join(all, r.Close())
+	for _, parts := range s.recordings {
+		for _, r := range parts {
+			all = errors.Join(all, r.Close())
+		}
 	}
 	for _, c := range slices.Backward(s.closers) {
 		all = errors.Join(all, c.Close())

@@ -3,21 +3,29 @@
 //
 // The time is that of reading all weights once, if memory never rests. So in each block one warp, the
 // producer, copies the block's rows of all matrices, in order, into a ring of stages in shared memory,
-// also while the other warps wait for other blocks. These multiply rows with the input vector, which
-// each thread has in registers: a team of TEAM threads takes ROWS rows at once, and each of its
-// threads 8 numbers of a row.
+// also while the other warps, the consumers, wait for other blocks. The consumers multiply rows with
+// the input vector several times as fast as memory delivers them, so the ring is nearly empty when a
+// wait begins, and the time of the wait is made up for afterwards.
 //
-// Blocks exchange vectors through tagged words: 32 bits of data, and above them a tag that each layer
-// of each token increments. A reader polls the words that it needs until all have the tag. So there
-// is no barrier of the whole grid, and no fence. A word is overwritten only by a block that has input
-// which depends, through the matrices between, on every block that reads the old value.
+// Products run on tensor cores. A stage has 8 rows, and SEGMENT numbers of each. Each warp takes PIECE
+// numbers of the rows of each stage. A number x of the vector is split into 16-bit numbers high and
+// low, x = high + low, so that a product has nearly the precision of float32. With float16 weights a
+// number of the vector, times the norm's weight, must be less than 65504.
+//
+// Blocks exchange vectors through tagged words: a float32 whose lowest 7 bits are replaced by a tag,
+// which each layer of each token increments. A reader polls the words that it needs until all have
+// the tag. So there is no barrier of the whole grid, and no fence. A word is written once in each
+// layer, so before that it has the tag of the layer before. A word is overwritten only by a block that
+// has input which depends, through the matrices between, on every block that reads the old value.
 //
 // Macros, by options -D: BLOCKS, LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCAB, MAX_PAGES,
-// HALF, and for speed TEAM, TEAMS, ROWS, STAGES, GATHER, TASK_HEADS. With SPIN_LIMIT a wait of so many
-// clock cycles traps. Only for measurements: SLEEP (nanoseconds between polls), PROBE (each warp polls
-// the words of each PROBE-th lane first), BARRIER (a barrier of the grid before each exchange),
-// SAME_POLICY (weights stay in the L2 cache as long as other data), UNTAGGED (no block waits for
-// another, so results are wrong), IDLE (nothing is multiplied).
+// HALF, and for speed WARPS (consumers), STAGES, GATHER (rows between two barriers of a block), COPIES
+// (of exchanged words: a block reads one of them), HINT (the percentage of an exchange's words that must
+// be written before warps poll the words: until then one thread of a block polls a count), HINT_QKV
+// (the same for the words of q, k and v), MIN_PAGES (of a part of the attention, if there is another),
+// AHEAD (tiles of gate and up rows that are copied to the L2 cache early). With SPIN_LIMIT a wait of so many clock cycles traps. Only for
+// measurements: SLEEP (nanoseconds between polls), UNTAGGED (no block waits for another, so results
+// are wrong), IDLE (nothing is multiplied), DRY (nothing is copied).
 
 typedef unsigned long long u64;
 typedef unsigned int u32;
@@ -29,36 +37,45 @@ struct Dims {
 };
 
 constexpr int PAGE_TOKENS = 16;
-constexpr int QKV = (HEADS + 2 * KV_HEADS) * HEAD_DIM;
-constexpr int TEAM_WARPS = TEAM / 32, WARPS = TEAM_WARPS * TEAMS, CONSUMERS = TEAM * TEAMS;
-constexpr int SEGMENT = TEAM * 8;          // numbers of a row that a team multiplies at once
-constexpr int SLOT = ROWS * SEGMENT * 2;   // bytes of a stage
+constexpr int QKV = (HEADS + 2 * KV_HEADS) * HEAD_DIM, Q = HEADS * HEAD_DIM;
+constexpr int CONSUMERS = 32 * WARPS;
+constexpr int TILE = 8;                          // rows of a stage
+constexpr int PIECE = 128;                       // numbers of a row that a warp multiplies at once
+constexpr int SEGMENT = PIECE * WARPS;           // numbers of a row in a stage
+constexpr int PITCH = SEGMENT * 2 + 64;          // bytes from row to row: a warp's loads have no bank conflict
+constexpr int SLOT = TILE * PITCH;               // bytes of a stage
 constexpr int PAGE = PAGE_TOKENS * HEAD_DIM * 2; // bytes of keys or values of a page, of one head
 constexpr u64 PAGE_BYTES = (u64)LAYERS * 2 * KV_HEADS * PAGE;
 
-// segments is how many steps a row takes. padded is the length of a vector with whole segments.
+// segments is how many stages a tile of rows takes. padded is the length of a vector with whole
+// segments. A warp has 8 numbers of a vector in each lane for two segments; passes is how often.
 __device__ constexpr int segments(int k) { return (k + SEGMENT - 1) / SEGMENT; }
 __device__ constexpr int padded(int k) { return segments(k) * SEGMENT; }
+__device__ constexpr int passes(int k) { return (segments(k) + 1) / 2; }
 
-// Attention: a task is TASK_HEADS heads and a part of the sequence. Block b has task b.
-constexpr int GROUPS = HEADS / TASK_HEADS, PARTS = BLOCKS / GROUPS, TASKS = GROUPS * PARTS;
-constexpr int PART_PAGES = (MAX_PAGES + PARTS - 1) / PARTS;
+// Attention: a task is a head and a part of the sequence. Block b has task b.
+constexpr int PARTS = BLOCKS / HEADS, TASKS = HEADS * PARTS;
 constexpr int SLOT_PAGES = SLOT / (2 * PAGE) < 16 ? SLOT / (2 * PAGE) : 16;
 constexpr int TOKEN_LANES = HEAD_DIM / 8; // lanes that share a token's key
 
-static_assert(ROWS <= 32 && (ROWS & (ROWS - 1)) == 0 && GATHER % ROWS == 0 && GATHER % 4 == 0, "ROWS, GATHER");
+static_assert(GATHER % TILE == 0 && GATHER <= CONSUMERS, "GATHER");
 static_assert(SLOT_PAGES > 0, "a stage must hold a page of keys and values");
-static_assert(PARTS > 0 && HEADS % TASK_HEADS == 0 && HEADS / KV_HEADS % TASK_HEADS == 0, "TASK_HEADS");
-static_assert(WIDTH % 8 == 0 && FFN % 8 == 0 && HEAD_DIM % 16 == 0 && HEAD_DIM <= 256, "sizes");
+static_assert(PARTS > 0, "each head must have a block");
+static_assert(WIDTH % 8 == 0 && FFN % 8 == 0 && HEAD_DIM % 32 == 0 && HEAD_DIM <= CONSUMERS, "sizes");
 
-// Exchanged words, in u64 from the start of work. The two words of a thread's load are adjacent.
-constexpr int AT_OUT = (BLOCKS + 2) & ~1;          // residual stream behind the attention
-constexpr int AT_DOWN = AT_OUT + padded(WIDTH);    // residual stream behind the layer
-constexpr int AT_QKV = AT_DOWN + padded(WIDTH);
-constexpr int AT_GATE = AT_QKV + QKV;
-constexpr int AT_STATS = AT_GATE + padded(FFN) / 2; // of a part and head: maximum, sum
-constexpr int AT_PARTS = AT_STATS + PARTS * HEADS * 2;
-constexpr int PART_WORDS = padded(HEADS * HEAD_DIM) / 2;
+// Exchanged words, in u32. The blocks' counts of launches are before them in work.
+constexpr int AT_OUT = 0;                       // residual stream behind the attention
+constexpr int AT_DOWN = AT_OUT + padded(WIDTH); // residual stream behind the layer
+constexpr int AT_GATE = AT_DOWN + padded(WIDTH);
+constexpr int AT_PARTS = AT_GATE + padded(FFN);
+constexpr int AT_QKV = AT_PARTS + PARTS * padded(Q);
+constexpr int AT_STATS = AT_QKV + QKV; // of a part and head: maximum, sum
+constexpr int WORDS = (AT_STATS + TASKS * 2 + 31) / 32 * 32;
+
+// Counts of written words, each in a cache line.
+enum Count { QKV_COUNT, PARTS_COUNT, OUT_COUNT, GATE_COUNT, DOWN_COUNT, COUNTS };
+constexpr int AT_COUNTS = (2 * BLOCKS + 31) / 32 * 32; // in u32 from the start of work
+constexpr int AT_WORDS = AT_COUNTS + 32 * COUNTS;
 
 // A Layer has the addresses of a layer's weights.
 struct Layer {
@@ -67,12 +84,11 @@ struct Layer {
 
 struct Shared {
 	u64 full[STAGES], empty[STAGES];
-	alignas(16) float sums[2][GATHER][TEAM_WARPS]; // of rows, by warp
-	float squares[TEAM_WARPS];
+	alignas(16) float sums[2][GATHER][WARPS]; // of rows, by warp
+	alignas(16) float squares[WARPS];
 	float residual[2][(WIDTH + BLOCKS - 1) / BLOCKS];
 	float cosine[HEAD_DIM / 2], sine[HEAD_DIM / 2];
-	float heads[WARPS][TASK_HEADS][HEAD_DIM + 2]; // attention of a warp: sum of values, maximum, sum
-	int pages[PART_PAGES];
+	float heads[WARPS][HEAD_DIM + 2]; // attention of a warp: sum of values, maximum, sum
 	Layer layers[LAYERS];
 };
 __shared__ Shared sh;
@@ -97,6 +113,17 @@ __device__ __forceinline__ void unpack(const uint4 &v, float (&x)[8])
 }
 
 __device__ __forceinline__ float power2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+
+// multiplyTile adds to c the product of a, 16 rows of 16 numbers, and b, 8 columns of 16 numbers.
+__device__ __forceinline__ void multiplyTile(float (&c)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1)
+{
+#if HALF
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+#else
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+#endif
+		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
 
 // Patience traps if a wait is too long.
 struct Patience {
@@ -134,40 +161,67 @@ __device__ __forceinline__ void arrive(u64 *barrier)
 __device__ __forceinline__ void consumers() { asm volatile("bar.sync 1, %0;" :: "n"(CONSUMERS) : "memory"); }
 
 // Tagged words in global memory.
-__device__ __forceinline__ void put(u64 *at, float x, u32 tag)
+constexpr u32 TAG = 127; // bits of the tag
+
+__device__ __forceinline__ float value(u32 w) { return __uint_as_float(w & ~TAG); }
+
+// rounded is x as a word has it.
+__device__ __forceinline__ u32 rounded(float x) { return __float_as_uint(x) + (x == x ? (TAG + 1) / 2 : 0) & ~TAG; }
+
+__device__ __forceinline__ void store(u32 *at, u32 w)
 {
-	u64 w = (u64)tag << 32 | __float_as_uint(x);
-	asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(at), "l"(w) : "memory");
+	asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"(at), "r"(w) : "memory");
 }
 
-__device__ __forceinline__ void peek(const u64 *at, u64 &a, u64 &b)
+// put writes a word to all copies.
+__device__ __forceinline__ void put(u32 *at, float x, u32 tag)
 {
-	asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(at) : "memory");
+	u32 w = rounded(x) | (tag & TAG);
+#pragma unroll
+	for (int c = 0; c < COPIES; c++)
+		store(at + c * WORDS, w);
 }
 
-__device__ __forceinline__ bool tagged(u64 w, u32 tag)
+__device__ __forceinline__ u32 load(const u32 *at)
+{
+	u32 w;
+	asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(w) : "l"(at) : "memory");
+	return w;
+}
+
+__device__ __forceinline__ uint4 peek(const u32 *at)
+{
+	uint4 w;
+	asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w.x), "=r"(w.y), "=r"(w.z), "=r"(w.w) : "l"(at) : "memory");
+	return w;
+}
+
+__device__ __forceinline__ uint2 peek2(const u32 *at)
+{
+	uint2 w;
+	asm volatile("ld.relaxed.gpu.global.v2.u32 {%0, %1}, [%2];" : "=r"(w.x), "=r"(w.y) : "l"(at) : "memory");
+	return w;
+}
+
+// untagged is 0 if words have the tag.
+__device__ __forceinline__ u32 untagged(uint2 w, u32 tag)
 {
 #ifdef UNTAGGED
-	return true;
+	return 0;
 #else
-	return (u32)(w >> 32) == tag;
+	return ((w.x ^ tag) | (w.y ^ tag)) & TAG;
 #endif
 }
 
-__device__ __forceinline__ float value(u64 w) { return __uint_as_float((u32)w); }
-
-// probe waits for a few of a warp's words, so that most polls are small.
-__device__ __forceinline__ void probe(const u64 *at, u32 tag)
+__device__ __forceinline__ u32 untagged(uint4 w, u32 tag)
 {
-#ifdef PROBE
-	if (threadIdx.x % PROBE == 0) {
-		u64 a, b;
-		Patience p;
-		for (peek(at, a, b); !tagged(a, tag) || !tagged(b, tag); peek(at, a, b))
-			p.poll();
-	}
-	__syncwarp(__activemask());
-#endif
+	return untagged(make_uint2(w.x, w.y), tag) | untagged(make_uint2(w.z, w.w), tag);
+}
+
+__device__ __forceinline__ void values(uint4 v, uint4 w, float (&x)[8])
+{
+	x[0] = value(v.x), x[1] = value(v.y), x[2] = value(v.z), x[3] = value(v.w);
+	x[4] = value(w.x), x[5] = value(w.y), x[6] = value(w.z), x[7] = value(w.w);
 }
 
 __device__ __forceinline__ void pause()
@@ -177,104 +231,30 @@ __device__ __forceinline__ void pause()
 #endif
 }
 
-// spread is the place of element e in a vector of tagged words, so that a warp's loads are
-// contiguous: word pair j of thread t is elements 8t+2j and 8t+2j+1 of the segment.
+// spread is the place of element e in an exchanged vector, so that a warp's loads are contiguous: the
+// first halves of all eights of a piece, then the second halves.
 __device__ __forceinline__ int spread(int e)
 {
-	int o = e % SEGMENT;
-	return e - o + ((o % 8 / 2) * TEAM + o / 8) * 2 + (o & 1);
+	int o = e % PIECE;
+	return e - o + o / 4 % 2 * (PIECE / 2) + o / 8 * 4 + o % 4;
 }
 
-// spreadPairs is the same for a vector whose words have two 16-bit elements: e and e+1. Word pair j of
-// thread t is elements 8t+4j to 8t+4j+3 of the segment.
-__device__ __forceinline__ int spreadPairs(int e)
-{
-	int o = e % SEGMENT;
-	return (e - o) / 2 + ((o % 8 / 4) * TEAM + o / 8) * 2 + (o / 2 & 1);
-}
-
-// take reads a thread's elements of a vector of K tagged words. The others become 0.
-template <int K> __device__ __forceinline__ void take(const u64 *from, u32 tag, int t, float (&x)[segments(K)][8])
-{
-	probe(from + (t * 8 < K ? t : 0) * 2, tag);
-	Patience p;
-	for (;;) {
-		bool ok = true;
-		u64 w[segments(K)][8];
-#pragma unroll
-		for (int s = 0; s < segments(K); s++) {
-			if (s * SEGMENT + t * 8 < K) {
-#pragma unroll
-				for (int j = 0; j < 4; j++)
-					peek(from + s * SEGMENT + (j * TEAM + t) * 2, w[s][2 * j], w[s][2 * j + 1]);
-			}
-		}
-#pragma unroll
-		for (int s = 0; s < segments(K); s++) {
-			bool mine = s * SEGMENT + t * 8 < K;
-#pragma unroll
-			for (int j = 0; j < 8; j++) {
-				if (mine)
-					ok = ok && tagged(w[s][j], tag);
-				x[s][j] = mine ? value(w[s][j]) : 0;
-			}
-		}
-		if (ok)
-			return;
-		p.poll();
-		pause();
-	}
-}
-
-// takePairs is take for words of two elements.
-template <int K> __device__ __forceinline__ void takePairs(const u64 *from, u32 tag, int t, float (&x)[segments(K)][8])
-{
-	probe(from + (t * 8 < K ? t : 0) * 2, tag);
-	Patience p;
-	for (;;) {
-		bool ok = true;
-		u64 w[segments(K)][4];
-#pragma unroll
-		for (int s = 0; s < segments(K); s++) {
-			if (s * SEGMENT + t * 8 < K) {
-				peek(from + s * SEGMENT / 2 + t * 2, w[s][0], w[s][1]);
-				peek(from + s * SEGMENT / 2 + (TEAM + t) * 2, w[s][2], w[s][3]);
-			}
-		}
-#pragma unroll
-		for (int s = 0; s < segments(K); s++) {
-			bool mine = s * SEGMENT + t * 8 < K;
-#pragma unroll
-			for (int j = 0; j < 4; j++) {
-				if (mine)
-					ok = ok && tagged(w[s][j], tag);
-				x[s][2 * j] = mine ? low((u32)w[s][j]) : 0;
-				x[s][2 * j + 1] = mine ? high((u32)w[s][j]) : 0;
-			}
-		}
-		if (ok)
-			return;
-		p.poll();
-		pause();
-	}
-}
-
-// take8 reads 8 consecutive tagged words.
-__device__ __forceinline__ void take8(const u64 *from, u32 tag, float (&x)[8])
+// takeEights reads N times 8 consecutive words.
+template <int N> __device__ __forceinline__ void takeEights(const u32 *const (&from)[N], u32 tag, float (&x)[N][8])
 {
 	Patience p;
 	for (;;) {
-		bool ok = true;
-		u64 w[8];
+		uint4 w[N][2];
 #pragma unroll
-		for (int j = 0; j < 8; j += 2)
-			peek(from + j, w[j], w[j + 1]);
+		for (int i = 0; i < N; i++)
+			w[i][0] = peek(from[i]), w[i][1] = peek(from[i] + 4);
+		u32 wrong = 0;
 #pragma unroll
-		for (int j = 0; j < 8; j++) {
-			ok = ok && tagged(w[j], tag);
-			x[j] = value(w[j]);
+		for (int i = 0; i < N; i++) {
+			wrong |= untagged(w[i][0], tag) | untagged(w[i][1], tag);
+			values(w[i][0], w[i][1], x[i]);
 		}
-		if (ok)
+		if (!wrong)
 			return;
 		p.poll();
 		pause();
@@ -295,7 +275,7 @@ struct Rows {
 
 __device__ __forceinline__ Rows rowsOfQKV(int layer) { return Rows(QKV, layer * 4); }
 __device__ __forceinline__ Rows rowsOfOut(int layer) { return Rows(WIDTH, layer * 4 + 1); }
-__device__ __forceinline__ Rows rowsOfGate(int layer) { return Rows(FFN / 2, layer * 4 + 2); } // two of gate, two of up
+__device__ __forceinline__ Rows rowsOfGate(int layer) { return Rows(FFN, layer * 4 + 2); } // and the same of up
 __device__ __forceinline__ Rows rowsOfDown(int layer) { return Rows(WIDTH, layer * 4 + 3); }
 __device__ __forceinline__ Rows rowsOfHead() { return Rows(VOCAB, LAYERS * 4); }
 
@@ -307,247 +287,295 @@ struct Part {
 	bool mine;    // this block has work
 	__device__ __forceinline__ Part(int position)
 	{
-		int pages = (position + PAGE_TOKENS - 1) / PAGE_TOKENS, each = (pages + PARTS - 1) / PARTS;
+		int pages = (position + PAGE_TOKENS - 1) / PAGE_TOKENS, each = max(MIN_PAGES, (pages + PARTS - 1) / PARTS);
 		used = pages ? (pages + each - 1) / each : 1;
-		int part = blockIdx.x / GROUPS;
+		int part = blockIdx.x / HEADS;
 		first = part * each;
 		n = min(each, pages - first);
 		mine = blockIdx.x < TASKS && part < used;
 	}
 };
 
+// Cursor is a place in the ring.
+struct Cursor {
+	u32 stage = 0, parity = 0;
+	__device__ __forceinline__ void next()
+	{
+		if (++stage == STAGES)
+			stage = 0, parity ^= 1;
+	}
+};
+
 // Producer is the warp that fills the ring.
 struct Producer {
-	u32 at = 0; // chunks so far
+	Cursor at;
 	int lane;
 	u64 policy; // weights are read once: let them leave the L2 cache first
 
-	// begin waits for a free stage and announces bytes for it.
-	__device__ __forceinline__ int begin(int bytes)
+	// begin waits until the stage is free, and announces bytes for it.
+	__device__ __forceinline__ void begin(int bytes)
 	{
-		int stage = at % STAGES;
-		await(&sh.empty[stage], (at / STAGES & 1) ^ 1);
+		await(&sh.empty[at.stage], at.parity ^ 1);
+#ifdef DRY
+		bytes = 0;
+#endif
 		if (lane == 0)
 			asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-				:: "r"(address(&sh.full[stage])), "r"(bytes) : "memory");
+				:: "r"(address(&sh.full[at.stage])), "r"(bytes) : "memory");
 		__syncwarp();
-		at++;
-		return stage;
 	}
 
-	__device__ __forceinline__ void copy(int stage, int offset, const void *from, int bytes, bool once)
+	__device__ __forceinline__ void copy(int offset, const void *from, int bytes, bool once)
 	{
-		u32 to = address(ring) + stage * SLOT + offset, full = address(&sh.full[stage]);
-#ifndef SAME_POLICY
+#ifdef DRY
+		return;
+#endif
+		u32 to = address(ring) + at.stage * SLOT + offset, full = address(&sh.full[at.stage]);
 		if (once)
 			asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
 				:: "r"(to), "l"(from), "r"(bytes), "r"(full), "l"(policy) : "memory");
 		else
-#endif
 			asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
 				:: "r"(to), "l"(from), "r"(bytes), "r"(full) : "memory");
 	}
 
-	// rows sends rows of a matrix of K columns. In fours these are rows 2i, 2i+1, FFN+2i, FFN+2i+1.
-	template <int K, bool FOURS> __device__ __forceinline__ void rows(const u16 *w, Rows r)
+	// rows sends rows of a matrix of K columns. With PAIRS these are rows i and FFN+i in turn.
+	template <int K, bool PAIRS> __device__ __forceinline__ void rows(const u16 *w, Rows r)
 	{
-		int n = FOURS ? 4 * r.n : r.n;
-		for (int g = 0; g < n; g += ROWS) {
-			int m = min(ROWS, n - g), i = g + lane;
-			int row = FOURS ? (r.first + i / 4) * 2 + (i & 1) + (i / 2 & 1) * FFN : r.first + i;
+		int n = PAIRS ? 2 * r.n : r.n;
+		for (int g = 0; g < n; g += TILE) {
+			int m = min(TILE, n - g), i = g + lane;
+			int row = PAIRS ? r.first + i / 2 + i % 2 * FFN : r.first + i;
 			const u16 *from = w + (u64)row * K;
 #pragma unroll
 			for (int s = 0; s < segments(K); s++) {
-				constexpr int last = K - (segments(K) - 1) * SEGMENT;
-				int bytes = (s < segments(K) - 1 ? SEGMENT : last) * 2;
-				int stage = begin(m * bytes);
+				int bytes = min(SEGMENT, K - s * SEGMENT) * 2;
+				begin(m * bytes);
 				if (lane < m)
-					copy(stage, lane * SEGMENT * 2, from + s * SEGMENT, bytes, true);
+					copy(lane * PITCH, from + s * SEGMENT, bytes, true);
+				at.next();
 			}
 		}
 	}
 
-	// pages sends keys and values of the block's part of the sequence.
-	__device__ __forceinline__ void pages(const unsigned char *cache, Part part, int layer)
+	// ahead copies rows that follow those in the ring to the L2 cache, so that memory does not rest while
+	// the ring is full.
+	template <int K, bool PAIRS> __device__ __forceinline__ void ahead(const u16 *w, Rows r)
 	{
-		int kv = blockIdx.x % GROUPS * TASK_HEADS / (HEADS / KV_HEADS);
-		for (int c = 0; c < part.n; c += SLOT_PAGES) {
-			int m = min(SLOT_PAGES, part.n - c);
-			int stage = begin(m * 2 * PAGE);
+		constexpr int SKIP = STAGES / segments(K) / 2;
+		int n = PAIRS ? 2 * r.n : r.n;
+		for (int i = SKIP * TILE + lane; i < min(n, (SKIP + AHEAD) * TILE); i += 32) {
+			int row = PAIRS ? r.first + i / 2 + i % 2 * FFN : r.first + i;
+			asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(w + (u64)row * K), "n"(K * 2) : "memory");
+		}
+	}
+
+	// pages sends keys and values of the block's part of the sequence: n pages from the list.
+	__device__ __forceinline__ void pages(const unsigned char *cache, const int *list, int n, int layer)
+	{
+		int kv = blockIdx.x % HEADS / (HEADS / KV_HEADS);
+		for (int c = 0; c < n; c += SLOT_PAGES) {
+			int m = min(SLOT_PAGES, n - c), page = lane < 2 * m ? __ldg(list + c + lane / 2) : 0;
+			begin(m * 2 * PAGE);
 			if (lane < 2 * m)
-				copy(stage, lane * PAGE, cache + sh.pages[c + lane / 2] * PAGE_BYTES +
-					(u64)((layer * 2 + (lane & 1)) * KV_HEADS + kv) * PAGE, PAGE, false);
+				copy(lane * PAGE, cache + page * PAGE_BYTES + (u64)((layer * 2 + (lane & 1)) * KV_HEADS + kv) * PAGE, PAGE, false);
+			at.next();
 		}
 	}
 };
 
-// reduce adds each of ROWS numbers over a warp. The sum of row lane/(32/ROWS) is in each lane.
-__device__ __forceinline__ float reduce(float (&a)[ROWS], int lane)
-{
-	int m = 16;
-#pragma unroll
-	for (int n = ROWS / 2; n > 0; n /= 2, m /= 2) {
-		bool upper = lane & m;
-#pragma unroll
-		for (int i = 0; i < n; i++) {
-			float other = __shfl_xor_sync(~0u, upper ? a[i] : a[i + n], m);
-			a[i] = (upper ? a[i + n] : a[i]) + other;
-		}
-	}
-#pragma unroll
-	for (; m > 0; m /= 2)
-		a[0] += __shfl_xor_sync(~0u, a[0], m);
-	return a[0];
-}
+// Input is a warp's part of a vector of K numbers, for multiplication. Pass p of lane i has the eight
+// numbers from element(p): the numbers of lanes 0 to 15 belong to segment 2p, the others to 2p+1.
+template <int K> struct Input {
+	uint4 high[passes(K)], low[passes(K)];
 
-// Consumer is a thread of a team.
+	__device__ __forceinline__ void set(int p, const float (&x)[8])
+	{
+		high[p] = make_uint4(pack(x[0], x[1]), pack(x[2], x[3]), pack(x[4], x[5]), pack(x[6], x[7]));
+		float h[8];
+		unpack(high[p], h);
+		low[p] = make_uint4(pack(x[0] - h[0], x[1] - h[1]), pack(x[2] - h[2], x[3] - h[3]),
+			pack(x[4] - h[4], x[5] - h[5]), pack(x[6] - h[6], x[7] - h[7]));
+	}
+};
+
+// Consumer is a thread of the warps that multiply.
 struct Consumer {
-	u32 at = 0; // chunks so far
-	int lane, warp, team, t; // t is the thread's number in its team
-	u32 parity = 0;          // of the half of sh.sums that is next
-	u64 *work;
-	u32 phase = 0; // only for BARRIER
-	u32 launch;
+	Cursor at;
+	int lane, warp;
+	u32 parity = 0;   // of the half of sh.sums that is next
+	u32 *words;       // exchanged words
+	const u32 *copy;  // the copy of them that this block reads
+	u32 *counts;
+
+	__device__ __forceinline__ int element(int p) const { return (2 * p + lane / 16) * SEGMENT + warp * PIECE + lane % 16 * 8; }
 
 	// multiply multiplies n rows of K columns with x, and calls done(row, sum) in a thread for each. With
-	// FOURS, n is the number of fours, and it calls done(four, sum, sum, sum, sum).
-	template <int K, bool FOURS, class Done> __device__ __forceinline__ void multiply(const float (&x)[segments(K)][8], int n, Done done)
+	// PAIRS, n is the number of pairs, and it calls done(pair, sum, sum).
+	//
+	// The four lanes 4i to 4i+3 have 32 consecutive numbers of x: a group. A tile's products with group i
+	// are added to row i of a matrix, and those with the low parts to row i+8. So the other rows of the
+	// first factor must be 0. Column j is row j of the weights.
+	template <int K, bool PAIRS, class Done> __device__ __forceinline__ void multiply(const Input<K> &x, int n, int count, Done done)
 	{
-		int w = t / 32;
-		if (FOURS)
-			n *= 4;
+		if (PAIRS)
+			n *= 2;
 		for (int first = 0; first < n; first += GATHER) {
-			int m = min(GATHER, n - first), groups = (m + ROWS - 1) / ROWS;
-			float (&sums)[GATHER][TEAM_WARPS] = sh.sums[parity];
+			int m = min(GATHER, n - first);
+			float (&sums)[GATHER][WARPS] = sh.sums[parity];
 			parity ^= 1;
-			float before[ROWS]; // of the group whose sums are not reduced yet
-#pragma unroll
-			for (int r = 0; r < ROWS; r++)
-				before[r] = 0;
-			int place = -1;
-			for (int g = team; g < groups; g += TEAMS) {
-				float sum[ROWS];
-#pragma unroll
-				for (int r = 0; r < ROWS; r++)
-					sum[r] = 0;
+			for (int g = 0; g < m; g += TILE) {
+				float c[4][4] = {};
 #pragma unroll
 				for (int s = 0; s < segments(K); s++) {
-					u32 chunk = at + g * segments(K) + s, stage = chunk % STAGES;
-					await(&sh.full[stage], chunk / STAGES & 1);
-					const unsigned char *from = ring + stage * SLOT + t * 16;
-#ifdef IDLE
-					bool mine = false;
-#else
-					bool mine = s * SEGMENT + t * 8 < K;
-#endif
-					uint4 v[ROWS];
-					if (mine) {
+					await(&sh.full[at.stage], at.parity);
+					int o = warp * PIECE + lane % 4 * 8;
+					const unsigned char *from = ring + at.stage * SLOT + lane / 4 * PITCH + o * 2;
+					uint4 v[PIECE / 32];
 #pragma unroll
-						for (int r = 0; r < ROWS; r++)
-							v[r] = *(const uint4 *)(from + r * SEGMENT * 2);
+					for (int i = 0; i < PIECE / 32; i++) {
+						v[i] = make_uint4(0, 0, 0, 0);
+						if (s * SEGMENT + o + i * 32 < K)
+							v[i] = *(const uint4 *)(from + i * 64);
 					}
 					__syncwarp();
 					if (lane == 0)
-						arrive(&sh.empty[stage]);
-					if (s == 0) {
-						float y = reduce(before, lane);
-						if (place >= 0 && lane % (32 / ROWS) == 0)
-							sums[place + lane / (32 / ROWS)][w] = y;
-					}
-					if (mine) {
+						arrive(&sh.empty[at.stage]);
+					at.next();
+#ifndef IDLE
 #pragma unroll
-						for (int r = 0; r < ROWS; r++) {
-							float y[8];
-							unpack(v[r], y);
-#pragma unroll
-							for (int j = 0; j < 8; j++)
-								sum[r] += y[j] * x[s][j];
-						}
+					for (int i = 0; i < PIECE / 32; i++) {
+						u32 mask = lane / 4 == s % 2 * 4 + i ? ~0u : 0;
+						uint4 h = x.high[s / 2], l = x.low[s / 2];
+						multiplyTile(c[i % 2 * 2], h.x & mask, l.x & mask, h.y & mask, l.y & mask, v[i].x, v[i].y);
+						multiplyTile(c[i % 2 * 2 + 1], h.z & mask, l.z & mask, h.w & mask, l.w & mask, v[i].z, v[i].w);
 					}
+#endif
 				}
+				float a = 0, b = 0;
 #pragma unroll
-				for (int r = 0; r < ROWS; r++)
-					before[r] = sum[r];
-				place = g * ROWS;
+				for (int i = 0; i < 4; i++)
+					a += c[i][0] + c[i][2], b += c[i][1] + c[i][3];
+				bool odd = lane & 16;
+				float y = (odd ? b : a) + __shfl_xor_sync(~0u, odd ? a : b, 16);
+				y += __shfl_xor_sync(~0u, y, 8);
+				y += __shfl_xor_sync(~0u, y, 4);
+				if ((lane & 12) == 0)
+					sums[g + lane % 4 * 2 + odd][warp] = y;
 			}
-			if (place >= 0) {
-				float y = reduce(before, lane);
-				if (lane % (32 / ROWS) == 0)
-					sums[place + lane / (32 / ROWS)][w] = y;
-			}
-			at += groups * segments(K);
 			consumers();
-			for (int i = threadIdx.x; i < (FOURS ? m / 4 : m); i += CONSUMERS) {
-				if constexpr (FOURS)
-					done(first / 4 + i, total(sums[4 * i]), total(sums[4 * i + 1]), total(sums[4 * i + 2]), total(sums[4 * i + 3]));
+			if (int i = threadIdx.x; i < (PAIRS ? m / 2 : m)) {
+				if constexpr (PAIRS)
+					done(first / 2 + i, total(sums[2 * i]), total(sums[2 * i + 1]));
 				else
 					done(first + i, total(sums[i]));
 			}
+			written(count, PAIRS ? m / 2 : m);
 		}
-		exchanged();
 	}
 
-	__device__ __forceinline__ static float total(const float (&a)[TEAM_WARPS])
+	__device__ __forceinline__ static float total(const float (&a)[WARPS])
 	{
 		float y = 0;
 #pragma unroll
-		for (int i = 0; i < TEAM_WARPS; i++)
+		for (int i = 0; i < WARPS; i++)
 			y += a[i];
 		return y;
 	}
 
-	// exchanged waits until all blocks have called it, for measurements. Tags alone are enough.
-	__device__ __forceinline__ void exchanged()
+	// written counts words that the block's first n threads have written.
+	__device__ __forceinline__ void written(int count, int n)
 	{
-#ifdef BARRIER
-		consumers();
+		__syncwarp();
+		if (count >= 0 && lane == 0 && warp * 32 < n)
+			asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" :: "l"(counts + count * 32), "r"(min(32, n - warp * 32)) : "memory");
+	}
+
+	// expect waits until the percentage of an exchange's words is counted, n in each layer. The count may
+	// be ahead of the words, so this only saves polls.
+	__device__ __forceinline__ void expect(int count, int n, u32 tag, int percentage = HINT)
+	{
+#ifndef UNTAGGED
+		if (percentage == 0)
+			return;
 		if (threadIdx.x == 0) {
-			u64 *counter = work + BLOCKS; // the words before are the blocks' own
-			asm volatile("red.release.gpu.global.add.u64 [%0], 1;" :: "l"(counter) : "memory");
-			u64 now, target = ((u64)launch * (LAYERS * 5 + 1) + ++phase) * BLOCKS;
+			u32 enough = tag * (u32)n - (u32)(n * (100 - percentage) / 100);
 			Patience p;
-			do {
-				asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(now) : "l"(counter) : "memory");
+			while ((int)(load(counts + count * 32) - enough) < 0)
 				p.poll();
-			} while (now < target);
 		}
 		consumers();
 #endif
 	}
 
-	// weights loads a thread's part of a norm's weights.
-	__device__ __forceinline__ void weights(const u16 *w, uint4 (&to)[segments(WIDTH)])
+	// take reads a warp's part of an exchanged vector of K words. Numbers behind the vector become 0.
+	template <int K> __device__ __forceinline__ void take(int from, u32 tag, float (&x)[passes(K)][8])
 	{
+		uint4 w[passes(K)][2];
+		bool wait[passes(K)], again;
 #pragma unroll
-		for (int s = 0; s < segments(WIDTH); s++) {
-			int e = s * SEGMENT + t * 8;
-			to[s] = e < WIDTH ? __ldg((const uint4 *)(w + e)) : make_uint4(0, 0, 0, 0);
+		for (int p = 0; p < passes(K); p++) {
+			wait[p] = element(p) < K;
+			w[p][0] = w[p][1] = make_uint4(0, 0, 0, 0);
 		}
+		Patience patience;
+		do {
+			again = false;
+#pragma unroll
+			for (int p = 0; p < passes(K); p++) {
+				if (wait[p]) {
+					const u32 *at = copy + from + element(p) - lane % 16 * 4;
+					w[p][0] = peek(at), w[p][1] = peek(at + PIECE / 2);
+				}
+			}
+#pragma unroll
+			for (int p = 0; p < passes(K); p++) {
+				wait[p] = wait[p] && (untagged(w[p][0], tag) | untagged(w[p][1], tag));
+				again |= wait[p];
+			}
+			if (again) {
+				patience.poll();
+				pause();
+			}
+		} while (again);
+#pragma unroll
+		for (int p = 0; p < passes(K); p++)
+			values(w[p][0], w[p][1], x[p]);
+		__syncwarp();
 	}
 
-	// norm multiplies x with a norm's weights and keeps what else the norm and the residual need:
-	// the squares, and the rows that the block will add to.
-	__device__ __forceinline__ void norm(float (&x)[segments(WIDTH)][8], const uint4 (&weight)[segments(WIDTH)], float *residual, Rows own)
+	// weights loads a lane's part of a norm's weights.
+	__device__ __forceinline__ void weights(const u16 *w, uint4 (&to)[passes(WIDTH)])
+	{
+#pragma unroll
+		for (int p = 0; p < passes(WIDTH); p++)
+			to[p] = element(p) < WIDTH ? __ldg((const uint4 *)(w + element(p))) : make_uint4(0, 0, 0, 0);
+	}
+
+	// norm multiplies x with a norm's weights and keeps what else the norm and the residual need: the
+	// squares, and the rows that the block will add to.
+	__device__ __forceinline__ void norm(const float (&x)[passes(WIDTH)][8], const uint4 (&weight)[passes(WIDTH)], float *residual, Rows own, Input<WIDTH> &to)
 	{
 		float squares = 0;
 #pragma unroll
-		for (int s = 0; s < segments(WIDTH); s++) {
-			int e = s * SEGMENT + t * 8 - own.first;
-			float g[8];
-			unpack(weight[s], g);
+		for (int p = 0; p < passes(WIDTH); p++) {
+			int e = element(p) - own.first;
+			float y[8];
+			unpack(weight[p], y);
 #pragma unroll
 			for (int j = 0; j < 8; j++) {
-				squares += x[s][j] * x[s][j];
-				if (team == 0 && e + j >= 0 && e + j < own.n)
-					residual[e + j] = x[s][j];
-				x[s][j] *= g[j];
+				squares += x[p][j] * x[p][j];
+				if (e + j >= 0 && e + j < own.n)
+					residual[e + j] = x[p][j];
+				y[j] *= x[p][j];
 			}
+			to.set(p, y);
 		}
 #pragma unroll
 		for (int m = 16; m > 0; m /= 2)
 			squares += __shfl_xor_sync(~0u, squares, m);
-		if (team == 0 && lane == 0)
-			sh.squares[t / 32] = squares;
+		if (lane == 0)
+			sh.squares[warp] = squares;
 	}
 
 	// scale is the norm's factor. The barrier in multiply lies between norm and scale.
@@ -556,48 +584,53 @@ struct Consumer {
 	// attend computes the block's task of the attention.
 	__device__ __forceinline__ void attend(unsigned char *cache, Part part, int position, int newPage, int layer, u32 tag)
 	{
-		int head = blockIdx.x % GROUPS * TASK_HEADS, kv = head / (HEADS / KV_HEADS), number = blockIdx.x / GROUPS;
+		int head = blockIdx.x % HEADS, kv = head / (HEADS / KV_HEADS), number = blockIdx.x / HEADS;
 		int d = lane % TOKEN_LANES * 8, place = lane / TOKEN_LANES;
 		int partner = (d + HEAD_DIM / 2) % HEAD_DIM;
-		const u64 *words = work + AT_QKV;
-		float q[TASK_HEADS][8], acc[TASK_HEADS][8], most[TASK_HEADS], sum[TASK_HEADS];
-#pragma unroll
-		for (int i = 0; i < TASK_HEADS; i++) {
-			rotated(words + (head + i) * HEAD_DIM, d, partner, tag, q[i]);
-			most[i] = -1e30f, sum[i] = 0;
+		bool fresh = number == 0 && warp == 0; // this warp has the new token
+		float q[8], newK[8], newV[8], acc[8], most = -1e30f, sum = 0;
+		const u32 *atQ = copy + AT_QKV + head * HEAD_DIM, *atK = copy + AT_QKV + (HEADS + kv) * HEAD_DIM;
+		const u32 *atV = copy + AT_QKV + (HEADS + KV_HEADS + kv) * HEAD_DIM;
+		if (fresh) {
+			float y[5][8];
+			takeEights<5>({atQ + d, atQ + partner, atK + d, atK + partner, atV + d}, tag, y);
+			rotate(y[0], y[1], d, q);
+			rotate(y[2], y[3], d, newK);
 #pragma unroll
 			for (int j = 0; j < 8; j++)
-				q[i][j] *= rsqrtf(HEAD_DIM) * 1.44269504f, acc[i][j] = 0;
+				newV[j] = y[4][j];
+		} else {
+			float y[2][8];
+			takeEights<2>({atQ + d, atQ + partner}, tag, y);
+			rotate(y[0], y[1], d, q);
 		}
-		auto token = [&](const float (&k)[8], const float (&v)[8], bool valid) {
 #pragma unroll
-			for (int i = 0; i < TASK_HEADS; i++) {
-				float s = 0;
+		for (int j = 0; j < 8; j++)
+			q[j] *= rsqrtf(HEAD_DIM) * 1.44269504f, acc[j] = 0;
+		auto token = [&](const float (&k)[8], const float (&v)[8], bool valid) {
+			float s = 0;
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				s += q[j] * k[j];
+#pragma unroll
+			for (int m = TOKEN_LANES / 2; m > 0; m /= 2)
+				s += __shfl_xor_sync(~0u, s, m);
+			if (valid) {
+				float now = fmaxf(most, s), old = power2(most - now), p = power2(s - now);
+				most = now;
+				sum = sum * old + p;
 #pragma unroll
 				for (int j = 0; j < 8; j++)
-					s += q[i][j] * k[j];
-#pragma unroll
-				for (int m = TOKEN_LANES / 2; m > 0; m /= 2)
-					s += __shfl_xor_sync(~0u, s, m);
-				if (valid) {
-					float now = fmaxf(most[i], s), old = power2(most[i] - now), p = power2(s - now);
-					most[i] = now;
-					sum[i] = sum[i] * old + p;
-#pragma unroll
-					for (int j = 0; j < 8; j++)
-						acc[i][j] = acc[i][j] * old + p * v[j];
-				}
+					acc[j] = acc[j] * old + p * v[j];
 			}
 		};
-		int chunks = (part.n + SLOT_PAGES - 1) / SLOT_PAGES;
-		for (int c = team; c < chunks; c += TEAMS) {
-			u32 chunk = at + c, stage = chunk % STAGES;
-			await(&sh.full[stage], chunk / STAGES & 1);
-			const unsigned char *from = ring + stage * SLOT;
-			int tokens = min(SLOT_PAGES, part.n - c * SLOT_PAGES) * PAGE_TOKENS;
-			int left = position - (part.first + c * SLOT_PAGES) * PAGE_TOKENS;
+		for (int c = 0; c < part.n; c += SLOT_PAGES) {
+			await(&sh.full[at.stage], at.parity);
+			const unsigned char *from = ring + at.stage * SLOT;
+			int tokens = min(SLOT_PAGES, part.n - c) * PAGE_TOKENS;
+			int left = position - (part.first + c) * PAGE_TOKENS;
 			constexpr int AT_ONCE = 32 / TOKEN_LANES;
-			for (int o = t / 32 * AT_ONCE; o < tokens; o += TEAM_WARPS * AT_ONCE) {
+			for (int o = warp * AT_ONCE; o < tokens; o += WARPS * AT_ONCE) {
 				int i = o + place;
 				const unsigned char *key = from + i / PAGE_TOKENS * 2 * PAGE + (i % PAGE_TOKENS * HEAD_DIM + d) * 2;
 				float k[8], v[8];
@@ -607,17 +640,14 @@ struct Consumer {
 			}
 			__syncwarp();
 			if (lane == 0)
-				arrive(&sh.empty[stage]);
+				arrive(&sh.empty[at.stage]);
+			at.next();
 		}
-		at += chunks;
-		if (number == 0 && warp == 0) { // the new token
-			float k[8], v[8];
-			rotated(words + (HEADS + kv) * HEAD_DIM, d, partner, tag, k);
-			take8(words + (HEADS + KV_HEADS + kv) * HEAD_DIM + d, tag, v);
-			uint4 key = make_uint4(pack(k[0], k[1]), pack(k[2], k[3]), pack(k[4], k[5]), pack(k[6], k[7]));
-			uint4 val = make_uint4(pack(v[0], v[1]), pack(v[2], v[3]), pack(v[4], v[5]), pack(v[6], v[7]));
-			unpack(key, k), unpack(val, v);
-			token(k, v, place == 0);
+		if (fresh) {
+			uint4 key = make_uint4(pack(newK[0], newK[1]), pack(newK[2], newK[3]), pack(newK[4], newK[5]), pack(newK[6], newK[7]));
+			uint4 val = make_uint4(pack(newV[0], newV[1]), pack(newV[2], newV[3]), pack(newV[4], newV[5]), pack(newV[6], newV[7]));
+			unpack(key, newK), unpack(val, newV);
+			token(newK, newV, place == 0);
 			if (place == 0 && head % (HEADS / KV_HEADS) == 0) {
 				unsigned char *to = cache + newPage * PAGE_BYTES + (u64)(layer * 2 * KV_HEADS + kv) * PAGE +
 					(position % PAGE_TOKENS * HEAD_DIM + d) * 2;
@@ -626,114 +656,116 @@ struct Consumer {
 			}
 		}
 #pragma unroll
-		for (int i = 0; i < TASK_HEADS; i++) {
+		for (int m = TOKEN_LANES; m < 32; m *= 2) {
+			float other = __shfl_xor_sync(~0u, most, m), now = fmaxf(most, other);
+			float f = power2(most - now), g = power2(other - now);
+			most = now;
+			sum = sum * f + __shfl_xor_sync(~0u, sum, m) * g;
 #pragma unroll
-			for (int m = TOKEN_LANES; m < 32; m *= 2) {
-				float other = __shfl_xor_sync(~0u, most[i], m), now = fmaxf(most[i], other);
-				float f = power2(most[i] - now), g = power2(other - now);
-				most[i] = now;
-				sum[i] = sum[i] * f + __shfl_xor_sync(~0u, sum[i], m) * g;
-#pragma unroll
-				for (int j = 0; j < 8; j++)
-					acc[i][j] = acc[i][j] * f + __shfl_xor_sync(~0u, acc[i][j], m) * g;
-			}
-			float *to = sh.heads[warp][i];
-			if (place == 0) {
-#pragma unroll
-				for (int j = 0; j < 8; j++)
-					to[d + j] = acc[i][j];
-			}
-			if (lane == 0)
-				to[HEAD_DIM] = most[i], to[HEAD_DIM + 1] = sum[i];
+			for (int j = 0; j < 8; j++)
+				acc[j] = acc[j] * f + __shfl_xor_sync(~0u, acc[j], m) * g;
 		}
+		float *to = sh.heads[warp];
+		if (place == 0) {
+#pragma unroll
+			for (int j = 0; j < 8; j++)
+				to[d + j] = acc[j];
+		}
+		if (lane == 0)
+			to[HEAD_DIM] = most, to[HEAD_DIM + 1] = sum;
 		consumers();
-		for (int e = threadIdx.x * 2; e < TASK_HEADS * HEAD_DIM; e += CONSUMERS * 2) {
-			int i = e / HEAD_DIM, o = e % HEAD_DIM;
-			float top = -1e30f, all = 0, a = 0, b = 0;
+		if (int e = threadIdx.x; e < HEAD_DIM) {
+			float top = -1e30f, all = 0, a = 0;
+#pragma unroll
 			for (int w = 0; w < WARPS; w++)
-				top = fmaxf(top, sh.heads[w][i][HEAD_DIM]);
+				top = fmaxf(top, sh.heads[w][HEAD_DIM]);
+			top = __uint_as_float(rounded(top)); // the sums belong to the maximum that readers see
+#pragma unroll
 			for (int w = 0; w < WARPS; w++) {
-				float f = power2(sh.heads[w][i][HEAD_DIM] - top);
-				all += sh.heads[w][i][HEAD_DIM + 1] * f;
-				a += sh.heads[w][i][o] * f, b += sh.heads[w][i][o + 1] * f;
+				float f = power2(sh.heads[w][HEAD_DIM] - top);
+				all += sh.heads[w][HEAD_DIM + 1] * f;
+				a += sh.heads[w][e] * f;
 			}
-			u64 *parts = work + AT_PARTS + number * PART_WORDS;
-			put(parts + spreadPairs(head * HEAD_DIM + e), __uint_as_float(pack(a / all, b / all)), tag);
-			if (o == 0) {
-				u64 *stats = work + AT_STATS + (number * HEADS + head + i) * 2;
-				put(stats, top, tag), put(stats + 1, all, tag);
-			}
+			putPart(e, a / all, top, all, tag);
 		}
 	}
 
-	// rotated reads a head of q or k, and applies the rotary position embedding.
-	__device__ __forceinline__ void rotated(const u64 *from, int d, int partner, u32 tag, float (&x)[8])
+	// putPart writes number e of the block's task, and its maximum and sum.
+	__device__ __forceinline__ void putPart(int e, float x, float most, float sum, u32 tag)
 	{
-		float y[8];
-		take8(from + d, tag, x);
-		take8(from + partner, tag, y);
+		put(words + AT_PARTS + blockIdx.x / HEADS * padded(Q) + spread(blockIdx.x % HEADS * HEAD_DIM + e), x, tag);
+		if (e == 0)
+			put(words + AT_STATS + blockIdx.x * 2, most, tag), put(words + AT_STATS + blockIdx.x * 2 + 1, sum, tag);
+	}
+
+	// rotate applies the rotary position embedding to numbers d to d+7 of a head of q or k. y are their
+	// partners.
+	__device__ __forceinline__ static void rotate(const float (&x)[8], const float (&y)[8], int d, float (&to)[8])
+	{
 		int o = d % (HEAD_DIM / 2);
 #pragma unroll
 		for (int j = 0; j < 8; j++)
-			x[j] = x[j] * sh.cosine[o + j] + (d < HEAD_DIM / 2 ? -y[j] : y[j]) * sh.sine[o + j];
+			to[j] = x[j] * sh.cosine[o + j] + (d < HEAD_DIM / 2 ? -y[j] : y[j]) * sh.sine[o + j];
 	}
 
 	// combine reads the attention's result: it joins the parts of the sequence.
-	__device__ __forceinline__ void combine(int used, u32 tag, float (&x)[segments(HEADS * HEAD_DIM)][8])
+	__device__ __forceinline__ void combine(int used, u32 tag, Input<Q> &to)
 	{
-		constexpr int K = HEADS * HEAD_DIM, BATCH = PARTS < 4 ? PARTS : 4;
+		constexpr int BATCH = PARTS < 4 ? PARTS : 4;
 #pragma unroll
-		for (int s = 0; s < segments(K); s++) {
-			float top = -1e30f, all = 0;
+		for (int p = 0; p < passes(Q); p++) {
+			float top = -1e30f, all = 0, x[8] = {};
+			int e = element(p);
+			if (e < Q) {
+				for (int first = 0; first < used; first += BATCH) {
+					uint2 stats[BATCH];
+					uint4 w[BATCH][2];
+					bool wait[BATCH], again;
 #pragma unroll
-			for (int j = 0; j < 8; j++)
-				x[s][j] = 0;
-			int e = s * SEGMENT + t * 8;
-			if (e >= K)
-				continue;
-			for (int first = 0; first < used; first += BATCH) {
-				u64 stats[BATCH][2], w[BATCH][4];
-				probe(work + AT_STATS + ((min(first + BATCH, used) - 1) * HEADS + e / HEAD_DIM) * 2, tag);
-				Patience p;
-				for (bool ok = false; !ok; p.poll()) {
-					ok = true;
+					for (int i = 0; i < BATCH; i++)
+						wait[i] = first + i < used;
+					Patience patience;
+					do {
+						again = false;
+#pragma unroll
+						for (int i = 0; i < BATCH; i++) {
+							if (wait[i]) {
+								const u32 *at = copy + AT_PARTS + (first + i) * padded(Q) + e - lane % 16 * 4;
+								stats[i] = peek2(copy + AT_STATS + ((first + i) * HEADS + e / HEAD_DIM) * 2);
+								w[i][0] = peek(at), w[i][1] = peek(at + PIECE / 2);
+							}
+						}
+#pragma unroll
+						for (int i = 0; i < BATCH; i++) {
+							wait[i] = wait[i] && (untagged(stats[i], tag) | untagged(w[i][0], tag) | untagged(w[i][1], tag));
+							again |= wait[i];
+						}
+						if (again) {
+							patience.poll();
+							pause();
+						}
+					} while (again);
 #pragma unroll
 					for (int i = 0; i < BATCH; i++) {
 						if (first + i < used) {
-							const u64 *from = work + AT_PARTS + (first + i) * PART_WORDS + s * SEGMENT / 2 + t * 2;
-							peek(work + AT_STATS + ((first + i) * HEADS + e / HEAD_DIM) * 2, stats[i][0], stats[i][1]);
-							peek(from, w[i][0], w[i][1]);
-							peek(from + TEAM * 2, w[i][2], w[i][3]);
-						}
-					}
+							float y[8], most = value(stats[i].x), now = fmaxf(top, most);
+							float f = power2(top - now), g = power2(most - now) * value(stats[i].y);
+							values(w[i][0], w[i][1], y);
+							top = now;
+							all = all * f + g;
 #pragma unroll
-					for (int i = 0; i < BATCH; i++) {
-						if (first + i < used)
-							ok = ok && tagged(stats[i][0], tag) && tagged(stats[i][1], tag) && tagged(w[i][0], tag) &&
-								tagged(w[i][1], tag) && tagged(w[i][2], tag) && tagged(w[i][3], tag);
-					}
-					if (!ok)
-						pause();
-				}
-#pragma unroll
-				for (int i = 0; i < BATCH; i++) {
-					if (first + i < used) {
-						float most = value(stats[i][0]), now = fmaxf(top, most);
-						float f = power2(top - now), g = power2(most - now) * value(stats[i][1]);
-						top = now;
-						all = all * f + g;
-#pragma unroll
-						for (int j = 0; j < 4; j++) {
-							x[s][2 * j] = x[s][2 * j] * f + g * low((u32)w[i][j]);
-							x[s][2 * j + 1] = x[s][2 * j + 1] * f + g * high((u32)w[i][j]);
+							for (int j = 0; j < 8; j++)
+								x[j] = x[j] * f + g * y[j];
 						}
 					}
 				}
+#pragma unroll
+				for (int j = 0; j < 8; j++)
+					x[j] /= all;
 			}
-#pragma unroll
-			for (int j = 0; j < 8; j++)
-				x[s][j] /= all;
+			to.set(p, x);
 		}
+		__syncwarp();
 	}
 };
 
@@ -742,32 +774,22 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 	const int *position, u64 *work, float *logits)
 {
 	int slot = active[0];
-	if (slot < 0)
-		return;
-	int pos = position[slot];
-	Part part(pos);
-	u32 launch = (u32)work[blockIdx.x]; // this block's launches before
-	pages += (u64)slot * MAX_PAGES;
 	if (threadIdx.x == 0) {
 		for (int i = 0; i < STAGES; i++) {
 			asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(address(&sh.full[i])));
-			asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(address(&sh.empty[i])), "n"(TEAM_WARPS));
+			asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(address(&sh.empty[i])), "n"(WARPS));
 		}
 		asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 		asm volatile("fence.proxy.async;" ::: "memory");
 	}
 	for (int i = threadIdx.x; i < LAYERS * 6; i += CONSUMERS + 32)
 		((u64 *)sh.layers)[i] = table[i];
-	if (part.mine) {
-		for (int i = threadIdx.x; i < part.n; i += CONSUMERS + 32)
-			sh.pages[i] = pages[part.first + i];
-	}
-	for (int i = threadIdx.x; i < HEAD_DIM / 2; i += CONSUMERS + 32) {
-		float s, c;
-		sincosf(pos * freq[i], &s, &c);
-		sh.cosine[i] = c * dims.ropeFactor, sh.sine[i] = s * dims.ropeFactor;
-	}
+	if (slot < 0)
+		return;
 	__syncthreads();
+	int pos = position[slot];
+	Part part(pos);
+	pages += (u64)slot * MAX_PAGES;
 
 	if (threadIdx.x >= CONSUMERS) {
 		Producer p;
@@ -776,8 +798,9 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 		for (int l = 0; l < LAYERS; l++) {
 			p.rows<WIDTH, false>(sh.layers[l].qkv, rowsOfQKV(l));
 			if (part.mine)
-				p.pages((const unsigned char *)cache, part, l);
-			p.rows<HEADS * HEAD_DIM, false>(sh.layers[l].out, rowsOfOut(l));
+				p.pages((const unsigned char *)cache, pages + part.first, part.n, l);
+			p.rows<Q, false>(sh.layers[l].out, rowsOfOut(l));
+			p.ahead<WIDTH, true>(sh.layers[l].gateUp, rowsOfGate(l));
 			p.rows<WIDTH, true>(sh.layers[l].gateUp, rowsOfGate(l));
 			p.rows<FFN, false>(sh.layers[l].down, rowsOfDown(l));
 		}
@@ -786,57 +809,77 @@ extern "C" __global__ void __launch_bounds__(CONSUMERS + 32, 1) decode(Dims dims
 	}
 
 	Consumer c;
-	c.lane = threadIdx.x % 32, c.warp = threadIdx.x / 32, c.team = threadIdx.x / TEAM, c.t = threadIdx.x % TEAM;
-	c.work = work, c.launch = launch;
+	c.lane = threadIdx.x % 32, c.warp = threadIdx.x / 32;
+	c.counts = (u32 *)work + AT_COUNTS, c.words = (u32 *)work + AT_WORDS, c.copy = c.words + blockIdx.x % COPIES * WORDS;
+	u32 launch = (u32)work[blockIdx.x]; // this block's launches before
 	int newPage = pages[pos / PAGE_TOKENS];
-	float x[segments(WIDTH)][8];
-	uint4 weight[segments(WIDTH)];
+	float x[passes(WIDTH)][8];
+	uint4 weight[passes(WIDTH)];
+	Input<WIDTH> in;
 	c.weights((const u16 *)embeddings + (u64)token[slot] * WIDTH, weight);
 #pragma unroll
-	for (int s = 0; s < segments(WIDTH); s++)
-		unpack(weight[s], x[s]);
+	for (int p = 0; p < passes(WIDTH); p++)
+		unpack(weight[p], x[p]);
+	for (int i = threadIdx.x; i < HEAD_DIM / 2; i += CONSUMERS) { // attend reads them after a barrier
+		float s, c;
+		sincosf(pos * freq[i], &s, &c);
+		sh.cosine[i] = c * dims.ropeFactor, sh.sine[i] = s * dims.ropeFactor;
+	}
 	for (int l = 0; l < LAYERS; l++) {
 		u32 tag = launch * LAYERS + l + 1;
 		Rows out = rowsOfOut(l), gate = rowsOfGate(l), down = rowsOfDown(l), qkv = rowsOfQKV(l);
 		c.weights(sh.layers[l].norm1, weight);
-		if (l > 0)
-			take<WIDTH>(work + AT_DOWN, tag - 1, c.t, x);
-		c.norm(x, weight, sh.residual[0], out);
-		c.multiply<WIDTH, false>(x, qkv.n, [&](int i, float y) {
-			put(work + AT_QKV + qkv.first + i, y * Consumer::scale(dims.eps), tag);
+		if (l > 0) {
+			c.expect(DOWN_COUNT, WIDTH, tag - 1);
+			c.take<WIDTH>(AT_DOWN, tag - 1, x);
+		}
+		c.norm(x, weight, sh.residual[0], out, in);
+		c.multiply<WIDTH, false>(in, qkv.n, QKV_COUNT, [&](int i, float y) {
+			put(c.words + AT_QKV + qkv.first + i, y * Consumer::scale(dims.eps), tag);
 		});
-		if (part.mine)
+		if (part.mine) {
+			c.expect(QKV_COUNT, QKV, tag, HINT_QKV);
 			c.attend((unsigned char *)cache, part, pos, newPage, l, tag);
-		c.exchanged();
+		} else if (blockIdx.x < TASKS && threadIdx.x < HEAD_DIM)
+			c.putPart(threadIdx.x, 0, 0, 0, tag);
+		if (blockIdx.x < TASKS)
+			c.written(PARTS_COUNT, HEAD_DIM);
 		{
-			float a[segments(HEADS * HEAD_DIM)][8];
+			Input<Q> a;
+			c.expect(PARTS_COUNT, TASKS * HEAD_DIM, tag);
 			c.combine(part.used, tag, a);
-			c.multiply<HEADS * HEAD_DIM, false>(a, out.n, [&](int i, float y) {
-				put(work + AT_OUT + spread(out.first + i), sh.residual[0][i] + y, tag);
+			c.multiply<Q, false>(a, out.n, OUT_COUNT, [&](int i, float y) {
+				put(c.words + AT_OUT + spread(out.first + i), sh.residual[0][i] + y, tag);
 			});
 		}
 		c.weights(sh.layers[l].norm2, weight);
-		take<WIDTH>(work + AT_OUT, tag, c.t, x);
-		c.norm(x, weight, sh.residual[1], down);
-		c.multiply<WIDTH, true>(x, gate.n, [&](int i, float g, float h, float u, float v) {
+		c.expect(OUT_COUNT, WIDTH, tag);
+		c.take<WIDTH>(AT_OUT, tag, x);
+		c.norm(x, weight, sh.residual[1], down, in);
+		c.multiply<WIDTH, true>(in, gate.n, GATE_COUNT, [&](int i, float g, float u) {
 			float f = Consumer::scale(dims.eps);
-			g *= f, h *= f, u *= f, v *= f;
-			u32 both = pack(g / (1 + __expf(-g)) * u, h / (1 + __expf(-h)) * v);
-			put(work + AT_GATE + spreadPairs((gate.first + i) * 2), __uint_as_float(both), tag);
+			g *= f;
+			put(c.words + AT_GATE + spread(gate.first + i), g / (1 + __expf(-g)) * u * f, tag);
 		});
 		{
-			float h[segments(FFN)][8];
-			takePairs<FFN>(work + AT_GATE, tag, c.t, h);
-			c.multiply<FFN, false>(h, down.n, [&](int i, float y) {
-				put(work + AT_DOWN + spread(down.first + i), sh.residual[1][i] + y, tag);
+			Input<FFN> h;
+			float y[passes(FFN)][8];
+			c.expect(GATE_COUNT, FFN, tag);
+			c.take<FFN>(AT_GATE, tag, y);
+#pragma unroll
+			for (int p = 0; p < passes(FFN); p++)
+				h.set(p, y[p]);
+			c.multiply<FFN, false>(h, down.n, DOWN_COUNT, [&](int i, float y) {
+				put(c.words + AT_DOWN + spread(down.first + i), sh.residual[1][i] + y, tag);
 			});
 		}
 	}
 	Rows rows = rowsOfHead();
 	c.weights((const u16 *)lastNorm, weight);
-	take<WIDTH>(work + AT_DOWN, launch * LAYERS + LAYERS, c.t, x);
-	c.norm(x, weight, sh.residual[0], Rows(0, 0));
-	c.multiply<WIDTH, false>(x, rows.n, [&](int i, float y) {
+	c.expect(DOWN_COUNT, WIDTH, launch * LAYERS + LAYERS);
+	c.take<WIDTH>(AT_DOWN, launch * LAYERS + LAYERS, x);
+	c.norm(x, weight, sh.residual[0], Rows(0, 0), in);
+	c.multiply<WIDTH, false>(in, rows.n, -1, [&](int i, float y) {
 		logits[rows.first + i] = y * Consumer::scale(dims.eps);
 	});
 	if (threadIdx.x == 0)

@@ -37,12 +37,13 @@ func (d *Dims) qkv() int { return int(d.Heads+2*d.KVHeads) * int(d.HeadDim) }
 
 // Tuning are parameters that change the speed only. A zero field has a good value.
 type Tuning struct {
-	Team      int // threads that share a row, a multiple of 32
-	Teams     int // teams of a block
-	Rows      int // rows that a team takes at once, a power of 2
-	Stages    int // stages of the ring; 0: as many as fit
-	Gather    int // rows between two barriers of a block, a multiple of Rows and of 4
-	TaskHeads int // heads of a task of the attention, a divisor of the heads that share keys
+	Warps  int // warps of a block that multiply
+	Stages int // stages of the ring; 0: as many as fit
+	Gather int // rows between two barriers of a block: a multiple of 8, at most 32 Warps
+	Copies int // copies of exchanged words, so that blocks do not all read the same ones
+	Hint   int // percentage of an exchange's words that must be written before all warps poll
+
+	MinPages int // pages of a part of the attention, if there is another part
 
 	Defines []string // further options -D of the compiler
 }
@@ -109,6 +110,9 @@ func New(ctx context.Context, dev *gpu.Device, d Dims, args Args, o Options) (*D
 	p, err := d.plan(dev.Info().Processors, int(dev.Info().SharedOptIn), o.Tuning)
 	if err != nil {
 		return nil, err
+	}
+	if int(d.Heads) > p.blocks && dev.Info().Arch != "sim" { // the twin has no blocks
+		return nil, fmt.Errorf("persist: %d heads on %d multiprocessors: %w", d.Heads, p.blocks, gpu.ErrUnsupported)
 	}
 	o.Compile.Options = slices.Concat(o.Compile.Options, p.options())
 	c := &Decoder{dims: d, args: args, grid: p.grid()}
@@ -205,23 +209,16 @@ type plan struct {
 // plan completes a tuning for a device. Every block must have a row of each matrix.
 func (d *Dims) plan(processors, shared int, t Tuning) (*plan, error) {
 	p := &plan{Dims: *d, Tuning: t}
-	p.blocks = min(processors, d.qkv(), int(d.Width), int(d.FFN)/2, int(d.Vocab))
+	p.blocks = min(processors, d.qkv(), int(d.Width), int(d.FFN), int(d.Vocab))
 	for _, c := range []struct {
 		field *int
 		value int
-	}{{&p.Team, 256}, {&p.Teams, 1}, {&p.Rows, 4}, {&p.Gather, 96}, {&p.TaskHeads, 1}} {
+	}{{&p.Warps, 8}, {&p.Gather, 96}, {&p.Copies, 4}, {&p.Hint, 100}, {&p.MinPages, 8}} {
 		if *c.field == 0 {
 			*c.field = c.value
 		}
 	}
-	for p.TaskHeads < int(d.Heads/d.KVHeads) && int(d.Heads)/p.TaskHeads > p.blocks {
-		p.TaskHeads *= 2
-	}
-	group := int(d.Heads / d.KVHeads)
-	switch {
-	case group%p.TaskHeads != 0 || int(d.Heads)/p.TaskHeads > p.blocks:
-		return nil, fmt.Errorf("persist: %d heads on %d multiprocessors: %w", d.Heads, p.blocks, gpu.ErrUnsupported)
-	case p.slot() < 2*PageTokens*int(d.HeadDim)*2:
+	if p.slot() < 2*PageTokens*int(d.HeadDim)*2 {
 		return nil, fmt.Errorf("persist: a stage has %d bytes: too few for a page: %w", p.slot(), gpu.ErrArgument)
 	}
 	if p.Stages == 0 {
@@ -233,34 +230,34 @@ func (d *Dims) plan(processors, shared int, t Tuning) (*plan, error) {
 	return p, nil
 }
 
-// slot is the size of a stage.
-func (p *plan) slot() int { return p.Rows * p.Team * 16 }
+// segment is how many numbers of a row a stage has.
+func (p *plan) segment() int { return 128 * p.Warps }
 
-func (p *plan) groups() int { return int(p.Heads) / p.TaskHeads }
-func (p *plan) parts() int  { return p.blocks / p.groups() }
+// slot is the size of a stage.
+func (p *plan) slot() int { return 8 * (2*p.segment() + 64) }
+
+func (p *plan) parts() int { return p.blocks / int(p.Heads) }
 
 // padded is the length of an exchanged vector.
-func (p *plan) padded(n int32) int {
-	segment := p.Team * 8
-	return (int(n) + segment - 1) / segment * segment
-}
+func (p *plan) padded(n int32) int { return align(int(n), p.segment()) }
+
+func align(n, to int) int { return (n + to - 1) / to * to }
 
 // static is an upper bound of the size of struct Shared without the stages' barriers.
 func (p *plan) static() int {
-	warps := p.Team / 32
-	floats := 2*p.Gather*warps + warps + 2*(int(p.Width)/p.blocks+1) + int(p.HeadDim) +
-		warps*p.Teams*p.TaskHeads*(int(p.HeadDim)+2) + int(p.MaxPages)/p.parts() + 1
+	floats := (2*p.Gather+1)*p.Warps + 2*(int(p.Width)/p.blocks+1) + int(p.HeadDim) +
+		p.Warps*(int(p.HeadDim)+2)
 	return 4*floats + 48*int(p.Layers) + 256
 }
 
-// words is the length of the exchanged words.
+// words is the length of the exchanged memory: launches of each block, counts, exchanged words.
 func (p *plan) words() int {
-	q := p.padded(p.Heads * p.HeadDim)
-	return p.blocks + 2 + 2*p.padded(p.Width) + p.qkv() + p.padded(p.FFN)/2 + p.parts()*(int(p.Heads)*2+q/2)
+	words := 2*p.padded(p.Width) + p.padded(p.FFN) + p.parts()*(p.padded(p.Heads*p.HeadDim)+2*int(p.Heads)) + p.qkv()
+	return (align(2*p.blocks, 32) + 5*32 + p.Copies*align(words, 32)) / 2
 }
 
 func (p *plan) grid() gpu.Grid {
-	g := gpu.Grid{Blocks: [3]uint32{uint32(p.blocks)}, Threads: [3]uint32{uint32(p.Team*p.Teams + 32)}, SharedMem: uint32(p.Stages * p.slot())}
+	g := gpu.Grid{Blocks: [3]uint32{uint32(p.blocks)}, Threads: [3]uint32{uint32(32*p.Warps + 32)}, SharedMem: uint32(p.Stages * p.slot())}
 	g.Attrs.Cooperative = true
 	return g
 }
@@ -274,9 +271,15 @@ func (p *plan) options() []string {
 	}{
 		{"BLOCKS", p.blocks}, {"LAYERS", int(p.Layers)}, {"WIDTH", int(p.Width)}, {"HEADS", int(p.Heads)}, {"KV_HEADS", int(p.KVHeads)},
 		{"HEAD_DIM", int(p.HeadDim)}, {"FFN", int(p.FFN)}, {"VOCAB", int(p.Vocab)}, {"MAX_PAGES", int(p.MaxPages)}, {"HALF", int(p.Half)},
-		{"TEAM", p.Team}, {"TEAMS", p.Teams}, {"ROWS", p.Rows}, {"STAGES", p.Stages}, {"GATHER", p.Gather}, {"TASK_HEADS", p.TaskHeads},
+		{"WARPS", p.Warps}, {"STAGES", p.Stages}, {"GATHER", p.Gather}, {"COPIES", p.Copies},
+		{"HINT", p.Hint}, {"MIN_PAGES", p.MinPages},
 	} {
 		options = append(options, "-D"+m.name+"="+strconv.Itoa(m.value))
+	}
+	for _, m := range []string{"HINT_QKV=HINT", "AHEAD=0"} {
+		if !slices.ContainsFunc(p.Defines, func(d string) bool { return strings.HasPrefix(d, "-D"+m[:strings.Index(m, "=")]) }) {
+			options = append(options, "-D"+m)
+		}
 	}
 	return append(options, p.Defines...)
 }

@@ -1,5 +1,7 @@
 package persist
 
+import "strings"
+
 // fullSize is the model whose speed is measured: 1.57 GB of weights.
 func fullSize() Dims {
 	return Dims{Layers: 16, Width: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 5632, Vocab: 32000, MaxPages: 256, Eps: 1e-5, RopeFactor: 1}
@@ -15,36 +17,43 @@ func halfSize() Dims {
 	return Dims{Layers: 2, Width: 2560, Heads: 20, KVHeads: 5, HeadDim: 128, FFN: 1032, Vocab: 777, MaxPages: 160, Half: 1, Eps: 1e-6, RopeFactor: 1.2}
 }
 
-// A variant is a tuning that is tried. Those whose name begins with untagged compute nothing useful:
-// they show how fast a block is without waiting for others, and without multiplying either.
+// A variant is a tuning that is tried.
 type variant struct {
 	name string
 	Tuning
 }
 
+// wrong reports whether the variant computes nothing useful. It shows how fast a block is without
+// waiting for others, without multiplying, or without memory.
+func (v variant) wrong() bool {
+	return strings.HasPrefix(v.name, "untagged") || strings.HasPrefix(v.name, "dry")
+}
+
 var variants = []variant{
 	{"default", Tuning{}},
-	{"two-teams", Tuning{Teams: 2}},
-	{"rows-2", Tuning{Rows: 2}},
-	{"rows-8", Tuning{Rows: 8}},
-	{"rows-2-two-teams", Tuning{Rows: 2, Teams: 2}},
-	{"rows-8-two-teams", Tuning{Rows: 8, Teams: 2}},
-	{"team-128", Tuning{Team: 128, Teams: 2, Rows: 8}},
-	{"team-128-of-3", Tuning{Team: 128, Teams: 3, Rows: 8}},
-	{"team-128-of-4", Tuning{Team: 128, Teams: 4, Rows: 4}},
-	{"team-512", Tuning{Team: 512, Rows: 2}},
-	{"task-heads-2", Tuning{TaskHeads: 2}},
-	{"task-heads-4", Tuning{TaskHeads: 4}},
+	{"copies-2", Tuning{Copies: 2}},
+	{"copies-8", Tuning{Copies: 8}},
+	{"hint-90", Tuning{Hint: 90}},
+	{"hint-75", Tuning{Hint: 75}},
+	{"hint-50", Tuning{Hint: 50}},
+	{"no-hint-qkv", Tuning{Defines: []string{"-DHINT_QKV=0"}}},
+	{"pages-16", Tuning{MinPages: 16}},
+	{"ahead-2", Tuning{Defines: []string{"-DAHEAD=2"}}},
+	{"ahead-4", Tuning{Defines: []string{"-DAHEAD=4"}}},
+	{"ahead-6", Tuning{Defines: []string{"-DAHEAD=6"}}},
+	{"ahead-8", Tuning{Defines: []string{"-DAHEAD=8"}}},
+	{"hint-75-no-hint-qkv", Tuning{Hint: 75, Defines: []string{"-DHINT_QKV=0"}}},
+	{"hint-75-ahead-4", Tuning{Hint: 75, Defines: []string{"-DAHEAD=4"}}},
+	{"ahead-4-no-hint-qkv", Tuning{Defines: []string{"-DHINT_QKV=0", "-DAHEAD=4"}}},
+	{"pages-16-ahead-4", Tuning{MinPages: 16, Defines: []string{"-DAHEAD=4"}}},
+	{"pages-32", Tuning{MinPages: 32}},
+	{"hint-90-ahead-6-no-hint-qkv", Tuning{Hint: 90, Defines: []string{"-DHINT_QKV=0", "-DAHEAD=6"}}},
+	{"all", Tuning{Hint: 75, MinPages: 16, Defines: []string{"-DHINT_QKV=0", "-DAHEAD=4"}}},
+	{"all-100", Tuning{MinPages: 16, Defines: []string{"-DHINT_QKV=0", "-DAHEAD=4"}}},
 	{"half-the-ring", Tuning{Stages: 6}},
-	{"same-policy", Tuning{Defines: []string{"-DSAME_POLICY"}}},
-	{"sleep-50", Tuning{Defines: []string{"-DSLEEP=50"}}},
-	{"sleep-300", Tuning{Defines: []string{"-DSLEEP=300"}}},
-	{"probe-8", Tuning{Defines: []string{"-DPROBE=8"}}},
-	{"probe-32", Tuning{Defines: []string{"-DPROBE=32"}}},
-	{"probe-32-two-teams", Tuning{Teams: 2, Defines: []string{"-DPROBE=32"}}},
-	{"barrier", Tuning{Defines: []string{"-DBARRIER"}}},
-	{"barrier-two-teams", Tuning{Teams: 2, Defines: []string{"-DBARRIER"}}},
 	{"untagged", Tuning{Defines: []string{"-DUNTAGGED"}}},
-	{"untagged-two-teams", Tuning{Teams: 2, Defines: []string{"-DUNTAGGED"}}},
+	{"untagged-dry", Tuning{Defines: []string{"-DUNTAGGED", "-DDRY"}}},
+	{"untagged-dry-idle", Tuning{Defines: []string{"-DUNTAGGED", "-DDRY", "-DIDLE"}}},
+	{"dry", Tuning{Defines: []string{"-DDRY"}}},
 	{"untagged-idle", Tuning{Defines: []string{"-DUNTAGGED", "-DIDLE"}}},
 }
