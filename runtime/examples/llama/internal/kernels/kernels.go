@@ -99,7 +99,6 @@ func (k *Kernels) grid(threads, shared int, blocks ...int) gpu.Grid {
 		g.Blocks[i] = uint32(n)
 	}
 	g.Attrs.Dependent = k.dependent && !k.usual
-	g.Attrs.Carveout = 100 // the same for all kernels, so that blocks of two kernels share a multiprocessor
 	return g
 }
 
@@ -156,8 +155,8 @@ const (
 	kinds
 )
 
-// A block for many rows has manyTall * manyWide warps, for each kind: see product.h. There should
-// be about as many blocks as multiprocessors.
+// A block for many rows has manyTall * manyWide warps, for each kind: see product.h. There should be
+// about as many blocks as multiprocessors.
 var manyTall, manyWide = [kinds]int{3, 3, 2, 4}, [kinds]int{2, 2, 4, 2}
 
 // A plan is how blocks of products use a multiprocessor's shared memory.

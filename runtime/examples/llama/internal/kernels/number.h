@@ -129,12 +129,6 @@ __device__ inline void copyAsync(u32 shared, const void *global, bool valid)
 		:: "r"(shared), "l"(global), "r"(valid ? 16 : 0) : "memory");
 }
 
-// readAhead brings 128 bytes into the cache that all multiprocessors share.
-__device__ inline void readAhead(const void *global)
-{
-	asm volatile("prefetch.global.L2 [%0];" :: "l"(global));
-}
-
 __device__ inline void commitCopies()
 {
 	asm volatile("cp.async.commit_group;" ::: "memory");

@@ -39,8 +39,7 @@ func (k *Kernels) scale(w Matrix) gpu.Range {
 // Embed sets each row of X to the embedding of its slot's token. A row without a slot becomes 0.
 // The table is [Vocab][Width], of 16-bit numbers.
 func (k *Kernels) Embed(rows int, active gpu.Slice[int32], s *State, table gpu.Range, b *Buffers) []gpu.Op {
-	g := k.grid(256, 0, rows)
-	g.Attrs.Dependent = false
+	g := gpu.Grid{Blocks: [3]uint32{uint32(rows)}, Threads: [3]uint32{256}} // not dependent
 	return []gpu.Op{k.code.Embed.Launch(g, k.dims, active, s.Token, table, b.X)}
 }
 
@@ -145,8 +144,7 @@ func (k *Kernels) Sample(rows int, active gpu.Slice[int32], s *State, b *Buffers
 // EmbedChunk sets row i of X to the embedding of tokens[i]. Give a valid token for each of the
 // rows.
 func (k *Kernels) EmbedChunk(rows int, tokens gpu.Slice[int32], table gpu.Range, b *Buffers) []gpu.Op {
-	g := k.grid(256, 0, rows)
-	g.Attrs.Dependent = false
+	g := gpu.Grid{Blocks: [3]uint32{uint32(rows)}, Threads: [3]uint32{256}} // not dependent
 	return []gpu.Op{k.code.EmbedChunk.Launch(g, k.dims, tokens, table, b.X)}
 }
 
@@ -159,19 +157,6 @@ func (k *Kernels) Norm(rows int, weight gpu.Range, b *Buffers) []gpu.Op {
 // [rows][QKVRows]. The queries go to Q; keys and values go to the slot's pages.
 func (k *Kernels) RopeChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, qkv gpu.Slice[uint16], b *Buffers) []gpu.Op {
 	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), k.dims, int32(layer), chunk, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
-}
-
-// RopeRows does the same for the rows of a decode step.
-func (k *Kernels) RopeRows(rows int, active gpu.Slice[int32], s *State, layer int, qkv gpu.Slice[uint16], b *Buffers) []gpu.Op {
-	return []gpu.Op{k.code.RopeRows.Launch(k.grid(256, 0, rows), k.dims, int32(layer), active, s.Position, s.Pages, s.Cache, s.Freq, qkv, b.Q)}
-}
-
-// KeysChunk does the same as RopeChunk for keys and values only. kv is the product of H with the matrix's last
-// 2*KVHeads*HeadDim rows.
-func (k *Kernels) KeysChunk(rows int, chunk gpu.Slice[int32], s *State, layer int, kv gpu.Slice[uint16], b *Buffers) []gpu.Op {
-	d := k.dims
-	d.Heads = 0
-	return []gpu.Op{k.code.RopeChunk.Launch(k.grid(256, 0, rows), d, int32(layer), chunk, s.Pages, s.Cache, s.Freq, kv, b.Q)}
 }
 
 // AttendChunk computes the attention of each row of Q over all positions up to its own: A. Rows

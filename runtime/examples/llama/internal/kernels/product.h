@@ -2,8 +2,8 @@
 // once, so the memory's speed limits them: all of them keep tens of kilobytes of each
 // multiprocessor's weights under way.
 //
-// Threads copy weights in the background into slots of shared memory. They begin before the
-// previous kernel has ended, because no kernel writes weights.
+// Threads copy weights in the background into slots of shared memory. They begin with weights, which
+// no kernel writes, before the previous kernel has ended.
 //
 // Results come in pairs: first and second number of a rotation, gate and up, or two neighbours.
 
@@ -109,9 +109,8 @@ template <Kind KIND> __device__ inline void store(const Dims &d, const Place &p,
 #endif
 
 // one multiplies one row by a matrix. A warp computes pairs of results, one pair after the other;
-// its lanes share the columns. Each lane copies the weights that it will use itself, into slots
-// that only it reads. So no thread waits for another one's copies. The row is x after a norm, or
-// else a.
+// its lanes share the columns. Each lane copies the weights that it will use itself, into slots that
+// only it reads. So no thread waits for another one's copies. The row is x after a norm, or else a.
 template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in, const float *x, const void *weight, const act *a,
 	const void *w, const Place &p)
 {
@@ -208,19 +207,13 @@ template <Kind KIND, bool NORM> __device__ inline void one(const Dims &d, int in
 	}
 }
 
-// A block of many has manyTall * manyWide warps, for each kind. manyTall of them share the rows of
-// its tile, and manyWide the columns of a stage. manyStages has the number of stages, for each kind,
-// and for 8, 16, 32 and 64 rows.
+// A block of many has manyTall * manyWide warps, for each kind. manyTall of them share the rows of its
+// tile, and manyWide the columns of a stage. manyStages has the number of stages, for each kind, and for
+// 8, 16, 32 and 64 rows.
 #ifndef MANY_TALL
 #define MANY_TALL {3, 3, 2, 4}
 #define MANY_WIDE {2, 2, 4, 2}
 #define MANY_STAGES {{5, 5, 5, 5}, {5, 5, 5, 5}, {3, 3, 3, 3}, {4, 4, 4, 4}}
-#endif
-#ifndef MANY_AHEAD
-#define MANY_AHEAD 131072 // bytes of weights that a block reads into the common cache before it waits
-#endif
-#ifndef MANY_TURN
-#define MANY_TURN 1
 #endif
 constexpr int manyTall[4] = MANY_TALL, manyWide[4] = MANY_WIDE, manyStages[4][4] = MANY_STAGES;
 
@@ -230,9 +223,8 @@ __host__ __device__ constexpr int manyThreads(Kind kind) { return 32 * manyTall[
 __host__ __device__ constexpr int manyBlocks(Kind kind, int rows) { return FP8 && kind != logitsKind && rows == 64 ? 1 : 2; }
 
 // manyPlace returns where 16 bytes of a row lie in a stage, such that each lane reads 16 bytes
-// beside its neighbours'. A piece of 512 bytes has 16 bytes for each lane: 8 rows of 64 bytes. Two
-// neighbouring pieces differ in the order of their rows, so that a row is written to different
-// banks.
+// beside its neighbours': pieces of 512 bytes have 8 rows and 4 pieces of 16 bytes. Two neighbouring
+// pieces differ in the order of their rows, so that a row is written to different banks.
 __device__ inline u32 manyPlace(int row, int piece, int pieces, int k)
 {
 	return (row / 8 * pieces + piece) * 512 + ((row % 8 * 4 + k) ^ (piece & 1) << 2) * 16;
@@ -240,8 +232,8 @@ __device__ inline u32 manyPlace(int row, int piece, int pieces, int k)
 
 // many multiplies rows rows, at most ROWS, by a matrix with tensor cores. A block computes 32 *
 // manyTall rows of the matrix, and reads the columns that its place in the cluster gives it, stage
-// after stage. The partial sums of its warps, then of all blocks of the cluster, are added in
-// order. So a result does not depend on rows and ROWS.
+// after stage. The partial sums of its warps, then of all blocks of the cluster, are added in order.
+// So a result does not depend on rows and ROWS.
 //
 // A block takes less than half of a multiprocessor's memory and registers, and there are about as
 // many blocks as multiprocessors. So the next kernel's blocks find room beside them, and begin to
@@ -266,9 +258,6 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 	const int out = outputs<KIND>(d), pairs = (out + 1) / 2, firstPair = blockIdx.x * (M / 2), splits = gridDim.y;
 	const int all = (in + chunks * 8 * wide - 1) / (chunks * 8 * wide);
 	const int first = all * (int)blockIdx.y / splits, steps = all * ((int)blockIdx.y + 1) / splits - first;
-	// Blocks begin with different columns, so that they do not all read the same rows at once.
-	const int turn = MANY_TURN ? blockIdx.x * MANY_TURN % max(steps, 1) : 0;
-	auto columns = [&](int i) { return first + (i + turn < steps ? i + turn : i + turn - steps); };
 	const u32 slots = sharedAddress(shared);
 	launchNext();
 
@@ -289,33 +278,26 @@ template <Kind KIND, int ROWS> __device__ inline void many(const Dims &d, int ro
 	const u32 firstTo = rowTo(thread / rowChunks);
 	const char *hs = (const char *)(h + (size_t)(thread / rowChunks) * in + rowChunk * 8);
 	auto copyWeights = [&](int i, int slot) {
-		i = columns(i);
-		bool valid = (i * chunks + chunk) * 8 * wide < in;
+		bool valid = ((first + i) * chunks + chunk) * 8 * wide < in;
 #pragma unroll
 		for (int k = 0; k < 4; k++)
-			copyAsync(weightTo + slot * stage + k * (step / 8 * WIDE * 512), valid && ws[k] ? ws[k] + (size_t)i * chunks * 16 : w,
+			copyAsync(weightTo + slot * stage + k * (step / 8 * WIDE * 512), valid && ws[k] ? ws[k] + (size_t)(first + i) * chunks * 16 : w,
 				valid && ws[k]);
 	};
 	auto copyRows = [&](int i, int slot) {
-		i = columns(i);
-		bool valid = (i * rowChunks + rowChunk) * 8 < in;
+		bool valid = ((first + i) * rowChunks + rowChunk) * 8 < in;
 #pragma unroll
 		for (int k = 0; k * rowStep < ROWS; k++) {
 			int row = thread / rowChunks + k * rowStep;
 			if (ROWS % rowStep == 0 || row < ROWS)
 				copyAsync((rowStep % 8 == 0 ? firstTo + k * (rowStep * rowChunks * 16) : rowTo(row)) + slot * stage,
-					valid && row < rows ? hs + ((size_t)k * rowStep * in + (size_t)i * rowChunks * 8) * 2 : (const char *)h, valid && row < rows);
+					valid && row < rows ? hs + ((size_t)k * rowStep * in + (size_t)(first + i) * rowChunks * 8) * 2 : (const char *)h, valid && row < rows);
 		}
 	};
 #pragma unroll
 	for (int i = 0; i < STAGES - 1; i++)
 		if (i < steps)
 			copyWeights(i, i);
-	for (int i = STAGES - 1 + chunk % 8; i < min(steps, STAGES - 1 + MANY_AHEAD / weightBytes); i += 8)
-#pragma unroll
-		for (int k = 0; k < 4; k++)
-			if (ws[k] && (columns(i) * chunks + chunk / 8 * 8) * 8 * wide < in)
-				readAhead(ws[k] + (size_t)columns(i) * chunks * 16 - chunk % 8 * 16);
 	__shared__ RowState states[ROWS];
 	if (KIND == qkvKind && thread < rows)
 		states[thread] = stateOf(d, p, thread);

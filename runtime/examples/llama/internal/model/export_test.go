@@ -3,8 +3,6 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"time"
 
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/checkpoint"
@@ -58,40 +56,12 @@ type PartTime struct {
 func (s *Shard) ChunkTimes() (list []PartTime, err error) {
 	n, b, d := s.info.ChunkTokens, s.prompt, s.kernels.Dims()
 	chunk := s.chunk.Slice(0, 3)
-	for _, s.split = range []bool{false, true} {
-		for _, parts := range s.recordings {
-			for _, c := range parts {
-				c.Close()
-			}
-		}
-		clear(s.recordings)
-		all, err := s.recording(n, true, true)
-		if err != nil {
-			return nil, err
-		}
-		took := time.Duration(0)
-		for _, c := range all {
-			part, err := s.recordingTime(c)
-			if err != nil {
-				return nil, err
-			}
-			took += part
-		}
-		launch, wait := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
-		for range 20 {
-			start := time.Now()
-			for _, c := range all {
-				s.stream.Do(gpu.Execute(c))
-			}
-			launch = min(launch, time.Since(start))
-			if err := s.stream.Wait(context.Background()); err != nil {
-				return nil, err
-			}
-			wait = min(wait, time.Since(start))
-		}
-		name := fmt.Sprintf(", %d graphs", len(all))
-		list = append(list, PartTime{"all" + name, took}, PartTime{"host: until launched" + name, launch}, PartTime{"host: until ended" + name, wait})
+	all, err := s.recording(n, true, true)
+	if err != nil {
+		return nil, err
 	}
+	took, err := s.recordingTime(all)
+	list = append(list, PartTime{"all", took})
 	for _, part := range []struct {
 		name string
 		add  func(r *recorder, i int, y *layer)
@@ -105,16 +75,19 @@ func (s *Shard) ChunkTimes() (list []PartTime, err error) {
 		{"swiglu", func(r *recorder, i int, y *layer) { r.add(s.kernels.SwiGLU(n, s.wide, b)...) }},
 		{"product, down", func(r *recorder, i int, y *layer) { r.productSum(b.X, b.G, &y.down) }},
 	} {
-		r := recorder{Shard: s, rows: n}
-		r.begin()
+		c, err := s.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true})
+		if err != nil {
+			return nil, err
+		}
+		r := recorder{Shard: s, rows: n, commands: c}
 		for i := range int(d.Layers) {
 			part.add(&r, i, &s.weights.layers[i])
 		}
-		if r.end(); r.err != nil {
-			return nil, r.err
+		if err := errors.Join(r.err, c.End()); err != nil {
+			return nil, errors.Join(err, c.Close())
 		}
-		took, err := s.recordingTime(r.commands)
-		if err := errors.Join(err, r.commands.Close()); err != nil {
+		took, err := s.recordingTime(c)
+		if err := errors.Join(err, c.Close()); err != nil {
 			return nil, err
 		}
 		list = append(list, PartTime{part.name, took})

@@ -21,9 +21,8 @@ type recorded struct {
 }
 
 // recording returns the recording for n rows or tokens. Sizes are powers of two, so there are few.
-// Which one computes a chunk depends only on the chunk. The parts of a recording are executed one
-// after the other.
-func (s *Shard) recording(n int, chunk, last bool) ([]*gpu.CommandBuffer, error) {
+// Which one computes a chunk depends only on the chunk.
+func (s *Shard) recording(n int, chunk, last bool) (*gpu.CommandBuffer, error) {
 	key := recorded{1 << bits.Len(uint(n-1)), chunk, last}
 	if chunk {
 		key.rows = min(max(key.rows, PageTokens), s.info.ChunkTokens)
@@ -31,22 +30,25 @@ func (s *Shard) recording(n int, chunk, last bool) ([]*gpu.CommandBuffer, error)
 	if r := s.recordings[key]; r != nil {
 		return r, nil
 	}
-	r := recorder{Shard: s, rows: key.rows}
-	r.begin()
+	c, err := s.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true})
+	if err != nil {
+		return nil, err
+	}
+	r := recorder{Shard: s, rows: key.rows, commands: c}
 	if chunk {
 		r.chunkStep(last)
 	} else {
 		r.decodeStep()
 	}
-	r.end()
+	if r.err == nil {
+		r.err = c.End()
+	}
 	if r.err != nil {
-		for _, c := range r.parts {
-			c.Close()
-		}
+		c.Close()
 		return nil, fmt.Errorf("model: recording %+v: %w", key, r.err)
 	}
-	s.recordings[key] = r.parts
-	return r.parts, nil
+	s.recordings[key] = c
+	return c, nil
 }
 
 // recordChunks makes the recordings for chunks: all but the last one of a prompt have the same
@@ -64,26 +66,8 @@ func (s *Shard) recordChunks() error {
 type recorder struct {
 	*Shard
 	rows     int
-	parts    []*gpu.CommandBuffer
-	commands *gpu.CommandBuffer // the last part
-	err      error              // the first one
-}
-
-// begin begins a part.
-func (r *recorder) begin() {
-	if r.err != nil {
-		return
-	}
-	if r.commands, r.err = r.dev.NewCommandBuffer(gpu.CommandOptions{InOrder: true}); r.err == nil {
-		r.parts = append(r.parts, r.commands)
-	}
-}
-
-// end ends the part.
-func (r *recorder) end() {
-	if r.err == nil {
-		r.err = r.commands.End()
-	}
+	commands *gpu.CommandBuffer
+	err      error // the first one
 }
 
 func (r *recorder) add(ops ...gpu.Op) {
@@ -104,34 +88,7 @@ func (r *recorder) decodeStep() {
 		return
 	}
 	r.add(k.Embed(r.rows, r.active, s, w.embed, b)...)
-	if r.rows < wideRows || r.options.Invariant || r.options.Ranks > 1 || w.quantised() {
-		r.decode(k, 0, r.active, out)
-		return
-	}
-	for i := range w.layers {
-		y := &w.layers[i]
-		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
-		r.product(r.wide, b.H, &y.qkv)
-		r.add(k.RopeRows(r.rows, r.active, s, i, r.wide, b)...)
-		r.add(k.Attend(r.rows, r.active, s, i, b)...)
-		r.feedForward(y, b)
-	}
-	r.add(k.Norm(r.rows, w.norm, b)...)
-	r.logits(b)
-	r.add(k.Sample(r.rows, r.active, s, b, out)...)
-}
-
-// wideRows is the number of rows from which on products of cuBLAS are faster than those of package
-// kernels. Their results depend on the number of rows.
-const wideRows = 32
-
-// feedForward records the rest of a layer, after the attention: cuBLAS computes the products.
-func (r *recorder) feedForward(y *layer, b *kernels.Buffers) {
-	r.productSum(b.X, b.A, &y.o)
-	r.add(r.kernels.Norm(r.rows, y.ffnNorm, b)...)
-	r.product(r.wide, b.H, &y.gateUp)
-	r.add(r.kernels.SwiGLU(r.rows, r.wide, b)...)
-	r.productSum(b.X, b.G, &y.down)
+	r.decode(k, 0, r.active, out)
 }
 
 // decode records the layers from first on, and the choice of a token, for each of the active slots.
@@ -185,20 +142,17 @@ func (r *recorder) chunkStep(last bool) {
 	for i := range w.layers {
 		y := &w.layers[i]
 		r.add(k.Norm(r.rows, y.attentionNorm, b)...)
-		if i == len(w.layers)-1 {
-			kv := y.qkv.from(int(k.Dims().Heads * k.Dims().HeadDim))
-			r.product(r.wide, b.H, &kv)
-			r.add(k.KeysChunk(r.rows, chunk, s, i, r.wide, b)...)
-			break
-		}
 		r.product(r.wide, b.H, &y.qkv)
 		r.add(k.RopeChunk(r.rows, chunk, s, i, r.wide, b)...)
-		r.add(k.AttendChunk(r.rows, chunk, s, i, b)...)
-		r.feedForward(y, b)
-		if i == 0 && r.split { // the device begins while the host launches the other layers
-			r.end()
-			r.begin()
+		if i == len(w.layers)-1 {
+			break
 		}
+		r.add(k.AttendChunk(r.rows, chunk, s, i, b)...)
+		r.productSum(b.X, b.A, &y.o)
+		r.add(k.Norm(r.rows, y.ffnNorm, b)...)
+		r.product(r.wide, b.H, &y.gateUp)
+		r.add(k.SwiGLU(r.rows, r.wide, b)...)
+		r.productSum(b.X, b.G, &y.down)
 	}
 	if last {
 		r.add(k.Last(chunk, s, b, r.Shard.rows)...)
@@ -255,17 +209,6 @@ func (r *recorder) productSum(x gpu.Slice[float32], a gpu.Slice[uint16], m *matr
 		r.add(gemm[float32, smallfloat.BFloat16](r, to, a, w, m, old))
 	}
 	r.sum(x)
-}
-
-// logits records the product of H with the last matrix.
-func (r *recorder) logits(b *kernels.Buffers) {
-	d, w := r.kernels.Dims(), r.weights
-	head := &matrix{rows: int(d.Vocab), cols: int(d.Width)}
-	if w.kind == checkpoint.F16 {
-		r.add(gemm[float32, smallfloat.Float16](r, b.Logits.Range(), b.H, w.head, head, 0))
-	} else {
-		r.add(gemm[float32, smallfloat.BFloat16](r, b.Logits.Range(), b.H, w.head, head, 0))
-	}
 }
 
 // in16 returns the matrix in 16 bits. If it is quantised, it records the conversion.

@@ -112,8 +112,7 @@ func (s *Shard) queue(p Plan, tokens []int32) error {
 		s.hostChunk[0], s.hostChunk[1], s.hostChunk[2] = int32(c.Slot), int32(c.Pos), int32(len(c.Tokens))
 		n := copy(s.hostChunk[chunkHead:], c.Tokens)
 		clear(s.hostChunk[chunkHead+n:])
-		s.ops = append(s.ops, s.chunk.UploadCopy(s.hostChunk))
-		s.execute(r)
+		s.ops = append(s.ops, s.chunk.UploadCopy(s.hostChunk), gpu.Execute(r))
 	}
 	if n := len(p.Decode); n > 0 {
 		r, err := s.recording(n, false, false)
@@ -123,20 +122,12 @@ func (s *Shard) queue(p Plan, tokens []int32) error {
 		if s.activate(p.Decode) {
 			s.ops = append(s.ops, s.active.UploadCopy(s.hostActive[:]))
 		}
-		s.execute(r)
-		s.ops = append(s.ops, s.out.Slice(0, n).Download(tokens[:n]))
+		s.ops = append(s.ops, gpu.Execute(r), s.out.Slice(0, n).Download(tokens[:n]))
 	}
 	if n := len(p.Decode); p.Tokens() > n {
 		s.ops = append(s.ops, s.out.Slice(MaxRows, MaxRows+1).Download(tokens[n:n+1]))
 	}
 	return s.stream.Do(s.ops...)
-}
-
-// execute adds the executions of a recording's parts to the plan's operations.
-func (s *Shard) execute(parts []*gpu.CommandBuffer) {
-	for _, c := range parts {
-		s.ops = append(s.ops, gpu.Execute(c))
-	}
 }
 
 // activate notes the slots that decode, and reports whether they are others than before.

@@ -65,12 +65,11 @@ type Shard struct {
 	out    gpu.Slice[int32]   // [MaxRows+1]: the new tokens, and last that of the chunk
 	rows   *kernels.Buffers   // of a decode step
 	prompt *kernels.Buffers   // of a chunk
-	wide   gpu.Slice[uint16]  // products before the rotation and before SwiGLU, of a chunk or of many rows
+	wide   gpu.Slice[uint16]  // of a chunk: products before the rotation and before SwiGLU
 	plain  gpu.Slice[uint16]  // of a chunk, if the model is quantised: a matrix in 16 bits
 	part   gpu.Slice[float32] // this shard's part of a sum, with Options.Peer
 
-	recordings map[recorded][]*gpu.CommandBuffer // made when they are first needed
-	split      bool                              // the first layer of a chunk is a part of its own
+	recordings map[recorded]*gpu.CommandBuffer // made when they are first needed
 
 	// The host's copies.
 	slots      []slot
@@ -85,7 +84,7 @@ const chunkHead = 4
 
 // Open uploads the model to a device. The shard uses the device's first queue.
 func Open(ctx context.Context, dev *gpu.Device, ck *checkpoint.Checkpoint, o Options) (*Shard, error) {
-	s := &Shard{dev: dev, stream: dev.Queue(0).NewStream(), recordings: map[recorded][]*gpu.CommandBuffer{}, split: true}
+	s := &Shard{dev: dev, stream: dev.Queue(0).NewStream(), recordings: map[recorded]*gpu.CommandBuffer{}}
 	if err := s.open(ctx, ck, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -229,7 +228,7 @@ func (s *Shard) alloc(d *kernels.Dims) (err error) {
 		s.active = takeSlice[int32](&l, MaxRows)
 		s.chunk = takeSlice[int32](&l, chunkHead+s.info.ChunkTokens)
 		s.out = takeSlice[int32](&l, MaxRows+1)
-		s.wide = takeSlice[uint16](&l, max(MaxRows, s.info.ChunkTokens)*max(d.QKVRows(), 2*int(d.FFN)))
+		s.wide = takeSlice[uint16](&l, s.info.ChunkTokens*max(d.QKVRows(), 2*int(d.FFN)))
 		if s.options.Peer != nil {
 			s.part = takeSlice[float32](&l, max(MaxRows, s.info.ChunkTokens)*int(d.Width))
 		}
@@ -289,10 +288,8 @@ func (s *Shard) Close() error {
 		s.weights.wait(context.Background()) // Open reported its error
 	}
 	var all error
-	for _, parts := range s.recordings {
-		for _, r := range parts {
-			all = errors.Join(all, r.Close())
-		}
+	for _, r := range s.recordings {
+		all = errors.Join(all, r.Close())
 	}
 	for _, c := range slices.Backward(s.closers) {
 		all = errors.Join(all, c.Close())
