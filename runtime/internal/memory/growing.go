@@ -38,7 +38,7 @@ type Growing struct {
 	max    uint64
 	page   uint64          // bytes of a page
 	users  []*Device       // the devices with access; the buffer's is the first
-	ctx    context.Context // canceled when the memory is freed
+	ctx    context.Context // canceled when the memory is freed, or left to the driver
 	cancel context.CancelFunc
 
 	size   atomic.Uint64 // changed with growMu and mu locked
@@ -110,7 +110,7 @@ func (d *Device) Reserve(max, page uint64, peers []*Device) (*Buffer, error) {
 			m.users = append(m.users, p)
 		}
 	}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.ctx, m.cancel = context.WithCancel(d.kept)
 	b := newBuffer(d, m.max)
 	b.setRare(&rare{growing: m})
 	err := d.Engine.Do(func() (err error) {
@@ -207,6 +207,7 @@ func (b *Buffer) Grow(size uint64) error {
 	if n <= have {
 		return nil
 	}
+	defer m.giveAway()
 	d, began := m.dev, time.Now()
 	more := uint64(n-have) * m.page
 	err = d.collecting(driver.DeviceMem, more, func() error {
@@ -220,20 +221,29 @@ func (b *Buffer) Grow(size uint64) error {
 	return nil
 }
 
-// takeBack makes pages that Shrink has removed and that are still mapped the program's again, up to
-// n pages in all. It returns the pages that are mapped. If these are less than n, no trim unmaps
-// one of them before the caller unlocks growMu.
+// takeBack takes pages back that Shrink has removed and that are still mapped, up to n pages in
+// all. It returns how many pages are mapped. If these are n or more, the program has n pages now.
+// Otherwise the size is unchanged, and no trim unmaps a page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range min(n, len(m.pages)) {
 		m.pages[i].gone = 0
 	}
-	if have = min(n, len(m.pages)); uint64(have)*m.page > m.Size() {
-		m.reach.Store(max(m.reach.Load(), uint64(have)*m.page))
-		m.size.Store(uint64(have) * m.page)
+	if size := uint64(n) * m.page; n <= len(m.pages) && size > m.Size() {
+		m.reach.Store(max(m.reach.Load(), size))
+		m.size.Store(size)
 	}
 	return len(m.pages)
+}
+
+// giveAway undoes takeBack if the size has not grown: it removes the pages behind the size again.
+func (m *Growing) giveAway() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if size := m.Size(); size < uint64(len(m.pages))*m.page {
+		m.cut(size, nil)
+	}
 }
 
 // add maps the pages from number have to number n-1. next returns the physical memory for a page,
@@ -415,18 +425,20 @@ func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 		return err
 	}
 	defer leave()
-	if size >= m.Size() {
-		return nil
-	}
-	size = roundUp(size, m.page)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if size == m.Size() {
-		return nil
+	if size < m.Size() && roundUp(size, m.page) < m.Size() {
+		m.cut(roundUp(size, m.page), after)
 	}
+	return nil
+}
+
+// cut makes size the program's size, and starts a trim of the pages behind it. The caller holds
+// growMu and mu.
+func (m *Growing) cut(size uint64, after []sema.Point) {
 	m.trims++
 	t := &trim{of: m, number: m.trims, points: slices.Clone(after), over: make(chan struct{})}
-	for i := size / m.page; i < m.Size()/m.page; i++ {
+	for i := size / m.page; i < uint64(len(m.pages)) && m.pages[i].gone == 0; i++ {
 		m.pages[i].gone = t.number
 	}
 	m.size.Store(size)
@@ -437,7 +449,6 @@ func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 	m.waits[t.number] = t
 	m.dev.trims.add(t)
 	go t.run()
-	return nil
 }
 
 // A trim unmaps the pages that a call of Shrink has removed.
