@@ -445,12 +445,17 @@ func (p *Part) Control() (number memory.Range, loop bool, bodies []Branch) {
 			}
 			to.Given = append(to.Given, Given{q.inner, v})
 		}
-		for k := range b.child.parts {
-			to.Lanes = to.Lanes || b.child.parts[k].lane != nil
-		}
+		to.Lanes = b.child.hasLanes()
 		bodies = append(bodies, to)
 	}
 	return p.rangeOf(cmd.src, c.refers[cmd.src].size), x.loop, bodies
+}
+
+// hasLanes reports whether the recording, or a body that the host runs, has collectives.
+func (c *Recording) hasLanes() bool {
+	return slices.ContainsFunc(c.parts, func(p part) bool {
+		return p.lane != nil || p.control != nil && slices.ContainsFunc(p.control.rare.cond.bodies, func(b body) bool { return b.child.hasLanes() })
+	})
 }
 
 // rangeOf returns the range of a reference in the submission's execution.
