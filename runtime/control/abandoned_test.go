@@ -60,7 +60,8 @@ func TestFree(t *testing.T) {
 }
 
 // TestConditionGoes removes the memory of a condition when a body has been submitted. The operation
-// fails behind the body: otherwise another execution would get the scratch memory that the body uses.
+// fails behind the body: otherwise another execution would get the scratch memory that the body
+// uses.
 func TestConditionGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, simdriver.Config{})
@@ -91,6 +92,25 @@ func TestConditionGoes(t *testing.T) {
 		}
 		check(t, r.dev.Close())
 	})
+}
+
+// TestLayoutAllocates chooses, without an allocation, how an execution runs a control operation whose
+// body has a launch with a variable number of blocks.
+func TestLayoutAllocates(t *testing.T) {
+	r := newRig(t, simdriver.Config{})
+	cond, x := r.numbers(0), r.numbers(0)
+	body := r.record(func(c *gpu.CommandBuffer) {
+		blocks := must(gpu.NewParam(c, [3]uint32{1}))(t)
+		r.Do(c, r.plus(x, 1).GridParam(blocks))
+	})
+	c := r.record(func(c *gpu.CommandBuffer) {
+		blocks := must(gpu.NewParam(c, [3]uint32{1}))(t)
+		r.Do(c, control.While(cond, gpu.Execute(body).Param(0, blocks)))
+	})
+	steps := make([]recording.Step, 0, 4)
+	if n := testing.AllocsPerRun(100, func() { (*recording.Recording)(c).AddSteps(steps, nil, nil, false) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
 }
 
 // TestNestedCollectives asks a control operation whether a body has collectives. If so, its scratch

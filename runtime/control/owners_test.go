@@ -12,8 +12,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/growing"
 )
 
-// TestRandomOwners runs loops from several goroutines. They share a body, whose owner may have closed
-// it, and growing memory, which another goroutine shrinks and grows. Each loop has its own counter and
+// TestRandomOwners runs loops from several goroutines. Their bodies may be shared or closed, and
+// another goroutine shrinks and grows memory that they write. Each loop has its own counter and
 // scratch memory, so its result is known unless it fails with ErrRange.
 func TestRandomOwners(t *testing.T) {
 	rounds := 300

@@ -147,8 +147,8 @@ func (s *record) controlStep() error {
 // does so until the number is out of the body's bounds. It waits for the device. ran is the body
 // that it has executed last. The caller holds the memory and the recordings.
 //
-// free is nil, or has the points of Order.Free. They wait for everything that runControl submits: it
-// may be in flight after runControl has failed.
+// free is nil, or has the points of Order.Free. They wait for everything that runControl submits,
+// which may be in flight after runControl has failed.
 func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Branch, free *lent) (ran *recording.Branch, err error) {
 	block, err := q.dev.memory.Stage.Get(4)
 	if err != nil {
@@ -199,8 +199,7 @@ func (q *Queue) executeHeld(o *Order, b *recording.Branch, free *lent) error {
 }
 
 // readNumber copies a number of 4 bytes to pinned memory. The range has been checked before. If its
-// memory has gone since then, the copy fails in the order of the work: nothing that runs before it is
-// left behind.
+// memory has gone since then, the copy fails behind the body, when the body has been issued.
 func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block, free *lent) error {
 	s := q.get(work.Download)
 	s.Op.Count, s.staging.Block = 4, to.Hold()

@@ -34,6 +34,31 @@ func TestFailedGrowth(t *testing.T) {
 	content(t, s, m.Buffer().All())
 }
 
+// TestShareWaits grows and shrinks memory while Share waits for pages that were removed from it.
+func TestShareWaits(t *testing.T) {
+	needsSharing(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := newSim(t, simdriver.Config{})
+		dev := openDevice(t, d, 0, gpu.Options{})
+		m := reserve(t, dev, 8*page, 4*page, growing.Options{})
+		must(t, m.Shrink(2*page, testkit.NewSemaphore(t, 0).At(1))) // never
+		small, large := make(chan error, 1), make(chan error, 1)
+		go func() { small <- m.Share(t.Context(), m, 0, page) }()
+		go func() { large <- m.Share(t.Context(), m, 0, 2*page) }()
+		synctest.Wait()
+		must(t, m.Shrink(page))
+		must(t, m.Grow(7*page))
+		err, err2 := <-small, <-large
+		must(t, err)
+		wants(t, "more than the rest", err2, gpu.ErrRange)
+		if m.Size() != 8*page || mapped(d, 0) != 7*page {
+			t.Errorf("the size is %d, and %d bytes are mapped", m.Size(), mapped(d, 0))
+		}
+		must(t, m.Close())
+		must(t, dev.Close())
+	})
+}
+
 // TestGivenUp closes a device whose memory the driver keeps, while Shrink and Share wait. They end.
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

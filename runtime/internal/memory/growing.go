@@ -58,7 +58,7 @@ type Growing struct {
 	waits map[uint64]*trim
 	freed bool
 	stuck error // why pages that Shrink has removed will never be unmapped, or nil
-	// Closed when pages have been unmapped; nil unless a goroutine waits for that.
+	// tell closes it; nil unless a goroutine waits in awaitUnmapped.
 	unmapped chan struct{}
 }
 
@@ -233,6 +233,7 @@ func (m *Growing) takeBack(n int) (have int) {
 	if size := uint64(n) * m.page; n <= len(m.pages) && size > m.Size() {
 		m.reach.Store(max(m.reach.Load(), size))
 		m.size.Store(size)
+		m.tell()
 	}
 	return len(m.pages)
 }
@@ -275,6 +276,7 @@ func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (e
 	m.pages = append(m.pages, fresh...)
 	m.reach.Store(uint64(n) * m.page)
 	m.size.Store(uint64(n) * m.page)
+	m.tell()
 	return nil
 }
 
@@ -340,10 +342,11 @@ func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) e
 		return errs.Argument(op, "pages of %d bytes, in memory with pages of %d", of.page, m.page)
 	case offset%m.page != 0 || size%m.page != 0:
 		return errs.Argument(op, "%d bytes at %d are no whole pages of %d bytes", size, offset, m.page)
-	case size > m.max-m.Size():
-		return fmt.Errorf("gpu: %s: %d bytes behind %d of growing memory that reserves %d: %w", op, size, m.Size(), m.max, errs.ErrRange)
 	case size == 0:
 		return nil
+	}
+	if err := m.room(op, size); err != nil {
+		return err
 	}
 	if err := from.Hold(); err != nil {
 		return fmt.Errorf("gpu: %s: %w", op, err)
@@ -352,11 +355,22 @@ func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) e
 	if err := m.awaitUnmapped(ctx); err != nil {
 		return fmt.Errorf("gpu: %s: work still uses pages that Shrink has removed behind %d bytes: %w", op, m.Size(), err)
 	}
+	if err := m.room(op, size); err != nil { // meanwhile a Grow may have raised the size
+		return err
+	}
 	have := int(m.Size() / m.page)
 	err = d.Engine.Do(func() error { return m.addShared(have, of, offset, size) })
 	if err != nil {
 		d.Engine.Check(err)
 		return fmt.Errorf("gpu: %s: %d bytes at %d of %s, on %s: %w", op, size, offset, from.mention(), d.Engine.Info.Name, err)
+	}
+	return nil
+}
+
+// room returns an error if size bytes do not fit behind the mapped ones.
+func (m *Growing) room(op string, size uint64) error {
+	if size > m.max-m.Size() {
+		return fmt.Errorf("gpu: %s: %d bytes behind %d of growing memory that reserves %d: %w", op, size, m.Size(), m.max, errs.ErrRange)
 	}
 	return nil
 }
@@ -385,7 +399,9 @@ func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 	return err
 }
 
-// awaitUnmapped blocks until no pages that Shrink has removed are left.
+// awaitUnmapped blocks until no pages that Shrink has removed are left. The caller holds growMu.
+// While awaitUnmapped waits, it unlocks growMu: the work that uses the pages may end only after
+// another call of Grow or Shrink.
 func (m *Growing) awaitUnmapped(ctx context.Context) error {
 	for {
 		m.mu.Lock()
@@ -401,12 +417,17 @@ func (m *Growing) awaitUnmapped(ctx context.Context) error {
 		}
 		unmapped := m.unmapped
 		m.mu.Unlock()
+		m.growMu.Unlock()
+		var err error
 		select {
 		case <-unmapped:
 		case <-m.ctx.Done():
-			return cmp.Or(m.dev.Failed(), errBufferClosed)
+			err = cmp.Or(m.dev.Failed(), errBufferClosed)
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			err = context.Cause(ctx)
+		}
+		if m.growMu.Lock(); err != nil {
+			return err
 		}
 	}
 }
@@ -575,7 +596,8 @@ func (m *Growing) unmap(trim uint64) error {
 	return err
 }
 
-// tell wakes the goroutines that are blocked in awaitUnmapped. The caller holds mu.
+// tell wakes the goroutines that are blocked in awaitUnmapped: perhaps no
+// removed pages are left. The caller holds mu.
 func (m *Growing) tell() {
 	if m.unmapped != nil {
 		close(m.unmapped)

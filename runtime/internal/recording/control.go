@@ -316,19 +316,18 @@ func (c *Recording) eachOf(l *commandList, from, to int, yield func(*command) bo
 func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) bool {
 	foreign, sized := c.bindsForeign(binds), false
 	for i := l.from; i < l.to; i++ {
-		sized = sized || len(c.parts[i].grids) > 0
-	}
-	if !foreign && !sized {
-		return true
-	}
-	values := c.values(nil, given)
-	for i := l.from; i < l.to; i++ {
 		p := &c.parts[i]
-		if c.conditionals(p.from, p.to) > 0 && (foreign && c.crosses(p, binds) || p.leavesOut(values)) {
+		if p.tests && foreign && c.crosses(p, binds) {
 			return false
 		}
+		sized = sized || p.tests && len(p.grids) > 0
 	}
-	return true
+	if !sized {
+		return true
+	}
+	var some [16]Value
+	values := c.values(some[:0], given)
+	return !slices.ContainsFunc(c.parts[l.from:l.to], func(p part) bool { return p.tests && p.leavesOut(values) })
 }
 
 // nodes returns how many nodes of a graph have the address or the parameters of a command.
