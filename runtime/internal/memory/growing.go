@@ -426,7 +426,8 @@ func (m *Growing) awaitUnmapped(ctx context.Context) error {
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
-		if m.growMu.Lock(); err != nil {
+		m.growMu.Lock()
+		if err != nil {
 			return err
 		}
 	}
@@ -596,8 +597,8 @@ func (m *Growing) unmap(trim uint64) error {
 	return err
 }
 
-// tell wakes the goroutines that are blocked in awaitUnmapped: perhaps no
-// removed pages are left. The caller holds mu.
+// tell wakes the goroutines that are blocked in awaitUnmapped: perhaps no removed pages are left.
+// The caller holds mu.
 func (m *Growing) tell() {
 	if m.unmapped != nil {
 		close(m.unmapped)
