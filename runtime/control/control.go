@@ -28,7 +28,8 @@
 //   - for conditions in another device's memory;
 //   - in an execution that binds another device's memory to copies or conditions in the graph, or
 //     that gives a launch in the graph no blocks;
-//   - if the driver refuses the graph.
+//   - if the driver refuses the graph when the recording ends. If it refuses a graph that an
+//     execution makes (see [gpu.Execute]), the execution fails.
 //
 // # Loops that never end
 //

@@ -180,6 +180,7 @@ func (o *deviceOwner) Destroy() []error {
 		why = g.endStreams()
 	}
 	if why != "" {
+		d.memory.LeaveToDriver()
 		return append(g.errs, d.native.LeaveToDriver(why))
 	}
 	g.giveBack()

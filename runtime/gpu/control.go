@@ -79,7 +79,7 @@ func (q *Queue) control(o *Order, x *control) error {
 		return err
 	}
 	s.fn = func() error {
-		_, err := q.runControl(x.number, x.loop, bodies)
+		_, err := q.runControl(x.number, x.loop, bodies, s.lent)
 		return err
 	}
 	s.Mode = engine.UntilReached
@@ -135,7 +135,7 @@ func (q *Queue) holdControl(s *record, x *control) (bodies []recording.Branch, e
 // controlStep is the function of a recording's control step.
 func (s *record) controlStep() error {
 	number, loop, bodies := s.recording.Control()
-	ran, err := s.q.runControl(number, loop, bodies)
+	ran, err := s.q.runControl(number, loop, bodies, s.lent)
 	if err != nil {
 		tl := s.q.tl
 		s.recording.Abandon(tl.At(tl.Latest()), ran != nil && ran.Lanes)
@@ -146,14 +146,17 @@ func (s *record) controlStep() error {
 // runControl reads a number of 4 bytes and executes the body whose bounds contain it. With loop it
 // does so until the number is out of the body's bounds. It waits for the device. ran is the body
 // that it has executed last. The caller holds the memory and the recordings.
-func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Branch) (ran *recording.Branch, err error) {
+//
+// free is nil, or has the points of Order.Free. They wait for everything that runControl submits,
+// which may be in flight after runControl has failed.
+func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Branch, free *lent) (ran *recording.Branch, err error) {
 	block, err := q.dev.memory.Stage.Get(4)
 	if err != nil {
 		return nil, err
 	}
 	defer block.Free() // reads in flight hold the block too
 	s := q.NewStream()
-	read := func(o *Order) error { return q.readNumber(o, number, block) }
+	read := func(o *Order) error { return q.readNumber(o, number, block, free) }
 	if err := s.with(read); err != nil {
 		return nil, err
 	}
@@ -171,7 +174,7 @@ func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Br
 		if !found {
 			return ran, nil
 		}
-		if err := s.with(func(o *Order) error { return q.executeHeld(o, ran) }); err != nil {
+		if err := s.with(func(o *Order) error { return q.executeHeld(o, ran, free) }); err != nil {
 			return ran, err
 		}
 		if !loop {
@@ -184,26 +187,29 @@ func (q *Queue) runControl(number memory.Range, loop bool, bodies []recording.Br
 }
 
 // executeHeld executes a recording that the caller holds, with the memory of its bindings.
-func (q *Queue) executeHeld(o *Order, b *recording.Branch) error {
+func (q *Queue) executeHeld(o *Order, b *recording.Branch, free *lent) error {
 	if err := b.Recording.CheckBindings(b.Binds); err != nil {
 		return err
 	}
 	if err := b.Recording.CheckGiven(b.Given); err != nil {
 		return err
 	}
-	return q.executeSteps(o, b.Recording.AddSteps(nil, b.Binds, b.Given, true), b.Binds, b.Given)
+	steps := b.Recording.AddSteps(nil, b.Binds, b.Given, true)
+	return q.executeSteps(o, steps, b.Binds, b.Given, free)
 }
 
-// readNumber copies a number of 4 bytes to pinned memory.
-func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block) (err error) {
+// readNumber copies a number of 4 bytes to pinned memory. The range has been checked before. If its
+// memory has gone since then, the copy fails behind the body, when the body has been issued.
+func (q *Queue) readNumber(o *Order, number memory.Range, to *memory.Block, free *lent) error {
 	s := q.get(work.Download)
 	s.Op.Count, s.staging.Block = 4, to.Hold()
 	number.Buffer.HoldMore()
 	s.keep(number.Buffer)
 	s.between(nil, number.Buffer)
-	if s.Src, err = number.Check("control", q.dev.mem()); err != nil {
-		s.drop()
-		return err
+	s.Src = number.Address()
+	if free != nil {
+		free.add()
+		s.lent, s.Lends = free, true
 	}
 	return q.submit(s, o)
 }

@@ -65,13 +65,17 @@ func (q *Queue) execute(o *Order, op *Op) error {
 		return err
 	}
 	var one [1]recording.Step
-	return q.executeSteps(o, c.in().AddSteps(one[:0], bindings, given, false), bindings, given)
+	return q.executeSteps(o, c.in().AddSteps(one[:0], bindings, given, false), bindings, given, nil)
 }
 
-// executeSteps submits steps, each behind the previous step.
-func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given) error {
+// executeSteps submits steps, each behind the previous step. free is nil, or counts each step until
+// it is over. Then the order has no points of Free.
+func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory.Range, given []recording.Given, free *lent) error {
 	if len(steps) == 1 {
-		return q.executeStep(o, steps[0], bindings, given, nil)
+		if free != nil {
+			free.add()
+		}
+		return q.executeStep(o, steps[0], bindings, given, free)
 	}
 	if err := o.checkAll(); err != nil { // check now, because only the last step has the signals
 		return fmt.Errorf("gpu: execute on %v: %w", q, err)
@@ -80,7 +84,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 	if err != nil {
 		return err
 	}
-	var l *lent // all steps share it, because a step may fail before an earlier step is over
+	l := free // all steps share it, because a step may fail before an earlier step is over
 	if len(o.Free) > 0 {
 		l = newLent(len(steps), o.Free)
 	}
@@ -99,6 +103,9 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 		if n == last {
 			each.edges &^= noEnd
 		}
+		if free != nil {
+			free.add()
+		}
 		err := q.executeStep(&each, x, bindings, given, l)
 		if err == nil {
 			continue
@@ -112,7 +119,7 @@ func (q *Queue) executeSteps(o *Order, steps []recording.Step, bindings []memory
 		if n == 0 {
 			return err
 		}
-		if l != nil && len(left) > 0 {
+		if len(o.Free) > 0 && len(left) > 0 {
 			l.over(len(left))
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/engine"
 	"github.com/puregpu/puregpu/runtime/internal/errs"
 	"github.com/puregpu/puregpu/runtime/internal/memory"
+	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
 // A Queue takes operations for a device. Only semaphores order operations: without an order between
@@ -113,6 +114,7 @@ func (s *record) note(o *Order) error {
 	}
 	if len(o.Free) > 0 {
 		s.lent, s.Lends, s.UsesRest = newLent(1, o.Free), true, true
+		s.lent.shared = s.Op.Kind == work.Control // with the submissions of its bodies
 	}
 	return nil
 }

@@ -15,9 +15,9 @@
 // can be disturbed by mapping, because no work has had the pages before.
 //
 // Unmapping is different: the device must be done with the pages. So [Memory.Shrink] takes the
-// pages away from new work at once, and returns. The driver unmaps them later, when the given
-// points are over and the streams have passed the work that may use the memory. No stream waits for
-// that. Close works in the same way.
+// pages away from new work, and returns. The driver unmaps them later, when the given points are
+// over and the streams have passed the work that may use the memory. No stream waits for that.
+// Close works in the same way.
 //
 // # Drivers
 //
@@ -114,7 +114,7 @@ func (m *Memory) Grow(size uint64) error {
 //
 // Both must be of one device and have pages of the same size. Offset and size are multiples of it.
 // Share blocks while the driver does. If Shrink has removed pages of this Memory that are not
-// unmapped yet, Share waits for that, until the context ends.
+// unmapped yet, Share waits for that, until the context ends or Grow has taken the pages back.
 func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) error {
 	const op = "share pages"
 	b, err := m.in(op)
@@ -132,7 +132,8 @@ func (m *Memory) Share(ctx context.Context, from *Memory, offset, size uint64) e
 }
 
 // Shrink removes the pages behind the first size bytes, rounded up to pages. It does nothing if no
-// more are mapped. It does not wait: a range beyond the new size is [gpu.ErrRange] from now on.
+// more are mapped. Shrink waits for no work. A range beyond the new size is [gpu.ErrRange] from now
+// on.
 //
 // Pass the points of work that may use the removed pages, such as [gpu.Stream.Point]. When all have
 // been reached or have failed, the pages are taken away from work that has been submitted too: if

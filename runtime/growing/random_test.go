@@ -2,8 +2,10 @@ package growing_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -84,4 +86,82 @@ func TestRandom(t *testing.T) {
 		must(t, m.Close())
 	}
 	eventually(t, "all memory is freed", func() bool { return mapped(d, 0) == 0 && dev.Stats().Device.Live == 0 }, dev)
+}
+
+// TestRandomClose closes memories, a peer and the device while goroutines grow, shrink, share and
+// use the memories. Nothing is left behind, and calls fail only with errors that say so.
+func TestRandomClose(t *testing.T) {
+	needsSharing(t)
+	rounds := 200
+	if testing.Short() {
+		rounds = 30
+	}
+	for seed := range uint64(rounds) {
+		d := newSim(t, simdriver.Config{Devices: 2, Memory: 20 * page})
+		dev, peer := openDevice(t, d, 0, gpu.Options{}), openDevice(t, d, 1, gpu.Options{})
+		var all [2]*growing.Memory
+		for i := range all {
+			all[i] = reserve(t, dev, 8*page, page, growing.Options{Peers: []*gpu.Device{peer}})
+		}
+		var workers sync.WaitGroup
+		for w := range uint64(3) {
+			workers.Go(func() {
+				r := rand.New(rand.NewPCG(seed, w))
+				on := dev
+				if w == 2 {
+					on = peer
+				}
+				s := on.Queue(0).NewStream()
+				for range 12 {
+					var err error
+					switch m := all[r.IntN(len(all))]; r.IntN(8) {
+					case 0, 1:
+						err = m.Grow(r.Uint64N(9) * page)
+					case 2:
+						err = m.Shrink(r.Uint64N(4)*page, s.Point())
+					case 3:
+						ctx, cancel := context.WithCancel(t.Context())
+						if r.IntN(2) == 0 {
+							cancel()
+						}
+						err = m.Share(ctx, all[r.IntN(len(all))], 0, page)
+						cancel()
+					case 4:
+						err = m.Shrink(r.Uint64N(4)*page, testkit.NewSemaphore(t, 0).At(1)) // never
+					case 5, 6:
+						err = s.Do(gpu.Fill(m.Buffer().Range(r.Uint64N(8)*page, page/64), []byte{byte(w)}))
+						if err != nil {
+							s = on.Queue(0).NewStream()
+						}
+					case 7:
+						if r.IntN(3) == 0 {
+							err = m.Close()
+						}
+					}
+					if err != nil && !errors.Is(err, gpu.ErrRange) && !errors.Is(err, gpu.ErrOutOfMemory) && !errors.Is(err, gpu.ErrClosed) && !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		r := rand.New(rand.NewPCG(seed, 9))
+		for _, x := range [][]*gpu.Device{{dev, peer}, {peer, dev}}[r.IntN(2)] {
+			for range r.IntN(2000) {
+				runtime.Gosched()
+			}
+			if err := x.Close(); err != nil && !errors.Is(err, gpu.ErrRange) && !errors.Is(err, gpu.ErrClosed) { // of streams that failed
+				t.Error(err)
+			}
+		}
+		workers.Wait()
+		for _, m := range all {
+			must(t, m.Close())
+			if n := m.Size(); n != 0 {
+				t.Errorf("%d bytes are mapped on a closed device", n)
+			}
+		}
+		if n := mapped(d, 0); n != 0 {
+			t.Errorf("seed %d: %d bytes of pages are left", seed, n)
+		}
+	}
 }

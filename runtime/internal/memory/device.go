@@ -30,13 +30,20 @@ type Device struct {
 	sweeping atomic.Bool // another sweep of closed pools is scheduled
 	frees    parkedFrees
 	trims    trims
+	kept     context.Context // ends when the memory is left to the driver
+	leave    context.CancelFunc
 }
 
 // Init sets up the memory of a device. stageSize is the size of a block of pinned memory.
 func (d *Device) Init(e *engine.Device, f *faces.Faces, stageSize int) {
 	d.Engine, d.Faces = e, f
 	d.Stage.dev, d.Stage.size = d, stageSize
+	d.kept, d.leave = context.WithCancel(context.Background())
 }
+
+// LeaveToDriver is called instead of Close if the memory is left to the driver. Nothing waits any
+// more for the time when memory can be freed.
+func (d *Device) LeaveToDriver() { d.leave() }
 
 // Failed returns why the device accepts no more work, or nil.
 func (d *Device) Failed() error { return d.Engine.Failed() }

@@ -38,7 +38,7 @@ type Growing struct {
 	max    uint64
 	page   uint64          // bytes of a page
 	users  []*Device       // the devices with access; the buffer's is the first
-	ctx    context.Context // canceled when the memory is freed
+	ctx    context.Context // canceled when the memory is freed, or left to the driver
 	cancel context.CancelFunc
 
 	size   atomic.Uint64 // changed with growMu and mu locked
@@ -58,7 +58,7 @@ type Growing struct {
 	waits map[uint64]*trim
 	freed bool
 	stuck error // why pages that Shrink has removed will never be unmapped, or nil
-	// Closed when pages have been unmapped; nil unless a goroutine waits for that.
+	// tell closes it; nil unless a goroutine waits in awaitUnmapped.
 	unmapped chan struct{}
 }
 
@@ -110,7 +110,7 @@ func (d *Device) Reserve(max, page uint64, peers []*Device) (*Buffer, error) {
 			m.users = append(m.users, p)
 		}
 	}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.ctx, m.cancel = context.WithCancel(d.kept)
 	b := newBuffer(d, m.max)
 	b.setRare(&rare{growing: m})
 	err := d.Engine.Do(func() (err error) {
@@ -207,6 +207,7 @@ func (b *Buffer) Grow(size uint64) error {
 	if n <= have {
 		return nil
 	}
+	defer m.giveAway()
 	d, began := m.dev, time.Now()
 	more := uint64(n-have) * m.page
 	err = d.collecting(driver.DeviceMem, more, func() error {
@@ -220,20 +221,30 @@ func (b *Buffer) Grow(size uint64) error {
 	return nil
 }
 
-// takeBack makes pages that Shrink has removed and that are still mapped the program's again, up to
-// n pages in all. It returns the pages that are mapped. If these are less than n, no trim unmaps
-// one of them before the caller unlocks growMu.
+// takeBack takes pages back that Shrink has removed and that are still mapped, up to n pages in
+// all. It returns how many pages are mapped. If these are n or more, the program has n pages now.
+// Otherwise the size is unchanged, and no trim unmaps a page before giveAway is called.
 func (m *Growing) takeBack(n int) (have int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range min(n, len(m.pages)) {
 		m.pages[i].gone = 0
 	}
-	if have = min(n, len(m.pages)); uint64(have)*m.page > m.Size() {
-		m.reach.Store(max(m.reach.Load(), uint64(have)*m.page))
-		m.size.Store(uint64(have) * m.page)
+	if size := uint64(n) * m.page; n <= len(m.pages) && size > m.Size() {
+		m.reach.Store(max(m.reach.Load(), size))
+		m.size.Store(size)
+		m.tell()
 	}
 	return len(m.pages)
+}
+
+// giveAway undoes takeBack if the size has not grown: it removes the pages behind the size again.
+func (m *Growing) giveAway() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if size := m.Size(); size < uint64(len(m.pages))*m.page {
+		m.cut(size, nil)
+	}
 }
 
 // add maps the pages from number have to number n-1. next returns the physical memory for a page,
@@ -265,6 +276,7 @@ func (m *Growing) add(have, n int, next func(size uint64) (*physical, error)) (e
 	m.pages = append(m.pages, fresh...)
 	m.reach.Store(uint64(n) * m.page)
 	m.size.Store(uint64(n) * m.page)
+	m.tell()
 	return nil
 }
 
@@ -330,10 +342,11 @@ func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) e
 		return errs.Argument(op, "pages of %d bytes, in memory with pages of %d", of.page, m.page)
 	case offset%m.page != 0 || size%m.page != 0:
 		return errs.Argument(op, "%d bytes at %d are no whole pages of %d bytes", size, offset, m.page)
-	case size > m.max-m.Size():
-		return fmt.Errorf("gpu: %s: %d bytes behind %d of growing memory that reserves %d: %w", op, size, m.Size(), m.max, errs.ErrRange)
 	case size == 0:
 		return nil
+	}
+	if err := m.room(op, size); err != nil {
+		return err
 	}
 	if err := from.Hold(); err != nil {
 		return fmt.Errorf("gpu: %s: %w", op, err)
@@ -342,11 +355,22 @@ func (b *Buffer) Share(ctx context.Context, from *Buffer, offset, size uint64) e
 	if err := m.awaitUnmapped(ctx); err != nil {
 		return fmt.Errorf("gpu: %s: work still uses pages that Shrink has removed behind %d bytes: %w", op, m.Size(), err)
 	}
+	if err := m.room(op, size); err != nil { // meanwhile a Grow may have raised the size
+		return err
+	}
 	have := int(m.Size() / m.page)
 	err = d.Engine.Do(func() error { return m.addShared(have, of, offset, size) })
 	if err != nil {
 		d.Engine.Check(err)
 		return fmt.Errorf("gpu: %s: %d bytes at %d of %s, on %s: %w", op, size, offset, from.mention(), d.Engine.Info.Name, err)
+	}
+	return nil
+}
+
+// room returns an error if size bytes do not fit behind the mapped ones.
+func (m *Growing) room(op string, size uint64) error {
+	if size > m.max-m.Size() {
+		return fmt.Errorf("gpu: %s: %d bytes behind %d of growing memory that reserves %d: %w", op, size, m.Size(), m.max, errs.ErrRange)
 	}
 	return nil
 }
@@ -375,7 +399,9 @@ func (m *Growing) addShared(have int, of *Growing, offset, size uint64) error {
 	return err
 }
 
-// awaitUnmapped blocks until no pages that Shrink has removed are left.
+// awaitUnmapped blocks until no pages that Shrink has removed are left. The caller holds growMu.
+// While awaitUnmapped waits, it unlocks growMu: the work that uses the pages may end only after
+// another call of Grow or Shrink.
 func (m *Growing) awaitUnmapped(ctx context.Context) error {
 	for {
 		m.mu.Lock()
@@ -391,12 +417,18 @@ func (m *Growing) awaitUnmapped(ctx context.Context) error {
 		}
 		unmapped := m.unmapped
 		m.mu.Unlock()
+		m.growMu.Unlock()
+		var err error
 		select {
 		case <-unmapped:
 		case <-m.ctx.Done():
-			return cmp.Or(m.dev.Failed(), errBufferClosed)
+			err = cmp.Or(m.dev.Failed(), errBufferClosed)
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			err = context.Cause(ctx)
+		}
+		m.growMu.Lock()
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -415,18 +447,20 @@ func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 		return err
 	}
 	defer leave()
-	if size >= m.Size() {
-		return nil
-	}
-	size = roundUp(size, m.page)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if size == m.Size() {
-		return nil
+	if size < m.Size() && roundUp(size, m.page) < m.Size() {
+		m.cut(roundUp(size, m.page), after)
 	}
+	return nil
+}
+
+// cut makes size the program's size, and starts a trim of the pages behind it. The caller holds
+// growMu and mu.
+func (m *Growing) cut(size uint64, after []sema.Point) {
 	m.trims++
 	t := &trim{of: m, number: m.trims, points: slices.Clone(after), over: make(chan struct{})}
-	for i := size / m.page; i < m.Size()/m.page; i++ {
+	for i := size / m.page; i < uint64(len(m.pages)) && m.pages[i].gone == 0; i++ {
 		m.pages[i].gone = t.number
 	}
 	m.size.Store(size)
@@ -437,7 +471,6 @@ func (b *Buffer) Shrink(size uint64, after []sema.Point) error {
 	m.waits[t.number] = t
 	m.dev.trims.add(t)
 	go t.run()
-	return nil
 }
 
 // A trim unmaps the pages that a call of Shrink has removed.
@@ -564,7 +597,8 @@ func (m *Growing) unmap(trim uint64) error {
 	return err
 }
 
-// tell wakes the goroutines that are blocked in awaitUnmapped. The caller holds mu.
+// tell wakes the goroutines that are blocked in awaitUnmapped: perhaps no removed pages are left.
+// The caller holds mu.
 func (m *Growing) tell() {
 	if m.unmapped != nil {
 		close(m.unmapped)

@@ -316,19 +316,18 @@ func (c *Recording) eachOf(l *commandList, from, to int, yield func(*command) bo
 func (c *Recording) graphsCan(l layout, binds []memory.Range, given []Given) bool {
 	foreign, sized := c.bindsForeign(binds), false
 	for i := l.from; i < l.to; i++ {
-		sized = sized || len(c.parts[i].grids) > 0
-	}
-	if !foreign && !sized {
-		return true
-	}
-	values := c.values(nil, given)
-	for i := l.from; i < l.to; i++ {
 		p := &c.parts[i]
-		if c.conditionals(p.from, p.to) > 0 && (foreign && c.crosses(p, binds) || p.leavesOut(values)) {
+		if p.tests && foreign && c.crosses(p, binds) {
 			return false
 		}
+		sized = sized || p.tests && len(p.grids) > 0
 	}
-	return true
+	if !sized {
+		return true
+	}
+	var some [16]Value
+	values := c.values(some[:0], given)
+	return !slices.ContainsFunc(c.parts[l.from:l.to], func(p part) bool { return p.tests && p.leavesOut(values) })
 }
 
 // nodes returns how many nodes of a graph have the address or the parameters of a command.
@@ -445,12 +444,17 @@ func (p *Part) Control() (number memory.Range, loop bool, bodies []Branch) {
 			}
 			to.Given = append(to.Given, Given{q.inner, v})
 		}
-		for k := range b.child.parts {
-			to.Lanes = to.Lanes || b.child.parts[k].lane != nil
-		}
+		to.Lanes = b.child.hasLanes()
 		bodies = append(bodies, to)
 	}
 	return p.rangeOf(cmd.src, c.refers[cmd.src].size), x.loop, bodies
+}
+
+// hasLanes reports whether the recording, or a body that the host runs, has collectives.
+func (c *Recording) hasLanes() bool {
+	return slices.ContainsFunc(c.parts, func(p part) bool {
+		return p.lane != nil || p.control != nil && slices.ContainsFunc(p.control.rare.cond.bodies, func(b body) bool { return b.child.hasLanes() })
+	})
 }
 
 // rangeOf returns the range of a reference in the submission's execution.

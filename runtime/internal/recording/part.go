@@ -17,6 +17,7 @@ type part struct {
 	lane     *comm.Communicator // set if the part is a group of collectives
 	label    string             // label of a host call, a conditional, or of the first collective
 	graph    bool
+	tests    bool    // its graph has conditionals, so only the graph can run it
 	late     bool    // addresses of fills and copies are known only in an execution
 	native   bool    // issuing it may call functions of Native
 	awaits   bool    // the part has waits for values
@@ -124,6 +125,7 @@ func (c *Recording) nextPart(from, how int) part {
 // nodes of a graph, or none can. So the first command tells whether the part becomes a graph.
 func (c *Recording) setHow(p *part) bool {
 	count, called := worthGraph*c.conditionals(p.from, p.to), false
+	p.tests = count > 0
 	for cmd := range c.each(p) {
 		if cmd.op.Kind != work.Barrier && cmd.op.Kind != work.Nothing {
 			count++
