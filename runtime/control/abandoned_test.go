@@ -59,6 +59,35 @@ func TestFree(t *testing.T) {
 	}
 }
 
+// TestFreeInTheEnd signals the points of Order.Free when operations with several steps are over, or
+// have failed.
+func TestFreeInTheEnd(t *testing.T) {
+	each(t, func(t *testing.T, r *rig, _ bool) {
+		no := errors.New("no")
+		for _, want := range []error{nil, no} {
+			x := r.numbers(0)
+			inner := r.record(func(c *gpu.CommandBuffer) {
+				r.Do(c, r.plus(x, 1), gpu.HostCall(func() error { return want }), r.plus(x, 1))
+			})
+			middle := r.record(func(c *gpu.CommandBuffer) {
+				r.Do(c, r.plus(x, 1), control.If(x, gpu.Execute(inner)), r.plus(x, 1))
+			})
+			outer := r.record(func(c *gpu.CommandBuffer) {
+				r.Do(c, gpu.Fill(x.Range(), one(1)), control.If(x, gpu.Execute(middle)), r.plus(x, 1))
+			})
+			for _, op := range []gpu.Op{gpu.Execute(outer), control.If(x, gpu.Execute(middle))} {
+				x.Host()[0] = 1
+				done, free := testkit.NewSemaphore(t, 0), testkit.NewSemaphore(t, 0)
+				check(t, r.dev.Queue(0).Submit(gpu.Order{Signal: []gpu.Point{done.At(1)}, Free: []gpu.Point{free.At(1)}}, op))
+				check(t, free.Wait(testkit.Minute(t), 1))
+				if err := done.Wait(testkit.Minute(t), 1); !errors.Is(err, want) {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
 // TestConditionGoes removes the memory of a condition when a body has been submitted. The operation
 // fails behind the body: otherwise another execution would get the scratch memory that the body
 // uses.
