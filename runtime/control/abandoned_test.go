@@ -123,9 +123,9 @@ func TestConditionGoes(t *testing.T) {
 	})
 }
 
-// TestLayoutAllocates chooses, without an allocation, how an execution runs a control operation whose
+// TestLayoutAllocations chooses, without an allocation, how an execution runs a control operation whose
 // body has a launch with a variable number of blocks.
-func TestLayoutAllocates(t *testing.T) {
+func TestLayoutAllocations(t *testing.T) {
 	r := newRig(t, simdriver.Config{})
 	cond, x := r.numbers(0), r.numbers(0)
 	body := r.record(func(c *gpu.CommandBuffer) {
