@@ -123,8 +123,8 @@ func TestConditionGoes(t *testing.T) {
 	})
 }
 
-// TestLayoutAllocations chooses, without an allocation, how an execution runs a control operation whose
-// body has a launch with a variable number of blocks.
+// TestLayoutAllocations chooses, without an allocation, how an execution runs a control operation
+// whose body has a launch with a variable number of blocks.
 func TestLayoutAllocations(t *testing.T) {
 	r := newRig(t, simdriver.Config{})
 	cond, x := r.numbers(0), r.numbers(0)
