@@ -8,8 +8,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/dl"
 )
 
-// askVersion asks the library. A library without a device does not answer; then the file's name
-// gives the version.
+// askVersion asks the library for its version. On a machine without a GPU it does not answer; then
+// the file's name gives the version.
 func askVersion(l *dl.Library) (dl.Version, error) {
 	v, err := libraryVersion(l)
 	if v == 0 {

@@ -12,7 +12,8 @@ import (
 //
 // it considers name itself const. So constness of typedefs with qualifiers is read from the tokens.
 
-// consts records the typedefs that are const, and those that may become const to the front end.
+// consts records the typedefs that are const, and the typedefs that the front end may wrongly take
+// for const.
 type consts struct {
 	always    map[string]bool // typedefs whose own declaration makes them const
 	qualified map[string]bool // typedefs with a qualifier, and typedefs that name one of these

@@ -260,7 +260,8 @@ func addImplementation(d *symbols.Description, m *symbols.Implementation, t *sym
 	return nil
 }
 
-// ownHeader makes an implementation's main header available under the first implementation's name.
+// ownHeader lets an implementation's main header, such as rccl/rccl.h, also be opened by the name of
+// the first implementation's, such as nccl.h.
 func ownHeader(d *symbols.Description, m *symbols.Implementation, files fs.FS) fs.FS {
 	name := d.Headers.Files[0]
 	if m.Header == "" {
@@ -274,7 +275,7 @@ func ownHeader(d *symbols.Description, m *symbols.Implementation, files fs.FS) f
 			return renamed{files, name, own}
 		}
 	}
-	return files // an error about the missing header then has the first implementation's name
+	return files // the error about the missing header then names the first implementation's
 }
 
 // renamed makes a file available under another name too.

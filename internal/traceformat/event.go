@@ -57,7 +57,7 @@ type Series struct {
 // Args are the arguments of an event. Zero fields are not written, unless the kind of event always
 // has them. docs/trace-format.md lists the arguments of each event.
 type Args struct {
-	// Of submissions and their events.
+	// Fields of submissions and their events.
 	Sub             uint64 // number of the submission, from 1, unique in the process
 	Op              string // "fill", "launch", ...
 	Label           string // given by the user
@@ -84,7 +84,7 @@ type Args struct {
 	Ranks           int    // of the communicator
 	Rank            int    // in the communicator; of MetaTrace: of the process
 
-	// Of metadata.
+	// Fields of metadata.
 	Name      string // of a process or track
 	Kind      string
 	Device    int
@@ -95,7 +95,7 @@ type Args struct {
 	SortIndex int
 	NodeTimes string // of MetaNodes: the source of the times of graphs' commands
 
-	// Of MetaTrace.
+	// Fields of MetaTrace.
 	Format  int
 	Version string // version of puregpu
 	Go      string
@@ -108,19 +108,19 @@ type Args struct {
 	// Unix is Start in nanoseconds since 1970.
 	Unix int64
 
-	// Of CatDrop.
+	// Fields of CatDrop.
 	Dropped uint64 // submissions missing since the previous drop event
 	Total   uint64 // since the start
 
-	// Of CatArrows: totals so far.
+	// Fields of CatArrows: totals so far.
 	Undrawn   uint64 // waits without an arrow: by their times, not enough signals came before them
 	Forgotten uint64 // waits that may lack an arrow because they, or their signals, were too long ago
 
-	// Of CatClock.
+	// Fields of CatClock.
 	Rate   float64 // speed of the device's clock relative to the host's, less 1, in parts per million
 	Margin Time    // error bound of device times under this fit; of CatDevice: of this slice, if larger
 
-	// Of Counter.
+	// Fields of Counter.
 	Series []Series
 }
 

@@ -65,7 +65,7 @@ func arrange(a abi, sig string, moves []move) ([]move, error) {
 			continue
 		}
 		if p.kind == 'h' {
-			step, fits := 8, p.size <= 16 // amd64: two floats in a register
+			step, fits := 8, p.size <= 16 // amd64: one double or two floats in a register
 			if a == aapcs64 {
 				step, fits = p.elem, true
 			}

@@ -12,22 +12,24 @@ import "fmt"
 // must make the same calls in the same order.
 type Comms interface {
 	// NewUniqueID makes an id with which the ranks of a communicator find each other. The ranks
-	// connect to this process, so it must run until all of them have connected. Creating.
+	// connect to this process, so it must run until all of them have connected. It needs a bound
+	// thread.
 	NewUniqueID() (UniqueID, error)
 	// NewComm begins to make one rank of a communicator. It returns without waiting for the other
 	// ranks if the library supports that. Until CommReady reports that the Comm is made, only
-	// AbortComm, CommError, CommReady and DestroyComm may be called. Creating.
+	// AbortComm, CommError, CommReady and DestroyComm may be called. It needs a bound thread.
 	NewComm(CommDesc) (Comm, error)
 	// SplitComm begins to divide an idle communicator into new ones. The ranks with the same color
 	// form one communicator, ordered by key and then by rank. All ranks must call SplitComm. A rank
-	// with NoColor joins no communicator, and gets a zero Comm. Creating.
+	// with NoColor joins no communicator, and gets a zero Comm. It needs a bound thread.
 	SplitComm(c Comm, color, key int) (Comm, error)
 	// ShrinkComm begins to make a communicator without some ranks. The excluded ranks must not call
 	// it. With abort, ShrinkComm first aborts all work on c, and afterwards c can only be
-	// destroyed. The other ranks do not take this abort for a failure of this rank. Creating.
+	// destroyed. The other ranks do not take this abort for a failure of this rank. It needs a
+	// bound thread.
 	ShrinkComm(c Comm, exclude []int, abort bool) (Comm, error)
 	// CommReady reports whether a communicator has been made. After an error only AbortComm and
-	// DestroyComm may be called. Creating.
+	// DestroyComm may be called. It needs a bound thread.
 	CommReady(Comm) (bool, error)
 	// CommRank returns the rank and the number of ranks of a finished communicator.
 	CommRank(Comm) (rank, count int, err error)
@@ -38,31 +40,32 @@ type Comms interface {
 	// Work in streams ends, and the memory that it writes is undefined. When those methods have
 	// returned, only DestroyComm may be called. AbortComm returns soon, whatever the other ranks
 	// do. Aborting again does nothing. While SplitComm or ShrinkComm makes a new communicator,
-	// aborting the old or the new one, or destroying the new one, aborts both. Creating.
+	// aborting the old or the new one, or destroying the new one, aborts both. It needs a bound
+	// thread.
 	AbortComm(Comm) error
 	// DestroyComm destroys a communicator with its registrations and windows. Unless the
 	// communicator was aborted, its work in streams must be complete. The call may then wait until
 	// the other ranks destroy theirs, or until AbortComm. It may wait for a suspended communicator
-	// too, because a library may have to resume it first. Creating.
+	// too, because a library may have to resume it first. It needs a bound thread.
 	DestroyComm(Comm) error
 
 	// Collect puts operations into a stream as one group: each progresses only together with its
 	// counterparts on other ranks. After [ErrUnsupported] the stream has none of the operations,
 	// and the communicator is unchanged. After another error the stream may have some of them. At
 	// the first operation between ranks, Collect may wait for the other ranks, or until AbortComm.
-	// All Collects of a Comm must be called on the same thread. Creating.
+	// All Collects of a Comm must be called on the same thread. It needs a bound thread.
 	Collect(s Stream, c Comm, ops []CommOp) error
 
 	// RegisterComm registers memory made by Alloc with CommMem. The communicator may then use this
 	// memory without copies. In one operation either all ranks must use registered memory, or no
-	// rank. Creating.
+	// rank. It needs a bound thread.
 	RegisterComm(c Comm, p Ptr, size uint64) (CommMemory, error)
 	// NewWindow registers memory on all ranks at once. It is like RegisterComm, but all ranks must
-	// call it with the same size. With symmetric the ranks promise to use the same offsets.
-	// Creating.
+	// call it with the same size. With symmetric the ranks promise to use the same offsets. It
+	// needs a bound thread.
 	NewWindow(c Comm, p Ptr, size uint64, symmetric bool) (CommMemory, error)
-	// ReleaseCommMemory undoes RegisterComm or NewWindow. All ranks must release a window.
-	// Creating.
+	// ReleaseCommMemory undoes RegisterComm or NewWindow. All ranks must release a window. It needs
+	// a bound thread.
 	ReleaseCommMemory(c Comm, m CommMemory) error
 }
 
@@ -90,18 +93,20 @@ type CommMaking interface {
 // of it while the communicator is suspended. If the library does not support a call, the error is
 // ErrUnsupported, and the communicator is unchanged.
 type CommSuspension interface {
-	// CommStats returns the memory of a finished communicator, suspended or not. Creating.
+	// CommStats returns the memory of a finished communicator, suspended or not. It needs a bound
+	// thread.
 	CommStats(Comm) (CommStats, error)
 	// SuspendComm frees the memory that a communicator does not need until ResumeComm, and keeps
 	// its connections. All ranks must call it. It waits for the other ranks, or until AbortComm.
 	// The communicator must be idle, and the call may wait for all other work of the device. While
 	// the communicator is suspended, only ResumeComm, CommStats, CommReady, CommRank, CommError,
 	// AbortComm and DestroyComm may be called. After an error other than ErrUnsupported, only
-	// AbortComm and DestroyComm may be called. A library may require CommDesc.Plain. Creating.
+	// AbortComm and DestroyComm may be called. A library may require CommDesc.Plain. It needs a
+	// bound thread.
 	SuspendComm(Comm) error
 	// ResumeComm allocates the memory again. All ranks must call it. It waits for the other ranks,
 	// or until AbortComm. After an error, such as ErrOutOfMemory, only AbortComm and DestroyComm
-	// may be called. Creating.
+	// may be called. It needs a bound thread.
 	ResumeComm(Comm) error
 }
 

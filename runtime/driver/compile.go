@@ -10,7 +10,7 @@ import (
 // Compilers compiles programs for the device at run time ([Caps.Compile]).
 type Compilers interface {
 	// Compiler returns the compiler for this device, which is opened when it is first needed. If it
-	// is missing, the error says what to install, and is [ErrUnsupported]. Creating.
+	// is missing, the error says what to install, and is [ErrUnsupported]. It needs a bound thread.
 	Compiler() (Compiler, error)
 }
 

@@ -7,7 +7,8 @@
 //
 // # Threads
 //
-// The documentation of each method ends with its kind: submitting or creating.
+// The documentation of each method ends with its kind. Any thread may call a submitting method, and
+// a creating method needs a bound thread.
 //
 // Submitting methods may be called on any OS thread, at any time and without preparation, whatever
 // device is current there. These are [Device.Record], [Device.Query], [Device.StreamWait],
@@ -190,63 +191,65 @@ type Device interface {
 	// Close closes the device. Streams, events, modules and memory must have been destroyed.
 	Close() error
 
-	// NewStream makes a stream that is not ordered with any other stream. Creating.
+	// NewStream makes a stream that is not ordered with any other stream. It needs a bound thread.
 	NewStream() (Stream, error)
 	// DestroyStream destroys a stream without pending work, or with work that can never execute.
-	// With other work the error is [ErrBusy], and nothing has changed. Creating.
+	// With other work the error is [ErrBusy], and nothing has changed. It needs a bound thread.
 	DestroyStream(Stream) error
 
-	// NewEvent makes an event without timing. Creating.
+	// NewEvent makes an event without timing. It needs a bound thread.
 	NewEvent() (Event, error)
 	// DestroyEvent destroys an event without pending waits, or with waits that can never end. With
-	// other waits the error may be [ErrBusy], and nothing has changed. Creating.
+	// other waits the error may be [ErrBusy], and nothing has changed. It needs a bound thread.
 	DestroyEvent(Event) error
 
-	// Record records the event after all work submitted to the stream so far. Submitting.
+	// Record records the event after all work submitted to the stream so far. Any thread may call
+	// it.
 	Record(Event, Stream) error
 	// Query reports whether the work before the event's last record is done. An event that was
-	// never recorded is done. An error concerns the device, not the event: see [Error.Lost].
-	// Submitting.
+	// never recorded is done. An error concerns the device, not the event: see [Error.Lost]. Any
+	// thread may call it.
 	Query(Event) (done bool, err error)
 	// StreamWait makes later work of the stream wait for the last record of an event. The event may
-	// be of another device of the same driver. Submitting.
+	// be of another device of the same driver. Any thread may call it.
 	StreamWait(Stream, Event) error
 
-	// Alloc makes memory; size is not zero. Creating.
+	// Alloc makes memory; size is not zero. It needs a bound thread.
 	Alloc(kind MemKind, size uint64) (Mem, error)
-	// Free frees memory of Alloc, and may wait for the device. Creating.
+	// Free frees memory of Alloc, and may wait for the device. It needs a bound thread.
 	Free(Mem) error
-	// Register pins host memory for the device; the memory stays the caller's. Creating.
+	// Register pins host memory for the device; the memory stays the caller's. It needs a bound
+	// thread.
 	Register(p unsafe.Pointer, size uint64) (Ptr, error)
-	// Unregister undoes Register. Creating.
+	// Unregister undoes Register. It needs a bound thread.
 	Unregister(p unsafe.Pointer) error
 
-	// Fill writes count elements of width 1, 2 or 4 bytes at dst, which is aligned to width.
-	// Submitting.
+	// Fill writes count elements of width 1, 2 or 4 bytes at dst, which is aligned to width. Any
+	// thread may call it.
 	Fill(s Stream, dst Ptr, pattern uint32, width int, count uint64) error
 	// FillStrided writes count elements of 4 bytes, one every stride bytes, at dst; dst and stride
-	// are aligned to 4. Submitting.
+	// are aligned to 4. Any thread may call it.
 	FillStrided(s Stream, dst Ptr, pattern uint32, stride, count uint64) error
 	// Copy copies within and between memory that this device can address: its own, the host's, and
-	// other devices', except pools without access (see [Peers].CopyPeer). Submitting.
+	// other devices', except pools without access (see [Peers].CopyPeer). Any thread may call it.
 	Copy(s Stream, dst, src Ptr, n uint64) error
 	// Upload copies from host memory, which must stay pinned until the stream has passed the copy.
-	// Submitting.
+	// Any thread may call it.
 	Upload(s Stream, dst Ptr, src unsafe.Pointer, n uint64) error
 	// Download copies to host memory, which must stay pinned until the stream has passed the copy.
-	// Submitting.
+	// Any thread may call it.
 	Download(s Stream, dst unsafe.Pointer, src Ptr, n uint64) error
 
 	// Load makes a module from device code in a form that the API knows. An error has the
-	// compiler's log. Creating.
+	// compiler's log. It needs a bound thread.
 	Load(image []byte) (Module, error)
-	// Unload destroys a module. Creating.
+	// Unload destroys a module. It needs a bound thread.
 	Unload(Module) error
-	// Function finds a kernel by name. Creating.
+	// Function finds a kernel by name. It needs a bound thread.
 	Function(Module, string) (Function, FuncInfo, error)
-	// Global finds a variable by name. Creating.
+	// Global finds a variable by name. It needs a bound thread.
 	Global(Module, string) (Ptr, uint64, error)
-	// Launch launches a kernel. It does not keep l. Submitting.
+	// Launch launches a kernel. It does not keep l. Any thread may call it.
 	Launch(s Stream, l *Launch) error
 }
 

@@ -5,7 +5,7 @@ import "fmt"
 // MemInfo reports free memory ([Caps.MemInfo]).
 type MemInfo interface {
 	// MemInfo returns the free and the total bytes of the device's memory. Allocations of all
-	// programs, and memory reserved by pools, are not free. Creating.
+	// programs, and memory reserved by pools, are not free. It needs a bound thread.
 	MemInfo() (free, total uint64, err error)
 }
 
@@ -54,7 +54,7 @@ type Link struct {
 // Links reports links between devices ([Caps.Links]).
 type Links interface {
 	// Link describes the link from this device to the memory of another device of the driver, or to
-	// its own memory. Creating.
+	// its own memory. It needs a bound thread.
 	Link(other Device) (Link, error)
 }
 
@@ -62,6 +62,7 @@ type Links interface {
 type Occupancy interface {
 	// Occupancy returns how many blocks of a kernel a multiprocessor holds at once. Each block has
 	// the given threads and bytes of dynamic shared memory. The result is 0 if a multiprocessor
-	// holds none. Blocks of that size must be launchable. Clusters are not considered. Creating.
+	// holds none. Blocks of that size must be launchable. Clusters are not considered. It needs a
+	// bound thread.
 	Occupancy(f Function, threads int, shared uint32) (blocks int, err error)
 }

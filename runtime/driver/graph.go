@@ -83,16 +83,17 @@ func (op *NodeOp) String() string {
 // Graphs makes graphs, which are launched as a whole ([Caps.Graphs]). Only one goroutine at a time
 // may use a graph or an exec.
 type Graphs interface {
-	// NewGraph makes an empty graph. Creating.
+	// NewGraph makes an empty graph. It needs a bound thread.
 	NewGraph() (Graph, error)
-	// DestroyGraph destroys a graph. Its execs stay valid. Creating.
+	// DestroyGraph destroys a graph. Its execs stay valid. It needs a bound thread.
 	DestroyGraph(Graph) error
-	// AddNode adds a node that runs after the given nodes. No node may be given twice. Creating.
+	// AddNode adds a node that runs after the given nodes. No node may be given twice. It needs a
+	// bound thread.
 	AddNode(g Graph, after []Node, op *NodeOp) (Node, error)
 
-	// Instantiate makes an executable graph. Creating.
+	// Instantiate makes an executable graph. It needs a bound thread.
 	Instantiate(Graph) (Exec, error)
-	// DestroyExec destroys an exec without a launch in flight. Creating.
+	// DestroyExec destroys an exec without a launch in flight. It needs a bound thread.
 	DestroyExec(Exec) error
 	// SetNode changes the operation of a node in later launches of an exec. Launches in flight are
 	// not affected. The graph must not have been destroyed. The node's kind cannot change. Neither
@@ -100,23 +101,23 @@ type Graphs interface {
 	// and kinds of memory for fills and copies. SetNode is for kernel, fill and copy nodes. If
 	// Caps.Capture is set, it is also for child nodes: the new child may differ from the old one
 	// only in ways that SetNode allows. If Caps.Conditionals is set, it is also for nodes in
-	// bodies, and for test nodes, of which only Src may change. Submitting.
+	// bodies, and for test nodes, of which only Src may change. Any thread may call it.
 	SetNode(x Exec, n Node, op *NodeOp) error
 	// SetNodes is SetNode for several nodes. It may cost less than several calls of SetNode. After
-	// an error any of the nodes may have been set. Submitting.
+	// an error any of the nodes may have been set. Any thread may call it.
 	SetNodes(x Exec, nodes []Node, ops []NodeOp) error
 	// LaunchGraph runs an exec in stream order. Launches of the same exec run one after another, in
-	// whichever streams. Submitting.
+	// whichever streams. Any thread may call it.
 	LaunchGraph(s Stream, x Exec) error
 }
 
 // Timers makes events that record times ([Caps.Timers]).
 type Timers interface {
 	// NewTimer makes an event that records the time at which a stream reaches it. DestroyEvent
-	// destroys it. Creating.
+	// destroys it. It needs a bound thread.
 	NewTimer() (Event, error)
 	// Elapsed returns the time between the last records of two timers. Streams must have reached
-	// both. Submitting.
+	// both. Any thread may call it.
 	Elapsed(from, to Event) (time.Duration, error)
 }
 
@@ -130,15 +131,15 @@ type Timers interface {
 type Conditionals interface {
 	// ReadyConditionals prepares the device for conditional nodes. It is called before the other
 	// methods. If it returns an error, the device has no conditional nodes, whatever
-	// Caps.Conditionals says. Creating.
+	// Caps.Conditionals says. It needs a bound thread.
 	ReadyConditionals() error
 	// NewCondition makes a condition for a conditional node of a graph. The condition is destroyed
-	// with the graph. Creating.
+	// with the graph. It needs a bound thread.
 	NewCondition(Graph) (Condition, error)
 	// AddConditional adds a conditional node that runs after the given nodes. No node may be given
 	// twice. An IfNode runs its body once if the condition is true. A WhileNode repeats its body as
 	// long as the condition is true. Each condition is for one conditional node only.
 	// AddConditional returns the body, an empty graph to which the caller adds nodes. The body
-	// belongs to g: DestroyGraph is for g only. Creating.
+	// belongs to g: DestroyGraph is for g only. It needs a bound thread.
 	AddConditional(g Graph, after []Node, op *NodeOp) (n Node, body Graph, err error)
 }

@@ -5,14 +5,14 @@ import "unsafe"
 // A Prefetcher moves managed memory ([Caps.Prefetch]).
 type Prefetcher interface {
 	// Prefetch moves n bytes of managed memory, in stream order. kind says where to: DeviceMem is
-	// this device, HostMem the host. Contents and access stay the same. Submitting.
+	// this device, HostMem the host. Contents and access stay the same. Any thread may call it.
 	Prefetch(s Stream, p Ptr, n uint64, to MemKind) error
 }
 
 // A ReadOnlyRegistrar pins read-only memory ([Caps.ReadOnlyRegister]).
 type ReadOnlyRegistrar interface {
 	// RegisterReadOnly is [Device.Register] for memory that the device only reads, such as a file
-	// mapped for reading. The host need not be able to write the memory. Unregister undoes it.
-	// Creating.
+	// mapped for reading. The host need not be able to write the memory. Unregister undoes it. It
+	// needs a bound thread.
 	RegisterReadOnly(p unsafe.Pointer, size uint64) (Ptr, error)
 }

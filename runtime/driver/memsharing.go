@@ -7,11 +7,11 @@ import "os"
 // descriptor of it is open. Only this device can use it, except by [Peers].CopyPeer.
 type MemSharing interface {
 	// ExportShareable returns a new descriptor of memory of kind [ShareableMem]. The caller closes
-	// the descriptor. Creating.
+	// the descriptor. It needs a bound thread.
 	ExportShareable(Mem) (*os.File, error)
 	// ImportShareable maps the memory behind a descriptor at an address of its own, and lets this
 	// device use it. The caller closes the descriptor. size must be the size of the whole memory:
 	// another number of pages is an error. The result is of kind [ShareableMem], and Free releases
-	// it. The exporting process may import the memory too. Creating.
+	// it. The exporting process may import the memory too. It needs a bound thread.
 	ImportShareable(f *os.File, size uint64) (Mem, error)
 }

@@ -14,11 +14,11 @@ type Natives interface {
 // Capturer captures streams ([Caps.Capture], which implies Caps.Graphs and Caps.Native).
 type Capturer interface {
 	// BeginCapture makes a stream record its work until EndCapture instead of doing it. The stream
-	// must be idle, and no other goroutine may use it. Calls of other threads are not affected.
-	// Creating.
+	// must be idle, and no other goroutine may use it. Calls of other threads are not affected. It
+	// needs a bound thread.
 	BeginCapture(Stream) error
 	// EndCapture returns the recorded work as a graph, which the caller destroys. If a call could
 	// not be recorded, it returns an error and no graph. In both cases the stream then works as
-	// before BeginCapture. Creating.
+	// before BeginCapture. It needs a bound thread.
 	EndCapture(Stream) (Graph, error)
 }

@@ -51,39 +51,42 @@ type PoolReuse struct {
 // it. After the stream of the allocation has been destroyed, any other stream may free the memory.
 // If Caps.PoolsByStream is set, PoolReuseEvents is 0, and setting it to 1 is [ErrUnsupported].
 type Pools interface {
-	// DefaultPool returns the pool that the device always has. It is never destroyed. Creating.
+	// DefaultPool returns the pool that the device always has. It is never destroyed. It needs a
+	// bound thread.
 	DefaultPool() (Pool, error)
 	// CurrentPool returns the pool that the code of a process shares by agreement. It is the
-	// default pool until SetCurrentPool. Creating.
+	// default pool until SetCurrentPool. It needs a bound thread.
 	CurrentPool() (Pool, error)
-	// SetCurrentPool makes a pool of this device the current one. Creating.
+	// SetCurrentPool makes a pool of this device the current one. It needs a bound thread.
 	SetCurrentPool(Pool) error
 
 	// NewPool makes a pool. This device can use the pool's memory. If the memory is HostMem or
-	// ManagedMem, the host and all devices of the driver can also use it. Creating.
+	// ManagedMem, the host and all devices of the driver can also use it. It needs a bound thread.
 	NewPool(PoolDesc) (Pool, error)
 	// DestroyPool destroys a pool of NewPool. If the API allows it, the pool may still have
 	// allocations. The pool's memory is then freed when all of them have been freed. While streams
-	// have work, the error may be [ErrBusy]. The pool is then not destroyed. Creating.
+	// have work, the error may be [ErrBusy]. The pool is then not destroyed. It needs a bound
+	// thread.
 	DestroyPool(Pool) error
 
-	// PoolAttr reads a property. Creating.
+	// PoolAttr reads a property. It needs a bound thread.
 	PoolAttr(Pool, PoolAttr) (uint64, error)
-	// SetPoolAttr sets a property. Creating.
+	// SetPoolAttr sets a property. It needs a bound thread.
 	SetPoolAttr(Pool, PoolAttr, uint64) error
 	// TrimPool gives reserved memory that is not in use back to the system, but keeps at least keep
-	// bytes reserved. Creating.
+	// bytes reserved. It needs a bound thread.
 	TrimPool(p Pool, keep uint64) error
 	// AccessPool allows or forbids another device of the driver to use a pool's memory. All devices
 	// may use a pool of host memory from the start. Do not call AccessPool for pools of managed
-	// memory. Creating.
+	// memory. It needs a bound thread.
 	AccessPool(p Pool, by Device, allow bool) error
 
 	// AllocAsync allocates memory in stream order. Work that comes after the allocation in stream
 	// order may use the memory. size is not zero. AllocAsync returns at once unless the pool has to
-	// grow. Submitting.
+	// grow. Any thread may call it.
 	AllocAsync(s Stream, p Pool, size uint64) (Mem, error)
 	// FreeAsync frees memory of AllocAsync in stream order, in any stream. If Caps.PoolsByStream is
-	// set, s must be the stream of AllocAsync, unless that stream has been destroyed. Submitting.
+	// set, s must be the stream of AllocAsync, unless that stream has been destroyed. Any thread
+	// may call it.
 	FreeAsync(s Stream, m Mem) error
 }

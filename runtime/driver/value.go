@@ -5,9 +5,10 @@ package driver
 // device's, the host's, or another process's, but not managed. The address is aligned to 8 bytes.
 type Values interface {
 	// WriteValue writes a value in stream order. A reader that sees the value also sees all earlier
-	// writes of the stream. Submitting.
+	// writes of the stream. Any thread may call it.
 	WriteValue(s Stream, p Ptr, value uint64) error
 	// WaitValue makes later work of the stream wait until the number at p is at least value. Their
-	// difference is compared as a signed number, so it must be less than 2⁶³. Submitting.
+	// difference is compared as a signed number, so it must be less than 2⁶³. Any thread may call
+	// it.
 	WaitValue(s Stream, p Ptr, value uint64) error
 }

@@ -220,7 +220,8 @@ func TestAttrsOfMovedNodes(t *testing.T) {
 }
 
 // TestCooperativeFits checks that the driver is asked once per shape whether a cooperative launch
-// fits, not at each launch. If it does not answer, the launch itself must fail.
+// fits, not at each launch. If that query fails, the launch goes to the driver unchecked: a grid that
+// fits runs, and one that does not fails with the driver's error.
 func TestCooperativeFits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, d *simdriver.Driver, caps driver.Caps) {
 		if !caps.Cooperative {

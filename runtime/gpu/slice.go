@@ -23,8 +23,8 @@ type Slice[T any] struct {
 	r Range
 }
 
-// outside is the offset and size of a part that the slice does not have: see [Slice.Slice]. It lies
-// outside every buffer.
+// outside marks the result of [Slice.Slice] for indexes out of range. It is the offset and the size
+// of that part. No buffer is so large, so each use of the part fails with ErrRange.
 const outside = memory.Outside
 
 // AllocSlice allocates memory of a kind for n elements, as [Device.Alloc] does. Their initial

@@ -49,7 +49,7 @@ type watched struct {
 	session Session
 	done    chan struct{}
 	ended   error    // the result of the session's Close; valid after done is closed
-	held    Throttle // throttle reasons of the latest reading with Clocks; only the device's goroutine uses it
+	held    Throttle // throttle reasons of the latest reading whose Clocks is true; only the device's goroutine uses it
 
 	mu      sync.Mutex // protects following fields
 	status  Status

@@ -20,8 +20,8 @@ type launcher struct {
 	perNode    []string // a list of the counts of all nodes, used if localCount is not set
 	node       []string // index of this node in perNode
 
-	run     []string // values that name the run if all of them are set
-	runElse []string // values that name the run if the first of run is not set
+	run     []string // variables that together name the run, if all of them are set
+	runElse []string // variables that are used instead if one of run is not set
 
 	only      []string // if none of these is set, the launcher is not in use
 	countOnly bool     // a count without a rank is no error

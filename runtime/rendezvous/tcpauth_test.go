@@ -182,8 +182,8 @@ func TestFalseRank0(t *testing.T) {
 	}
 }
 
-// TestChangedOnItsWay changes each byte of the traffic in turn. No side may accept the change. If
-// the rank gets an id, it must be the right one.
+// TestChangedOnItsWay changes each byte of the traffic in turn. If it is a byte of the rank, rank 0
+// must not count the rank. If it is a byte of rank 0, the rank must not get an id.
 func TestChangedOnItsWay(t *testing.T) {
 	checkLeaks(t)
 	x := tcpExchange{token: token("", ""), rank: 1, count: 2, key: [32]byte{1}}

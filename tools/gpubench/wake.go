@@ -195,7 +195,8 @@ func lockedBench() bench {
 	}
 }
 
-// A done observes the end of the device's work: the last fill writes host memory.
+// A done measures when the host notices that the device is done. Fills of long keep the device busy,
+// and a last fill writes a word of host memory, which the host polls.
 type done struct {
 	e    *env
 	r    *rig

@@ -189,8 +189,9 @@ func pair(x, y *types, q dltest.Param, ours, theirs symbols.Param) (p callParam,
 // unnamed reports whether a parameter is a pointer to a function of a type that has no name in C.
 func unnamed(p symbols.Param) bool { return strings.Contains(p.Type, ".") }
 
-// source returns the recorder of a release. includes are the lines of C that declare its types and
-// functions. opaque are the tags of handles whose names in C mean the struct, not the pointer.
+// source returns the C source of a release's recorder. includes are the lines of C that declare its
+// types and functions. opaque has the struct tag of each handle whose C name is that of the struct:
+// C passes a pointer to it.
 func (lib *library) source(includes string, opaque map[string]string, d *symbols.Description, version symbols.Version, all []call) string {
 	var b strings.Builder
 	b.WriteString(includes)

@@ -159,10 +159,10 @@ func (c *Communicator) notAborted() error {
 }
 
 // destroy releases everything that the communicator holds. The communicator may have been aborted
-// before, or may be aborted meanwhile. destroy runs on the communicator's thread. When it no longer
-// needs the library, it closes the channel back, with mu held. If the library does not finish
-// aborting the native communicator, the communicator and its registrations leak, and the stream is
-// left to the device.
+// before, or may be aborted meanwhile. destroy runs on the communicator's thread. After its last call
+// of the library it closes the channel back, with mu held. If the library does not finish aborting
+// the native communicator, the communicator and its registrations leak, and Close of the device
+// destroys the stream.
 func (c *Communicator) destroy(aborted bool, back chan<- struct{}) error {
 	var failures []error
 	add := func(err error) {

@@ -51,7 +51,7 @@ type Growing struct {
 	growMu sync.Mutex
 
 	mu    sync.Mutex // protects the following; held while pages are unmapped
-	pages []page     // from the start of the range; the program's pages (gone is 0) come first
+	pages []page     // by address; pages that Shrink has removed (page.gone is not 0) come last
 	trims uint64     // how many trims there have been; they are numbered from 1
 	// waits has the trims that wait for points. A later trim waits for these points too: pages that
 	// Grow has taken back meanwhile may still be used by work before them.

@@ -10,8 +10,8 @@ import (
 	"github.com/puregpu/puregpu/runtime/internal/work"
 )
 
-// Outside is the offset and size of a part that a gpu.Slice does not have. It lies outside every
-// buffer.
+// Outside marks a part of a gpu.Slice for indexes out of range. It is the offset and the size of the
+// part. No buffer is so large, so each use of the part fails.
 const Outside = math.MaxUint64
 
 // A Range is a part of a buffer, in bytes.

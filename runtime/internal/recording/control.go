@@ -43,8 +43,8 @@ type body struct {
 
 // A bindRef is a range for a binding of a body.
 type bindRef struct {
-	ref  int32
-	size uint64 // bindingSize means all bytes from the reference on
+	ref  int32  // index in Recording.refers of the place where the range begins
+	size uint64 // of the range; bindingSize means up to the end of the memory that is bound
 }
 
 // nameOf returns the name of a command of the body for messages.

@@ -32,7 +32,7 @@ const (
 // needed lists the libraries with the imported functions. Since glibc 2.34 all are in the first.
 var needed = []string{"libc.so.6", "libpthread.so.0", "libdl.so.2"}
 
-// tlsSize is the size of the program's TLS block: Go's g.
+// tlsSize is the size of the program's TLS block: one pointer, Go's current g.
 const tlsSize = 8
 
 // A program is what the loader uses as the main program of the process: headers and a dynamic

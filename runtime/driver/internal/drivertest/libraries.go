@@ -171,7 +171,7 @@ type Real struct {
 	Source     compile.Source
 	Target     string
 	Warnings   []string          // parts that the log must contain
-	Names      map[string]string // names that the code must have, by expression
+	Names      map[string]string // mangled names that the code must have, by C++ name
 	Wrong      map[string]string // headers with mistakes
 	At         []string          // where the messages place these mistakes
 	Failure    error             // the error of a failed compilation

@@ -56,7 +56,7 @@ func (r *Refusal) Error() string { return fmt.Sprintf("%s: %s", r.Pos, r.What) }
 // Options choose the code to rewrite.
 type Options struct {
 	Dir     string            // the module's root
-	Package string            // the package whose test it is, by its name in go list
+	Package string            // import path of the package whose test is rewritten
 	Source  map[string][]byte // contents of files that replace those on disk, by absolute path
 	Race    bool
 	Out     string // the folder for the output
