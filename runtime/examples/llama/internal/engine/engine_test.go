@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -368,6 +369,39 @@ func TestShutdown(t *testing.T) {
 		}
 		all.Wait()
 	})
+}
+
+// TestShutdownRace shuts down while a client sends one request after the other. Each request must be
+// served or refused: none may be forgotten.
+func TestShutdownRace(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	q := engine.Request{Prompt: []int32{1}, MaxTokens: 1}
+	engines := 3000
+	if testing.Short() {
+		engines = 300
+	}
+	for i := range engines {
+		e := engine.New(fakemodel.New(small), engine.Options{})
+		ended := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := collect(ctx, e, q); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		for range i % 50 {
+			runtime.Gosched()
+		}
+		if err := e.Shutdown(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, engine.ErrClosed) {
+			t.Fatalf("engine %d: the request during Shutdown ended with %v, want %v", i, err, engine.ErrClosed)
+		}
+	}
 }
 
 // TestShutdownDeadline ends the engine although the model hangs.

@@ -61,7 +61,7 @@ func (s *schedule) run(ctx context.Context) {
 			return
 		case !idle:
 			continue
-		case s.Err() != nil:
+		case s.over():
 			return
 		}
 		select {
@@ -69,6 +69,13 @@ func (s *schedule) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// over reports whether the engine is closed and no request waits.
+func (s *schedule) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed != nil && len(s.waiting) == 0
 }
 
 // turnOver queues a step, and reads the tokens of the step before. It reports whether there was
