@@ -146,7 +146,7 @@ func (p *program) with(ctx context.Context, command func(context.Context) error)
 		}
 		return err
 	}
-	others, err := remote.Lead(ctx, p.host(), p.meet(), abort)
+	others, err := remote.Lead(ctx, p.host(), p.meet(), p.runner.Info(), abort)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ type hello struct {
 
 // Lead connects rank 0 to the other ranks, in their order. They reach it at the host. Lead returns
 // their shards. It calls lost with an error when a rank has failed or its connection breaks.
-func Lead(ctx context.Context, host string, meet Rendezvous, lost func(error)) (runners []model.Runner, err error) {
+func Lead(ctx context.Context, host string, meet Rendezvous, info model.Info, lost func(error)) (_ []model.Runner, err error) {
 	_, count, err := meet.Place()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func Lead(ctx context.Context, host string, meet Rendezvous, lost func(error)) (
 	if _, err := meet.Share(ctx, "plans", []byte(key+" "+net.JoinHostPort(host, port))); err != nil {
 		return nil, err
 	}
-	runners = make([]model.Runner, count-1)
+	runners := make([]model.Runner, count-1)
 	defer func() {
 		for _, r := range runners {
 			if err != nil && r != nil {
@@ -71,7 +71,7 @@ func Lead(ctx context.Context, host string, meet Rendezvous, lost func(error)) (
 			return nil, fmt.Errorf("%d of %d ranks have not connected: %w", left, count-1, errors.Join(context.Cause(ctx), err))
 		}
 		r := &runner{conn: conn, out: gob.NewEncoder(conn), lost: lost, ended: make(chan struct{})}
-		in, rank, err := r.greet(key)
+		in, rank, err := r.greet(ctx, key)
 		if err != nil || rank < 1 || rank >= count || runners[rank-1] != nil {
 			conn.Close()
 			continue
@@ -80,6 +80,9 @@ func Lead(ctx context.Context, host string, meet Rendezvous, lost func(error)) (
 		runners[rank-1] = r
 		left--
 		go r.receive(in)
+		if err := info.Matches(r.info); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.name, err)
+		}
 	}
 	return runners, nil
 }
@@ -98,8 +101,9 @@ type runner struct {
 	err     error        // why the rank runs no more plans
 }
 
-// greet checks the key of a rank, and receives its first message.
-func (r *runner) greet(key string) (in *gob.Decoder, rank int, err error) {
+// greet checks the key of a rank, and receives its first message. It fails when the context ends.
+func (r *runner) greet(ctx context.Context, key string) (in *gob.Decoder, rank int, err error) {
+	defer context.AfterFunc(ctx, func() { r.conn.Close() })()
 	r.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	defer r.conn.SetReadDeadline(time.Time{})
 	shown := make([]byte, len(key))
@@ -144,11 +148,11 @@ func (r *runner) fail(err error) {
 	first := r.err == nil
 	if first {
 		r.err = err
-		for _, w := range r.waiting {
-			w <- err
-		}
-		r.waiting = nil
 	}
+	for _, w := range r.waiting {
+		w <- err
+	}
+	r.waiting = nil
 	r.mu.Unlock()
 	if first {
 		r.conn.Close()
@@ -190,8 +194,8 @@ func (r *runner) Close() error {
 	}
 	r.mu.Unlock()
 	if broken == nil {
+		r.conn.SetDeadline(time.Now().Add(10 * time.Second))
 		r.out.Encode(message{End: true})
-		r.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	}
 	<-r.ended
 	r.conn.Close()

@@ -71,7 +71,7 @@ func newTeam(t *testing.T, count int, step func(rank int) error) *team {
 		m.cancels, m.ended = append(m.cancels, cancel), append(m.ended, ended)
 		go func() { ended <- follow(ctx, meeting{rank, count, id}, of) }()
 	}
-	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, count, id}, func(err error) { m.lost <- err })
+	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, count, id}, info, func(err error) { m.lost <- err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestStrangers(t *testing.T) {
 	}()
 	ended := make(chan error, 1)
 	go func() { ended <- follow(t.Context(), meeting{1, 2, shown}, fakemodel.New(info)) }()
-	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, 2, id}, func(err error) { t.Error(err) })
+	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, 2, id}, info, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,8 +253,102 @@ func TestMissingRank(t *testing.T) {
 	leaktest.Check(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err := remote.Lead(ctx, "127.0.0.1", meeting{0, 2, make(chan []byte, 1)}, func(error) {})
+	_, err := remote.Lead(ctx, "127.0.0.1", meeting{0, 2, make(chan []byte, 1)}, info, func(error) {})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 of 1 ranks") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestTooFewRanks gives up when only one of two ranks has come. That rank must end, too.
+func TestTooFewRanks(t *testing.T) {
+	leaktest.Check(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	id, shown := make(chan []byte, 2), make(chan []byte, 1)
+	ended := make(chan error, 1)
+	go func() {
+		got := <-id
+		shown <- got
+		f, err := remote.Join(t.Context(), meeting{1, 3, shown}, fakemodel.New(info))
+		if err != nil {
+			ended <- err
+			return
+		}
+		_, address, _ := strings.Cut(string(got), " ")
+		if c, err := net.Dial("tcp", address); err == nil { // a stranger: when it is refused, rank 1 has been accepted
+			io.WriteString(c, strings.Repeat("x", 100))
+			io.ReadAll(c)
+			c.Close()
+		}
+		cancel()
+		ended <- f.Run(t.Context())
+	}()
+	_, err := remote.Lead(ctx, "127.0.0.1", meeting{0, 3, id}, info, func(error) {})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "1 of 2 ranks") {
+		t.Errorf("rank 0: %v, want that 1 of 2 ranks has not connected", err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("rank 1: %v", err)
+	}
+}
+
+// TestOtherOptions checks that a rank whose chunks have another length is refused.
+func TestOtherOptions(t *testing.T) {
+	leaktest.Check(t)
+	other := info
+	other.ChunkTokens = 32
+	id, ended := make(chan []byte, 1), make(chan error, 1)
+	go func() { ended <- follow(t.Context(), meeting{1, 2, id}, fakemodel.New(other)) }()
+	_, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, 2, id}, info, func(error) {})
+	if err == nil || !strings.Contains(err.Error(), "rank 1") || !strings.Contains(err.Error(), "16 tokens in a chunk, and another one 32") {
+		t.Errorf("rank 0: %v", err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("rank 1: %v", err)
+	}
+}
+
+// TestCloseInFlight closes rank 0's side while a plan has no reply. Waiting for the plan must end.
+func TestCloseInFlight(t *testing.T) {
+	leaktest.Check(t)
+	id, ended := make(chan []byte, 1), make(chan error, 1)
+	go func() { // a rank that ends without a reply
+		key, address, _ := strings.Cut(string(<-id), " ")
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer c.Close()
+		io.WriteString(c, key)
+		err = gob.NewEncoder(c).Encode(struct {
+			Rank int
+			Info model.Info
+		}{1, info})
+		for in, end := gob.NewDecoder(c), false; err == nil && !end; {
+			var m struct {
+				Plan model.Plan
+				End  bool
+			}
+			err = in.Decode(&m)
+			end = m.End
+		}
+		ended <- err
+	}()
+	others, err := remote.Lead(t.Context(), "127.0.0.1", meeting{0, 2, id}, info, func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := others[0].Run(model.Plan{Decode: []int{0}}, make([]int32, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(others[0].Close(), <-ended); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := done(ctx); err == nil || ctx.Err() != nil {
+		t.Errorf("the plan ended with %v", err)
 	}
 }
