@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -103,7 +104,10 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question,
 		if err := event(w, a); err != nil {
 			return err
 		}
-		return control.Flush()
+		if err := control.Flush(); err != nil {
+			return fmt.Errorf("%w: %w", errUnread, err)
+		}
+		return nil
 	}
 	a.Choices = make([]choice, 1)
 	n, finish, err := s.generate(ctx, q, request, func(part string, token []int32) error {
@@ -124,8 +128,10 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question,
 		err = send()
 	}
 	if err == nil {
+		if _, err = w.Write([]byte("data: [DONE]\n\n")); err != nil {
+			return n, begun, fmt.Errorf("%w: %w", errUnread, err)
+		}
 		s.count(http.StatusOK)
-		_, err = w.Write([]byte("data: [DONE]\n\n"))
 	}
 	return n, begun, err
 }
@@ -133,10 +139,13 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question,
 // event sends an event.
 func event(w http.ResponseWriter, v any) error {
 	b, err := json.Marshal(v)
-	if err == nil {
-		_, err = w.Write(append(append([]byte("data: "), b...), "\n\n"...))
+	if err != nil {
+		return err
 	}
-	return err
+	if _, err := w.Write(append(append([]byte("data: "), b...), "\n\n"...)); err != nil {
+		return fmt.Errorf("%w: %w", errUnread, err)
+	}
+	return nil
 }
 
 // generate passes the text of each token to a function, and the token. It returns the number of

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -82,8 +83,10 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*question, *engin
 	d.DisallowUnknownFields()
 	err := d.Decode(q)
 	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("there is text after the object, or the request is not complete")
+		if _, err = d.Token(); err == io.EOF {
+			err = nil
+		} else if err == nil {
+			err = errors.New("there is text after the object")
 		}
 	}
 	if err != nil {
@@ -93,6 +96,11 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*question, *engin
 			return nil, nil, f
 		}
 		if f, ok := errors.AsType[*failure](err); ok {
+			return nil, nil, f
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			f := invalid("", "the request is not complete within %v", readTimeout)
+			f.code = http.StatusRequestTimeout
 			return nil, nil, f
 		}
 		return nil, nil, invalid("", "%s", strings.TrimPrefix(err.Error(), "json: "))

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -497,7 +498,7 @@ func TestSlowBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if d := time.Since(begin); resp.StatusCode != 400 || d != 30*time.Second {
+		if d := time.Since(begin); resp.StatusCode != 408 || d != 30*time.Second {
 			t.Errorf("%s after %v", resp.Status, d)
 		}
 	})
@@ -527,10 +528,33 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
+// TestUnread stops reading a stream until the server's write fails. That is the client's failure, so
+// it counts as 499.
+func TestUnread(t *testing.T) {
+	bubble(t, "", server.Options{}, engine.Options{}, func(t *testing.T, r *rig) {
+		w := &unwritable{header: http.Header{}}
+		r.ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", strings.NewReader(`{"prompt":"a","max_tokens":50,"stream":true}`)))
+		if _, text := r.get(t, "/metrics"); !strings.Contains(text, `puregpu_llama_responses_total{code="499"} 1`) {
+			t.Errorf("%s", text)
+		}
+		if strings.Contains(r.log.String(), "level=ERROR") {
+			t.Errorf("the log has an error:\n%s", &r.log)
+		}
+	})
+}
+
+// An unwritable is a connection whose client does not read.
+type unwritable struct{ header http.Header }
+
+func (w *unwritable) Header() http.Header       { return w.header }
+func (w *unwritable) WriteHeader(int)           {}
+func (w *unwritable) Write([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+func (w *unwritable) Flush()                    {}
+
 // TestBroken breaks the model during requests.
 func TestBroken(t *testing.T) {
 	bubble(t, "", server.Options{}, engine.Options{}, func(t *testing.T, r *rig) {
-		lost := errors.New("the device fell off the bus")
+		lost := fmt.Errorf("the device fell off the bus: %w", context.DeadlineExceeded)
 		left := 30
 		r.m.Step = func(model.Plan) (time.Duration, error, error) {
 			if left--; left > 0 {
