@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func (p *program) bench(ctx context.Context) error {
 	var rows []int
 	for part := range strings.SplitSeq(b.rows, ",") {
 		n, err := strconv.Atoi(part)
-		if err != nil || n < 1 || n > model.MaxRows || b.prompt < 1 || b.steps < 1 {
+		if err != nil || n < 1 || n > model.MaxRows || min(b.prompt, b.steps) < 1 || max(b.prompt, b.steps) > math.MaxInt32 {
 			return fmt.Errorf("-rows %s -prompt %d -steps %d: rows are from 1 to %d, and there must be a prompt and a step", b.rows, b.prompt, b.steps, model.MaxRows)
 		}
 		rows = append(rows, n)

@@ -90,7 +90,10 @@ func TestErrors(t *testing.T) {
 		{"generate -sim -ranks 2", "cannot reach each other"},
 		{"generate -sim -n 1000", "longer than the model's"},
 		{"bench -sim -rows x", "-rows x"},
+		{"bench -sim -prompt 9000000000000000000", "-prompt 9000000000000000000"},
+		{"generate -sim -pages 1000000000000000", "1000000000000000 pages"},
 		{"serve -sim -addr nowhere", "nowhere"},
+		{"load -sim -prompt 0", "prompts of 0 tokens"},
 		{"load -url http://127.0.0.1:1", "question 0 alone"},
 	} {
 		if _, _, err := llama(t.Context(), nil, strings.Fields(test.args)...); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -57,6 +57,10 @@ type load struct {
 
 // Run runs a test. The error says why it could not be run.
 func Run(ctx context.Context, o Options) (*Report, error) {
+	if min(o.Clients, o.Questions, o.Prompt, o.Tokens, o.Vocab) < 1 || max(o.Prompt, o.Tokens, o.Vocab) > math.MaxInt32 {
+		return nil, fmt.Errorf("%d clients, %d questions, prompts of %d tokens, answers of %d, tokens below %d: each must be from 1 to %d",
+			o.Clients, o.Questions, o.Prompt, o.Tokens, o.Vocab, math.MaxInt32)
+	}
 	if o.Transport == nil {
 		t := &http.Transport{MaxIdleConnsPerHost: o.Clients}
 		defer t.CloseIdleConnections()

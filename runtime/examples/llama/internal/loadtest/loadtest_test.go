@@ -133,6 +133,21 @@ func (c *cutter) Write(b []byte) (int, error) {
 	return c.ResponseWriter.Write(b)
 }
 
+// TestOptions checks that options without a meaning are refused.
+func TestOptions(t *testing.T) {
+	for name, change := range map[string]func(*loadtest.Options){
+		"clients":   func(o *loadtest.Options) { o.Clients = 0 },
+		"questions": func(o *loadtest.Options) { o.Questions = 0 },
+		"prompt":    func(o *loadtest.Options) { o.Prompt = 0 },
+		"tokens":    func(o *loadtest.Options) { o.Tokens = -1 },
+		"vocab":     func(o *loadtest.Options) { o.Vocab = 1 << 31 },
+	} {
+		if _, err := run(t, "", change, same); err == nil || !strings.Contains(err.Error(), "must be from 1") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestUnreachable has no server.
 func TestUnreachable(t *testing.T) {
 	leaktest.Check(t)

@@ -267,7 +267,7 @@ func (s *Shard) allocCache(page uint64) (err error) {
 		s.info.Pages = int(min(fill/page, uint64(s.info.Slots*s.info.maxPages())))
 	}
 	size := page * uint64(s.info.Pages)
-	if s.info.Pages == 0 || size > free {
+	if s.info.Pages == 0 || uint64(s.info.Pages) > free/page {
 		return fmt.Errorf("model: %s of device memory are free beside the weights of %s, and the cache needs %s for %d pages of %d tokens: %w",
 			sized(free), sized(s.weights.mem.Size()), sized(max(page, size)), max(s.info.Pages, 1), PageTokens, gpu.ErrOutOfMemory)
 	}

@@ -163,6 +163,7 @@ func TestRefused(t *testing.T) {
 		{`"merges":[[`, `"merges":[["a","zz"],[`, "merge 0"},
 		{`"merges":[[`, `"merges":[["a"],[`, "merge 0"},
 		{`"merges":[[`, `"merges":["a",[`, "merge 0"},
+		{`"ids":[558]`, `"ids":[70000]`, "token 70000"},
 		{`"content":"<|eot|>"`, `"content":""`, "no text"},
 	} {
 		t.Run(test.new, func(t *testing.T) {
