@@ -65,7 +65,7 @@ func (p *program) measure(ctx context.Context, rows int) (first, step time.Durat
 		prompt[j] = int32((j*7919 + 13) % i.Vocab)
 	}
 	var decode []int
-	for r := range rows + 1 { // the first prompt twice, and the second time counts
+	for r := range rows + 1 { // the first prompt runs twice, and the second run is measured
 		slot := max(r-1, 0)
 		pages := make([]int32, each)
 		for j := range pages {
@@ -108,7 +108,7 @@ func (p *program) measure(ctx context.Context, rows int) (first, step time.Durat
 			}
 		}
 		if before = done; s == warm {
-			begin = time.Now() // the end of step warm-1
+			begin = time.Now() // step warm-1 has ended
 		}
 	}
 	err = before(ctx)

@@ -53,7 +53,7 @@ type Info struct {
 	PageTokens  int // tokens in a page
 	MaxTokens   int // tokens in a sequence, with its prompt
 	ChunkTokens int // tokens in a chunk of a prompt
-	Vocab       int // tokens are smaller
+	Vocab       int // number of tokens; each token is smaller
 }
 
 // Matches returns an error unless shards with i and other can run the same plans. They may differ in

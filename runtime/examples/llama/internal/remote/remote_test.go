@@ -23,7 +23,7 @@ import (
 
 var info = model.Info{Slots: 4, Pages: 64, PageTokens: 16, MaxTokens: 512, ChunkTokens: 16, Vocab: 256}
 
-// A meeting is a rendezvous of goroutines. id has the id for each of the other ranks.
+// A meeting is a rendezvous of goroutines. The channel has rank 0's id once for each other rank.
 type meeting struct {
 	rank, count int
 	id          chan []byte
@@ -109,7 +109,7 @@ func TestTeam(t *testing.T) {
 			r := engine.Request{Prompt: make([]int32, 1+5*i), MaxTokens: 30, Sampling: model.Sampling{Seed: uint64(i)}}
 			want := fakemodel.Answer(r.Prompt, r.Sampling, info.Vocab, r.MaxTokens)
 			if got, err := generate(t.Context(), e, r); err != nil || !slices.Equal(got, want) {
-				t.Errorf("request %d: %v, %v", i, got, err)
+				t.Errorf("request %d: tokens %v, error %v", i, got, err)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestLostRank(t *testing.T) {
 				all.Go(func() {
 					_, err := generate(t.Context(), e, engine.Request{Prompt: []int32{1}, MaxTokens: 500})
 					if !errors.Is(err, engine.ErrBroken) || !strings.Contains(err.Error(), "rank 2") || !regexp.MustCompile(test.want).MatchString(err.Error()) {
-						t.Errorf("%v, want an error of rank 2: %s", err, test.want)
+						t.Errorf("error %v, want an error of rank 2: %s", err, test.want)
 					}
 				})
 			}
@@ -171,7 +171,7 @@ func TestLostRank(t *testing.T) {
 			test.harm(m)
 			all.Wait()
 			if err := <-m.lost; !regexp.MustCompile(test.want).MatchString(err.Error()) {
-				t.Errorf("lost: %v, want %s", err, test.want)
+				t.Errorf("lost was called with %v, want %s", err, test.want)
 			}
 			if err := <-m.ended[1]; err == nil {
 				t.Error("the rank ended without an error")
@@ -202,7 +202,7 @@ func TestLostLeader(t *testing.T) {
 	id := make(chan []byte, 1)
 	id <- []byte("key " + l.Addr().String())
 	if err := follow(t.Context(), meeting{1, 2, id}, fakemodel.New(info)); err == nil || !strings.Contains(err.Error(), "rank 0 at") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestStrangers(t *testing.T) {
 			}
 			c.SetReadDeadline(time.Now().Add(time.Minute))
 			if _, err := c.Read(make([]byte, 1)); err == nil {
-				t.Errorf("%q is answered", say)
+				t.Errorf("a stranger that sends %q gets an answer", say)
 			}
 			c.Close()
 		}
@@ -241,25 +241,26 @@ func TestStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if others[0].Info() != info {
-		t.Errorf("%+v", others[0].Info())
+		t.Errorf("the rank's Info is %+v", others[0].Info())
 	}
 	if err := errors.Join(others[0].Close(), <-ended); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestMissingRank gives up when a rank does not come.
+// TestMissingRank checks that rank 0 stops waiting for a rank when the context ends.
 func TestMissingRank(t *testing.T) {
 	leaktest.Check(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := remote.Lead(ctx, "127.0.0.1", meeting{0, 2, make(chan []byte, 1)}, info, func(error) {})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 of 1 ranks") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v", err)
 	}
 }
 
-// TestTooFewRanks gives up when only one of two ranks has come. That rank must end, too.
+// TestTooFewRanks ends the context when only one of two ranks has connected. That rank must end,
+// too.
 func TestTooFewRanks(t *testing.T) {
 	leaktest.Check(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,7 +12,7 @@ import (
 	"github.com/puregpu/puregpu/runtime/examples/llama/internal/engine"
 )
 
-// An answer is the answer to a request, or a part of it in a stream.
+// An answer is the body of a response, or one event of a stream.
 type answer struct {
 	ID      string   `json:"id"`
 	Object  string   `json:"object"`
@@ -92,7 +92,7 @@ func (s *Server) whole(ctx context.Context, w http.ResponseWriter, q *question, 
 	return n, true, nil
 }
 
-// stream sends each token when it is there, as server-sent events. It returns the same as whole.
+// stream sends each token at once, as a server-sent event. It returns the same as whole.
 func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q *question, request *engine.Request, a *answer) (n int, begun bool, err error) {
 	control := http.NewResponseController(w)
 	send := func() error {
@@ -148,7 +148,7 @@ func event(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-// generate passes the text of each token to a function, and the token. It returns the number of
+// generate calls part with the text of each token, and with the token. It returns the number of
 // tokens and the reason of the end: "stop" for a token or string that ends the text, or "length".
 func (s *Server) generate(ctx context.Context, q *question, request *engine.Request, part func(string, []int32) error) (n int, finish string, err error) {
 	decoder, stopper := s.Decoder(), stopper{stops: q.Stop}

@@ -44,7 +44,7 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// A prompt is a text, or the tokens in its place.
+// A prompt is a text or a list of tokens.
 type prompt struct {
 	text   string
 	tokens []int32
@@ -77,7 +77,7 @@ func (s *stops) UnmarshalJSON(b []byte) error {
 // read reads a request, and makes one for the engine.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (*question, *engine.Request, error) {
 	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Now().Add(readTimeout)) // a recorder in a test has none
+	control.SetReadDeadline(time.Now().Add(readTimeout)) // fails only without a connection, as in tests
 	q := new(question)
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, s.Body))
 	d.DisallowUnknownFields()

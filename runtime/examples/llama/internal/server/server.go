@@ -32,7 +32,7 @@ type Options struct {
 	Timeout  time.Duration   // for a request; 0 means 5 minutes
 }
 
-// A Decoder turns tokens into text. It holds back a character until its last token.
+// A Decoder turns tokens into text. It holds back a character until all of its bytes have come.
 type Decoder interface {
 	Next(token int32) string
 	Flush() string
@@ -146,7 +146,7 @@ func (s *Server) count(code int) {
 	s.codes[code]++
 }
 
-// A failure is an answer with an error, as OpenAI's API formats it. As an error it is its message.
+// A failure is an answer with an error, as OpenAI's API formats it.
 type failure struct {
 	code    int     // HTTP status
 	Message string  `json:"message"`
@@ -184,7 +184,7 @@ func (s *Server) explain(r *http.Request, err error) *failure {
 		f.code, f.Type = http.StatusTooManyRequests, "rate_limit_error"
 	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrBroken):
 		f.code = http.StatusServiceUnavailable
-	case errors.Is(err, context.DeadlineExceeded): // of the request: a deadline of the model is ErrBroken
+	case errors.Is(err, context.DeadlineExceeded): // of the request; a deadline of the model is ErrBroken
 		f.code, f.Message = http.StatusGatewayTimeout, fmt.Sprintf("the answer is not complete within %v", s.Timeout)
 	default:
 		f.code = http.StatusInternalServerError
